@@ -96,6 +96,7 @@ def test_groups_without_comparisons_between_them():
         ({"losers": [1, 3]}, "compared with another one; row 0"),
         ({"degree": [1.0, 1.5]}, r"degree must be in \[0, 1\]; found 1.5 in row 1"),
         ({"degree": [np.nan, 1.0]}, "found nan in row 0"),
+        ({"winners": ["a", ""]}, "winners must not be empty; found '' in row 1"),
         ({"judge": ["x"]}, "must have the same length"),
         ({"winners": [1.0, np.nan]}, "winners must be finite; found nan"),
         ({"winners": ["a", None]}, "winners must be all numbers or all strings; found None"),
@@ -136,22 +137,47 @@ def test_the_command(tmp_path, monkeypatch):
     )
     again = run("-", "--winner", "winner", text=path.read_text())
     assert again.stdout == done.stdout
+    path.write_text("\ufeff" + path.read_text(), encoding="utf-8")  # as spreadsheets write it
+    assert run(path).stdout == done.stdout
+
+
+def test_the_command_says_how_reliable_judges_are(tmp_path):
+    rows = [("zoe", *pair) for pair in ("ab", "bc", "ac", "cd")] * 5 + [("amy", "d", "a")]
+    path = tmp_path / "games.csv"
+    path.write_text("\n".join(["who,winner,loser", *(",".join(row) for row in rows)]) + "\n")
+    done = run(path, "--judge", "who")
+    winners, losers = [row[1] for row in rows], [row[2] for row in rows]
+    ratings = rate(winners, losers, judge=[row[0] for row in rows])
+    assert ratings.judges.tolist() == ["amy", "zoe"]
+    amy, zoe = ratings.reliability
+    assert amy < 1 < zoe
+    assert done.stderr.splitlines() == [
+        f"who amy: reliability {amy:.3g}",
+        f"who zoe: reliability {zoe:.3g}",
+    ]
 
 
 @pytest.mark.parametrize(
     ("text", "options", "what"),
     [
-        ("", (), "must have one column 'winner'"),
+        ("", (), "a header with one column 'winner' is required; found: none"),
         ("winner,loser\n", (), "at least one comparison"),
-        ("winner,loser\na\n", (), "row 1: found 1 columns"),
+        ("winner,loser\na,b\na\n", (), "losers must not be empty; found '' in row 2"),
+        (
+            "winner,loser\na,b\nb,c\nb,b\n",
+            (),
+            "be compared with another one; row 3",
+        ),
+        ("winner,loser\na,b\n,b\n", (), "winners must not be empty; found '' in row 2"),
         ("winner,loser,d\na,b,x\n", ("--degree", "d"), "degree must be a number"),
         ("winner,loser,d\na,b,7\n", ("--degree", "d"), "degree must be in [0, 1]; found 7.0"),
-        ("winner,winner\na,b\n", (), "must have one column 'winner'"),
+        ("winner,winner\na,b\n", (), "one column 'winner' is required; found: winner, winner"),
         ('winner,loser\n"a,b\n', (), "line 2"),
         ("winner,loser\na,b\nc,d\n", (), "found 2 groups without comparisons"),
     ],
 )
-def test_wrong_files_end_in_one_line(text, options, what, tmp_path):
+def test_wrong_files_end_in_one_line(text, options, what, tmp_path, monkeypatch):
+    monkeypatch.setattr("rankcore.cli.commands.rate._BLOCK", 2)
     path = tmp_path / "games.csv"
     path.write_text(text)
     done = run(path, *options)

@@ -377,7 +377,7 @@ def test_wrong_arguments_are_refused():
             Retry(**wrong)
     with pytest.raises(ValueError, match="n and k of at least 1"):
         call_plan(0)
-    with pytest.raises(ValueError, match="scores must be finite"):
+    with pytest.raises(ValueError, match="list of finite numbers"):
         from_scores([np.nan])
     with pytest.raises(ValueError, match="size must be at least 1"):
         Batch(len, size=0)

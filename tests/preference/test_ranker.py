@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from collections import Counter
+from itertools import count
 
 import numpy as np
 import pytest
@@ -262,10 +263,31 @@ def test_a_judge_that_hangs_is_asked_again():
 
     with pytest.raises(PreferenceError, match="failed 3 times .* TimeoutError"):
         PreferenceRanker(hangs, retry=patient).rank([1, 2])
-    with pytest.raises(ValueError, match="requires an async preference"):
-        PreferenceRanker(Judge(), retry=patient).rank([1, 2])
     with pytest.raises(ValueError, match="timeout must be positive"):
         Retry(timeout=0)
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize("in_a_loop", [False, True])
+def test_a_judge_that_hangs_and_is_not_async_is_left_behind(concurrency, in_a_loop):
+    judge, gone, numbers = Judge(), threading.Event(), count()
+
+    def hangs(u, v):
+        answer = judge(u, v)
+        if next(numbers) in (3, 43):
+            gone.wait()
+        return answer
+
+    patient = Retry(attempts=3, wait=0.0, timeout=0.3)
+    ranker = PreferenceRanker(hangs, retry=patient, concurrency=concurrency, random_state=0)
+    try:
+        found = asyncio.run(ranker.arank(ITEMS)) if in_a_loop else ranker.rank(ITEMS)
+        assert found == sorted(ITEMS)
+        assert ranker.n_calls_ == len(judge.asked) > len(set(judge.asked))
+        with pytest.raises(PreferenceError, match=r"failed 2 times .* TimeoutError"):
+            PreferenceRanker(lambda u, v: gone.wait(), retry=Retry(2, 0.0, timeout=0.05)).rank("ab")
+    finally:
+        gone.set()
 
 
 @pytest.mark.parametrize("answer", [float("nan"), "A", None, 1.5, [0.5, 0.5]])
@@ -285,7 +307,7 @@ def test_an_answer_that_is_none_is_raised_with_its_pair():
 
 def test_waits_grow_and_obey_the_server(monkeypatch):
     pauses = []
-    monkeypatch.setattr(time, "sleep", pauses.append)
+    monkeypatch.setattr(threading.Event, "wait", lambda stopped, pause: pauses.append(pause))
 
     class Busy(Exception):
         retry_after = None
@@ -504,12 +526,13 @@ def test_items_whose_answers_are_missing_stay_at_the_pivot_of_quicksort():
 
 @pytest.mark.parametrize("concurrency", [2, 4])
 def test_a_wrong_answer_among_others_loses_none_of_them(concurrency, tmp_path):
-    first = threading.Event()
+    together, wrong = threading.Barrier(concurrency), threading.Event()
 
     def judge(u, v):
-        if not first.is_set():
-            first.set()
+        if not wrong.is_set() and together.wait(timeout=30) == 0:
+            wrong.set()
             return 2.0
+        wrong.wait()
         time.sleep(0.05)
         return u < v
 
@@ -528,9 +551,13 @@ def test_a_progress_that_fails_loses_no_answer():
     def fail(_):
         raise ZeroDivisionError
 
-    ranker = PreferenceRanker(
-        lambda u, v: time.sleep(0.02) or u < v, method="degree", concurrency=3, progress=fail
-    )
+    together = threading.Barrier(3)
+
+    def judge(u, v):
+        together.wait(timeout=30)
+        return u < v
+
+    ranker = PreferenceRanker(judge, method="degree", concurrency=3, progress=fail)
     with pytest.raises(ZeroDivisionError):
         ranker.rank([1, 2, 3])
     assert len(ranker.pairs_) == ranker.n_calls_ == 3

@@ -179,10 +179,11 @@ def test_auto_rates_whole_orders_of_judges_that_err_and_sorts_where_answers_are_
     assert limited.n_calls_ == 200 == len(asked)
     assert not limited.complete_
     places = np.arange(30)
-    noisy = PreferenceRanker(fresh(places, 0.1, 0), noise=0.1, confidence=0.92, random_state=0)
-    noisy.rank(places)
-    assert noisy.complete_
-    assert noisy.ratings_.expected_inversions() <= 0.08 + 1e-9
+    for said in ({"noise": 0.1}, {}):
+        noisy = PreferenceRanker(fresh(places, 0.1, 0), confidence=0.92, random_state=0, **said)
+        noisy.rank(places)
+        assert noisy.complete_
+        assert noisy.ratings_.expected_inversions() <= 0.08 + 1e-9
     for certain in ({}, {"noise": 0}, {"noise": 0.0, "max_calls": 400}):
         sorting = PreferenceRanker(judge, random_state=0, **certain)
         assert sorting.rank(items) == sorted(items)
@@ -198,7 +199,7 @@ def test_a_top_is_certain_to_a_chosen_probability():
     for seed in seeds:
         places = np.random.default_rng(seed).permutation(30)
         ranker = PreferenceRanker(
-            fresh(places, 0.1, seed), method="rating", top_k=3, confidence=0.8, random_state=seed
+            fresh(places, 0.1, seed), top_k=3, confidence=0.8, random_state=seed
         )
         found = ranker.rank(np.arange(30))
         assert ranker.complete_
@@ -347,6 +348,29 @@ def test_no_item_is_twice_in_a_batch():
     ranker.rank(np.arange(30))
     assert {batch.size for batch in batches} == {16}
     assert all(np.unique(batch).size == batch.size for batch in batches)
+
+
+def test_items_are_twice_in_a_batch_that_has_no_room_otherwise():
+    batches, rng = [], np.random.default_rng(0)
+
+    def judge(i, j):
+        batches.append(list(zip(np.minimum(i, j), np.maximum(i, j), strict=True)))
+        return rng.random(i.size) < 0.5
+
+    ranker = PreferenceRanker(
+        Indexed(judge), method="rating", batch=12, max_calls=120, random_state=0
+    )
+    ranker.rank(np.arange(9))
+    assert [len(batch) for batch in batches] == [12] * 10
+    for batch in batches:
+        assert len(set(batch)) == 12
+        for turn in (batch[:4], batch[4:8], batch[8:]):  # each item once before any is twice
+            assert np.unique(turn).size == 8
+    everything = PreferenceRanker(
+        Indexed(judge), method="rating", batch=100, max_calls=36, random_state=0
+    )
+    everything.rank(np.arange(9))
+    assert len(set(batches[-1])) == 36  # all pairs at once
 
 
 def test_every_method_knows_its_doubt():

@@ -295,3 +295,25 @@ def test_repeats_ask_each_judge():
 def test_wrong_arguments_are_refused(make, error, what):
     with pytest.raises(error, match=what):
         make()
+
+
+@pytest.mark.parametrize("attempts", [1, 3])
+def test_a_judge_whose_answers_name_nothing_is_stopped(attempts):
+    calls = []
+
+    def best(words):
+        calls.append(words)
+        return min(words)  # instead of its position
+
+    ranker = PreferenceRanker(
+        Choice(best, 4), max_calls=100, retry=Retry(attempts, wait=0.0), random_state=0
+    )
+    with pytest.raises(PreferenceError, match=r"first 20 answers name no position.*found '"):
+        ranker.rank(list("hdbecagf"))
+    assert ranker.n_calls_ == len(calls) == 20
+    # One answer that names something is enough.
+    calls.clear()
+    now_and_then = Choice(lambda words: 0 if calls.append(words) or len(calls) == 3 else None, 4)
+    ranker = PreferenceRanker(now_and_then, max_calls=60, retry=Retry(attempts, wait=0.0))
+    ranker.rank(list("hdbecagf"))
+    assert ranker.n_calls_ == 60

@@ -83,86 +83,62 @@ def call_plan(n: int, k: int | None = None, *, opponents: int = 8) -> dict[str, 
         raise ValueError(f"opponents must be an even number from 2 on; found {opponents}")
     top = n if k is None else min(k, n)
     harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, n + 2))])
-    insertion = _insertion_calls(n, top, harmonic)
-    halving_calls, halving_rounds = _halving(n, k, opponents)
+    # The i-th item gets into the first k with probability k / i, compared with the last of them.
+    got_in = top * (harmonic[n] - harmonic[top])
+    insertion = sum(_search_depth(size + 1) for size in range(1, top)) + (n - top)
+    insertion += got_in * _search_depth(top)
+    heap = float(n - 1)
+    if top > 1:  # at most two for each level that an item sinks
+        emptied = sum(size.bit_length() - 1 for size in range(2, top))
+        heap = float(n + top + 2 * (got_in * (top.bit_length() - 1) + emptied))
+    halving, halving_rounds = _halving(n, k, opponents)
     passes = min(top, n - 1)
-    sliding = passes * (n - 1) - passes * (passes - 1) // 2
-    return {
-        plan.method: plan
-        for plan in (
-            CallPlan(
-                "quicksort",
-                _quicksort_calls(n, top, harmonic),
-                "expected",
-                min(n - 1, _HEIGHT * log(n)),
-                "expected loss: equal for two levels, at most 2 times otherwise",
+    exact = "none unless transitive: then exact"
+    plans = (
+        CallPlan(
+            "quicksort",
+            float(
+                2 * n
+                + 2 * (n + 1) * harmonic[n]
+                - 2 * (n + 3 - top) * harmonic[n + 1 - top]
+                - 6 * top
+                + 6
             ),
-            CallPlan(
-                "degree",
-                n * (n - 1) // 2,
-                "exact",
-                min(n - 1, 1),
-                "loss: at most 2 times for two levels, no such bound otherwise",
-            ),
-            CallPlan(
-                "halving",
-                halving_calls,
-                "at most",
-                halving_rounds,
-                "that of degree among the items that are left; finding them is likely, not sure",
-            ),
-            CallPlan(
-                "insertion", insertion, "expected", insertion, "none unless transitive: then exact"
-            ),
-            CallPlan(
-                "heap",
-                _heap_calls(n, top, harmonic),
-                "at most",
-                _heap_calls(n, top, harmonic),
-                "none unless transitive: then exact",
-            ),
-            CallPlan(
-                "sliding",
-                sliding,
-                "at most",
-                n + passes - 2 if passes else 0,
-                "none unless transitive: then exact",
-            ),
-        )
-    }
-
-
-def _quicksort_calls(n: int, k: int, harmonic: np.ndarray) -> float:
-    return float(
-        2 * n
-        + 2 * (n + 1) * harmonic[n]
-        - 2 * (n + 3 - k) * harmonic[n + 1 - k]
-        - 6 * k
-        + 6
-    )  # fmt: skip
+            "expected",
+            min(n - 1, _HEIGHT * log(n)),
+            "expected loss: equal for two levels, at most 2 times otherwise",
+        ),
+        CallPlan(
+            "degree",
+            n * (n - 1) // 2,
+            "exact",
+            min(n - 1, 1),
+            "loss: at most 2 times for two levels, no such bound otherwise",
+        ),
+        CallPlan(
+            "halving",
+            halving,
+            "at most",
+            halving_rounds,
+            "that of degree among the items that are left; finding them is likely, not sure",
+        ),
+        CallPlan("insertion", float(insertion), "expected", float(insertion), exact),
+        CallPlan("heap", heap, "at most", heap, exact),
+        CallPlan(
+            "sliding",
+            passes * (n - 1) - passes * (passes - 1) // 2,
+            "at most",
+            n + passes - 2 if passes else 0,
+            exact,
+        ),
+    )
+    return {plan.method: plan for plan in plans}
 
 
 def _search_depth(leaves: int) -> float:
     """Mean number of comparisons that find one of some gaps by halves."""
     whole = leaves.bit_length() - 1
     return whole + 2 - 2 ** (whole + 1) / leaves
-
-
-def _insertion_calls(n: int, k: int, harmonic: np.ndarray) -> float:
-    calls = sum(_search_depth(size + 1) for size in range(1, min(k, n)))
-    # The i-th item gets in with probability k / i, once it has been compared with the last.
-    got_in = k * (harmonic[n] - harmonic[k])
-    return float(calls + (n - k) + got_in * _search_depth(k))
-
-
-def _heap_calls(n: int, k: int, harmonic: np.ndarray) -> float:
-    """At most: two for each level an item sinks."""
-    if k == 1:
-        return float(n - 1)
-    depth = k.bit_length() - 1
-    got_in = k * (harmonic[n] - harmonic[k])
-    emptied = 2 * sum((size.bit_length() - 1) for size in range(2, k))
-    return float(2 * k + (n - k) + got_in * 2 * depth + emptied)
 
 
 def _halving(n: int, k: int | None, opponents: int) -> tuple[int, int]:

@@ -175,9 +175,8 @@ def computed_degrees(preference: Any, n: int) -> NDArray[np.float64]:
             block = values.reshape(height, n - start)
             corner, beside = block[:, :height], block[:, height:]
         upper = np.where(later_than[:height, :height], corner, np.float64(0))
-        if matrix is not None:
-            _check_block(beside)
-            _check_block(upper)
+        for part in (beside, upper) if matrix is not None else ():
+            _check_block(part)
         sums[start:end] += upper.sum(axis=1) + np.arange(height) - upper.sum(axis=0)
         if end < n:
             doubles = beside.astype(np.float64, copy=False)
@@ -187,7 +186,7 @@ def computed_degrees(preference: Any, n: int) -> NDArray[np.float64]:
 
 
 def _check_block(block: NDArray[Any]) -> None:
-    """Complain of degrees that are not in [0, 1], at little more than the cost of a look."""
+    """Raise for degrees that are not in [0, 1], at little more than the cost of reading them."""
     if block.size == 0 or block.dtype.kind == "b":
         return
     if block.dtype in _BITS:

@@ -131,10 +131,8 @@ class Indexed:
 
         Raises
         ------
-        ValueError
-            If there are not m degrees, or one is not in [0, 1].
-        TypeError
-            If they are not numbers.
+        ValueError, TypeError
+            Unless they are m numbers in [0, 1].
         """
         return as_degrees(self.function(i, j), i.size)
 
@@ -145,7 +143,7 @@ def from_scores(scores: ArrayLike) -> Indexed:
     Parameters
     ----------
     scores : array-like of numbers, shape (n,)
-        Greater for better; finite.
+        Higher for better; finite.
 
     Returns
     -------
@@ -164,10 +162,10 @@ def from_scores(scores: ArrayLike) -> Indexed:
     array([1, 2, 0])
     """
     values = np.asarray(scores)
-    if values.dtype.kind not in "biuf" or values.ndim != 1:
-        raise ValueError(f"scores must be a list of numbers; found {values.dtype} {values.shape}")
-    if not np.isfinite(values).all():
-        raise ValueError("scores must be finite")
+    if values.dtype.kind not in "biuf" or values.ndim != 1 or not np.isfinite(values).all():
+        raise ValueError(
+            f"scores must be a list of finite numbers; found {values.dtype} {values.shape}"
+        )
 
     def precede(i: Places, j: Places) -> Degrees:
         of_i, of_j = values[i], values[j]
@@ -178,15 +176,20 @@ def from_scores(scores: ArrayLike) -> Indexed:
     return Indexed(precede, values.size)
 
 
+def is_called(preference: Any) -> bool:
+    """Whether a preference is called, rather than computed from positions or a matrix."""
+    return callable(preference) or isinstance(preference, Batch | Choice | Judges)
+
+
 def as_matrix(preference: Any, n: int) -> NDArray[Any] | None:
     """A preference that is given as a matrix, its shape and type checked; None for other forms."""
-    if callable(preference) or isinstance(preference, Batch | Indexed | Choice | Judges):
+    if is_called(preference) or isinstance(preference, Indexed):
         return None
     matrix = np.asarray(preference)
     if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
         raise TypeError(
-            "a preference must be a function of two items, a Batch, an Indexed or a matrix of "
-            f"degrees; found {type(preference).__name__}"
+            "preference must be a function of two items, a Batch, a Choice, an Order, Judges, an "
+            f"Indexed or a matrix of degrees; found {type(preference).__name__}"
         )
     if matrix.shape != (n, n):
         raise ValueError(
@@ -223,8 +226,7 @@ def as_degrees(values: Any, n_pairs: int) -> Degrees:
     degrees = np.asarray(values)
     if degrees.dtype.kind not in "biuf":
         raise TypeError(
-            "a preference must answer with numbers in [0, 1] or booleans; "
-            f"found {shown(values)} of dtype {degrees.dtype}"
+            f"a preference must answer with numbers in [0, 1] or booleans; found {shown(values)}"
         )
     if degrees.shape != (n_pairs,):
         raise ValueError(
@@ -234,26 +236,22 @@ def as_degrees(values: Any, n_pairs: int) -> Degrees:
     if degrees.dtype.kind == "b":
         return degrees
     degrees = degrees.astype(np.float64, copy=False)
-    if not ((degrees >= 0) & (degrees <= 1)).all():  # NaN is neither
-        wrong = degrees[~((degrees >= 0) & (degrees <= 1))][0]
-        raise ValueError(f"a preference must answer with degrees in [0, 1]; found {wrong}")
+    inside = (degrees >= 0) & (degrees <= 1)  # NaN is not
+    if not inside.all():
+        found = degrees[~inside][0]
+        raise ValueError(f"a preference must answer with degrees in [0, 1]; found {found}")
     return degrees
 
 
 def decide(degrees: Degrees, rng: np.random.Generator, sample: bool) -> NDArray[np.bool_]:
     """Turn degrees into answers: by drawing with these probabilities, or by the larger half.
 
-    Numbers are drawn only where they are needed: for degrees in between if ``sample``, for 1/2
-    otherwise.
+    Numbers are drawn only for degrees in between if ``sample``, for 1/2 otherwise.
     """
     if degrees.dtype.kind == "b":
         return degrees
-    if sample:
-        answers = degrees >= 1
-        open_ = (degrees > 0) & (degrees < 1)
-    else:
-        answers = degrees > 0.5
-        open_ = degrees == 0.5
+    answers = degrees >= 1 if sample else degrees > 0.5
+    open_ = (degrees > 0) & (degrees < 1) if sample else degrees == 0.5
     if open_.any():
         answers[open_] = rng.random(int(open_.sum())) < degrees[open_]
     return answers

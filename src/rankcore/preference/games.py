@@ -6,14 +6,10 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from rankcore.preference.forms import Places
-from rankcore.preference.plackett_luce import Choices, Floats, Posterior, fit_choices
-from rankcore.preference.ratings import Ratings
-
-SCALE = 1.5
+from rankcore.preference.plackett_luce import SCALE, Choices, Floats, choices_of, fit_choices
+from rankcore.preference.ratings import Ratings, components_of
 
 
 def rate(
@@ -45,7 +41,7 @@ def rate(
     Returns
     -------
     Ratings
-        Items in sorted order.
+        Items in sorted order, judges in the order of `Ratings.judges`.
 
     Raises
     ------
@@ -69,34 +65,11 @@ def rate(
     return tally.ratings(scale=scale, disconnected=disconnected)
 
 
-def ratings_of_pairs(n: int, pairs: Places, degrees: Floats) -> Ratings:
-    """Ratings of n items by degrees to which the first of a pair precedes the second."""
-    won, lost = degrees > 0, degrees < 1
-    items = np.concatenate([pairs[won], pairs[lost, ::-1]])
-    weights = np.concatenate([degrees[won], 1 - degrees[lost]])
-    posterior = fit_choices(n, Choices(items, weights), scale=SCALE, tolerance=1e-8)
-    counts = np.bincount(pairs.ravel(), minlength=n)
-    return _ratings(np.arange(n), counts, _components(n, pairs), posterior)
-
-
-def _ratings(
-    items: NDArray[Any], counts: NDArray[Any], components: Places, posterior: Posterior
-) -> Ratings:
-    return Ratings(
-        items=items,
-        scores=posterior.theta,
-        n_answers=counts.astype(np.float64),
-        position_bias=0.0,
-        reliability=posterior.reliability,
-        components=components,
-        _posterior=posterior,
-    )
-
-
 class Tally:
     """Comparisons added up by pair and judge, a block of rows at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, first_row: int = 0):
+        self._n_rows = first_row  # number of the next row, for errors
         self._items: dict[Any, int] = {}
         self._judges: dict[Any, int] = {}
         self._rows: NDArray[np.int64] = np.empty((0, 3), dtype=np.int64)
@@ -104,36 +77,34 @@ class Tally:
 
     def add(self, winners: Any, losers: Any, *, degree: Any = None, judge: Any = None) -> None:
         """Add rows; as `rate`."""
-        won, lost = _labels("winners", winners), _labels("losers", losers)
-        m = won.size
-        by = None if judge is None else _labels("judge", judge)
-        lengths = {"winners": m, "losers": lost.size}
-        if by is not None:
-            lengths["judge"] = by.size
-        share = np.ones(m)
-        if degree is not None:
-            share = np.asarray(degree, dtype=np.float64)
-            if share.ndim != 1:
-                raise ValueError(f"degree must have one dimension; found shape {share.shape}")
-            lengths["degree"] = share.size
-            wrong = np.flatnonzero(~((share >= 0) & (share <= 1)))
-            if wrong.size:
-                row = int(wrong[0])
-                raise ValueError(f"degree must be in [0, 1]; found {share[row]} in row {row}")
+        given = {"winners": winners, "losers": losers, "judge": judge}
+        columns = {
+            name: _labels(name, column, self._n_rows)
+            for name, column in given.items()
+            if column is not None
+        }
+        m = columns["winners"].size
+        columns["degree"] = np.ones(m) if degree is None else np.asarray(degree, dtype=np.float64)
+        lengths = {name: len(column) for name, column in columns.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"columns must have the same length; found {lengths}")
-        codes = _numbered(np.concatenate([won, lost]), self._items)
-        won, lost = codes[:m], codes[m:]
-        if (won == lost).any():
-            row = int(np.flatnonzero(won == lost)[0])
-            raise ValueError(f"an item must be compared with another one; row {row} has it twice")
-        judges = np.zeros(m, dtype=np.int64) if by is None else _numbered(by, self._judges)
-        rows = np.stack([won, lost, judges], axis=1)
-        turned = np.stack([lost, won, judges], axis=1)
-        for part, weights in ((rows, share), (turned, 1 - share)):
-            used = weights > 0
-            self._rows = np.concatenate([self._rows, part[used]])
-            self._weights = np.concatenate([self._weights, weights[used]])
+        share = columns["degree"]
+        if share.ndim != 1:
+            raise ValueError(f"degree must have one dimension; found shape {share.shape}")
+        for row in np.flatnonzero(~((share >= 0) & (share <= 1))):
+            where = self._n_rows + row
+            raise ValueError(f"degree must be in [0, 1]; found {share[row]} in row {where}")
+        both = np.concatenate([columns["winners"], columns["losers"]])
+        won, lost = np.split(_numbered(both, self._items), 2)
+        for row in np.flatnonzero(won == lost):
+            where = self._n_rows + row
+            raise ValueError(f"an item must be compared with another one; row {where} has it twice")
+        by = _numbered(columns["judge"], self._judges) if judge is not None else np.zeros_like(won)
+        found = choices_of(np.column_stack([won, lost]), share, by)
+        rows = np.column_stack([found.items, np.asarray(found.judges)])
+        self._rows = np.concatenate([self._rows, rows])
+        self._weights = np.concatenate([self._weights, found.weights])
+        self._n_rows += m
         self._add_up()
 
     def _add_up(self) -> None:
@@ -154,11 +125,9 @@ class Tally:
             raise ValueError("ratings need at least one comparison; found none")
         labels = np.array(list(self._items))
         in_order = np.argsort(labels, kind="stable")
-        number = np.empty_like(in_order)
-        number[in_order] = np.arange(labels.size)
-        pairs: Places = number[self._rows[:, :2]]
         labels, n = labels[in_order], labels.size
-        components = _components(n, pairs)
+        pairs: Places = np.argsort(in_order)[self._rows[:, :2]]
+        components = components_of(n, pairs)
         groups = int(components.max()) + 1
         if groups > 1 and disconnected == "raise":
             some = [labels[np.flatnonzero(components == g)[0]].item() for g in range(2)]
@@ -167,25 +136,20 @@ class Tally:
                 f"between them, such as those of {some[0]!r} and {some[1]!r}: rate each on its "
                 'own, or let the prior decide with disconnected="prior"'
             )
-        judges = self._rows[:, 2].astype(np.intp) if len(self._judges) > 1 else None
+        judges = np.array(list(self._judges) or [0])
+        several = self._rows[:, 2].astype(np.intp) if judges.size > 1 else None
         posterior = fit_choices(
             n,
-            Choices(pairs, self._weights, judges=judges),
+            Choices(pairs, self._weights, judges=several),
             scale=scale,
-            n_judges=max(1, len(self._judges)),
+            n_judges=judges.size,
             tolerance=1e-10,
         )
-        counts = np.bincount(pairs.ravel(), np.repeat(self._weights, 2), n)
-        return _ratings(labels, counts, components, posterior)
+        counts = np.bincount(pairs.ravel(), np.repeat(self._weights, 2), n).astype(np.float64)
+        return Ratings(labels, counts, components, judges, posterior)
 
 
-def _components(n: int, pairs: Places) -> Places:
-    """Numbers of the groups that comparisons connect."""
-    graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), (n, n))
-    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.intp)
-
-
-def _labels(name: str, values: Any) -> NDArray[Any]:
+def _labels(name: str, values: Any, first_row: int) -> NDArray[Any]:
     labels = np.asarray(values)
     if labels.ndim != 1:
         raise ValueError(f"{name} must have one dimension; found shape {labels.shape}")
@@ -194,6 +158,9 @@ def _labels(name: str, values: Any) -> NDArray[Any]:
         if odd:
             raise ValueError(f"{name} must be all numbers or all strings; found {odd[0]!r}")
         labels = labels.astype(np.str_)
+    if labels.dtype.kind == "U":
+        for row in np.flatnonzero(labels == ""):
+            raise ValueError(f"{name} must not be empty; found '' in row {first_row + row}")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError(f"{name} must be finite; found {labels[~np.isfinite(labels)][0]}")
     if labels.dtype.kind not in "biufU":

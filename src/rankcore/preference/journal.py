@@ -75,7 +75,7 @@ class Journal:
 
 
 class OpenJournal:
-    """A journal that is being read and written, by one thread.
+    """A journal that is being read and written, by one thread at a time.
 
     OSError from all methods if SQLite cannot read or write the file; ValueError from what reads,
     for contents that no `PreferenceRanker` has written.
@@ -84,7 +84,9 @@ class OpenJournal:
     def __init__(self, journal: Journal):
         self._run, self._path = journal.run, journal.path
         with self._naming("opened"):
-            self._file = sqlite3.connect(journal.path, isolation_level=None)
+            self._file = sqlite3.connect(
+                journal.path, isolation_level=None, check_same_thread=False
+            )
         try:
             with self._naming("read"):
                 # A commit is safe from the end of the process without waiting for the disk.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,6 +14,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.doc_links import Documented
+from rankcore._core.params import (
+    Constrained,
+    Constraint,
+    check_count,
+    function_or,
+    option,
+    optional,
+)
 from rankcore._core.queries import query_numbers
 from rankcore.preference.degree import mean_degrees
 from rankcore.preference.forms import Degrees, Indexed, Places, from_scores
@@ -29,7 +37,7 @@ Floats = NDArray[np.float64]
 _BLOCK = 1 << 15
 
 
-class PairwisePreference(Documented, BaseEstimator):
+class PairwisePreference(Constrained, Documented, BaseEstimator):
     """A preference between rows, learned from queries with graded rows, and the ranker it makes.
 
     The two stages of Balcan et al. (2008) and Ailon and Mohri (2010): `fit` learns h from pairs,
@@ -84,6 +92,11 @@ class PairwisePreference(Documented, BaseEstimator):
     >>> first = quicksort_rank(range(10), model.comparator(X[:10]), top_k=3, random_state=0)
     """
 
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "features": function_or(option("difference", "concatenation")),
+        "method": option("degree", "quicksort"),
+        "max_pairs": optional(check_count),
+    }
     estimator_: Any
     n_features_in_: int
     n_pairs_: int
@@ -133,7 +146,7 @@ class PairwisePreference(Documented, BaseEstimator):
             If no query has rows of different labels, or for unknown options. A failed fit leaves
             the estimator as it was.
         """
-        self._check()
+        self._check_params()
         fitted = copy(self)
         fitted._fit(validate_data(fitted, X, accept_sparse="csr", dtype=np.float64), y, qid, group)
         self.__dict__ = dict(vars(fitted))  # in one go: a fit that fails changes nothing
@@ -148,8 +161,8 @@ class PairwisePreference(Documented, BaseEstimator):
             return
         rng = np.random.default_rng(self.random_state)
         better, worse = [], []
-        for k in range(queries.ids.size):
-            rows = _rows_of(queries, k)
+        all_rows = np.arange(labels.size) if queries.rows is None else np.asarray(queries.rows)
+        for rows in np.split(all_rows, queries.bounds[1:-1]):
             i, j = np.nonzero(labels[rows][:, None] > labels[rows])
             if self.max_pairs is not None and i.size > self.max_pairs:
                 drawn = np.sort(rng.choice(i.size, self.max_pairs, replace=False))
@@ -206,10 +219,8 @@ class PairwisePreference(Documented, BaseEstimator):
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
-        qid : array-like, shape (n_samples,), optional
-            The query of each row. None: all rows are of one query.
-        group : array-like of int, optional
-            Sizes of queries whose rows follow each other, instead of ``qid``.
+        qid, group : array-like, optional
+            As in `fit`.
 
         Returns
         -------
@@ -227,8 +238,7 @@ class PairwisePreference(Documented, BaseEstimator):
         others = np.repeat(sizes - 1, sizes)
         degrees = self._preference(matrix)
         if self.method == "degree":
-            for k in range(sizes.size):
-                mine = _rows_of(queries, k)
+            for mine in np.split(rows, queries.bounds[1:-1]):
                 if mine.size > 1:
                     i, j = np.triu_indices(mine.size, 1)
                     sums, _ = mean_degrees(i, j, degrees(mine[i], mine[j]), mine.size)
@@ -253,10 +263,8 @@ class PairwisePreference(Documented, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
-        y : array-like of numbers, shape (n_samples,)
-        qid, group : array-like, optional
-            As in `predict`.
+        X, y, qid, group
+            As in `fit`.
 
         Returns
         -------
@@ -291,7 +299,6 @@ class PairwisePreference(Documented, BaseEstimator):
         return from_scores(self.estimator_.predict(X)).function
 
     def _degrees(self, X: Any, i: Places, j: Places) -> Degrees:
-        """Consistent degrees of pairs of rows, by the classifier."""
         degrees = np.empty(i.size)
         for start in range(0, i.size, _BLOCK):
             part = slice(start, start + _BLOCK)
@@ -301,24 +308,6 @@ class PairwisePreference(Documented, BaseEstimator):
         return degrees
 
     def _first_precedes(self, pairs: Any) -> Floats:
-        """Output of the classifier, from 0 to 1."""
         if hasattr(self.estimator_, "predict_proba"):
             return np.asarray(self.estimator_.predict_proba(pairs))[:, 1]
         return np.asarray(self.estimator_.predict(pairs), dtype=np.float64)
-
-    def _check(self) -> None:
-        if not callable(self.features) and self.features not in ("difference", "concatenation"):
-            raise ValueError(
-                'features must be "difference", "concatenation" or a function of two matrices; '
-                f"found {self.features!r}"
-            )
-        if self.method not in ("degree", "quicksort"):
-            raise ValueError(f'method must be "degree" or "quicksort"; found {self.method!r}')
-        if self.max_pairs is not None and self.max_pairs < 1:
-            raise ValueError(f"max_pairs must be at least 1, or None; found {self.max_pairs}")
-
-
-def _rows_of(queries: Any, k: int) -> Places:
-    """The rows of a query."""
-    rows = np.arange(queries.bounds[k], queries.bounds[k + 1])
-    return rows if queries.rows is None else np.asarray(queries.rows)[rows]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore.preference.forms import Degrees, Indexed, Places, as_degrees
+from rankcore.preference.forms import Batch, Degrees, Indexed, Places, as_degrees, shown
 from rankcore.preference.journal import OpenJournal
 from rankcore.preference.retry import PreferenceError, Retry
 from rankcore.preference.several import Choice
@@ -19,6 +19,8 @@ from rankcore.preference.several import Choice
 Call = tuple[int, ...]
 # The same, by key.
 AnswerKey = tuple[Hashable, ...]
+# A judge of several items whose first answers, so many, name no position is stopped.
+_USELESS = 20
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class Request:
 class Ledger:
     """Comparisons of a ranking: requested, answered and paid."""
 
+    preference: Any
     items: Sequence[Any]
     keys: Sequence[Hashable]
     answers: dict[AnswerKey, Any]
@@ -70,7 +73,6 @@ class Ledger:
     retry: Retry
     journal: OpenJournal | None = None
     progress: Callable[[RankingProgress], None] | None = None
-    several: Choice | None = None  # a judge of several items
     expected_calls: float = 0.0
     n_calls: int = 0  # with those that the journal has from earlier
     n_reused: int = 0
@@ -80,13 +82,14 @@ class Ledger:
     _round: tuple[int, int] = (0, 0)
     _began: float = field(default_factory=time.monotonic)
     _paid_before: int = 0
+    _useless: int = 0  # answers of a judge of several items that say nothing; -1 once one did
 
     def __post_init__(self) -> None:
         if self.journal is not None:
             self.n_calls = self._paid_before = self.journal.calls()
 
-    def open_round(self, i: Places, j: Places, size: int | None) -> list[Request]:
-        """The calls that a round needs and the budget allows, at most ``size`` in a request."""
+    def open_round(self, i: Places, j: Places) -> list[Request]:
+        """The calls that a round needs and the budget allows."""
         left = None if self.max_calls is None else self.max_calls - self.n_calls
         calls: list[Call] = []
         seen: set[AnswerKey] = set()
@@ -105,9 +108,9 @@ class Ledger:
                 break
             calls += [call for call, _ in new]
             seen.update(key for _, key in new)
-        return self._sent(calls, size)
+        return self._sent(calls)
 
-    def open_calls(self, calls: list[Call], size: int | None) -> list[Request]:
+    def open_calls(self, calls: list[Call]) -> list[Request]:
         """Those of some calls that were not answered before, as far as the budget goes."""
         new: list[Call] = []
         for call in calls:
@@ -119,12 +122,13 @@ class Ledger:
             elif key not in self._fresh:
                 self.n_reused += 1
                 self._fresh.add(key)
-        return self._sent(new, size)
+        return self._sent(new)
 
-    def _sent(self, calls: list[Call], size: int | None) -> list[Request]:
+    def _sent(self, calls: list[Call]) -> list[Request]:
         """The requests of a round."""
         self.n_rounds += bool(calls)
         self._round = (0, len(calls))
+        size = self.preference.size if isinstance(self.preference, Batch) else 1
         size = size or max(1, len(calls))
         return [Request(tuple(calls[k : k + size])) for k in range(0, len(calls), size)]
 
@@ -172,55 +176,47 @@ class Ledger:
         self.n_calls += len(request.calls)
         return True
 
-    def settle(self, request: Request, attempt: int, values: Any) -> float | None:
+    def settle(self, request: Request, attempt: int, answer: Any) -> float | None:
         """Keep the answers of a request, and report the progress.
 
         Seconds until the next attempt, if the answer of a judge of several items is not whole and
         there is another one. Until then it counts as far as it goes.
         """
-        answers, whole = self.parsed(request, values)
+        answers, whole = self._parsed(request, answer)
+        found = dict(zip(map(self._key, request.calls), answers, strict=True))
+        # First here: a journal that cannot be written loses no answer while the process lasts.
+        self.answers.update(found)
         if not whole and attempt < self.retry.attempts:
-            self.answers.update(zip(map(self._key, request.calls), answers, strict=True))
             self.lose(request)
             return self.retry.seconds(attempt, ValueError("the answer is not whole"))
-        self.keep(request, answers)
+        self._fresh.update(found)
+        if self.journal is not None:
+            self.journal.record(found, len(request.calls))
+        self._round = (self._round[0] + len(found), self._round[1])
         if self.progress is not None:
             self.progress(self._now())
         return None
 
-    def has(self, request: Request) -> bool:
-        """Whether the answers of a request have been kept in this ranking."""
-        return all(self._key(call) in self._fresh for call in request.calls)
-
-    def parsed(self, request: Request, values: Any) -> tuple[list[Any], bool]:
+    def _parsed(self, request: Request, answer: Any) -> tuple[list[Any], bool]:
         """The answers of a request, checked, and whether they are whole.
 
-        PreferenceError if they are not degrees; the calls are paid for.
+        PreferenceError if they are not degrees, or if a judge of several items names none of them
+        time after time; the calls are paid for.
         """
-        if self.several is not None:
-            read = self.several.parse
-            found = [
-                read(value, len(call) - 1)
-                for call, value in zip(request.calls, values, strict=True)
-            ]
-            return [places for places, _ in found], all(whole for _, whole in found)
+        if isinstance(self.preference, Choice):
+            places, whole = self.preference._parse(answer, len(request.calls[0]) - 1)
+            self._useless = -1 if places or self._useless < 0 else self._useless + 1
+            if self._useless == _USELESS:
+                self.lose(request)
+                what = f"the first {_USELESS} answers name no position in the list, from 0; found "
+                raise PreferenceError(self.pair(request), 1, what + shown(answer))
+            return [places], whole
+        values = answer if isinstance(self.preference, Batch) else [answer]
         try:
             return as_degrees(values, len(request.calls)).astype(float).tolist(), True
         except (TypeError, ValueError) as error:
             self.lose(request)
             raise PreferenceError(self.pair(request), 1, str(error)) from error
-
-    def keep(self, request: Request, answers: list[Any]) -> None:
-        """Keep the answers of a request."""
-        found = {
-            self._key(call): answer for call, answer in zip(request.calls, answers, strict=True)
-        }
-        # First here: a journal that cannot be written loses no answer while the process lasts.
-        self.answers.update(found)
-        self._fresh.update(found)
-        if self.journal is not None:
-            self.journal.record(found, len(request.calls))
-        self._round = (self._round[0] + len(found), self._round[1])
 
     def failed(self, request: Request, attempt: int, error: Exception) -> float:
         """Seconds until the next attempt; PreferenceError if there is none."""

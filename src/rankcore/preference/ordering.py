@@ -19,7 +19,6 @@ from rankcore.preference.forms import (
     as_degrees,
     as_indexed,
     as_items,
-    as_matrix,
     in_order,
     is_async,
 )
@@ -33,7 +32,6 @@ def sort_by_degree(items: Items, preference: Preference) -> Any:
     Parameters
     ----------
     items : sequence, length n
-        Anything.
     preference : callable, Batch, Indexed, or matrix of shape (n, n)
         ``preference(u, v)`` is the degree in [0, 1], or the boolean, to which item u should precede
         item v; a matrix has it in row u and column v. Each pair is compared once, with the item
@@ -65,12 +63,10 @@ def sort_by_degree(items: Items, preference: Preference) -> Any:
     """
     items = as_items(items)
     n = len(items)
-    computed = _as_computed(preference, n)
-    if computed is not None:
-        matrix = as_matrix(preference, n)
-        sums = computed_degrees(computed if matrix is None else matrix, n)
-        return in_order(items, np.argsort(-sums, kind="stable"))
-    return in_order(items, computed_order(Degree(n), partial(_answers, items, preference)))
+    if _as_computed(preference, n) is None:
+        return in_order(items, computed_order(Degree(n), partial(_answers, items, preference)))
+    sums = computed_degrees(preference, n)
+    return in_order(items, np.argsort(-sums, kind="stable"))
 
 
 def quicksort_rank(
@@ -84,7 +80,6 @@ def quicksort_rank(
     Parameters
     ----------
     items : sequence, length n
-        Anything.
     preference : callable, Batch, Indexed, or matrix of shape (n, n)
         As for `sort_by_degree`. With a degree in between an item goes before a pivot at random,
         with that probability. Each pair is compared at most once.
@@ -100,10 +95,8 @@ def quicksort_rank(
 
     Raises
     ------
-    ValueError
-        For degrees that are not in [0, 1], a matrix of the wrong shape, or a top_k below 1.
-    TypeError
-        For an ``async`` preference: `PreferenceRanker` awaits those.
+    ValueError, TypeError
+        As `sort_by_degree`, and for a top_k below 1.
 
     Notes
     -----

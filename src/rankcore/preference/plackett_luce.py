@@ -24,6 +24,8 @@ Floats = NDArray[np.float64]
 _DENSE = 400
 # Spread of what a judge adds for the first position, and of the logarithm of its reliability.
 BIAS_SCALE, RELIABILITY_SCALE = 0.5, 0.5
+# Standard deviation of strengths before the first answer.
+SCALE = 1.5
 
 
 @dataclass
@@ -36,6 +38,17 @@ class Choices:
     # (m,): column of the item that was shown first, -1 if it is no longer there
     shown_first: Places | None = None
     judges: Places | None = None  # (m,): numbers of judges; None: all of one
+
+
+def choices_of(pairs: Places, degrees: Floats, judges: Places | None = None) -> Choices:
+    """Choices between two, by degrees to which the item shown first precedes the other."""
+    won, lost = degrees > 0, degrees < 1
+    return Choices(
+        np.concatenate([pairs[won], pairs[lost, ::-1]]),
+        np.concatenate([degrees[won], 1 - degrees[lost]]),
+        np.repeat([0, 1], [won.sum(), lost.sum()]),
+        None if judges is None else np.concatenate([judges[won], judges[lost]]),
+    )
 
 
 @dataclass

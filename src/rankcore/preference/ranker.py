@@ -15,7 +15,6 @@ from sklearn.base import BaseEstimator
 from rankcore._core.doc_links import Documented
 from rankcore.preference.costs import call_plan
 from rankcore.preference.forms import (
-    Batch,
     Items,
     Judges,
     Places,
@@ -27,12 +26,11 @@ from rankcore.preference.forms import (
 )
 from rankcore.preference.journal import Journal, OpenJournal, lasting_key, memory_key, open_journal
 from rankcore.preference.ledger import AnswerKey, Ledger
-from rankcore.preference.methods import make_method
-from rankcore.preference.parameters import check_parameters
+from rankcore.preference.methods import check_parameters, make_method
 from rankcore.preference.rating import Rating
-from rankcore.preference.results import RatedResults, results_of
+from rankcore.preference.ratings import RatedResults
 from rankcore.preference.retry import Retry
-from rankcore.preference.running import CallRun, Method, Run
+from rankcore.preference.running import CallRun, Method, Run, results_of
 from rankcore.preference.sending import send_all, send_all_async
 from rankcore.preference.sequential import Insertion
 from rankcore.preference.several import Choice
@@ -49,8 +47,9 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
         `Choice` names the best of k items and an `Order` puts k in order; an `Indexed` computes
         from positions, a matrix has the degree in row u and column v.
     method : str
-        "auto": "halving" if there is a ``top_k``; else "rating" if ``max_calls`` or ``noise`` is
-        given; else "quicksort", as for ``noise=0`` and for more than 2,000 items. Or "rating",
+        "auto": "rating" if there is a ``confidence``; else "halving" if there is a ``top_k``; else
+        "rating" if ``max_calls`` or ``noise`` is given; else "quicksort", as for ``noise=0``. More
+        than 2,000 items are not rated, but by judges of several. Or "rating",
         "quicksort", "degree", "halving", "insertion", "heap" or "sliding"; `call_plan` says what
         each but "rating" costs and promises, `plan` what order to expect for a budget. A `Choice`
         or `Order` takes "halving", "rating" or, for the first k by an exact judge, "heap".
@@ -83,7 +82,8 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
         features. A function, or the ``predict`` of an estimator, is called with the items. How far
         they are trusted is learned from the answers.
     batch : int, optional
-        For "rating": pairs in a round. None: a quarter of the items.
+        For "rating": pairs in a round, up to half the items of different ones. None: a quarter of
+        the items.
     cache : bool
         Whether this ranker keeps answers, and does not repeat their calls.
     key : callable, optional
@@ -100,7 +100,7 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
     retry : Retry, optional
         When a call that failed is made again. None: ``Retry()``, which is three attempts.
     progress : callable, optional
-        Called with a `RankingProgress` at each answer.
+        Called with a `RankingProgress` at each answer, one at a time.
     random_state : int, numpy.random.Generator or None
         Seed of pivots, draws and opponents. None: one that is drawn once for this ranker. A
         Generator gives others each time, so that a ranking which was broken off compares other
@@ -136,7 +136,8 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
         A Bradley-Terry fit of the answers, whatever the method; `ranking_`, `scores_`,
         `standard_errors_`, `place_interval_` and `probability_of_top` are read from it.
     doubt_ : ndarray of float64, shape (n_rounds, 2)
-        After "rating": answers after each round, and the expected share of pairs in wrong order.
+        After "rating" of up to 2,000 items: answers after each round, and the expected share of
+        pairs in wrong order.
 
     Notes
     -----
@@ -243,9 +244,7 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
         return self._rank(items, *self._method(items))
 
     async def arank(self, items: Items) -> Any:
-        """Put items in order, inside of an event loop; as `rank`.
-
-        A preference that is not async is called in threads.
+        """Put items in order inside of an event loop; as `rank`, but others than async in threads.
 
         Parameters
         ----------
@@ -289,15 +288,12 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
     def _rank(self, items: Any, method: Method | Rating, expected: float) -> Any:
         run = self._run(items, method, expected)
         try:
-            computed = as_indexed(self.preference, len(items))
-            if computed is not None:
-                run.compute(computed)
-            elif is_async(self.preference):
+            if is_async(self.preference):
                 _refuse_loop()
                 asyncio.run(self._send_rounds(run))
             else:
-                for requests in run.requests(self._size()):
-                    send_all(requests, self.preference, run.ledger, self.concurrency)
+                for requests in run.requests():
+                    send_all(requests, run.ledger, self.concurrency)
         finally:
             self._learn(run, items)
         return in_order(items, self.order_[: self.top_k])
@@ -305,25 +301,15 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
     async def _arank(self, items: Any, method: Method | Rating, expected: float) -> Any:
         run = self._run(items, method, expected)
         try:
-            computed = as_indexed(self.preference, len(items))
-            if computed is not None:
-                run.compute(computed)
-            else:
-                await self._send_rounds(run)
+            await self._send_rounds(run)
         finally:
             self._learn(run, items)
         return in_order(items, self.order_[: self.top_k])
 
-    async def _send_rounds(self, run: Run | CallRun) -> None:
+    async def _send_rounds(self, run: Run) -> None:
         in_threads = not is_async(self.preference)
-        for requests in run.requests(self._size()):
-            await send_all_async(
-                requests, self.preference, run.ledger, self.concurrency, in_threads
-            )
-
-    def _size(self) -> int | None:
-        """Most calls in a request."""
-        return self.preference.size if isinstance(self.preference, Batch) else 1
+        for requests in run.requests():
+            await send_all_async(requests, run.ledger, self.concurrency, in_threads)
 
     def _method(self, items: Any) -> tuple[Method | Rating, float]:
         check_parameters(self)
@@ -355,7 +341,7 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
         assert journal is not None
         return journal if isinstance(journal, Journal) else Journal(journal)
 
-    def _run(self, items: Any, method: Method | Rating, expected: float) -> Run | CallRun:
+    def _run(self, items: Any, method: Method | Rating, expected: float) -> Run:
         """A ranking that knows what was answered before."""
         asked = (self.preference, None if self.journal is None else repr(self._journal()))
         before = self.__dict__.get("_asked", (None, None))
@@ -372,6 +358,7 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
         elif keys:
             self._kept.append(items)  # keys may be the addresses of these objects
         ledger = Ledger(
+            preference=self.preference,
             items=items,
             keys=keys,
             answers=self._answers,
@@ -381,14 +368,11 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
             retry=self.retry or Retry(),
             journal=journal,
             progress=self.progress,
-            several=self.preference if isinstance(self.preference, Choice) else None,
             expected_calls=expected,
         )
-        if isinstance(method, Rating):
-            return CallRun(method, ledger)
-        return Run(method, ledger)
+        return (CallRun if isinstance(method, Rating) else Run)(method, ledger)
 
-    def _learn(self, run: Run | CallRun, items: Any) -> None:
+    def _learn(self, run: Run, items: Any) -> None:
         """Take over what a ranking has brought, whether it was completed or not."""
         run.close()
         if run.ledger.journal is not None:

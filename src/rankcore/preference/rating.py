@@ -10,16 +10,24 @@ from scipy.special import ndtr
 
 from rankcore.preference.equal_errors import EqualErrors, fit_equal_errors
 from rankcore.preference.forms import Places
-from rankcore.preference.plackett_luce import Choices, Floats, Posterior, fit_choices
+from rankcore.preference.plackett_luce import (
+    SCALE,
+    Choices,
+    Floats,
+    Posterior,
+    choices_of,
+    fit_choices,
+)
 from rankcore.preference.ratings import Ratings
 
-SCALE = 1.5
 # Calls: the items in the order in which they are shown, and the number of the repeat.
 Calls = list[tuple[int, ...]]
 # How many neighbours in the order of the ratings an item may meet, while there are such pairs.
 _NEIGHBOURS = 64
 # Without a confidence: stop at so many pairs expected in wrong order, or this doubt about a top.
 _WRONG_PAIRS, _WRONG_TOP = 0.05, 0.01
+# Doubt is not recorded after each round of more items: time grows with their cube.
+_TRACKED = 2000
 # After so many repeats that all gave the same answer again, a judge is taken to repeat itself.
 _TRIALS = 20
 
@@ -28,8 +36,8 @@ class Rating:
     """Fit ratings to the answers so far, compare the most informative pairs, and repeat.
 
     The next pair has the maximum of P(wrong order) * standard error of the difference, both of the
-    posterior; no item is in two pairs of a batch. With a ``top_k`` this is multiplied by the
-    probability that one of the two is among the first k.
+    posterior; no item is in two pairs of a batch, unless it has more pairs than half the items.
+    With a ``top_k`` this is multiplied by the probability that one of the two is among the first k.
 
     Parameters
     ----------
@@ -75,7 +83,7 @@ class Rating:
         self._confidence, self._repeats, self._both = confidence, repeats, both_orders
         self._judges = judges
         self._prior = None if prior is None else standardised(prior)[self._distinct]
-        self._batch = min(max(1, m // 2), batch or max(1, m // 4))
+        self._batch = batch or max(1, m // 4)
         self._n_repeats: dict[tuple[int, int], int] = {}  # how often, by pair
         self._first_shown: dict[tuple[int, int], int] = {}
         self._calls: Calls = []
@@ -103,7 +111,7 @@ class Rating:
             ]
             if any(answer is not None for answer in answers):
                 self._take(calls, answers)
-            if None not in answers:
+            if None not in answers and self._m <= _TRACKED:
                 self.doubt.append((len(self._calls), self.ratings().expected_inversions()))
 
     def ratings(self) -> Ratings:
@@ -121,15 +129,13 @@ class Rating:
             )
             fitted = self._start
             self._ratings = Ratings(
-                items=np.arange(self._same.size),
-                scores=fitted.theta[self._same],
-                n_answers=counts[self._same],
-                position_bias=fitted.bias,
-                reliability=fitted.reliability,
-                components=np.zeros(self._same.size, dtype=np.intp),
-                _posterior=fitted,
-                _same=self._same,
-                _orders=self._orders(choices, fitted),
+                np.arange(self._same.size),
+                counts[self._same],
+                np.zeros(self._same.size, dtype=np.intp),
+                np.arange(self._judges),
+                fitted,
+                self._same,
+                self._orders(choices, fitted),
             )
         return self._ratings
 
@@ -203,19 +209,12 @@ class Rating:
         degrees = np.array(self._degrees)
         if self._repeats_itself() and len(calls):
             # Said once more it is no more certain.
-            judge = calls[:, 2] % self._judges
-            key = np.column_stack([calls[:, :2], judge])
+            key = np.column_stack([calls[:, :2], calls[:, 2] % self._judges])
             _, kept = np.unique(key, axis=0, return_index=True)
             calls, degrees = calls[kept], degrees[kept]
         counts = np.bincount(calls[:, :2].ravel(), minlength=self._m).astype(np.float64)
-        won, lost = degrees > 0, degrees < 1
-        items = np.concatenate([calls[won, :2], calls[lost, 1::-1]])
-        weights = np.concatenate([degrees[won], 1 - degrees[lost]])
-        shown = np.concatenate([np.zeros(won.sum(), np.intp), np.ones(lost.sum(), np.intp)])
-        judges = None
-        if self._judges > 1:
-            judges = np.concatenate([calls[won, 2], calls[lost, 2]]) % self._judges
-        return Choices(items, weights, shown, judges), counts
+        judges = calls[:, 2] % self._judges if self._judges > 1 else None
+        return choices_of(calls[:, :2], degrees, judges), counts
 
     def _repeats_itself(self) -> bool:
         """Whether the judge gives the same answer each time, as far as that is known."""
@@ -243,7 +242,7 @@ class Rating:
         if self._top_k is not None:
             worth *= self._in_top(scores, variances, i, j)
         some = 32 * self._batch  # nearly always enough, and sooner sorted
-        if worth.size > 2 * some:
+        if worth.size > 2 * some and 2 * self._batch <= self._m:
             few = np.argpartition(-worth, some)[:some]
             pairs = self._disjoint(i, j, few[np.argsort(-worth[few], kind="stable")])
             if len(pairs) == self._batch:
@@ -251,21 +250,25 @@ class Rating:
         return self._disjoint(i, j, np.argsort(-worth, kind="stable"))
 
     def _disjoint(self, i: Places, j: Places, ranked: Places) -> list[tuple[int, int]]:
-        """The first pairs that share no item and have repeats left."""
-        used = np.zeros(self._m, dtype=bool).tolist()
+        """The first pairs with repeats left that share no item, unless the batch has no room."""
         most = self._most_repeats()
-        pairs: list[tuple[int, int]] = []
-        for u, v in zip(i[ranked].tolist(), j[ranked].tolist(), strict=True):
-            if used[u] or used[v]:
-                continue
-            pair = (u, v) if u < v else (v, u)
-            if most is not None and self._n_repeats.get(pair, 0) >= most:
-                continue
-            used[u] = used[v] = True
-            pairs.append(pair)
-            if len(pairs) == self._batch:
-                break
-        return pairs
+        pairs: dict[tuple[int, int], None] = {}
+        while True:
+            used = [False] * self._m
+            for u, v in zip(i[ranked].tolist(), j[ranked].tolist(), strict=True):
+                if used[u] or used[v]:
+                    continue
+                pair = (u, v) if u < v else (v, u)
+                if pair in pairs:  # by a turn before
+                    continue
+                if most is not None and self._n_repeats.get(pair, 0) >= most:
+                    continue
+                used[u] = used[v] = True
+                pairs[pair] = None
+                if len(pairs) == self._batch:
+                    return list(pairs)
+            if 2 * self._batch <= self._m or not any(used):
+                return list(pairs)
 
     def _add_calls(self, pair: tuple[int, int], calls: Calls) -> None:
         repeat = self._n_repeats.get(pair, 0)

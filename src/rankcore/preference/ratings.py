@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtr
 
 from rankcore.preference.equal_errors import EqualErrors
 from rankcore.preference.forms import Places
-from rankcore.preference.plackett_luce import Floats, Posterior
+from rankcore.preference.plackett_luce import (
+    SCALE,
+    Floats,
+    Posterior,
+    choices_of,
+    fit_choices,
+)
 
 # Above this many items a covariance is not kept, and standard errors are estimated from probes.
 _EXACT = 4000
@@ -28,17 +36,19 @@ class Ratings:
     ----------
     items : ndarray
         Labels of the items, or their positions.
-    scores : ndarray of float64, shape (n,)
-        Strengths: item i precedes item j with probability 1 / (1 + exp(scores[j] - scores[i])).
     n_answers : ndarray of float64, shape (n,)
         Comparisons that each item is in; orders of several items count one each.
+    components : ndarray of intp, shape (n,)
+        Items of one number are connected by comparisons. Between others the prior decides.
+    judges : ndarray, shape (n_judges,)
+        Labels of the judges, or their positions.
+    scores : ndarray of float64, shape (n,)
+        Strengths: item i precedes item j with probability 1 / (1 + exp(scores[j] - scores[i])).
     position_bias : float
         What a judge adds to the strength of the item that is shown first.
     reliability : ndarray of float64, shape (n_judges,)
         What each judge multiplies differences of strengths by: 1 for a typical judge, 0 for one
         whose answers say nothing.
-    components : ndarray of intp, shape (n,)
-        Items of one number are connected by comparisons. Between others the prior decides.
 
     Notes
     -----
@@ -62,14 +72,20 @@ class Ratings:
     """
 
     items: NDArray[Any]
-    scores: Floats
     n_answers: Floats
-    position_bias: float
-    reliability: Floats
     components: Places
+    judges: NDArray[Any]
     _posterior: Posterior = field(repr=False)
     _same: Places | None = field(default=None, repr=False)  # items that are one share a strength
     _orders: EqualErrors | None = field(default=None, repr=False)  # if they explain answers better
+    scores: Floats = field(init=False)
+    position_bias: float = field(init=False)
+    reliability: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        posterior = self._posterior
+        self.scores = posterior.theta if self._same is None else posterior.theta[self._same]
+        self.position_bias, self.reliability = posterior.bias, posterior.reliability
 
     @property
     def ranking(self) -> Places:
@@ -200,6 +216,62 @@ class Ratings:
         places = np.empty(order.shape, dtype=np.int32)
         np.put_along_axis(places, order, np.arange(n, dtype=np.int32)[None, :], axis=1)
         return places
+
+
+def components_of(n: int, pairs: Places) -> Places:
+    """Numbers of the groups of items that pairs connect."""
+    graph = coo_array((np.ones(len(pairs)), pairs.T), (n, n))
+    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.intp)
+
+
+class RatedResults:
+    """Results of a ranker that come from a Bradley-Terry fit of its answers."""
+
+    order_: Places
+    pairs_: Places
+    degrees_: Floats
+
+    @cached_property
+    def ratings_(self) -> Ratings:
+        """A Bradley-Terry fit of the answers."""
+        n, pairs = self.order_.size, self.pairs_
+        choices = replace(choices_of(pairs, self.degrees_), shown_first=None)
+        posterior = fit_choices(n, choices, scale=SCALE, tolerance=1e-8)
+        counts = np.bincount(pairs.ravel(), minlength=n).astype(np.float64)
+        return Ratings(np.arange(n), counts, components_of(n, pairs), np.arange(1), posterior)
+
+    @property
+    def ranking_(self) -> Places:
+        """Positions of the items in the order found; another name of `order_`."""
+        return self.order_
+
+    @property
+    def scores_(self) -> Floats:
+        """Strengths of the items."""
+        return self.ratings_.scores
+
+    @property
+    def standard_errors_(self) -> Floats:
+        """Standard errors of the strengths."""
+        return self.ratings_.standard_errors
+
+    @property
+    def place_interval_(self) -> Places:
+        """First and last place of each item, 1 for the strongest, at a credibility of 90%."""
+        return self.ratings_.place_interval()
+
+    def probability_of_top(self, k: int) -> Floats:
+        """Probability of each item to be one of the k strongest, as `Ratings.probability_of_top`.
+
+        Parameters
+        ----------
+        k : int
+
+        Returns
+        -------
+        ndarray of float64, shape (n,)
+        """
+        return self.ratings_.probability_of_top(k)
 
 
 def _standardised(scores: Floats, covariance: Floats) -> Floats:

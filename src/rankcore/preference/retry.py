@@ -45,8 +45,8 @@ class Retry:
     jitter : float
         Share of the wait that is random, from 0 to 1, so that calls do not come back together.
     timeout : float, optional
-        Seconds after which a call counts as failed, by a `TimeoutError`; for ``async`` preferences,
-        for no other call can be broken off. None: never.
+        Seconds after which a call counts as failed, by a `TimeoutError`. It is broken off if it is
+        ``async``; else each call has a thread, which is left to itself. None: never.
     on : tuple of exception types
         Errors after which a call is made again; others are raised at once.
 

@@ -28,7 +28,8 @@ class Choice:
     Notes
     -----
     The call of an answer that is no position is repeated, as one that failed; if it stays so, the
-    call counts for nothing.
+    call counts for nothing. If none of the first 20 answers is a position, ranking stops with a
+    `PreferenceError`.
 
     Examples
     --------
@@ -46,19 +47,8 @@ class Choice:
         self.function: Callable[[list[Any]], Any] = function
         self.k: int = int(k)
 
-    def parse(self, answer: Any, n: int) -> tuple[tuple[int, ...], bool]:
-        """Positions that an answer names, the best first, and whether it is a whole answer.
-
-        Parameters
-        ----------
-        answer : object
-        n : int
-            Items of the call.
-
-        Returns
-        -------
-        tuple of int, bool
-        """
+    def _parse(self, answer: Any, n: int) -> tuple[tuple[int, ...], bool]:
+        """Positions that an answer about n items names, the best first, and whether it is whole."""
         places = _positions([answer], n)
         return places, len(places) == 1
 
@@ -72,12 +62,7 @@ class Order(Choice):
         Takes a list of ``k`` items and returns their positions in it, from 0, the best first. It
         may be ``async``.
     k : int
-        Items in a call, at least 2; fewer if there are not as many.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For what cannot be called, or a k below 2.
+        As in `Choice`, and so are the errors.
 
     Notes
     -----
@@ -93,8 +78,7 @@ class Order(Choice):
     ([1, 2, 3], 8)
     """
 
-    def parse(self, answer: Any, n: int) -> tuple[tuple[int, ...], bool]:
-        """Positions that an answer names, the best first, and whether it is a whole answer."""
+    def _parse(self, answer: Any, n: int) -> tuple[tuple[int, ...], bool]:
         named = list(answer) if isinstance(answer, Sequence | np.ndarray) else []
         places = _positions(named, n)
         return places, len(places) == len(named) == n

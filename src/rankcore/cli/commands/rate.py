@@ -38,20 +38,23 @@ def rate(
 
     columns = {"winners": winner, "losers": loser, "degree": degree, "judge": judge}
     used = {name: column for name, column in columns.items() if column is not None}
-    tally = Tally()
+    tally = Tally(first_row=1)
     title = "standard input" if games == "-" else games
     with _open(games) as lines:
         reader = csv.reader(lines, strict=True)
         try:
             header = next(reader, [])
-            places = {name: _place(title, header, column) for name, column in used.items()}
-            row = 1
+            places = {name: _place(header, column) for name, column in used.items()}
             for block in _blocks(reader):
-                tally.add(**_table(title, row, block, places))
-                row += len(block)
+                tally.add(**_table(block, places))
         except csv.Error as error:
             raise ValueError(f"{title}, line {reader.line_num}: {error}") from error
+        except ValueError as error:
+            raise ValueError(f"{title}: {error}") from error
     ratings = tally.ratings(scale=scale, disconnected=disconnected)
+    if judge is not None:
+        for name, share in zip(ratings.judges, ratings.reliability, strict=True):
+            print(f"{judge} {name}: reliability {share:.3g}", file=sys.stderr)
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(["item", "rating", "standard_error", "comparisons"])
     errors = ratings.standard_errors
@@ -61,14 +64,15 @@ def rate(
 
 
 def _open(games: str) -> AbstractContextManager[TextIO]:
-    return nullcontext(sys.stdin) if games == "-" else open(games, newline="", encoding="utf-8")
+    if games == "-":
+        return nullcontext(sys.stdin)
+    return open(games, newline="", encoding="utf-8-sig")  # without the mark that spreadsheets set
 
 
-def _place(title: str, header: list[str], column: str) -> int:
+def _place(header: list[str], column: str) -> int:
     if header.count(column) != 1:
-        raise ValueError(
-            f"{title} must have one column {column!r}; found the columns {', '.join(header)}"
-        )
+        found = ", ".join(header) or "none"
+        raise ValueError(f"a header with one column {column!r} is required; found: {found}")
     return header.index(column)
 
 
@@ -77,18 +81,14 @@ def _blocks(rows: Iterator[list[str]]) -> Iterator[list[list[str]]]:
         yield block
 
 
-def _table(
-    title: str, first: int, block: list[list[str]], places: dict[str, int]
-) -> dict[str, Any]:
-    """The columns of a block."""
-    least = max(places.values()) + 1
-    for number, row in enumerate(block, start=first):
-        if len(row) < least:
-            raise ValueError(f"{title}, row {number}: found {len(row)} columns")
-    table: dict[str, Any] = {name: [row[k] for row in block] for name, k in places.items()}
-    try:
-        if "degree" in table:
+def _table(block: list[list[str]], places: dict[str, int]) -> dict[str, Any]:
+    """The columns of a block; an empty label for one that a short row lacks."""
+    table: dict[str, Any] = {
+        name: [row[k] if k < len(row) else "" for row in block] for name, k in places.items()
+    }
+    if "degree" in table:
+        try:
             table["degree"] = [float(text) for text in table["degree"]]
-    except ValueError as error:
-        raise ValueError(f"{title}: degree must be a number: {error}") from error
+        except ValueError as error:
+            raise ValueError(f"degree must be a number: {error}") from error
     return table
