@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.numbers import as_reals, as_vector, check_vector, scaled
-from rankcore._core.queries import group_rows, query_mean, query_numbers, run_blocks
+from rankcore._core.queries import group_rows, query_numbers, run_blocks
 from rankcore._ext import auc as kernels
+from rankcore.metrics.described import OF_QUERIES, described
 from rankcore.metrics.evaluate_queries import named
 from rankcore.metrics.judged import check_lengths
-
-PerQuery = tuple[NDArray[Any], NDArray[np.float64]]
+from rankcore.metrics.one_measure import PerQuery, mean_or_values
 
 # What a pair of equal scores counts, in halves.
 _TIES = {"half": 1, "optimistic": 2, "pessimistic": 0}
@@ -30,6 +30,7 @@ _PART = 1 << 15
 _SAMPLES_EACH = 16
 
 
+@described(OF_QUERIES, "Between 0 and 1")
 def auc_score(
     y_true: ArrayLike,
     y_score: ArrayLike,
@@ -50,10 +51,6 @@ def auc_score(
 
     Parameters
     ----------
-    y_true : array-like of numbers, shape (n,)
-        True labels; any finite numbers.
-    y_score : array-like of numbers, shape (n,)
-        Scores, higher for more likely positive; finite. Compared as float64.
     qid : array-like, shape (n,), optional
         The query of each row: any type, any order. Pairs are within queries, and the
         result is the mean over queries. None: all rows are one query.
@@ -66,24 +63,6 @@ def auc_score(
     empty : float, "skip" or "raise"
         Value of a query in which a class is missing or weighs nothing; NaN, and left out of the
         mean; or an error.
-    per_query : bool
-        Whether to return the value of every query instead of the mean.
-    query_weight : array-like, shape (n_queries,), optional
-        Non-negative weights of the queries in the mean, in order of first appearance.
-    n_jobs : int, optional
-        Threads; -1 for one per processor. The values do not depend on it.
-
-    Returns
-    -------
-    float, or (ndarray of query ids, ndarray of values)
-        Between 0 and 1; the latter if ``per_query``, in order of first appearance.
-
-    Raises
-    ------
-    ValueError
-        On empty input, different lengths, NaN or infinity, bad weights or unknown options.
-    TypeError
-        For labels, scores or weights that are not real numbers.
 
     Notes
     -----
@@ -132,7 +111,7 @@ def auc_score(
                 f"AUC compares labels >= {rel:g} with smaller ones; one is missing{query}"
             )
         values[undefined] = empty
-    return (ids, values) if per_query else query_mean(values, query_weight)
+    return mean_or_values((ids, values), per_query, query_weight)
 
 
 def _numbers(x: Any, name: str) -> NDArray[Any]:

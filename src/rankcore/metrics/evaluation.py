@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankcore._core.queries import query_mean
 from rankcore.metrics.auc import auc_score
 from rankcore.metrics.conventions import Convention, resolve
+from rankcore.metrics.described import OF_QUERIES, described
 from rankcore.metrics.evaluate_queries import measure_queries
 from rankcore.metrics.judged import judged
 from rankcore.metrics.names import Measure, parse
@@ -127,6 +128,7 @@ class Evaluation(Tabular, Mapping[str, float]):
         return pandas.DataFrame(self.per_query, index=pandas.Index(self.qid, name="qid"))
 
 
+@described(OF_QUERIES)
 def evaluate(
     y_true: ArrayLike,
     y_score: ArrayLike,
@@ -144,12 +146,6 @@ def evaluate(
 
     Parameters
     ----------
-    y_true : array-like of numbers, shape (n,)
-        True labels, higher for more relevant; any finite numbers.
-    y_score : array-like of numbers, shape (n,)
-        Scores, higher for a better rank; finite. Compared as float64.
-    qid : array-like, shape (n,), optional
-        The query of each row: any type, any order. None: all rows are one query.
     metrics : str or iterable of str
         Names as trec_eval, LightGBM, XGBoost, ranx or ir-measures write them: ``"ndcg@10"``,
         ``"ndcg_cut_10"``, ``"nDCG(dcg='exp-log2')@10"``, ``"map"``, ``"map@5-"``, ``"P_5"``,
@@ -164,8 +160,6 @@ def evaluate(
         ``"sklearn"``, ``"trec_eval"`` (version 10; ``"trec_eval-9"``), ``"lightgbm"``,
         ``"xgboost"``, ``"xgboost-"``, ``"letor3"``, ``"letor4"``, ``"ranx"``, or one of your own.
         None: `Convention` ``()``.
-    query_weight : array-like, shape (n_queries,), optional
-        Non-negative weights of the queries in the means, in order of first appearance.
     docid : array-like, shape (n,), optional
         Document ids. Where the convention breaks ties by the order of rows, it does so by the
         order of these instead: trec_eval sorts them in descending order.
@@ -177,8 +171,6 @@ def evaluate(
         one that is not relevant; bpref, infAP and the shares of judged documents do not. None: all
         were judged. A label below 0 says that the document was in the pool, but left out of the
         sample that was judged.
-    n_jobs : int, optional
-        Threads; -1 for one per processor. The values do not depend on it.
 
     Returns
     -------

@@ -9,12 +9,34 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.numbers import Floats, as_weights, scaled, weighted_mean
+from rankcore.metrics.described import Shared, described, entries_of
 from rankcore.metrics.labels import as_column, as_numbers, known_labels, ordered, places_of
 
 # Labels of the largest table of confusion: it takes 128 MiB.
 LARGEST_TABLE = 4096
 
+_OF_RANKS = Shared(
+    entries_of("""\
+y_true, y_pred : array-like, shape (n,)
+    True and predicted ranks: numbers, which predictions may fall between; or, with ``labels``,
+    any labels.
+labels : array-like, shape (k,), optional
+    All labels, lowest rank first: a label's rank is then its place among them. Required for
+    words, unless one of the two is an ordered categorical. A model has them in ``ranks_``.
+sample_weight : array-like, shape (n,), optional
+    Non-negative weights of the rows."""),
+    "float",
+    "",
+    """\
+ValueError
+    On empty input, different lengths, NaN or infinity, a label that is not among ``labels``, or
+    weights that are negative or all 0.
+TypeError
+    For labels that are not numbers, without ``labels``.""",
+)
 
+
+@described(_OF_RANKS, "At least 0, which is perfect")
 def rank_loss(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -23,30 +45,6 @@ def rank_loss(
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """Mean distance between true and predicted ranks (mean absolute error).
-
-    Parameters
-    ----------
-    y_true, y_pred : array-like, shape (n,)
-        True and predicted ranks: numbers, which predictions may fall between; or, with ``labels``,
-        any labels.
-    labels : array-like, shape (k,), optional
-        All labels, lowest rank first: a label's rank is then its place among them. Required for
-        words, unless one of the two is an ordered categorical. A model has them in ``ranks_``.
-    sample_weight : array-like, shape (n,), optional
-        Non-negative weights of the rows.
-
-    Returns
-    -------
-    float
-        At least 0, which is perfect.
-
-    Raises
-    ------
-    ValueError
-        On empty input, different lengths, NaN or infinity, a label that is not among ``labels``, or
-        weights that are negative or all 0.
-    TypeError
-        For labels that are not numbers, without ``labels``.
 
     Examples
     --------
@@ -61,6 +59,7 @@ def rank_loss(
     return weighted_mean(distance, row_weights(sample_weight, distance.size))
 
 
+@described(_OF_RANKS, "Between 0 and 1")
 def accuracy_within(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -73,15 +72,8 @@ def accuracy_within(
 
     Parameters
     ----------
-    y_true, y_pred, labels, sample_weight
-        As `rank_loss`.
     d : float
         Distance that still counts as right; 0 is plain accuracy.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
 
     Raises
     ------
@@ -102,6 +94,11 @@ def accuracy_within(
     return weighted_mean(within, row_weights(sample_weight, within.size))
 
 
+@described(
+    _OF_RANKS,
+    "At least 0, which is perfect. Ranks that do not occur in ``y_true``, or weigh nothing,"
+    " are left out",
+)
 def macro_rank_loss(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -114,22 +111,6 @@ def macro_rank_loss(
     A rare rank counts as much as a frequent one, so that always predicting the most frequent one
     does not look good.
 
-    Parameters
-    ----------
-    y_true, y_pred, labels, sample_weight
-        As `rank_loss`.
-
-    Returns
-    -------
-    float
-        At least 0, which is perfect. Ranks that do not occur in ``y_true``, or weigh nothing, are
-        left out.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `rank_loss`.
-
     Examples
     --------
     >>> from rankcore.metrics import macro_rank_loss
@@ -139,6 +120,11 @@ def macro_rank_loss(
     return weighted_mean(_losses_by_rank(y_true, y_pred, labels, sample_weight), None)
 
 
+@described(
+    _OF_RANKS,
+    "At least 0, which is perfect. Ranks that do not occur in ``y_true``, or weigh nothing,"
+    " are left out",
+)
 def max_rank_loss(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -147,22 +133,6 @@ def max_rank_loss(
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """Rank loss of the true rank that is predicted worst (Cruz-Ramírez et al. 2014).
-
-    Parameters
-    ----------
-    y_true, y_pred, labels, sample_weight
-        As `rank_loss`.
-
-    Returns
-    -------
-    float
-        At least 0, which is perfect. Ranks that do not occur in ``y_true``, or weigh nothing, are
-        left out.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `rank_loss`.
 
     Examples
     --------
@@ -173,6 +143,11 @@ def max_rank_loss(
     return float(_losses_by_rank(y_true, y_pred, labels, sample_weight).max())
 
 
+@described(
+    _OF_RANKS,
+    "At most 1, which is perfect; 0 is what independence would give. NaN if all true and "
+    "predicted labels are one and the same",
+)
 def quadratic_weighted_kappa(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -192,19 +167,6 @@ def quadratic_weighted_kappa(
     labels : array-like, shape (k,), optional
         All labels, lowest first, as for `rank_loss`. None: the numbers that occur in ``y_true`` or
         ``y_pred``, in their order; the distance of two is by how many places they differ.
-    sample_weight : array-like, shape (n,), optional
-        Non-negative weights of the rows.
-
-    Returns
-    -------
-    float
-        At most 1, which is perfect; 0 is what independence would give. NaN if all true and
-        predicted labels are one and the same.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `rank_loss`.
 
     Examples
     --------
@@ -231,6 +193,7 @@ def quadratic_weighted_kappa(
     return float(1.0 - seen / chance) if chance > 0 else float("nan")
 
 
+@described(_OF_RANKS)
 def confusion_by_rank(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -250,8 +213,6 @@ def confusion_by_rank(
         ``y_pred``.
     normalize : {"true", "pred", "all"}, optional
         Make every row, every column, or everything add up to 1; what has nothing in it stays 0.
-    sample_weight : array-like, shape (n,), optional
-        Non-negative weights of the rows.
 
     Returns
     -------

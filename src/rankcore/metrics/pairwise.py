@@ -14,16 +14,20 @@ from numpy.typing import ArrayLike, NDArray
 from rankcore._core.numbers import as_vector, as_weights, refuse_mask, scaled
 from rankcore._core.queries import Queries, group_rows, query_mean, query_numbers, run_blocks
 from rankcore._ext import concordance as kernels
+from rankcore.metrics.described import OF_QUERIES, described
 from rankcore.metrics.evaluate_queries import named
 from rankcore.metrics.judged import Judged, judged
+from rankcore.metrics.one_measure import PerQuery, mean_or_values
 
 Floats = NDArray[np.float64]
-PerQuery = tuple[NDArray[Any], Floats]
 
 # What a pair of equal scores counts as an error, in halves.
 _TIES = {"error": 2, "half": 1, "correct": 0}
 
 
+@described(
+    OF_QUERIES, "Between 0 and 1; NaN without any pair: such queries are left out of the mean"
+)
 def pairwise_misranking(
     y_true: ArrayLike,
     y_score: ArrayLike,
@@ -43,37 +47,11 @@ def pairwise_misranking(
 
     Parameters
     ----------
-    y_true : array-like of numbers, shape (n,)
-        True labels, higher for better, of any number of levels; finite.
-    y_score : array-like of numbers, shape (n,)
-        Scores, higher for a better rank; finite. Compared as float64.
-    qid : array-like, shape (n,), optional
-        The query of each row: any type, any order; pairs are within queries. None: all
-        rows are one query.
     ties : {"error", "half", "correct"}
         Credit for a pair of equal scores.
     pooled : bool
         Whether the result is the share among the pairs of all queries, in which a query counts as
         much as it has pairs, instead of the mean over queries.
-    per_query : bool
-        Whether to return the value of every query instead of the mean.
-    query_weight : array-like, shape (n_queries,), optional
-        Non-negative weights of the queries, in order of first appearance.
-    n_jobs : int, optional
-        Threads; -1 for one per processor. The values do not depend on it.
-
-    Returns
-    -------
-    float, or (ndarray of query ids, ndarray of values)
-        Between 0 and 1; NaN without any pair: such queries are left out of the mean. The latter
-        if ``per_query``, in order of first appearance.
-
-    Raises
-    ------
-    ValueError
-        On empty input, different lengths, NaN or infinity, bad weights or unknown options.
-    TypeError
-        For labels or scores that are not real numbers.
 
     Notes
     -----
@@ -103,6 +81,11 @@ def pairwise_misranking(
     return float((weights * counts.errors(ties)).sum() / (weights * counts.pairs).sum())
 
 
+@described(
+    OF_QUERIES,
+    "Between -1 and 1; NaN if all labels or all scores are equal: such queries are left "
+    "out of the mean",
+)
 def kendall_tau(
     y_true: ArrayLike,
     y_score: ArrayLike,
@@ -117,22 +100,6 @@ def kendall_tau(
     The pairs in order less those in the wrong order, over the geometric mean of the pairs with
     different labels and the pairs with different scores.
 
-    Parameters
-    ----------
-    y_true, y_score, qid, per_query, query_weight, n_jobs
-        As `pairwise_misranking`.
-
-    Returns
-    -------
-    float, or (ndarray of query ids, ndarray of values)
-        Between -1 and 1; NaN if all labels or all scores are equal: such queries are left out of
-        the mean. The latter if ``per_query``, in order of first appearance.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `pairwise_misranking`.
-
     Notes
     -----
     O(n log n) for a query of n rows (Knight, 1966); 48 bytes per row of the longest query.
@@ -145,9 +112,14 @@ def kendall_tau(
     """
     data = judged(y_true, y_score, qid)
     values = count_pairs(data, n_jobs).kendall_tau()
-    return (data.queries.ids, values) if per_query else query_mean(values, query_weight)
+    return mean_or_values((data.queries.ids, values), per_query, query_weight)
 
 
+@described(
+    OF_QUERIES,
+    "Between 0 and 1; NaN without any pair, or without any that weighs something: such "
+    "queries are left out of the mean",
+)
 def margin_loss(
     y_true: ArrayLike,
     y_score: ArrayLike,
@@ -171,25 +143,14 @@ def margin_loss(
     y_true : array-like of numbers, shape (n,)
         True labels, higher for better: all pairs with different labels are compared. Not looked
         at, and may be None, if there are ``pairs``.
-    y_score : array-like of numbers, shape (n,)
-        Scores; finite.
     rho : float
         The margin, above 0.
-    qid : array-like, shape (n,), optional
-        The query of each row: any type, any order; pairs are within queries. None: all
-        rows are one query.
     pairs : array-like of int, shape (n_pairs, 2), optional
         The rows to be compared: in each pair first the better one.
     pairs_weight : array-like, shape (n_pairs,), optional
         Non-negative weights of the pairs.
-    per_query, query_weight, n_jobs
-        As `pairwise_misranking`; ``pairs`` are measured in one thread.
-
-    Returns
-    -------
-    float, or (ndarray of query ids, ndarray of values)
-        Between 0 and 1; NaN without any pair, or without any that weighs something: such queries
-        are left out of the mean. The latter if ``per_query``, in order of first appearance.
+    n_jobs : int, optional
+        Threads, for all pairs; -1 for one per processor. The values do not depend on it.
 
     Raises
     ------
@@ -215,13 +176,13 @@ def margin_loss(
         raise ValueError(f"rho must be a positive number; found {rho!r}")
     if pairs is not None:
         queries, values = _margin_of_pairs(y_score, float(rho), qid, pairs, pairs_weight)
-        return (queries.ids, values) if per_query else query_mean(values, query_weight)
+        return mean_or_values((queries.ids, values), per_query, query_weight)
     if pairs_weight is not None:
         raise ValueError("pairs_weight weighs pairs; name them in pairs=")
     data = judged(y_true, y_score, qid)
     values = np.empty(data.queries.ids.size)
     run_kernel(kernels.margin_losses, data, n_jobs, float(rho), values)
-    return (data.queries.ids, values) if per_query else query_mean(values, query_weight)
+    return mean_or_values((data.queries.ids, values), per_query, query_weight)
 
 
 def run_kernel(

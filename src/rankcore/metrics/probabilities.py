@@ -9,10 +9,38 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.numbers import Floats, refuse_mask, weighted_mean
+from rankcore.metrics.described import Shared, described, entries_of
 from rankcore.metrics.labels import as_column, known_labels, ordered, places_of
 from rankcore.metrics.ordinal import row_weights
 
+_OF_PROBABILITIES = Shared(
+    entries_of("""\
+y_true : array-like, shape (n,)
+    True labels.
+y_proba : array-like of numbers, shape (n, k)
+    Probabilities; each row adds up to 1. Columns are in ascending order of their labels (words:
+    alphabetical), as those of ``predict_proba``.
+labels : array-like, shape (k,), optional
+    The labels of the columns, ``classes_`` of a model. None: those of ``classes``, or the
+    distinct numbers in ``y_true``, which must be k then. Of numbers in another order that is
+    the order of the ranks.
+classes : array-like, shape (k,), optional
+    The labels, lowest rank first, ``ranks_`` of a model. Where ranks matter it is required for
+    words, unless ``y_true`` is an ordered categorical.
+sample_weight : array-like, shape (n,), optional
+    Non-negative weights of the rows."""),
+    "float",
+    "",
+    """\
+ValueError
+    On empty input, different lengths, a label that is not among ``labels``, numbers that are no
+    probabilities, or weights that are negative or all 0.
+TypeError
+    For words whose order is not known.""",
+)
 
+
+@described(_OF_PROBABILITIES, "From 0, which is perfect, to k - 1")
 def ranked_probability_score(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -30,35 +58,8 @@ def ranked_probability_score(
 
     Parameters
     ----------
-    y_true : array-like, shape (n,)
-        True labels.
-    y_proba : array-like of numbers, shape (n, k)
-        Probabilities; each row adds up to 1. Columns are in ascending order of their labels (words:
-        alphabetical), as those of ``predict_proba``.
-    labels : array-like, shape (k,), optional
-        The labels of the columns, ``classes_`` of a model. None: those of ``classes``, or the
-        distinct numbers in ``y_true``, which must be k then. Of numbers in another order that is
-        the order of the ranks.
-    classes : array-like, shape (k,), optional
-        The labels, lowest rank first, ``ranks_`` of a model: required for words, unless ``y_true``
-        is an ordered categorical.
     normalize : bool
         Whether to divide by the number of thresholds, k - 1, so that 1 is the worst.
-    sample_weight : array-like, shape (n,), optional
-        Non-negative weights of the rows.
-
-    Returns
-    -------
-    float
-        From 0, which is perfect, to k - 1.
-
-    Raises
-    ------
-    ValueError
-        On empty input, different lengths, a label that is not among ``labels``, numbers that are no
-        probabilities, or weights that are negative or all 0.
-    TypeError
-        For words whose order is not known.
 
     Examples
     --------
@@ -74,6 +75,7 @@ def ranked_probability_score(
     return weighted_mean(scores, row_weights(sample_weight, place.size))
 
 
+@described(_OF_PROBABILITIES, "From 0, which is perfect, to 2")
 def brier_score(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -87,21 +89,6 @@ def brier_score(
     For each row, the sum over ranks of ``(p - I)**2``, where ``I`` is 1 for the true rank, else 0.
     All mistakes count alike; `ranked_probability_score` counts near ones less.
 
-    Parameters
-    ----------
-    y_true, y_proba, labels, classes, sample_weight
-        As for `ranked_probability_score`; one of ``labels`` and ``classes`` is enough for words.
-
-    Returns
-    -------
-    float
-        From 0, which is perfect, to 2.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `ranked_probability_score`.
-
     Examples
     --------
     >>> from rankcore.metrics import brier_score
@@ -114,6 +101,10 @@ def brier_score(
     return weighted_mean(scores, row_weights(sample_weight, place.size))
 
 
+@described(
+    _OF_PROBABILITIES,
+    "From 0, which is perfect, to infinity, where a true rank had the probability 0. In nats",
+)
 def log_loss(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -123,21 +114,6 @@ def log_loss(
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """Mean of minus the logarithm of the probability of the true rank (Good 1952).
-
-    Parameters
-    ----------
-    y_true, y_proba, labels, classes, sample_weight
-        As for `ranked_probability_score`; one of ``labels`` and ``classes`` is enough for words.
-
-    Returns
-    -------
-    float
-        From 0, which is perfect, to infinity, where a true rank had the probability 0. In nats.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `ranked_probability_score`.
 
     Examples
     --------

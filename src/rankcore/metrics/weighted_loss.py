@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.arguments import PairWeights
-from rankcore._core.queries import query_mean
 from rankcore._ext import weighted_loss as kernels
+from rankcore.metrics.described import OF_QUERIES, described
 from rankcore.metrics.evaluate_queries import as_cutoff, named
 from rankcore.metrics.judged import judged
-from rankcore.metrics.pairwise import PerQuery, run_kernel
+from rankcore.metrics.one_measure import PerQuery, mean_or_values
+from rankcore.metrics.pairwise import run_kernel
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -33,6 +34,7 @@ _VALUES: dict[str, Callable[[Floats], Floats]] = {
 _NAMED = {"unit": False, "top_k": True, "bipartite": True, **dict.fromkeys(_VALUES, False)}
 
 
+@described(OF_QUERIES, "At least 0, which is perfect, and the value of queries of one row")
 def weighted_ranking_loss(
     y_true: ArrayLike,
     y_score: ArrayLike,
@@ -68,22 +70,9 @@ def weighted_ranking_loss(
         - ``"dcg"``: 1/log2(1 + i) - 1/log2(1 + j);
         - a symmetric table, with ``w[i - 1, j - 1]``, at least as large as the longest query;
         - a function of two arrays, i and j, of one length, that returns as many numbers.
-    qid : array-like, shape (n,), optional
-        The query of each row: any type, any order; pairs are within queries. None: all
-        rows are one query.
-    per_query : bool
-        Whether to return the value of every query instead of the mean.
-    query_weight : array-like, shape (n_queries,), optional
-        Non-negative weights of the queries in the mean, in order of first appearance.
     n_jobs : int, optional
         Threads, for weights that have a name; -1 for one per processor. The values do not depend
         on it.
-
-    Returns
-    -------
-    float, or (ndarray of query ids, ndarray of values)
-        At least 0, which is perfect, and the value of queries of one row; the latter if
-        ``per_query``, in order of first appearance.
 
     Raises
     ------
@@ -121,15 +110,7 @@ def weighted_ranking_loss(
         if name in _VALUES:
             position_values = _VALUES[name](np.arange(1.0, longest + 1))
         k, split = m if name == "top_k" else _ALL, m if name == "bipartite" else 0
-        run_kernel(
-            kernels.position_losses,
-            data,
-            n_jobs,
-            k,
-            split,
-            position_values,
-            values,
-        )
+        run_kernel(kernels.position_losses, data, n_jobs, k, split, position_values, values)
     else:
         weigh = w if callable(w) else _lookup(w, int(np.diff(queries.bounds).max()))
         for i in range(values.size):
@@ -137,7 +118,7 @@ def weighted_ranking_loss(
             if queries.rows is not None:
                 rows = queries.rows[rows]
             values[i] = _loss(weigh, labels[rows], scores[rows], named(queries.ids[i]))
-    return (queries.ids, values) if per_query else query_mean(values, query_weight)
+    return mean_or_values((queries.ids, values), per_query, query_weight)
 
 
 def _named_weight(w: Any) -> tuple[str, int] | None:
