@@ -28,7 +28,9 @@ def parameters(kind: Class) -> Class:
     Parameters of bases come before those of the class; those below ``_: KW_ONLY`` are keywords, and
     come last, those of the class first. `documented` completes the docstring.
     """
+    doc = kind.__doc__
     made: Any = dataclass(eq=False, repr=False, match_args=False)(kind)
+    made.__doc__ = doc  # not the signature, under python -OO
     init = made.__init__
     names: dict[str, Any] = {}
     home: dict[str, int] = {}
@@ -54,9 +56,9 @@ def documented(*sources: Any) -> Callable[[Object], Object]:
     """Decorate a class or function: complete its docstring by entries of others.
 
     Each parameter that the docstring does not document has the entry of the first source that does,
-    in the order of the signature; a class also inherits entries of attributes. An entry without a
-    type adds its sentences to those that are inherited. The bases of a class are its sources, after
-    those that are given.
+    in the order of the signature; a class also inherits entries of attributes. An entry of one name
+    without a type adds its sentences to those that are inherited. The bases of a class are its
+    sources, after those that are given.
     """
 
     def complete(target: Object) -> Object:
@@ -81,13 +83,14 @@ def completed(doc: str, named: Mapping[str, Parameter], inherited: Mapping[str, 
     for title, known in inherited.items():
         own = _entries(sections.get(title, ""))
         order: Iterable[str] = named if title == "Parameters" else own | known
-        lines, last = [], None
+        lines: list[str] = []
+        put: list[list[str]] = []  # one entry may document several names
         for name in order:
             entry = _joined(own.get(name), known.get(name))
-            if entry is not None and entry is not last:
+            if entry and not any(entry is one for one in put):
                 one = named.get(name) if title == "Parameters" else None
                 lines += [_with_default(entry[0], one), *entry[1:]]
-            last = entry if entry is not None else last
+                put.append(entry)
         if lines:
             sections[title] = "\n".join([title, "-" * len(title), *lines])
     before = {title: sections.pop(title) for title in COMPLETED if title in sections}
@@ -127,17 +130,17 @@ def _inherited(title: str, texts: Iterable[str]) -> Entries:
 
 
 def _joined(own: list[str] | None, inherited: list[str] | None) -> list[str] | None:
-    if own is None or inherited is None or " : " in own[0]:
-        return own if own is not None else inherited
-    return [*inherited, *own[1:]]
+    if own and inherited and not re.search(" : |,", own[0]):
+        return [*inherited, *own[1:]]
+    return own or inherited
 
 
 def _with_default(line: str, parameter: Parameter | None) -> str:
     """The first line of an entry, with the default of a signature that differs from a base's."""
     if parameter is None or parameter.default is Parameter.empty:
         return line
-    before, found, said = line.partition("default=")
+    before, _, said = line.partition("default=")
     value = parameter.default
-    if not found or said == f'"{value}"' or literal_eval(said) == value:
+    if not re.fullmatch(r'"\w+"|[\w.+-]+', said) or literal_eval(said) == value:
         return line
     return f'{before}default="{value}"' if isinstance(value, str) else f"{before}default={value!r}"
