@@ -59,7 +59,7 @@ def some_rows(rows: Rows, which: slice | NDArray[Any]) -> Any:
     return sp.csr_array((data[where], columns[where], ends), shape=(ends.size - 1, n_features))
 
 
-def call_kernel(kernel: Callable[[Any, Any], Any], A: Any, B: Any) -> np.ndarray:
+def call_kernel(kernel: Any, A: Any, B: Any) -> np.ndarray:
     """Values of a user's kernel; ValueError unless they are finite, one for each pair of rows."""
     values = np.asarray(kernel(A, B), dtype=np.float64)
     if values.shape != (A.shape[0], B.shape[0]):

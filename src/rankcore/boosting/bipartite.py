@@ -10,17 +10,21 @@ from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import EvalSet, RowsLike
 from rankcore._core.concurrency import learns
+from rankcore._core.docs import documented
 from rankcore._core.monitor import Callback
 from rankcore._core.sources import RowBlocks
 from rankcore.boosting._base import PairBoosting
 from rankcore.boosting._params import BipartiteParams
+from rankcore.boosting.rankboost import RankBoost
 from rankcore.ranking._base import Ranker
+from rankcore.ranking._fit import LearnsPairs
 from rankcore.ranking._pairs import make_pairing
 from rankcore.ranking._queries import as_relevance
 
 __all__ = ["BipartiteRankBoost"]
 
 
+@documented(RankBoost)
 class BipartiteRankBoost(BipartiteParams, PairBoosting, Ranker):
     """RankBoost for two labels, relevant and not, with the steps that are particular to them.
 
@@ -39,17 +43,6 @@ class BipartiteRankBoost(BipartiteParams, PairBoosting, Ranker):
         over queries.
     rel : float, optional
         Labels from here on are relevant. By default all but the least.
-    select, max_bins, missing, smoothing, balance, early_stopping_rounds, eval_metric, \
-    warm_start, n_jobs, verbose, weak, max_leaf_nodes, max_depth, learning_rate, leaf_step, \
-    min_samples_leaf, min_pair_weight, l2_leaf, subsample, colsample, monotonic_cst, \
-    categorical_features, pair_weight, random_state
-        As for `RankBoost`.
-
-    Attributes
-    ----------
-    estimators_, feature_importances_, n_features_in_, feature_names_in_, is_categorical_, \
-    categories_, n_iter_, best_iteration_, history_
-        As for `RankBoost`.
 
     Notes
     -----
@@ -77,6 +70,7 @@ class BipartiteRankBoost(BipartiteParams, PairBoosting, Ranker):
     """
 
     @learns
+    @documented(LearnsPairs.fit)
     def fit(
         self,
         X: RowsLike | RowBlocks,
@@ -102,8 +96,6 @@ class BipartiteRankBoost(BipartiteParams, PairBoosting, Ranker):
         y : array-like of numbers, shape (n_samples,)
             0 and 1; or any numbers, of which those of at least ``rel``, or all but the least, are
             relevant.
-        qid, group, sample_weight, eval_set, eval_X, eval_y, eval_qid, eval_group, callbacks
-            As for `RankBoost.fit`.
 
         Returns
         -------

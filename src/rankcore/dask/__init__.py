@@ -18,6 +18,7 @@ References
    Perceptron". NAACL 2010.
 """
 
+from rankcore._core.docs import documented
 from rankcore.boosting import bipartite, rankboost
 from rankcore.dask._boosting import fit_stumps
 from rankcore.dask._estimators import (
@@ -48,12 +49,9 @@ __all__ = [
 ]
 
 
+@documented()
 class PRank(DistributedClassifier, prank.PRank):  # type: ignore[misc]
     """`rankcore.PRank` on a Dask cluster.
-
-    Parameters
-    ----------
-    As for `rankcore.PRank`.
 
     Examples
     --------
@@ -72,45 +70,30 @@ class PRank(DistributedClassifier, prank.PRank):  # type: ignore[misc]
     _local = prank.PRank
 
 
+@documented()
 class CuSumRank(DistributedClassifier, cusum.CuSumRank):  # type: ignore[misc]
-    """`rankcore.CuSumRank` on a Dask cluster.
-
-    Parameters
-    ----------
-    As for `rankcore.CuSumRank`.
-    """
+    """`rankcore.CuSumRank` on a Dask cluster."""
 
     _local = cusum.CuSumRank
 
 
+@documented()
 class WidrowHoff(DistributedClassifier, baselines.WidrowHoff):  # type: ignore[misc]
-    """`rankcore.WidrowHoff` on a Dask cluster.
-
-    Parameters
-    ----------
-    As for `rankcore.WidrowHoff`.
-    """
+    """`rankcore.WidrowHoff` on a Dask cluster."""
 
     _local = baselines.WidrowHoff
 
 
+@documented()
 class MulticlassPerceptron(DistributedClassifier, baselines.MulticlassPerceptron):  # type: ignore[misc]
-    """`rankcore.MulticlassPerceptron` on a Dask cluster.
-
-    Parameters
-    ----------
-    As for `rankcore.MulticlassPerceptron`.
-    """
+    """`rankcore.MulticlassPerceptron` on a Dask cluster."""
 
     _local = baselines.MulticlassPerceptron
 
 
+@documented()
 class OAPBPM(DistributedEnsemble, oap.OAPBPM):  # type: ignore[misc]
     """`rankcore.OAPBPM` on a Dask cluster.
-
-    Parameters
-    ----------
-    As for `rankcore.OAPBPM`.
 
     Notes
     -----
@@ -121,45 +104,37 @@ class OAPBPM(DistributedEnsemble, oap.OAPBPM):  # type: ignore[misc]
     _local = oap.OAPBPM
 
 
+@documented()
 class OAPBagging(DistributedEnsemble, oap.OAPBagging):  # type: ignore[misc]
-    """`rankcore.OAPBagging` on a Dask cluster, in the manner of `OAPBPM`.
-
-    Parameters
-    ----------
-    As for `rankcore.OAPBagging`.
-    """
+    """`rankcore.OAPBagging` on a Dask cluster, in the manner of `OAPBPM`."""
 
     _local = oap.OAPBagging
 
 
+@documented()
 class OAPVoting(DistributedEnsemble, oap.OAPVoting):  # type: ignore[misc]
-    """`rankcore.OAPVoting` on a Dask cluster, in the manner of `OAPBPM`.
-
-    Parameters
-    ----------
-    As for `rankcore.OAPVoting`.
-    """
+    """`rankcore.OAPVoting` on a Dask cluster, in the manner of `OAPBPM`."""
 
     _local = oap.OAPVoting
 
 
+@documented()
 class PairwisePerceptron(DistributedRanker, perceptron.PairwisePerceptron):  # type: ignore[misc]
-    """`rankcore.PairwisePerceptron` on a Dask cluster; ``variant`` is "averaged" or "last".
-
-    Parameters
-    ----------
-    As for `rankcore.PairwisePerceptron`.
-    """
+    """`rankcore.PairwisePerceptron` on a Dask cluster; ``variant`` is "averaged" or "last"."""
 
     _local = perceptron.PairwisePerceptron
 
 
+@documented()
 class RankBoost(ExactRanker, rankboost.RankBoost):  # type: ignore[misc]
     """`rankcore.RankBoost` on a Dask cluster, with stumps.
 
     Parameters
     ----------
-    As for `rankcore.RankBoost`; ``max_bins`` is a number, ``select`` "edge".
+    max_bins
+        It must be a number.
+    select
+        It must be "edge".
 
     Notes
     -----
@@ -177,12 +152,16 @@ class RankBoost(ExactRanker, rankboost.RankBoost):  # type: ignore[misc]
     _nan = True
 
 
+@documented()
 class BipartiteRankBoost(ExactRanker, bipartite.BipartiteRankBoost):  # type: ignore[misc]
     """`rankcore.BipartiteRankBoost` on a Dask cluster, with stumps.
 
     Parameters
     ----------
-    As for `rankcore.BipartiteRankBoost`; ``max_bins`` is a number, ``select`` "edge".
+    max_bins
+        It must be a number.
+    select
+        It must be "edge".
 
     Notes
     -----
@@ -197,12 +176,16 @@ class BipartiteRankBoost(ExactRanker, bipartite.BipartiteRankBoost):  # type: ig
     _nan = True
 
 
+@documented()
 class RankSVM(ExactRanker, svm.RankSVM):  # type: ignore[misc]
     """`rankcore.RankSVM` on a Dask cluster, linear.
 
     Parameters
     ----------
-    As for `rankcore.RankSVM`; ``kernel`` is None and ``warm_start`` False.
+    kernel
+        It must be None.
+    warm_start
+        It must be False.
 
     Notes
     -----

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.arguments import DaskColumn, DaskRows, EvalSet
 from rankcore._core.concurrency import learns
+from rankcore._core.docs import documented
 from rankcore._core.monitor import Callback
 from rankcore._core.params import check_flag, check_option
 from rankcore.dask._engine import Client, count_of, delayed, engine_of, release
@@ -250,6 +251,7 @@ class DistributedEnsemble(DistributedClassifier):
     """An online ensemble of ordered labels on a cluster. Not public."""
 
     @learns
+    @documented(DistributedClassifier.fit)
     def fit(  # type: ignore[override]
         self,
         X: DaskRows,
@@ -266,8 +268,8 @@ class DistributedEnsemble(DistributedClassifier):
 
         Parameters
         ----------
-        X, y, classes, sample_weight, client, n_features, zero_based
-            As for `PRank.fit`. All rows must fit into the memory of a worker.
+        X
+            All rows must fit into the memory of a worker.
         n_blocks : int, optional
             Blocks that the members are divided into, of 8 or a multiple of it; by default one for
             each thread of the workers. The model does not depend on it.
@@ -294,6 +296,7 @@ class DistributedRanker(Distributed):
     """A learner of queries on a cluster. Not public."""
 
     @learns
+    @documented(DistributedClassifier.fit)
     def fit(
         self,
         X: DaskRows,
@@ -315,13 +318,11 @@ class DistributedRanker(Distributed):
 
         Parameters
         ----------
-        X, y, eval_set, callbacks, client, n_shards, mixing, n_features, zero_based
-            As for `PRank.fit`.
         qid : the same kind as X, in the same division; or str
             The query of each row; a string names a column of a dataframe. None for files. All rows
             of a query must be in one shard.
-        sample_weight : as for `PRank.fit`
-            Weights of the rows: a pair weighs the product of its two.
+        sample_weight
+            A pair weighs the product of its two.
         eval_qid : array-like, or a list of them, optional
             The queries of held-out rows.
         regroup : bool, default=False
@@ -356,6 +357,7 @@ class ExactRanker(Distributed):
         """The function that fits a model on shards."""
 
     @learns
+    @documented(DistributedRanker.fit)
     def fit(
         self,
         X: DaskRows,
@@ -376,11 +378,9 @@ class ExactRanker(Distributed):
 
         Parameters
         ----------
-        X, y, eval_set, callbacks, client, n_shards, n_features, zero_based
-            As for `PRank.fit`.
-        qid, regroup, sample_weight, eval_qid
-            As for `PairwisePerceptron.fit`. Without qid all rows are of one query; for
-            boosting it may have rows in several shards if there are two labels.
+        qid
+            Without qid all rows are of one query; for boosting it may have rows in several shards
+            if there are two labels.
 
         Returns
         -------

@@ -20,7 +20,7 @@ from rankcore._core.fitted import check_fitted, keep_names
 from rankcore._core.inputs import as_labels, check_classes
 from rankcore._core.model_spec import Field, ModelSpec, Specified, check_n_features, outline
 from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_model
-from rankcore._core.params import Constrained, option
+from rankcore._core.params import Constrained
 from rankcore._core.scales import mean_square_length
 from rankcore._core.sources import RowBlocks, as_source
 from rankcore._core.state import (
@@ -36,14 +36,14 @@ from rankcore._ext.rows import Rows
 from rankcore.metrics import rank_loss
 from rankcore.ordinal._decisions import margins
 from rankcore.ordinal._labels import RankedLabels, is_rising
-from rankcore.ordinal._scale import SCALE, BuiltIn, check_known_scale, new_margin, new_scale
+from rankcore.ordinal._parameters import Passes
+from rankcore.ordinal._scale import BuiltIn, check_known_scale, new_margin, new_scale
 from rankcore.ordinal._training import OnlineLearner, go_on, run_pass
-from rankcore.ordinal._validation import check_eval_metric, held_out_labels, ranks_beside
+from rankcore.ordinal._validation import held_out_labels, ranks_beside
 from rankcore.ordinal._weights import (
     Block,
     Examples,
     as_steps,
-    check_class_weight,
 )
 from rankcore.progress import watched
 
@@ -61,24 +61,36 @@ Zeros = Callable[..., np.ndarray]  # makes arrays, as NumPy's function of that n
 
 
 class OnlineOrdinalClassifier(
-    RankedLabels, Specified, Constrained, Documented, ClassifierMixin, BaseEstimator
+    Passes, RankedLabels, Specified, Constrained, Documented, ClassifierMixin, BaseEstimator
 ):
     """An online learner of ordered labels. Not public: subclasses are.
 
     A subclass provides ``_built_in``, ``_arrays`` and ``_other_arrays`` (or ``_new_state``),
     ``_check_state``, ``_bind`` (its state, as its kernel takes it) and ``_ranks``, ``_scored``;
     everything a user calls is here, once.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of features of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Only where X had string column names.
+    n_iter_ : int
+        Passes made, those after the best one included.
+    best_iteration_ : int
+        Number, from 1, of the pass with the best first ``eval_metric``, whose parameters the model
+        has. Only with ``early_stopping_rounds``.
+    t_ : int
+        Examples learned from, over all passes.
+    history_ : dict of lists
+        Per pass: ``examples``, ``mistakes``, ``rank_loss`` and ``average_rank_loss``; with an
+        ``eval_set`` also each measure on it, as ``valid_rank_loss``.
+    loss_curve_ : ndarray, shape (n_points, 2)
+        Examples seen and time-averaged rank loss while learning.
     """
 
     # scikit-learn hands these on by itself, with metadata routing.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"eval_X": True, "eval_y": True}
-    _constraints: ClassVar = {
-        "class_weight": check_class_weight,
-        "eval_metric": check_eval_metric,
-        "intercept_scaling": SCALE,
-        "threshold_scale": SCALE,
-        "tie": option("crammer", "strict"),
-    }
     # The settings of its paper that are not those of all papers.
     _published: ClassVar[dict[str, Any]] = {}
     # How many times as long as the rows an automatic constant is. Thresholds that move faster than
@@ -109,14 +121,6 @@ class OnlineOrdinalClassifier(
     _state: OnlineState
     n_features_in_: int
     average: bool
-    max_iter: int
-    shuffle: bool
-    tol: float | None
-    early_stopping_rounds: int | None
-    eval_metric: Any
-    class_weight: Any
-    random_state: Any
-    verbose: int
 
     @classmethod
     def published(cls, *args: Any, **params: Any) -> Self:

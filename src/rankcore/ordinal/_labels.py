@@ -21,6 +21,13 @@ class RankedLabels:
 
     Scikit-learn's measures take columns to be in the order of `numpy.unique`, whatever
     ``classes_`` says; that of the ranks is in ``ranks_``. Of numbers the two are the same.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+        The labels in ascending order, as of the columns of `decision_function`.
+    ranks_ : ndarray, shape (n_classes,)
+        The labels, lowest rank first.
     """
 
     _constraints: ClassVar = {"classes": optional(_check_given)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,31 +20,29 @@ from rankcore._ext.held_signals import signals_held
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._margin import margin_of, moves_of
-from rankcore.ordinal._sampling import BUILT_IN, CONSTRAINTS, check_means, least_draws
+from rankcore.ordinal._sampling import Sampling, check_means, least_draws
 from rankcore.ordinal._scale import new_margin, new_scale
 from rankcore.ordinal._tiles import LANES, MAX_WIDTH, mean_parameters, tile_width, zeros_by_line
 from rankcore.ordinal._weights import Block, as_steps
 from rankcore.ordinal.prank import PRank, check_lattice, scale_of
 
 
-class OAP(Specified):
-    """PRanks that learn from samples of one stream. Not public: subclasses say how they predict."""
+class OAP(Sampling, Specified):
+    """PRanks that learn from samples of one stream. Not public: subclasses say how they predict.
 
-    _constraints: ClassVar = CONSTRAINTS
-    n_estimators: int
-    tau: float
-    sampling: str
-    average_members: bool
+    Attributes
+    ----------
+    estimators_ : list of PRank
+        The members (copies).
+    """
+
     tie: Literal["crammer", "strict"]
     threshold_scale: float | str
     margin: float | str
-    n_jobs: int | None
     max_iter: int
     shuffle: bool
-    random_state: Any
     ranks_: np.ndarray
     _settings: Callable[[], dict[str, Any]]
-    _built_in: ClassVar = BUILT_IN
     _block_values = OnlineOrdinalClassifier._block_values
     # How members have moved the thresholds in a pass, if they learn elsewhere.
     _moved: np.ndarray | None = None

@@ -19,6 +19,7 @@ class Projecting:
     """An ordinal learner with one latent score per row. Not public: subclasses say which."""
 
     _more_rows: Callable[[Any], Rows]  # that of `Specified`
+    ranks_: np.ndarray
 
     @abstractmethod
     def _projected(self, rows: Rows) -> np.ndarray:

@@ -9,15 +9,15 @@ from inspect import Parameter, signature
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import reads
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_declared
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
+from rankcore.ordinal._parameters import Averages
 from rankcore.ordinal._scale import BuiltIn
 from rankcore.ordinal._weights import Block
 
@@ -29,10 +29,15 @@ SUMS = "_sums"
 PROVIDED = ("t", "n_ranks", "scale")
 
 
-class RuleLearner(OnlineOrdinalClassifier):
+class RuleLearner(Averages, OnlineOrdinalClassifier):
     """A learner whose update is a Python method. Not public: subclasses say how it scores.
 
     All arrays of its state are in ``others``: a rule may change any number with any row.
+
+    Attributes
+    ----------
+    parameters_ : dict of str to ndarray
+        All arrays of ``start`` as they predict (copies).
     """
 
     _no_file = (
@@ -52,33 +57,12 @@ class RuleLearner(OnlineOrdinalClassifier):
         "verbose",
     )
     _built_in: ClassVar[BuiltIn] = {"average": bool}
-    average: bool
     t: int
     n_ranks: int
-
-    def __init__(
-        self,
-        max_iter: int = 10,
-        average: bool = True,
-        shuffle: bool = True,
-        tol: float | None = None,
-        early_stopping_rounds: int | None = None,
-        eval_metric: Measures = "rank_loss",
-        class_weight: ClassWeight | None = None,
-        random_state: Seed | None = None,
-        verbose: int = 0,
-        classes: ArrayLike | None = None,
-    ) -> None:
-        self.max_iter = max_iter
-        self.average = average
-        self.shuffle = shuffle
-        self.tol = tol
-        self.early_stopping_rounds = early_stopping_rounds
-        self.eval_metric = eval_metric
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
-        self.classes = classes
+    # Of a rule with one direction.
+    scale: float
+    weights: Floats
+    steps: NDArray[Any]
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Show ``__init__(self, mine=1, **params)`` with all parameters that it takes.

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import KW_ONLY
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.stats import poisson
 
-from rankcore._core.params import option, real
+from rankcore._core.arguments import Seed
+from rankcore._core.docs import parameters
+from rankcore._core.params import Constraint, option, real
 from rankcore._core.state import OnlineState
 from rankcore.ordinal._scale import BuiltIn, scale_setting
 from rankcore.ordinal.prank import scale_of
@@ -39,16 +42,47 @@ def least_draws(settings: dict[str, Any], weights: np.ndarray | None = None) -> 
     return np.rint(least * 2.0**32).astype(np.uint64)
 
 
-# Of an ensemble, with or without a kernel.
-CONSTRAINTS = {"tau": real(2.0**-32, 1), "sampling": option("bernoulli", "poisson")}
-BUILT_IN: BuiltIn = {
-    "n_estimators": int,
-    "tau": float,
-    "sampling": str,
-    "average_members": bool,
-    "threshold_scale": scale_setting,
-    "margin": scale_setting,
-}
+@parameters
+class Sampling:
+    """An ensemble of PRanks that sample a stream, with or without a kernel.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of members.
+    tau : float, default=0.3
+        Probability with which a member takes an example, in (0, 1]. At 1 all members are one PRank.
+    sampling : {"bernoulli", "poisson"}, default="bernoulli"
+        Take an example once with probability ``tau``, or as often as a Poisson variable of mean 1
+        says (online bagging; ``tau`` has no effect).
+    average_members : bool, default=True
+        Take the mean of the members' averaged parameters instead of their last ones.
+    n_jobs : int, optional
+        Threads that share the members; -1 for all processors. The result does not depend on it.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the sampling and of the shuffling.
+    """
+
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "tau": real(2.0**-32, 1),
+        "sampling": option("bernoulli", "poisson"),
+    }
+    _built_in: ClassVar[BuiltIn] = {
+        "n_estimators": int,
+        "tau": float,
+        "sampling": str,
+        "average_members": bool,
+        "threshold_scale": scale_setting,
+        "margin": scale_setting,
+    }
+
+    n_estimators: int = 100
+    tau: float = 0.3
+    sampling: Literal["bernoulli", "poisson"] = "bernoulli"
+    average_members: bool = True
+    _: KW_ONLY
+    n_jobs: int | None = None
+    random_state: Seed | None = None
 
 
 def check_means(state: OnlineState, totals: np.ndarray) -> None:

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import reads
+from rankcore._core.docs import parameters
 from rankcore._core.model_spec import Field
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import option, real
@@ -19,13 +18,14 @@ from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project, project_many
 from rankcore.ordinal._base import OnlineOrdinalClassifier, Zeros
 from rankcore.ordinal._decisions import cumulated
+from rankcore.ordinal._parameters import Intercepts
 from rankcore.ordinal._projecting import Projecting
-from rankcore.ordinal._scale import OF_INTERCEPTS
 
 __all__ = ["MulticlassPerceptron", "WidrowHoff"]
 
 
-class WidrowHoff(Projecting, OnlineOrdinalClassifier):
+@parameters
+class WidrowHoff(Intercepts, Projecting, OnlineOrdinalClassifier):
     """Online least squares on the ranks, rounded: the Widrow-Hoff (LMS) rule.
 
     Each example, ranked rightly or not, moves the weights along the row so as to lessen the error
@@ -39,40 +39,12 @@ class WidrowHoff(Projecting, OnlineOrdinalClassifier):
         2 over the squared length of the rows, constant included.
     step : {"normalized", "constant"}, default="normalized"
         Whether ``eta0`` is divided by the squared length of the row, or not, as in the paper.
-    average : bool, default=True
-        Predict with the average of the parameters after every example instead of the last ones.
-    fit_intercept : bool, default=True
-        Whether there is an intercept. X is not augmented.
-    intercept_scaling : "auto" or float, default="auto"
-        Equivalent to a constant feature of this value behind the intercept; "auto" is as
-        long as the rows: their root mean square length, rounded to a root of a power of two.
-    max_iter : int, default=10
-        Passes over the data in ``fit``.
-    shuffle : bool, default=True
-        Visit the rows in a new random order in each pass.
-    tol : float, optional
-        Stop after 5 passes in a row whose mean rank loss is not below the best by more than this,
-        or after a pass without mistakes.
-    early_stopping_rounds, eval_metric, class_weight
-        As in `PRank`.
-    random_state : int, numpy Generator or RandomState, optional
-        Seed of the shuffling.
-    verbose : int, default=0
-        Print one line every ``verbose`` passes; 0 prints none.
-    classes : array-like, shape (n_classes,), optional
-        Every label, lowest rank first, as in `PRank`.
 
     Attributes
     ----------
-    classes_ : ndarray, shape (n_classes,)
-        The labels in ascending order, as of the columns of `decision_function`.
-    ranks_ : ndarray, shape (n_classes,)
-        The labels, lowest rank first.
     coef_ : ndarray of float64, shape (n_features,)
         Weights (a copy).
     intercept_ : float
-    n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, loss_curve_
-        As in `PRank`.
 
     Notes
     -----
@@ -108,45 +80,14 @@ class WidrowHoff(Projecting, OnlineOrdinalClassifier):
     _one_direction = True
     _lengths = 1  # each example moves the intercept, which needs no head start
     _arrays: ClassVar = {"weights": Field(("features",)), "intercept": Field((1,))}
-    _built_in: ClassVar = OF_INTERCEPTS
-    _weighs_steps = True
 
     _constraints: ClassVar = {
         "eta0": real(1e-100, 1e100),
         "step": option("normalized", "constant"),
     }
 
-    def __init__(
-        self,
-        eta0: float = 0.3,
-        step: Literal["normalized", "constant"] = "normalized",
-        average: bool = True,
-        fit_intercept: bool = True,
-        intercept_scaling: float | str = "auto",
-        max_iter: int = 10,
-        shuffle: bool = True,
-        tol: float | None = None,
-        early_stopping_rounds: int | None = None,
-        eval_metric: Measures = "rank_loss",
-        class_weight: ClassWeight | None = None,
-        random_state: Seed | None = None,
-        verbose: int = 0,
-        classes: ArrayLike | None = None,
-    ) -> None:
-        self.eta0 = eta0
-        self.step = step
-        self.average = average
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.max_iter = max_iter
-        self.shuffle = shuffle
-        self.tol = tol
-        self.early_stopping_rounds = early_stopping_rounds
-        self.eval_metric = eval_metric
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
-        self.classes = classes
+    eta0: float = 0.3
+    step: Literal["normalized", "constant"] = "normalized"
 
     @property
     @reads
@@ -205,7 +146,8 @@ class WidrowHoff(Projecting, OnlineOrdinalClassifier):
         return cumulated(scores[:, None] - np.arange(1.5, self.ranks_.size)), self._rounded(scores)
 
 
-class MulticlassPerceptron(OnlineOrdinalClassifier):
+@parameters
+class MulticlassPerceptron(Intercepts, OnlineOrdinalClassifier):
     """The multiclass perceptron: one weight vector per rank, which ignores their order.
 
     The rival that shows what the order is worth.
@@ -215,41 +157,13 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
     update : {"worst", "uniform"}, default="uniform"
         Ranks that lose the row on a mistake: the predicted rank or, in equal shares, each that
         scores at least as high as the true one.
-    average : bool, default=True
-        Predict with the average of the parameters after every example instead of the last ones.
-    fit_intercept : bool, default=True
-        Whether each rank has an intercept. X is not augmented.
-    intercept_scaling : "auto" or float, default="auto"
-        Equivalent to a constant feature of this value behind the intercepts; "auto" is twice
-        the length of the rows, as ``threshold_scale`` of `PRank`.
-    max_iter : int, default=10
-        Passes over the data in ``fit``.
-    shuffle : bool, default=True
-        Visit the rows in a new random order in each pass.
-    tol : float, optional
-        Stop after 5 passes in a row whose mean rank loss is not below the best by more than this,
-        or after a pass without mistakes.
-    early_stopping_rounds, eval_metric, class_weight
-        As in `PRank`.
-    random_state : int, numpy Generator or RandomState, optional
-        Seed of the shuffling.
-    verbose : int, default=0
-        Print one line every ``verbose`` passes; 0 prints none.
-    classes : array-like, shape (n_classes,), optional
-        Every label, lowest rank first, as in `PRank`.
 
     Attributes
     ----------
-    classes_ : ndarray, shape (n_classes,)
-        The labels in ascending order, as of the columns of `decision_function`.
-    ranks_ : ndarray, shape (n_classes,)
-        The labels, lowest rank first.
     coef_ : ndarray of float64, shape (n_classes, n_features)
         Weights of ``classes_`` (a copy); they sum to 0.
     intercept_ : ndarray of float64, shape (n_classes,)
         Of ``classes_`` (a copy).
-    n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, loss_curve_
-        As in `PRank`.
 
     Notes
     -----
@@ -272,41 +186,11 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
     """
 
     _arrays: ClassVar = {"weights": Field(("features", "ranks")), "intercepts": Field(("ranks",))}
-    _built_in: ClassVar = OF_INTERCEPTS
-    _weighs_steps = True
     _published: ClassVar[dict[str, Any]] = {"update": "worst", "fit_intercept": False}
 
     _constraints: ClassVar = {"update": option("worst", "uniform")}
 
-    def __init__(
-        self,
-        update: Literal["worst", "uniform"] = "uniform",
-        average: bool = True,
-        fit_intercept: bool = True,
-        intercept_scaling: float | str = "auto",
-        max_iter: int = 10,
-        shuffle: bool = True,
-        tol: float | None = None,
-        early_stopping_rounds: int | None = None,
-        eval_metric: Measures = "rank_loss",
-        class_weight: ClassWeight | None = None,
-        random_state: Seed | None = None,
-        verbose: int = 0,
-        classes: ArrayLike | None = None,
-    ) -> None:
-        self.update = update
-        self.average = average
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.max_iter = max_iter
-        self.shuffle = shuffle
-        self.tol = tol
-        self.early_stopping_rounds = early_stopping_rounds
-        self.eval_metric = eval_metric
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
-        self.classes = classes
+    update: Literal["worst", "uniform"] = "uniform"
 
     @property
     @reads

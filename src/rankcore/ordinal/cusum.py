@@ -4,43 +4,71 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import reads
+from rankcore._core.docs import parameters
 from rankcore._core.model_spec import Field
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import STEP_RULES, check_declared, option, real
+from rankcore._core.params import STEP_RULES, Constraint, check_declared, option, real
 from rankcore._core.scoring import Scoring
 from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
 from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._decisions import cumulated
+from rankcore.ordinal._parameters import Intercepts
 from rankcore.ordinal._projecting import Projecting
-from rankcore.ordinal._scale import OF_INTERCEPTS
 
 __all__ = ["CuSumRank"]
 
 
-class CuSumClassifier(Projecting):
-    """CuSum Rank with or without a kernel. Not public."""
+@parameters
+class CuSumClassifier(Intercepts, Projecting):
+    """CuSum Rank with or without a kernel. Not public.
 
-    _constraints: ClassVar = {
+    Parameters
+    ----------
+    update : {"perceptron", "pa", "pa1", "pa2"}, default="perceptron"
+        Length of a step: 1, or passive-aggressive: as long as it takes for the true rank to beat
+        its rival by the loss ("pa"), at most C ("pa1"), or damped by C ("pa2").
+    C : float, default=1.0
+        Aggressiveness of "pa1" and "pa2": the smaller, the shorter the steps.
+    delta : float, default=1.0
+        Score by which "pa" wants a rank beaten, per rank of loss. Without effect on the
+        predictions of "pa" itself, whose weights merely scale with it.
+    pa_loss : {"absolute", "zero_one"}, default="absolute"
+        Loss of the passive-aggressive updates: ``delta`` times the ranks off, or ``delta``.
+    margin : float, default=0.0
+        In training the rival is the rank of the highest score plus margin times its distance from
+        the true rank, so that right ranks must also win clearly. The passive-aggressive updates
+        leave a rival alone that is beaten by the loss.
+    tie_break : {"high", "low"}, default="high"
+        Rule for ties between best ranks.
+    decision : {"cusum", "count"}, default="cusum"
+        Predict the rank of the highest score, or count the tasks of non-negative score. Training
+        always uses the former.
+    """
+
+    _constraints: ClassVar[dict[str, Constraint]] = {
         "update": option(*STEP_RULES),
         "pa_loss": option("absolute", "zero_one"),
         "tie_break": option("high", "low"),
         "decision": option("cusum", "count"),
         "delta": real(1e-100, 1e100),
     }
-    update: str
-    tie_break: str
-    decision: str
-    _built_in: ClassVar = OF_INTERCEPTS
-    _weighs_steps = True
+
+    update: Literal["perceptron", "pa", "pa1", "pa2"] = "perceptron"
+    C: float = 1.0
+    delta: float = 1.0
+    pa_loss: Literal["absolute", "zero_one"] = "absolute"
+    margin: float = 0.0
+    _: KW_ONLY
+    tie_break: Literal["high", "low"] = "high"
+    decision: Literal["cusum", "count"] = "cusum"
 
     def _check_weighable(self) -> None:
         if self.update == "pa":
@@ -71,6 +99,7 @@ class CuSumClassifier(Projecting):
         return cumulated(-np.sort(-tasks, axis=1)), (tasks >= 0).sum(axis=1, dtype=np.int32)
 
 
+@parameters
 class CuSumRank(CuSumClassifier, OnlineOrdinalClassifier):
     """CuSum Rank: a task "rank above j" for each j, and scores that are their cumulative sums.
 
@@ -78,62 +107,12 @@ class CuSumRank(CuSumClassifier, OnlineOrdinalClassifier):
     one of the highest score. A mistake moves the tasks between the true rank and the predicted one.
     Where PRank has one direction for all ranks, each task has its own.
 
-    Parameters
-    ----------
-    update : {"perceptron", "pa", "pa1", "pa2"}, default="perceptron"
-        Length of a step: 1, or passive-aggressive: as long as it takes for the true rank to beat
-        its rival by the loss ("pa"), at most C ("pa1"), or damped by C ("pa2").
-    C : float, default=1.0
-        Aggressiveness of "pa1" and "pa2": the smaller, the shorter the steps.
-    delta : float, default=1.0
-        Score by which "pa" wants a rank beaten, per rank of loss. Without effect on the
-        predictions of "pa" itself, whose weights merely scale with it.
-    pa_loss : {"absolute", "zero_one"}, default="absolute"
-        Loss of the passive-aggressive updates: ``delta`` times the ranks off, or ``delta``.
-    margin : float, default=0.0
-        In training the rival is the rank of the highest score plus margin times its distance from
-        the true rank, so that right ranks must also win clearly. The passive-aggressive updates
-        leave a rival alone that is beaten by the loss.
-    average : bool, default=True
-        Predict with the average of the parameters after every example instead of the last ones.
-    tie_break : {"high", "low"}, default="high"
-        Rule for ties between best ranks.
-    decision : {"cusum", "count"}, default="cusum"
-        Predict the rank of the highest score, or count the tasks of non-negative score. Training
-        always uses the former.
-    fit_intercept : bool, default=True
-        Whether each task has a threshold. X is not augmented.
-    intercept_scaling : "auto" or float, default="auto"
-        Equivalent to a constant feature of this value behind each threshold; "auto" is twice the
-        length of the rows, as ``threshold_scale`` of `PRank`. The paper has 1.
-    max_iter : int, default=10
-        Passes over the data in ``fit``.
-    shuffle : bool, default=True
-        Visit the rows in a new random order in each pass.
-    tol : float, optional
-        Stop after 5 passes in a row whose mean rank loss is not below the best by more than this,
-        or after a pass without mistakes.
-    early_stopping_rounds, eval_metric, class_weight
-        As in `PRank`.
-    random_state : int, numpy Generator or RandomState, optional
-        Seed of the shuffling.
-    verbose : int, default=0
-        Print one line every ``verbose`` passes; 0 prints none.
-    classes : array-like, shape (n_classes,), optional
-        Every label, lowest rank first, as in `PRank`.
-
     Attributes
     ----------
-    classes_ : ndarray, shape (n_classes,)
-        The labels in ascending order, as of the columns of `decision_function`.
-    ranks_ : ndarray, shape (n_classes,)
-        The labels, lowest rank first.
     coef_ : ndarray of float64, shape (n_classes - 1, n_features)
         Weights of the tasks (a copy).
     intercept_ : ndarray of float64, shape (n_classes - 1,)
         Of the tasks (a copy): their scores are ``X @ coef_.T + intercept_``.
-    n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, loss_curve_
-        As in `PRank`.
 
     Notes
     -----
@@ -168,48 +147,6 @@ class CuSumRank(CuSumClassifier, OnlineOrdinalClassifier):
     """
 
     _arrays: ClassVar = {"weights": Field(("features", "tasks")), "thresholds": Field(("tasks",))}
-
-    def __init__(
-        self,
-        update: Literal["perceptron", "pa", "pa1", "pa2"] = "perceptron",
-        C: float = 1.0,
-        delta: float = 1.0,
-        pa_loss: Literal["absolute", "zero_one"] = "absolute",
-        margin: float = 0.0,
-        average: bool = True,
-        tie_break: Literal["high", "low"] = "high",
-        decision: Literal["cusum", "count"] = "cusum",
-        fit_intercept: bool = True,
-        intercept_scaling: float | str = "auto",
-        max_iter: int = 10,
-        shuffle: bool = True,
-        tol: float | None = None,
-        early_stopping_rounds: int | None = None,
-        eval_metric: Measures = "rank_loss",
-        class_weight: ClassWeight | None = None,
-        random_state: Seed | None = None,
-        verbose: int = 0,
-        classes: ArrayLike | None = None,
-    ) -> None:
-        self.update = update
-        self.C = C
-        self.delta = delta
-        self.pa_loss = pa_loss
-        self.margin = margin
-        self.average = average
-        self.tie_break = tie_break
-        self.decision = decision
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.max_iter = max_iter
-        self.shuffle = shuffle
-        self.tol = tol
-        self.early_stopping_rounds = early_stopping_rounds
-        self.eval_metric = eval_metric
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
-        self.classes = classes
 
     @property
     @reads

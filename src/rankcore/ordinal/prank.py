@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import reads
+from rankcore._core.docs import parameters
 from rankcore._core.model_spec import Field, Specified
 from rankcore._core.numbers import check_scores
 from rankcore._core.scoring import Scoring
@@ -19,6 +18,7 @@ from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project
 from rankcore.ordinal._base import OnlineOrdinalClassifier, Zeros
 from rankcore.ordinal._margin import WithMargin, margin_of, moves_of
+from rankcore.ordinal._parameters import Averages
 from rankcore.ordinal._projecting import Thresholds
 from rankcore.ordinal._scale import OF_PRANK
 
@@ -26,7 +26,15 @@ __all__ = ["PRank"]
 
 
 class Direction(Specified):
-    """One direction, whose projections `Thresholds` cut. Not public: subclasses provide both."""
+    """One direction, whose projections `Thresholds` cut. Not public: subclasses provide both.
+
+    Attributes
+    ----------
+    coef_ : ndarray of float64, shape (n_features,)
+        The direction (a copy).
+    threshold_scale_ : float
+        The resolved ``threshold_scale``: the value given, or what "auto" chose.
+    """
 
     _one_direction = True
 
@@ -59,7 +67,8 @@ class Direction(Specified):
         return check_scores(scores)
 
 
-class PRank(WithMargin, Direction, Thresholds, OnlineOrdinalClassifier):
+@parameters
+class PRank(WithMargin, Averages, Direction, Thresholds, OnlineOrdinalClassifier):
     """Perceptron ranking: one direction, ordered thresholds, online.
 
     A row's rank is the number of thresholds that its projection on the learned direction reaches.
@@ -67,80 +76,11 @@ class PRank(WithMargin, Direction, Thresholds, OnlineOrdinalClassifier):
     the direction by the sum of those steps times the row; a row ranked rightly changes nothing,
     unless its projection is within the ``margin`` of a threshold.
 
-    Parameters
-    ----------
-    max_iter : int, default=10
-        Passes over the data in ``fit``.
-    average : bool, default=True
-        Predict with the average of the parameters after every example instead of the last ones.
-        Usually better by far, at about 1.5 times the training cost.
-    tie : {"crammer", "strict"}, default="crammer"
-        Whether a projection that hits a threshold below its true rank exactly moves that threshold
-        (the paper's rule, and what happens on the very first example) or not.
-    threshold_scale : "auto" or float, default="auto"
-        Equivalent to a constant feature of this value behind the thresholds: these live on the
-        multiples of its square. "auto" takes twice the root mean square length of the rows of the
-        first call, so that thresholds keep up with projections whatever the scale and the number
-        of features; the square is rounded to a power of two. The paper has 1.
-    margin : float or "auto", default=0.0
-        By how much a projection must be on the right side of a threshold: one that it does not beat
-        by this moves, though the row may be ranked rightly. "auto" takes twice the mean squared
-        length of the rows of the first call, rounded to a power of two, which is what two updates
-        with a row move its projection by. The paper has 0.
-    shuffle : bool, default=True
-        Visit the rows in a new random order in each pass.
-    tol : float, optional
-        Stop after 5 passes in a row whose mean rank loss is not below the best by more than this,
-        or after a pass without mistakes. By default all ``max_iter`` passes are made.
-    early_stopping_rounds : int, optional
-        Stop after this many passes in a row that do not improve ``eval_metric`` on the
-        ``eval_set``, and keep the model of the best pass.
-    eval_metric : str, callable or list of them, default="rank_loss"
-        Measures on held-out rows after each pass: ``"rank_loss"``, ``"accuracy"``,
-        ``"quadratic_weighted_kappa"``, ``"macro_rank_loss"``, ``"max_rank_loss"``,
-        ``"accuracy_within"``, or a function of true and predicted labels whose higher values are
-        better. The first of a list decides on early stopping.
-    class_weight : "balanced" or dict of label to weight, optional
-        Weights of the labels, which multiply those of the rows; "balanced" gives every label the
-        same total. See Notes for what a weight is.
-    random_state : int, numpy Generator or RandomState, optional
-        Seed of the shuffling. The same seed gives the same model on every platform.
-    verbose : int, default=0
-        Print one line every ``verbose`` passes; 0 prints none.
-    classes : array-like, shape (n_classes,), optional
-        Every label, lowest rank first, which words require. By default the order of an ordered
-        categorical, or the distinct numbers of y, ascending.
-
     Attributes
     ----------
-    classes_ : ndarray, shape (n_classes,)
-        The labels in ascending order, as of the columns of `decision_function`.
-    ranks_ : ndarray, shape (n_classes,)
-        The labels, lowest rank first.
-    coef_ : ndarray of float64, shape (n_features,)
-        The direction (a copy).
     thresholds_ : ndarray of float64, shape (n_classes - 1,)
         Ascending and finite (a copy). ``predict`` is
         ``ranks_[np.searchsorted(thresholds_, X @ coef_, side="right")]``.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, shape (n_features_in_,)
-        Only where X had string column names.
-    n_iter_ : int
-        Passes made, those after the best one included.
-    best_iteration_ : int
-        Number, from 1, of the pass with the best first ``eval_metric``, whose parameters the model
-        has. Only with ``early_stopping_rounds``.
-    threshold_scale_ : float
-        The resolved ``threshold_scale``: the value given, or what "auto" chose.
-    margin_ : float
-        The resolved ``margin``.
-    t_ : int
-        Examples learned from, over all passes.
-    history_ : dict of lists
-        Per pass: ``examples``, ``mistakes``, ``rank_loss`` and ``average_rank_loss``; with an
-        ``eval_set`` also each measure on it, as ``valid_rank_loss``.
-    loss_curve_ : ndarray, shape (n_points, 2)
-        Examples seen and time-averaged rank loss while learning.
 
     Notes
     -----
@@ -190,35 +130,8 @@ class PRank(WithMargin, Direction, Thresholds, OnlineOrdinalClassifier):
     _arrays: ClassVar = {"weights": Field(("features",)), "steps": Field(("tasks",), "int64")}
     _built_in: ClassVar = OF_PRANK
 
-    def __init__(
-        self,
-        max_iter: int = 10,
-        average: bool = True,
-        tie: Literal["crammer", "strict"] = "crammer",
-        threshold_scale: float | str = "auto",
-        margin: float | str = 0.0,
-        shuffle: bool = True,
-        tol: float | None = None,
-        early_stopping_rounds: int | None = None,
-        eval_metric: Measures = "rank_loss",
-        class_weight: ClassWeight | None = None,
-        random_state: Seed | None = None,
-        verbose: int = 0,
-        classes: ArrayLike | None = None,
-    ) -> None:
-        self.max_iter = max_iter
-        self.average = average
-        self.tie = tie
-        self.threshold_scale = threshold_scale
-        self.margin = margin
-        self.shuffle = shuffle
-        self.tol = tol
-        self.early_stopping_rounds = early_stopping_rounds
-        self.eval_metric = eval_metric
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
-        self.classes = classes
+    max_iter: int = 10
+    average: bool = True
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights and thresholds to predict with."""

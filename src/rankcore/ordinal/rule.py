@@ -9,19 +9,20 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankcore._core.arguments import ClassWeight, Measures, Seed
+from rankcore._core.docs import parameters
 from rankcore._core.numbers import Floats, check_scores
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._projecting import Thresholds
 from rankcore.ordinal._rule_loop import RuleLearner, row_of
-from rankcore.ordinal._scale import OF_THRESHOLDS, new_scale
+from rankcore.ordinal._scale import OF_THRESHOLDS, SCALE, new_scale
 from rankcore.ordinal.prank import Direction, scale_of
 
 __all__ = ["PythonRule", "PythonScoreRule"]
 
 
+@parameters
 class PythonRule(Direction, Thresholds, RuleLearner):
     """Base class of a rule in Python: one direction, thresholds, and an update of one's own.
 
@@ -31,13 +32,10 @@ class PythonRule(Direction, Thresholds, RuleLearner):
 
     Parameters
     ----------
-    average : bool, default=True
-        Predict with the average of the arrays after every example instead of the last ones.
     threshold_scale : "auto" or float, default="auto"
-        As in `PRank`: thresholds are its square times ``steps``.
-    max_iter, shuffle, tol, early_stopping_rounds, eval_metric, class_weight, random_state, \
-verbose, classes
-        As in `PRank`.
+        Equivalent to a constant feature of this value behind the thresholds, which are its square
+        times ``steps``. "auto" takes twice the root mean square length of the rows of the first
+        call.
 
     Attributes
     ----------
@@ -46,11 +44,6 @@ verbose, classes
     thresholds_ : ndarray of float64, shape (n_classes - 1,)
         Ascending (a copy); a rule may leave them in any order, which does not change how many of
         them a projection reaches.
-    parameters_ : dict of str to ndarray
-        All arrays of `start` as they predict (copies).
-    classes_, ranks_, n_features_in_, feature_names_in_, n_iter_, best_iteration_, \
-threshold_scale_, t_, history_, loss_curve_
-        As in `PRank`.
 
     See Also
     --------
@@ -96,37 +89,9 @@ threshold_scale_, t_, history_, loss_curve_
     _one_direction = True
     _checked = (*RuleLearner._checked, "threshold_scale")
     _built_in: ClassVar = OF_THRESHOLDS
-    weights: Floats
-    steps: NDArray[Any]
-    scale: float
+    _constraints: ClassVar = {"threshold_scale": SCALE}
 
-    def __init__(
-        self,
-        max_iter: int = 10,
-        average: bool = True,
-        threshold_scale: float | str = "auto",
-        shuffle: bool = True,
-        tol: float | None = None,
-        early_stopping_rounds: int | None = None,
-        eval_metric: Measures = "rank_loss",
-        class_weight: ClassWeight | None = None,
-        random_state: Seed | None = None,
-        verbose: int = 0,
-        classes: ArrayLike | None = None,
-    ) -> None:
-        super().__init__(
-            max_iter,
-            average,
-            shuffle,
-            tol,
-            early_stopping_rounds,
-            eval_metric,
-            class_weight,
-            random_state,
-            verbose,
-            classes,
-        )
-        self.threshold_scale = threshold_scale
+    threshold_scale: float | str = "auto"
 
     def start(self, n_features: int, n_ranks: int) -> dict[str, NDArray[Any]]:
         """Arrays of a model that has seen nothing.
@@ -197,26 +162,12 @@ threshold_scale_, t_, history_, loss_curve_
         return found
 
 
+@parameters
 class PythonScoreRule(RuleLearner):
     """Base class of a rule in Python with a score for each rank; the highest score wins.
 
     A subclass defines ``start``, the arrays; ``scores``, how they score a row; and ``update``,
     how they learn one. Everything else is as in `PythonRule`.
-
-    Parameters
-    ----------
-    max_iter, average, shuffle, tol, early_stopping_rounds, eval_metric, class_weight
-        As in `PythonRule`.
-    random_state, verbose, classes
-        As in `PythonRule`.
-
-    Attributes
-    ----------
-    parameters_ : dict of str to ndarray
-        All arrays of ``start`` as they predict (copies).
-    classes_, ranks_, n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, \
-loss_curve_
-        As in `PRank`.
 
     See Also
     --------

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Literal
+from dataclasses import KW_ONLY
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import reads
+from rankcore._core.docs import parameters
 from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dropped_votes
 from rankcore._core.model_spec import outline
 from rankcore._core.params import integer
@@ -69,15 +69,12 @@ class VotedState(OnlineState):
         return True
 
 
+@parameters
 class VotedPRank(WithMargin, VotesRanks, OnlineOrdinalClassifier):
     """PRank whose past hypotheses vote, each with as many votes as examples it survived.
 
     Parameters
     ----------
-    output : {"round", "mean", "median", "plurality"}, default="round"
-        Prediction from the votes: their mean rounded (halves up), the real mean, the smallest
-        rank with half of the votes at or below it, or the rank of most votes (of equals the
-        lowest).
     count_init : {1, 0}, default=1
         Votes a hypothesis is born with: 1 counts the example that created it.
     max_hypotheses : int, "auto" or None, default="auto"
@@ -85,42 +82,19 @@ class VotedPRank(WithMargin, VotesRanks, OnlineOrdinalClassifier):
         them once per call. "auto" keeps 5000, or as many as take 256 MB, and warns if they hold
         less than half of the votes. None keeps all, which takes n_features numbers for each mistake
         ever made, and up to three times that while the array grows.
-    tie : {"crammer", "strict"}, default="crammer"
-        As in `PRank`.
-    threshold_scale : "auto" or float, default="auto"
-        As in `PRank`.
-    margin : float or "auto", default=0.0
-        As in `PRank`; a hypothesis ends with every row that moves a threshold.
-    max_iter : int, default=10
-        Passes over the data in ``fit``.
-    shuffle : bool, default=True
-        Visit the rows in a new random order in each pass.
-    tol : float, optional
-        Stop after 5 passes in a row whose mean rank loss is not below the best by more than this,
-        or after a pass without mistakes.
-    early_stopping_rounds, eval_metric, class_weight
-        As in `PRank`.
-    random_state : int, numpy Generator or RandomState, optional
-        Seed of the shuffling.
-    verbose : int, default=0
-        Print one line every ``verbose`` passes; 0 prints none.
-    classes : array-like, shape (n_classes,), optional
-        Every label, lowest rank first, as in `PRank`.
+    margin
+        A hypothesis ends with every row that moves a threshold.
 
     Attributes
     ----------
-    classes_ : ndarray, shape (n_classes,)
-        The labels in ascending order, as of the columns of `decision_function`.
-    ranks_ : ndarray, shape (n_classes,)
-        The labels, lowest rank first.
     hypotheses_ : ndarray of float64, shape (n_hypotheses, n_features)
         Directions, oldest first, the present one last (a copy).
     hypothesis_thresholds_ : ndarray of float64, shape (n_hypotheses, n_classes - 1)
         Their thresholds (a copy).
     votes_ : ndarray of int64, shape (n_hypotheses,)
         Their votes (a copy).
-    n_features_in_, feature_names_in_, n_iter_, best_iteration_, t_, history_, loss_curve_
-        As in `PRank`; the losses are those of the latest hypothesis.
+    loss_curve_
+        The losses are those of the latest hypothesis.
 
     Notes
     -----
@@ -156,39 +130,9 @@ class VotedPRank(WithMargin, VotesRanks, OnlineOrdinalClassifier):
     }
     _constraints: ClassVar = {"count_init": integer(0, 1), "max_hypotheses": check_max_hypotheses}
 
-    def __init__(
-        self,
-        output: Literal["round", "mean", "median", "plurality"] = "round",
-        count_init: int = 1,
-        max_hypotheses: int | str | None = "auto",
-        tie: Literal["crammer", "strict"] = "crammer",
-        threshold_scale: float | str = "auto",
-        margin: float | str = 0.0,
-        max_iter: int = 10,
-        shuffle: bool = True,
-        tol: float | None = None,
-        early_stopping_rounds: int | None = None,
-        eval_metric: Measures = "rank_loss",
-        class_weight: ClassWeight | None = None,
-        random_state: Seed | None = None,
-        verbose: int = 0,
-        classes: ArrayLike | None = None,
-    ) -> None:
-        self.output = output
-        self.count_init = count_init
-        self.max_hypotheses = max_hypotheses
-        self.tie = tie
-        self.threshold_scale = threshold_scale
-        self.margin = margin
-        self.max_iter = max_iter
-        self.shuffle = shuffle
-        self.tol = tol
-        self.early_stopping_rounds = early_stopping_rounds
-        self.eval_metric = eval_metric
-        self.class_weight = class_weight
-        self.random_state = random_state
-        self.verbose = verbose
-        self.classes = classes
+    _: KW_ONLY
+    count_init: int = 1
+    max_hypotheses: int | str | None = "auto"
 
     @property
     @reads

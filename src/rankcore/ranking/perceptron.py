@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankcore._core import params
 from rankcore._core.arguments import Measures, RowsLike, Seed
 from rankcore._core.concurrency import changing, learns
+from rankcore._core.docs import documented
 from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dropped_votes
 from rankcore._core.inputs import as_rows
 from rankcore._core.monitor import Monitor, as_callbacks, resumed_model
@@ -240,6 +241,7 @@ class PairwisePerceptron(LearnsPairs, PerceptronModel, Ranker):
             )
 
     @learns
+    @documented(LearnsPairs.fit)
     def partial_fit(
         self,
         X: RowsLike,
@@ -255,11 +257,6 @@ class PairwisePerceptron(LearnsPairs, PerceptronModel, Ranker):
 
         Queries fed one at a time or many at once give the same model to the bit; with
         ``shuffle=False`` that of one ``fit`` with ``max_iter=1``. A query must come whole.
-
-        Parameters
-        ----------
-        X, y, qid, group, sample_weight, pairs, pairs_weight
-            As for `fit`.
 
         Returns
         -------

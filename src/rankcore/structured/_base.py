@@ -6,20 +6,22 @@ import reprlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from math import isfinite
 from numbers import Integral, Real
 from time import perf_counter
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from rankcore._core.arguments import Seed
 from rankcore._core.concurrency import learns
 from rankcore._core.doc_links import Documented
+from rankcore._core.docs import parameters
 from rankcore._core.monitor import Monitor
-from rankcore._core.params import STEP_RULES, Constrained, option
+from rankcore._core.params import STEP_RULES, Constrained, Constraint, option
 from rankcore._core.sources import MemoryRows
 from rankcore._core.state import LearnerState, checkpoints
 from rankcore._core.training import Trainer
@@ -55,24 +57,69 @@ class Examples:
     n_parameters: int
 
 
-class StructuredLearner(Documented, Constrained, BaseEstimator):
+@parameters
+class Steps:
+    """A task, and the steps and passes that learn it.
+
+    Parameters
+    ----------
+    update : {"perceptron", "pa", "pa1", "pa2"}, default="perceptron"
+        Length of a step: 1, or passive-aggressive: as long as it takes for the true output to beat
+        its rival by the loss ("pa"), at most C ("pa1"), or damped by C ("pa2").
+    C : float, default=1.0
+        Aggressiveness of "pa1" and "pa2": the smaller, the shorter the steps.
+    margin : float, default=0.0
+        In training the rival is the output of the highest score plus margin times loss, so that
+        right outputs must also win clearly. The passive-aggressive updates leave a rival alone that
+        is beaten by its loss.
+    average : bool, default=False
+        Predict with the average of the parameters after every example instead of the last ones.
+    max_iter : int, default=1
+        Passes over the data in ``fit``.
+    shuffle : bool, default=False
+        Visit the examples in a new random order in each pass.
+    tol : float, optional
+        Stop after 5 passes in a row whose mean loss is not below the best by more than this, or
+        after a pass without mistakes. By default all ``max_iter`` passes are made.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the shuffling. The same seed gives the same model on every platform.
+    verbose : int, default=0
+        Print one line every ``verbose`` passes; 0 prints none.
+
+    Attributes
+    ----------
+    n_iter_, t_ : int
+        Passes made, and examples learned from over all of them.
+    history_ : dict of lists
+        Per pass: ``examples``, ``mistakes`` (examples with loss), ``loss`` (the mean) and
+        ``average_loss`` (the mean since the first example). Each example was predicted, without
+        margin, before it was learned.
+    loss_curve_ : ndarray, shape (n_points, 2)
+        Examples seen and mean loss while learning.
+    """
+
+    _constraints: ClassVar[dict[str, Constraint]] = {"update": option(*STEP_RULES)}
+
+    task: Any
+    _: KW_ONLY
+    update: Literal["perceptron", "pa", "pa1", "pa2"] = "perceptron"
+    C: float = 1.0
+    margin: float = 0.0
+    average: bool = False
+    max_iter: int = 1
+    shuffle: bool = False
+    tol: float | None = None
+    random_state: Seed | None = None
+    verbose: int = 0
+
+
+class StructuredLearner(Steps, Documented, Constrained, BaseEstimator):
     """A structured perceptron. Not public: a subclass says how it scores and moves.
 
     A subclass provides ``_losses`` and ``_predict``; it may extend ``_settings``, ``_examples``,
     ``_new_state`` and ``_check_params``.
     """
 
-    _constraints: ClassVar = {"update": option(*STEP_RULES)}
-    task: Any
-    update: str
-    C: float
-    margin: float
-    average: bool
-    max_iter: int
-    shuffle: bool
-    tol: float | None
-    random_state: Any
-    verbose: int
     coef_: Array
     _state: Any
     _protocol: str

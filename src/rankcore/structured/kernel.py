@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from rankcore._core.arguments import Gamma, Seed
 from rankcore._core.concurrency import reads
+from rankcore._core.docs import parameters
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import COMPILED
 from rankcore._core.params import function_or, option
@@ -59,6 +59,7 @@ class KernelExamples(Examples):
     n_labels: int
 
 
+@parameters
 class KernelStructuredPerceptron(DualLearner, StructuredLearner):
     """The structured perceptron with a kernel: outputs made of atoms, each scored by a sum.
 
@@ -72,17 +73,19 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
     task : KernelTask
         Labels, parts, candidates, atoms, search and loss.
     kernel : {"rbf", "poly", "linear"} or callable, default="rbf"
-        As in `KernelPRank`, of parts.
-    gamma, degree, coef0
-        As in `KernelPRank`; "scale" and "auto" are of the parts of the first call.
-    update, C, margin, average
-        As in `StructuredPerceptron`. A step is counted as often as it is long.
-    budget, budget_policy, decay, projection_tol
-        As in `KernelPRank`; coefficients of all labels count together, the parts of a mistake join
-        one after the other, and "norma" shrinks once per example. The weights of plain features are
-        not touched.
-    max_iter, shuffle, tol, n_jobs, random_state, verbose
-        As in `KernelPRank`, with the task's loss for the rank loss.
+        A function of two parts of inputs. A callable takes two blocks of parts, arrays or CSR, and
+        returns their kernel values, shape (n_parts_1, n_parts_2).
+    gamma
+        "scale" and "auto" are of the parts of the first call.
+    update
+        A step is counted as often as it is long.
+    budget
+        Coefficients of all labels count together, and the parts of a mistake join one after the
+        other. The weights of plain features are not touched.
+    decay
+        "norma" shrinks once per example.
+    random_state
+        Also seeds the policy "random".
 
     Attributes
     ----------
@@ -95,12 +98,8 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
         ``K(parts, support_vectors_) @ dual_coef_.T``.
     coef_ : ndarray of float64, shape (n_parameters,)
         Weights of plain features.
-    gamma_ : float
-        The resolved ``gamma``.
     n_features_in_ : int
         Columns of the parts.
-    n_iter_, t_, history_, loss_curve_
-        As in `StructuredPerceptron`.
 
     Notes
     -----
@@ -152,49 +151,8 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
     # Parts have no columns of their own.
     _constraints: ClassVar = {"kernel": function_or(option(*COMPILED))}
 
-    def __init__(
-        self,
-        task: KernelTask,
-        kernel: Literal["rbf", "poly", "linear"] | Callable[..., Any] = "rbf",
-        gamma: Gamma = "scale",
-        degree: int = 2,
-        coef0: float = 1.0,
-        update: Literal["perceptron", "pa", "pa1", "pa2"] = "perceptron",
-        C: float = 1.0,
-        margin: float = 0.0,
-        average: bool = False,
-        budget: int | None = None,
-        budget_policy: Literal[
-            "oldest", "random", "smallest", "forgetron", "norma", "projectron"
-        ] = "oldest",
-        decay: float = 0.01,
-        projection_tol: float = 1e-6,
-        max_iter: int = 1,
-        shuffle: bool = False,
-        tol: float | None = None,
-        n_jobs: int | None = None,
-        random_state: Seed | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.task = task
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.update = update
-        self.C = C
-        self.margin = margin
-        self.average = average
-        self.budget = budget
-        self.budget_policy = budget_policy
-        self.decay = decay
-        self.projection_tol = projection_tol
-        self.max_iter = max_iter
-        self.shuffle = shuffle
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    task: KernelTask
+    kernel: Literal["rbf", "poly", "linear"] | Callable[..., Any] = "rbf"
 
     @property
     @reads

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from rankcore._core.arguments import Seed
+from rankcore._core.docs import parameters
 from rankcore.structured._base import (
     Examples,
     StructuredLearner,
@@ -21,6 +21,7 @@ from rankcore.structured.task import Array, Task, dot, features_of
 __all__ = ["StructuredPerceptron"]
 
 
+@parameters
 class StructuredPerceptron(StructuredLearner):
     """Structured perceptron for the outputs of a `Task`: sequences, trees, matchings, ranks.
 
@@ -32,32 +33,11 @@ class StructuredPerceptron(StructuredLearner):
     ----------
     task : Task
         Parameters, candidates, features, search and loss.
-    update : {"perceptron", "pa", "pa1", "pa2"}, default="perceptron"
-        Length of a step: 1, or passive-aggressive: as long as it takes for the true output to beat
-        its rival by the loss ("pa"), at most C ("pa1"), or damped by C ("pa2").
-    C : float, default=1.0
-        Aggressiveness of "pa1" and "pa2": the smaller, the shorter the steps.
-    margin : float, default=0.0
-        In training the rival is the output of the highest score plus margin times loss, so that
-        right outputs must also win clearly. The passive-aggressive updates leave a rival alone that
-        is beaten by its loss.
-    average : bool, default=False
-        Predict with the average of the parameters after every example instead of the last ones.
-    max_iter, shuffle, tol, random_state, verbose
-        As in `PRank`, with the task's loss for the rank loss.
 
     Attributes
     ----------
     coef_ : ndarray of float64, shape (n_parameters,)
         Parameters to predict with, in the order of the task.
-    n_iter_, t_ : int
-        Passes made, and examples learned from over all of them.
-    history_ : dict of lists
-        Per pass: ``examples``, ``mistakes`` (examples with loss), ``loss`` (the mean) and
-        ``average_loss`` (the mean since the first example). Each example was predicted, without
-        margin, before it was learned.
-    loss_curve_ : ndarray, shape (n_points, 2)
-        Examples seen and mean loss while learning.
 
     Notes
     -----
@@ -91,29 +71,7 @@ class StructuredPerceptron(StructuredLearner):
     _methods = ("n_parameters", "candidates", "features", "argmax", "loss")
     _least_parameters = 1
 
-    def __init__(
-        self,
-        task: Task,
-        update: Literal["perceptron", "pa", "pa1", "pa2"] = "perceptron",
-        C: float = 1.0,
-        margin: float = 0.0,
-        average: bool = False,
-        max_iter: int = 1,
-        shuffle: bool = False,
-        tol: float | None = None,
-        random_state: Seed | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.task = task
-        self.update = update
-        self.C = C
-        self.margin = margin
-        self.average = average
-        self.max_iter = max_iter
-        self.shuffle = shuffle
-        self.tol = tol
-        self.random_state = random_state
-        self.verbose = verbose
+    task: Task
 
     def _predict(self, examples: Examples) -> list[Any]:
         weights = read_only(self.coef_)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from rankcore._core import params
+from rankcore._core.arguments import Gamma, KernelLike
 from rankcore._core.concurrency import reads
+from rankcore._core.docs import parameters
 from rankcore._core.kernels import (
     COMPILED,
     KERNELS,
@@ -36,7 +39,66 @@ BLOCK_VALUES = 2**20
 SCORED_ROWS = 1024
 
 
-class DualLearner:
+@parameters
+class Budgeted:
+    """A kernel, and a budget of support vectors.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "poly", "linear", "precomputed"} or callable, default="rbf"
+        As in scikit-learn's ``SVC``. A callable takes two blocks of rows, arrays or CSR as X is,
+        and returns their kernel values, shape (n_rows_1, n_rows_2). With "precomputed" X holds the
+        kernel values of each row with all rows that are learned; a row of ``partial_fit`` is the
+        column of its number in the stream.
+    gamma : "scale", "auto" or float, default="scale"
+        Of "rbf" and "poly". "scale" is ``1 / (n_features * X.var())``, of the X of the first call,
+        rows of weight 0 included; "auto" is ``1 / n_features``.
+    degree : int, default=2
+        Of "poly": ``(gamma * x.z + coef0) ** degree``.
+    coef0 : float, default=1.0
+        Of "poly".
+    budget : int, optional
+        Maximum number of support vectors. By default all are kept: memory grows with the mistakes.
+    budget_policy : {"oldest", "random", "smallest", "forgetron", "norma", "projectron"}, \
+default="oldest"
+        Support vector to remove beyond the budget: the oldest; a random one; the one of least
+        ``|coefficient| * sqrt(K(x, x))``; the oldest, after all were shrunk as much as the bound of
+        the Forgetron requires; the oldest, while all shrink by ``decay`` at every example; or none:
+        a row near the span of the others, or beyond the budget, adds to their coefficients its
+        projection onto this span. No policy changes the thresholds. `KernelPRank` has the sources.
+    decay : float, default=0.01
+        Part of each coefficient that "norma" takes away per example.
+    projection_tol : float, default=1e-6
+        "projectron" adds a row to the others if the square of its distance from their span is at
+        most this part of ``K(x, x)``.
+    n_jobs : int, optional
+        Threads that predict; -1 for all processors. The result does not depend on it.
+
+    Attributes
+    ----------
+    support_ : ndarray of int64, shape (n_support,)
+        Numbers of the support vectors among the rows, further rows of ``partial_fit`` included.
+    support_vectors_ : ndarray or CSR, shape (n_support, n_features)
+        A copy; float32 where X was. Empty with ``kernel="precomputed"``.
+    gamma_ : float
+        The resolved ``gamma``.
+    """
+
+    kernel: KernelLike = "rbf"
+    gamma: Gamma = "scale"
+    degree: int = 2
+    coef0: float = 1.0
+    _: KW_ONLY
+    budget: int | None = None
+    budget_policy: Literal["oldest", "random", "smallest", "forgetron", "norma", "projectron"] = (
+        "oldest"
+    )
+    decay: float = 0.01
+    projection_tol: float = 1e-6
+    n_jobs: int | None = None
+
+
+class DualLearner(Budgeted):
     """A learner in dual form. Not public.
 
     Its state has ``settings``, which include those of ``_kernel_settings``, and
@@ -44,7 +106,7 @@ class DualLearner:
     ``_output_lists``.
     """
 
-    _constraints: ClassVar = {
+    _constraints: ClassVar[dict[str, params.Constraint]] = {
         "kernel": params.function_or(params.option(*KERNELS)),
         "gamma": params.number_or(("scale", "auto"), params.real(0, 1e100)),
         "degree": params.integer(1, 2**20),
@@ -54,15 +116,6 @@ class DualLearner:
         "decay": params.real(0, 1),
         "projection_tol": params.real(0, 1),
     }
-    kernel: Any
-    gamma: Any
-    degree: int
-    coef0: float
-    budget: int | None
-    budget_policy: str
-    decay: float
-    projection_tol: float
-    n_jobs: int | None
     average: bool
     max_iter: int
     random_state: Any

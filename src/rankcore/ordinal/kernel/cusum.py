@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from rankcore._core.arguments import ClassWeight, Gamma, KernelLike, Measures, Seed
 from rankcore._core.concurrency import reads
+from rankcore._core.docs import parameters
 from rankcore._core.params import STEP_RULES, check_declared
 from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelCuSumState
@@ -22,6 +21,7 @@ from rankcore.ordinal.kernel.prank import mean_lists
 __all__ = ["KernelCuSumRank"]
 
 
+@parameters
 class KernelCuSumRank(CuSumClassifier, KernelClassifier):
     """CuSum Rank with a kernel: a non-linear task for each step between ranks.
 
@@ -30,17 +30,11 @@ class KernelCuSumRank(CuSumClassifier, KernelClassifier):
 
     Parameters
     ----------
-    kernel, gamma, degree, coef0
-        As in `KernelPRank`.
-    update, C, delta, pa_loss, margin, average, tie_break, decision, fit_intercept, \
-intercept_scaling
-        As in `CuSumRank`, with a margin of 1 by default; the squared length of a row is
-        ``K(x, x)``, and with an intercept as much more as ``intercept_scaling`` squared.
-    budget, budget_policy, decay, projection_tol
-        As in `KernelPRank`; coefficients of all tasks count together.
-    max_iter, shuffle, tol, early_stopping_rounds, eval_metric, class_weight, n_jobs, \
-random_state, verbose, classes
-        As in `KernelPRank`.
+    intercept_scaling
+        The squared length of a row is ``K(x, x)``, and with an intercept as much more as the square
+        of this value.
+    budget
+        Coefficients of all tasks count together.
 
     Attributes
     ----------
@@ -49,10 +43,6 @@ random_state, verbose, classes
         ``K(X, support_vectors_) @ dual_coef_.T + intercept_``.
     intercept_ : ndarray of float64, shape (n_classes - 1,)
         Of the tasks (a copy).
-    classes_, ranks_, support_, support_vectors_, gamma_, n_features_in_, feature_names_in_, \
-n_iter_, \
-best_iteration_, t_, history_, loss_curve_
-        As in `KernelPRank`.
 
     Notes
     -----
@@ -78,67 +68,7 @@ best_iteration_, t_, history_, loss_curve_
 
     _published: ClassVar[dict[str, Any]] = {"margin": 0.0}
 
-    def __init__(
-        self,
-        kernel: KernelLike = "rbf",
-        gamma: Gamma = "scale",
-        degree: int = 2,
-        coef0: float = 1.0,
-        update: Literal["perceptron", "pa", "pa1", "pa2"] = "perceptron",
-        C: float = 1.0,
-        delta: float = 1.0,
-        pa_loss: Literal["absolute", "zero_one"] = "absolute",
-        margin: float = 1.0,
-        average: bool = True,
-        tie_break: Literal["high", "low"] = "high",
-        decision: Literal["cusum", "count"] = "cusum",
-        fit_intercept: bool = True,
-        intercept_scaling: float | str = "auto",
-        budget: int | None = None,
-        budget_policy: Literal[
-            "oldest", "random", "smallest", "forgetron", "norma", "projectron"
-        ] = "oldest",
-        decay: float = 0.01,
-        projection_tol: float = 1e-6,
-        max_iter: int = 10,
-        shuffle: bool = True,
-        tol: float | None = None,
-        early_stopping_rounds: int | None = None,
-        eval_metric: Measures = "rank_loss",
-        class_weight: ClassWeight | None = None,
-        n_jobs: int | None = None,
-        random_state: Seed | None = None,
-        verbose: int = 0,
-        classes: ArrayLike | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.update = update
-        self.C = C
-        self.delta = delta
-        self.pa_loss = pa_loss
-        self.margin = margin
-        self.average = average
-        self.tie_break = tie_break
-        self.decision = decision
-        self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
-        self.budget = budget
-        self.budget_policy = budget_policy
-        self.decay = decay
-        self.projection_tol = projection_tol
-        self.max_iter = max_iter
-        self.shuffle = shuffle
-        self.tol = tol
-        self.early_stopping_rounds = early_stopping_rounds
-        self.eval_metric = eval_metric
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.classes = classes
+    margin: float = 1.0
 
     @property
     @reads

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
 
-from rankcore._core.arguments import ClassWeight, Gamma, KernelLike, Measures, Seed
 from rankcore._core.concurrency import reads
+from rankcore._core.docs import parameters
 from rankcore._core.params import as_generator
 from rankcore._core.state import OnlineState, are_counts, averages
 from rankcore._ext.kernel_learners import KernelOAPState
 from rankcore.ordinal._margin import WithMargin, margin_of, moves_of
 from rankcore.ordinal._projecting import Thresholds
-from rankcore.ordinal._sampling import BUILT_IN, CONSTRAINTS, check_means, least_draws
+from rankcore.ordinal._sampling import Sampling, check_means, least_draws
 from rankcore.ordinal.kernel import _pool
 from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel._pool import DualState, Zeros
@@ -24,7 +23,8 @@ from rankcore.ordinal.prank import check_lattice, scale_of
 __all__ = ["KernelOAPBPM"]
 
 
-class KernelOAPBPM(WithMargin, Thresholds, KernelClassifier):
+@parameters
+class KernelOAPBPM(WithMargin, Thresholds, KernelClassifier, Sampling):
     """OAP-BPM with a kernel: the mean of kernel PRanks that sample one stream.
 
     `OAPBPM` in the feature space of a kernel. The members share one pool of support
@@ -32,19 +32,12 @@ class KernelOAPBPM(WithMargin, Thresholds, KernelClassifier):
 
     Parameters
     ----------
-    n_estimators, tau, sampling, average_members
-        As in `OAPBPM`.
-    kernel, gamma, degree, coef0
-        As in `KernelPRank`.
-    tie, threshold_scale, margin
-        As in `KernelPRank`.
-    budget, budget_policy, decay, projection_tol
-        As in `KernelPRank`, for the pool: what leaves it leaves all members. "smallest" compares
-        the root of the sum over members of squared coefficients.
-    max_iter, shuffle, tol, early_stopping_rounds, eval_metric, class_weight, n_jobs, \
-random_state, verbose, classes
-        As in `KernelPRank`; ``random_state`` also seeds the sampling. The same seed draws the same
-        examples as in `OAPBPM`.
+    budget
+        It limits the pool: what leaves the pool leaves all members.
+    budget_policy
+        "smallest" compares the root of the sum over members of squared coefficients.
+    random_state
+        Also seeds the sampling; the same seed draws the same examples as in `OAPBPM`.
 
     Attributes
     ----------
@@ -56,10 +49,8 @@ random_state, verbose, classes
         Thresholds of the members (a copy).
     thresholds_ : ndarray of float64, shape (n_classes - 1,)
         Mean of the members' thresholds, ascending (a copy).
-    classes_, ranks_, support_, support_vectors_, gamma_, n_features_in_, feature_names_in_, \
-n_iter_, \
-best_iteration_, t_, history_, loss_curve_
-        As in `KernelPRank`; the losses are those of the mean of the members' last parameters.
+    loss_curve_
+        The losses are those of the mean of the members' last parameters.
 
     Notes
     -----
@@ -86,64 +77,7 @@ best_iteration_, t_, history_, loss_curve_
     array([1, 1, 2, 2])
     """
 
-    _constraints = CONSTRAINTS
-    _built_in: ClassVar = BUILT_IN
-
-    def __init__(
-        self,
-        n_estimators: int = 100,
-        tau: float = 0.3,
-        sampling: Literal["bernoulli", "poisson"] = "bernoulli",
-        average_members: bool = True,
-        kernel: KernelLike = "rbf",
-        gamma: Gamma = "scale",
-        degree: int = 2,
-        coef0: float = 1.0,
-        tie: Literal["crammer", "strict"] = "crammer",
-        threshold_scale: float | str = "auto",
-        margin: float | str = 0.0,
-        budget: int | None = None,
-        budget_policy: Literal[
-            "oldest", "random", "smallest", "forgetron", "norma", "projectron"
-        ] = "oldest",
-        decay: float = 0.01,
-        projection_tol: float = 1e-6,
-        max_iter: int = 10,
-        shuffle: bool = True,
-        tol: float | None = None,
-        early_stopping_rounds: int | None = None,
-        eval_metric: Measures = "rank_loss",
-        class_weight: ClassWeight | None = None,
-        n_jobs: int | None = None,
-        random_state: Seed | None = None,
-        verbose: int = 0,
-        classes: ArrayLike | None = None,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.tau = tau
-        self.sampling = sampling
-        self.average_members = average_members
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.tie = tie
-        self.threshold_scale = threshold_scale
-        self.margin = margin
-        self.budget = budget
-        self.budget_policy = budget_policy
-        self.decay = decay
-        self.projection_tol = projection_tol
-        self.max_iter = max_iter
-        self.shuffle = shuffle
-        self.tol = tol
-        self.early_stopping_rounds = early_stopping_rounds
-        self.eval_metric = eval_metric
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-        self.classes = classes
+    _built_in: ClassVar = Sampling._built_in
 
     @property
     @reads

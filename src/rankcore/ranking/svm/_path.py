@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_scalar
 
 from rankcore._core.arguments import EvalSet, RowsLike
+from rankcore._core.docs import documented
 from rankcore._core.sources import RowBlocks
 from rankcore.metrics.tables import Table
 from rankcore.progress import Progress, report
@@ -74,6 +75,7 @@ class SVMPath:
         return str(Table(heads, rows, "gap: how far the objective may lie above its minimum"))
 
 
+@documented(RankSVM.fit)
 def ranksvm_path(
     X: RowsLike | RowBlocks,
     y: ArrayLike | None = None,
@@ -94,8 +96,6 @@ def ranksvm_path(
 
     Parameters
     ----------
-    X, y, qid, group, sample_weight, pairs, pairs_weight
-        As for `RankSVM.fit`.
     Cs : int or sequence of float, default=12
         Values, or how many of them from 1e-4 to 1e2 on a logarithmic scale.
     eval_set, eval_qid, eval_group

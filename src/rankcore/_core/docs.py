@@ -1,0 +1,146 @@
+"""Parameters of classes, declared and documented once: signatures and docstrings put together."""
+
+from __future__ import annotations
+
+import re
+import sys
+from ast import literal_eval
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import update_wrapper
+from inspect import Parameter, cleandoc, get_annotations, isclass, signature
+from types import FunctionType
+from typing import Any, TypeVar, dataclass_transform
+
+Class = TypeVar("Class", bound=type)
+Object = TypeVar("Object", bound=Callable[..., Any])
+# Lines of entries by name, in their order: the first line has the names and the type.
+Entries = dict[str, list[str]]
+
+# Sections that are completed; numpydoc has them before all others.
+COMPLETED = ("Parameters", "Attributes")
+
+
+@dataclass_transform(eq_default=False)
+def parameters(kind: Class) -> Class:
+    """Class decorator that makes annotated attributes parameters of ``__init__``, as `dataclass`.
+
+    Parameters of bases come before those of the class; those below ``_: KW_ONLY`` are keywords, and
+    come last, those of the class first. `documented` completes the docstring.
+    """
+    doc = kind.__doc__
+    made: Any = dataclass(eq=False, repr=False, match_args=False)(kind)
+    made.__doc__ = doc  # not the signature, under python -OO
+    init = made.__init__
+    names: dict[str, Any] = {}
+    home: dict[str, int] = {}
+    for base in reversed(made.__mro__):
+        names |= vars(sys.modules[base.__module__])
+        if "__dataclass_fields__" in vars(base):
+            home |= dict.fromkeys(get_annotations(base), made.__mro__.index(base))
+    # Annotations are text, to be read with the names of the modules that they come from.
+    own = FunctionType(init.__code__, names, "__init__", init.__defaults__, init.__closure__)
+    form = signature(init)
+    ordered = sorted(
+        form.parameters.values(),
+        key=lambda one: (one.kind, home[one.name] if one.kind is Parameter.KEYWORD_ONLY else 0),
+    )
+    made.__init__ = update_wrapper(own, init)
+    del own.__wrapped__  # type: ignore[attr-defined]
+    own.__kwdefaults__ = init.__kwdefaults__
+    own.__signature__ = form.replace(parameters=ordered)  # type: ignore[attr-defined]
+    return documented()(kind)
+
+
+def documented(*sources: Any) -> Callable[[Object], Object]:
+    """Decorate a class or function: complete its docstring by entries of others.
+
+    Each parameter that the docstring does not document has the entry of the first source that does,
+    in the order of the signature; a class also inherits entries of attributes. An entry of one name
+    without a type adds its sentences to those that are inherited. The bases of a class are its
+    sources, after those that are given.
+    """
+
+    def complete(target: Object) -> Object:
+        if target.__doc__ is None:  # under python -OO
+            return target
+        bases = [
+            base
+            for base in (target.__mro__[1:] if isclass(target) else ())
+            if base.__module__.startswith("rankcore.")
+        ]
+        texts = [source.__doc__ for source in (*sources, *bases) if source.__doc__]
+        found = {name: _inherited(name, texts) for name in COMPLETED[: 1 + isclass(target)]}
+        target.__doc__ = completed(target.__doc__, signature(target).parameters, found)
+        return target
+
+    return complete
+
+
+def completed(doc: str, named: Mapping[str, Parameter], inherited: Mapping[str, Entries]) -> str:
+    """A docstring with the parameters of a signature, and with inherited entries of attributes."""
+    head, sections = _sections(doc)
+    for title, known in inherited.items():
+        own = _entries(sections.get(title, ""))
+        order: Iterable[str] = named if title == "Parameters" else own | known
+        lines: list[str] = []
+        put: list[list[str]] = []  # one entry may document several names
+        for name in order:
+            entry = _joined(own.get(name), known.get(name))
+            if entry and not any(entry is one for one in put):
+                one = named.get(name) if title == "Parameters" else None
+                lines += [_with_default(entry[0], one), *entry[1:]]
+                put.append(entry)
+        if lines:
+            sections[title] = "\n".join([title, "-" * len(title), *lines])
+    before = {title: sections.pop(title) for title in COMPLETED if title in sections}
+    return "\n\n".join([head, *(before | sections).values()]) + "\n"
+
+
+def _sections(doc: str) -> tuple[str, dict[str, str]]:
+    """The summary of a docstring, and its sections by title."""
+    head, *parts = re.split(r"\n\n(?=[A-Z][A-Za-z ]+\n---)", cleandoc(doc))
+    return head, {part.partition("\n")[0]: part for part in parts}
+
+
+def _entries(section: str) -> Entries:
+    """Entries of a section, that of several names under each of them."""
+    found: Entries = {}
+    entry: list[str] = []
+    for line in section.splitlines()[2:]:
+        if line and not line.startswith(" "):
+            entry = []
+            for name in re.split(r",\s*", line.partition(" : ")[0]):
+                found[name.lstrip("*")] = entry
+        entry.append(line)
+    for entry in found.values():
+        while entry and not entry[-1]:
+            entry.pop()
+    return found
+
+
+def _inherited(title: str, texts: Iterable[str]) -> Entries:
+    """Entries of the first docstrings that have them, with a type."""
+    found: Entries = {}
+    for text in texts:
+        for name, entry in _entries(_sections(text)[1].get(title, "")).items():
+            if not name.startswith("_") and name not in found and " : " in entry[0]:
+                found[name] = entry
+    return found
+
+
+def _joined(own: list[str] | None, inherited: list[str] | None) -> list[str] | None:
+    if own and inherited and not re.search(" : |,", own[0]):
+        return [*inherited, *own[1:]]
+    return own or inherited
+
+
+def _with_default(line: str, parameter: Parameter | None) -> str:
+    """The first line of an entry, with the default of a signature that differs from a base's."""
+    if parameter is None or parameter.default is Parameter.empty:
+        return line
+    before, _, said = line.partition("default=")
+    value = parameter.default
+    if not re.fullmatch(r'"\w+"|[\w.+-]+', said) or literal_eval(said) == value:
+        return line
+    return f'{before}default="{value}"' if isinstance(value, str) else f"{before}default={value!r}"
