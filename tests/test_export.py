@@ -295,7 +295,13 @@ def test_a_check_that_fails_leaves_the_older_file(tmp_path, monkeypatch):
     monkeypatch.undo()
     from rankcore.exporters import c_source
 
-    monkeypatch.setattr(c_source._Source, "_thresholds", c_source._Source._linear)
+    fields = c_source._Source.fields
+
+    def other_thresholds(source):
+        weights, _, *sizes = fields(source)["prank"]
+        return {"prank": [weights, weights, *sizes]}
+
+    monkeypatch.setattr(c_source._Source, "fields", other_thresholds)
     with pytest.raises(ValueError, match="c changes ranks: .* of 90 rows"):
         rc.export(model, tmp_path / "m.c", "c", check=X)
 

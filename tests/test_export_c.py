@@ -204,7 +204,7 @@ def test_sparse_rows_need_a_learner_alone(tmp_path):
 
 def test_a_piece_that_the_headers_lack():
     with pytest.raises(KeyError, match="no piece rc_nothing in rankcore.h, .*rankcore_model.h"):
-        parts("rc_nothing();", {})
+        parts("rc_nothing();", [])
 
 
 def test_a_file_whose_name_is_no_identifier_is_checked(tmp_path):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection
 from pathlib import Path
 
 import rankcore
 
-HEADERS = ("rankcore.h", "rankcore_calibration.h", "rankcore_model.h")
+HEADERS = ("rankcore.h", "rankcore_calibration.h", "rankcore_forms.h", "rankcore_model.h")
 # A comment in front of it belongs to a piece.
 _COMMENT = r"(?:^/\*(?:[^*]|\*(?!/))*\*/\n)?"
 _PIECES = re.compile(
@@ -19,6 +19,8 @@ _PIECES = re.compile(
     r"|(?P<macro>^#define RC_\w+(?:[^\n]*\\\n)*[^\n]*\n)",
     re.MULTILINE | re.DOTALL,
 )
+# A field of a struct, alone on its line.
+_FIELD = re.compile(r"    [\w ]+[ *](\w+)(?:\[\d+\]|, \w+)?;")
 _WORD = re.compile(r"\bRC_\w+|\brc_\w+")
 
 
@@ -39,28 +41,29 @@ def _pieces() -> list[tuple[frozenset[str], str]]:
     return found
 
 
-def parts(code: str, own: Mapping[str, str]) -> str:
+def parts(code: str, fields: Collection[str]) -> str:
     """Functions and structs of the headers that C code needs, each after what it needs itself.
 
-    The structs of ``own`` replace those of the headers. KeyError if a name is in no header.
+    The struct ``rc_model`` has only some of its fields. KeyError if a name is in no header.
     """
     pieces = _pieces()
     known = {name: at for at, (defines, _) in enumerate(pieces) for name in defines}
-    for name in sorted(_words(code) - known.keys() - own.keys()):
+    for name in sorted(_words(code) - known.keys()):
         raise KeyError(f"no piece {name} in {', '.join(HEADERS)}")
+    texts = [piece for _, piece in pieces]
+    texts[known["rc_model"]] = "".join(
+        line
+        for line in texts[known["rc_model"]].splitlines(keepends=True)
+        if (found := _FIELD.match(line)) is None or found[1] in fields
+    )
     needed: set[int] = set()
-    left = [code, *own.values()]
+    left = [code]
     while left:
-        for name in _words(left.pop()) - own.keys():
+        for name in _words(left.pop()):
             if name in known and known[name] not in needed:
                 needed.add(known[name])
-                left.append(pieces[known[name]][1])
-    texts, waiting = [], dict(own)
-    for at in sorted(needed):
-        piece = pieces[at][1]
-        texts += [waiting.pop(name) for name in [*waiting] if name in _words(piece)]
-        texts.append(piece)
-    return "\n".join(texts)
+                left.append(texts[known[name]])
+    return "\n".join(texts[at] for at in sorted(needed))
 
 
 def _words(text: str) -> set[str]:

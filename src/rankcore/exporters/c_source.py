@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,25 +23,6 @@ _TYPES = {
     **{"f8": "double", "f4": "float", "i8": "int64_t", "i4": "int32_t"},
     **{"u1": "uint8_t", "u4": "uint32_t"},
 }
-# Of rankcore_forms.h, what the functions of two forms read.
-_VOTES = """typedef struct rc_model {
-    int32_t n_ranks, output; /* output: 0 round or mean, 1 median, 2 plurality */
-    int64_t n_features, n_members, width;
-    const double *weights, *others;
-    const int64_t *votes;
-} rc_model;
-"""
-_KERNEL = """typedef struct rc_model {
-    rc_kernel kernel;
-    rc_rows support;
-    const double *norms;
-    const int64_t *sizes;
-    const int32_t *slots;
-    int64_t longest;
-    int32_t n_outputs;
-    const double *weights;
-} rc_model;
-"""
 
 
 def export_c(described: Described, path: Path, *, name: str | None = None) -> list[Path]:
@@ -72,9 +53,7 @@ class _Source:
         self.arrays: Mapping[str, NDArray[Any]] = described.scoring.arrays
         self.facts = described.scoring.facts
         self.width = width_after(described.steps, described.n_features)
-        self.own: dict[str, str] = {}
-        self.tables: list[str] = []
-        self.model = ""
+        self.tables: dict[str, str] = {}
         # Scalers are another arithmetic of sparse rows, and zeros may not stay zeros.
         self.sparse = not described.steps
         if described.steps and max(self.width, described.n_features) > WIDEST:
@@ -115,120 +94,67 @@ class _Source:
             line += f" {text},"
         lines.append(line)
         body = "\n".join(lines)
-        self.tables.append(f"static const {kind} {name}[{values.size}] = {{\n{body}\n}};\n")
+        self.tables[name] = f"static const {kind} {name}[{values.size}] = {{\n{body}\n}};\n"
         return name
 
     def array(self, name: str) -> str:
-        """Write an array of the scoring form."""
-        return self.table(name, self.arrays[name])
+        """Write an array of the scoring form; NULL if it has none of that name."""
+        return self.table(name, self.arrays.get(name, np.empty(0)))
 
     # -------------------------------------------------------------- forms
 
-    def row(self) -> str:
-        """C statements for score and rank of a row x; adds the tables that they need."""
-        text: str = getattr(self, f"_{self.form}")(self.described.n_ranks)
-        return text
-
-    def _linear(self, k: int) -> str:
-        weights = self.array("weights")
-        return f"    *score = rc_dot(x, {weights});\n"
-
-    def _thresholds(self, k: int) -> str:
-        weights = self.array("weights")
-        cuts = self.array("thresholds")
-        return f"    *score = rc_dot(x, {weights});\n    *rank = rc_rank({cuts}, {k}, *score);\n"
-
-    def _rounded(self, k: int) -> str:
-        weights = self.array("weights")
-        intercept = float(self.arrays["intercept"][0]).hex()
-        return (
-            f"    double nearest;\n    *score = rc_dot(x, {weights}) + {intercept};\n"
-            "    nearest = floor(*score + 0.5);\n"
-            f"    *rank = nearest >= {k} ? {k - 1} : nearest > 1.0 ? (int32_t)nearest - 1 : 0;\n"
-        )
-
-    def _tasks(self, k: int) -> str:
-        weights = self.array("weights")
-        cuts = self.array("thresholds")
-        row = f"    double scores[{k}];\n    rc_dots(x, {weights}, {k - 1}, scores + 1);\n"
-        return self._by_tasks(cuts, k, row)
-
-    def _by_tasks(self, cuts: str, k: int, row: str) -> str:
-        """C code of the rule of tasks, whose scores are at scores[1 ..]."""
-        last = f"    rc_model_cumulate_(scores, {cuts}, {k});\n    *score = scores[{k - 1}];\n"
-        if self.facts["decision"] == "count":
-            count = (
-                f"    *rank = 0;\n    for (r = 0; r < {k - 1}; r++)\n"
-                f"        *rank += scores[r + 1] - {cuts}[r] >= 0.0;\n"
-            )
-            return "    int32_t r;\n" + row + count + last
-        tie = "RC_TIE_LOW" if self.facts["tie"] == "low" else "RC_TIE_HIGH"
-        return f"{row}{last}    *rank = rc_best(scores, {k}, {tie});\n"
-
-    def _classes(self, k: int) -> str:
-        weights = self.array("weights")
-        intercepts = self.array("intercepts")
-        return (
-            f"    double scores[{k}];\n    int32_t r;\n    rc_dots(x, {weights}, {k}, scores);\n"
-            f"    for (r = 0; r < {k}; r++)\n        scores[r] += {intercepts}[r];\n"
-            f"    *rank = rc_best(scores, {k}, RC_TIE_LOW);\n"
-        )
-
-    def _votes(self, k: int) -> str:
-        output = {"median": 1, "plurality": 2}.get(str(self.facts["output"]), 0)
-        names = map(self.array, ("weights", "thresholds", "votes"))
-        fields = [k, output, self.width, self.arrays["votes"].size, self.arrays["weights"].shape[2]]
-        self.own["rc_model"] = _VOTES
-        self.model = _struct("rc_model", [*fields, *names])
-        return (
-            f"    int64_t tally[{k}], sum = 0, total;\n    int32_t r;\n"
-            "    total = rc_model_tally_(&model, x, tally);\n"
-            f"    for (r = 0; r < {k}; r++)\n        sum += (r + 1) * tally[r];\n"
-            "    *score = (double)sum / (double)total;\n"
-            "    *rank = rc_model_elected_(&model, tally, total);\n"
-        )
-
-    def _stumps(self, k: int) -> str:
-        tables = map(self.array, ("offsets", "thresholds", "values", "missing", "at_zero"))
-        fields = [*tables, float(self.arrays["base"][0]).hex(), self.width]
-        self.model = _struct("rc_stumps", fields)
-        return "    *score = rc_stumps_score(&model, x);\n"
-
-    def _trees(self, k: int) -> str:
-        names = ("offsets", "features", "children", "sides", "thresholds", "values")
-        tables, sets = [*map(self.array, names)], [*map(self.array, ("sets", "words"))]
-        n_trees = self.arrays["offsets"].size - 1
-        fields = [*tables, n_trees, self.width, self.facts["zero_missing"], *sets]
-        self.model = _struct("rc_trees", fields)
-        return "    *score = rc_trees_score(&model, x);\n"
-
-    def _kernel(self, k: int) -> str:
-        arrays, facts = self.arrays, self.facts
-        sparse = "vectors" not in arrays
-        data = np.asarray(arrays["values"] if sparse else arrays["vectors"])
-        support = [self.table("support", data)]
-        support += [
-            self.table(name, arrays[name].astype(kind)) if sparse else "NULL"
-            for name, kind in (("indices", np.int32), ("indptr", np.int64))
-        ]
-        dtype = "RC_FLOAT32" if data.dtype == np.float32 else "RC_FLOAT64"
-        rows = [*support, self.width, arrays["norms"].size, self.width, dtype]
-        gamma, coef0 = (float(value).hex() for value in arrays["constants"])
-        kernel = [gamma, coef0, f"RC_KERNEL_{str(facts['kernel']).upper()}", facts["degree"]]
-        m = arrays["sizes"].size
-        rest = [*map(self.array, ("norms", "sizes", "slots"))]
-        rest += [str(arrays["coefs"].shape[1]), str(m), self.array("coefs")]
-        self.own["rc_model"] = _KERNEL
-        self.model = _struct("rc_model", [_braced(kernel), _braced(rows), *rest])
-        # Before the outputs a place for the first of the scores, behind them four sums of each and
-        # its place in its list.
-        row = f"    double scores[{6 * m + 1}];\n    rc_model_outputs_(&model, x, scores + 1);\n"
-        if facts["rule"] == "score":
-            return f"{row}    *score = scores[1];\n"
-        cuts = self.array("thresholds")
-        if facts["rule"] == "tasks":
-            return self._by_tasks(cuts, k, row)
-        return f"{row}    *score = scores[1];\n    *rank = rc_rank({cuts}, {k}, *score);\n"
+    def fields(self) -> dict[str, Any]:
+        """Fields of the struct ``rc_model`` of the headers that its form reads."""
+        arrays, facts, d = self.arrays, self.facts, self.width
+        k, weights = self.described.n_ranks, self.array("weights")
+        tie = "RC_TIE_LOW" if facts.get("tie") == "low" else "RC_TIE_HIGH"
+        tasks = {"tasks": [weights, self.array("thresholds"), d, k, tie]}
+        tasks |= {"counts": int(facts.get("decision") == "count")}
+        match self.form:
+            case "linear" | "rounded":
+                return {"linear": [weights, float(arrays.get("intercept", [0.0])[0]), d]}
+            case "thresholds":
+                return {"prank": [weights, self.array("thresholds"), d, k]}
+            case "tasks":
+                return tasks
+            case "classes":
+                return {"weights": weights, "others": self.array("intercepts")}
+            case "votes":
+                return {
+                    "n_features": d,
+                    "weights": weights,
+                    "others": self.array("thresholds"),
+                    "votes": self.array("votes"),
+                    "n_members": arrays["votes"].size,
+                    "width": arrays["weights"].shape[2],
+                    "output": {"median": 1, "plurality": 2}.get(str(facts["output"]), 0),
+                }
+            case "stumps":
+                names = ("offsets", "thresholds", "values", "missing", "at_zero")
+                return {"stumps": [*map(self.array, names), float(arrays["base"][0]), d]}
+            case "trees":
+                names = ("offsets", "features", "children", "sides", "thresholds", "values")
+                sizes = [arrays["offsets"].size - 1, d, facts["zero_missing"]]
+                sets = map(self.array, ("sets", "words"))
+                return {"trees": [*map(self.array, names), *sizes, *sets]}
+        rules = {"score": "RC_MODEL_LINEAR", "tasks": "RC_MODEL_TASKS"}
+        kind, n = f"RC_KERNEL_{str(facts['kernel']).upper()}", arrays["norms"].size
+        data = np.asarray(arrays["vectors"] if "vectors" in arrays else arrays["values"])
+        support = [self.table("support", data), "NULL", "NULL", d, n, d]
+        if "vectors" not in arrays:
+            support[1] = self.table("indices", arrays["indices"].astype(np.int32))
+            support[2] = self.table("indptr", arrays["indptr"].astype(np.int64))
+        return tasks | {
+            "kernel": [*map(float, arrays["constants"]), kind, facts["degree"]],
+            "support": [*support, "RC_FLOAT32" if data.dtype == np.float32 else "RC_FLOAT64"],
+            "norms": self.array("norms"),
+            "sizes": self.array("sizes"),
+            "slots": self.array("slots"),
+            "longest": arrays["coefs"].shape[1],
+            "n_outputs": arrays["sizes"].size,
+            "weights": self.array("coefs"),
+            "rule": rules.get(str(facts["rule"]), "RC_MODEL_THRESHOLDS"),
+        }
 
     # -------------------------------------------------------------- files
 
@@ -244,10 +170,10 @@ class _Source:
             return ""
         k = self.described.n_ranks
         tables = [self.table(name, getattr(found, name)) for name in ("curves", "knots")]
-        numbers = [float(value).hex() for value in (found.slope, found.center, found.scale)]
+        numbers = [found.slope, found.center, found.scale]
         fields = [k, found.knots.size, *tables, *numbers, self.table("costs", found.costs)]
         return (
-            f"static const rc_calibration calibration = {_braced(fields)};\n\n"
+            f"static const rc_calibration calibration = {_initializer(fields)};\n\n"
             f"static int32_t decided(double score)\n{{\n    double p[{k}];\n"
             "    rc_calibration_probabilities(&calibration, score, p);\n"
             "    return rc_calibration_rank(&calibration, p);\n}\n"
@@ -267,7 +193,8 @@ class _Source:
             if self.has_score:
                 found.append(("double", f"score{kind}", arguments, row, "return score;"))
             if self.described.n_ranks:
-                last = "return decided(score);" if calibrated else "return rank;"
+                last = "(void)score;\n    return rank;"
+                last = "return decided(score);" if calibrated else last
                 found.append(("int32_t", f"rank{kind}", arguments, row, last))
             if calibrated:
                 last = "rc_calibration_probabilities(&calibration, score, probabilities);"
@@ -277,7 +204,9 @@ class _Source:
 
     def text(self, header: str) -> str:
         """The source."""
-        row = self.row()
+        fields = {"n_ranks": self.described.n_ranks, **self.fields()}
+        body = "".join(f"    .{name} = {_initializer(one)},\n" for name, one in fields.items())
+        model = f"static const rc_model model = {{\n{body}}};\n"
         steps = self.described.steps
         front = front_function(steps, self.described.n_features, self.table) if steps else ""
         calibration = self._calibration()
@@ -287,22 +216,25 @@ class _Source:
             room = f"    double y[{self.described.n_features}];\n" if front else ""
             call = "    front(x, y);\n" if front else ""
             functions.append(
-                f"{result} {self.prefix}_{name}({arguments})\n{{\n{room}    double score = 0.0;\n"
-                f"    int32_t rank = 0;\n{call}    answer({value}, &score, &rank);\n"
-                f"    {last}\n}}\n"
+                f"{result} {self.prefix}_{name}({arguments})\n{{\n{room}    int32_t rank = 0;\n"
+                f"    double score;\n{call}    score = answer({value}, &rank);\n    {last}\n}}\n"
             )
+        size = self.described.n_ranks + 6 * fields.get("n_outputs", 0) + 2  # rc_model_sums_
+        scored = f"rc_model_{self.form}_(&model, x, room, rank)"
+        room = f"    double room[{size}];\n"
+        if self.form in ("stumps", "trees"):
+            scored, room = f"rc_{self.form}_score(&model.{self.form}, x)", "    (void)rank;\n"
         answer = (
-            "static void answer(rc_row x, double *score, int32_t *rank)\n{\n"
-            f"{row}{_unused(row)}}}\n"
+            f"static double answer(rc_row x, int32_t *rank)\n{{\n{room}    return {scored};\n}}\n"
         )
-        code = [self.model, front, answer, calibration]
+        code = [model, front, answer, calibration]
         blocks = [
             f"/* {self._about()}\n * Compile with -ffp-contract=off, for the numbers of Python to "
             "the bit. */\n"
             f'#include "{header}"\n\n#include <float.h>\n#include <math.h>\n#include <stddef.h>\n'
             "#include <string.h>\n",
-            parts("\n".join(["rc_row_f64", *code]), self.own),  # which functions call
-            *self.tables,
+            parts("\n".join(["rc_row_f64", *code]), fields),  # which functions call
+            *self.tables.values(),
             *code,
             *functions,
             self._labels(),
@@ -376,17 +308,11 @@ extern "C" {{
 """
 
 
-def _braced(fields: Sequence[Any]) -> str:
-    return f"{{{', '.join(map(str, fields))}}}"
-
-
-def _struct(kind: str, fields: Sequence[Any]) -> str:
-    return f"static const {kind} model = {_braced(fields)};\n"
-
-
-def _unused(row: str) -> str:
-    """Casts that silence warnings of unused parameters."""
-    return "".join(f"    (void){name};\n" for name in ("score", "rank") if f"*{name}" not in row)
+def _initializer(value: Any) -> str:
+    """A number, a name or a list of these in C."""
+    if isinstance(value, list):
+        return f"{{{', '.join(map(_initializer, value))}}}"
+    return value.hex() if isinstance(value, float) else str(value)
 
 
 def _quoted(text: str) -> str:

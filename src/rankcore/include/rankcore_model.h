@@ -242,46 +242,106 @@ static inline void rc_model_outputs_(const rc_model *model, rc_row x, double *ou
         outputs[j] = (sums[4 * j] + sums[4 * j + 2]) + (sums[4 * j + 1] + sums[4 * j + 3]);
 }
 
-/* Score and rank of one row; either may be NULL. `room` has rc_model_sums_ doubles; a rank of a
- * calibrated model leaves its probabilities there. */
+/* The score of one row, of a model of each form but stumps and trees; writes *rank if the form has
+ * ranks. `room` has rc_model_sums_ doubles. */
+static inline double rc_model_linear_(const rc_model *model, rc_row x, double *room, int32_t *rank)
+{
+    (void)room;
+    (void)rank;
+    return rc_dot(x, model->linear.weights);
+}
+
+static inline double rc_model_rounded_(const rc_model *model, rc_row x, double *room, int32_t *rank)
+{
+    const double score = rc_linear_score(&model->linear, x), nearest = floor(score + 0.5);
+    const int32_t k = model->n_ranks;
+    (void)room;
+    *rank = nearest >= k ? k - 1 : nearest > 1.0 ? (int32_t)nearest - 1 : 0;
+    return score;
+}
+
+static inline double rc_model_thresholds_(const rc_model *model, rc_row x, double *room,
+                                          int32_t *rank)
+{
+    const double score = rc_prank_score(&model->prank, x);
+    (void)room;
+    *rank = rc_rank(model->prank.thresholds, model->n_ranks, score);
+    return score;
+}
+
+static inline double rc_model_classes_(const rc_model *model, rc_row x, double *room, int32_t *rank)
+{
+    int32_t r;
+    rc_dots(x, model->weights, model->n_ranks, room);
+    for (r = 0; r < model->n_ranks; r++)
+        room[r] += model->others[r];
+    *rank = rc_best(room, model->n_ranks, RC_TIE_LOW);
+    return NAN;
+}
+
+static inline double rc_model_votes_(const rc_model *model, rc_row x, double *room, int32_t *rank)
+{
+    int64_t *tally = (int64_t *)(void *)room, sum = 0;
+    const int64_t total = rc_model_tally_(model, x, tally);
+    int32_t r;
+    for (r = 0; r < model->n_ranks; r++)
+        sum += (r + 1) * tally[r];
+    *rank = rc_model_elected_(model, tally, total);
+    return (double)sum / (double)total;
+}
+
+/* Of the outputs of the tasks, which lie at room[1 ..]. */
+static inline double rc_model_by_tasks_(const rc_model *model, double *room, int32_t *rank)
+{
+    const double *cuts = model->tasks.thresholds;
+    const int32_t k = model->n_ranks;
+    int32_t r, reached = 0;
+    for (r = 0; model->counts && r < k - 1; r++)
+        reached += room[r + 1] - cuts[r] >= 0.0;
+    rc_model_cumulate_(room, cuts, k);
+    *rank = model->counts ? reached : rc_best(room, k, model->tasks.tie);
+    return room[k - 1];
+}
+
+static inline double rc_model_tasks_(const rc_model *model, rc_row x, double *room, int32_t *rank)
+{
+    rc_dots(x, model->tasks.weights, model->n_ranks - 1, room + 1);
+    return rc_model_by_tasks_(model, room, rank);
+}
+
+static inline double rc_model_kernel_(const rc_model *model, rc_row x, double *room, int32_t *rank)
+{
+    rc_model_outputs_(model, x, room + 1);
+    if (model->rule == RC_MODEL_TASKS)
+        return rc_model_by_tasks_(model, room, rank);
+    if (model->rule == RC_MODEL_THRESHOLDS)
+        *rank = rc_rank(model->tasks.thresholds, model->n_ranks, room[1]);
+    return room[1];
+}
+
+/* Score and rank of one row; either may be NULL. A rank of a calibrated model leaves its
+ * probabilities in `room`. */
 static inline void rc_model_row_(const rc_model *model, rc_row x, double *room, double *score,
                                  int32_t *rank)
 {
-    const int32_t k = model->n_ranks;
-    const double *cuts = model->tasks.thresholds;
     double s = 0.0;
-    int32_t y = -1, r;
+    int32_t y = -1;
     switch (model->form) {
     case RC_MODEL_LINEAR:
-        s = rc_dot(x, model->linear.weights);
+        s = rc_model_linear_(model, x, room, &y);
         break;
-    case RC_MODEL_ROUNDED: {
-        double nearest;
-        s = rc_linear_score(&model->linear, x);
-        nearest = floor(s + 0.5);
-        y = nearest >= k ? k - 1 : nearest > 1.0 ? (int32_t)nearest - 1 : 0;
+    case RC_MODEL_ROUNDED:
+        s = rc_model_rounded_(model, x, room, &y);
         break;
-    }
     case RC_MODEL_THRESHOLDS:
-        s = rc_prank_score(&model->prank, x);
-        y = rc_rank(model->prank.thresholds, k, s);
+        s = rc_model_thresholds_(model, x, room, &y);
         break;
     case RC_MODEL_CLASSES:
-        rc_dots(x, model->weights, k, room);
-        for (r = 0; r < k; r++)
-            room[r] += model->others[r];
-        s = NAN;
-        y = rc_best(room, k, RC_TIE_LOW);
+        s = rc_model_classes_(model, x, room, &y);
         break;
-    case RC_MODEL_VOTES: {
-        int64_t *tally = (int64_t *)(void *)room, sum = 0;
-        const int64_t total = rc_model_tally_(model, x, tally);
-        for (r = 0; r < k; r++)
-            sum += (r + 1) * tally[r];
-        s = (double)sum / (double)total;
-        y = rc_model_elected_(model, tally, total);
+    case RC_MODEL_VOTES:
+        s = rc_model_votes_(model, x, room, &y);
         break;
-    }
     case RC_MODEL_STUMPS:
         s = rc_stumps_score(&model->stumps, x);
         break;
@@ -289,25 +349,10 @@ static inline void rc_model_row_(const rc_model *model, rc_row x, double *room, 
         s = rc_trees_score(&model->trees, x);
         break;
     case RC_MODEL_KERNEL:
-        rc_model_outputs_(model, x, room + 1);
-        if (model->rule != RC_MODEL_TASKS) {
-            s = room[1];
-            if (model->rule == RC_MODEL_THRESHOLDS)
-                y = rc_rank(cuts, k, s);
-            break;
-        }
-        /* fall through */
+        s = rc_model_kernel_(model, x, room, &y);
+        break;
     case RC_MODEL_TASKS:
-        if (model->form == RC_MODEL_TASKS)
-            rc_dots(x, model->tasks.weights, k - 1, room + 1);
-        y = 0;
-        if (model->counts)
-            for (r = 0; r < k - 1; r++)
-                y += room[r + 1] - cuts[r] >= 0.0;
-        rc_model_cumulate_(room, cuts, k);
-        s = room[k - 1];
-        if (!model->counts)
-            y = rc_best(room, k, model->tasks.tie);
+        s = rc_model_tasks_(model, x, room, &y);
         break;
     default:
         break;
