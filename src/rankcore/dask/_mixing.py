@@ -37,9 +37,8 @@ from rankcore.ordinal._weights import (
 )
 from rankcore.ordinal.merge import mixed
 from rankcore.progress import Progress, report
-from rankcore.ranking._pair_data import bind_pairs
 from rankcore.ranking._pairs import Pairing, pair_by_label, warn_of_pairs
-from rankcore.ranking._perceptron_pass import run_pass
+from rankcore.ranking._perceptron_pass import bind_pairs, run_pass
 from rankcore.ranking._perceptron_state import PairwiseState
 from rankcore.ranking._queries import as_relevance
 from rankcore.ranking._training import PairwiseLearner
