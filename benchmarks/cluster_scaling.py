@@ -32,7 +32,7 @@ def run(repeat: int) -> None:
     """Measure, simulate and print."""
     from distributed import Client
 
-    from rankcore.dask._actors import BELOW
+    from rankcore.dask._rounds import BELOW
 
     print(machine())
     per_value, per_sum = prank_value(repeat), boosting_value(repeat)
