@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 import rankcore as rc
 from rankcore._core.inputs import as_rows
 from rankcore._ext.exact_sums import bin_sums, to_fixed
-from rankcore.boosting._given_bins import GivenBins
+from rankcore.boosting._given_bins import GivenBins, ValueGroups
 from rankcore.boosting._shared_rounds import BITS, exponent_of
 from rankcore.boosting._stump_shard import CENTRE, Move, PairedLabels, StumpShard
-from rankcore.boosting._value_groups import ValueGroups
 from rankcore.datasets import dump_letor, load_letor, make_bipartite, make_letor
 
 pytest.importorskip("distributed", reason="needs the dask extra")

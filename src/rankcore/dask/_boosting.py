@@ -16,12 +16,11 @@ from rankcore._core.inputs import as_rows
 from rankcore._core.numbers import exact_sum, scaled_from
 from rankcore._core.queries import group_rows
 from rankcore.boosting._booster import steps_of, vanishing
-from rankcore.boosting._given_bins import GivenBins
+from rankcore.boosting._given_bins import Cuts, GivenBins, ValueGroups
 from rankcore.boosting._params import grows_trees
 from rankcore.boosting._stump_booster import Round, Step
 from rankcore.boosting._stump_shard import StumpShard
 from rankcore.boosting._training import train_rounds
-from rankcore.boosting._value_groups import Cuts, ValueGroups
 from rankcore.dask._rounds import rounds_of
 from rankcore.dask._run import Run
 from rankcore.dask._shards import Shard, check_queries, in_queries, naming

@@ -15,10 +15,10 @@ from copy import copy, deepcopy
 from time import perf_counter
 from typing import Any, NamedTuple
 
+from rankcore.boosting._given_bins import Cuts
 from rankcore.boosting._shared_rounds import SharedRounds, Standing
 from rankcore.boosting._stump_booster import Round, Step
 from rankcore.boosting._stump_shard import Move, StumpShard, Sums, added
-from rankcore.boosting._value_groups import Cuts
 from rankcore.dask import _engine
 from rankcore.dask._run import Run
 
