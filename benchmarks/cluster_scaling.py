@@ -15,9 +15,8 @@ import rankcore as rc
 from benchmarks.measure import machine, seconds_each, show
 from rankcore._core.inputs import as_rows
 from rankcore._core.sources import Window
-from rankcore.boosting._given_bins import GivenBins
+from rankcore.boosting._given_bins import GivenBins, ValueGroups
 from rankcore.boosting._stump_shard import StumpShard
-from rankcore.boosting._value_groups import ValueGroups
 from rankcore.datasets import make_letor, make_ordinal
 from rankcore.ranking._pairs import make_pairing
 
@@ -32,7 +31,7 @@ def run(repeat: int) -> None:
     """Measure, simulate and print."""
     from distributed import Client
 
-    from rankcore.dask._actors import BELOW
+    from rankcore.dask._rounds import BELOW
 
     print(machine())
     per_value, per_sum = prank_value(repeat), boosting_value(repeat)

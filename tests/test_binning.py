@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rankcore._core.inputs import as_rows
 from rankcore.boosting._binning import Binning
-from rankcore.boosting._value_groups import ValueGroups
+from rankcore.boosting._given_bins import ValueGroups
 from reference import bins as plain
 from strategies import examples
 

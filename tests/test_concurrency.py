@@ -15,8 +15,8 @@ from rankcore._core.queries import group_rows
 from rankcore._ext.held_signals import signals_held
 from rankcore._ext.pairs import learn as learn_pairs
 from rankcore.progress import watch
-from rankcore.ranking._pair_data import bind_pairs
 from rankcore.ranking._pairs import pair_by_label
+from rankcore.ranking._perceptron_pass import bind_pairs
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 12))

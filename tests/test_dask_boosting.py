@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 import rankcore as rc
 from rankcore._core.inputs import as_rows
 from rankcore._ext.exact_sums import bin_sums, to_fixed
-from rankcore.boosting._given_bins import GivenBins
+from rankcore.boosting._given_bins import GivenBins, ValueGroups
 from rankcore.boosting._shared_rounds import BITS, exponent_of
 from rankcore.boosting._stump_shard import CENTRE, Move, PairedLabels, StumpShard
-from rankcore.boosting._value_groups import ValueGroups
 from rankcore.datasets import dump_letor, load_letor, make_bipartite, make_letor
 
 pytest.importorskip("distributed", reason="needs the dask extra")
@@ -30,8 +29,8 @@ from distributed import Client, LocalCluster
 from distributed.security import Security
 
 import rankcore.dask as rd
-from rankcore.dask import _actors, _engine, _rounds
-from rankcore.dask._actors import BELOW, Question, WorkerLost, tree_of
+from rankcore.dask import _engine, _rounds
+from rankcore.dask._rounds import BELOW, Question, WorkerLost, tree_of
 
 STUMP = ["feature", "threshold", "missing"]
 
@@ -226,7 +225,7 @@ def test_an_error_of_any_worker_is_raised(queries, monkeypatch):
 
 
 def test_workers_that_cannot_reach_each_other(client, queries, monkeypatch):
-    monkeypatch.setattr(_actors, "CONNECTED", 0)
+    monkeypatch.setattr(_rounds, "CONNECTED", 0)
     bX, by, bq = blocks(2, *queries)
     with pytest.raises(RuntimeError, match=r"does not answer.*check that workers reach each other"):
         rd.RankBoost(4).fit(bX, by, qid=bq, n_shards=2, client=client)
@@ -261,15 +260,15 @@ def test_actors_that_do_not_have_their_shards(client, queries, monkeypatch):
             self._below = (below._replace(key="none"),)
         return await ask(self, *args)
 
-    ask = _actors.ShardActor.answer
-    monkeypatch.setattr(_actors.ShardActor, "answer", answer)
+    ask = _rounds.ShardActor.answer
+    monkeypatch.setattr(_rounds.ShardActor, "answer", answer)
     with pytest.raises(RuntimeError, match="has lost its shards"):
         rd.RankBoost(4).fit(bX, by, qid=bq, n_shards=2, client=client)
 
     async def late(self, question):
         return await ask(self, question._replace(start=question.start + (not self._below)))
 
-    monkeypatch.setattr(_actors.ShardActor, "answer", late)
+    monkeypatch.setattr(_rounds.ShardActor, "answer", late)
     with pytest.raises(RuntimeError, match="does not have the first 1 moves"):
         rd.RankBoost(4).fit(bX, by, qid=bq, n_shards=2, client=client)
 
@@ -278,7 +277,7 @@ def test_an_actor_that_cannot_begin(client, queries, monkeypatch):
     def refuse(*_):
         raise ValueError("no such worker")
 
-    monkeypatch.setattr(_actors.ShardActor, "__init__", refuse)
+    monkeypatch.setattr(_rounds.ShardActor, "__init__", refuse)
     bX, by, bq = blocks(2, *queries)
     with pytest.raises(ValueError, match="no such worker"):
         rd.RankBoost(4).fit(bX, by, qid=bq, n_shards=2, client=client)

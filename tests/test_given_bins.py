@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 import rankcore as rc
 from rankcore._core.inputs import as_rows
 from rankcore._ext import stumps
-from rankcore.boosting import _value_groups
+from rankcore.boosting import _given_bins
 from rankcore.boosting._binning import Binning
-from rankcore.boosting._given_bins import GivenBins
-from rankcore.boosting._value_groups import ValueGroups, gathered
+from rankcore.boosting._given_bins import GivenBins, ValueGroups, gathered
 from rankcore.datasets import dump_letor, load_letor, make_bipartite, make_letor, open_rows
 
 
@@ -81,7 +80,7 @@ def test_groups_do_not_depend_on_how_rows_are_divided(data):
     column = np.array(values)[:, None]
     cut = data.draw(st.lists(st.integers(0, len(values)), max_size=4).map(sorted))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_value_groups, "MOST", most)
+        patch.setattr(_given_bins, "MOST", most)
         rows = as_rows(column)
         whole = ValueGroups.of(rows, np.arange(len(values)))
         edges = [0, *cut, len(values)]
@@ -102,7 +101,7 @@ def test_bins_of_many_values_are_about_equal():
     rng = np.random.default_rng(0)
     X = np.stack([rng.normal(size=60_000), np.exp(4 * rng.normal(size=60_000))], axis=1)
     groups = ValueGroups.of(as_rows(X), np.arange(len(X)))
-    assert (np.diff(groups.bounds) <= _value_groups.MOST).all()
+    assert (np.diff(groups.bounds) <= _given_bins.MOST).all()
     assert groups.shifts.min() > 0
     cuts = groups.cuts(255, False)
     for f in range(2):

@@ -1,21 +1,222 @@
-"""Columns binned by given thresholds, from rows that come in parts."""
+"""Columns binned by thresholds between groups of values, from rows that come in parts.
+
+A column of at most `MOST` distinct values keeps each of them with its count. One of more keeps
+groups of neighbours: values whose first bits are the same, as many bits as leave `MOST` groups at
+most. The groups are a function of the set of values alone. A part has no more distinct values than
+the whole, so that no part is ever coarser than the whole; and parts are made as coarse as the
+whole is where they are joined. So thresholds do not depend on how rows are divided.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.sources import RowBlocks
+from rankcore._ext import columns as kernels
 from rankcore._ext.columns import Columns
-from rankcore._ext.given_bins import place
+from rankcore._ext.given_bins import cut_groups, distinct, join_neighbours, place
 from rankcore._ext.held_signals import raise_signals
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Bins
-from rankcore.boosting._value_groups import Cuts, ValueGroups, gathered
 from rankcore.progress import Progress, report
+
+# Groups of a column, at most: 32 for each of 255 bins. Above 2**12, so that a group has values of
+# one sign and of one power of two.
+MOST = 1 << 13
+# Values that are sorted at a time.
+SORTED = 1 << 23
+# Values of dense rows that are gathered at a time.
+GATHERED = 1 << 19
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """Thresholds of columns, and counts and offsets derived from them."""
+
+    values: NDArray[np.float64]  # column by column, ascending
+    bounds: NDArray[np.int64]  # (n_features + 1,)
+    zero_bin: NDArray[np.int32]  # (n_features,): the code of 0
+    has_missing: NDArray[np.uint8]  # (n_features,)
+    zero_missing: bool
+
+    @property
+    def n_bins(self) -> NDArray[np.int32]:
+        """Bins of the present values of each column."""
+        return (np.diff(self.bounds) + 1).astype(np.int32)
+
+    def threshold(self, feature: int, bin: int) -> float:
+        """The threshold below a bin; -inf below the lowest."""
+        return float(self.values[self.bounds[feature] + bin - 1]) if bin > 0 else -np.inf
+
+
+@dataclass(frozen=True)
+class ValueGroups:
+    """Groups of the values of columns."""
+
+    n_rows: int
+    # (n_features,): values stored in each column, and how many of them are 0 and NaN.
+    entries: NDArray[np.int64]
+    zeros: NDArray[np.int64]
+    missing: NDArray[np.int64]
+    bounds: NDArray[np.int64]  # (n_features + 1,): where the groups of each column begin and end
+    # Minimum and maximum of each group, ascending within a column; no 0, no NaN.
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    shifts: NDArray[np.int64]  # (n_features,): last bits that the values of a group may differ in
+
+    @classmethod
+    def of(cls, rows: Rows, taken: NDArray[np.int64]) -> ValueGroups:
+        """The groups of some rows. O(values * log(rows))."""
+        per_row = max(1, rows.n_values // max(rows.n_rows, 1))
+        step = max(1, SORTED // per_row)
+        parts = [_sorted(rows, taken[at : at + step]) for at in range(0, taken.size, step)]
+        return cls.joined(parts) if parts else cls.none(rows.n_features)
+
+    @staticmethod
+    def count(rows: Rows, taken: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Values stored in each column of some rows."""
+        if rows.columns is None:
+            return np.full(rows.n_features, taken.size, dtype=np.int64)
+        counts = np.zeros(rows.n_features, dtype=np.int64)
+        kernels.count(rows, taken, counts)
+        return counts
+
+    @classmethod
+    def none(cls, n_features: int) -> ValueGroups:
+        """The groups of no rows."""
+        zero = np.zeros(n_features, dtype=np.int64)
+        bounds, values = np.zeros(n_features + 1, dtype=np.int64), np.zeros(0)
+        counts = np.zeros(0, dtype=np.int64)
+        return cls(0, zero, zero, zero, bounds, values, values, counts, zero)
+
+    @classmethod
+    def joined(cls, parts: Sequence[ValueGroups]) -> ValueGroups:
+        """The groups of the rows of all parts."""
+        if len(parts) == 1:
+            return parts[0]
+        columns = np.concatenate([_columns(part.bounds) for part in parts])
+        low, high, counts = _concatenated(parts, "low", "high", "counts")
+        order = np.lexsort((low, columns))
+        entries, zeros, missing, bounds = (
+            np.sum([getattr(part, name) for part in parts], axis=0)
+            for name in ("entries", "zeros", "missing", "bounds")
+        )
+        return cls(
+            sum(part.n_rows for part in parts),
+            entries,
+            zeros,
+            missing,
+            bounds,
+            low[order],
+            high[order],
+            counts[order],
+            np.max([part.shifts for part in parts], axis=0),
+        )._coarsened()
+
+    def _coarsened(self) -> ValueGroups:
+        """These with groups of the same leading bits joined; overwrites the arrays."""
+        low, high, counts = self.low, self.high, self.counts
+        join_neighbours(low, high, counts, self.bounds, self.shifts, MOST)
+        n = int(self.bounds[-1])
+        # Copies, which let go of those that were longer.
+        return replace(self, low=low[:n].copy(), high=high[:n].copy(), counts=counts[:n].copy())
+
+    @classmethod
+    def side_by_side(cls, parts: Sequence[ValueGroups]) -> ValueGroups:
+        """The groups of the columns of all parts, which are of the same rows."""
+        sizes = np.concatenate([np.diff(part.bounds) for part in parts])
+        bounds = np.concatenate([[0], np.cumsum(sizes)])
+        names = "entries", "zeros", "missing", "low", "high", "counts", "shifts"
+        entries, zeros, missing, low, high, counts, shifts = _concatenated(parts, *names)
+        n_rows = parts[0].n_rows
+        return cls(n_rows, entries, zeros, missing, bounds, low, high, counts, shifts)
+
+    def cuts(self, max_bins: int, zero_missing: bool) -> Cuts:
+        """Thresholds by the rule that a fit in memory has, between groups."""
+        implied = self.entries < self.n_rows
+        zero = ((self.zeros > 0) | implied) & (not zero_missing)
+        values = np.empty(self.low.size + self.entries.size)
+        bounds = np.empty_like(self.bounds)
+        cut_groups(
+            self.low,
+            self.high,
+            self.counts,
+            self.bounds,
+            zero.astype(np.uint8),
+            max_bins,
+            values,
+            bounds,
+        )
+        values = values[: bounds[-1]].copy()
+        missing = self.missing > 0
+        if zero_missing:
+            missing |= (self.zeros > 0) | implied
+            zero_bin = np.diff(bounds) + 1
+        else:
+            zero_bin = np.bincount(_columns(bounds)[values < 0], minlength=implied.size)
+        return Cuts(
+            values, bounds, zero_bin.astype(np.int32), missing.astype(np.uint8), zero_missing
+        )
+
+
+def _concatenated(parts: Sequence[ValueGroups], *names: str) -> list[NDArray[Any]]:
+    """Arrays of all parts, one after the other."""
+    return [np.concatenate([getattr(part, name) for part in parts]) for name in names]
+
+
+def gathered(parts: Iterable[ValueGroups], n_features: int) -> ValueGroups:
+    """Merged groups of many parts, of which few are held at a time."""
+    held = [ValueGroups.none(n_features)]
+    for part in parts:
+        held.append(part)
+        # Joined when as much came as there is: each value takes part in few sorts.
+        if sum(one.low.size for one in held[1:]) > max(held[0].low.size, SORTED // 4):
+            held = [ValueGroups.joined(held)]
+    return ValueGroups.joined(held)
+
+
+def _sorted(rows: Rows, taken: NDArray[np.int64]) -> ValueGroups:
+    """Groups of rows whose values fit into memory a second time."""
+    entries = ValueGroups.count(rows, taken)
+    d = rows.n_features
+    # Of dense rows some columns at a time, which stay in a cache; sparse rows are read once.
+    step = d if rows.columns is not None else max(1, GATHERED // max(taken.size, 1))
+    parts = [
+        _sorted_columns(rows, taken, entries[first : first + step], first)
+        for first in range(0, d, step)
+    ]
+    return parts[0] if len(parts) == 1 else ValueGroups.side_by_side(parts)
+
+
+def _sorted_columns(
+    rows: Rows, taken: NDArray[np.int64], entries: NDArray[np.int64], first: int
+) -> ValueGroups:
+    """The groups of some columns."""
+    d = entries.size
+    bounds = np.concatenate([[0], np.cumsum(entries)])
+    values = np.empty(bounds[-1])
+    kernels.gather(rows, taken, first, first + d, bounds[:-1].copy(), values, None)
+    for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+        values[start:stop].sort()  # NaN last
+    counts = np.empty(values.size, dtype=np.int64)
+    zeros, missing = np.empty((2, d), dtype=np.int64)
+    distinct(values, counts, bounds, zeros, missing)
+    n = int(bounds[-1])
+    low, counts = values[:n], counts[:n]
+    shifts = np.zeros(d, dtype=np.int64)
+    groups = taken.size, entries, zeros, missing, bounds, low, low.copy(), counts, shifts
+    return ValueGroups(*groups)._coarsened()
+
+
+def _columns(bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The column of each item."""
+    return np.repeat(np.arange(bounds.size - 1), np.diff(bounds))
 
 
 class GivenBins(Bins):

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore.boosting._booster import LEAST, RECENTRED, SPENT
+from rankcore.boosting._given_bins import Cuts
 from rankcore.boosting._stump_booster import Round, Step, next_stump
 from rankcore.boosting._stump_search import Stump
 from rankcore.boosting._stump_shard import CENTRE, Move, Sums
-from rankcore.boosting._value_groups import Cuts
 
 # Bits of the sums of all weights, at most: sums of magnitudes of potentials have one more.
 BITS = 60

@@ -18,17 +18,16 @@ from rankcore._ext import stumps
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Binning, Bins
 from rankcore.boosting._booster import LEAST, LONGEST, Rounds
-from rankcore.boosting._given_bins import BlockRows
+from rankcore.boosting._firing_search import FiringSearch
+from rankcore.boosting._given_bins import BlockRows, Cuts
 from rankcore.boosting._params import BoostingParams
 from rankcore.boosting._stump_search import (
     BoundedSearch,
-    FiringSearch,
     NormalizerSearch,
     Search,
     Stump,
 )
 from rankcore.boosting._stump_sum import StumpSum
-from rankcore.boosting._value_groups import Cuts
 from rankcore.ranking._pairs import Pairing
 
 

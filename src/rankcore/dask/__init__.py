@@ -26,7 +26,6 @@ from rankcore.dask._estimators import (
     DistributedEnsemble,
     DistributedRanker,
     ExactRanker,
-    WatchedLearn,
 )
 from rankcore.dask._evaluate import evaluate
 from rankcore.dask._svm import fit_ranksvm
@@ -145,10 +144,7 @@ class RankBoost(ExactRanker, rankboost.RankBoost):  # type: ignore[misc]
     """
 
     _local = rankboost.RankBoost
-
-    def _learn(self) -> WatchedLearn:
-        return fit_stumps
-
+    _learn = staticmethod(fit_stumps)
     _nan = True
 
 
@@ -169,10 +165,7 @@ class BipartiteRankBoost(ExactRanker, bipartite.BipartiteRankBoost):  # type: ig
     """
 
     _local = bipartite.BipartiteRankBoost
-
-    def _learn(self) -> WatchedLearn:
-        return fit_stumps
-
+    _learn = staticmethod(fit_stumps)
     _nan = True
 
 
@@ -196,6 +189,4 @@ class RankSVM(ExactRanker, svm.RankSVM):  # type: ignore[misc]
     """
 
     _local = svm.RankSVM
-
-    def _learn(self) -> WatchedLearn:
-        return fit_ranksvm
+    _learn = staticmethod(fit_ranksvm)

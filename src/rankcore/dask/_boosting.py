@@ -16,18 +16,16 @@ from rankcore._core.inputs import as_rows
 from rankcore._core.numbers import exact_sum, scaled_from
 from rankcore._core.queries import group_rows
 from rankcore.boosting._booster import steps_of, vanishing
-from rankcore.boosting._given_bins import GivenBins
+from rankcore.boosting._given_bins import Cuts, GivenBins, ValueGroups
 from rankcore.boosting._params import grows_trees
 from rankcore.boosting._stump_booster import Round, Step
 from rankcore.boosting._stump_shard import StumpShard
 from rankcore.boosting._training import train_rounds
-from rankcore.boosting._value_groups import Cuts, ValueGroups
 from rankcore.dask._rounds import rounds_of
 from rankcore.dask._run import Run
 from rankcore.dask._shards import Shard, check_queries, in_queries, naming
-from rankcore.dask._sums import each, joined
 from rankcore.dask._watching import Watching
-from rankcore.ranking._pairs import Pairing, pair_by_label
+from rankcore.ranking._pairs import Pairing, nothing_to_learn, pair_by_label
 from rankcore.ranking._queries import as_relevance
 
 # Powers of two by which weights are brought to about 1, at most.
@@ -84,36 +82,21 @@ def fit_stumps(model: Any, run: Run, watching: Watching) -> Any:
     balanced = model.balance == "query"
     least = min(finding.lightest for finding in findings)
     largest = max(finding.heaviest or 0.0 for finding in findings)
-    documents = [
-        run.submit(
-            pick,
-            shard,
-            upper,
-            split,
-            balanced,
-            (least, largest),
-            number,
-            what=f"documents-shard-{number}",
-        )
-        for shard, number in zip(run.shards, run.numbers, strict=True)
-    ]
+    args = upper, split, balanced, (least, largest), run.numbers
+    documents = run.map(pick, run.shards, *args, what="documents")
     n_pairs, totals, fitted._largest_query = _measured(run, documents, balanced, split)
     # Weights of pairs whose sum is about 1 are far from the ends of the range of numbers.
     powers = tuple(min(-frexp(total)[1], FARTHEST) for total in totals)
     totals = [ldexp(*one) for one in zip(totals, powers, strict=True)]
-    values = each(run, documents, values_of, "values")
-    (groups,) = joined(run, values, ValueGroups.joined, "values")
+    values = run.map(values_of, documents, what="values")
+    (groups,) = run.joined(ValueGroups.joined, values, "values")
     zero_missing = model.missing == "zero"
-    cuts = run.submit(cut, groups, int(model.max_bins), zero_missing, what="thresholds")
-    prepared = [
-        run.submit(prepare, one, cuts, balanced, powers, what=f"bins-shard-{number}")
-        for one, number in zip(documents, run.numbers, strict=True)
-    ]
+    limits = int(model.max_bins), zero_missing
+    cuts = run.submit(ValueGroups.cuts, groups, *limits, what="thresholds")
+    run.shards = run.map(prepare, documents, cuts, balanced, powers, what="bins")
     # The rows are read again if bins are lost.
-    run.drop([*prepared, cuts])
-    run.shards = prepared
-    smoothing = 0.5 / n_pairs if model.smoothing == "auto" else float(model.smoothing)
-    step = Step(model.step, smoothing, float(model.learning_rate))
+    run.drop([*run.shards, cuts])
+    step = Step.of(model, n_pairs)
     rounds = _added(state.model, rounds_of(run, cuts, tuple(totals), step, fitted.n_estimators))
     train_rounds(fitted, rounds, run.source(), watch)
     return fitted
@@ -123,15 +106,12 @@ def _measured(
     run: Run, documents: list[Any], balanced: bool, split: bool
 ) -> tuple[int, list[float], int]:
     """How many pairs there are, the totals of their weights, and the rows of the largest query."""
-    sizes = run.gather(each(run, documents, size_of, "size", balanced))
+    sizes = run.gather(run.map(size_of, documents, balanced, what="size"))
     n_pairs = sum(size.n_pairs for size in sizes)
     if split:
         n_pairs = sum(size.n_winning for size in sizes) * sum(size.n_losing for size in sizes)
     if n_pairs == 0:
-        raise ValueError(
-            "nothing to learn from: no query has two documents of different label (and of a weight "
-            "above 0); was the right qid given?"
-        )
+        raise nothing_to_learn()
     totals = [float(sum(some)) for some in zip(*(size.totals for size in sizes), strict=True)]
     if not all(totals):
         raise vanishing()
@@ -220,11 +200,6 @@ def size_of(documents: Documents, balanced: bool) -> Size:
 def values_of(documents: Documents) -> ValueGroups:
     """The groups of their values."""
     return ValueGroups.of(as_rows(documents.X, nan=True), documents.docs)
-
-
-def cut(groups: ValueGroups, max_bins: int, zero_missing: bool) -> Cuts:
-    """The thresholds of all shards."""
-    return groups.cuts(max_bins, zero_missing)
 
 
 def prepare(

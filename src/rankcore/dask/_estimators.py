@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -28,8 +27,6 @@ from rankcore.dask._watching import Watching
 
 # Of a model that is not fitted, and the run: a fitted copy of the model.
 Learn = Callable[[Any, Run], Any]
-# The same of a learner that is watched.
-WatchedLearn = Callable[[Any, Run, Watching], Any]
 
 
 class Distributed:
@@ -71,10 +68,9 @@ class Distributed:
         held: list[Any] = []
         try:
             held = engine.compute(wanted)
-            n = len(held)
-            given = held, range(n), [self._nan] * n, [self._by_length] * n
-            names = [f"look-shard-{number}" for number in range(n)]
-            found = run.gather(run.submit_all(look, *given, what=names))
+            run.numbers = list(range(len(held)))
+            args = held, run.numbers, self._nan, self._by_length
+            found = run.gather(run.map(look, *args, what="look"))
             run.drop()
             run.numbers = [at for at, finding in enumerate(found) if finding is not None]
             run.shards = [held[at] for at in run.numbers]
@@ -86,10 +82,7 @@ class Distributed:
                 n_features = max(finding.n_features for finding in findings)
             run.form = _form(X, (qid, sample_weight), findings, n_features)
             if n_features is not None:
-                run.shards = [
-                    run.submit(widen, shard, n_features, what=f"shard-{number}-wide")
-                    for shard, number in zip(run.shards, run.numbers, strict=True)
-                ]
+                run.shards = run.map(widen, run.shards, n_features, what="wide")
                 findings = [replace(finding, n_features=n_features) for finding in findings]
             run.findings = findings
             fitted = learn(model, run)
@@ -352,9 +345,8 @@ class ExactRanker(Distributed):
 
     _by_length = False
 
-    @abstractmethod
-    def _learn(self) -> WatchedLearn:
-        """The function that fits a model on shards."""
+    # The function that fits a model on shards.
+    _learn: ClassVar[Callable[..., Any]]
 
     @learns
     @documented(DistributedRanker.fit)
@@ -395,9 +387,5 @@ class ExactRanker(Distributed):
             If workers are lost again and again.
         """
         files = n_features, zero_based
-        fit, watching = self._learn(), Watching(eval_set, eval_qid, callbacks)
-
-        def learn(model: Any, run: Run) -> Any:
-            return fit(model, run, watching)
-
+        learn = partial(self._learn, watching=Watching(eval_set, eval_qid, callbacks))
         return self._fit_on((X, y, qid, sample_weight), learn, client, files, n_shards, regroup)

@@ -22,7 +22,6 @@ from rankcore._core.training import Trainer
 from rankcore.dask._changes import Change
 from rankcore.dask._run import Run
 from rankcore.dask._shards import Shard, check_queries, common_order, join_labels, naming
-from rankcore.dask._sums import each
 from rankcore.dask._watching import Watching
 from rankcore.dask._weighing import Weighing, facts_of
 from rankcore.ordinal._labels import ranks_among
@@ -37,9 +36,8 @@ from rankcore.ordinal._weights import (
 )
 from rankcore.ordinal.merge import mixed
 from rankcore.progress import Progress, report
-from rankcore.ranking._pair_data import bind_pairs
 from rankcore.ranking._pairs import Pairing, pair_by_label, warn_of_pairs
-from rankcore.ranking._perceptron_pass import run_pass
+from rankcore.ranking._perceptron_pass import bind_pairs, run_pass
 from rankcore.ranking._perceptron_state import PairwiseState
 from rankcore.ranking._queries import as_relevance
 from rankcore.ranking._training import PairwiseLearner
@@ -75,13 +73,9 @@ class MixedOrdinal(OnlineLearner):
         self._orders: list[Any] = []
         if model.shuffle or weights is not None:
             generators = _generators(as_generator(model.random_state), len(run.shards))
-            first = [
-                run.submit(
-                    begin_visits, shard, weights, model, one, number, what=f"order-0-shard-{number}"
-                )
-                for shard, one, number in zip(run.shards, generators, run.numbers, strict=True)
-            ]
-            self._orders = run.submit_all(next_visits, first, what=run.of_shards("order-1"))
+            args = weights, model, generators, run.numbers
+            first = run.map(begin_visits, run.shards, *args, what="order-0")
+            self._orders = run.map(next_visits, first, what="order-1")
 
     def open(self, number: int) -> None:
         """As `Learner.open`: shards open their own record."""
@@ -89,21 +83,12 @@ class MixedOrdinal(OnlineLearner):
     def learn(self, window: Window, generator: Any, number: int) -> None:
         """As `Learner.learn`."""
         run, fitted, base, orders = self._run, self.fitted, self._state, self._orders
-        n = len(run.shards)
         fitted._state = sent = Change.of(base)
         held = run.submit(hold, fitted, what=f"model-{number}")
-        tasks = run.submit_all(
-            learn_ordinal,
-            run.shards,
-            orders or [None] * n,
-            [held] * n,
-            [self._weights] * n,
-            run.numbers,
-            what=run.of_shards(f"epoch-{number}"),
-        )
+        args = orders or None, held, self._weights, run.numbers
+        tasks = run.map(learn_ordinal, run.shards, *args, what=f"epoch-{number}")
         if orders and number < self.n_iterations:  # drawn while models are gathered and mixed
-            orders = run.submit_all(next_visits, orders, what=run.of_shards(f"order-{number + 1}"))
-            self._orders = orders
+            self._orders = orders = run.map(next_visits, orders, what=f"order-{number + 1}")
         states = [change.onto(sent) for change in run.gather(tasks)]
         run.drop(orders)
         fitted._state = mixed_state = _mix(fitted, states, base, self._mixing)
@@ -140,8 +125,10 @@ def weighing_of(
             counts[encode(finding.labels, known)] += finding.counts
         of_classes = weights_of_classes(model.class_weight, counts, known)
     plain = Weighing(known, of_classes)
-    what = [f"weights-{number}" for number in range(len(wholes))]
-    found = run.gather(run.submit_all(facts_of, wholes, [plain] * len(wholes), what=what))
+    tasks = [
+        run.submit(facts_of, one, plain, what=f"weights-{at}") for at, one in enumerate(wholes)
+    ]
+    found = run.gather(tasks)
     facts = WeightFacts.together(found)
     mean = facts.mean_of_shares()
     if facts.all_weigh(mean):
@@ -267,11 +254,8 @@ def fit_pairwise(model: Any, run: Run, *, mixing: str, watching: Watching) -> An
     generator = as_generator(model.random_state)
     fitted = model._shadow(run.form, run.n_features, 0, model._new_state(run.n_features, generator))
     orders = _generators(generator, len(run.shards))
-    prepared = [
-        run.submit(prepare_pairs, shard, model, number, what=f"pairs-shard-{number}")
-        for shard, number in zip(run.shards, run.numbers, strict=True)
-    ]
-    sizes = run.gather(each(run, prepared, size_of, "size"))
+    prepared = run.map(prepare_pairs, run.shards, model, run.numbers, what="pairs")
+    sizes = run.gather(run.map(size_of, prepared, what="size"))
     n_queries = sum(size[0] for size in sizes)
     if n_queries == 0:
         raise ValueError(
@@ -311,12 +295,11 @@ class MixedPairwise(PairwiseLearner):
     def learn(self, window: Window, generator: Any, number: int) -> None:
         """As `Learner.learn`."""
         run, fitted, prepared = self._run, self.fitted, self._prepared
-        base, n = fitted._state, len(prepared)
+        base = fitted._state
         fitted._state = sent = Change.of(base)
         held = run.submit(hold, fitted, what=f"model-{number}")
-        columns = prepared, [held] * n, self._orders, [n == 1] * n, run.numbers
-        tasks = run.submit_all(learn_pairs, *columns, what=run.of_shards(f"epoch-{number}"))
-        results = run.gather(tasks)
+        args = held, self._orders, len(prepared) == 1, run.numbers
+        results = run.gather(run.map(learn_pairs, prepared, *args, what=f"epoch-{number}"))
         run.drop(prepared)
         self._orders = [order for _, order in results]
         states = [change.onto(sent) for change, _ in results]

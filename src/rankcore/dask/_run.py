@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import wait as ended
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from time import monotonic, sleep
 from typing import Any
 
 from rankcore._core.sources import MemoryRows
 from rankcore.dask._engine import KilledWorker, fetch, release
 
+# Results of shards that are joined by one task, or by the client.
+JOINED = 8
 # Seconds between two looks at which workers are there: longer than most tasks.
 LOOK = 1.5
 # Seconds without a worker after which a fit warns.
@@ -59,22 +62,39 @@ class Run:
         self.futures.append(future)
         return future
 
-    def submit_all(self, function: Any, *columns: Sequence[Any], what: Sequence[str]) -> list[Any]:
-        """Tasks, one for each item of the columns, in one message; kept until `drop`."""
-        keys = [self.key(one) for one in what]
+    def map(self, function: Any, *columns: Any, what: str) -> list[Any]:
+        """Tasks, one for each shard, in one message; kept until `drop`.
+
+        Columns are lists of an item for each shard, or else the same for all.
+        """
+        keys = [self.key(f"{what}-shard-{number}") for number in self.numbers]
+        lists = [one if isinstance(one, list) else [one] * len(keys) for one in columns]
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
-            futures = self.client.map(function, *columns, key=keys)
+            futures = self.client.map(function, *lists, key=keys)
         self.futures.extend(futures)
         return list(futures)
+
+    def joined(self, function: Any, tasks: Sequence[Any], what: str, most: int = 1) -> list[Any]:
+        """Tasks, ``most`` at most, that join the results of all these by a tree."""
+        level = 0
+        while len(tasks) > most:
+            edges = [*range(0, len(tasks), JOINED), len(tasks)]
+            level += 1
+            tasks = [
+                self.submit(function, list(tasks[a:b]), what=f"{what}-joined-{level}-{at}")
+                for at, (a, b) in enumerate(pairwise(edges))
+            ]
+        return list(tasks)
+
+    def sum(self, add: Any, tasks: Sequence[Any], what: str) -> Any:
+        """Sum of the results of tasks; the client adds a few itself, since a task costs more."""
+        parts = self.gather(self.joined(add, tasks, what, JOINED))
+        return parts[0] if len(parts) == 1 else add(parts)
 
     def key(self, what: str) -> str:
         """The key of a task."""
         return f"{self.name}-{what}-{self.token}"
-
-    def of_shards(self, what: str) -> list[str]:
-        """Names of tasks, one for each shard."""
-        return [f"{what}-shard-{number}" for number in self.numbers]
 
     def gather(self, futures: Sequence[Any], look: Look | None = None) -> list[Any]:
         """Results; an error names the shard and the cause."""

@@ -14,10 +14,9 @@ from rankcore._core.queries import group_rows
 from rankcore._core.training import Trainer
 from rankcore.dask._run import Run
 from rankcore.dask._shards import Shard, check_queries, in_queries, naming
-from rankcore.dask._sums import asked, each
 from rankcore.dask._watching import Watching
 from rankcore.ranking._base import ModelState
-from rankcore.ranking._pairs import pair_by_label
+from rankcore.ranking._pairs import nothing_to_learn, pair_by_label
 from rankcore.ranking._queries import as_relevance
 from rankcore.ranking.svm._losses import Terms
 from rankcore.ranking.svm._models import LinearModel
@@ -56,18 +55,12 @@ def fit_ranksvm(model: Any, run: Run, watching: Watching) -> Any:
     shadow = model._shadow(run.form, run.n_features, 0, ModelState(None, settings={}))
     watch = watching.watch(model, shadow, run.form, of_queries)
     balanced = model.balance == "query"
-    prepared = [
-        run.submit(prepare, shard, balanced, number, what=f"pairs-shard-{number}")
-        for shard, number in zip(run.shards, run.numbers, strict=True)
-    ]
-    facts = run.gather(each(run, prepared, PairShard.facts, "facts"))
+    prepared = run.map(prepare, run.shards, balanced, run.numbers, what="pairs")
+    facts = run.gather(run.map(PairShard.facts, prepared, what="facts"))
     run.drop(prepared)
     useful = [at for at, one in enumerate(facts) if one.sizes.size]
     if not useful:
-        raise ValueError(
-            "nothing to learn from: no query has two documents of different label (and of a weight "
-            "above 0); was the right qid given?"
-        )
+        raise nothing_to_learn()
     if of_queries:
         shadow._largest_query = max(one.n_in_query for one in facts)
     run.numbers = [run.numbers[at] for at in useful]
@@ -148,7 +141,8 @@ class ShardSums:
     def _ask(self, function: Any, add: Any, what: str, *args: Any) -> Any:
         self._n_asked += 1
         name = f"{what}-{self._n_asked}"
-        found = asked(self._run, self._run.shards, function, add, name, *args)
+        tasks = self._run.map(function, self._run.shards, *args, what=name)
+        found = self._run.sum(add, tasks, name)
         self._drop()
         return found
 

@@ -178,11 +178,16 @@ def check_useful(pairing: Pairing, n_rows: int) -> None:
         return
     if n_rows == 1:
         raise ValueError("Found 1 sample: learning to rank takes two or more to compare")
-    raise ValueError(
-        "nothing to learn from: all pairs weigh 0"
-        if pairing.listed is not None
-        else "nothing to learn from: no query has two documents of different label (and of a "
-        "weight above 0); was the right qid given?"
+    if pairing.listed is not None:
+        raise ValueError("nothing to learn from: all pairs weigh 0")
+    raise nothing_to_learn()
+
+
+def nothing_to_learn() -> ValueError:
+    """The error for queries without pairs."""
+    return ValueError(
+        "nothing to learn from: no query has two documents of different label (and of a weight "
+        "above 0); was the right qid given?"
     )
 
 

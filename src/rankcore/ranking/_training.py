@@ -13,9 +13,8 @@ from rankcore._core.queries import group_rows
 from rankcore._core.scales import warn_of_scales
 from rankcore._core.sources import RowBlocks, Source, Window
 from rankcore._core.training import Learner
-from rankcore.ranking._pair_data import bind_pairs
 from rankcore.ranking._pairs import Pairing, check_useful, make_pairing, warn_of_pairs
-from rankcore.ranking._perceptron_pass import run_pass
+from rankcore.ranking._perceptron_pass import bind_pairs, run_pass
 from rankcore.ranking._perceptron_state import PairwiseState
 
 # The figures of each pass.

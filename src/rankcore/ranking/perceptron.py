@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -21,11 +21,9 @@ from rankcore._core.sources import Window
 from rankcore._core.training import Trainer
 from rankcore._ext.rows import project
 from rankcore.ranking._base import Ranker
-from rankcore.ranking._committee import Committee
 from rankcore.ranking._fit import Callbacks, HeldOut, LearnsPairs, Weights
-from rankcore.ranking._pair_data import bind_pairs
-from rankcore.ranking._perceptron_model import PerceptronModel
-from rankcore.ranking._perceptron_pass import run_pass
+from rankcore.ranking._perceptron_model import Committee, PerceptronModel
+from rankcore.ranking._perceptron_pass import bind_pairs, run_pass
 from rankcore.ranking._perceptron_state import PairwiseState
 from rankcore.ranking._queries import Given, queries_of, ranking_source, take_queries
 from rankcore.ranking._training import FIGURES, PairwiseLearner, pairing_of
@@ -38,6 +36,7 @@ SOLVERS = ("auto", "gram", "packed", "lazy", "plain")
 SETTINGS = {"capacity": "committee_size, or variant or max_hypotheses", "judged": "quality"}
 
 
+@dataclass(eq=False, repr=False)
 class PairwisePerceptron(LearnsPairs, PerceptronModel, Ranker):
     """Perceptron on pairs of documents: committee, voted, averaged, pocket or last hypothesis.
 
@@ -172,46 +171,26 @@ class PairwisePerceptron(LearnsPairs, PerceptronModel, Ranker):
     array([1, 3, 2, 2, 1, 4, 3])
     """
 
-    _state: PairwiseState
     _figures = FIGURES
     # Whether rows may come a window at a time; otherwise all are kept in memory.
     _in_windows = True
 
-    def __init__(
-        self,
-        variant: Literal["averaged", "committee", "voted", "pocket", "last"] = "averaged",
-        committee_size: int = 20,
-        combine: Literal["auto", "score", "rank"] = "auto",
-        max_iter: int = 10,
-        margin: float = 1.0,
-        balance: Literal["query"] | None = "query",
-        shuffle: bool = True,
-        count: Literal["pair", "query"] = "pair",
-        quality: str | Callable[..., float] | None = None,
-        max_hypotheses: int | str | None = "auto",
-        early_stopping_rounds: int | None = None,
-        eval_metric: Measures = "ndcg@10",
-        solver: Literal["auto", "gram", "packed", "lazy", "plain"] = "auto",
-        memory_limit: int = 2**31,
-        random_state: Seed | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.variant = variant
-        self.committee_size = committee_size
-        self.combine = combine
-        self.max_iter = max_iter
-        self.margin = margin
-        self.balance = balance
-        self.shuffle = shuffle
-        self.count = count
-        self.quality = quality
-        self.max_hypotheses = max_hypotheses
-        self.early_stopping_rounds = early_stopping_rounds
-        self.eval_metric = eval_metric
-        self.solver = solver
-        self.memory_limit = memory_limit
-        self.random_state = random_state
-        self.verbose = verbose
+    variant: Literal["averaged", "committee", "voted", "pocket", "last"] = "averaged"
+    committee_size: int = 20
+    combine: Literal["auto", "score", "rank"] = "auto"
+    max_iter: int = 10
+    margin: float = 1.0
+    balance: Literal["query"] | None = "query"
+    shuffle: bool = True
+    count: Literal["pair", "query"] = "pair"
+    quality: str | Callable[..., float] | None = None
+    max_hypotheses: int | str | None = "auto"
+    early_stopping_rounds: int | None = None
+    eval_metric: Measures = "ndcg@10"
+    solver: Literal["auto", "gram", "packed", "lazy", "plain"] = "auto"
+    memory_limit: int = 2**31
+    random_state: Seed | None = None
+    verbose: int = 0
 
     _constraints: ClassVar = {
         "count": params.option("pair", "query"),

@@ -13,11 +13,12 @@ from sklearn.exceptions import ConvergenceWarning
 from rankcore._core import params
 from rankcore._core.arguments import Gamma, KernelLike, Measures, Seed
 from rankcore._core.kernels import KERNELS
-from rankcore._core.model_spec import ModelSpec
+from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.monitor import Monitor
 from rankcore._core.numbers import check_scores
 from rankcore._core.queries import Queries
 from rankcore._core.scoring import Scoring
+from rankcore._core.state import log_array, restored_log, restored_validation, validation_arrays
 from rankcore._core.training import Trainer
 from rankcore._core.warning import warn
 from rankcore.ranking._base import ModelState, Ranker
@@ -25,13 +26,14 @@ from rankcore.ranking._fit import Callbacks, HeldOut, LearnsPairs, Weights
 from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
 from rankcore.ranking._queries import Given, ranking_source
 from rankcore.ranking._validation import Validation
-from rankcore.ranking.svm._files import FIGURES, describe, restore
 from rankcore.ranking.svm._models import KernelModel, LinearModel
 from rankcore.ranking.svm._newton import Solution, Step, newton_steps
 from rankcore.ranking.svm._problems import Problem
 from rankcore.ranking.svm._training import NewtonLearner
 
 LOSSES = ("squared_hinge", "hinge")
+# Figures of each step.
+FIGURES = ("objective", "gap", "gradient_norm", "products")
 
 
 @dataclass(eq=False, repr=False)
@@ -255,13 +257,37 @@ class RankSVM(LearnsPairs, Ranker):
     # ---------------------------------------------------------------- what was learned
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        return describe(self)
+        state = self._state
+        facts = {
+            "largest_query": self._largest_query,
+            "validation": [*state.validation],
+            "objective": self.objective_,
+            "gap": self.gap_,
+            "n_iter": self.n_iter_,
+            "kernel": state.model.facts(),
+        }
+        logged = {"log": log_array(state.log, FIGURES), **validation_arrays(state.validation)}
+        return facts, state.model.to_arrays() | logged
 
     def _scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
         return self._state.model.scoring(arrays)
 
     def _restore(self, spec: ModelSpec) -> None:
-        restore(self, spec)
+        facts, n_features = spec.facts, check_n_features(spec.n_features)
+        log = restored_log(spec, FIGURES)
+        objective, gap, steps = facts["objective"], facts["gap"], facts["n_iter"]
+        if not (objective >= 0 and gap >= 0):
+            raise ValueError("its figures are impossible")
+        if not isinstance(steps, int) or not 0 <= steps <= len(log):
+            raise ValueError(f"it took {steps!r} steps")
+        kernel, model = facts["kernel"], LinearModel if self.kernel is None else KernelModel
+        if (None if kernel is None else kernel["kind"]) != self.kernel:
+            raise ValueError("its kernel is not that of its parameters")
+        found = model.restored(kernel, spec.arrays, n_features)
+        validation = restored_validation(spec, len(log))
+        self._state = ModelState(found, settings={}, log=log, validation=validation)
+        self.objective_, self.gap_, self.n_iter_ = float(objective), float(gap), steps
+        self.n_features_in_, self._largest_query = n_features, int(facts["largest_query"])
 
     def _fit_summary(self) -> dict[str, Any]:
         return {

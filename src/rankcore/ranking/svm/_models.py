@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from rankcore._core.kernels import COMPILED, as_matrix, call_kernel
+from rankcore._core.model_spec import Field, array_like, outline, read_fields
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._ext import kernel_scores
 from rankcore._ext.rows import Rows, project
@@ -21,6 +23,8 @@ Floats = NDArray[np.float64]
 SCORED_ROWS = 1024
 # Values of a kernel matrix that are computed at a time: 32 MiB.
 BLOCK_VALUES = 2**22
+# Of a model file with a kernel.
+FIELDS = {"support": Field(("support",), "int64"), "coefficients": Field(("support",))}
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,18 @@ class LinearModel:
 
     weights: Floats  # (n_features,)
 
+    def facts(self) -> None:
+        """The kernel for a model file: none."""
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays for a model file."""
+        return {"weights": self.weights}
+
+    @classmethod
+    def restored(cls, facts: None, arrays: Mapping[str, NDArray[Any]], n_features: int) -> Self:
+        """Restore from the arrays of a model file; ValueError if they are of another form."""
+        return cls(array_like(arrays, "weights", outline(n_features)))
+
     def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
         """Scoring form, see `Scoring`."""
         return Scoring("linear", {"weights": self.weights})
@@ -83,6 +99,62 @@ class KernelModel:
     support: NDArray[np.int64]  # (n_support,): rows of the training data that have a coefficient
     coefficients: Floats  # (n_support,)
     vectors: Any  # (n_support, n_features): these rows; None if the kernel was precomputed
+
+    def facts(self) -> dict[str, Any]:
+        """The kernel for a model file; TypeError if it is a function."""
+        if callable(self.kernel.kind):
+            raise TypeError(
+                "a kernel that is a function cannot be written to a model file; use pickle, or "
+                "kernel='precomputed'"
+            )
+        return asdict(self.kernel)
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays for a model file."""
+        arrays = {"support": self.support, "coefficients": self.coefficients}
+        if self.vectors is None:
+            return arrays
+        if not hasattr(self.vectors, "tocsr"):
+            return arrays | {"vectors": self.vectors}
+        return arrays | {
+            "vectors.data": self.vectors.data,
+            "vectors.indices": self.vectors.indices.astype(np.int32, copy=False),
+            "vectors.indptr": self.vectors.indptr.astype(np.int64, copy=False),
+        }
+
+    @classmethod
+    def restored(
+        cls, facts: dict[str, Any], arrays: Mapping[str, NDArray[Any]], n_features: int
+    ) -> Self:
+        """Restore from the facts and arrays of a model file; ValueError if they are impossible."""
+        kernel = Kernel(facts["kind"], float(facts["gamma"]), int(facts["degree"]), facts["coef0"])
+        if not np.isfinite([kernel.gamma, kernel.coef0]).all() or kernel.degree < 1:
+            raise ValueError("the parameters of its kernel are impossible")
+        support, coefficients = read_fields(arrays, FIELDS).values()
+        n = support.size
+        if (support < 0).any():
+            raise ValueError("its support is not a list of rows")
+        if (np.diff(support) <= 0).any():
+            raise ValueError("its support does not ascend")
+        if kernel.kind == "precomputed":
+            if n and support[-1] >= n_features:
+                raise ValueError("its support is beyond its columns")
+            return cls(kernel, support, coefficients, None)
+        if "vectors" in arrays:
+            vectors: Any = np.ascontiguousarray(arrays["vectors"])
+            values = vectors
+        else:
+            parts = tuple(arrays[f"vectors.{part}"] for part in ("data", "indices", "indptr"))
+            vectors = sp.csr_array(parts, shape=(n, n_features))
+            vectors.check_format(full_check=True)
+            if not vectors.has_canonical_format:
+                raise ValueError("its vectors have columns that do not ascend")
+            values = vectors.data
+        if vectors.shape != (n, n_features) or values.dtype.kind != "f":
+            raise ValueError(f"its vectors have shape {vectors.shape} and dtype {values.dtype}")
+        if not np.isfinite(values).all():
+            raise ValueError("its vectors hold NaN or infinity")
+        return cls(kernel, support, coefficients, vectors)
 
     def score(self, rows: Rows) -> Floats:
         """Scores of rows. O(n_rows * n_support) values of the kernel."""
