@@ -15,13 +15,7 @@ from scipy.special import ndtr
 
 from rankcore.preference.equal_errors import EqualErrors
 from rankcore.preference.forms import Places
-from rankcore.preference.plackett_luce import (
-    SCALE,
-    Floats,
-    Posterior,
-    choices_of,
-    fit_choices,
-)
+from rankcore.preference.plackett_luce import SCALE, Floats, Posterior, choices_of, fit_choices
 
 # Above this many items a covariance is not kept, and standard errors are estimated from probes.
 _EXACT = 4000
