@@ -64,12 +64,19 @@ class Posterior:
 
     @cached_property
     def _inverted(self) -> tuple[Floats, float]:
-        return self._problem.covariance(self._parameters)
+        """Inverse of the second derivative, and the logarithm of the determinant of that."""
+        return _inverse(self._problem.second_at(self._parameters).dense())
 
-    @property
+    @cached_property
     def covariance(self) -> Floats:
-        """Covariance of theta, the inverse of the second derivative; O(n^3), n^2 numbers."""
-        return self._inverted[0]
+        """Covariance of theta, for strengths with the slope of the prior; O(n^3), n^2 numbers."""
+        inverse, n, prior = self._inverted[0], self.theta.size, self._problem.prior
+        if prior is None:
+            return inverse[:n, :n]
+        # theta = strengths + slope * prior
+        beside = np.outer(inverse[:n, -1], prior)
+        own = inverse[-1, -1] * np.outer(prior, prior)
+        return np.asarray(inverse[:n, :n] + beside + beside.T + own)
 
     def log_evidence(self) -> float:
         """Logarithm of the probability of the choices, by Laplace's approximation."""
@@ -149,7 +156,7 @@ class _Problem:
             else reliability[choices.judges]
         )
         self._weights = choices.weights
-        self._prior = prior
+        self.prior = prior
         self._extra: list[Floats] = []  # beside the strengths: for each, what it multiplies
         precision = [np.full(n, 1 / scale**2)]
         self._has_bias = choices.shown_first is not None
@@ -170,9 +177,9 @@ class _Problem:
         """Strengths, bias and slope."""
         strengths = parameters[: self.n]
         slope = 1.0
-        if self._prior is not None:
+        if self.prior is not None:
             slope = float(parameters[-1])
-            strengths = strengths + slope * self._prior
+            strengths = strengths + slope * self.prior
         bias = float(parameters[self.n]) if self._has_bias else 0.0
         return strengths, bias, slope
 
@@ -259,20 +266,6 @@ class _Problem:
     def second_at(self, parameters: Floats) -> _Second:
         """The second derivative for some parameters."""
         return self.second(self.derivatives(parameters)[2])
-
-    def covariance(self, parameters: Floats) -> tuple[Floats, float]:
-        """Inverse of the second derivative, for strengths with the slope of the prior.
-
-        And the logarithm of the determinant of the second derivative.
-        """
-        n = self.n
-        inverse, log_determinant = _inverse(self.second_at(parameters).dense())
-        if self._prior is None:
-            return inverse[:n, :n], log_determinant
-        # theta = strengths + slope * prior
-        beside = np.outer(inverse[:n, -1], self._prior)
-        own = inverse[-1, -1] * np.outer(self._prior, self._prior)
-        return inverse[:n, :n] + beside + beside.T + own, log_determinant
 
     def reliabilities(self, parameters: Floats) -> Floats:
         """Most probable reliability of each judge, given the rest; log-normal around 1."""
