@@ -1,6 +1,7 @@
 """Ranking by preferences: what sorting costs beside NumPy, and what waiting for a judge costs."""
 
 import asyncio
+from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
@@ -142,7 +143,7 @@ def ratings(repeat):
         refit=lambda: fit_choices(
             n, Choices(items, np.ones(m), first), scale=1.5, start=before, tolerance=1e-6
         ),
-        covariance=lambda: before._problem.covariance(before._parameters),
+        covariance=lambda: replace(before).covariance,  # of a copy, which has not kept it
         choose=method._next,
         rate=lambda: rate(a, b),
     )

@@ -146,7 +146,7 @@ class Tally:
             tolerance=1e-10,
         )
         counts = np.bincount(pairs.ravel(), np.repeat(self._weights, 2), n).astype(np.float64)
-        return Ratings(labels, counts, components, judges, posterior)
+        return Ratings(labels, counts, components, judges, posterior, np.arange(n))
 
 
 def _labels(name: str, values: Any, first_row: int) -> NDArray[Any]:

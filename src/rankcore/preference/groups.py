@@ -43,7 +43,7 @@ class Groups(Rating):
         self._best_only = not isinstance(judge, Order)
         self._passes = 3 * ceil(met) if self._best_only else ceil(2 * met)
         self._pool = np.arange(self._m)
-        last = self._m if self._top_k is None else max(finalists * self._top_k, self._k)
+        last = self._m if self.top_k is None else max(finalists * self.top_k, self._k)
         self._last_pool = min(self._m, last)
         self._passes_left = self._passes
         self._answers: list[tuple[int, ...]] = []
@@ -60,10 +60,10 @@ class Groups(Rating):
         return np.concatenate([ranking[inside], ranking[~inside]])
 
     def _next(self) -> Calls:
-        if self._top_k is not None and self._passes_left == 0:
+        if self.top_k is not None and self._passes_left == 0:
             if self._pool.size <= self._last_pool:
                 return []
-            strengths = self._strengths()[self._pool]
+            strengths = self.ratings()._posterior.theta[self._pool]
             left = max((self._pool.size + 1) // 2, self._last_pool)
             self._pool = self._pool[np.argsort(-strengths, kind="stable")[:left]]
             self._passes_left = self._passes * (3 if left == self._last_pool else 1)
@@ -76,7 +76,7 @@ class Groups(Rating):
         if self._best_only and size > self._pool.size // 2:
             # The second best is named only where the best is not: in smaller groups, at random.
             size = max(2, self._pool.size // 2)
-            drawn = np.asarray(self._rng.random(self._m))
+            drawn = np.asarray(self.rng.random(self._m))
         pool = self._pool[np.argsort(-drawn[self._pool], kind="stable")]
         calls: Calls = []
         for start in range(0, pool.size, size):
@@ -86,7 +86,7 @@ class Groups(Rating):
 
     def _call(self, group: Places) -> tuple[int, ...]:
         """A call of some items, shown in random order."""
-        shown = tuple(self._rng.permutation(group).tolist())
+        shown = tuple(self.rng.permutation(group).tolist())
         repeat = self._repeat.get(shown, 0)
         self._repeat[shown] = repeat + 1
         return (*shown, repeat)
@@ -96,10 +96,9 @@ class Groups(Rating):
 
     def _draw(self) -> Floats:
         """Strengths drawn from the posterior, as if they were independent."""
-        self.ratings()
-        assert self._start is not None
-        spread = np.sqrt(1.0 / self._start.precision())
-        return np.asarray(self._strengths() + spread * self._rng.standard_normal(self._m))
+        fitted = self.ratings()._posterior
+        spread = np.sqrt(1.0 / fitted.precision())
+        return np.asarray(fitted.theta + spread * self.rng.standard_normal(self._m))
 
     def _take(self, calls: Calls, answers: Sequence[Any]) -> None:
         for call, places in zip(calls, answers, strict=True):
@@ -179,7 +178,7 @@ class SetwiseHeap(Groups):
         return ranking[np.argsort(place[self._same[ranking]], kind="stable")]
 
     def _steps(self) -> Steps:
-        heap, wanted = self._heap, self._top_k or self._m
+        heap, wanted = self._heap, self.top_k or self._m
         starts = [0]
         while starts[-1] < len(heap):
             starts.append(starts[-1] * self._children + 1)

@@ -121,9 +121,8 @@ class OpenJournal:
     def answers(self) -> dict[Answered, float]:
         """Degrees of the run, by keys of the two items and number of the repeat."""
         found: dict[Answered, float] = {}
-        for first, second, repeat, degree in self._select(
-            "first, second, repeat, degree", "answers"
-        ):
+        columns = "first, second, repeat, degree"
+        for first, second, repeat, degree in self._select(columns, "answers"):
             self._check_call([first, second], repeat)
             if not (isinstance(degree, float) and 0 <= degree <= 1):
                 raise self._wrong("a degree", "a number in [0, 1]", degree)
@@ -147,18 +146,16 @@ class OpenJournal:
 
         Answers are degrees or orders by keys of the items and number of the repeat.
         """
-        degrees = [(self._run, *key, d) for key, d in answers.items() if isinstance(d, float)]
-        orders = [
-            (self._run, json.dumps(key[:-1]), key[-1], json.dumps(places))
-            for key, places in answers.items()
-            if isinstance(places, tuple)
-        ]
         with self._naming("written"):
             self._file.execute("begin immediate")
             try:
-                insert = "insert or replace into {} values ({})"
-                self._file.executemany(insert.format("answers", "?, ?, ?, ?, ?"), degrees)
-                self._file.executemany(insert.format("orders", "?, ?, ?, ?"), orders)
+                for key, answer in answers.items():
+                    table, row = "answers", (*key, answer)
+                    if isinstance(answer, tuple):
+                        table, row = "orders", (json.dumps(key[:-1]), key[-1], json.dumps(answer))
+                    marks = ", ".join("?" * len(row))
+                    insert = f"insert or replace into {table} values (?, {marks})"
+                    self._file.execute(insert, (self._run, *row))
                 self._file.execute(
                     "update runs set calls = calls + ? where run = ?", (calls, self._run)
                 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,43 +89,32 @@ class Ledger:
             self.n_calls = self._paid_before = self.journal.calls()
 
     def open_round(self, i: Places, j: Places) -> list[Request]:
-        """The calls that a round needs and the budget allows."""
-        left = None if self.max_calls is None else self.max_calls - self.n_calls
-        calls: list[Call] = []
-        seen: set[AnswerKey] = set()
-        for u, v in zip(i.tolist(), j.tolist(), strict=True):
-            new = []
-            for call in self._calls_of(u, v):
-                known = self._find(call)
-                if known is None:
-                    key = self._key(call)
-                    if key not in seen and (self.both_orders or _turned(key) not in seen):
-                        new.append((call, key))
-                elif known not in self._fresh:
-                    self.n_reused += 1
-                    self._fresh.add(known)
-            if left is not None and len(calls) + len(new) > left:
-                break
-            calls += [call for call, _ in new]
-            seen.update(key for _, key in new)
-        return self._sent(calls)
+        """The calls that a round needs and the budget allows, all of a pair or none."""
+        pairs = zip(i.tolist(), j.tolist(), strict=True)
+        return self._new((self._calls_of(u, v) for u, v in pairs), not self.both_orders)
 
     def open_calls(self, calls: list[Call]) -> list[Request]:
         """Those of some calls that were not answered before, as far as the budget goes."""
-        new: list[Call] = []
-        for call in calls:
-            key = self._key(call)
-            if key not in self.answers:
-                if self.max_calls is not None and self.n_calls + len(new) >= self.max_calls:
-                    break
-                new.append(call)
-            elif key not in self._fresh:
-                self.n_reused += 1
-                self._fresh.add(key)
-        return self._sent(new)
+        return self._new(([call] for call in calls), False)
 
-    def _sent(self, calls: list[Call]) -> list[Request]:
-        """The requests of a round."""
+    def _new(self, groups: Iterable[list[Call]], either_order: bool) -> list[Request]:
+        left = float("inf") if self.max_calls is None else self.max_calls - self.n_calls
+        found: dict[AnswerKey, Call] = {}
+        for group in groups:
+            new: dict[AnswerKey, Call] = {}
+            for call in group:
+                key = self._key(call)
+                keys = (key, _turned(key)) if either_order else (key,)
+                known = next((key for key in keys if key in self.answers), None)
+                if known is None and not any(key in found for key in keys):
+                    new[key] = call
+                elif known is not None and known not in self._fresh:
+                    self.n_reused += 1
+                    self._fresh.add(known)
+            if len(found) + len(new) > left:
+                break
+            found |= new
+        calls = list(found.values())
         self.n_rounds += bool(calls)
         self._round = (0, len(calls))
         size = self.preference.size if isinstance(self.preference, Batch) else 1
@@ -252,18 +241,11 @@ class Ledger:
 
     def _known(self, call: Call) -> Any:
         """The answer to a call; if one order is enough, that in the other order is as good."""
-        key = self._find(call)
-        if key is None:
-            return None
-        return self.answers[key] if key == self._key(call) else 1.0 - self.answers[key]
-
-    def _find(self, call: Call) -> AnswerKey | None:
         key = self._key(call)
-        if key in self.answers:
-            return key
-        if not self.both_orders and _turned(key) in self.answers:
-            return _turned(key)
-        return None
+        if key in self.answers or self.both_orders:
+            return self.answers.get(key)
+        turned = self.answers.get(_turned(key))
+        return None if turned is None else 1.0 - turned
 
     def _now(self) -> RankingProgress:
         seconds = time.monotonic() - self._began

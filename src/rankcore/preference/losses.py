@@ -15,9 +15,6 @@ from rankcore.preference.forms import Indexed, Places, as_indexed
 
 Floats = NDArray[np.float64]
 
-# Pairs looked at at a time.
-_BLOCK = 1 << 20
-
 
 def order_loss(order: ArrayLike, y: ArrayLike, w: PairWeights = "unit") -> float:
     """Weight of the pairs that an order has the wrong way round, over the number of all pairs.
@@ -91,7 +88,7 @@ def preference_loss(
 
     Notes
     -----
-    O(n^2) time, and O(n^2) memory for weights that are a function.
+    O(n^2) time and memory.
 
     Examples
     --------
@@ -108,19 +105,13 @@ def preference_loss(
         raise TypeError("preference must be an Indexed or a matrix")
     if n < 2:
         return 0.0
-    position = label_positions(labels)
-    table = weight_table(w, n)
-    total, rows = 0.0, max(1, _BLOCK // n)
-    for start in range(0, n - 1, rows):
-        first = np.arange(start, min(start + rows, n - 1))
-        i = np.repeat(first, n - 1 - first)
-        j = np.concatenate([np.arange(k + 1, n) for k in first])
-        apart = labels[i] != labels[j]
-        i, j = i[apart], j[apart]
-        degrees = computed.degrees(i, j)
-        wrong = np.where(labels[j] > labels[i], degrees, 1.0 - degrees)
-        total += float((table[position[i] - 1, position[j] - 1] * wrong).sum())
-    return total / (n * (n - 1) / 2)
+    place = label_positions(labels) - 1
+    i, j = np.triu_indices(n, 1)
+    apart = labels[i] != labels[j]
+    i, j = i[apart], j[apart]
+    degrees = computed.degrees(i, j)
+    wrong = np.where(labels[j] > labels[i], degrees, 1.0 - degrees)
+    return float((weight_table(w, n)[place[i], place[j]] * wrong).sum()) / (n * (n - 1) / 2)
 
 
 def label_positions(labels: Floats) -> Places:
@@ -132,18 +123,14 @@ def weight_table(w: Any, n: int) -> Floats:
     """Weights of the pairs of positions 1 .. n, in a table from 0; 0 on its diagonal."""
     table: Floats
     i, j = np.indices((n, n)) + 1
-    named = _named_weight(w)
-    if named is not None:
-        name, number = named
-        if name == "unit":
-            table = np.ones((n, n))
-        elif name == "top_k":
-            table = ((i <= number) | (j <= number)).astype(np.float64)
-        elif name == "bipartite":
-            table = ((i <= number) != (j <= number)).astype(np.float64)
-        else:
-            values = _VALUES[name](np.arange(1.0, n + 1))
-            table = np.abs(values[:, None] - values)
+    name, number = _named_weight(w) or ("", 0)
+    if name in _VALUES:
+        values = _VALUES[name](np.arange(1.0, n + 1))
+        table = np.abs(values[:, None] - values)
+    elif name:
+        first, second = i <= number, j <= number
+        pairs = {"unit": True, "top_k": first | second, "bipartite": first != second}
+        table = np.full((n, n), pairs[name], dtype=np.float64)
     elif callable(w):
         weights = np.asarray(w(i.ravel(), j.ravel()), dtype=np.float64)
         table = np.broadcast_to(weights, (n * n,)).reshape(n, n).copy()
@@ -222,36 +209,34 @@ def check_weight(w: PairWeights, n: int) -> WeightAxioms:
         raise ValueError(f"n must be at least 1; found {n}")
     table = weight_table(w, n)
     slack = 1e-12 * float(table.max(initial=0.0))
-    said = []
-    symmetric = np.argwhere(np.abs(table - table.T) > slack)
-    if symmetric.size:
-        i, j = symmetric[0]
-        said.append(
-            f"symmetry: w({i + 1}, {j + 1}) = {table[i, j]:g} is not "
-            f"w({j + 1}, {i + 1}) = {table[j, i]:g}"
+    said = {}
+    for i, j in np.argwhere(np.abs(table - table.T) > slack)[:1]:
+        said["symmetry"] = (
+            f"w({i + 1}, {j + 1}) = {table[i, j]:g} is not w({j + 1}, {i + 1}) = {table[j, i]:g}"
         )
     # Along a row weights must not fall from the diagonal on, in either direction.
     step = np.diff(table, axis=1)
     i, j = np.indices(step.shape)
-    falls = np.argwhere(((j > i) & (step < -slack)) | ((j < i - 1) & (step > slack)))
-    if falls.size:
-        i, j = falls[0]
+    falls = ((j > i) & (step < -slack)) | ((j < i - 1) & (step > slack))
+    for i, j in np.argwhere(falls)[:1]:
         near, far = (j, j + 1) if j > i else (j + 1, j)
-        said.append(
-            f"monotonicity: w({i + 1}, {near + 1}) = {table[i, near]:g} is more than "
+        said["monotonicity"] = (
+            f"w({i + 1}, {near + 1}) = {table[i, near]:g} is more than "
             f"w({i + 1}, {far + 1}) = {table[i, far]:g}"
         )
-    triangle = True
     for k in range(n):
         detour = table[:, k, None] + table[None, k, :]
         longer = table > detour + slack
         longer[k, :] = longer[:, k] = False
-        if longer.any():
-            i, j = np.argwhere(longer)[0]
-            said.append(
-                f"triangle: w({i + 1}, {j + 1}) = {table[i, j]:g} is more than "
-                f"w({i + 1}, {k + 1}) + w({k + 1}, {j + 1}) = {detour[i, j]:g}"
+        for i, j in np.argwhere(longer)[:1]:
+            said.setdefault(
+                "triangle",
+                f"w({i + 1}, {j + 1}) = {table[i, j]:g} is more than "
+                f"w({i + 1}, {k + 1}) + w({k + 1}, {j + 1}) = {detour[i, j]:g}",
             )
-            triangle = False
-            break
-    return WeightAxioms(not symmetric.size, not falls.size, triangle, tuple(said))
+    return WeightAxioms(
+        symmetric="symmetry" not in said,
+        monotone="monotonicity" not in said,
+        triangle="triangle" not in said,
+        violations=tuple(f"{axiom}: {why}" for axiom, why in said.items()),
+    )

@@ -64,23 +64,29 @@ class Posterior:
 
     @cached_property
     def _inverted(self) -> tuple[Floats, float]:
-        return self._problem.covariance(self._parameters)
+        """Inverse of the second derivative, and the logarithm of the determinant of that."""
+        return _inverse(self._problem.second_at(self._parameters).dense())
 
-    @property
+    @cached_property
     def covariance(self) -> Floats:
-        """Covariance of theta, the inverse of the second derivative; O(n^3), n^2 numbers."""
-        return self._inverted[0]
+        """Covariance of theta, for strengths with the slope of the prior; O(n^3), n^2 numbers."""
+        inverse, n, prior = self._inverted[0], self.theta.size, self._problem.prior
+        if prior is None:
+            return inverse[:n, :n]
+        # theta = strengths + slope * prior
+        beside = np.outer(inverse[:n, -1], prior)
+        own = inverse[-1, -1] * np.outer(prior, prior)
+        return np.asarray(inverse[:n, :n] + beside + beside.T + own)
 
     def log_evidence(self) -> float:
         """Logarithm of the probability of the choices, by Laplace's approximation."""
         problem = self._problem
         prior = float(np.log(problem.precision).sum())
-        return 0.5 * (prior - self._inverted[1]) - problem.loss(self._parameters)
+        return 0.5 * (prior - self._inverted[1]) - problem.derivatives(self._parameters)[0]
 
     def precision(self) -> Floats:
         """Diagonal of the second derivative for the strengths."""
-        p = self._problem.probabilities(self._parameters)
-        return self._problem.second(p).diagonal[: self.theta.size]
+        return self._problem.second_at(self._parameters).diagonal[: self.theta.size]
 
     def variances(self, probes: int) -> Floats:
         """Diagonal of the covariance, about the mean, where n^2 numbers are too many.
@@ -88,7 +94,7 @@ class Posterior:
         Each of the ``probes``, random vectors of signs, estimates it.
         """
         problem, n = self._problem, self.theta.size
-        second = problem.second(problem.probabilities(self._parameters))
+        second = problem.second_at(self._parameters)
         signs = np.zeros((self._parameters.size, probes))
         signs[:n] = np.random.default_rng(0).choice([-1.0, 1.0], (n, probes))
         solved = second.solve(signs, 1e-3)[:n]
@@ -150,7 +156,7 @@ class _Problem:
             else reliability[choices.judges]
         )
         self._weights = choices.weights
-        self._prior = prior
+        self.prior = prior
         self._extra: list[Floats] = []  # beside the strengths: for each, what it multiplies
         precision = [np.full(n, 1 / scale**2)]
         self._has_bias = choices.shown_first is not None
@@ -171,22 +177,22 @@ class _Problem:
         """Strengths, bias and slope."""
         strengths = parameters[: self.n]
         slope = 1.0
-        if self._prior is not None:
+        if self.prior is not None:
             slope = float(parameters[-1])
-            strengths = strengths + slope * self._prior
+            strengths = strengths + slope * self.prior
         bias = float(parameters[self.n]) if self._has_bias else 0.0
         return strengths, bias, slope
 
     def maximum(self, parameters: Floats, tolerance: float) -> Floats:
         """Newton's method, its steps by conjugate gradients and halved until the loss falls."""
-        loss, gradient, p = self._derivatives(parameters)
+        loss, gradient, p = self.derivatives(parameters)
         for _ in range(100):
             step = self.second(p).solve(-gradient, min(0.1, tolerance**0.5))
             slope = float(gradient @ step)
             size = 1.0
             while True:
                 tried = parameters + size * step
-                found = self._derivatives(tried)
+                found = self.derivatives(tried)
                 if found[0] <= loss + 1e-4 * size * slope or size < 1e-6:
                     break
                 size /= 2
@@ -197,7 +203,7 @@ class _Problem:
                 break
         return parameters
 
-    def _derivatives(self, parameters: Floats) -> tuple[float, Floats, Floats]:
+    def derivatives(self, parameters: Floats) -> tuple[float, Floats, Floats]:
         """Negative log posterior, its gradient, and the probabilities of items in each choice."""
         utility = self._sensitivity * self._utility(parameters)
         if not self._whole:
@@ -228,14 +234,11 @@ class _Problem:
     def second(self, p: Floats) -> _Second:
         """The second derivative."""
         weights = self._weights * self._sensitivity**2
-        k = p.shape[0]
-        both = np.concatenate(
-            [weights * p[a] * p[b] for a in range(k) for b in range(a + 1, k)] or [np.empty(0)]
-        )
+        i, j = np.triu_indices(p.shape[0], 1)
+        both = (weights * p[i] * p[j]).ravel()
         n = self.n
         if self._pattern is None:
-            keys = self._keys()
-            half = np.bincount(keys, both, n * n).reshape(n, n)
+            half = np.bincount(self._keys(), both, n * n).reshape(n, n)
             matrix: Any = -(half + half.T)
         else:
             group, indices, starts = self._pattern
@@ -250,11 +253,8 @@ class _Problem:
 
     def _keys(self) -> Places:
         """Row and column, in one number, of each pair of a choice."""
-        k, n = self._items.shape[0], self.n
-        pairs = [(a, b) for a in range(k) for b in range(a + 1, k)]
-        if not pairs:
-            return np.empty(0, dtype=np.intp)
-        return np.concatenate([self._items[a] * n + self._items[b] for a, b in pairs])
+        first, second = np.triu_indices(self._items.shape[0], 1)
+        return np.asarray(self._items[first] * self.n + self._items[second]).ravel()
 
     def _find_pattern(self) -> tuple[Places, Places, Places]:
         """Where a sparse matrix has numbers, and which of them each pair of a choice adds to."""
@@ -263,27 +263,9 @@ class _Problem:
         starts = np.concatenate([[0], np.cumsum(rows)])
         return group, distinct % self.n, starts
 
-    def loss(self, parameters: Floats) -> float:
-        """Negative logarithm of the posterior, but for a constant."""
-        return self._derivatives(parameters)[0]
-
-    def probabilities(self, parameters: Floats) -> Floats:
-        """Probabilities of the items of each choice."""
-        return self._derivatives(parameters)[2]
-
-    def covariance(self, parameters: Floats) -> tuple[Floats, float]:
-        """Inverse of the second derivative, for strengths with the slope of the prior.
-
-        And the logarithm of the determinant of the second derivative.
-        """
-        n = self.n
-        inverse, log_determinant = _inverse(self.second(self.probabilities(parameters)).dense())
-        if self._prior is None:
-            return inverse[:n, :n], log_determinant
-        # theta = strengths + slope * prior
-        beside = np.outer(inverse[:n, -1], self._prior)
-        own = inverse[-1, -1] * np.outer(self._prior, self._prior)
-        return inverse[:n, :n] + beside + beside.T + own, log_determinant
+    def second_at(self, parameters: Floats) -> _Second:
+        """The second derivative for some parameters."""
+        return self.second(self.derivatives(parameters)[2])
 
     def reliabilities(self, parameters: Floats) -> Floats:
         """Most probable reliability of each judge, given the rest; log-normal around 1."""
@@ -360,9 +342,8 @@ class _Second:
         n = self._matrix.shape[0]
         size = self.diagonal.size
         whole = np.empty((size, size))
-        whole[:n, :n] = (
-            self._matrix if isinstance(self._matrix, np.ndarray) else self._matrix.todense()
-        )
+        dense = isinstance(self._matrix, np.ndarray)
+        whole[:n, :n] = self._matrix if dense else self._matrix.todense()
         whole[n:] = self._beside
         whole[:n, n:] = self._beside[:, :n].T
         whole[np.arange(size), np.arange(size)] = self.diagonal

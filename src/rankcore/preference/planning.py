@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from scipy.stats import kendalltau
 
+from rankcore._core.params import check_count, check_real, integer
 from rankcore.preference.forms import Degrees, Indexed, Places
 from rankcore.preference.methods import method_name
 from rankcore.preference.ranker import PreferenceRanker
@@ -90,8 +90,8 @@ def plan(
 
     Raises
     ------
-    ValueError
-        For numbers out of range.
+    ValueError, TypeError
+        For numbers out of range, or what is no number.
 
     Notes
     -----
@@ -105,20 +105,12 @@ def plan(
     >>> few.method, few.price, few.tau < 0.7 < 0.9 < many.tau
     ('rating', 0.2, True)
     """
-    for name, value, least in (
-        ("n", n, 2),
-        ("parallel", parallel, 1),
-        ("simulations", simulations, 1),
-    ):
-        if not isinstance(value, Integral) or int(value) < least:
-            raise ValueError(f"{name} must be an integer from {least} on; found {value!r}")
-    for name, number, most in (
-        ("noise", noise, 0.5),
-        ("price", price, np.inf),
-        ("latency", latency, np.inf),
-    ):
-        if not (isinstance(number, Real) and 0 <= float(number) <= most):
-            raise ValueError(f"{name} must be a number from 0 to {most}; found {number!r}")
+    integer(2)(n, "n")
+    check_count(parallel, "parallel")
+    check_count(simulations, "simulations")
+    check_real(noise, "noise", 0, 0.5)
+    check_real(price, "price", 0)
+    check_real(latency, "latency", 0)
     params = {"top_k": k, "max_calls": budget, "noise": noise, **params}
     rng = np.random.default_rng(random_state)
     found = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -32,58 +33,39 @@ _TRACKED = 2000
 _TRIALS = 20
 
 
+@dataclass(eq=False)
 class Rating:
     """Fit ratings to the answers so far, compare the most informative pairs, and repeat.
 
     The next pair has the maximum of P(wrong order) * standard error of the difference, both of the
     posterior; no item is in two pairs of a batch, unless it has more pairs than half the items.
     With a ``top_k`` this is multiplied by the probability that one of the two is among the first k.
-
-    Parameters
-    ----------
-    same : ndarray of intp, shape (n,)
-        For each item, the first item that has its key: those of one key are one item.
-    rng : numpy.random.Generator
-        Which item of a pair is shown first, and which of equally good pairs come first.
-    top_k : int, optional
-    confidence : float, optional
-        Stop when the first k are the k best with this probability, or, of a whole order, when this
-        share of the pairs is expected in the right order. None: go on until a 20th of one pair is
-        expected in the wrong order, or the first k are the k best with a probability of 99%.
-    repeats : int or None
-        Limit of the calls for a pair. None: as many as are informative, once the judge is known
-        not to repeat itself.
-    both_orders : bool
-    judges : int
-        Calls go to each in turn; the number of a repeat modulo ``judges`` is the judge.
-    prior : ndarray of float64, shape (n,), optional
-    batch : int, optional
-    limit : int
-        Most calls.
     """
 
-    def __init__(
-        self,
-        same: Places,
-        rng: np.random.Generator,
-        *,
-        top_k: int | None = None,
-        confidence: float | None = None,
-        repeats: int | None = None,
-        both_orders: bool = False,
-        judges: int = 1,
-        prior: Floats | None = None,
-        batch: int | None = None,
-        limit: int | None = None,
-    ):
-        self._distinct, self._same = np.unique(same, return_inverse=True)
-        m = self._distinct.size
-        self._m, self._rng, self._limit = m, rng, limit
-        self._top_k = None if top_k is None or top_k >= same.size else top_k
-        self._confidence, self._repeats, self._both = confidence, repeats, both_orders
-        self._judges = judges
-        self._prior = None if prior is None else standardised(prior)[self._distinct]
-        self._batch = batch or max(1, m // 4)
+    same: Places  # for each item, the first one that has its key: those of one key are one item
+    rng: np.random.Generator  # which item of a pair is shown first, and which equally good pairs
+    _: KW_ONLY
+    top_k: int | None = None
+    # Stop when the first k are the k best with this probability or, of a whole order, this share of
+    # the pairs is expected in the right order. None: go on until a 20th of one pair is expected in
+    # the wrong order, or the first k are the k best with a probability of 99%.
+    confidence: float | None = None
+    # Limit of the calls for a pair. None: as many as are informative, unless the judge is found to
+    # repeat itself.
+    repeats: int | None = None
+    both_orders: bool = False
+    judges: int = 1  # calls go to each in turn; the number of a repeat modulo this is the judge
+    prior: Floats | None = None  # scores known before, shape (n,)
+    batch: int | None = None
+    limit: int | None = None  # most calls
+
+    def __post_init__(self) -> None:
+        self._distinct, self._same = np.unique(self.same, return_inverse=True)
+        self._m = m = self._distinct.size
+        self.top_k = None if self.top_k is None or self.top_k >= self.same.size else self.top_k
+        if self.prior is not None:
+            self.prior = _standardised(self.prior)[self._distinct]
+        self._batch = self.batch or max(1, m // 4)
         self._n_repeats: dict[tuple[int, int], int] = {}  # how often, by pair
         self._first_shown: dict[tuple[int, int], int] = {}
         self._calls: Calls = []
@@ -97,14 +79,12 @@ class Rating:
 
     def rounds(self) -> Generator[Calls, Sequence[float | None], None]:
         """Yield calls, and receive their degrees; None is no answer, and there will be no more."""
-        while self._m > 1 and (self._limit is None or self.n_calls < self._limit):
-            if self._certain():
-                return
-            calls = self._next()
+        while self._m > 1 and (self.limit is None or self.n_calls < self.limit):
+            calls = [] if self._certain() else self._next()
             if not calls:
                 return
-            if self._limit is not None:
-                calls = calls[: self._limit - self.n_calls]
+            if self.limit is not None:
+                calls = calls[: self.limit - self.n_calls]
             self.n_calls += len(calls)
             answers = yield [
                 (*self._distinct[list(call[:-1])].tolist(), call[-1]) for call in calls
@@ -122,8 +102,8 @@ class Rating:
                 self._m,
                 choices,
                 scale=SCALE,
-                prior=self._prior,
-                n_judges=self._judges,
+                prior=self.prior,
+                n_judges=self.judges,
                 start=self._start,
                 tolerance=1e-6,
             )
@@ -132,7 +112,7 @@ class Rating:
                 np.arange(self._same.size),
                 counts[self._same],
                 np.zeros(self._same.size, dtype=np.intp),
-                np.arange(self._judges),
+                np.arange(self.judges),
                 fitted,
                 self._same,
                 self._orders(choices, fitted),
@@ -171,9 +151,9 @@ class Rating:
 
     def _certain(self) -> bool:
         """Whether the order is as certain as it has to be."""
-        ratings, n, k = self.ratings(), self._same.size, self._top_k
-        if self._confidence is not None:
-            allowed = 1 - self._confidence
+        ratings, n, k = self.ratings(), self._same.size, self.top_k
+        if self.confidence is not None:
+            allowed = 1 - self.confidence
         elif ratings._orders is None:
             return False
         else:
@@ -186,15 +166,15 @@ class Rating:
 
     def _doubt(self) -> float:
         ratings = self.ratings()
-        if self._top_k is not None:
-            return 1 - ratings.certainty_of_top(self._top_k)
+        if self.top_k is not None:
+            return 1 - ratings.certainty_of_top(self.top_k)
         return ratings.expected_inversions()
 
     def _take(self, calls: Calls, degrees: Sequence[float | None]) -> None:
         for call, degree in zip(calls, degrees, strict=True):
             if degree is None:
                 continue
-            as_before = (*call[:2], call[2] % self._judges)
+            as_before = (*call[:2], call[2] % self.judges)
             if as_before in self._last:
                 self._again[0] += 1
                 self._again[1] += self._last[as_before] != degree
@@ -209,11 +189,11 @@ class Rating:
         degrees = np.array(self._degrees)
         if self._repeats_itself() and len(calls):
             # Said once more it is no more certain.
-            key = np.column_stack([calls[:, :2], calls[:, 2] % self._judges])
+            key = np.column_stack([calls[:, :2], calls[:, 2] % self.judges])
             _, kept = np.unique(key, axis=0, return_index=True)
             calls, degrees = calls[kept], degrees[kept]
         counts = np.bincount(calls[:, :2].ravel(), minlength=self._m).astype(np.float64)
-        judges = calls[:, 2] % self._judges if self._judges > 1 else None
+        judges = calls[:, 2] % self.judges if self.judges > 1 else None
         return choices_of(calls[:, :2], degrees, judges), counts
 
     def _repeats_itself(self) -> bool:
@@ -232,14 +212,14 @@ class Rating:
 
     def _pick(self, neighbours: int) -> list[tuple[int, int]]:
         """The most informative pairs, of items so many places apart at most."""
-        ratings = self.ratings()
-        scores, covariance = self._strengths(), ratings._posterior.covariance
-        near_order = np.lexsort((self._rng.random(self._m), -scores))
+        fitted = self.ratings()._posterior
+        scores, covariance = fitted.theta, fitted.covariance
+        near_order = np.lexsort((self.rng.random(self._m), -scores))
         i, j = _neighbours(near_order, neighbours)
         variances = np.diagonal(covariance)
         spread = np.sqrt(np.maximum(variances[i] + variances[j] - 2 * covariance[i, j], 1e-300))
         worth = ndtr(-np.abs(scores[i] - scores[j]) / spread) * spread
-        if self._top_k is not None:
+        if self.top_k is not None:
             worth *= self._in_top(scores, variances, i, j)
         some = 32 * self._batch  # nearly always enough, and sooner sorted
         if worth.size > 2 * some and 2 * self._batch <= self._m:
@@ -273,28 +253,23 @@ class Rating:
     def _add_calls(self, pair: tuple[int, int], calls: Calls) -> None:
         repeat = self._n_repeats.get(pair, 0)
         # The second time as the first, which shows whether a judge repeats itself.
-        turned = self._first_shown[pair] if repeat == 1 else int(self._rng.integers(2))
+        turned = self._first_shown[pair] if repeat == 1 else int(self.rng.integers(2))
         self._first_shown.setdefault(pair, turned)
         self._n_repeats[pair] = repeat + 1
-        judge = (pair[0] + pair[1] + repeat) % self._judges
+        judge = (pair[0] + pair[1] + repeat) % self.judges
         orders = [pair[::-1] if turned else pair]
-        if self._both:
+        if self.both_orders:
             orders.append(orders[0][::-1])
-        calls.extend((*order, repeat * self._judges + judge) for order in orders)
+        calls.extend((*order, repeat * self.judges + judge) for order in orders)
 
     def _most_repeats(self) -> int | None:
-        if self._repeats is not None:
-            return self._repeats
+        if self.repeats is not None:
+            return self.repeats
         return 1 if self._repeats_itself() else None
-
-    def _strengths(self) -> Floats:
-        self.ratings()
-        assert self._start is not None
-        return self._start.theta
 
     def _in_top(self, scores: Floats, variances: Floats, i: Places, j: Places) -> Floats:
         """Probability that one of two items is among the first k, as if the bar were known."""
-        k = min(self._top_k or self._m, self._m - 1)
+        k = min(self.top_k or self._m, self._m - 1)
         bar = np.sort(scores)[::-1][k - 1 : k + 1].mean()
         out = ndtr((bar - scores) / np.sqrt(variances))
         return np.asarray(1 - out[i] * out[j])
@@ -311,19 +286,18 @@ def prior_scores(prior: Any, items: Any) -> Floats | None:
     scores = np.asarray(prior)
     if scores.shape != (len(items),) or scores.dtype.kind not in "biuf":
         raise ValueError(
-            f"prior must give one number for each of {len(items)} items; found "
-            f"{scores.dtype} of shape {scores.shape}"
+            f"prior must give one number for each of {len(items)} items; found {scores.dtype} of "
+            f"shape {scores.shape}"
         )
     if not np.isfinite(scores).all():
         raise ValueError("prior must be finite")
     return scores.astype(np.float64)
 
 
-def standardised(scores: Floats) -> Floats:
+def _standardised(scores: Floats) -> Floats:
     """Scores of mean 0 and deviation 1; all 0 if they are equal."""
     centred = scores - scores.mean()
-    deviation = centred.std()
-    return np.asarray(centred / deviation if deviation > 0 else centred)
+    return np.asarray(centred / (centred.std() or 1.0))
 
 
 def _neighbours(order: Places, most: int) -> tuple[Places, Places]:

@@ -15,13 +15,7 @@ from scipy.special import ndtr
 
 from rankcore.preference.equal_errors import EqualErrors
 from rankcore.preference.forms import Places
-from rankcore.preference.plackett_luce import (
-    SCALE,
-    Floats,
-    Posterior,
-    choices_of,
-    fit_choices,
-)
+from rankcore.preference.plackett_luce import SCALE, Floats, Posterior, choices_of, fit_choices
 
 # Above this many items a covariance is not kept, and standard errors are estimated from probes.
 _EXACT = 4000
@@ -76,7 +70,7 @@ class Ratings:
     components: Places
     judges: NDArray[Any]
     _posterior: Posterior = field(repr=False)
-    _same: Places | None = field(default=None, repr=False)  # items that are one share a strength
+    _same: Places = field(repr=False)  # the strength of each item: those that are one share it
     _orders: EqualErrors | None = field(default=None, repr=False)  # if they explain answers better
     scores: Floats = field(init=False)
     position_bias: float = field(init=False)
@@ -84,22 +78,20 @@ class Ratings:
 
     def __post_init__(self) -> None:
         posterior = self._posterior
-        self.scores = posterior.theta if self._same is None else posterior.theta[self._same]
+        self.scores = posterior.theta[self._same]
         self.position_bias, self.reliability = posterior.bias, posterior.reliability
 
     @property
     def ranking(self) -> Places:
         """Positions of the items, the strongest first; ties as they came."""
         if self._orders is not None:
-            return np.argsort(self._orders.place[self._numbers], kind="stable")
+            return np.argsort(self._orders.place[self._same], kind="stable")
         return np.argsort(-self.scores, kind="stable")
 
     @cached_property
     def covariance(self) -> Floats:
         """Covariance of the strengths, shape (n, n), about their mean."""
-        covariance = self._posterior.covariance.copy()
-        if self._same is not None:
-            covariance = covariance[np.ix_(self._same, self._same)]
+        covariance = self._posterior.covariance[np.ix_(self._same, self._same)]
         mean = covariance.sum(axis=0) / max(1, len(covariance))
         covariance -= mean
         covariance -= (mean - mean.sum() / max(1, mean.size))[:, None]
@@ -113,8 +105,7 @@ class Ratings:
         """
         if self.scores.size <= _EXACT:
             return np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
-        variances = np.sqrt(self._posterior.variances(_PROBES))
-        return variances if self._same is None else variances[self._same]
+        return np.sqrt(self._posterior.variances(_PROBES))[self._same]
 
     def beats(self) -> Floats:
         """Probability that item i is stronger than item j, in row i and column j.
@@ -125,7 +116,7 @@ class Ratings:
         """
         if self._orders is None:
             return ndtr(_standardised(self.scores, self.covariance))
-        return self._orders.beats()[np.ix_(self._numbers, self._numbers)]
+        return self._orders.beats()[np.ix_(self._same, self._same)]
 
     def place_interval(self, level: float = 0.9) -> Places:
         """First and last place of each item, 1 being the strongest, at a level of credibility.
@@ -188,16 +179,8 @@ class Ratings:
             return 0.0
         beats = self.beats()
         wrong = np.minimum(beats, 1 - beats)
-        if self._same is not None:
-            wrong[self._same[:, None] == self._same] = 0.0  # whose order cannot be wrong
-        else:
-            np.fill_diagonal(wrong, 0.0)
+        wrong[self._same[:, None] == self._same] = 0.0  # whose order cannot be wrong
         return float(wrong.sum() / (n * (n - 1)))
-
-    @cached_property
-    def _numbers(self) -> Places:
-        """The different item that each item is."""
-        return np.arange(self.scores.size) if self._same is None else self._same
 
     @cached_property
     def _places(self) -> NDArray[np.int32]:
@@ -209,12 +192,9 @@ class Ratings:
             root = np.linalg.cholesky(self._posterior.covariance)
             draws = rng.standard_normal((_DRAWS, len(root))) @ root.T
             draws += self._posterior.theta
-        if self._same is not None:
-            draws = draws[:, self._same]
-        n = self.scores.size
-        order = np.argsort(-draws, axis=1, kind="stable")
+        order = np.argsort(-draws[:, self._same], axis=1, kind="stable")
         places = np.empty(order.shape, dtype=np.int32)
-        np.put_along_axis(places, order, np.arange(n, dtype=np.int32)[None, :], axis=1)
+        np.put_along_axis(places, order, np.arange(order.shape[1], dtype=np.int32)[None], axis=1)
         return places
 
 
@@ -238,7 +218,8 @@ class RatedResults:
         choices = replace(choices_of(pairs, self.degrees_), shown_first=None)
         posterior = fit_choices(n, choices, scale=SCALE, tolerance=1e-8)
         counts = np.bincount(pairs.ravel(), minlength=n).astype(np.float64)
-        return Ratings(np.arange(n), counts, components_of(n, pairs), np.arange(1), posterior)
+        all_items, groups = np.arange(n), components_of(n, pairs)
+        return Ratings(all_items, counts, groups, np.arange(1), posterior, all_items)
 
     @property
     def ranking_(self) -> Places:

@@ -324,16 +324,13 @@ def _least_order_loss(costs: Floats) -> tuple[float, float]:
     between = component[:, None] != component
     low = high = float(least[between].sum()) / 2
     for c in range(number):
-        members = np.flatnonzero(component == c)
-        inside = costs[np.ix_(members, members)]
-        if members.size == 1:
-            continue
-        if members.size <= EXACT_ORDERS:
-            found = _best_of_all_orders(inside)
+        inside = np.ix_(component == c, component == c)
+        if len(costs[inside]) <= EXACT_ORDERS:
+            found = _best_of_all_orders(costs[inside])
             low, high = low + found, high + found
         else:
-            low += float(least[np.ix_(members, members)].sum()) / 2
-            high += _cost_after_swaps(inside)
+            low += float(least[inside].sum()) / 2
+            high += _cost_after_swaps(costs[inside])
     return low, high
 
 
@@ -356,15 +353,14 @@ def _best_of_all_orders(costs: Floats) -> float:
 def _cost_after_swaps(costs: Floats) -> float:
     """Cost of an order from which no item can be moved to gain: an upper bound of the least."""
     order = np.argsort(costs.sum(axis=1) - costs.sum(axis=0), kind="stable").tolist()
-    moved = True
-    while moved:
-        moved = False
-        for u in list(order):
+    before = None
+    while order != before:
+        before = order
+        for u in before:
             rest = [v for v in order if v != u]
             gain = costs[rest, u] - costs[u, rest]  # of u, once it is behind
             change = np.concatenate([[0.0], np.cumsum(gain)])
             best, now = int(change.argmin()), order.index(u)
             if change[best] < change[now] - 1e-12:
                 order = [*rest[:best], u, *rest[best:]]
-                moved = True
     return float(np.triu(costs[np.ix_(order, order)], 1).sum())

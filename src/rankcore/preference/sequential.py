@@ -24,6 +24,15 @@ def _precedes(u: int, v: int) -> Comparison:
     return bool(degrees[0] > 0.5)
 
 
+def _together(known: list[tuple[list[int], int]], coming: list[int]) -> Places:
+    """Numbers of items without an order: those of some lists, and all for the items to come."""
+    together = np.zeros(sum(len(items) for items, _ in known) + len(coming), dtype=np.intp)
+    together[coming] = together.size
+    for items, number in known:
+        together[items] = number
+    return together
+
+
 class Insertion:
     """Insert one item after the other by binary search, after those ``ordered`` already.
 
@@ -71,12 +80,9 @@ class Insertion:
 
     def together(self) -> Places:
         """For each item, how many there are that it has no order with, itself included."""
-        n = len(self._first) + len(self._out) + len(self._coming)
-        together = np.ones(n, dtype=np.intp)
-        together[self._first] += len(self._coming)
-        together[self._out] = len(self._out) + len(self._coming)
-        together[self._coming] = n
-        return together
+        coming = len(self._coming)
+        known = [(self._first, 1 + coming), (self._out, len(self._out) + coming)]
+        return _together(known, self._coming)
 
 
 class Heap:
@@ -129,12 +135,9 @@ class Heap:
 
     def together(self) -> Places:
         """For each item, how many there are that it has no order with, itself included."""
-        n = len(self._heap) + len(self._sorted) + len(self._out) + len(self._coming)
-        together = np.ones(n, dtype=np.intp)
-        together[self._heap] = len(self._heap) + len(self._coming)
-        together[self._out] = len(self._out) + len(self._coming)
-        together[self._coming] = n
-        return together
+        coming = len(self._coming)
+        known = [(part, len(part) + coming) for part in (self._heap, self._out)]
+        return _together([*known, (self._sorted, 1)], self._coming)
 
     def _sink(self, place: int) -> Generator[Round, Degrees, None]:
         """Let the item at a place sink below the children that are worse than it.
