@@ -126,12 +126,15 @@ class RankSVM(LearnsPairs, Ranker):
     O(n log n) for a query of n documents, and O(values of X), which are read once an evaluation
     [1]_ [2]_. Steps are Newton's with conjugate gradients, preconditioned by the second derivatives
     of a sample of the queries if there are at most 1024 features; steps are as long as the
-    objective falls. The hinge is rounded off in a parabola, whose width falls until the duality gap
-    of the hinge itself is small enough.
+    objective falls. With the squared hinge, dense rows of more features than there are documents
+    are solved on their inner products in float32 first, O(n_docs^2 * n_features). The hinge is
+    rounded off in a parabola, whose width falls until the duality gap of the hinge itself is small
+    enough.
 
     Memory beyond X: some 100 bytes for each row; a number for each feature in each of up to 32
     blocks of queries; with a kernel 8 bytes for each pair of rows, and 64 MiB more while they are
-    computed. Rows of queries without two labels take part in nothing.
+    computed; with inner products 4 bytes for each pair of rows, and 32 MiB more. Rows of queries
+    without two labels take part in nothing.
 
     Plain form: ``tests/reference/pair_loss.py``, ``objective``.
 

@@ -13,6 +13,8 @@ from rankcore._core.kernels import some_rows
 from rankcore._ext.held_signals import signals_held
 from rankcore._ext.rows import Rows
 from rankcore.ranking._pairs import Pairing
+from rankcore.ranking.svm._draft import LOSS as DRAFTED
+from rankcore.ranking.svm._draft import Draft, drafted_steps, make_draft
 from rankcore.ranking.svm._losses import PairLosses
 from rankcore.ranking.svm._models import Kernel, KernelModel, LinearModel
 from rankcore.ranking.svm._newton import Solution, Step, newton_steps
@@ -64,6 +66,10 @@ class Problem:
         else:
             self.losses = PairLosses(pairing, balanced, n_jobs, rows)
             self.space = FeatureSpace(self.losses, rows, generator)
+        # A draft, once there is one, and where it ended: weights and its own element.
+        self._draft: Draft | None = None
+        self._ended: tuple[Floats, Floats] | None = None
+        self._memory_limit, self._n_jobs = memory_limit, n_jobs
         with signals_held():  # it has a file open
             self._blas = ThreadpoolController()
 
@@ -86,7 +92,7 @@ class Problem:
     def model(self, w: Floats) -> Model:
         """The model that an element of the space describes."""
         if self._kernel is None:
-            return LinearModel(w)
+            return LinearModel(w if w.ndim == 1 or self._draft is None else self._draft.weights(w))
         by_row = np.argsort(self._pairing.docs)
         found = by_row[w[0][by_row] != 0.0]
         support = self._pairing.docs[found]
@@ -97,7 +103,18 @@ class Problem:
         self, C: float, loss: str, start: Floats, tol: float, max_iter: int
     ) -> Generator[tuple[Floats, Step], bool | None, Solution]:
         """The steps that minimise the objective for one C, to be taken within `limits`."""
-        return newton_steps(self.space, C, loss, start, tol, max_iter)
+        begun = None
+        if self._ended is not None and start is self._ended[0]:
+            begun = self._ended[1]
+        elif loss == DRAFTED and self._kernel is None and self._draft is None and not start.any():
+            self._draft = make_draft(
+                self.losses, self._rows, self._pairing.docs, self._memory_limit, self._n_jobs
+            )
+        if self._draft is None or (begun is None and start.any()):
+            return (yield from newton_steps(self.space, C, loss, start, tol, max_iter))
+        found, ended = yield from drafted_steps(self._draft, self.space, C, begun, tol, max_iter)
+        self._ended = found.w, ended
+        return found
 
     @contextmanager
     def limits(self) -> Iterator[None]:

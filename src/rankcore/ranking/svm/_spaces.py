@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -79,11 +81,11 @@ class KernelSpace:
     Parameters
     ----------
     losses : PairLosses
-    kernel : ndarray of float64, shape (n_docs, n_docs)
+    kernel : ndarray of float, shape (n_docs, n_docs)
         Symmetric, without negative eigenvalues.
     """
 
-    def __init__(self, losses: PairLosses, kernel: Floats) -> None:
+    def __init__(self, losses: PairLosses, kernel: NDArray[Any]) -> None:
         self._losses, self._kernel = losses, kernel
         self._largest = float(max(kernel.max(), -kernel.min()))
 
