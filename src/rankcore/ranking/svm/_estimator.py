@@ -27,7 +27,7 @@ from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
 from rankcore.ranking._queries import Given, ranking_source
 from rankcore.ranking._validation import Validation
 from rankcore.ranking.svm._models import KernelModel, LinearModel
-from rankcore.ranking.svm._newton import Solution, Step, newton_steps
+from rankcore.ranking.svm._newton import Solution, Step
 from rankcore.ranking.svm._problems import Problem
 from rankcore.ranking.svm._training import NewtonLearner
 
@@ -127,12 +127,15 @@ class RankSVM(LearnsPairs, Ranker):
     O(n log n) for a query of n documents, and O(values of X), which are read once an evaluation
     [1]_ [2]_. Steps are Newton's with conjugate gradients, preconditioned by the second derivatives
     of a sample of the queries if there are at most 1024 features; steps are as long as the
-    objective falls. The hinge is rounded off in a parabola, whose width falls until the duality gap
-    of the hinge itself is small enough.
+    objective falls. With the squared hinge, dense rows of more features than there are documents
+    are solved on their inner products in float32 first, O(n_docs^2 * n_features). The hinge is
+    rounded off in a parabola, whose width falls until the duality gap of the hinge itself is small
+    enough.
 
     Memory beyond X: some 100 bytes for each row; a number for each feature in each of up to 32
     blocks of queries; with a kernel 8 bytes for each pair of rows, and 64 MiB more while they are
-    computed. Rows of queries without two labels take part in nothing.
+    computed; with inner products 4 bytes for each pair of rows, and 32 MiB more. Rows of queries
+    without two labels take part in nothing.
 
     Plain form: ``tests/reference/pair_loss.py``, ``objective``.
 
@@ -193,7 +196,7 @@ class RankSVM(LearnsPairs, Ranker):
         rows = source.window.rows
         with Problem(self, rows, pairing) as problem, problem.limits():
             start = problem.start(self._warm(rows.n_rows, rows.n_features))
-            steps = newton_steps(self, problem.space, start)
+            steps = problem.steps(self, start)
             learner = NewtonLearner(fitted, problem, steps, Monitor(fitted, validation, callbacks))
             Trainer(learner, source, learner.monitor).run()
             fitted._take(problem, learner.solution())

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +60,15 @@ class Space(Protocol):
 
         ``products`` is how many the last step took with the one before.
         """
+
+
+class Goal(NamedTuple):
+    """Parameters of an estimator that steps look at."""
+
+    C: float
+    loss: str
+    tol: float
+    max_iter: int
 
 
 @dataclass(frozen=True)
@@ -113,7 +122,7 @@ def newton_steps(
 ) -> Generator[tuple[Floats, Step], bool | None, Solution]:
     """Minimise |w|^2 / 2 + C * loss until the gap is at most the share ``tol`` of it.
 
-    C, loss, ``tol`` and ``max_iter`` are those of an estimator.
+    C, loss, ``tol`` and ``max_iter`` are those of an estimator, or of a `Goal`.
 
     Yields the element after each step and its figures; send True to stop. Returns the solution.
     """

@@ -21,7 +21,7 @@ from rankcore.ranking._base import ModelState
 from rankcore.ranking._queries import ranking_source
 from rankcore.ranking._validation import Validation, merit
 from rankcore.ranking.svm._estimator import RankSVM
-from rankcore.ranking.svm._newton import Step, minimise, newton_steps
+from rankcore.ranking.svm._newton import Step, minimise
 from rankcore.ranking.svm._problems import Problem
 from rankcore.ranking.svm._training import step_line
 
@@ -200,7 +200,7 @@ def along(
                 print(f"[{type(one).__name__}] {step_line(one, n, step)}")
 
         with problem.limits():
-            found = minimise(newton_steps(one, problem.space, w), watch)
+            found = minimise(problem.steps(one, w), watch)
         one._take(problem, found)
         one._warn(found)
         w = found.w

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,8 +16,10 @@ from rankcore._core.threads import n_threads
 from rankcore._ext.held_signals import signals_held
 from rankcore._ext.rows import Rows
 from rankcore.ranking._pairs import Pairing
+from rankcore.ranking.svm._draft import Draft, drafted_steps, make_draft
 from rankcore.ranking.svm._losses import PairLosses
 from rankcore.ranking.svm._models import Kernel, KernelModel, LinearModel
+from rankcore.ranking.svm._newton import Solution, Step, newton_steps
 from rankcore.ranking.svm._spaces import FeatureSpace, KernelSpace
 
 Floats = NDArray[np.float64]
@@ -45,6 +47,9 @@ class Problem:
             generator = as_generator(model.random_state)
             self.losses = PairLosses(pairing, balanced, n_jobs, rows)
             self.space = FeatureSpace(self.losses, rows, generator)
+        # A draft, once there is one, and where it ended: weights and its own element.
+        self._draft: Draft | None = None
+        self._ended: tuple[Floats, Floats] | None = None
         with signals_held():  # it has a file open
             self._blas = ThreadpoolController()
 
@@ -67,12 +72,27 @@ class Problem:
     def model(self, w: Floats) -> Model:
         """The model that an element of the space describes."""
         if self._kernel is None:
-            return LinearModel(w)
+            return LinearModel(w if w.ndim == 1 or self._draft is None else self._draft.weights(w))
         by_row = np.argsort(self._pairing.docs)
         found = by_row[w[0][by_row] != 0.0]
         support = self._pairing.docs[found]
         kept = None if self._kernel.kind == "precomputed" else some_rows(self._rows, support)
         return KernelModel(self._kernel, support, w[0][found], kept)
+
+    def steps(
+        self, model: Any, start: Floats
+    ) -> Generator[tuple[Floats, Step], bool | None, Solution]:
+        """The steps that minimise the objective of an estimator, to be taken within `limits`."""
+        begun = None
+        if self._ended is not None and start is self._ended[0]:
+            begun = self._ended[1]
+        elif self._draft is None and self._kernel is None and not start.any():
+            self._draft = make_draft(model, self.losses, self._rows, self._pairing.docs)
+        if self._draft is None or (begun is None and start.any()):
+            return (yield from newton_steps(model, self.space, start))
+        found, ended = yield from drafted_steps(model, self._draft, self.space, begun)
+        self._ended = found.w, ended
+        return found
 
     @contextmanager
     def limits(self) -> Iterator[None]:

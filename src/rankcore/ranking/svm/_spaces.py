@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,7 +105,7 @@ class KernelSpace:
     negative eigenvalues.
     """
 
-    def __init__(self, losses: PairLosses, kernel: Floats) -> None:
+    def __init__(self, losses: PairLosses, kernel: NDArray[Any]) -> None:
         self._losses, self._kernel = losses, kernel
         self._largest = float(max(kernel.max(), -kernel.min()))
 
