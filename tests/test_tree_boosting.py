@@ -474,10 +474,9 @@ def test_arrays_that_are_no_trees_are_refused():
     ]:
         with pytest.raises(ValueError, match=message):
             TreeSum.from_arrays(damaged(arrays, **changes), 4, False)
+    packed = kernels.Trees(*model._state.model.packed(), 4, False)
     with pytest.raises(ValueError, match="do not fit together"):
-        kernels.add_scores(
-            as_rows(X, nan=True), *model._state.model.packed(), False, 0, 3, np.zeros(len(X))
-        )
+        kernels.add_scores(as_rows(X, nan=True), packed, 0, 3, np.zeros(len(X)))
 
 
 @pytest.mark.parametrize("leaves", [8, 31])

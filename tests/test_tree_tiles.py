@@ -58,7 +58,8 @@ def packed(trees, values):
 def scores_of(X, trees, values, zero_missing, start):
     rows = as_rows(X, nan=True)
     scores = start.copy()
-    kernels.add_scores(rows, *packed(trees, values), zero_missing, 0, len(trees), scores)
+    model = kernels.Trees(*packed(trees, values), X.shape[1], zero_missing)
+    kernels.add_scores(rows, model, 0, len(trees), scores)
     return scores
 
 
@@ -129,7 +130,8 @@ def test_every_leaf_is_come_to(dtype, n_leaves):
 def test_some_of_the_trees():
     _, X, trees, values, start = a_problem(8, 31, np.float32, 160)
     found = start.copy()
-    kernels.add_scores(as_rows(X), *packed(trees, values), False, 2, 5, found)
+    model = kernels.Trees(*packed(trees, values), X.shape[1], False)
+    kernels.add_scores(as_rows(X), model, 2, 5, found)
     assert np.array_equal(found, walked(X, trees[2:5], values[2:5], False, start))
 
 
@@ -139,7 +141,8 @@ def test_rows_that_lie_apart():
     wide[:, : X.shape[1]] = X
     found = start.copy()
     rows = as_rows(wide[:, : X.shape[1]])
-    kernels.add_scores(rows, *packed(trees, values), False, 0, len(trees), found)
+    model = kernels.Trees(*packed(trees, values), X.shape[1], False)
+    kernels.add_scores(rows, model, 0, len(trees), found)
     assert np.array_equal(found, walked(X, trees, values, False, start))
 
 

@@ -12,12 +12,12 @@ background on its way counts (p - 1)! q! / (p + q)! for each of the p, and p! (q
 against each of the q.
 """
 
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
 
 from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._columns cimport stored
 from rankcore._ext._stump_arrays cimport bind_stumps
-from rankcore._ext.trees import measure_depths
+from rankcore._ext._tree_arrays cimport trees_of
 from rankcore.core cimport (
     RC_FLOAT32, rc_row, rc_row_value, rc_rows, rc_rows_get, rc_stumps, rc_stumps_value, rc_trees,
     rc_trees_has,
@@ -123,16 +123,7 @@ def stumps(
 
 def directions(
     object rows not None,
-    # as for ``rc_trees`` in rankcore.h; sets and words are empty if no node has categories
-    const int64_t[::1] offsets not None,
-    const int32_t[::1] features not None,
-    const int32_t[:, ::1] children not None,
-    const uint8_t[::1] sides not None,
-    const double[::1] thresholds not None,
-    const double[::1] values not None,
-    const int64_t[::1] sets not None,
-    const uint32_t[::1] words not None,
-    bint zero_missing,  # whether 0 is missing, as NaN is
+    object trees not None,
     int64_t first,  # the first row to look at
     uint8_t[:, ::1] out not None,  # out, (n, n_nodes): of n rows: 1 for the second child
 ):
@@ -140,36 +131,27 @@ def directions(
 
     O(n * nodes), times a search in each row if they are sparse.
     """
-    from array import array
-
     cdef const rc_rows *X = checked_rows(rows)
-    cdef int64_t i, node, n = features.shape[0], n_trees = offsets.shape[0] - 1
-    cdef int32_t[::1] depths = array("i", bytes(4 * max(n_trees, 1)))[:max(n_trees, 0)]
-    cdef rc_trees model
+    cdef const rc_trees *model = trees_of(trees)
+    cdef int64_t i, node, n = model.offsets[model.n_trees]
     cdef rc_row x
     cdef double value
     cdef bint missing
     if (
         not 0 <= first <= first + out.shape[0] <= X.n_rows or out.shape[1] != n
-        or not rows.canonical
+        or model.n_features != X.n_features or not rows.canonical
     ):
         raise ValueError("the rows, the trees and out do not fit together")
-    measure_depths(offsets, features, children, sides, thresholds, values, sets, words,
-                   X.n_features, depths)
-    if n == 0:
-        return
-    model.sets = &sets[0] if words.shape[0] else NULL
-    model.words = &words[0] if words.shape[0] else NULL
     with nogil:
         for i in range(out.shape[0]):
             x = rc_rows_get(X, first + i)
             for node in range(n):
-                value = rc_row_value(x, features[node])
-                if model.sets and sets[node] < sets[node + 1]:
-                    out[i, node] = sides[node] ^ <uint8_t> rc_trees_has(&model, node, value)
+                value = rc_row_value(x, model.features[node])
+                if model.sets and model.sets[node] < model.sets[node + 1]:
+                    out[i, node] = model.missing[node] ^ <uint8_t> rc_trees_has(model, node, value)
                     continue
-                missing = value != value or (zero_missing and value == 0)
-                out[i, node] = sides[node] if missing else value > thresholds[node]
+                missing = value != value or (model.zero_missing and value == 0)
+                out[i, node] = model.missing[node] if missing else value > model.thresholds[node]
 
 
 cdef struct Walk:

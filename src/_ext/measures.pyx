@@ -15,47 +15,18 @@ from rankcore._ext._by_score cimport Room, allocate
 from rankcore._ext._measure cimport is_number, value_of
 from rankcore._ext._order cimport descending_key, order
 from rankcore._ext._query cimport (
-    AVERAGE_PRECISION,
-    BINARY_G,
     BPREF,
-    BY_AVAILABLE,
-    BY_CUTOFF,
-    BY_FOUND,
-    BY_REACHABLE,
-    BY_RELEVANT,
     DCG,
     ERR,
-    EXP2,
     GIVEN,
     GRADED_G,
-    HIT,
     INFERRED_AP,
-    INTERPOLATED_PRECISION,
-    JUDGED,
-    LINEAR,
-    N_NONRELEVANT_RETRIEVED,
-    N_RELEVANT,
-    N_RELEVANT_RETRIEVED,
-    N_RETRIEVED,
     NDCG,
     NDCG_AT_LEVELS,
-    NDCG_AT_RELEVANT,
     PHI,
-    PRECISION,
     R_MULTIPLE,
     R_PRECISION,
-    RBP,
     RBP_RESIDUAL,
-    RECALL,
-    RECIPROCAL_RANK,
-    RELATIVE_PRECISION,
-    SET_AP,
-    SET_F,
-    SET_PRECISION,
-    SET_RECALL,
-    SET_RELATIVE_PRECISION,
-    UNJUDGED,
-    UTILITY,
     Measure,
     Query,
 )
@@ -66,41 +37,21 @@ cdef extern from "_scan.h" nogil:
     void rc_top_values(const double *x, int64_t n, int64_t k, double *top)
     int64_t rc_places_from(const double *x, int64_t n, double least, uint32_t *places)
 
-KINDS = {
-    "precision": PRECISION,
-    "recall": RECALL,
-    "r_precision": R_PRECISION,
-    "hit": HIT,
-    "reciprocal_rank": RECIPROCAL_RANK,
-    "average_precision": AVERAGE_PRECISION,
-    "phi": PHI,
-    "dcg": DCG,
-    "ndcg": NDCG,
-    "err": ERR,
-    "rbp": RBP,
-    "rbp_residual": RBP_RESIDUAL,
-    "judged": JUDGED,
-    "unjudged": UNJUDGED,
-    "bpref": BPREF,
-    "relative_precision": RELATIVE_PRECISION,
-    "r_multiple": R_MULTIPLE,
-    "inferred_ap": INFERRED_AP,
-    "interpolated_precision": INTERPOLATED_PRECISION,
-    "binary_g": BINARY_G,
-    "graded_g": GRADED_G,
-    "ndcg_at_relevant": NDCG_AT_RELEVANT,
-    "ndcg_at_levels": NDCG_AT_LEVELS,
-    "set_precision": SET_PRECISION,
-    "set_recall": SET_RECALL,
-    "set_f": SET_F,
-    "set_ap": SET_AP,
-    "set_relative_precision": SET_RELATIVE_PRECISION,
-    "utility": UTILITY,
-    "n_retrieved": N_RETRIEVED,
-    "n_relevant": N_RELEVANT,
-    "n_relevant_retrieved": N_RELEVANT_RETRIEVED,
-    "n_nonrelevant_retrieved": N_NONRELEVANT_RETRIEVED,
-}
+cdef dict _numbered(str names):
+    """The numbers of names that are in the order of an enum."""
+    return {name: number for number, name in enumerate(names.split())}
+
+
+# In the order of the enums in _query.pxd.
+KINDS = _numbered(
+    "precision recall r_precision hit reciprocal_rank average_precision phi dcg ndcg err rbp "
+    "rbp_residual judged unjudged bpref relative_precision r_multiple inferred_ap "
+    "interpolated_precision binary_g graded_g ndcg_at_relevant ndcg_at_levels set_precision "
+    "set_recall set_f set_ap set_relative_precision utility n_retrieved n_relevant "
+    "n_relevant_retrieved n_nonrelevant_retrieved"
+)
+GAINS = _numbered("linear exp2 given")
+DIVISORS = _numbered("k available relevant reachable found")
 
 cdef enum Ties:
     AVERAGE
@@ -109,23 +60,7 @@ cdef enum Ties:
     OPTIMISTIC
     PESSIMISTIC
 
-TIES = {
-    "average": AVERAGE,
-    "first": FIRST,
-    "last": LAST,
-    "optimistic": OPTIMISTIC,
-    "pessimistic": PESSIMISTIC,
-}
-
-GAINS = {"linear": LINEAR, "exp2": EXP2, "given": GIVEN}
-
-DIVISORS = {
-    "k": BY_CUTOFF,
-    "available": BY_AVAILABLE,
-    "relevant": BY_RELEVANT,
-    "reachable": BY_REACHABLE,
-    "found": BY_FOUND,
-}
+TIES = _numbered("average first last optimistic pessimistic")
 
 cdef enum:
     # A prefix this short is selected instead of sorted, if the query is several times longer.

@@ -290,8 +290,8 @@ cdef class PRankState(Bound):
         self.m.prank.n_ranks = <int32_t> tasks + 1
         self.m.prank.tie = RC_TIE_STRICT if strict else RC_TIE_CRAMMER
         cdef rc_counts *seen = &self.m.prank.seen
-        cdef update_t update = <update_t> bound_prank_update
-        self.capsule = capsule_of(&self.learner, update, NULL, &self.m, seen, d, tasks + 1)
+        cdef update_t step = <update_t> bound_prank_update
+        self.capsule = capsule_of(&self.learner, step, NULL, &self.m, seen, d, tasks + 1)
 
 
 @final
@@ -332,10 +332,10 @@ cdef class CuSumState(Bound):
         self.m.update = update
         self.m.zero_one = zero_one
         self.m.scale = scale
-        cdef update_t update = <update_t> cusum_update
+        cdef update_t step = <update_t> cusum_update
         cdef weighted_t weighted = <weighted_t> cusum_weighted
         self.capsule = capsule_of(
-            &self.learner, update, weighted, &self.m, &self.m.seen, d, tasks + 1
+            &self.learner, step, weighted, &self.m, &self.m.seen, d, tasks + 1
         )
 
 
@@ -367,10 +367,10 @@ cdef class WidrowHoffState(Bound):
         self.m.n_features = d
         self.m.n_ranks = n_ranks
         self.m.normalized = normalized
-        cdef update_t update = <update_t> lms_update
+        cdef update_t step = <update_t> lms_update
         cdef weighted_t weighted = <weighted_t> lms_weighted
         self.capsule = capsule_of(
-            &self.learner, update, weighted, &self.m, &self.m.seen, d, n_ranks
+            &self.learner, step, weighted, &self.m, &self.m.seen, d, n_ranks
         )
 
 
@@ -402,10 +402,10 @@ cdef class MulticlassState(Bound):
         self.m.n_features = d
         self.m.n_ranks = <int32_t> k
         self.m.uniform = uniform
-        cdef update_t update = <update_t> mcp_update
+        cdef update_t step = <update_t> mcp_update
         cdef weighted_t weighted = <weighted_t> mcp_weighted
         self.capsule = capsule_of(
-            &self.learner, update, weighted, &self.m, &self.m.seen, d, k
+            &self.learner, step, weighted, &self.m, &self.m.seen, d, k
         )
 
 

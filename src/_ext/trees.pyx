@@ -5,6 +5,8 @@ others several at a time: each waits for its own memory, not for the others. Spa
 out for that, and swept up after.
 """
 
+from cpython.pycapsule cimport PyCapsule_New
+from cython cimport final
 from libc.math cimport NAN
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
@@ -100,58 +102,81 @@ cdef bint _consistent(
     return True
 
 
-def measure_depths(
-    # as for ``rc_trees`` in rankcore.h; sets and words are empty if no node has categories
-    const int64_t[::1] offsets not None,
-    const int32_t[::1] features not None,
-    const int32_t[:, ::1] children not None,
-    const uint8_t[::1] sides not None,
-    const double[::1] thresholds not None,
-    const double[::1] values not None,
-    const int64_t[::1] sets not None,
-    const uint32_t[::1] words not None,
-    int64_t n_features,
-    int32_t[::1] depths not None,  # out, (n_trees,): splits on the longest way down
-):
-    """Check trees, and write how deep each one is.
-
-    Raises ValueError unless every node leads down to leaves of its tree. O(nodes).
-    """
-    from array import array
-
+cdef void _measure_depths(
+    const int64_t[::1] offsets, const int32_t[:, ::1] children,  # in
+    int32_t[::1] heights, int32_t[::1] depths,  # scratch, by node; out, by tree
+) noexcept nogil:
+    """Write the splits on the longest way down each tree."""
     cdef int64_t t, i, k, first, n_nodes
-    cdef int32_t[::1] heights = array("i", bytes(4 * (features.shape[0] + 1)))
     cdef int32_t child, height
-    if depths.shape[0] != offsets.shape[0] - 1 or not _consistent(
-        offsets, features, children, sides, thresholds, values, sets, words, n_features
+    for t in range(offsets.shape[0] - 1):
+        first = offsets[t]
+        n_nodes = offsets[t + 1] - first
+        for i in range(n_nodes - 1, -1, -1):
+            height = 0
+            for k in range(2):
+                child = children[first + i, k]
+                if child >= 0:
+                    height = max(height, heights[first + child])
+            heights[first + i] = height + 1
+        depths[t] = heights[first] if n_nodes else 0
+
+
+@final
+cdef class Trees:
+    """Trees of which every node leads down to leaves of its own tree; ValueError for others."""
+
+    cdef rc_trees model
+    cdef int32_t[::1] depths
+    cdef tuple arrays  # keeps alive what the model points to
+    cdef readonly object capsule  # the ``rc_trees``, valid while this object lives
+
+    def __init__(
+        self,
+        # as for ``rc_trees`` in rankcore.h; sets and words are empty if no node has categories
+        const int64_t[::1] offsets not None,
+        const int32_t[::1] features not None,
+        const int32_t[:, ::1] children not None,
+        const uint8_t[::1] sides not None,
+        const double[::1] thresholds not None,
+        const double[::1] values not None,
+        const int64_t[::1] sets not None,
+        const uint32_t[::1] words not None,
+        int64_t n_features,
+        bint zero_missing,  # whether 0 is missing, as NaN is
     ):
-        raise ValueError("the nodes are not those of trees")
-    with nogil:
-        for t in range(offsets.shape[0] - 1):
-            first = offsets[t]
-            n_nodes = offsets[t + 1] - first
-            for i in range(n_nodes - 1, -1, -1):
-                height = 0
-                for k in range(2):
-                    child = children[first + i, k]
-                    if child >= 0:
-                        height = max(height, heights[first + child])
-                heights[first + i] = height + 1
-            depths[t] = heights[first] if n_nodes else 0
+        from array import array
+
+        cdef int64_t n_trees = offsets.shape[0] - 1, n = features.shape[0]
+        cdef int32_t[::1] heights = array("i", bytes(4 * (n + 1)))
+        if not _consistent(
+            offsets, features, children, sides, thresholds, values, sets, words, n_features
+        ):
+            raise ValueError("the nodes are not those of trees")
+        self.depths = array("i", bytes(4 * max(n_trees, 1)))[:n_trees]
+        _measure_depths(offsets, children, heights, self.depths)
+        self.arrays = (offsets, features, children, sides, thresholds, values, sets, words)
+        self.model.offsets = &offsets[0]
+        self.model.features = &features[0] if n else NULL
+        self.model.children = &children[0, 0] if n else NULL
+        self.model.missing = &sides[0] if n else NULL
+        self.model.thresholds = &thresholds[0] if n else NULL
+        self.model.values = &values[0] if values.shape[0] else NULL
+        self.model.n_trees = n_trees
+        self.model.n_features = n_features
+        self.model.zero_missing = zero_missing
+        self.model.sets = &sets[0] if words.shape[0] else NULL
+        self.model.words = &words[0] if words.shape[0] else NULL
+        self.capsule = PyCapsule_New(&self.model, "rankcore.trees", NULL)
+
+    @property
+    def n_nodes(self):
+        return self.model.offsets[self.model.n_trees]
 
 
 def add_scores(
     object rows not None,
-    # as for ``rc_trees`` in rankcore.h; sets and words are empty if no node has categories
-    const int64_t[::1] offsets not None,
-    const int32_t[::1] features not None,
-    const int32_t[:, ::1] children not None,
-    const uint8_t[::1] sides not None,
-    const double[::1] thresholds not None,
-    const double[::1] values not None,
-    const int64_t[::1] sets not None,
-    const uint32_t[::1] words not None,
-    bint zero_missing,  # whether 0 is missing, as NaN is
+    Trees trees not None,
     int64_t first,
     int64_t last,
     double[::1] scores not None,  # in and out, (n_rows,)
@@ -161,43 +186,31 @@ def add_scores(
     O(n_rows * nodes) for trees of few leaves, O(n_rows * trees * depth) for others, and the values
     of sparse rows.
     """
-    from array import array
-
     cdef const rc_rows *X = checked_rows(rows)
-    cdef int64_t d = X.n_features, n_trees = offsets.shape[0] - 1, t = first, tiled
-    cdef int32_t[::1] depths = array("i", bytes(4 * max(n_trees, 1)))[:max(n_trees, 0)]
-    cdef rc_trees model
+    cdef const rc_trees *model = &trees.model
+    cdef int64_t t = first, tiled
     cdef rc_tiles_ *room
     cdef int failed = 0
-    if scores.shape[0] != X.n_rows or not 0 <= first <= last <= n_trees or not rows.canonical:
+    if (
+        scores.shape[0] != X.n_rows or not 0 <= first <= last <= model.n_trees
+        or model.n_features != X.n_features or not rows.canonical
+    ):
         raise ValueError("the scores, rows and trees do not fit together")
-    measure_depths(offsets, features, children, sides, thresholds, values, sets, words, d, depths)
     if first == last or X.n_rows == 0:
         return
-    model.offsets = &offsets[0]
-    model.features = &features[0] if features.shape[0] else NULL
-    model.children = &children[0, 0] if features.shape[0] else NULL
-    model.missing = &sides[0] if features.shape[0] else NULL
-    model.thresholds = &thresholds[0] if features.shape[0] else NULL
-    model.values = &values[0]
-    model.n_trees = n_trees
-    model.n_features = d
-    model.zero_missing = zero_missing
-    model.sets = &sets[0] if words.shape[0] else NULL
-    model.words = &words[0] if words.shape[0] else NULL
     room = <rc_tiles_ *> malloc(sizeof(rc_tiles_))
     if room == NULL:
         raise MemoryError
     with nogil:
         while t < last and not failed:
-            tiled = rc_trees_add_tiled_(&model, t, last, X, &scores[0], room)
+            tiled = rc_trees_add_tiled_(model, t, last, X, &scores[0], room)
             t += tiled
             if not tiled:
                 first = t
                 t += 1
-                while t < last and not rc_trees_tile_(&model, t):
+                while t < last and not rc_trees_tile_(model, t):
                     t += 1
-                failed = add_walked(&model, first, t, &depths[0], X, &scores[0])
+                failed = add_walked(model, first, t, &trees.depths[0], X, &scores[0])
     free(room)
     if failed:
         raise MemoryError

@@ -20,12 +20,16 @@ from rankcore._core.scoring import Scoring
 from rankcore._ext import contributions as kernels
 from rankcore._ext.held_signals import raise_signals
 from rankcore._ext.rows import Rows, csr_rows
+from rankcore._ext.trees import Trees
 
 Floats = NDArray[np.float64]
 
 # Directions of rows in trees that are kept at once, and walks between two looks at signals.
 _DIRECTIONS = 2**24
 _WALKS = 2**20
+# Arrays of stumps and of trees, as the kernels take them.
+STUMPS = ("offsets", "thresholds", "values", "missing", "at_zero")
+TREES = ("offsets", "features", "children", "sides", "thresholds", "values", "sets", "words")
 
 
 @dataclass(frozen=True)
@@ -290,16 +294,7 @@ def _of_stumps(scoring: Scoring, rows: Rows, background: Rows | None) -> tuple[A
 def _curve(arrays: Mapping[str, NDArray[Any]], rows: Rows, reference: Floats) -> Floats:
     """The step functions less a reference, of all stored values."""
     out = np.empty(rows.n_values)
-    kernels.stumps(
-        rows,
-        arrays["offsets"],
-        arrays["thresholds"],
-        arrays["values"],
-        arrays["missing"],
-        arrays["at_zero"],
-        reference,
-        out,
-    )
+    kernels.stumps(rows, *(arrays[name] for name in STUMPS), reference, out)
     return out
 
 
@@ -308,16 +303,18 @@ def _curve(arrays: Mapping[str, NDArray[Any]], rows: Rows, reference: Floats) ->
 
 def _of_trees(scoring: Scoring, rows: Rows, background: Rows | None) -> tuple[Any, float]:
     arrays, others = scoring.arrays, background or zero_row(rows.n_features)
+    parts = [arrays[name] for name in TREES]
+    trees = Trees(*parts, rows.n_features, bool(scoring.facts["zero_missing"]))
     used, inverse = np.unique(arrays["features"], return_inverse=True)
     columns: NDArray[np.int32] = inverse.astype(np.int32).reshape(-1)
     at_once = max(1, _DIRECTIONS // max(columns.size, 1))
     n_trees = arrays["offsets"].size - 1
     found = np.zeros((rows.n_rows, used.size))
     base = 0.0
-    for _, theirs in _directions(scoring, others, at_once):
+    for _, theirs in _directions(trees, others, at_once):
         base += _leaf_sum(arrays, theirs)
         step = max(1, min(at_once, _WALKS // max(len(theirs) * n_trees, 1)))
-        for first, ours in _directions(scoring, rows, step):
+        for first, ours in _directions(trees, rows, step):
             part = np.empty((len(ours), used.size))
             children, values = arrays["children"], arrays["values"]
             kernels.interventional(ours, theirs, arrays["offsets"], columns, children, values, part)
@@ -337,26 +334,12 @@ def _of_trees(scoring: Scoring, rows: Rows, background: Rows | None) -> tuple[An
     return _with_stored(rows, stored), base
 
 
-def _directions(scoring: Scoring, rows: Rows, size: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+def _directions(trees: Trees, rows: Rows, size: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
     """Child that rows take at each node: blocks of rows, each with the number of its first row."""
-    arrays = scoring.arrays
     for first in range(0, rows.n_rows, size):
         raise_signals()
-        out = np.empty((min(size, rows.n_rows - first), arrays["features"].size), dtype=np.uint8)
-        kernels.directions(
-            rows,
-            arrays["offsets"],
-            arrays["features"],
-            arrays["children"],
-            arrays["sides"],
-            arrays["thresholds"],
-            arrays["values"],
-            arrays["sets"],
-            arrays["words"],
-            bool(scoring.facts["zero_missing"]),
-            first,
-            out,
-        )
+        out = np.empty((min(size, rows.n_rows - first), trees.n_nodes), dtype=np.uint8)
+        kernels.directions(rows, trees, first, out)
         yield first, out
 
 

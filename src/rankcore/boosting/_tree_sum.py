@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from rankcore._core.model_spec import Field, read_fields
 from rankcore._core.scoring import Scoring
-from rankcore._ext import trees as kernels
 from rankcore._ext.rows import Rows
+from rankcore._ext.trees import Trees, add_scores
 from rankcore.boosting._stump_sum import Contribution
 
 
@@ -123,14 +123,14 @@ class TreeSum:
     def score(self, rows: Rows) -> NDArray[np.float64]:
         """Scores of rows."""
         scores = np.zeros(rows.n_rows)
-        packed = self.packed()
-        kernels.add_scores(rows, *packed, self.zero_missing, 0, len(self), scores)
+        trees = Trees(*self.packed(), self.n_features, self.zero_missing)
+        add_scores(rows, trees, 0, len(self), scores)
         return scores
 
     def add_member(self, i: int, rows: Rows, scores: NDArray[np.float64]) -> None:
         """Add to scores what tree i gives each row."""
-        packed = _pack(self.trees[i : i + 1])
-        kernels.add_scores(rows, *packed, self.zero_missing, 0, 1, scores)
+        tree = Trees(*_pack(self.trees[i : i + 1]), self.n_features, self.zero_missing)
+        add_scores(rows, tree, 0, 1, scores)
 
     def check_categories(self, columns: list[int]) -> None:
         """Raise ValueError unless sets are of these columns, and thresholds of the others."""
@@ -231,7 +231,7 @@ class TreeSum:
         if (found["gains"] < 0).any():
             raise ValueError("its trees have splits of negative gain")
         packed = Packed(**{name: found[name] for name in Packed._fields})
-        kernels.measure_depths(*packed, n_features, np.empty(n_trees, dtype=np.int32))
+        Trees(*packed, n_features, zero_missing)  # checks them
         _check_leaves(packed)
         sets = packed.sets if packed.sets.size else np.zeros(n + 1, dtype=np.int64)
         if np.any((np.diff(sets) > 0) != np.isposinf(packed.thresholds)):
