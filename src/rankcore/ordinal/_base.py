@@ -34,9 +34,9 @@ from rankcore._core.training import Trainer
 from rankcore._ext.online_loop import learn_whole
 from rankcore._ext.rows import Rows
 from rankcore.metrics import rank_loss
-from rankcore.ordinal._decisions import margins
 from rankcore.ordinal._labels import RankedLabels, is_rising
 from rankcore.ordinal._parameters import Passes
+from rankcore.ordinal._projecting import margins
 from rankcore.ordinal._scale import BuiltIn, check_known_scale, new_margin, new_scale
 from rankcore.ordinal._training import OnlineLearner, go_on, run_pass
 from rankcore.ordinal._validation import held_out_labels, ranks_beside

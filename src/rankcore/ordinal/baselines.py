@@ -17,9 +17,8 @@ from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project, project_many
 from rankcore.ordinal._base import OnlineOrdinalClassifier, Zeros
-from rankcore.ordinal._decisions import cumulated
 from rankcore.ordinal._parameters import Intercepts
-from rankcore.ordinal._projecting import Projecting
+from rankcore.ordinal._projecting import Projecting, cumulated
 
 __all__ = ["MulticlassPerceptron", "WidrowHoff"]
 

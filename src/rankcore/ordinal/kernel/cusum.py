@@ -12,7 +12,7 @@ from rankcore._core.params import STEP_RULES, check_declared
 from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelCuSumState
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._decisions import cumulated
+from rankcore.ordinal._projecting import cumulated
 from rankcore.ordinal.cusum import CuSumClassifier
 from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel._pool import DualState, Zeros
