@@ -17,7 +17,6 @@ from rankcore._core.params import check_declared
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._parameters import Averages
 from rankcore.ordinal._scale import BuiltIn
 from rankcore.ordinal._weights import Block
 
@@ -29,7 +28,7 @@ SUMS = "_sums"
 PROVIDED = ("t", "n_ranks", "scale")
 
 
-class RuleLearner(Averages, OnlineOrdinalClassifier):
+class RuleLearner(OnlineOrdinalClassifier):
     """A learner whose update is a Python method. Not public: subclasses say how it scores.
 
     All arrays of its state are in ``others``: a rule may change any number with any row.
