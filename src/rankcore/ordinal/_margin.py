@@ -1,4 +1,4 @@
-"""The margin by which projections must beat thresholds, of PRank and what is made of it."""
+"""Margin of projections over thresholds, of PRank, its ensembles and kernel forms."""
 
 from __future__ import annotations
 

@@ -246,7 +246,7 @@ def row_of(rows: Rows, row: int) -> Floats:
 
 
 def put_in(array: NDArray[Any], name: str, value: Any) -> None:
-    """Copy into an array of a state what ``update`` put in its place."""
+    """Copy the value that ``update`` assigned into the array of the state."""
     found = np.asarray(value)
     if found.shape != array.shape or not np.can_cast(found.dtype, array.dtype, "same_kind"):
         raise TypeError(

@@ -49,7 +49,7 @@ class VotesRanks(Projecting):
 
     _one_direction = True
 
-    output: str
+    output: Literal[round, mean, median, plurality]
 
     @abstractmethod
     def _voters(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
