@@ -81,7 +81,7 @@ class Averages:
 
 
 @parameters
-class Intercepts(Averages):
+class Intercepts:
     """Intercepts behind a constant feature, and weights that multiply steps.
 
     Parameters
@@ -155,7 +155,7 @@ class Output:
 
 
 @parameters
-class Tasks(Intercepts):
+class Tasks:
     """Updates and decisions of CuSum Rank.
 
     Parameters

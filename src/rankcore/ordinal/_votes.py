@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -49,7 +50,7 @@ class VotesRanks(Projecting):
 
     _one_direction = True
 
-    output: Literal[round, mean, median, plurality]
+    output: Any  # of `Output`
 
     @abstractmethod
     def _voters(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -18,7 +18,7 @@ from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._parameters import Passes, Tasks
+from rankcore.ordinal._parameters import Averages, Intercepts, Passes, Tasks
 from rankcore.ordinal._projecting import Projecting, cumulated
 
 __all__ = ["CuSumRank"]
@@ -27,9 +27,10 @@ __all__ = ["CuSumRank"]
 class CuSumClassifier(Projecting):
     """CuSum Rank with or without a kernel. Not public."""
 
-    update: str
-    tie_break: str
-    decision: str
+    # Of `Tasks`.
+    update: Any
+    tie_break: Any
+    decision: Any
 
     def _check_weighable(self) -> None:
         if self.update == "pa":
@@ -61,7 +62,7 @@ class CuSumClassifier(Projecting):
 
 
 @parameters
-class CuSumParameters(Tasks, Passes):
+class CuSumParameters(Tasks, Intercepts, Averages, Passes):
     """Parameters of `CuSumRank`."""
 
 

@@ -12,7 +12,7 @@ from rankcore._core.params import STEP_RULES, check_declared
 from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelCuSumState
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._parameters import Passes, Tasks
+from rankcore.ordinal._parameters import Averages, Intercepts, Passes, Tasks
 from rankcore.ordinal._projecting import cumulated
 from rankcore.ordinal.cusum import CuSumClassifier
 from rankcore.ordinal.kernel._base import KernelClassifier
@@ -24,7 +24,7 @@ __all__ = ["KernelCuSumRank"]
 
 
 @parameters
-class KernelCuSumParameters(Tasks, Budgeted, Passes):
+class KernelCuSumParameters(Tasks, Intercepts, Averages, Budgeted, Passes):
     """Parameters of `KernelCuSumRank`."""
 
     margin: float = 1.0
