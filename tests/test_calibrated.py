@@ -242,7 +242,7 @@ def test_predictions_for_kappa_beat_all_others_in_expectation():
     table = model.curves_.probabilities(scores)
     from itertools import product
 
-    from rankcore.ordinal._costs import expected_costs
+    from rankcore.ordinal._curves import expected_costs
 
     costs = expected_costs("kappa", table)
     mean = table.mean(axis=0) @ ranks

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import rankcore as rc
-from rankcore.ordinal._decisions import margins
+from rankcore.ordinal._projecting import margins
 from reference.decisions import cumulated
 from reference.decisions import margins as plain_margins
 from strategies import examples, ordinal_problems

@@ -67,7 +67,7 @@ def documented(*sources: Any) -> Callable[[Object], Object]:
         bases = [
             base
             for base in (target.__mro__[1:] if isclass(target) else ())
-            if base.__module__.startswith("rankcore.")
+            if not base.__module__.startswith(("builtins", "sklearn."))
         ]
         texts = [source.__doc__ for source in (*sources, *bases) if source.__doc__]
         found = {name: _inherited(name, texts) for name in COMPLETED[: 1 + isclass(target)]}

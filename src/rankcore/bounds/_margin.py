@@ -13,6 +13,8 @@ from numbers import Integral, Real
 
 from numpy.typing import ArrayLike
 
+from rankcore._core.docs import documented
+
 
 def rademacher_margin_bound(
     loss: float,
@@ -47,7 +49,7 @@ def rademacher_margin_bound(
     Returns
     -------
     float
-        May be above 1, and then says nothing.
+        May be above 1; it is then no bound on a share.
 
     Raises
     ------
@@ -86,6 +88,7 @@ def rademacher_margin_bound(
     return loss + factor / rho * (complexity + complexity_other) + price + doubt
 
 
+@documented(rademacher_margin_bound)
 def kernel_margin_bound(
     loss: float,
     radius: float,
@@ -100,20 +103,16 @@ def kernel_margin_bound(
 
     Parameters
     ----------
-    loss : float
-        Empirical margin loss at ``rho``, 0 to 1.
     radius : float
         Upper bound on the length of a row: the root of the maximum K(x, x), 0 or more.
     norm : float
         No function of the class is longer (|w|), 0 or more; fixed before the sample was seen. To
         bound a fitted model, divide its scores and ``rho`` by |w|, and let ``norm`` be 1.
-    rho, m, delta, uniform
-        As for `rademacher_margin_bound`.
 
     Returns
     -------
     float
-        May be above 1, and then says nothing.
+        May be above 1; it is then no bound on a share.
 
     Raises
     ------
@@ -139,6 +138,7 @@ def kernel_margin_bound(
     return rademacher_margin_bound(loss, one, one, rho, m, delta, uniform=uniform)
 
 
+@documented(kernel_margin_bound)
 def svm_bound(slack: float, radius: float, norm: float, m: int, delta: float = 0.05) -> float:
     """Bound misranking by the mean slack of a ranking SVM.
 
@@ -146,8 +146,6 @@ def svm_bound(slack: float, radius: float, norm: float, m: int, delta: float = 0
     ----------
     slack : float
         Mean of max(0, 1 - d) over the sample's pairs, 0 or more.
-    radius, norm, m, delta
-        As for `kernel_margin_bound`.
 
     Returns
     -------
@@ -171,6 +169,7 @@ def svm_bound(slack: float, radius: float, norm: float, m: int, delta: float = 0
     return slack + kernel_margin_bound(0.0, radius, norm, 1.0, m, delta)
 
 
+@documented(rademacher_margin_bound)
 def ensemble_margin_bound(
     loss: float,
     complexity: float,
@@ -190,13 +189,11 @@ def ensemble_margin_bound(
         Empirical margin loss at ``rho`` of scores divided by the sum of |alpha|.
     complexity, complexity_other : float
         Rademacher complexities of the weak rankers; see `vc_complexity`.
-    rho, m, delta, empirical, uniform
-        As for `rademacher_margin_bound`.
 
     Returns
     -------
     float
-        May be above 1, and then says nothing.
+        May be above 1; it is then no bound on a share.
 
     Raises
     ------

@@ -93,7 +93,7 @@ class Subject:
 
 
 def _inside(learner: Any) -> tuple[list[Any], Any]:
-    """The steps within a calibrated learner, and what they transform rows for."""
+    """The steps within a calibrated learner, and the learner behind them."""
     if type(learner).__name__ == "CalibratedOrdinal":
         inside, inner = take_apart(thawed(learner.estimator_))
         if inside and hasattr(inner, "project"):

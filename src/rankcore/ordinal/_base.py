@@ -34,9 +34,9 @@ from rankcore._core.training import Trainer
 from rankcore._ext.online_loop import learn_whole
 from rankcore._ext.rows import Rows
 from rankcore.metrics import rank_loss
-from rankcore.ordinal._decisions import margins
 from rankcore.ordinal._labels import RankedLabels, is_rising
 from rankcore.ordinal._parameters import Passes
+from rankcore.ordinal._projecting import margins
 from rankcore.ordinal._scale import BuiltIn, check_known_scale, new_margin, new_scale
 from rankcore.ordinal._training import OnlineLearner, go_on, run_pass
 from rankcore.ordinal._validation import held_out_labels, ranks_beside
@@ -261,7 +261,7 @@ class OnlineOrdinalClassifier(
     def _split_weights(
         self, weights: np.ndarray | None
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """How often each row is visited, and what multiplies its step; None for once, and for 1."""
+        """Number of visits and factor of the step of each row; None where all are 1."""
         return as_steps(weights) if self._weighs_steps else (weights, None)
 
     def _learn(self, state: OnlineState, block: Block) -> int:
@@ -342,7 +342,7 @@ class OnlineOrdinalClassifier(
         return self
 
     def _warn_of_fit(self) -> None:
-        """Warn of what a user should know of a model that was just fitted."""
+        """Warn of limits of a model that was just fitted."""
 
     @learns
     def partial_fit(
@@ -387,7 +387,7 @@ class OnlineOrdinalClassifier(
         return self
 
     def _shadow(self, X: Any, ranks: np.ndarray, state: OnlineState, n_features: int) -> Self:
-        """A copy of this estimator, fitted with a state: what it will be if all goes well."""
+        """A copy of this estimator that is fitted with a state."""
         shadow = copy(self)
         shadow.__dict__.pop("best_iteration_", None)  # of an earlier fit
         shadow.__dict__.pop("feature_names_in_", None)

@@ -167,7 +167,7 @@ class OAP(Sampling, Specified):
         return block.learn(mean, None, state.counts)
 
     def _move_members(self, state: OnlineState, block: Block) -> tuple[int, np.ndarray]:
-        """Let the members learn; the first position not learned, and what moves the mean."""
+        """Let the members learn; the first position not learned, and the moves of the mean."""
         e, start, stop = block.examples, block.start, block.stop
         if self._moved is not None:
             return stop, self._moved[start:stop]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.docs import parameters
-from rankcore._core.params import Constraint
-from rankcore.ordinal._scale import OF_INTERCEPTS, SCALE, BuiltIn
+from rankcore._core.params import STEP_RULES, Constraint, option, real
+from rankcore.ordinal._scale import MARGIN, OF_INTERCEPTS, SCALE, BuiltIn
 from rankcore.ordinal._validation import check_eval_metric
 from rankcore.ordinal._weights import check_class_weight
 
@@ -81,7 +81,7 @@ class Averages:
 
 
 @parameters
-class Intercepts(Averages):
+class Intercepts:
     """Intercepts behind a constant feature, and weights that multiply steps.
 
     Parameters
@@ -101,3 +101,99 @@ class Intercepts(Averages):
     _: KW_ONLY
     fit_intercept: bool = True
     intercept_scaling: float | str = "auto"
+
+
+@parameters
+class Margin:
+    """Thresholds that projections beat by a margin.
+
+    Parameters
+    ----------
+    tie : {"crammer", "strict"}, default="crammer"
+        Whether a projection that hits a threshold below its true rank exactly moves that threshold
+        (the paper's rule, and what happens on the very first example) or not.
+    threshold_scale : "auto" or float, default="auto"
+        Equivalent to a constant feature of this value behind the thresholds: these live on the
+        multiples of its square. "auto" takes twice the root mean square length of the rows of the
+        first call, so that thresholds keep up with projections whatever the scale and the number
+        of features; the square is rounded to a power of two. The paper has 1.
+    margin : float or "auto", default=0.0
+        By how much a projection must be on the right side of a threshold: one that it does not beat
+        by this moves, though the row may be ranked rightly. "auto" takes twice the mean squared
+        length of the rows of the first call, rounded to a power of two, which is what two updates
+        with a row move its projection by. The paper has 0.
+    """
+
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "margin": MARGIN,
+        "threshold_scale": SCALE,
+        "tie": option("crammer", "strict"),
+    }
+
+    tie: Literal["crammer", "strict"] = "crammer"
+    threshold_scale: float | str = "auto"
+    margin: float | str = 0.0
+
+
+@parameters
+class Output:
+    """Decision of models that vote on the rank.
+
+    Parameters
+    ----------
+    output : {"round", "mean", "median", "plurality"}, default="round"
+        Prediction from the votes: their mean rounded (halves up), the real mean, the smallest
+        rank with half of the votes at or below it, or the rank of most votes (of equals the
+        lowest).
+    """
+
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "output": option("round", "mean", "median", "plurality")
+    }
+
+    output: Literal["round", "mean", "median", "plurality"] = "round"
+
+
+@parameters
+class Tasks:
+    """Updates and decisions of CuSum Rank.
+
+    Parameters
+    ----------
+    update : {"perceptron", "pa", "pa1", "pa2"}, default="perceptron"
+        Length of a step: 1, or passive-aggressive: as long as it takes for the true rank to beat
+        its rival by the loss ("pa"), at most C ("pa1"), or damped by C ("pa2").
+    C : float, default=1.0
+        Aggressiveness of "pa1" and "pa2": the smaller, the shorter the steps.
+    delta : float, default=1.0
+        Score by which "pa" wants a rank beaten, per rank of loss. Without effect on the
+        predictions of "pa" itself, whose weights merely scale with it.
+    pa_loss : {"absolute", "zero_one"}, default="absolute"
+        Loss of the passive-aggressive updates: ``delta`` times the ranks off, or ``delta``.
+    margin : float, default=0.0
+        In training the rival is the rank of the highest score plus margin times its distance from
+        the true rank, so that right ranks must also win clearly. The passive-aggressive updates
+        leave a rival alone that is beaten by the loss.
+    tie_break : {"high", "low"}, default="high"
+        Rule for ties between best ranks.
+    decision : {"cusum", "count"}, default="cusum"
+        Predict the rank of the highest score, or count the tasks of non-negative score. Training
+        always uses the former.
+    """
+
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "update": option(*STEP_RULES),
+        "pa_loss": option("absolute", "zero_one"),
+        "tie_break": option("high", "low"),
+        "decision": option("cusum", "count"),
+        "delta": real(1e-100, 1e100),
+    }
+
+    update: Literal["perceptron", "pa", "pa1", "pa2"] = "perceptron"
+    C: float = 1.0
+    delta: float = 1.0
+    pa_loss: Literal["absolute", "zero_one"] = "absolute"
+    margin: float = 0.0
+    _: KW_ONLY
+    tie_break: Literal["high", "low"] = "high"
+    decision: Literal["cusum", "count"] = "cusum"

@@ -1,4 +1,4 @@
-"""Ordinal learners that order rows by one number, cut into ranks by thresholds or otherwise."""
+"""Latent scores of rows, thresholds that cut them into ranks, and decision values."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import reads
 from rankcore._core.fitted import check_fitted
+from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._decisions import cumulated, ranks_of
 
 
 class Projecting:
@@ -64,3 +64,37 @@ class Thresholds(Projecting):
     def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         scores, thresholds = self._projected(rows), self._cuts()
         return cumulated(scores[:, None] - thresholds), ranks_of(scores, thresholds)
+
+
+def cumulated(tasks: np.ndarray) -> np.ndarray:
+    """Scores of ranks, (n, k): for each the sum of the scores of the tasks below it, (n, k - 1)."""
+    scores = np.zeros((tasks.shape[0], tasks.shape[1] + 1))
+    np.cumsum(tasks, axis=1, out=scores[:, 1:])
+    return scores
+
+
+def ranks_of(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """Number of ascending thresholds that each score reaches."""
+    ranks = np.empty(scores.size, dtype=np.int32)
+    kernels.threshold_ranks(scores, thresholds, ranks)
+    return ranks
+
+
+def margins(scores: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+    """Margin of each rank's score over the best other rank, above 0 for the predicted rank alone.
+
+    Scores of ranks that are cumulative sums begin with 0 for the lowest rank, whatever the row; the
+    difference to the best other rank says as much about every rank. Of two ranks only the upper one
+    has a column, shape (n,).
+    """
+    n = np.arange(ranks.size)
+    least = np.finfo(np.float64).tiny  # a tie is won by the predicted rank
+    if scores.shape[1] == 2:
+        won = scores[:, 1] - scores[:, 0]
+        return np.where(ranks == 1, np.where(won > 0, won, least), np.minimum(won, 0.0))
+    found = scores - scores[n, ranks][:, None]
+    found[n, ranks] = -np.inf
+    margin = -found.max(axis=1)
+    np.minimum(found, 0.0, out=found)
+    found[n, ranks] = np.where(margin > 0, margin, least)
+    return found

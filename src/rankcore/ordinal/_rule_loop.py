@@ -17,7 +17,6 @@ from rankcore._core.params import check_declared
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._parameters import Averages
 from rankcore.ordinal._scale import BuiltIn
 from rankcore.ordinal._weights import Block
 
@@ -29,7 +28,7 @@ SUMS = "_sums"
 PROVIDED = ("t", "n_ranks", "scale")
 
 
-class RuleLearner(Averages, OnlineOrdinalClassifier):
+class RuleLearner(OnlineOrdinalClassifier):
     """A learner whose update is a Python method. Not public: subclasses say how it scores.
 
     All arrays of its state are in ``others``: a rule may change any number with any row.
@@ -247,7 +246,7 @@ def row_of(rows: Rows, row: int) -> Floats:
 
 
 def put_in(array: NDArray[Any], name: str, value: Any) -> None:
-    """Copy into an array of a state what ``update`` put in its place."""
+    """Copy the value that ``update`` assigned into the array of the state."""
     found = np.asarray(value)
     if found.shape != array.shape or not np.can_cast(found.dtype, array.dtype, "same_kind"):
         raise TypeError(

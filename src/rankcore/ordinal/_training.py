@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,21 +34,53 @@ from rankcore.progress import Progress, report
 PATIENCE = 5
 
 
-class OnlineLearner(Learner):
-    """An online ordinal learner that is being fitted.
+class PassLearner(Learner):
+    """A learner whose log has examples, their total loss and mistakes of each pass."""
 
-    Parameters
-    ----------
-    model : OnlineOrdinalClassifier
-        Stays as it is.
-    source : Source
-    classes : ndarray or None
-        Those that were declared, lowest rank first.
-    resumed : estimator, optional
-        The model to go on from.
+    # The name of the loss.
+    _loss: ClassVar[str]
+
+    def open(self, number: int) -> None:
+        """As `Learner.open`."""
+        if number > len(self.fitted._state.log):
+            self.fitted._state.log.append([0, 0, 0])
+
+    def line(self, number: int) -> str:
+        """As `Learner.line`."""
+        seen, total, mistakes = self.fitted._state.log[-1]
+        passes = f"epoch {number} of {self.n_iterations}"
+        return f"{passes}: {self._loss} {total / seen:.4f}, {mistakes} mistakes"
+
+    def converged(self, measured: bool) -> bool:
+        """As `Learner.converged`: the mean loss no longer improves by ``tol``, or is 0."""
+        log, tol = self.fitted._state.log, self.fitted.tol
+        if tol is None:
+            return False
+        best, stale = np.inf, 0
+        for seen, total, _ in log:
+            stale = 0 if total / seen < best - tol else stale + 1
+            best = min(best, total / seen)
+        return log[-1][2] == 0 or stale >= PATIENCE
+
+    def exhausted(self) -> None:
+        """As `Learner.exhausted`."""
+        model = self.fitted
+        if model.tol is not None:
+            warn(
+                f"max_iter={model.max_iter} passes ended before the {self._loss} stopped improving "
+                f"by tol={model.tol}; raise max_iter, or set tol=None to run a fixed number",
+                ConvergenceWarning,
+            )
+
+
+class OnlineLearner(PassLearner):
+    """An online ordinal learner that is being fitted; the given ``model`` stays as it is.
+
+    ``classes`` are those that were declared, lowest rank first; ``resumed`` is the model to go on
+    from.
     """
 
-    fitted: Any
+    _loss = "rank loss"
 
     def __init__(
         self, model: Any, source: Source, classes: NDArray[Any] | None, resumed: Any = None
@@ -110,11 +142,6 @@ class OnlineLearner(Learner):
         state: OnlineState = self.fitted._state
         return state
 
-    def open(self, number: int) -> None:
-        """As `Learner.open`."""
-        if number > len(self._state.log):
-            self._state.log.append([0, 0, 0])
-
     def learn(self, window: Window, generator: np.random.Generator, number: int) -> None:
         """As `Learner.learn`."""
         fitted, state, rows = self.fitted, self._state, window.rows
@@ -147,18 +174,6 @@ class OnlineLearner(Learner):
     def outputs(self, held_out: list[Any]) -> list[Any]:
         """As `Learner.outputs`: ranks, which may be real numbers."""
         return [self.fitted._measured(one.rows) for one in held_out]
-
-    def line(self, number: int) -> str:
-        """As `Learner.line`."""
-        return pass_line(self._state.log[-1], number, self.n_iterations, "rank loss")
-
-    def converged(self, measured: bool) -> bool:
-        """As `Learner.converged`: the loss no longer improves by ``tol``."""
-        return stalled(self._state.log, self.fitted.tol)
-
-    def exhausted(self) -> None:
-        """As `Learner.exhausted`."""
-        warn_of_passes(self.fitted, "rank loss")
 
 
 def run_pass(model: Any, state: OnlineState, examples: Examples, epoch: int, n_epochs: int) -> None:
@@ -252,33 +267,6 @@ def first_ranks(
     labels, of_dtype = as_labels(window.labels, window.rows.n_rows)
     known = ranks_among(labels, of_dtype, declared, learner)
     return encode(labels, known), known
-
-
-def pass_line(record: list[Any], number: int, n_passes: int, loss: str) -> str:
-    """A line for ``verbose``."""
-    seen, total, mistakes = record
-    return f"epoch {number} of {n_passes}: {loss} {total / seen:.4f}, {mistakes} mistakes"
-
-
-def stalled(log: list[list[Any]], tol: float | None) -> bool:
-    """Whether the mean loss of the latest passes did not improve by ``tol``, or is 0."""
-    if tol is None:
-        return False
-    best, stale = np.inf, 0
-    for seen, total, _ in log:
-        stale = 0 if total / seen < best - tol else stale + 1
-        best = min(best, total / seen)
-    return log[-1][2] == 0 or stale >= PATIENCE
-
-
-def warn_of_passes(model: Any, loss: str) -> None:
-    """Warn of a loss that still improved by ``tol`` in the last passes."""
-    if model.tol is not None:
-        warn(
-            f"max_iter={model.max_iter} passes ended before the {loss} stopped improving by "
-            f"tol={model.tol}; raise max_iter, or set tol=None to run a fixed number",
-            ConvergenceWarning,
-        )
 
 
 def _classes(declared: NDArray[Any] | None, facts: Facts | None, learner: str) -> NDArray[Any]:

@@ -47,17 +47,7 @@ def ranks_beside(labels: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, n
 
 
 class HeldOutLabels:
-    """Rows that are held out from an ordinal fit, and the measures on them.
-
-    Parameters
-    ----------
-    rows : Rows
-    y : array-like, shape (n_rows,)
-    classes : ndarray
-    metrics : sequence of str or callable
-    names : list of str
-        Their names in ``history_``.
-    """
+    """Rows held out from an ordinal fit, and the measures on them by ``names`` in ``history_``."""
 
     def __init__(
         self, rows: Rows, y: Any, classes: np.ndarray, metrics: Sequence[Any], names: list[str]

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Any
 
 import numpy as np
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import reads
-from rankcore._core.docs import parameters
 from rankcore._core.fitted import check_fitted
 from rankcore._core.numbers import check_reached
-from rankcore._core.params import Constraint, check_declared, option
+from rankcore._core.params import check_declared
 from rankcore._core.scoring import Scoring
 from rankcore._ext.ensemble import tally
 from rankcore._ext.rows import Rows
@@ -21,7 +20,6 @@ from rankcore.ordinal._projecting import Projecting
 
 # Products of numbers to make between two looks at pending signals.
 VOTING_VALUES = 2**22
-OUTPUTS = ("round", "mean", "median", "plurality")
 
 
 def count_votes(
@@ -47,22 +45,12 @@ def count_votes(
     return out
 
 
-@parameters
 class VotesRanks(Projecting):
-    """A learner whose models vote on the rank. A subclass provides ``_voters``.
+    """A learner whose models vote on the rank. A subclass provides ``_voters``."""
 
-    Parameters
-    ----------
-    output : {"round", "mean", "median", "plurality"}, default="round"
-        Prediction from the votes: their mean rounded (halves up), the real mean, the smallest
-        rank with half of the votes at or below it, or the rank of most votes (of equals the
-        lowest).
-    """
-
-    _constraints: ClassVar[dict[str, Constraint]] = {"output": option(*OUTPUTS)}
     _one_direction = True
 
-    output: Literal["round", "mean", "median", "plurality"] = "round"
+    output: Any  # of `Output`
 
     @abstractmethod
     def _voters(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -201,18 +201,9 @@ def rows_together(rows: Rows, labels: np.ndarray) -> int:
 class Visits:
     """The rows that each pass visits, in their order.
 
-    Parameters
-    ----------
-    n_rows : int
-    weights : ndarray of float64, shape (n_rows,), or None
-        How often a row is visited; a fraction is made up for at random, pass by pass. None: once.
-    shuffle : bool
-    generator : numpy Generator
-    in_part : bool
-        Whether these are some of the rows of a stream, of which none may be visited.
-    n_together : int
-        Rows next to each other that a shuffled pass visits together, in a random order; only of
-        rows that are visited once.
+    ``weights`` are the numbers of visits of each row, fractions drawn in each pass; None: one each.
+    A pass over a part of a stream, ``in_part``, may visit no row. A shuffled pass over rows without
+    weights visits ``n_together`` neighbours together, in a random order.
     """
 
     def __init__(

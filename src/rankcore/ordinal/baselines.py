@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from rankcore._core.concurrency import reads
-from rankcore._core.docs import parameters
+from rankcore._core.docs import documented, parameters
 from rankcore._core.model_spec import Field
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import option, real
@@ -17,15 +17,22 @@ from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project, project_many
 from rankcore.ordinal._base import OnlineOrdinalClassifier, Zeros
-from rankcore.ordinal._decisions import cumulated
-from rankcore.ordinal._parameters import Intercepts
-from rankcore.ordinal._projecting import Projecting
+from rankcore.ordinal._parameters import Averages, Intercepts, Passes
+from rankcore.ordinal._projecting import Projecting, cumulated
 
 __all__ = ["MulticlassPerceptron", "WidrowHoff"]
 
 
 @parameters
-class WidrowHoff(Intercepts, Projecting, OnlineOrdinalClassifier):
+class WidrowHoffParameters(Intercepts, Averages, Passes):
+    """Parameters of `WidrowHoff`."""
+
+    eta0: float = 0.3
+    step: Literal["normalized", "constant"] = "normalized"
+
+
+@documented()
+class WidrowHoff(WidrowHoffParameters, Projecting, OnlineOrdinalClassifier):
     """Online least squares on the ranks, rounded: the Widrow-Hoff (LMS) rule.
 
     Each example, ranked rightly or not, moves the weights along the row so as to lessen the error
@@ -86,9 +93,6 @@ class WidrowHoff(Intercepts, Projecting, OnlineOrdinalClassifier):
         "step": option("normalized", "constant"),
     }
 
-    eta0: float = 0.3
-    step: Literal["normalized", "constant"] = "normalized"
-
     @property
     @reads
     def coef_(self) -> np.ndarray:
@@ -147,7 +151,14 @@ class WidrowHoff(Intercepts, Projecting, OnlineOrdinalClassifier):
 
 
 @parameters
-class MulticlassPerceptron(Intercepts, OnlineOrdinalClassifier):
+class MulticlassParameters(Intercepts, Averages, Passes):
+    """Parameters of `MulticlassPerceptron`."""
+
+    update: Literal["worst", "uniform"] = "uniform"
+
+
+@documented()
+class MulticlassPerceptron(MulticlassParameters, OnlineOrdinalClassifier):
     """The multiclass perceptron: one weight vector per rank, which ignores their order.
 
     The rival that shows what the order is worth.
@@ -189,8 +200,6 @@ class MulticlassPerceptron(Intercepts, OnlineOrdinalClassifier):
     _published: ClassVar[dict[str, Any]] = {"update": "worst", "fit_intercept": False}
 
     _constraints: ClassVar = {"update": option("worst", "uniform")}
-
-    update: Literal["worst", "uniform"] = "uniform"
 
     @property
     @reads

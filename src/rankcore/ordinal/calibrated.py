@@ -21,8 +21,8 @@ from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._ext.calibration import cheapest_ranks
 from rankcore.metrics.ordinal import accuracy_within, quadratic_weighted_kappa, rank_loss
 from rankcore.ordinal._conformal import ConformalSets
-from rankcore.ordinal._costs import expected_costs
 from rankcore.ordinal._curves import (
+    expected_costs,
     fit_cumulative,
     fit_isotonic,
     restored_curves,

@@ -4,71 +4,33 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import KW_ONLY
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from rankcore._core.concurrency import reads
-from rankcore._core.docs import parameters
+from rankcore._core.docs import documented, parameters
 from rankcore._core.model_spec import Field
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import STEP_RULES, Constraint, check_declared, option, real
+from rankcore._core.params import STEP_RULES, check_declared
 from rankcore._core.scoring import Scoring
 from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._decisions import cumulated
-from rankcore.ordinal._parameters import Intercepts
-from rankcore.ordinal._projecting import Projecting
+from rankcore.ordinal._parameters import Averages, Intercepts, Passes, Tasks
+from rankcore.ordinal._projecting import Projecting, cumulated
 
 __all__ = ["CuSumRank"]
 
 
-@parameters
-class CuSumClassifier(Intercepts, Projecting):
-    """CuSum Rank with or without a kernel. Not public.
+class CuSumClassifier(Projecting):
+    """CuSum Rank with or without a kernel. Not public."""
 
-    Parameters
-    ----------
-    update : {"perceptron", "pa", "pa1", "pa2"}, default="perceptron"
-        Length of a step: 1, or passive-aggressive: as long as it takes for the true rank to beat
-        its rival by the loss ("pa"), at most C ("pa1"), or damped by C ("pa2").
-    C : float, default=1.0
-        Aggressiveness of "pa1" and "pa2": the smaller, the shorter the steps.
-    delta : float, default=1.0
-        Score by which "pa" wants a rank beaten, per rank of loss. Without effect on the
-        predictions of "pa" itself, whose weights merely scale with it.
-    pa_loss : {"absolute", "zero_one"}, default="absolute"
-        Loss of the passive-aggressive updates: ``delta`` times the ranks off, or ``delta``.
-    margin : float, default=0.0
-        In training the rival is the rank of the highest score plus margin times its distance from
-        the true rank, so that right ranks must also win clearly. The passive-aggressive updates
-        leave a rival alone that is beaten by the loss.
-    tie_break : {"high", "low"}, default="high"
-        Rule for ties between best ranks.
-    decision : {"cusum", "count"}, default="cusum"
-        Predict the rank of the highest score, or count the tasks of non-negative score. Training
-        always uses the former.
-    """
-
-    _constraints: ClassVar[dict[str, Constraint]] = {
-        "update": option(*STEP_RULES),
-        "pa_loss": option("absolute", "zero_one"),
-        "tie_break": option("high", "low"),
-        "decision": option("cusum", "count"),
-        "delta": real(1e-100, 1e100),
-    }
-
-    update: Literal["perceptron", "pa", "pa1", "pa2"] = "perceptron"
-    C: float = 1.0
-    delta: float = 1.0
-    pa_loss: Literal["absolute", "zero_one"] = "absolute"
-    margin: float = 0.0
-    _: KW_ONLY
-    tie_break: Literal["high", "low"] = "high"
-    decision: Literal["cusum", "count"] = "cusum"
+    # Of `Tasks`.
+    update: Any
+    tie_break: Any
+    decision: Any
 
     def _check_weighable(self) -> None:
         if self.update == "pa":
@@ -100,7 +62,12 @@ class CuSumClassifier(Intercepts, Projecting):
 
 
 @parameters
-class CuSumRank(CuSumClassifier, OnlineOrdinalClassifier):
+class CuSumParameters(Tasks, Intercepts, Averages, Passes):
+    """Parameters of `CuSumRank`."""
+
+
+@documented()
+class CuSumRank(CuSumParameters, CuSumClassifier, OnlineOrdinalClassifier):
     """CuSum Rank: a task "rank above j" for each j, and scores that are their cumulative sums.
 
     The score of a rank is the sum of the scores of the tasks below it; the predicted rank is the

@@ -7,16 +7,17 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from rankcore._core.docs import parameters
+from rankcore._core.docs import documented, parameters
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import check_declared, option
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows, project
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._decisions import cumulated
 from rankcore.ordinal._margin import WithMargin
 from rankcore.ordinal._members import OAP
-from rankcore.ordinal._projecting import Thresholds
+from rankcore.ordinal._parameters import Margin, Output, Passes
+from rankcore.ordinal._projecting import Thresholds, cumulated
+from rankcore.ordinal._sampling import Sampling
 from rankcore.ordinal._tiles import member_parameters
 from rankcore.ordinal._votes import VotesRanks
 from rankcore.ordinal.prank import Direction, scale_of
@@ -27,7 +28,12 @@ WEIGHTS = ("total", "survival")
 
 
 @parameters
-class OAPBPM(WithMargin, OAP, Direction, Thresholds, OnlineOrdinalClassifier):
+class BPMParameters(Margin, Sampling, Passes):
+    """Parameters of `OAPBPM`."""
+
+
+@documented()
+class OAPBPM(BPMParameters, WithMargin, OAP, Direction, Thresholds, OnlineOrdinalClassifier):
     """Online approximation of the Bayes point: the mean of PRanks that sample one stream.
 
     Parameters
@@ -72,7 +78,14 @@ class OAPBPM(WithMargin, OAP, Direction, Thresholds, OnlineOrdinalClassifier):
 
 
 @parameters
-class OAPBagging(WithMargin, VotesRanks, OAP, Direction, Thresholds, OnlineOrdinalClassifier):
+class BaggingParameters(Margin, Output, Sampling, Passes):
+    """Parameters of `OAPBagging`."""
+
+
+@documented()
+class OAPBagging(
+    BaggingParameters, WithMargin, VotesRanks, OAP, Direction, Thresholds, OnlineOrdinalClassifier
+):
     """Bagged PRanks online: members that sample one stream vote on the rank, one vote each.
 
     Attributes
@@ -122,7 +135,15 @@ class OAPBagging(WithMargin, VotesRanks, OAP, Direction, Thresholds, OnlineOrdin
 
 
 @parameters
-class OAPVoting(OAPBagging):
+class VotingParameters(BaggingParameters):
+    """Parameters of `OAPVoting`."""
+
+    _: KW_ONLY
+    weight: Literal["total", "survival"] = "total"
+
+
+@documented()
+class OAPVoting(VotingParameters, OAPBagging):
     """`OAPBagging` in which a member has as many votes as examples it ranked rightly.
 
     Parameters
@@ -146,9 +167,6 @@ class OAPVoting(OAPBagging):
     """
 
     _constraints: ClassVar = {"weight": option(*WEIGHTS)}
-
-    _: KW_ONLY
-    weight: Literal["total", "survival"] = "total"
 
     def _votes(self, state: OnlineState) -> np.ndarray:
         check_declared(self, "weight")

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankcore._core.concurrency import reads
-from rankcore._core.docs import parameters
+from rankcore._core.docs import documented, parameters
 from rankcore._core.model_spec import Field, Specified
 from rankcore._core.numbers import check_scores
 from rankcore._core.scoring import Scoring
@@ -18,7 +18,7 @@ from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project
 from rankcore.ordinal._base import OnlineOrdinalClassifier, Zeros
 from rankcore.ordinal._margin import WithMargin, margin_of, moves_of
-from rankcore.ordinal._parameters import Averages
+from rankcore.ordinal._parameters import Averages, Margin, Passes
 from rankcore.ordinal._projecting import Thresholds
 from rankcore.ordinal._scale import OF_PRANK
 
@@ -68,7 +68,15 @@ class Direction(Specified):
 
 
 @parameters
-class PRank(WithMargin, Averages, Direction, Thresholds, OnlineOrdinalClassifier):
+class PRankParameters(Margin, Averages, Passes):
+    """Parameters of `PRank`."""
+
+    max_iter: int = 10
+    average: bool = True
+
+
+@documented()
+class PRank(PRankParameters, WithMargin, Direction, Thresholds, OnlineOrdinalClassifier):
     """Perceptron ranking: one direction, ordered thresholds, online.
 
     A row's rank is the number of thresholds that its projection on the learned direction reaches.
@@ -129,9 +137,6 @@ class PRank(WithMargin, Averages, Direction, Thresholds, OnlineOrdinalClassifier
 
     _arrays: ClassVar = {"weights": Field(("features",)), "steps": Field(("tasks",), "int64")}
     _built_in: ClassVar = OF_PRANK
-
-    max_iter: int = 10
-    average: bool = True
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights and thresholds to predict with."""

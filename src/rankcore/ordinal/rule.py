@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankcore._core.docs import parameters
+from rankcore._core.docs import documented, parameters
 from rankcore._core.numbers import Floats, check_scores
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
+from rankcore.ordinal._parameters import Averages, Passes
 from rankcore.ordinal._projecting import Thresholds
 from rankcore.ordinal._rule_loop import RuleLearner, row_of
 from rankcore.ordinal._scale import OF_THRESHOLDS, SCALE, new_scale
@@ -23,7 +24,14 @@ __all__ = ["PythonRule", "PythonScoreRule"]
 
 
 @parameters
-class PythonRule(Direction, Thresholds, RuleLearner):
+class RuleParameters(Averages, Passes):
+    """Parameters of `PythonRule`."""
+
+    threshold_scale: float | str = "auto"
+
+
+@documented()
+class PythonRule(RuleParameters, Direction, Thresholds, RuleLearner):
     """Base class of a rule in Python: one direction, thresholds, and an update of one's own.
 
     A subclass defines ``update``, which learns one row; passes, held-out rows, early stopping,
@@ -90,8 +98,6 @@ class PythonRule(Direction, Thresholds, RuleLearner):
     _checked = (*RuleLearner._checked, "threshold_scale")
     _built_in: ClassVar = OF_THRESHOLDS
     _constraints: ClassVar = {"threshold_scale": SCALE}
-
-    threshold_scale: float | str = "auto"
 
     def start(self, n_features: int, n_ranks: int) -> dict[str, NDArray[Any]]:
         """Arrays of a model that has seen nothing.
@@ -163,7 +169,12 @@ class PythonRule(Direction, Thresholds, RuleLearner):
 
 
 @parameters
-class PythonScoreRule(RuleLearner):
+class ScoreRuleParameters(Averages, Passes):
+    """Parameters of `PythonScoreRule`."""
+
+
+@documented()
+class PythonScoreRule(ScoreRuleParameters, RuleLearner):
     """Base class of a rule in Python with a score for each rank; the highest score wins.
 
     A subclass defines ``start``, the arrays; ``scores``, how they score a row; and ``update``,

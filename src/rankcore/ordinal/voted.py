@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankcore._core.concurrency import reads
-from rankcore._core.docs import parameters
+from rankcore._core.docs import documented, parameters
 from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dropped_votes
 from rankcore._core.model_spec import outline
 from rankcore._core.params import integer
@@ -17,6 +17,7 @@ from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts, widened
 from rankcore._ext.voted import Voted, place
 from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._margin import WithMargin, margin_of, moves_of
+from rankcore.ordinal._parameters import Margin, Output, Passes
 from rankcore.ordinal._scale import scale_setting
 from rankcore.ordinal._votes import VotesRanks
 from rankcore.ordinal.prank import check_lattice, scale_of
@@ -70,7 +71,16 @@ class VotedState(OnlineState):
 
 
 @parameters
-class VotedPRank(WithMargin, VotesRanks, OnlineOrdinalClassifier):
+class VotedParameters(Margin, Output, Passes):
+    """Parameters of `VotedPRank`."""
+
+    _: KW_ONLY
+    count_init: int = 1
+    max_hypotheses: int | str | None = "auto"
+
+
+@documented()
+class VotedPRank(VotedParameters, WithMargin, VotesRanks, OnlineOrdinalClassifier):
     """PRank whose past hypotheses vote, each with as many votes as examples it survived.
 
     Parameters
@@ -129,10 +139,6 @@ class VotedPRank(WithMargin, VotesRanks, OnlineOrdinalClassifier):
         "max_hypotheses": lambda limit: limit if isinstance(limit, str | None) else int(limit),
     }
     _constraints: ClassVar = {"count_init": integer(0, 1), "max_hypotheses": check_max_hypotheses}
-
-    _: KW_ONLY
-    count_init: int = 1
-    max_hypotheses: int | str | None = "auto"
 
     @property
     @reads

@@ -5,7 +5,12 @@ style, the file ``STYLE``, and colours that everybody can distinguish. They need
 ``pip install 'rankcore[plot]'``.
 """
 
-from rankcore.plotting._comparisons import plot_comparison, plot_query_differences
+from rankcore.plotting._comparisons import (
+    plot_comparison,
+    plot_doubt,
+    plot_place_intervals,
+    plot_query_differences,
+)
 from rankcore.plotting._curves import (
     plot_learning_curve,
     plot_margin_curve,
@@ -20,7 +25,6 @@ from rankcore.plotting._features import (
     plot_weights,
 )
 from rankcore.plotting._ranks import plot_confusion, plot_reliability, plot_scores_by_rank
-from rankcore.plotting._ratings import plot_doubt, plot_place_intervals
 from rankcore.plotting._style import BLUE, GREY, ORANGE, STYLE
 
 __all__ = [

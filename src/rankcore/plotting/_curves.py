@@ -211,7 +211,7 @@ def _figures_of(learner: Any, history: Any) -> list[str]:
 
 @styled
 def plot_ranksvm_path(path: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw what ranking SVMs reach on held-out queries, as a function of C.
+    """Draw the measure of ranking SVMs on held-out queries, as a function of C.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ def plot_margin_curve(
     norm: float = 1.0,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the empirical margin loss as a function of the margin, beside what it proves.
+    """Draw the empirical margin loss as a function of the margin, with its bound.
 
     Parameters
     ----------

@@ -96,7 +96,7 @@ def plot_query(
     max_documents: int = 25,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the documents of a query in ranked order, with what features add to their scores.
+    """Draw the documents of a query in ranked order, with contributions to their scores.
 
     Parameters
     ----------

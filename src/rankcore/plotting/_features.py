@@ -1,4 +1,4 @@
-"""Pictures of features: importances, weights, what they add to scores."""
+"""Pictures of features: importances, weights and contributions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def plot_contribution(
     model: BaseEstimator, feature: int | str, X: RowsLike | None = None, *, ax: Axes | None = None
 ) -> Axes:
-    """Draw what a feature adds to the score of a boosted ranker, as a function of its value.
+    """Draw the contribution of a feature to the score of a boosted ranker, by its value.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def column_of(learner: Any, X: Any, j: int) -> Any:
 
 
 def _draw_curve(ax: Any, learner: Any, feature: int | str, column: Any) -> None:
-    """The step function of a feature, what a missing value adds if any was seen, and a rug."""
+    """The step function of a feature, the contribution of a missing value if seen, and a rug."""
     thresholds, values, missing = learner.contribution(feature)
     finite = np.isfinite(thresholds)  # nothing is below -inf
     thresholds, values = thresholds[finite], values[values.size - finite.sum() - 1 :]
@@ -129,7 +129,7 @@ def plot_contributions(
     max_features: int = 6,
     axes: NDArray[Any] | Sequence[Axes] | None = None,
 ) -> NDArray[Any]:
-    """Draw what several features add to the score, side by side on one scale.
+    """Draw the contributions of several features, side by side on one scale.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def plot_contributions(
 
 
 def _slope(column: Any, parts: Any) -> float:
-    """The weight of a feature: what it adds, by its value."""
+    """The weight of a feature: its contribution over its value."""
     i = int(np.abs(column).argmax())
     return float(parts[i] / column[i]) if column[i] else 0.0
 

@@ -8,28 +8,18 @@ import numpy as np
 
 from rankcore._core.params import as_generator
 from rankcore._core.sources import Window
-from rankcore._core.training import Learner
-from rankcore.ordinal._training import pass_line, stalled, warn_of_passes
+from rankcore.ordinal._training import PassLearner
 
 
-class ExampleLearner(Learner):
-    """A structured perceptron that is being fitted.
+class ExampleLearner(PassLearner):
+    """A structured perceptron that is being fitted, with the state that learns."""
 
-    Parameters
-    ----------
-    fitted : StructuredLearner
-        With the state that learns.
-    n_examples : int
-    """
+    _loss = "loss"
 
     def __init__(self, fitted: Any, n_examples: int) -> None:
         self.fitted, self.n_iterations = fitted, int(fitted.max_iter)
         self.generator, self.shuffle = as_generator(fitted.random_state), bool(fitted.shuffle)
         self._order = np.arange(n_examples, dtype=np.int32)
-
-    def open(self, number: int) -> None:
-        """As `Learner.open`."""
-        self.fitted._state.log.append([0, 0, 0])
 
     def learn(self, window: Window, generator: np.random.Generator, number: int) -> None:
         """As `Learner.learn`."""
@@ -41,15 +31,3 @@ class ExampleLearner(Learner):
     def outputs(self, held_out: list[Any]) -> list[Any]:
         """As `Learner.outputs`: there are no held-out examples."""
         return []
-
-    def line(self, number: int) -> str:
-        """As `Learner.line`."""
-        return pass_line(self.fitted._state.log[-1], number, self.n_iterations, "loss")
-
-    def converged(self, measured: bool) -> bool:
-        """As `Learner.converged`."""
-        return stalled(self.fitted._state.log, self.fitted.tol)
-
-    def exhausted(self) -> None:
-        """As `Learner.exhausted`."""
-        warn_of_passes(self.fitted, "loss")

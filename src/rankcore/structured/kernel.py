@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.concurrency import reads
-from rankcore._core.docs import parameters
+from rankcore._core.docs import documented, parameters
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import COMPILED
 from rankcore._core.params import function_or, option
@@ -22,9 +22,10 @@ from rankcore._ext import kernel_scores
 from rankcore._ext.kernel_learners import KernelAtomsState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal.kernel import _pool
-from rankcore.ordinal.kernel._dual import DualLearner
+from rankcore.ordinal.kernel._dual import Budgeted, DualLearner
 from rankcore.structured._base import (
     Examples,
+    Steps,
     StructuredLearner,
     StructuredState,
     difference,
@@ -60,7 +61,15 @@ class KernelExamples(Examples):
 
 
 @parameters
-class KernelStructuredPerceptron(DualLearner, StructuredLearner):
+class KernelParameters(Budgeted, Steps):
+    """Parameters of `KernelStructuredPerceptron`."""
+
+    task: KernelTask
+    kernel: Literal["rbf", "poly", "linear"] | Callable[..., Any] = "rbf"
+
+
+@documented()
+class KernelStructuredPerceptron(KernelParameters, DualLearner, StructuredLearner):
     """The structured perceptron with a kernel: outputs made of atoms, each scored by a sum.
 
     `StructuredPerceptron` in the feature space of a kernel. The score of an atom, a part
@@ -150,9 +159,6 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
 
     # Parts have no columns of their own.
     _constraints: ClassVar = {"kernel": function_or(option(*COMPILED))}
-
-    task: KernelTask
-    kernel: Literal["rbf", "poly", "linear"] | Callable[..., Any] = "rbf"
 
     @property
     @reads

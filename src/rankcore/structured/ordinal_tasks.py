@@ -83,7 +83,7 @@ class _OrdinalTask(Task):
 
 @dataclass(frozen=True)
 class CuSumTask(_OrdinalTask):
-    """CuSum Rank as a task: `StructuredPerceptron` then computes what `CuSumRank` computes.
+    """CuSum Rank as a task: `StructuredPerceptron` then computes the model of `CuSumRank`.
 
     X is a matrix as `CuSumRank` takes it, Y the rank of each row, from 1.
 
@@ -147,7 +147,7 @@ class CuSumTask(_OrdinalTask):
 
 @dataclass(frozen=True)
 class PRankTask(_OrdinalTask):
-    """PRank as a task: `StructuredPerceptron` then computes what ``PRank(tie="strict")`` computes.
+    """PRank as a task: `StructuredPerceptron` then is ``PRank(tie="strict")``.
 
     X is a matrix as `PRank` takes it, Y the rank of each row, from 1.
 

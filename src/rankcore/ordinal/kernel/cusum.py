@@ -7,14 +7,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankcore._core.concurrency import reads
-from rankcore._core.docs import parameters
+from rankcore._core.docs import documented, parameters
 from rankcore._core.params import STEP_RULES, check_declared
 from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelCuSumState
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._decisions import cumulated
+from rankcore.ordinal._parameters import Averages, Intercepts, Passes, Tasks
+from rankcore.ordinal._projecting import cumulated
 from rankcore.ordinal.cusum import CuSumClassifier
 from rankcore.ordinal.kernel._base import KernelClassifier
+from rankcore.ordinal.kernel._dual import Budgeted
 from rankcore.ordinal.kernel._pool import DualState, Zeros
 from rankcore.ordinal.kernel.prank import mean_lists
 
@@ -22,7 +24,14 @@ __all__ = ["KernelCuSumRank"]
 
 
 @parameters
-class KernelCuSumRank(CuSumClassifier, KernelClassifier):
+class KernelCuSumParameters(Tasks, Intercepts, Averages, Budgeted, Passes):
+    """Parameters of `KernelCuSumRank`."""
+
+    margin: float = 1.0
+
+
+@documented()
+class KernelCuSumRank(KernelCuSumParameters, CuSumClassifier, KernelClassifier):
     """CuSum Rank with a kernel: a non-linear task for each step between ranks.
 
     `CuSumRank` in the feature space of a kernel. A row ranked wrongly becomes a support
@@ -67,8 +76,6 @@ class KernelCuSumRank(CuSumClassifier, KernelClassifier):
     """
 
     _published: ClassVar[dict[str, Any]] = {"margin": 0.0}
-
-    margin: float = 1.0
 
     @property
     @reads

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from rankcore._core.concurrency import reads
-from rankcore._core.docs import parameters
+from rankcore._core.docs import documented, parameters
 from rankcore._core.params import as_generator
 from rankcore._core.state import OnlineState, are_counts, averages
 from rankcore._ext.kernel_learners import KernelOAPState
 from rankcore.ordinal._margin import WithMargin, margin_of, moves_of
+from rankcore.ordinal._parameters import Margin, Passes
 from rankcore.ordinal._projecting import Thresholds
 from rankcore.ordinal._sampling import Sampling, check_means, least_draws
 from rankcore.ordinal.kernel import _pool
 from rankcore.ordinal.kernel._base import KernelClassifier
+from rankcore.ordinal.kernel._dual import Budgeted
 from rankcore.ordinal.kernel._pool import DualState, Zeros
 from rankcore.ordinal.prank import check_lattice, scale_of
 
@@ -24,7 +26,12 @@ __all__ = ["KernelOAPBPM"]
 
 
 @parameters
-class KernelOAPBPM(WithMargin, Thresholds, KernelClassifier, Sampling):
+class KernelOAPParameters(Margin, Budgeted, Sampling, Passes):
+    """Parameters of `KernelOAPBPM`."""
+
+
+@documented()
+class KernelOAPBPM(KernelOAPParameters, WithMargin, Thresholds, KernelClassifier):
     """OAP-BPM with a kernel: the mean of kernel PRanks that sample one stream.
 
     `OAPBPM` in the feature space of a kernel. The members share one pool of support
@@ -76,8 +83,6 @@ class KernelOAPBPM(WithMargin, Thresholds, KernelClassifier, Sampling):
     >>> model.predict(X)
     array([1, 1, 2, 2])
     """
-
-    _built_in: ClassVar = Sampling._built_in
 
     @property
     @reads

@@ -6,14 +6,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rankcore._core.docs import parameters
+from rankcore._core.docs import documented, parameters
 from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelPRankState
 from rankcore.ordinal._margin import WithMargin, margin_of, moves_of
-from rankcore.ordinal._parameters import Averages
+from rankcore.ordinal._parameters import Averages, Margin, Passes
 from rankcore.ordinal._projecting import Thresholds
 from rankcore.ordinal._scale import OF_PRANK
 from rankcore.ordinal.kernel._base import KernelClassifier
+from rankcore.ordinal.kernel._dual import Budgeted
 from rankcore.ordinal.kernel._pool import DualState, Zeros
 from rankcore.ordinal.prank import check_lattice, scale_of
 
@@ -21,7 +22,12 @@ __all__ = ["KernelPRank"]
 
 
 @parameters
-class KernelPRank(WithMargin, Averages, Thresholds, KernelClassifier):
+class KernelPRankParameters(Margin, Averages, Budgeted, Passes):
+    """Parameters of `KernelPRank`."""
+
+
+@documented()
+class KernelPRank(KernelPRankParameters, WithMargin, Thresholds, KernelClassifier):
     """PRank with a kernel: a non-linear score and ordered thresholds, online.
 
     `PRank` in the feature space of a kernel. A row ranked wrongly becomes a support
