@@ -108,8 +108,10 @@ class _Source:
         arrays, facts, d = self.arrays, self.facts, self.width
         k, weights = self.described.n_ranks, self.array("weights")
         tie = "RC_TIE_LOW" if facts.get("tie") == "low" else "RC_TIE_HIGH"
-        tasks = {"tasks": [weights, self.array("thresholds"), d, k, tie]}
-        tasks |= {"counts": int(facts.get("decision") == "count")}
+        tasks: dict[str, Any] = {
+            "tasks": [weights, self.array("thresholds"), d, k, tie],
+            "counts": int(facts.get("decision") == "count"),
+        }
         match self.form:
             case "linear" | "rounded":
                 return {"linear": [weights, float(arrays.get("intercept", [0.0])[0]), d]}
@@ -133,10 +135,10 @@ class _Source:
                 names = ("offsets", "thresholds", "values", "missing", "at_zero")
                 return {"stumps": [*map(self.array, names), float(arrays["base"][0]), d]}
             case "trees":
-                names = ("offsets", "features", "children", "sides", "thresholds", "values")
+                nodes = ("offsets", "features", "children", "sides", "thresholds", "values")
                 sizes = [arrays["offsets"].size - 1, d, facts["zero_missing"]]
                 sets = map(self.array, ("sets", "words"))
-                return {"trees": [*map(self.array, names), *sizes, *sets]}
+                return {"trees": [*map(self.array, nodes), *sizes, *sets]}
         rules = {"score": "RC_MODEL_LINEAR", "tasks": "RC_MODEL_TASKS"}
         kind, n = f"RC_KERNEL_{str(facts['kernel']).upper()}", arrays["norms"].size
         data = np.asarray(arrays["vectors"] if "vectors" in arrays else arrays["values"])
