@@ -246,7 +246,8 @@ class Run(_Pairs):
         -------
         Run
         """
-        return cls(*cls._from_dict(nested), tag)
+        qid, docid, score = cls._from_dict(nested)
+        return cls(qid, docid, score, tag)
 
     @classmethod
     def from_frame(cls, frame: FrameLike, tag: str = "rankcore") -> Run:
@@ -262,7 +263,8 @@ class Run(_Pairs):
         -------
         Run
         """
-        return cls(*cls._from_frame(frame), tag)
+        qid, docid, score = cls._from_frame(frame)
+        return cls(qid, docid, score, tag)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
