@@ -207,8 +207,15 @@ class _Source:
     def text(self, header: str) -> str:
         """The source."""
         fields = {"n_ranks": self.described.n_ranks, **self.fields()}
+        size = self.described.n_ranks + 6 * fields.get("n_outputs", 0) + 2  # rc_model_sums_
+        kind, scored = "rc_model", f"rc_model_{self.form}_(&model, x, room, rank)"
+        first = f"    double room[{size}];\n"
         body = "".join(f"    .{name} = {_initializer(one)},\n" for name, one in fields.items())
-        model = f"static const rc_model model = {{\n{body}}};\n"
+        body = f"{{\n{body}}}"
+        if self.form in ("stumps", "trees"):
+            kind, scored = f"rc_{self.form}", f"rc_{self.form}_score(&model, x)"
+            first, body = "    (void)rank;\n", _initializer(fields[self.form])
+        model = f"static const {kind} model = {body};\n"
         steps = self.described.steps
         front = front_function(steps, self.described.n_features, self.table) if steps else ""
         calibration = self._calibration()
@@ -221,13 +228,8 @@ class _Source:
                 f"{result} {self.prefix}_{name}({arguments})\n{{\n{room}    int32_t rank = 0;\n"
                 f"    double score;\n{call}    score = answer({value}, &rank);\n    {last}\n}}\n"
             )
-        size = self.described.n_ranks + 6 * fields.get("n_outputs", 0) + 2  # rc_model_sums_
-        scored = f"rc_model_{self.form}_(&model, x, room, rank)"
-        room = f"    double room[{size}];\n"
-        if self.form in ("stumps", "trees"):
-            scored, room = f"rc_{self.form}_score(&model.{self.form}, x)", "    (void)rank;\n"
         answer = (
-            f"static double answer(rc_row x, int32_t *rank)\n{{\n{room}    return {scored};\n}}\n"
+            f"static double answer(rc_row x, int32_t *rank)\n{{\n{first}    return {scored};\n}}\n"
         )
         code = [model, front, answer, calibration]
         blocks = [
