@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Seconds from one checkpoint to the next at the end of a pass.
 CHECKPOINT_SECONDS = 30.0
-# Parameters that a fit may be resumed with other values of: the model does not depend on them.
+# Parameters that may change when a fit is resumed: the model does not depend on them.
 FREE = ("n_jobs", "verbose", "memory_limit")
 
 

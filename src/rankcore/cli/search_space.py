@@ -68,10 +68,10 @@ SPACES: Mapping[str, Mapping[str, Draw]] = {
         "l2_leaf": _one_of(0.0, 0.01, 0.1),
     },
 }
-# Among these, if no learner is named: one of each family.
+# Candidates if no learner is named: one of each family.
 FOR_QUERIES = ("ranksvm", "pairwise", "rankboost", "rankboost-trees")
 FOR_LABELS = ("prank", "cusum", "pa-cusum", "oap-bpm", "widrow-hoff")
-# Their cost grows with the square of the rows: a trial of so many takes some ten seconds.
+# Their cost grows with the square of the number of rows: a trial of 5000 takes about 10 seconds.
 FOR_FEW_LABELS, FEW = ("kernel-prank", "kernel-cusum"), 5000
 
 

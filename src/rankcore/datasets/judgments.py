@@ -104,7 +104,7 @@ class _Pairs:
         return pd.DataFrame({**columns, self._column: getattr(self, self._number)})
 
     @staticmethod
-    def _from_dict(nested: Mapping[Any, Mapping[Any, Any]]) -> list[list[Any]]:
+    def _from_dict(nested: Mapping[Any, Mapping[Any, Any]]) -> list[Any]:
         rows = [
             (query, document, number)
             for query, documents in nested.items()
@@ -176,8 +176,7 @@ class Qrels(_Pairs):
         -------
         Qrels
         """
-        qid, docid, rel = cls._from_dict(nested)
-        return cls(as_words("qid", qid), as_words("docid", docid), np.array(rel))
+        return cls(*cls._from_dict(nested))
 
     @classmethod
     def from_frame(cls, frame: FrameLike) -> Qrels:
@@ -192,8 +191,7 @@ class Qrels(_Pairs):
         -------
         Qrels
         """
-        qid, docid, rel = cls._from_frame(frame)
-        return cls(qid, docid, rel)
+        return cls(*cls._from_frame(frame))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -249,7 +247,7 @@ class Run(_Pairs):
         Run
         """
         qid, docid, score = cls._from_dict(nested)
-        return cls(as_words("qid", qid), as_words("docid", docid), np.array(score), tag)
+        return cls(qid, docid, score, tag)
 
     @classmethod
     def from_frame(cls, frame: FrameLike, tag: str = "rankcore") -> Run:

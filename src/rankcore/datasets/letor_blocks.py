@@ -239,7 +239,7 @@ class Growing:
 class BlockRows:
     """Rows of blocks, concatenated as CSR: labels, ends of rows, columns and values.
 
-    ``n_rows`` and ``n_values`` are about how many there will be, if that is known.
+    ``n_rows`` and ``n_values`` are estimates of the final sizes, 0 if unknown.
     """
 
     def __init__(self, options: Options, n_rows: int = 0, n_values: int = 0) -> None:

@@ -52,16 +52,16 @@ KINDS = {
     "in_queries": bool,
     "mean_square": float,
 }
-# Mapped bytes from which on pages are given back as soon as they were read.
+# Mapped bytes above which pages are released as soon as they are read.
 RELEASED = 1 << 26
 # Rows whose checked blocks are kept from pass to pass, at 8 bytes for each.
 KEPT_ROWS = 1 << 22
 
 
 def own_checksum(description: dict[str, Any]) -> int:
-    """The CRC-32 of all that a description says but this."""
-    said = {name: value for name, value in description.items() if name != "checksum"}
-    return zlib.crc32(json.dumps(said, sort_keys=True).encode())
+    """CRC-32 of a description without its checksum."""
+    content = {name: value for name, value in description.items() if name != "checksum"}
+    return zlib.crc32(json.dumps(content, sort_keys=True).encode())
 
 
 class _Mapped:

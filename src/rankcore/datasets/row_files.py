@@ -25,6 +25,8 @@ from rankcore.datasets.streams import Source, title
 from rankcore.datasets.text_rows import TextRows, reading_options
 
 Sources: TypeAlias = Source | Iterable[Source]
+# Columns of Parquet files: labels, queries and features.
+Named: TypeAlias = tuple[str | None, str | None, Sequence[str] | None]
 
 
 def open_rows(
@@ -123,13 +125,7 @@ def open_rows(
     return ScaledRows(rows, scaler)
 
 
-def _rows(
-    source: Sources,
-    options: Options,
-    window: int,
-    cache: Any,
-    named: tuple[str | None, str | None, Sequence[str] | None],
-) -> RowBlocks:
+def _rows(source: Sources, options: Options, window: int, cache: Any, named: Named) -> RowBlocks:
     sources = list_files(source)
     if len(sources) == 1 and is_cache(sources[0]):
         if cache is not None:
@@ -162,12 +158,7 @@ def _rows(
     return files
 
 
-def _opened_files(
-    sources: list[Source],
-    options: Options,
-    window: int,
-    named: tuple[str | None, str | None, Sequence[str] | None],
-) -> FileRows:
+def _opened_files(sources: list[Source], options: Options, window: int, named: Named) -> FileRows:
     """Files of one format, to be read."""
     tables = [not hasattr(one, "read") and is_parquet(one) for one in sources]
     if not any(tables):

@@ -61,7 +61,7 @@ class Lines:
     def _next(self, rest: bytes) -> bytes:
         """The rest and more text; a newline is appended to the last line if it has none."""
         try:
-            # A long line is read in ever longer pieces, so that its parts are copied a few times.
+            # A long line is read in growing pieces, so that its parts are copied only a few times.
             new = self.read(max(BLOCK, len(rest)))
         except (EOFError, zlib.error) as error:
             raise ValueError(f"{self.name} is damaged: {error}") from error

@@ -152,7 +152,7 @@ def _end(block: Block, first: int, part: _PartRows, n_values: int, n_rows: int) 
 
 
 class _PartRows(BlockRows):
-    """The rows of a part, about so many, in arrays that the next part overwrites.
+    """Rows of a part of about this size, in arrays that the next part overwrites.
 
     New ones for each part took a quarter of the time of reading: the system clears their pages.
     """

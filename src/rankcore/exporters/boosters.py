@@ -11,7 +11,7 @@ import numpy as np
 from rankcore._core.numbers import Floats
 from rankcore.exporters.described import Described
 from rankcore.exporters.floats import LARGEST, next_above, singles
-from rankcore.exporters.reduced import Tree, as_forest, as_linear
+from rankcore.exporters.reduced import Refused, Tree, as_forest, as_linear
 
 # Of the release whose files these are like; later ones read them.
 VERSION = [2, 0, 0]
@@ -147,17 +147,12 @@ def _dumped(tree: Tree, depths: Floats | Any, node: int, names: list[str]) -> di
 
 def export_xgboost_dump(described: Described, path: Path) -> list[Path]:
     """Write trees as ``Booster.get_dump(dump_format="json")`` has them, for Vespa among others."""
-    document = dump(_of_trees(described, "xgboost_dump"), described.named("xgboost_dump"))
-    path.write_text(json.dumps(document, allow_nan=False, indent=1), encoding="utf-8")
-    return [path]
-
-
-def _of_trees(described: Described, target: str) -> list[Tree]:
-    if as_linear(described, target) is not None:
-        from rankcore.exporters.reduced import Refused
-
+    if as_linear(described, "xgboost_dump") is not None:
         raise Refused(
-            f"{target} holds trees; a {described.learner} is linear: export it as xgboost, "
+            f"xgboost_dump holds trees; a {described.learner} is linear: export it as xgboost, "
             "elasticsearch, solr or vespa"
         )
-    return strict_trees(described, target)
+    trees = strict_trees(described, "xgboost_dump")
+    document = dump(trees, described.named("xgboost_dump"))
+    path.write_text(json.dumps(document, allow_nan=False, indent=1), encoding="utf-8")
+    return [path]

@@ -108,8 +108,10 @@ class _Source:
         arrays, facts, d = self.arrays, self.facts, self.width
         k, weights = self.described.n_ranks, self.array("weights")
         tie = "RC_TIE_LOW" if facts.get("tie") == "low" else "RC_TIE_HIGH"
-        tasks = {"tasks": [weights, self.array("thresholds"), d, k, tie]}
-        tasks |= {"counts": int(facts.get("decision") == "count")}
+        tasks: dict[str, Any] = {
+            "tasks": [weights, self.array("thresholds"), d, k, tie],
+            "counts": int(facts.get("decision") == "count"),
+        }
         match self.form:
             case "linear" | "rounded":
                 return {"linear": [weights, float(arrays.get("intercept", [0.0])[0]), d]}
@@ -133,10 +135,10 @@ class _Source:
                 names = ("offsets", "thresholds", "values", "missing", "at_zero")
                 return {"stumps": [*map(self.array, names), float(arrays["base"][0]), d]}
             case "trees":
-                names = ("offsets", "features", "children", "sides", "thresholds", "values")
+                nodes = ("offsets", "features", "children", "sides", "thresholds", "values")
                 sizes = [arrays["offsets"].size - 1, d, facts["zero_missing"]]
                 sets = map(self.array, ("sets", "words"))
-                return {"trees": [*map(self.array, names), *sizes, *sets]}
+                return {"trees": [*map(self.array, nodes), *sizes, *sets]}
         rules = {"score": "RC_MODEL_LINEAR", "tasks": "RC_MODEL_TASKS"}
         kind, n = f"RC_KERNEL_{str(facts['kernel']).upper()}", arrays["norms"].size
         data = np.asarray(arrays["vectors"] if "vectors" in arrays else arrays["values"])
@@ -205,8 +207,15 @@ class _Source:
     def text(self, header: str) -> str:
         """The source."""
         fields = {"n_ranks": self.described.n_ranks, **self.fields()}
+        size = self.described.n_ranks + 6 * fields.get("n_outputs", 0) + 2  # rc_model_sums_
+        kind, scored = "rc_model", f"rc_model_{self.form}_(&model, x, room, rank)"
+        first = f"    double room[{size}];\n"
         body = "".join(f"    .{name} = {_initializer(one)},\n" for name, one in fields.items())
-        model = f"static const rc_model model = {{\n{body}}};\n"
+        body = f"{{\n{body}}}"
+        if self.form in ("stumps", "trees"):
+            kind, scored = f"rc_{self.form}", f"rc_{self.form}_score(&model, x)"
+            first, body = "    (void)rank;\n", _initializer(fields[self.form])
+        model = f"static const {kind} model = {body};\n"
         steps = self.described.steps
         front = front_function(steps, self.described.n_features, self.table) if steps else ""
         calibration = self._calibration()
@@ -219,13 +228,8 @@ class _Source:
                 f"{result} {self.prefix}_{name}({arguments})\n{{\n{room}    int32_t rank = 0;\n"
                 f"    double score;\n{call}    score = answer({value}, &rank);\n    {last}\n}}\n"
             )
-        size = self.described.n_ranks + 6 * fields.get("n_outputs", 0) + 2  # rc_model_sums_
-        scored = f"rc_model_{self.form}_(&model, x, room, rank)"
-        room = f"    double room[{size}];\n"
-        if self.form in ("stumps", "trees"):
-            scored, room = f"rc_{self.form}_score(&model.{self.form}, x)", "    (void)rank;\n"
         answer = (
-            f"static double answer(rc_row x, int32_t *rank)\n{{\n{room}    return {scored};\n}}\n"
+            f"static double answer(rc_row x, int32_t *rank)\n{{\n{first}    return {scored};\n}}\n"
         )
         code = [model, front, answer, calibration]
         blocks = [

@@ -190,11 +190,10 @@ def _largest_sum(scoring: Scoring) -> float:
     """Sum of the maximum magnitudes of the values of stumps or trees."""
     arrays = scoring.arrays
     offsets = arrays["offsets"]
+    starts = offsets[:-1] + np.arange(offsets.size - 1)
     if scoring.form == "trees":
-        starts = offsets[:-1] + np.arange(offsets.size - 1)
         each = np.maximum.reduceat(np.abs(arrays["values"]), starts) if starts.size else np.zeros(1)
         return float(each.sum())
-    starts = offsets[:-1] + np.arange(offsets.size - 1)
     steps = np.maximum.reduceat(np.abs(arrays["values"]), starts)
     used = np.diff(offsets) > 0
     added = np.maximum(steps, np.abs(arrays["missing"])) + np.abs(arrays["at_zero"])

@@ -12,10 +12,30 @@ from numpy.typing import NDArray
 from rankcore._core.concurrency import unchanging
 from rankcore._core.numbers import Floats
 from rankcore._core.scoring import Scoring
-from rankcore.exporters.calibration import Calibration, taken_apart
+from rankcore._ext import calibration as curves_of
 from rankcore.exporters.front import Step, steps_of, width_after
 from rankcore.ordinal._held_out import thawed
 from rankcore.ordinal.calibrated import CalibratedOrdinal
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Probabilities and a rank from a score: ``rc_calibration`` of the C headers."""
+
+    # (m, k - 1): P(above each rank) at each knot; without knots, thresholds of cumulative logits
+    curves: Floats
+    knots: Floats  # (m,), ascending, or (0,)
+    slope: float  # of cumulative logits
+    center: float  # scores are reduced by it, then divided by the scale
+    scale: float
+    costs: Floats  # (k, k): of a prediction (column) where a rank (row) is true
+
+    def probabilities(self, scores: Floats) -> Floats:
+        """Probability of each rank, shape (n, k), as Python computes it."""
+        found = np.empty((scores.size, self.costs.shape[0]))
+        scaled = (np.ascontiguousarray(scores, dtype=np.float64) - self.center) / self.scale
+        curves_of.probabilities(scaled, self.curves, self.knots, self.slope, found)
+        return found
 
 
 class Answers(NamedTuple):
@@ -100,7 +120,7 @@ def describe(model: Any, feature_names: Sequence[str] | None = None) -> Describe
             )
     with unchanging(last):
         spec = last._spec()
-    scoring, calibration = taken_apart(spec.scoring)
+    scoring, calibration = _taken_apart(spec.scoring)
     if scoring.form == "none":
         raise ValueError(f"this {name} cannot be exported: {scoring.facts['reason']}")
     steps: list[Step] = []
@@ -152,3 +172,21 @@ def _checked_names(names: Sequence[str], n_features: int) -> list[str]:
         twice = next(name for name in found if found.count(name) > 1)
         raise ValueError(f"feature_names must differ; {twice!r} is there more than once")
     return found
+
+
+def _taken_apart(scoring: Scoring) -> tuple[Scoring, Calibration | None]:
+    """Scoring form and calibration of the learner inside; None for other models."""
+    if scoring.form != "calibrated":
+        return scoring, None
+    slope, center, scale = (float(value) for value in scoring.arrays["moments"])
+    own = ("curves", "knots", "moments", "costs")
+    inner = Scoring(
+        str(scoring.facts["of"]),
+        {name: array for name, array in scoring.arrays.items() if name not in own},
+        {name: fact for name, fact in scoring.facts.items() if name != "of"},
+    )
+    curves, knots, costs = (
+        np.ascontiguousarray(scoring.arrays.get(name, np.empty(0)), dtype=np.float64)
+        for name in ("curves", "knots", "costs")
+    )
+    return inner, Calibration(curves, knots, slope, center, scale, costs)

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from rankcore.exporters.calibration import Calibration
+from rankcore.exporters.described import Calibration
 from rankcore.exporters.onnx_operators import INT64, Graph, tree_ensemble
 from rankcore.exporters.reduced import Forest, balanced
 

@@ -21,7 +21,7 @@ class Refused(ValueError):
 
 @dataclass(frozen=True)
 class Linear:
-    """A score ``weights . x' + intercept``, where ``x'`` is a row after the steps in front."""
+    """A score ``weights . x' + intercept`` of a row ``x'`` after the steps in front."""
 
     weights: Floats
     intercept: float

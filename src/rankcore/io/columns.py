@@ -12,7 +12,7 @@ from rankcore.io.settings import decode_setting, encode_setting
 
 Arrays = Mapping[str, NDArray[Any]]
 Describe = Callable[..., Any]
-# A part and the number of columns that leave it.
+# A part and its number of output columns.
 Part = tuple[Any, int]
 Restore = Callable[[Any, Arrays | None, str], Part]
 

@@ -41,9 +41,9 @@ from rankcore.io.steps import (
 FORMAT = "rankcore model"
 # Raised when a reader of the old version would misread the new file.
 VERSION = 1
-# Larger files are mapped, and what they hold is read when it is needed.
+# Larger files are mapped, and arrays are read when they are needed.
 LARGE = 2**26
-# Characters of what a file is refused for.
+# Characters of the reason in an error.
 LONGEST_MESSAGE = 500
 # The last array of a file: CRC-32 of all bytes before it, least significant byte first.
 CHECKSUM = "~crc32"

@@ -29,10 +29,10 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 LENGTH_BYTES = 8
 # The header ends, and the arrays begin, at a multiple of this.
 ALIGNMENT = 8
-# What the library of the format accepts.
+# The limit of the format's own library.
 LONGEST_HEADER = 100_000_000
 METADATA = "__metadata__"
-# As many as every release of NumPy has.
+# Supported by every release of NumPy.
 MOST_DIMENSIONS = 32
 
 # A header is read piece by piece, so that no JSON of it takes more memory than it has arrays.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# What each scaler learns, besides counts.
+# Arrays that each scaler learns.
 LEARNED = {
     "StandardScaler": ("mean_", "var_", "scale_"),
     "MaxAbsScaler": ("max_abs_", "scale_"),
@@ -36,7 +36,7 @@ def split_front(model: Any) -> tuple[Any, Any]:
 
 
 def is_scaler(front: Any) -> bool:
-    """Whether what is in front of a learner is one scaler."""
+    """Whether a step in front of a learner is a scaler."""
     return type(front).__name__ in LEARNED
 
 

@@ -36,7 +36,7 @@ _PASSING = ("force_int_remainder_cols",)
 
 
 class Restored(NamedTuple):
-    """A step, and the number of columns that leave it."""
+    """A step and its number of output columns."""
 
     step: Any
     width: int
@@ -270,7 +270,7 @@ def _chain(
 
 
 def _next(facts: Any, arrays: Arrays | None, prefix: str, left: list[int], width: int) -> Restored:
-    """A step behind another one, from which so many columns come; -1 are any."""
+    """A step behind another one, which has ``width`` output columns, -1 if unknown."""
     found = restore_step(facts, arrays, prefix, left)
     if isinstance(found.step, str):
         return Restored(found.step, width)

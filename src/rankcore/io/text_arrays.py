@@ -15,8 +15,8 @@ ENDS = ".ends"
 STRINGS = "str"
 # Characters of NumPy's strings that may be wider than the longest one.
 WIDEST = 1024
-# Bytes of an array of NumPy's strings, which are as wide as the longest: at most as many as here,
-# and this many times those in the file.
+# An array of NumPy's strings, all as wide as the longest, has at most LARGEST bytes plus TIMES the
+# bytes in the file.
 LARGEST, TIMES = 2**20, 16
 
 

@@ -40,8 +40,6 @@ from rankcore.cli.search_space import (
 from rankcore.cli.terminal import ProgressBar, complain, print_facts, progress_bar
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from rankcore.cli.rows import Rows
 
 COLUMNS = ("trial", "model", "value", "seconds", "params")
@@ -81,12 +79,14 @@ def tune(
     as_json: JsonOption = False,
 ) -> None:
     """Try learners and parameters at random, and save the model that measures best."""
+    import numpy as np
+
     choice = Choice(seed=seed, set_=set_)
     choice.check()
     metric = _one(metric)
     for name in model or []:
         choice.make(find_learner(name))
-        draw(name, _generator(seed))
+        draw(name, np.random.default_rng(seed))
 
     import rankcore
     from rankcore.cli.rows import read, read_many, same_width
@@ -141,12 +141,6 @@ def _of_queries(learners: list[Learner], metric: str | None) -> bool:
     if ranks and metric == "rank_loss":
         raise ValueError("rank_loss is of labels, not of queries: choose a ranking measure")
     return ranks or metric not in (None, "rank_loss")
-
-
-def _generator(seed: int) -> np.random.Generator:
-    import numpy as np
-
-    return np.random.default_rng(seed)
 
 
 @dataclass
@@ -245,9 +239,11 @@ class _Task:
 
     def _draws(self, learners: list[Learner]) -> Iterator[tuple[Learner, dict[str, Any]]]:
         """The learners in turn: first with their defaults, then with parameters drawn."""
+        import numpy as np
+
         for learner in learners:
             yield learner, {}
-        rng = _generator(self.choice.seed)
+        rng = np.random.default_rng(self.choice.seed)
         while True:
             for learner in learners:
                 drawn = draw(learner.name, rng)
