@@ -36,8 +36,7 @@ from rankcore.dask._mixing import (
     weighing_of,
 )
 from rankcore.dask._run import Run
-from rankcore.dask._shards import Shard, join
-from rankcore.dask._weighing import Weighing
+from rankcore.dask._shards import Shard, Weighing, join
 from rankcore.ordinal._sampling import least_draws
 from rankcore.ordinal._tiles import LANES, zeros_by_line
 from rankcore.ordinal._training import OnlineLearner

@@ -20,10 +20,16 @@ from rankcore._core.sources import Window
 from rankcore._core.state import OnlineState
 from rankcore._core.training import Trainer
 from rankcore.dask._changes import Change
-from rankcore.dask._run import Run
-from rankcore.dask._shards import Shard, check_queries, common_order, join_labels, naming
-from rankcore.dask._watching import Watching
-from rankcore.dask._weighing import Weighing, facts_of
+from rankcore.dask._run import Run, Watching
+from rankcore.dask._shards import (
+    Shard,
+    Weighing,
+    check_queries,
+    common_order,
+    facts_of,
+    join_labels,
+    naming,
+)
 from rankcore.ordinal._labels import ranks_among
 from rankcore.ordinal._scale import fix_scale
 from rankcore.ordinal._training import OnlineLearner
