@@ -52,7 +52,7 @@ class Size:
     # Of the one query that all shards have parts of.
     n_winning: int
     n_losing: int
-    # What all pairs weigh; of that query, its documents of either label.
+    # Weight of all pairs; of that query, of its documents of either label.
     totals: tuple[Fraction, ...]
     largest: int  # rows of the largest query
 

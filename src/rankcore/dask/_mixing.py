@@ -333,7 +333,7 @@ def _mix_pairs(states: list[PairwiseState], base: PairwiseState, mixing: str) ->
     sums = [one.total() * one.weights - one.sums - before for one in states]
     total = base.total() + sum(one.total() - base.total() for one in states)
     result.sums = total * result.weights - (before + np.sum(sums, axis=0))
-    # What is mixed is a hypothesis that has not succeeded yet.
+    # The mixed weights are a new hypothesis, without successes.
     result.clock = np.array([0.0, total, 0.0])
     result.counts = base.counts + np.sum([one.counts - base.counts for one in states], axis=0)
     result.counts[1:3] = 0
