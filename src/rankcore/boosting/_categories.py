@@ -13,7 +13,7 @@ from rankcore._ext.rows import Rows
 
 # Categories are numbered up to here: a set of them takes a bit for each.
 MAX_CATEGORIES = 2**16
-# What the categories of a frame may be.
+# Types of the categories of a frame.
 LABELS = (str, int, float, bool)
 
 

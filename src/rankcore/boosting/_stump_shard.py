@@ -1,7 +1,7 @@
 """A shard of rows in shared rounds of stumps: its bins, weights and exact sums.
 
-What a shard answers is integers: numbers of its rows or queries, times a power of two that is the
-same for all shards, rounded. Each number is a function of its query alone, or of its row and of
+A shard returns integers: numbers of its rows or queries, times a power of two that is the same
+for all shards, rounded. Each number is a function of its query alone, or of its row and of
 sums over all shards; so sums over shards depend neither on how many there are nor on their order.
 """
 

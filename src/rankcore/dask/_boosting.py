@@ -22,9 +22,8 @@ from rankcore.boosting._stump_booster import Round, Step
 from rankcore.boosting._stump_shard import StumpShard
 from rankcore.boosting._training import train_rounds
 from rankcore.dask._rounds import rounds_of
-from rankcore.dask._run import Run
+from rankcore.dask._run import Run, Watching
 from rankcore.dask._shards import Shard, check_queries, in_queries, naming
-from rankcore.dask._watching import Watching
 from rankcore.ranking._pairs import Pairing, nothing_to_learn, pair_by_label
 from rankcore.ranking._queries import as_relevance
 
@@ -53,7 +52,7 @@ class Size:
     # Of the one query that all shards have parts of.
     n_winning: int
     n_losing: int
-    # What all pairs weigh; of that query, its documents of either label.
+    # Weight of all pairs; of that query, of its documents of either label.
     totals: tuple[Fraction, ...]
     largest: int  # rows of the largest query
 

@@ -21,9 +21,8 @@ from rankcore.dask._engine import Client, count_of, delayed, engine_of, release
 from rankcore.dask._members import fit_members
 from rankcore.dask._mixing import MIXINGS, fit_ordinal, fit_pairwise
 from rankcore.dask._regrouping import shards_on
-from rankcore.dask._run import Run
+from rankcore.dask._run import Run, Watching
 from rankcore.dask._shards import Finding, check_kinds, look, pieces_of, without_columns
-from rankcore.dask._watching import Watching
 
 # Of a model that is not fitted, and the run: a fitted copy of the model.
 Learn = Callable[[Any, Run], Any]

@@ -36,8 +36,7 @@ from rankcore.dask._mixing import (
     weighing_of,
 )
 from rankcore.dask._run import Run
-from rankcore.dask._shards import Shard, join
-from rankcore.dask._weighing import Weighing
+from rankcore.dask._shards import Shard, Weighing, join
 from rankcore.ordinal._sampling import least_draws
 from rankcore.ordinal._tiles import LANES, zeros_by_line
 from rankcore.ordinal._training import OnlineLearner
@@ -81,7 +80,7 @@ def fit_members(model: Any, run: Run, *, classes: Any, n_blocks: int) -> Any:
         run.submit(join_all, run.shards, what=f"rows-copy-{copy}") for copy in range(n_copies)
     ]
     weights, _ = weighing_of(model, run, wholes[:1], known)
-    # What begins is a part of the graph, so that it can be had again.
+    # The first model is a part of the graph, so that it can be made again.
     fitted._state = mean
     held = run.submit(hold, fitted, what="model")
     orders = [

@@ -20,10 +20,16 @@ from rankcore._core.sources import Window
 from rankcore._core.state import OnlineState
 from rankcore._core.training import Trainer
 from rankcore.dask._changes import Change
-from rankcore.dask._run import Run
-from rankcore.dask._shards import Shard, check_queries, common_order, join_labels, naming
-from rankcore.dask._watching import Watching
-from rankcore.dask._weighing import Weighing, facts_of
+from rankcore.dask._run import Run, Watching
+from rankcore.dask._shards import (
+    Shard,
+    Weighing,
+    check_queries,
+    common_order,
+    facts_of,
+    join_labels,
+    naming,
+)
 from rankcore.ordinal._labels import ranks_among
 from rankcore.ordinal._scale import fix_scale
 from rankcore.ordinal._training import OnlineLearner
@@ -327,7 +333,7 @@ def _mix_pairs(states: list[PairwiseState], base: PairwiseState, mixing: str) ->
     sums = [one.total() * one.weights - one.sums - before for one in states]
     total = base.total() + sum(one.total() - base.total() for one in states)
     result.sums = total * result.weights - (before + np.sum(sums, axis=0))
-    # What is mixed is a hypothesis that has not succeeded yet.
+    # The mixed weights are a new hypothesis, without successes.
     result.clock = np.array([0.0, total, 0.0])
     result.counts = base.counts + np.sum([one.counts - base.counts for one in states], axis=0)
     result.counts[1:3] = 0

@@ -13,13 +13,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from rankcore._core.inputs import as_labels, as_rows
+from rankcore._core.inputs import as_labels, as_rows, encode
 from rankcore._core.numbers import as_vector, extremes
 from rankcore._core.queries import group_rows, kind_of_ids
 from rankcore._core.scales import square_lengths
 from rankcore.dask import _ranges
 from rankcore.dask._engine import delayed
 from rankcore.datasets.row_files import list_sources
+from rankcore.ordinal._weights import WeightFacts
 
 
 @contextmanager
@@ -332,3 +333,26 @@ def in_queries(findings: Sequence[Finding]) -> bool:
     if any(given) and not all(given):
         raise ValueError("some blocks have query ids and others none; expected one in all or none")
     return all(given)
+
+
+@dataclass(frozen=True)
+class Weighing:
+    """Weights of the rows of all shards, by sample and by class, as in memory."""
+
+    known: NDArray[Any]  # the classes
+    of_classes: NDArray[np.float64] | None  # what the weight of a row is multiplied by
+    mean: float = 1.0  # what weights that are shares are divided by
+
+    def of(self, shard: Shard) -> NDArray[np.float64]:
+        """The weights of the rows of a shard, in the steps of `row_weights`."""
+        weights = shard.weights
+        if self.of_classes is not None:
+            of_rows = self.of_classes[encode(shard.y, self.known)]
+            weights = of_rows if weights is None else weights * of_rows
+        assert weights is not None
+        return weights / self.mean
+
+
+def facts_of(shard: Shard, weighing: Weighing) -> WeightFacts:
+    """Facts that decide how the weights of a shard are taken."""
+    return WeightFacts.of(weighing.of(shard))

@@ -12,9 +12,8 @@ from rankcore._core.inputs import as_rows
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
 from rankcore._core.training import Trainer
-from rankcore.dask._run import Run
+from rankcore.dask._run import Run, Watching
 from rankcore.dask._shards import Shard, check_queries, in_queries, naming
-from rankcore.dask._watching import Watching
 from rankcore.ranking._base import ModelState
 from rankcore.ranking._pairs import nothing_to_learn, pair_by_label
 from rankcore.ranking._queries import as_relevance

@@ -194,7 +194,7 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self._allows_nan
         tags.target_tags.required = True
-        # What scikit-learn knows that gives each row a real number; its tools look at `predict`.
+        # scikit-learn's kind of learners of a real number per row; its tools look at `predict`.
         tags.estimator_type = "regressor"
         # The score is not on the scale of the labels, which R^2 requires.
         tags.regressor_tags = RegressorTags(poor_score=True)

@@ -27,7 +27,7 @@ Solve = Callable[[Floats], Floats]
 
 # Length of the slope along a step, relative to where it began, at which the step is long enough.
 FLAT = 0.1
-# What rounding may add to an objective that is a sum of many numbers.
+# Share of an objective, a sum of many numbers, that rounding may add.
 ROUNDING = 1e-14
 # Evaluations along a step, and products with second derivatives for one step.
 MOST_TRIALS, MOST_PRODUCTS = 40, 300

@@ -101,10 +101,10 @@ class PairShard:
         # Of the rows that are compared alone: in which shard the others are is to have no part.
         for start in range(0, docs.size, ROWS):
             some = some_rows(self._rows, docs[start : start + ROWS])
-            greatest, least = some.max(axis=0), some.min(axis=0)
-            if hasattr(greatest, "toarray"):
-                greatest, least = greatest.toarray(), least.toarray()
-            for extreme in (np.ravel(greatest), -np.ravel(least)):
+            highest, lowest = some.max(axis=0), some.min(axis=0)
+            if hasattr(highest, "toarray"):
+                highest, lowest = highest.toarray(), lowest.toarray()
+            for extreme in (np.ravel(highest), -np.ravel(lowest)):
                 np.maximum(largest, extreme, out=largest)
         weight = exact_sum(self._losses.weights)
         return Facts(largest, weight, np.diff(self._pairing.bounds), self._n_in_query)
