@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from subprocess import PIPE
 
+import numpy as np
 import pytest
 
 from rankcore.preference import Journal, PreferenceError, PreferenceRanker, Retry
@@ -194,3 +195,12 @@ def test_a_journal_that_another_process_writes_to_is_named(tmp_path, monkeypatch
     other.close()
     assert ranker.rank([3, 1, 2]) == [1, 2, 3]
     assert len(asked) == 3
+
+
+def test_items_of_arrays_have_the_keys_of_those_of_lists(tmp_path):
+    words = ["fig", "date", "apple"]
+    first = PreferenceRanker(lambda u, v: u < v, journal=tmp_path / "answers.sqlite")
+    assert first.rank(np.array(words)).tolist() == sorted(words)
+    again = PreferenceRanker(lambda u, v: 1 / 0, journal=tmp_path / "answers.sqlite")
+    assert again.rank(words) == sorted(words)
+    assert again.n_reused_ == first.n_calls_

@@ -9,6 +9,8 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+import numpy as np
+
 from rankcore.preference.forms import shown
 
 # Keys of items, and the number of the repeat.
@@ -242,6 +244,8 @@ def lasting_key(item: Any) -> str:
 
     TypeError for items that are not strings, numbers, bytes, None, or tuples of these.
     """
+    if isinstance(item, np.generic):
+        item = item.item()
     if not _is_plain(item):
         raise TypeError(
             "a journal needs keys that last: pass key=, a function that gives a string for an "

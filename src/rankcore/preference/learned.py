@@ -105,7 +105,7 @@ class PairwisePreference(Constrained, Documented, BaseEstimator):
         self,
         estimator: BaseEstimator,
         *,
-        features: str | Callable[[Any, Any], Any] = "difference",
+        features: Literal["difference", "concatenation"] | Callable[[Any, Any], Any] = "difference",
         method: Literal["degree", "quicksort"] = "degree",
         max_pairs: int | None = 1000,
         random_state: int | np.random.Generator | None = None,
