@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,19 +96,22 @@ class ValueGroups:
         if len(parts) == 1:
             return parts[0]
         columns = np.concatenate([_columns(part.bounds) for part in parts])
-        low = np.concatenate([part.low for part in parts])
-        high = np.concatenate([part.high for part in parts])
-        counts = np.concatenate([part.counts for part in parts])
-        order = np.lexsort((low, columns))
+        order = np.lexsort((np.concatenate([part.low for part in parts]), columns))
+        del columns
+
+        def in_order(name: str) -> NDArray[Any]:
+            """One array of all parts, so that no other is held beside it a second time."""
+            return np.concatenate([getattr(part, name) for part in parts])[order]
+
         return cls(
             sum(part.n_rows for part in parts),
             np.sum([part.entries for part in parts], axis=0),
             np.sum([part.zeros for part in parts], axis=0),
             np.sum([part.missing for part in parts], axis=0),
             np.sum([part.bounds for part in parts], axis=0),
-            low[order],
-            high[order],
-            counts[order],
+            in_order("low"),
+            in_order("high"),
+            in_order("counts"),
             np.max([part.shifts for part in parts], axis=0),
         )._coarsened()
 
@@ -169,7 +173,7 @@ def gathered(parts: Iterable[ValueGroups], n_features: int) -> ValueGroups:
     for part in parts:
         held.append(part)
         # Joined when as much came as there is: each value takes part in few sorts.
-        if sum(one.low.size for one in held[1:]) > max(held[0].low.size, SORTED // 4):
+        if sum(one.low.size for one in held[1:]) > max(held[0].low.size, SORTED // 16):
             held = [ValueGroups.joined(held)]
     return ValueGroups.joined(held)
 
@@ -209,4 +213,4 @@ def _sorted_columns(
 
 def _columns(bounds: NDArray[np.int64]) -> NDArray[np.int64]:
     """The column of each item."""
-    return np.repeat(np.arange(bounds.size - 1), np.diff(bounds))
+    return np.repeat(np.arange(bounds.size - 1, dtype=np.int32), np.diff(bounds))
