@@ -169,6 +169,22 @@ def test_stumps_from_a_cache_are_those_of_memory(params, files, monkeypatch):
     assert found.history_ == expected.history_
 
 
+@pytest.mark.parametrize("params", [{}, {"missing": "zero"}, {"select": "normalizer"}])
+def test_rows_that_store_all_values_keep_a_byte_of_each(params, tmp_path, monkeypatch):
+    X, y, qid = make_letor(60, 30, 90, random_state=0)
+    X = np.round(X, 2) + 100
+    dump_letor(X, y, tmp_path / "full.txt", qid=qid)
+    rows, kept = open_rows(tmp_path / "full.txt", cache=tmp_path / "cache"), []
+    bind = GivenBins._bind
+    monkeypatch.setattr(GivenBins, "_bind", lambda self: (kept.append(self.n_bytes), bind(self)))
+    found = rc.RankBoost(30, **params).fit(rows)
+    assert kept == [X.size]
+    data = load_letor(tmp_path / "full.txt")
+    assert data.X.nnz == X.size
+    expected = rc.RankBoost(30, **params).fit(data.X, data.y, qid=data.qid)
+    assert found.estimators_.tolist() == expected.estimators_.tolist()
+
+
 @pytest.mark.parametrize("every", [False, True], ids=["bounded", "every column"])
 @pytest.mark.parametrize("params", [{}, {"max_bins": 4}, {"step": "exact"}])
 def test_rows_without_queries_are_one_query(params, every, files, monkeypatch):
@@ -208,6 +224,12 @@ def test_kernels_refuse_what_does_not_fit(files):
         place(rows, taken, places, 2, one, bounds, False, codes, None, None)
     with pytest.raises(ValueError, match="do not fit together"):
         place(rows, taken, places, 3, one, bounds, False, codes, None, None)
+    bounds = np.array([0, 1])
+    short = as_rows(sp.csr_array([[1.0], [0.0]]))
+    with pytest.raises(ValueError, match="store too little"):
+        place(
+            short, taken, places, 3, one, np.array([0, 1]), False, np.empty(3, np.uint8), None, None
+        )
     sparse = as_rows(sp.csr_array(np.ones((2, 1))))
     places = np.array([0, 1], dtype=np.int32)
     room = np.empty(1, dtype=np.int32)

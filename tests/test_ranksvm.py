@@ -382,6 +382,24 @@ def test_float32_is_not_copied(form, n_jobs):
         tracemalloc.stop()
 
 
+def test_rows_of_a_cache_are_not_copied(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 12_000
+    X, y, qid = rng.normal(size=(n, 60)), rng.integers(0, 3, n), np.arange(n) // 40
+    rc.datasets.dump_letor(X, y, tmp_path / "rows.txt", qid=qid)
+    rows = rc.datasets.open_rows(tmp_path / "rows.txt", cache=tmp_path / "rows")
+    rc.RankSVM().fit(X[:40], y[:40])  # imports
+    tracemalloc.start()
+    try:
+        model = rc.RankSVM(random_state=0).fit(rows)
+        # Not even the columns, at 4 bytes for each value.
+        assert tracemalloc.get_traced_memory()[1] < 4 * X.size
+    finally:
+        tracemalloc.stop()
+    expected = rc.RankSVM(random_state=0).fit(sp.csr_array(X), y, qid=qid)
+    assert np.array_equal(model.coef_, expected.coef_)
+
+
 @pytest.mark.parametrize(
     ("params", "error", "message"),
     [

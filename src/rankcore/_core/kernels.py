@@ -32,11 +32,26 @@ def resolve_gamma(gamma: float | str, rows: Rows) -> float:
     return 1.0 / (rows.n_features * found) if found > 0 else 1.0
 
 
+def csr_in_place(
+    data: NDArray[Any], columns: NDArray[np.int32], starts: NDArray[np.int64], n_features: int
+) -> Any:
+    """A CSR array of these arrays, of which ``starts`` alone may be copied.
+
+    SciPy's constructor takes the wider type of columns and starts for both: it would copy all
+    columns.
+    """
+    made = sp.csr_array((starts.size - 1, n_features), dtype=data.dtype)
+    if starts[-1] <= np.iinfo(columns.dtype).max:  # older scikit-learn wants one type of both
+        starts = starts.astype(columns.dtype)
+    made.data, made.indices, made.indptr = data, columns, starts
+    return made
+
+
 def as_matrix(rows: Rows) -> Any:
     """The values of checked rows, an array or CSR, for functions of matrices; nothing is copied."""
     if rows.columns is None:
         return rows.arrays[0]
-    return sp.csr_array(rows.arrays, shape=(rows.n_rows, rows.n_features))
+    return csr_in_place(*rows.arrays, rows.n_features)
 
 
 def some_rows(rows: Rows, which: slice | NDArray[Any]) -> Any:
@@ -56,7 +71,7 @@ def some_rows(rows: Rows, which: slice | NDArray[Any]) -> Any:
         lengths = starts[which + 1] - starts[which]
         ends = np.concatenate([[0], np.cumsum(lengths)])
         where = np.repeat(starts[which] - ends[:-1], lengths) + np.arange(ends[-1])
-    return sp.csr_array((data[where], columns[where], ends), shape=(ends.size - 1, n_features))
+    return csr_in_place(data[where], columns[where], ends, n_features)
 
 
 def call_kernel(kernel: Any, A: Any, B: Any) -> np.ndarray:

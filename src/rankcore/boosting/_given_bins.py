@@ -101,8 +101,13 @@ class ValueGroups:
         if len(parts) == 1:
             return parts[0]
         columns = np.concatenate([_columns(part.bounds) for part in parts])
-        low, high, counts = _concatenated(parts, "low", "high", "counts")
-        order = np.lexsort((low, columns))
+        order = np.lexsort((np.concatenate([part.low for part in parts]), columns))
+        del columns
+
+        def in_order(name: str) -> NDArray[Any]:
+            """One array of all parts, so that no other is held beside it a second time."""
+            return np.concatenate([getattr(part, name) for part in parts])[order]
+
         entries, zeros, missing, bounds = (
             np.sum([getattr(part, name) for part in parts], axis=0)
             for name in ("entries", "zeros", "missing", "bounds")
@@ -113,9 +118,9 @@ class ValueGroups:
             zeros,
             missing,
             bounds,
-            low[order],
-            high[order],
-            counts[order],
+            in_order("low"),
+            in_order("high"),
+            in_order("counts"),
             np.max([part.shifts for part in parts], axis=0),
         )._coarsened()
 
@@ -176,7 +181,7 @@ def gathered(parts: Iterable[ValueGroups], n_features: int) -> ValueGroups:
     for part in parts:
         held.append(part)
         # Joined when as much came as there is: each value takes part in few sorts.
-        if sum(one.low.size for one in held[1:]) > max(held[0].low.size, SORTED // 4):
+        if sum(one.low.size for one in held[1:]) > max(held[0].low.size, SORTED // 16):
             held = [ValueGroups.joined(held)]
     return ValueGroups.joined(held)
 
@@ -216,7 +221,7 @@ def _sorted_columns(
 
 def _columns(bounds: NDArray[np.int64]) -> NDArray[np.int64]:
     """The column of each item."""
-    return np.repeat(np.arange(bounds.size - 1), np.diff(bounds))
+    return np.repeat(np.arange(bounds.size - 1, dtype=np.int32), np.diff(bounds))
 
 
 class GivenBins(Bins):
@@ -314,4 +319,6 @@ class BlockRows:
 
         groups = gathered((ValueGroups.of(rows, at) for rows, at, _ in parts()), self.n_features)
         cuts = groups.cuts(max_bins, zero_missing)
-        return GivenBins(parts(), taken.size, groups.entries, cuts)
+        # With missing values, sums of dense columns would be rounded otherwise.
+        full = (groups.entries == taken.size).all() and not cuts.has_missing.any()
+        return GivenBins(parts(), taken.size, None if full else groups.entries, cuts)

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.kernels import csr_in_place
 from rankcore._core.numbers import power_of_two
 from rankcore._core.opened import opened
 from rankcore._core.replacing import Workshop
@@ -188,12 +189,9 @@ class CachedRows(RowBlocks):
 
     def whole(self) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
         """As `RowBlocks.whole`: a CSR matrix of the mapped arrays, its labels and queries."""
-        from scipy.sparse import csr_array
-
         self.check()
-        arrays = {name: one.array for name, one in self._arrays.items()}
-        shape = self._facts.n_rows, self._facts.n_features
-        X = csr_array((arrays["values"], arrays["columns"], arrays["starts"]), shape=shape)
+        parts = [self._arrays[name].array for name in ("values", "columns", "starts")]
+        X = csr_in_place(*parts, self._facts.n_features)
         return X, *self.outline()
 
     def check(self) -> None:

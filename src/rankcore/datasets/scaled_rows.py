@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.inputs import as_rows
+from rankcore._core.kernels import as_matrix
 from rankcore._core.sources import Facts, RowBlocks, Window
 from rankcore._ext.held_signals import raise_signals
-from rankcore._ext.rows import Rows
 from rankcore.datasets.file_rows import Piece, report_reading, survey
 
 
@@ -35,20 +35,10 @@ def fit_scaler(scaler: Any, blocks: RowBlocks) -> None:
         for window in blocks.windows(known.n_features, None, 0):
             raise_signals()
             # Sums of float32 values would be rounded to float32 after each block.
-            X = matrix(window.rows).astype(np.float64, copy=False)
+            X = as_matrix(window.rows).astype(np.float64, copy=False)
             scaler.partial_fit(as_it_takes(scaler, X))
             n_rows += window.rows.n_rows
             report_reading(window.done, blocks.size, n_rows)
-
-
-def matrix(rows: Rows) -> Any:
-    """The scipy matrix of CSR rows, its values in place."""
-    from scipy.sparse import csr_array
-
-    data, columns, starts = rows.arrays
-    if starts[-1] <= np.iinfo(columns.dtype).max:  # older scikit-learn wants one type of both
-        starts = starts.astype(columns.dtype)
-    return csr_array((data, columns, starts), shape=(rows.n_rows, rows.n_features))
 
 
 class ScaledRows(RowBlocks):
@@ -98,7 +88,7 @@ class ScaledRows(RowBlocks):
     ) -> Iterator[Window]:
         """As `RowBlocks.windows`."""
         for window in self._blocks.windows(n_features, order, first):
-            yield replace(window, rows=as_rows(self.scaled(matrix(window.rows))))
+            yield replace(window, rows=as_rows(self.scaled(as_matrix(window.rows))))
 
     def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
         """As `RowBlocks.outline`."""

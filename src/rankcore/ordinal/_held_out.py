@@ -128,7 +128,7 @@ def sliceable(X: Any, estimator: Any) -> tuple[Any, int]:
     """
     from scipy.sparse import csr_matrix, issparse, isspmatrix
 
-    from rankcore.datasets.scaled_rows import matrix
+    from rankcore._core.kernels import as_matrix
 
     if take_apart(thawed(estimator))[0] and not issparse(X):
         texts = isinstance(X, list) and X and isinstance(X[0], str | bytes)
@@ -138,7 +138,7 @@ def sliceable(X: Any, estimator: Any) -> tuple[Any, int]:
     if issparse(X):
         if X.format == "csr":
             return X, rows.n_rows
-        return csr_matrix(matrix(rows)) if isspmatrix(X) else matrix(rows), rows.n_rows
+        return csr_matrix(as_matrix(rows)) if isspmatrix(X) else as_matrix(rows), rows.n_rows
     return X if hasattr(X, "iloc") or hasattr(X, "shape") else np.asarray(X), rows.n_rows
 
 
