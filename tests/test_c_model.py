@@ -525,7 +525,7 @@ int32_t score(const char *path, const double *dense, const float *single, const 
 def test_rows_are_filled_by_functions(tmp_path):
     (tmp_path / "rows.c").write_text(ROWS_PROGRAM)
     built = tmp_path / "rows.so"
-    command = [CC, *FLAGS, "-fvisibility=default", f"-I{rc.get_include()}"]
+    command = [CC, *FLAGS, "-O0", "-fvisibility=default", f"-I{rc.get_include()}"]
     subprocess.run([*command, "-o", built, tmp_path / "rows.c", "-lm"], check=True)
     model = rc.PRank(random_state=0).fit(X, Y)
     rc.save(model, tmp_path / "m")
