@@ -796,9 +796,10 @@ def test_no_damage_leads_beyond_the_bytes(tmp_path, compiler):
         pytest.skip(f"no {compiler}")
     times = int(os.environ.get("RANKCORE_HOSTILE", "1"))
     source = Path(__file__).parent / "fuzz" / "model.c"
-    libfuzzer = ["-fsanitize=fuzzer"] if compiler == "clang" else ["-DALONE"]
+    # GCC needs ten times as long to optimise what sanitizers check.
+    libfuzzer = ["-O1", "-fsanitize=fuzzer"] if compiler == "clang" else ["-O0", "-DALONE"]
     sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    command = [compiler, "-std=c99", "-g", "-O1", *sanitizers, *libfuzzer, f"-I{rc.get_include()}"]
+    command = [compiler, "-std=c99", "-g", *sanitizers, *libfuzzer, f"-I{rc.get_include()}"]
     done = subprocess.run([*command, "-o", tmp_path / "fuzz", source, "-lm"], capture_output=True)
     if done.returncode:
         pytest.skip(f"no sanitizers: {done.stderr.decode()[-200:]}")
