@@ -1,6 +1,6 @@
 # `make demo` shows rankcore at work, `make test` tests it; both from a fresh clone. CI also runs
 # `sanitize` and `release` each time, and the rest of `make deep` each night.
-# The pieces run alone too: lint types check, oldest sanitize nightly release.
+# The pieces run alone too: lint types doctests check, oldest sanitize nightly release.
 
 PYTHON ?= python3
 BENCH ?= prank
@@ -32,9 +32,11 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export OPENBLAS_NUM_THREADS ?= 1
 export PATH := $(CURDIR)/$(VENV):$(PATH)
 
-.PHONY: demo demo-cluster test lint types check deep oldest sanitize nightly release faults mutants \
-	bench clean
+.PHONY: demo demo-cluster test lint types doctests check deep oldest sanitize nightly release \
+	faults mutants bench clean
+ifndef TOGETHER
 .NOTPARALLEL:
+endif
 
 # setuptools packs what it finds in build/lib, modules that are gone included.
 demo: .venv/made
@@ -47,8 +49,10 @@ demo-cluster: .venv/made
 	$(VENV)/pip install -q ".[dask]"
 	$(VENV)/python examples/cluster/demo.py
 
-# `check` comes last: its closing line is the one to read.
-test: lint types check
+# What takes one processor runs beside the suite, or the others would be idle meanwhile.
+# `check` takes longest: its closing line is the one to read.
+test: lint
+	$(MAKE) -j 3 TOGETHER=1 types doctests check
 
 deep: oldest sanitize nightly release
 
@@ -94,9 +98,11 @@ oldest:
 	@echo "oldest: not run, no CPython 3.11 or 3.12 was found (set OLDEST_PYTHON)"
 endif
 
+# Docstrings and guides.
+doctests: .venv/installed
+	python -m pytest -q --doctest-modules --doctest-glob='*.md' --pyargs rankcore docs
+
 check: .venv/installed
-	python -m pytest -q --doctest-modules --pyargs rankcore
-	python -m pytest -q --doctest-glob='*.md' docs
 	$(PYTEST) -m "not slow"
 
 # What users receive: the sdist and the wheel that were tested, on every CPython that is found.

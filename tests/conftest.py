@@ -1,6 +1,7 @@
 """Hypothesis profiles (HYPOTHESIS_PROFILE=quick, default or nightly), and a Dask cluster."""
 
 import functools
+import gc
 import os
 import signal
 from collections import defaultdict
@@ -37,6 +38,11 @@ def pytest_collection_modifyitems(config, items):
         out.update(case for i, case in enumerate(cases) if i not in kept)
     config.hook.pytest_deselected(items=[item for item in items if item in out])
     items[:] = [item for item in items if item not in out]
+
+
+def pytest_collection_finish():
+    """Exempt tests and imported modules, which stay to the end, from garbage collection."""
+    gc.freeze()
 
 
 def _value(one):

@@ -1,6 +1,7 @@
 """Imports only go down: what docs/architecture.md says of the rooms is so."""
 
 import ast
+import functools
 from pathlib import Path
 
 import rankcore
@@ -21,21 +22,31 @@ LEVELS = [
 LEVEL_OF = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
 
 
+@functools.cache
+def parsed(path):
+    return ast.parse(path.read_text())
+
+
+@functools.cache
+def import_statements(path):
+    return [
+        node for node in ast.walk(parsed(path)) if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+
+
 def imports():
     """Pairs of rooms: one that imports, the other that is imported."""
     for path in PACKAGE.rglob("*.py"):
         if path.parent == PACKAGE and path.stem == "__init__":
             continue  # binds public names on first use
         room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in import_statements(path):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rankcore"):
                 modules = [node.module]
                 if node.module == "rankcore":
                     modules = [f"rankcore.{alias.name}" for alias in node.names]
-            elif isinstance(node, ast.Import):
-                modules = [alias.name for alias in node.names]
             else:
-                continue
+                modules = [alias.name for alias in node.names]
             for module in modules:
                 parts = module.split(".")
                 if parts[0] == "rankcore" and len(parts) > 1 and parts[1] != room:
@@ -57,7 +68,7 @@ def test_only_the_top_reaches_names_of_the_whole_package():
     """``import rankcore`` gives every room, whatever its level."""
     whole = set()
     for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in import_statements(path):
             if isinstance(node, ast.Import) and any(one.name == "rankcore" for one in node.names):
                 whole.add(path.relative_to(PACKAGE).parts[0].removesuffix(".py"))
     assert whole == {"cli", "exporters"}  # the latter write the version
@@ -70,7 +81,7 @@ def module_imports():
         parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
         names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     for name, path in names.items():
-        for node in ast.parse(path.read_text()).body:  # what functions import comes later
+        for node in parsed(path).body:  # what functions import comes later
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rankcore."):
                 for alias in node.names:
                     full = f"{node.module}.{alias.name}"

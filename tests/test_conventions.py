@@ -73,6 +73,8 @@ def test_sklearn(seed, tied, k):
         values = {metric: found.per_query[metric][query] for metric in found}
         assert values[name] == pytest.approx(metrics.ndcg_score(*pair, k=k), abs=ROUNDING)
         assert values[name[1:]] == pytest.approx(metrics.dcg_score(*pair, k=k), rel=ROUNDING)
+        if k is not None:
+            continue  # average precision is the same for every k
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a query without relevant documents
             expected = metrics.average_precision_score(labels[rows] >= 1, scores[rows])

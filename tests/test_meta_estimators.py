@@ -223,7 +223,9 @@ def test_searches_with_a_class_that_a_fold_lacks(learner):
 @every
 def test_thresholds_are_tuned(learner):
     X, y, X_test, y_test = halves(2)
-    tuned = TunedThresholdClassifierCV(clone(learner), scoring="balanced_accuracy", cv=3)
+    tuned = TunedThresholdClassifierCV(
+        clone(learner), scoring="balanced_accuracy", thresholds=20, cv=3
+    )
     assert (tuned.fit(X, y).predict(X_test) == y_test).mean() > 0.75
     fixed = FixedThresholdClassifier(clone(learner), threshold=0.0).fit(X, y)
     plain = clone(learner).fit(X, y)

@@ -13,7 +13,7 @@ from rankcore.bounds import prank_mistake_bound
 from reference.ensemble import largest, oap, times, voted
 from reference.kernel import kernel_oap, kernel_prank, linear
 from reference.prank import prank
-from strategies import examples, ordinal_problems
+from strategies import NIGHTLY, examples, ordinal_problems
 
 TIES = st.sampled_from(["crammer", "strict"])
 MARGINS = st.sampled_from([0.5, 1.0, 7.0])
@@ -167,12 +167,13 @@ def test_thresholds_stay_ordered_whatever_margin_and_scale(rows, margin, scale, 
         before = steps.copy()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("demanded", [0.0, 0.3, 20.0])
 @pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])
 def test_prank_stays_below_its_bound(demanded, scale):
     rng = np.random.default_rng(3)
     cuts = np.array([-0.7, 0.7])
-    for _ in range(5):
+    for _ in range(5 if NIGHTLY else 2):
         X = rng.normal(size=(40, 3))
         w = rng.normal(size=3)
         w /= np.linalg.norm(w)
