@@ -22,8 +22,7 @@ from rankcore._core.threads import for_each, n_threads
 from rankcore._ext.rows import Rows
 from rankcore.ranking.svm._losses import PairLosses, Terms
 from rankcore.ranking.svm._newton import Goal, Solution, Space, Step, minimise, newton_steps
-from rankcore.ranking.svm._spaces import MOST_FEATURES
-from rankcore.ranking.svm._spaces import KernelSpace
+from rankcore.ranking.svm._spaces import MOST_FEATURES, KernelSpace
 
 Floats = NDArray[np.float64]
 Floats32 = NDArray[np.float32]
