@@ -51,7 +51,8 @@ def as_matrix(rows: Rows) -> Any:
     """The values of checked rows, an array or CSR, for functions of matrices; nothing is copied."""
     if rows.columns is None:
         return rows.arrays[0]
-    return csr_in_place(*rows.arrays, rows.n_features)
+    data, columns, starts = rows.arrays
+    return csr_in_place(data, columns, starts, rows.n_features)
 
 
 def some_rows(rows: Rows, which: slice | NDArray[Any]) -> Any:

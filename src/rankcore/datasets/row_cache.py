@@ -190,8 +190,10 @@ class CachedRows(RowBlocks):
     def whole(self) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
         """As `RowBlocks.whole`: a CSR matrix of the mapped arrays, its labels and queries."""
         self.check()
-        parts = [self._arrays[name].array for name in ("values", "columns", "starts")]
-        X = csr_in_place(*parts, self._facts.n_features)
+        data, columns, starts = (
+            self._arrays[name].array for name in ("values", "columns", "starts")
+        )
+        X = csr_in_place(data, columns, starts, self._facts.n_features)
         return X, *self.outline()
 
     def check(self) -> None:
