@@ -28,10 +28,11 @@ extensions = [
     "numpydoc",
     "sphinx_copybutton",
     "sphinx_design",
-    # "sphinx_gallery.gen_gallery",
+    "sphinx_gallery.gen_gallery",
     "written_pages",
     "repository_links",
     "public_names",
+    "live_model",
     "for_machines",
 ]
 root_doc = "index"

@@ -31,7 +31,7 @@ def describe(app, pagename, templatename, context, doctree):
             '<meta property="og:type" content="website">',
             '<meta property="og:site_name" content="rankcore">',
             f'<meta property="og:url" content="{base}{pagename}.html">',
-            f'<meta property="og:image" content="{base}_static/card.png">',
+            f'<meta property="og:image" content="{base}_static/live/card.png">',
             '<meta name="twitter:card" content="summary_large_image">',
         ]
     )

@@ -8,6 +8,8 @@ from written_pages import PAGES
 
 ROOT = Path(__file__).resolve().parents[2]
 # Images stay where they are: Sphinx copies them.
+# Lists of pages, which are plain Markdown elsewhere.
+LISTS = {"README", "coming_from"}
 LINK = re.compile(r"(?<!!)(\[[^\]]*\]\()([^)#:\s]+)(#[^)\s]*)?(?=\))")
 
 
@@ -38,12 +40,21 @@ def rewritten(text: str, folder: Path, page_folder: Path, repository: str) -> st
     return LINK.sub(instead, text)
 
 
+def toctree(text: str, but: tuple[str, ...]) -> str:
+    """Directive that puts the pages of a list into the navigation, in the order of the list."""
+    pages = [link.removesuffix(".md") for _, link, _ in LINK.findall(text) if link.endswith(".md")]
+    inner = [page for page in dict.fromkeys(pages) if page not in but and ".." not in page]
+    return "\n".join(["", "```{toctree}", ":hidden:", "", *inner, "```", ""])
+
+
 def read(app, docname, source):
     path = Path(app.env.doc2path(docname))
     if path.suffix == ".md":
         written = {page: file for file, page in PAGES.items()}
         folder = (ROOT / written[docname]).parent if docname in written else path.parent
         repository = app.config.html_theme_options["github_url"]
+        if docname in LISTS:
+            source[0] += toctree(source[0], but=("which_learner", "coming_from"))
         source[0] = rewritten(source[0], folder, path.parent, repository)
 
 

@@ -2,8 +2,8 @@
 Does a C program answer as Python does?
 =======================================
 
-`export` also writes a model as C source without any dependency. This example compiles it, if there is a C
-compiler, and draws what a program of ten lines answers.
+`export` also writes a model as C source without any dependency. This example compiles it, if
+there is a C compiler, and draws what a program of ten lines answers.
 """
 
 import ctypes
@@ -28,8 +28,9 @@ rc.export(model, folder / "stars.c", "c")
 print((folder / "stars.h").read_text()[-700:])
 
 # %%
-# The program is a function that fills a grid of ranks, so that a picture can be drawn. ``-ffp-contract=off``
-# keeps the compiler from rounding otherwise than Python: results are the same to the bit.
+# The program is a function that fills a grid of ranks, so that a picture can be drawn.
+# ``-ffp-contract=off`` keeps the compiler from rounding otherwise than Python: results are the
+# same to the bit.
 
 program = """
 #include "stars.h"
@@ -54,8 +55,8 @@ if compiler := shutil.which("cc"):
     ranks = there
 
 # %%
-# The ranks of 22,500 points, from the compiled program. Its borders are PRank's thresholds; points are rows that
-# Python learned from.
+# The ranks of 22,500 points, from the compiled program. Its borders are PRank's thresholds;
+# points are rows that Python learned from.
 
 fig, ax = plt.subplots(figsize=(6, 4.6), layout="constrained")
 ax.pcolormesh(axis, axis, ranks.reshape(150, 150), cmap="Blues", vmin=-1, vmax=4)

@@ -2,8 +2,9 @@
 Can shards be learned apart and put together?
 =============================================
 
-Each of eight machines learns its own part of the rows; `merge` makes one model of theirs. Each part is too small
-to learn well from, but their errors differ, and the merged model has the mean of them.
+Each of eight machines learns its own part of the rows; `merge` makes one model of theirs. Each
+part is too small to learn well from, but their errors differ, and the merged model has the mean
+of them.
 """
 
 import matplotlib.pyplot as plt
@@ -37,8 +38,8 @@ for n_shards in [1, 2, 4, 8]:
     merged.append(loss(rc.merge(models)))
 
 # %%
-# Grey: models of one shard each, which get worse as shards get smaller. Blue: the merged model of the same
-# shards, which stays close to that of all rows (dashed).
+# Grey: models of one shard each, which get worse as shards get smaller. Blue: the merged model of
+# the same shards, which stays close to that of all rows (dashed).
 
 fig, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
 for place, values in enumerate(alone):

@@ -2,8 +2,8 @@
 Does an exported model give the same scores?
 ============================================
 
-`export` writes a fitted model for another program and, with ``check=``, runs it there and compares. Here a
-model becomes one SQL expression, and SQLite ranks a table with it.
+`export` writes a fitted model for another program and, with ``check=``, runs it there and
+compares. Here a model becomes one SQL expression, and SQLite ranks a table with it.
 """
 
 import sqlite3
@@ -42,8 +42,9 @@ with sqlite3.connect(":memory:") as database:
     print(best)
 
 # %%
-# Each point is a row: its score in Python and in SQLite. All lie on the diagonal, and the check above printed the
-# largest difference, in units in the last place of the sum. Circles are what the query returned.
+# Each point is a row: its score in Python and in SQLite. All lie on the diagonal, and the check
+# above printed the largest difference, in units in the last place of the sum. Circles are what
+# the query returned.
 
 here = model.predict(X)
 fig, ax = plt.subplots(figsize=(5.5, 5), layout="constrained")

@@ -2,8 +2,9 @@
 What happens when a stream changes its mind?
 ============================================
 
-Online learners need no second fit: `partial_fit` goes on. After a change of taste an average remembers the old
-one for long; the last model forgets at once. What to keep depends on how fast the stream moves.
+Online learners need no second fit: `partial_fit` goes on. After a change of taste an average
+remembers the old one for long; the last model forgets at once. What to keep depends on how fast
+the stream moves.
 """
 
 import matplotlib.pyplot as plt
@@ -38,9 +39,9 @@ for step in range(200):
         model.partial_fit(X, y, classes=range(5))
 
 # %%
-# The taste changes after 5,000 rows. The average (blue) was best until then and recovers slowly; the last
-# model (orange) recovers within some hundred rows, but is rougher. Starting again (black) is best, if one knows
-# when.
+# The taste changes after 5,000 rows. The average (blue) was best until then and recovers slowly;
+# the last model (orange) recovers within some hundred rows, but is rougher. Starting again
+# (black) is best, if one knows when.
 
 fig, ax = plt.subplots(figsize=(8.5, 4.2), layout="constrained")
 smooth = np.ones(5) / 5

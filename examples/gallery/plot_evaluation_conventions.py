@@ -2,8 +2,9 @@
 Why do two tools give different values of NDCG?
 ===============================================
 
-Tools differ in gains, ties and queries without relevant documents. `rankcore.metrics` computes each tool's
-figure under its name, so that a difference between models is not one between conventions.
+Tools differ in gains, ties and queries without relevant documents. `rankcore.metrics` computes
+each tool's figure under its name, so that a difference between models is not one between
+conventions.
 """
 
 import matplotlib.pyplot as plt
@@ -30,9 +31,10 @@ found = {
 }
 
 # %%
-# The same two models (orange worse, blue better) on the same 60 queries, by five conventions. The better model is
-# better everywhere. But the worse model by LightGBM's convention looks better than the better one
-# by scikit-learn's: LightGBM and XGBoost give 1 to a query without relevant documents, the others 0.
+# The same two models (orange worse, blue better) on the same 60 queries, by five conventions. The
+# better model is better everywhere. But the worse model by LightGBM's convention looks better
+# than the better one by scikit-learn's: LightGBM and XGBoost give 1 to a query without relevant
+# documents, the others 0.
 
 fig, ax = plt.subplots(figsize=(8, 3.8), layout="constrained")
 for place, tool in enumerate(tools):

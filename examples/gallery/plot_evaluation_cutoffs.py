@@ -2,8 +2,8 @@
 Which measure tells two rankings apart?
 =======================================
 
-One ranking has the best documents first and then random ones; another is decent all the way down. Which is
-better depends on how far down a reader looks, and so do the measures.
+One ranking has the best documents first and then random ones; another is decent all the way down.
+Which is better depends on how far down a reader looks, and so do the measures.
 """
 
 import matplotlib.pyplot as plt
@@ -34,9 +34,10 @@ curves = {
 }
 
 # %%
-# NDCG counts how relevant documents are, and weighs the first positions more: up to three documents the orange
-# ranking is better, further down the blue one. Precision and recall ask only whether a document is
-# relevant at all, and never prefer the orange one. Choose the measure that matches the reader.
+# NDCG counts how relevant documents are, and weighs the first positions more: up to three
+# documents the orange ranking is better, further down the blue one. Precision and recall ask only
+# whether a document is relevant at all, and never prefer the orange one. Choose the measure that
+# matches the reader.
 
 fig, axes = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")
 for ax, measure in zip(axes, measures, strict=True):

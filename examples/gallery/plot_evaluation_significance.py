@@ -2,8 +2,8 @@
 Is the better model better, or lucky?
 =====================================
 
-Means over queries differ between any two models. `rankcore.metrics.compare` asks how often a difference as
-large arises when the two models are exchanged at random, query by query.
+Means over queries differ between any two models. `rankcore.metrics.compare` asks how often a
+difference as large arises when the two models are exchanged at random, query by query.
 """
 
 import matplotlib.pyplot as plt
@@ -27,9 +27,9 @@ found = rc.metrics.compare(scores, y[test], qid=qid[test], metrics=["ndcg@10", "
 print(found)
 
 # %%
-# Differences from the first model, with intervals of 95% over 60 queries. Where an interval includes 0, the
-# queries do not say which of the two is better. P-values are corrected by Holm's method for the
-# number of comparisons.
+# Differences from the first model, with intervals of 95% over 60 queries. Where an interval
+# includes 0, the queries do not say which of the two is better. P-values are corrected by Holm's
+# method for the number of comparisons.
 
 fig, axes = plt.subplots(1, 2, figsize=(12, 4.4), layout="constrained", width_ratios=[1, 1.2])
 rc.plotting.plot_comparison(found, ax=axes[0])
@@ -37,5 +37,5 @@ rc.plotting.plot_query_differences(found, 1, ax=axes[1])
 plt.show()
 
 # %%
-# Right: the same query by query. A mean difference is the sum of gains and losses, and here
-# there are many of both.
+# Right: the same query by query. A mean difference is the sum of gains and losses, and here there
+# are many of both.

@@ -2,8 +2,8 @@
 How much can ties change NDCG?
 ==============================
 
-A model that predicts ranks gives many documents the same score. Their order in the file then decides the
-measure, unless it is the mean over all orders, which is the default here.
+A model that predicts ranks gives many documents the same score. Their order in the file then
+decides the measure, unless it is the mean over all orders, which is the default here.
 """
 
 import matplotlib.pyplot as plt
@@ -30,9 +30,9 @@ for n in levels:
     )
 
 # %%
-# Points are 300 orders of the file, ties broken by position, as many tools do. The blue line is the exact mean over
-# all orders; the band is what ties leave open. With two different scores the order of the file is worth more
-# than most differences between models.
+# Points are 300 orders of the file, ties broken by position, as many tools do. The blue line is
+# the exact mean over all orders; the band is what ties leave open. With two different scores the
+# order of the file is worth more than most differences between models.
 
 fig, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
 place = np.arange(len(levels))

@@ -2,8 +2,8 @@
 Does a model need what it uses?
 ===============================
 
-Contributions say how much a feature moves scores. Permutation says how much a measure suffers without it. A
-feature can move scores and not be needed, if another one says the same.
+Contributions say how much a feature moves scores. Permutation says how much a measure suffers
+without it. A feature can move scores and not be needed, if another one says the same.
 """
 
 import matplotlib.pyplot as plt
@@ -28,8 +28,8 @@ moves = rc.explain.global_importance(model, X[test], qid=qid[test])
 suffers = rc.explain.permutation_importance(model, X[test], y[test], qid=qid[test], n_repeats=20)
 
 # %%
-# Left: clicks and views share the weight of what they say. Right: NDCG@10 falls if one of them
-# is shuffled, for the model relies on both, though a new fit without views would do as well (printed
+# Left: clicks and views share the weight of what they say. Right: NDCG@10 falls if one of them is
+# shuffled, for the model relies on both, though a new fit without views would do as well (printed
 # below). Intervals are over queries; the random feature has one around 0.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained", sharey=True)

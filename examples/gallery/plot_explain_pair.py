@@ -2,8 +2,9 @@
 Why is this document above that one?
 ====================================
 
-The score of a sum over features is a sum of contributions, exactly. For a pair, each feature's contribution is
-relative to the other document, and they add up to the difference of the two scores.
+The score of a sum over features is a sum of contributions, exactly. For a pair, each feature's
+contribution is relative to the other document, and they add up to the difference of the two
+scores.
 """
 
 import matplotlib.pyplot as plt
@@ -26,8 +27,9 @@ why = rc.explain.pair(model, X[first], X[fourth], names=("first", "fourth"), fea
 print(why)
 
 # %%
-# From the score of the fourth document (below) to that of the first (above): blue features favour the first,
-# orange ones the fourth. The bars add up to the whole distance; nothing is left unexplained.
+# From the score of the fourth document (below) to that of the first (above): blue features favour
+# the first, orange ones the fourth. The bars add up to the whole distance; nothing is left
+# unexplained.
 
 fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 why.plot(ax=ax)

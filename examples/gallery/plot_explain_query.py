@@ -2,8 +2,8 @@
 What decided the top of this query?
 ===================================
 
-For a whole query, contributions are relative to the mean of its documents: a feature that is the same for
-all of them decides nothing there, however much it matters elsewhere.
+For a whole query, contributions are relative to the mean of its documents: a feature that is the
+same for all of them decides nothing there, however much it matters elsewhere.
 """
 
 import matplotlib.pyplot as plt
@@ -22,9 +22,9 @@ qid = np.repeat(np.arange(200), 15)
 model = rc.RankBoost(100).fit(X, y, qid=qid)
 
 # %%
-# Documents from the best down, with labels and scores. Blue raises a document above the mean of the query,
-# orange lowers it. Clicks matter most in the whole collection (printed below), but the column is
-# empty in this query, in which nobody has clicked.
+# Documents from the best down, with labels and scores. Blue raises a document above the mean of
+# the query, orange lowers it. Clicks matter most in the whole collection (printed below), but the
+# column is empty in this query, in which nobody has clicked.
 
 why = rc.explain.query(model, X, qid, which=0, y=y, top_k=5, feature_names=names)
 fig, ax = plt.subplots(figsize=(9, 5.2), layout="constrained")

@@ -2,8 +2,9 @@
 What would change this rank?
 ============================
 
-An ordinal model cuts a line by thresholds. The explanation of a row says how far it is from each of them, which
-features took it there, and what each feature alone would have to be to change the rank.
+An ordinal model cuts a line by thresholds. The explanation of a row says how far it is from each
+of them, which features took it there, and what each feature alone would have to be to change the
+rank.
 """
 
 import matplotlib.pyplot as plt
@@ -30,9 +31,10 @@ why = rc.explain.rank(model, patient, background=X[train])
 print(why.headline())
 
 # %%
-# From the average patient to this one: each feature moves the score along the line, blue up and orange
-# down, through the thresholds. The printed table has the value of each feature that would alone change the
-# grade, in the feature's own unit. The model sees associations; it says nothing about treatment.
+# From the average patient to this one: each feature moves the score along the line, blue up and
+# orange down, through the thresholds. The printed table has the value of each feature that would
+# alone change the grade, in the feature's own unit. The model sees associations; it says nothing
+# about treatment.
 
 fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 why.plot(ax=ax)

@@ -2,8 +2,9 @@
 What does QuickSort do with a judge that goes in circles?
 =========================================================
 
-A judge may prefer stone to scissors, scissors to paper, and paper to stone. No order agrees with all of that.
-QuickSort returns one anyway, from few comparisons; over its random pivots, no item of the circle is favoured.
+A judge may prefer stone to scissors, scissors to paper, and paper to stone. No order agrees with
+all of that. QuickSort returns one anyway, from few comparisons; over its random pivots, no item
+of the circle is favoured.
 """
 
 import matplotlib.pyplot as plt
@@ -34,8 +35,9 @@ for seed in range(runs):
 by_degree = rc.sort_by_degree(items, judge)
 
 # %%
-# How often each item gets each place, over 3,000 runs. Gold is always first and mud always last: what the judge is
-# clear about is never contradicted. The three in the circle share the places between, a third each.
+# How often each item gets each place, over 3,000 runs. Gold is always first and mud always last:
+# what the judge is clear about is never contradicted. The three in the circle share the places
+# between, a third each.
 
 fig, ax = plt.subplots(figsize=(6.5, 4.2), layout="constrained")
 ax.imshow(places, cmap="Blues", vmin=0, vmax=1)
@@ -48,6 +50,7 @@ ax.grid(False)
 plt.show()
 
 # %%
-# All ten pairs, and sorting by wins, gives the same picture; the circle stands in the order of the input:
+# All ten pairs, and sorting by wins, gives the same picture; the circle stands in the order of
+# the input:
 
 print(by_degree, f"{(len(calls) - 10) / runs:.1f} calls per run of QuickSort, 10 for all pairs")

@@ -2,8 +2,8 @@
 How many calls does a noisy judge need?
 =======================================
 
-A judge that is wrong one time in ten needs more calls than one that is never wrong. More calls about the right pairs
-buy the order back, up to a limit that depends on the noise.
+A judge that is wrong one time in ten needs more calls than one that is never wrong. More calls
+about the right pairs buy the order back, up to a limit that depends on the noise.
 """
 
 import matplotlib.pyplot as plt
@@ -38,9 +38,10 @@ found = {
 }
 
 # %%
-# Kendall's tau between the order found and the true one, for 30 items; 1 is the same order, 0 none. Lines are means of
-# three runs, bands their range. The last budget is the number of all pairs. A judge that is wrong 30% of the time needs
-# more than that: asking about near items again.
+# Kendall's tau between the order found and the true one, for 30 items; 1 is the same order, 0
+# none. Lines are means of three runs, bands their range. The last budget is the number of all
+# pairs. A judge that is wrong 30% of the time needs more than that: asking about near items
+# again.
 
 fig, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
 for noise, colour in zip(noises, ["#004b76", "#0072b2", "#56b4e9", "#d55e00"], strict=True):

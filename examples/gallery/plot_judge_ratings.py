@@ -2,8 +2,9 @@
 How sure is the place of an item?
 =================================
 
-From the answers of a judge that errs, `PreferenceRanker` fits a strength for each item, with standard errors. The
-places follow, as intervals: where answers do not tell items apart, intervals overlap.
+From the answers of a judge that errs, `PreferenceRanker` fits a strength for each item, with
+standard errors. The places follow, as intervals: where answers do not tell items apart, intervals
+overlap.
 """
 
 import matplotlib.pyplot as plt
@@ -29,9 +30,9 @@ def ranked(calls, seed=0):
 
 
 # %%
-# The judge errs about neighbours nearly half of the time, about distant items rarely. Dots are true places, bars the
-# intervals of 90% for the place of an item. With 100 calls the bars are wide; with 800 they are
-# short, and still contain most of the dots.
+# The judge errs about neighbours nearly half of the time, about distant items rarely. Dots are
+# true places, bars the intervals of 90% for the place of an item. With 100 calls the bars are
+# wide; with 800 they are short, and still contain most of the dots.
 
 fig, axes = plt.subplots(1, 2, figsize=(9.5, 5), layout="constrained", sharex=True)
 for ax, calls in zip(axes, [100, 800], strict=True):

@@ -2,8 +2,9 @@
 What do the first ten of a thousand cost?
 =========================================
 
-For the first k of many items most comparisons of a full sort are wasted. The methods differ in calls, and in
-how many rounds of simultaneous calls one waits for. `call_plan` computes both before a call is paid.
+For the first k of many items most comparisons of a full sort are wasted. The methods differ in
+calls, and in how many rounds of simultaneous calls one waits for. `call_plan` computes both
+before a call is paid.
 """
 
 import matplotlib.pyplot as plt

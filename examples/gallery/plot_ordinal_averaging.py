@@ -2,8 +2,9 @@
 How does averaging calm PRank?
 ==============================
 
-A perceptron follows its latest mistakes. On noisy labels it never settles: the model after row 2,000 differs
-from the one after row 1,990. The average of all models on the way does settle, at no cost in passes.
+A perceptron follows its latest mistakes. On noisy labels it never settles: the model after row
+2,000 differs from the one after row 1,990. The average of all models on the way does settle, at
+no cost in passes.
 """
 
 import matplotlib.pyplot as plt
@@ -35,8 +36,8 @@ for name, model in models.items():
         losses[name].append(rc.metrics.rank_loss(y_test, model.predict(X_test)))
 
 # %%
-# Each point is the loss on 4,000 held-out rows. The orange line keeps jumping with the last few rows it saw;
-# the blue one falls and stays. ``average=True`` is the default.
+# Each point is the loss on 4,000 held-out rows. The orange line keeps jumping with the last few
+# rows it saw; the blue one falls and stays. ``average=True`` is the default.
 
 fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 ax.plot(steps, losses["last model"], color=rc.plotting.ORANGE, lw=0.8, label="last model")

@@ -3,7 +3,8 @@ Why learn a hundred PRanks at once?
 ===================================
 
 Of all models that fit the rows, the one in the middle (the Bayes point) errs least on average.
-`OAPBPM` estimates it: each member sees a random share of the rows, and the model is the members' mean.
+`OAPBPM` estimates it: each member sees a random share of the rows, and the model is the members'
+mean.
 """
 
 import matplotlib.pyplot as plt
@@ -31,9 +32,9 @@ for seed in range(60):
     ensemble.append(means.fit(X, y))
 
 # %%
-# Each point is a model: the direction of its weights, and its loss on 20,000 new rows. The true direction
-# is the dashed line. Single models scatter with the order of the rows; the means of a hundred
-# members lie together, and low.
+# Each point is a model: the direction of its weights, and its loss on 20,000 new rows. The true
+# direction is the dashed line. Single models scatter with the order of the rows; the means of a
+# hundred members lie together, and low.
 
 fig, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
 for name, models, colour in [

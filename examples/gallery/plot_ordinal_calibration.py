@@ -22,9 +22,9 @@ model = rc.CalibratedOrdinal(rc.PRank(random_state=0)).fit(X[train], y[train])
 table = model.predict_proba(X[test])
 
 # %%
-# Left: the probability of each rank by the learner's score. Each rank has its peak, and they add up to 1.
-# Right: of the rows with a stated probability of more than a rank near 70%, about 70% do have more. Points
-# on the diagonal mean that probabilities can be taken at their word.
+# Left: the probability of each rank by the learner's score. Each rank has its peak, and they add
+# up to 1. Right: of the rows with a stated probability of more than a rank near 70%, about 70% do
+# have more. Points on the diagonal mean that probabilities can be taken at their word.
 
 fig, (curves, dots) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
 scores = model.estimator_.project(X[test])

@@ -2,8 +2,9 @@
 What can CuSum Rank learn that PRank cannot?
 ============================================
 
-`PRank` has one direction for all ranks. If what separates bad from fair differs from what separates fair
-from good, no single direction will do. `CuSumRank` has a weight vector for each threshold.
+`PRank` has one direction for all ranks. If what separates bad from fair differs from what
+separates fair from good, no single direction will do. `CuSumRank` has a weight vector for each
+threshold.
 """
 
 import matplotlib.pyplot as plt
@@ -24,9 +25,9 @@ for model in models.values():
     model.fit(X, y)
 
 # %%
-# Colours are what each model predicts, points are the true ranks of some rows. PRank cuts the plane by
-# parallel lines, a compromise for both questions. CuSum Rank turns its second line: holding
-# decides the first threshold, comfort the second.
+# Colours are what each model predicts, points are the true ranks of some rows. PRank cuts the
+# plane by parallel lines, a compromise for both questions. CuSum Rank turns its second line:
+# holding decides the first threshold, comfort the second.
 
 axis = np.linspace(-1, 1, 200)
 grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 2)

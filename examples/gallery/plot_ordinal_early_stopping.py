@@ -2,8 +2,9 @@
 When should a fit stop?
 =======================
 
-More passes over the rows fit them better, not always new rows. With ``eval_set`` a fit measures held-out rows
-after each pass; with ``early_stopping_rounds`` it keeps the best pass and stops once it is that old.
+More passes over the rows fit them better, not always new rows. With ``eval_set`` a fit measures
+held-out rows after each pass; with ``early_stopping_rounds`` it keeps the best pass and stops
+once it is that old.
 """
 
 import matplotlib.pyplot as plt
@@ -23,9 +24,9 @@ model.fit(X[train], y[train], eval_set=(X[held], y[held]))
 print("passes:", model.n_iter_, "best:", model.best_iteration_)
 
 # %%
-# Orange: the loss while learning, each row ranked before it is learned. It goes on falling, for 400 rows of 150
-# features can be learned by heart. Blue: held-out rows, which settle soon. The marked pass is the
-# model that the fit keeps.
+# Orange: the loss while learning, each row ranked before it is learned. It goes on falling, for
+# 400 rows of 150 features can be learned by heart. Blue: held-out rows, which settle soon. The
+# marked pass is the model that the fit keeps.
 
 history = model.history_
 passes = np.arange(1, len(history["rank_loss"]) + 1)

@@ -2,8 +2,8 @@
 How many support vectors does a kernel learner need?
 ====================================================
 
-A kernel learner keeps a row per mistake, and on a stream these never end. A ``budget`` bounds memory and
-time. What is lost depends on which row is dropped.
+A kernel learner keeps a row per mistake, and on a stream these never end. A ``budget`` bounds
+memory and time. What is lost depends on which row is dropped.
 """
 
 import matplotlib.pyplot as plt
@@ -41,9 +41,9 @@ found = {
 }
 
 # %%
-# Ranks are rings around the origin, so that no straight line helps (grey). The dashed line is the learner
-# without a budget. Dropping the oldest row needs a large budget; projecting a row onto those that stay
-# (`projectron`) comes close with few.
+# Ranks are rings around the origin, so that no straight line helps (grey). The dashed line is the
+# learner without a budget. Dropping the oldest row needs a large budget; projecting a row onto
+# those that stay (`projectron`) comes close with few.
 
 fig, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
 for policy, mark in zip(policies, "os^", strict=True):

@@ -2,8 +2,9 @@
 Which ranks can a row have, with 90% certainty?
 ===============================================
 
-A conformal set is a run of neighbouring ranks that contains the true one with a chosen probability, for
-any learner and any data, if rows are exchangeable. Easy rows get one rank, hard ones several.
+A conformal set is a run of neighbouring ranks that contains the true one with a chosen
+probability, for any learner and any data, if rows are exchangeable. Easy rows get one rank, hard
+ones several.
 """
 
 import matplotlib.pyplot as plt
@@ -22,8 +23,8 @@ model = rc.CalibratedOrdinal(rc.PRank(random_state=0)).fit(X[train], y[train])
 model.conformalize(X[more], y[more])  # rows that it has not learned from
 
 # %%
-# Left: the coverage that was asked for, and that of 5,000 new rows: the points lie on the diagonal. Right:
-# what it costs. Sets of 80% are mostly one or two ranks, sets of 99% three.
+# Left: the coverage that was asked for, and that of 5,000 new rows: the points lie on the
+# diagonal. Right: what it costs. Sets of 80% are mostly one or two ranks, sets of 99% three.
 
 wanted = np.array([0.8, 0.85, 0.9, 0.95, 0.99])
 covered, sizes = [], []

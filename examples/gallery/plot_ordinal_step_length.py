@@ -2,8 +2,8 @@
 How far should one mistake move the model?
 ==========================================
 
-`CuSumRank` as a passive-aggressive learner steps just far enough to rank the row correctly; ``C`` caps the
-step (``update="pa1"``). On noisy labels a wrong label should not move the model far.
+`CuSumRank` as a passive-aggressive learner steps just far enough to rank the row correctly; ``C``
+caps the step (``update="pa1"``). On noisy labels a wrong label should not move the model far.
 """
 
 import matplotlib.pyplot as plt
@@ -37,9 +37,10 @@ for noise in [0.0, 0.1, 0.3]:
         losses[noise].append(np.mean(found))
 
 # %%
-# One pass over 1,000 rows, means of six orders. Each line is a share of labels that are random; the loss is measured
-# against clean labels. Without noise long steps (right) are best. With noise they copy wrong labels, and the best cap
-# moves left. The default averages all models on the way, which calms either.
+# One pass over 1,000 rows, means of six orders. Each line is a share of labels that are random;
+# the loss is measured against clean labels. Without noise long steps (right) are best. With noise
+# they copy wrong labels, and the best cap moves left. The default averages all models on the way,
+# which calms either.
 
 fig, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
 for (noise, values), colour in zip(losses.items(), ["#56b4e9", "#0072b2", "#d55e00"], strict=True):

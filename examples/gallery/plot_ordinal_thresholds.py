@@ -22,8 +22,8 @@ scores = model.project(X)
 print("thresholds", model.thresholds_.round(2))
 
 # %%
-# Left: the weight vector is the arrow, thresholds are lines across it. Right: the same
-# rows on the line. A rank that is predicted wrongly is a point beyond its threshold; most of these are
+# Left: the weight vector is the arrow, thresholds are lines across it. Right: the same rows on
+# the line. A rank that is predicted wrongly is a point beyond its threshold; most of these are
 # one rank off, for a row far from a threshold is safe.
 
 fig, (plane, line) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")

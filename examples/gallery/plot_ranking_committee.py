@@ -29,9 +29,10 @@ for seed in range(20):
         found[variant].append(model.score(X[test], y[test], qid=qid[test]))
 
 # %%
-# Each point is a fit with its own order of queries and pairs. Which hypothesis is the last one is a matter of luck,
-# and so is which one survives longest on noisy labels. A committee of 20 is better in every run than
-# the best of either, and varies little; so does the average of all hypotheses, the default.
+# Each point is a fit with its own order of queries and pairs. Which hypothesis is the last one is
+# a matter of luck, and so is which one survives longest on noisy labels. A committee of 20 is
+# better in every run than the best of either, and varies little; so does the average of all
+# hypotheses, the default.
 
 fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 for place, variant in enumerate(variants):

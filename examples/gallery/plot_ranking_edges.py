@@ -2,8 +2,8 @@
 What do the edges of the rounds prove?
 ======================================
 
-The edge of a stump is the weight of the pairs it orders correctly minus that of the others. The edges alone
-bound the share of training pairs that the sum still misorders, whatever the data are.
+The edge of a stump is the weight of the pairs it orders correctly minus that of the others. The
+edges alone bound the share of training pairs that the sum still misorders, whatever the data are.
 """
 
 import matplotlib.pyplot as plt
@@ -25,9 +25,9 @@ def misranked(rows):
 wrong, unseen = misranked(train), misranked(test)
 
 # %%
-# Left: edges fall as what is left becomes harder. Right: the misordered share of the training pairs
-# never exceeds the bound, which is the product of what each round leaves. New queries are no part of this
-# theorem: their error lies where it lies.
+# Left: edges fall as what is left becomes harder. Right: the misordered share of the training
+# pairs never exceeds the bound, which is the product of what each round leaves. New queries are
+# no part of this theorem: their error lies where it lies.
 
 rounds = np.arange(1, 151)
 fig, (edges, errors) = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")

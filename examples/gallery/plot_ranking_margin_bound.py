@@ -2,8 +2,8 @@
 What does a margin promise about unseen pairs?
 ==============================================
 
-If training pairs are ordered correctly by a wide margin, unseen pairs are mostly ordered correctly, too. The
-bound says how mostly, before a single new pair has been seen.
+If training pairs are ordered correctly by a wide margin, unseen pairs are mostly ordered
+correctly, too. The bound says how mostly, before a single new pair has been seen.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +17,7 @@ rng = np.random.default_rng(0)
 
 
 def pairs(n):
-    """Draw n independent pairs of rows on the unit sphere; the first element has label 1 if better."""
+    """Draw n independent pairs of rows on the unit sphere; the better one has label 1."""
     X = rng.normal(size=(2 * n, 5))
     X /= np.linalg.norm(X, axis=1)[:, None]
     worth = (X @ [1.0, 0.5, 0, 0, 0] + 0.1 * rng.normal(size=2 * n)).reshape(n, 2)
@@ -36,8 +36,9 @@ for n in sizes:
     unseen.append(rc.metrics.pairwise_misranking(y_new, model.predict(X_new), qid=qid_new))
 
 # %%
-# The bound (black) holds with probability 95%, for any distribution of pairs. It is loose, and says little with
-# 500 pairs; it tightens with their number. The misranking of 50,000 new pairs (blue) lies far below.
+# The bound (black) holds with probability 95%, for any distribution of pairs. It is loose, and
+# says little with 500 pairs; it tightens with their number. The misranking of 50,000 new pairs
+# (blue) lies far below.
 
 fig, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
 ax.plot(sizes, bounds, "k--o", label="bound, from training pairs alone")

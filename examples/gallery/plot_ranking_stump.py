@@ -2,8 +2,8 @@
 What does a stump see?
 ======================
 
-A stump asks whether one feature is above one threshold. `RankBoost` adds up stumps; those on the same
-feature make a step function, which is all that the model knows of it.
+A stump asks whether one feature is above one threshold. `RankBoost` adds up stumps; those on the
+same feature make a step function, which is all that the model knows of it.
 """
 
 import matplotlib.pyplot as plt
@@ -23,8 +23,9 @@ rounds = [1, 5, 100]
 models = {n: rc.RankBoost(n).fit(X, y, qid=qid) for n in rounds}
 
 # %%
-# After one round the model has one step, after five a few, after a hundred the shapes that made the data
-# (grey, on a scale of its own). Thresholds are where the data have them; nobody chose bins.
+# After one round the model has one step, after five a few, after a hundred the shapes that made
+# the data (grey, on a scale of its own). Thresholds are where the data have them; nobody chose
+# bins.
 
 fig, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
 x = np.linspace(0, 10, 400)

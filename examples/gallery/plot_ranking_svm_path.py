@@ -2,8 +2,9 @@
 How strongly should a ranking SVM be regularised?
 =================================================
 
-``C`` weighs the errors of pairs against the length of the weights. `ranksvm_path` fits many values, each
-from the solution of the one before, so that the path costs little more than its last fits.
+``C`` weighs the errors of pairs against the length of the weights. `ranksvm_path` fits many
+values, each from the solution of the one before, so that the path costs little more than its last
+fits.
 """
 
 import matplotlib.pyplot as plt
@@ -30,8 +31,8 @@ unseen = [model.score(X[held], y[held], qid=qid[held]) for model in path.estimat
 
 # %%
 # Left: weights grow with C. The six features that matter (blue) lead; the other 54 are noise, and
-# catch up where C is large. Right: training queries are ranked ever better, held-out ones are best
-# at the marked C.
+# catch up where C is large. Right: training queries are ranked ever better, held-out ones are
+# best at the marked C.
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")
 left.plot(Cs, weights[:, 6:], color=rc.plotting.GREY, lw=0.6)

@@ -2,8 +2,9 @@
 When do trees beat stumps?
 ==========================
 
-A sum of stumps is a sum of one function per feature. If the effect of a feature depends on another one, only
-trees can learn it. The partial dependence on both features shows what each model has learned.
+A sum of stumps is a sum of one function per feature. If the effect of a feature depends on
+another one, only trees can learn it. The partial dependence on both features shows what each
+model has learned.
 """
 
 import matplotlib.pyplot as plt
@@ -28,9 +29,9 @@ for model in models.values():
     model.fit(X[train], y[train], qid=qid[train])
 
 # %%
-# Colour is the mean score over 200 rows whose first two features are replaced by those of the point. The
-# data have a saddle: both high or both low is good. Stumps see nothing in either feature alone, so their
-# picture is flat; trees have the saddle, and rank better.
+# Colour is the mean score over 200 rows whose first two features are replaced by those of the
+# point. The data have a saddle: both high or both low is good. Stumps see nothing in either
+# feature alone, so their picture is flat; trees have the saddle, and rank better.
 
 axis = np.linspace(-1, 1, 21)
 a, b = np.meshgrid(axis, axis)
