@@ -129,7 +129,7 @@ wasm: .venv/docs
 docs: wasm
 	$(VENV)/sphinx-build -W --keep-going -q -j auto docs build/site
 
-# Pictures of the gallery are made again only of examples that changed.
+# Examples are not run; their pictures are those of the last `make docs`, if there are any.
 docs-quick: wasm
 	RANKCORE_DOCS_QUICK=1 $(VENV)/sphinx-build -W --keep-going -q -j auto docs build/site
 

@@ -82,7 +82,8 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "doc_module": ("rankcore",),
     "backreferences_dir": "reference/used",
-    "plot_gallery": True,
+    # A quick build draws nothing: pictures are those of the last build, if there are any.
+    "plot_gallery": not QUICK,
 }
 
 html_theme = "pydata_sphinx_theme"

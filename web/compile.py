@@ -19,10 +19,11 @@ FLAGS += ["-Wno-string-concatenation", "-Wl,--strip-all"]
 def exported() -> list[str]:
     """Functions of the header, but for the one that opens paths; and where to put rows."""
     found = re.findall(r"\b(rankcore_\w+)\(", SOURCE.with_suffix(".h").read_text(encoding="utf-8"))
-    return sorted(set(found) - {"rankcore_open"}) + ["malloc", "free"]
+    return [*sorted(set(found) - {"rankcore_open"}), "malloc", "free"]
 
 
 def main(folder: Path) -> None:
+    """Compile, unless what is there is newer than its sources."""
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / "web" / "rankcore.js", folder)
     target = folder / "rankcore.wasm"
