@@ -90,7 +90,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = "rankcore"
 html_static_path = ["_static"]
 html_css_files = ["rankcore.css"]
-html_js_files = []
+html_js_files = ["names.js"]
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
@@ -98,7 +98,7 @@ html_baseurl = PROJECT["urls"]["Documentation"].rstrip("/") + "/"
 html_favicon = "_static/favicon.svg"
 html_theme_options = {
     "logo": {"text": "rankcore"},
-    "github_url": PROJECT["urls"]["Source"],
+    "external_links": [{"name": "Source", "url": PROJECT["urls"]["Source"]}],
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "show_prev_next": False,
@@ -107,13 +107,14 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
-    "search_as_you_type": True,
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
+html_context = {"default_mode": "auto"}
 html_sidebars = {"index": [], "install": [], "ten_minutes": [], "which_learner": []}
+html_theme_options["navbar_end"] = ["theme-switcher"]
 if versions := os.environ.get("RANKCORE_DOCS_VERSIONS"):
     # The workflow that publishes keeps a list of versions beside them.
     html_theme_options["switcher"] = {"json_url": versions, "version_match": version}
     html_theme_options["check_switcher"] = False
-    html_theme_options["navbar_end"] = ["version-switcher", "theme-switcher", "navbar-icon-links"]
+    html_theme_options["navbar_end"].insert(0, "version-switcher")

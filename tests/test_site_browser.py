@@ -269,8 +269,12 @@ def test_the_live_model_answers_as_in_python(page, server):
         assert page.inner_text(".live-said") == f"Predicted: {stars} of 5 stars"
         shares = [f"{round(100 * share)}%" for share in model.predict_proba(row)[0]]
         assert page.locator(".live-bar span:last-child").all_inner_texts() == shares
-    assert page.locator(".live-words .live-up").count() == 2
-    assert page.locator(".live-words .live-down").count() == 1
+    weights = dict(zip(names, model.estimator_.coef_, strict=True))
+    adds = [weights[word] for word in "lovely lovely plot slow".split()]
+    assert page.locator(".live-words .live-up").count() == sum(one > 0 for one in adds)
+    assert page.locator(".live-words .live-down").count() == sum(one < 0 for one in adds)
+    for one in adds:
+        assert f"{one:+.1f}" in page.inner_text(".live-words")
     assert page.wrong == []
 
 

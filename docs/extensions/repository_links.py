@@ -52,7 +52,7 @@ def read(app, docname, source):
     if path.suffix == ".md":
         written = {page: file for file, page in PAGES.items()}
         folder = (ROOT / written[docname]).parent if docname in written else path.parent
-        repository = app.config.html_theme_options["github_url"]
+        repository = app.config.html_theme_options["external_links"][0]["url"]
         if docname in LISTS:
             source[0] += toctree(source[0], but=("which_learner", "coming_from"))
         source[0] = rewritten(source[0], folder, path.parent, repository)
