@@ -270,7 +270,7 @@ def test_the_live_model_answers_as_in_python(page, server):
         shares = [f"{round(100 * share)}%" for share in model.predict_proba(row)[0]]
         assert page.locator(".live-bar span:last-child").all_inner_texts() == shares
     weights = dict(zip(names, model.estimator_.coef_, strict=True))
-    adds = [weights[word] for word in "lovely lovely plot slow".split()]
+    adds = [weights[word] for word in ["lovely", "lovely", "plot", "slow"]]
     assert page.locator(".live-words .live-up").count() == sum(one > 0 for one in adds)
     assert page.locator(".live-words .live-down").count() == sum(one < 0 for one in adds)
     for one in adds:
@@ -292,7 +292,8 @@ def test_the_keyboard_reaches_everything(page, server):
     page.wait_for_selector("#live-text")
     wanted = page.evaluate(
         """() => {
-            const all = document.querySelectorAll("a[href], button, textarea, input, [tabindex='0']");
+            const kinds = "a[href], button, textarea, input, [tabindex='0']";
+            const all = document.querySelectorAll(kinds);
             const seen = [...all].filter((one) => one.checkVisibility({ checkVisibilityCSS: true })
                 && one.tabIndex >= 0 && !one.disabled && one.getBoundingClientRect().width > 1
                 && one.type !== "radio");
