@@ -143,7 +143,7 @@ LEARNERS += ["PreferenceRanker"]
 @pytest.mark.parametrize("name", LEARNERS)
 def test_search_finds_each_learner(page, server, name):
     opened(page, server, f"search.html?q={name}")
-    link = page.locator(f"#search-results a[href*='rankcore.{name}.html']").first
+    link = page.locator(f"#search-results a[href*='.{name}.html']").first
     link.wait_for(timeout=20_000)
     assert page.wrong == []
 

@@ -1,6 +1,9 @@
 """Docstrings of public names as pages."""
 
+import inspect
 import re
+
+from sphinx.util.inspect import stringify_signature
 
 # `code`, ``literal``, :role:`text`: left as they are.
 LITERAL = re.compile(r"(``.*?``|`[^`]*`)")
@@ -28,7 +31,19 @@ def escape(app, what, name, obj, options, lines):
         lines[i] = "".join(parts)
 
 
+def signature(app, what, name, obj, options, args, returned):
+    """Parameters of a class as `help` shows them, where Sphinx finds those of a base's __new__."""
+    if what != "class":
+        return None
+    try:
+        found = inspect.signature(obj)
+    except (TypeError, ValueError):
+        return None
+    return stringify_signature(found, show_annotation=False, show_return_annotation=False), None
+
+
 def setup(app):
+    app.connect("autodoc-process-signature", signature)
     app.connect("autodoc-skip-member", skip)
     app.connect("autodoc-process-docstring", escape, priority=900)  # after numpydoc
     return {"parallel_read_safe": True}
