@@ -33,7 +33,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 export PATH := $(CURDIR)/$(VENV):$(PATH)
 
 .PHONY: demo demo-cluster test lint types doctests check deep oldest sanitize nightly release \
-	faults mutants bench clean
+	faults mutants bench wasm docs docs-quick browser clean
 ifndef TOGETHER
 .NOTPARALLEL:
 endif
@@ -127,9 +127,27 @@ mutants: .venv/installed
 bench: .venv/installed
 	python -m benchmarks $(BENCH)
 
+# The shared library for browsers, beside its module: web/README.md.
+wasm: .venv/docs
+	$(VENV)/python web/compile.py build/web
+
+# Warnings are errors. No network: -j auto only shares the work among processors.
+docs: wasm
+	$(VENV)/sphinx-build -W --keep-going -q -j auto docs build/site
+
+# Examples are not run; their pictures are those of the last `make docs`, if there are any.
+docs-quick: wasm
+	RANKCORE_DOCS_QUICK=1 $(VENV)/sphinx-build -W --keep-going -q -j auto docs build/site
+
+# Every page in Chromium, which the system provides.
+browser: docs-quick
+	$(VENV)/pip install -q "$(WHEEL)[browser,test]"
+	$(VENV)/python -m pytest -q tests/test_site_browser.py
+
 clean:
 	rm -rf build .venv .venv-oldest src/rankcore.egg-info
 	find src -name '*.so' -delete
+	git clean -qfdX docs
 
 .venv/made:
 	$(PYTHON) -m venv .venv
@@ -148,6 +166,10 @@ $(DIST)/made: $(SOURCES) | .venv/made
 .venv/installed: $(DIST)/made
 	$(VENV)/pip uninstall -qq -y rankcore
 	$(VENV)/pip install -q "$(WHEEL)[dev]"
+	touch $@
+
+.venv/docs: .venv/installed
+	$(VENV)/pip install -q "$(WHEEL)[docs]"
 	touch $@
 
 # $(call install_apart,NAME,ENVIRONMENT): build the sdist once more, under build/NAME/site.

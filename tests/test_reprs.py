@@ -49,8 +49,8 @@ def test_links_lead_to_guides(monkeypatch):
         (rc.BipartiteRankBoost(), "boosting"),
         (rc.PreferenceRanker(len), "preference"),
     ]:
-        assert learner._get_doc_link() == f"{URL}/{guide}.md"
-        assert f'href="{URL}/{guide}.md"' in learner._repr_html_()
+        assert learner._get_doc_link() == f"{URL}/{guide}.html"
+        assert f'href="{URL}/{guide}.html"' in learner._repr_html_()
 
     class Mine(rc.PRank):
         pass

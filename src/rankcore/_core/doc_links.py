@@ -41,4 +41,4 @@ class Documented:
     @property
     def _doc_link_template(self) -> str:
         url, guide = documentation_url(), guide_to(type(self).__module__)
-        return f"{url}/{guide}.md" if url and guide else ""
+        return f"{url}/{guide}.html" if url and guide else ""

@@ -1,0 +1,10 @@
+/* Names for those who hear the page: the theme and the gallery leave some parts without one. */
+document.addEventListener("DOMContentLoaded", () => {
+    for (const toggle of document.querySelectorAll("summary:not([aria-label])")) {
+        const page = toggle.closest("li")?.querySelector("a")?.textContent.trim();
+        if (page && !toggle.textContent.trim()) toggle.setAttribute("aria-label", `Pages of ${page}`);
+    }
+    for (const link of document.querySelectorAll(".sphx-glr-thumbcontainer a.internal"))
+        if (!link.hasAttribute("aria-label")) link.setAttribute("aria-label", link.textContent.trim());
+    for (const list of document.querySelectorAll(".citation-list[role=list]")) list.removeAttribute("role");
+});

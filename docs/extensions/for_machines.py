@@ -1,0 +1,62 @@
+"""What other programs read of the site: OpenGraph, and llms.txt."""
+
+from html import escape
+from pathlib import Path
+
+from docutils import nodes
+
+SUMMARY = "Learning to rank: exact, online, sparse-native, with a typed Cython core"
+
+
+def first_words(doctree) -> str:
+    """The first paragraph of a page, as one line."""
+    if doctree is None:
+        return ""
+    for paragraph in doctree.findall(nodes.paragraph):
+        text = " ".join(paragraph.astext().split())
+        if text:
+            return text[:200]
+    return ""
+
+
+def describe(app, pagename, templatename, context, doctree):
+    words = escape(first_words(doctree) or SUMMARY, quote=True)
+    base = app.config.html_baseurl
+    title = escape(str(context.get("title") or "rankcore"), quote=True)
+    context["metatags"] = context.get("metatags", "") + "\n".join(
+        [
+            f'<meta name="description" content="{words}">',
+            f'<meta property="og:title" content="{title}">',
+            f'<meta property="og:description" content="{words}">',
+            '<meta property="og:type" content="website">',
+            '<meta property="og:site_name" content="rankcore">',
+            f'<meta property="og:url" content="{base}{pagename}.html">',
+            f'<meta property="og:image" content="{base}_static/live/card.png">',
+            '<meta name="twitter:card" content="summary_large_image">',
+        ]
+    )
+
+
+def list_pages(app, exception):
+    """Write llms.txt: what the project is, and each page with its first words."""
+    if exception or app.builder.name != "html":
+        return
+    env, base = app.env, app.config.html_baseurl
+    groups = {"Guides": [], "Tutorials": [], "Reference": [], "Examples": [], "Other": []}
+    of = {"tutorials": "Tutorials", "reference": "Reference", "examples": "Examples"}
+    for name in sorted(env.found_docs):
+        folder, _, _ = name.partition("/")
+        group = of.get(folder, "Guides" if "/" not in name else "Other")
+        title = env.titles[name].astext() if name in env.titles else name
+        groups[group].append(f"- [{title}]({base}{name}.html)")
+    lines = ["# rankcore", "", f"> {SUMMARY}", ""]
+    for group, pages in groups.items():
+        if pages:
+            lines += [f"## {group}", "", *pages, ""]
+    (Path(app.outdir) / "llms.txt").write_text("\n".join(lines), encoding="utf-8")
+
+
+def setup(app):
+    app.connect("html-page-context", describe)
+    app.connect("build-finished", list_pages)
+    return {"parallel_read_safe": True}

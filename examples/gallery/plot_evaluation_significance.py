@@ -1,0 +1,41 @@
+"""
+Is the better model better, or lucky?
+=====================================
+
+Means over queries differ between any two models. `rankcore.metrics.compare` asks how often a
+difference as large arises when the two models are exchanged at random, query by query.
+"""
+
+import matplotlib.pyplot as plt
+
+import rankcore as rc
+
+plt.style.use(rc.plotting.STYLE)
+X, y, qid = rc.datasets.make_letor(160, 25, random_state=0)
+train, test = qid <= 100, qid > 100
+scale = X[train].std(axis=0)
+models = {
+    "RankSVM": rc.RankSVM().fit(X[train] / scale, y[train], qid=qid[train]),
+    "50 stumps": rc.RankBoost(50).fit(X[train], y[train], qid=qid[train]),
+    "55 stumps": rc.RankBoost(55).fit(X[train], y[train], qid=qid[train]),
+}
+scores = {
+    name: model.predict(X[test] / scale if name == "RankSVM" else X[test])
+    for name, model in models.items()
+}
+found = rc.metrics.compare(scores, y[test], qid=qid[test], metrics=["ndcg@10", "map"])
+print(found)
+
+# %%
+# Differences from the first model, with intervals of 95% over 60 queries. Where an interval
+# includes 0, the queries do not say which of the two is better. P-values are corrected by Holm's
+# method for the number of comparisons.
+
+fig, axes = plt.subplots(1, 2, figsize=(12, 4.4), layout="constrained", width_ratios=[1, 1.2])
+rc.plotting.plot_comparison(found, ax=axes[0])
+rc.plotting.plot_query_differences(found, 1, ax=axes[1])
+plt.show()
+
+# %%
+# Right: the same query by query. A mean difference is the sum of gains and losses, and here there
+# are many of both.

@@ -1,0 +1,49 @@
+"""
+Does a model need what it uses?
+===============================
+
+Contributions say how much a feature moves scores. Permutation says how much a measure suffers
+without it. A feature can move scores and not be needed, if another one says the same.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import rankcore as rc
+
+plt.style.use(rc.plotting.STYLE)
+rng = np.random.default_rng(0)
+n = 4000
+match, clicks, age, random = rng.normal(size=(4, n))
+views = clicks + 0.1 * rng.normal(size=n)  # nearly the same as clicks
+X = np.column_stack([match, clicks, views, age, random])
+names = ["match", "clicks", "views", "age", "random"]
+worth = match + 0.5 * (clicks + views) - 0.5 * age + 0.5 * rng.normal(size=n)
+y = np.digitize(worth, [-1, 0, 1, 2])
+qid = np.repeat(np.arange(200), 20)
+train, test = qid < 140, qid >= 140
+model = rc.RankSVM().fit(X[train], y[train], qid=qid[train])
+
+moves = rc.explain.global_importance(model, X[test], qid=qid[test])
+suffers = rc.explain.permutation_importance(model, X[test], y[test], qid=qid[test], n_repeats=20)
+
+# %%
+# Left: clicks and views share the weight of what they say. Right: NDCG@10 falls if one of them is
+# shuffled, for the model relies on both, though a new fit without views would do as well (printed
+# below). Intervals are over queries; the random feature has one around 0.
+
+fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained", sharey=True)
+place = np.arange(5)
+left.barh(place, moves.importances, color=rc.plotting.BLUE)
+left.set(yticks=place, yticklabels=names, xlabel="mean absolute contribution")
+right.barh(place, -suffers.changes, color=rc.plotting.ORANGE)
+right.hlines(place, -suffers.high, -suffers.low, color="black", lw=1.5)
+right.set(xlabel="loss of NDCG@10 when shuffled")
+left.invert_yaxis()
+plt.show()
+
+# %%
+without = [0, 1, 3, 4]
+again = rc.RankSVM().fit(X[train][:, without], y[train], qid=qid[train])
+print("all features :", round(model.score(X[test], y[test], qid=qid[test]), 4))
+print("without views:", round(again.score(X[test][:, without], y[test], qid=qid[test]), 4))

@@ -1,0 +1,86 @@
+"""The site as far as it shows without building it: pages of names, examples, navigation."""
+
+import ast
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import rankcore
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+if not (DOCS / "conf.py").exists():
+    pytest.skip("the sources are not here", allow_module_level=True)
+
+EXAMPLES = sorted((ROOT / "examples" / "gallery").glob("plot_*.py"))
+# Listed by hand: a module without __all__.
+OTHERS = {"rankcore.progress": {"Progress", "bar", "watch"}}
+
+
+def listed():
+    """Names with a page, of each module: those of the tables of the reference."""
+    found = {}
+    for page in (DOCS / "reference").glob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        for block in re.findall(r"```\{eval-rst\}\n(.*?)```", text, re.DOTALL):
+            module = re.search(r"currentmodule:: (\S+)", block)[1]
+            names = re.findall(r"^   (\w+)$", block, re.MULTILINE)
+            found.setdefault(module, set()).update(names)
+    return found
+
+
+def public():
+    """Names of the package, and of its public modules, that are not modules themselves."""
+    modules = ["rankcore", "rankcore.structured"]
+    for module in pkgutil.iter_modules(rankcore.__path__, "rankcore."):
+        if module.name.rpartition(".")[2] in rankcore.__all__:
+            modules.append(module.name)
+    for name in modules:
+        module = importlib.import_module(name)
+        names = set(getattr(module, "__all__", ())) or OTHERS[name]
+        yield name, {one for one in names if not is_module(getattr(module, one))}
+
+
+def is_module(value):
+    return type(value).__name__ == "module"
+
+
+def test_every_public_name_has_a_page():
+    pages = listed()
+    anywhere = set().union(*pages.values())
+    missing = []
+    for module, names in public():
+        # What `rankcore` has of one of its modules is described there.
+        known = anywhere if module == "rankcore" else pages.get(module, set()) | pages["rankcore"]
+        missing += [f"{module}.{name}" for name in sorted(names - known)]
+    assert missing == []
+
+
+def test_no_page_is_of_a_name_that_is_gone():
+    for module, names in listed().items():
+        for name in names:
+            assert hasattr(importlib.import_module(module), name), f"{module}.{name}"
+
+
+def test_the_gallery_has_thirty_examples():
+    assert len(EXAMPLES) >= 30
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_asks_one_question_and_draws_one_picture(path):
+    text = path.read_text(encoding="utf-8")
+    title = ast.get_docstring(ast.parse(text)).splitlines()[0]
+    assert title.endswith("?")
+    assert 30 <= len(text.splitlines()) <= 80
+    assert text.count("plt.show()") == 1
+    assert "# %%" in text  # words beside the picture
+    assert "random_state=None" not in text
+
+
+def test_actions_are_pinned():
+    for workflow in (ROOT / ".github" / "workflows").glob("*.yml"):
+        for used in re.findall(r"uses: (\S+)", workflow.read_text(encoding="utf-8")):
+            assert re.search(r"@[0-9a-f]{40}$", used), f"{workflow.name}: {used}"
