@@ -31,8 +31,6 @@ from reproduce.ohsumed import table
 from reproduce.whole_orders_methods import METHODS, one_list
 
 SEEDS, SEEDS_1000 = 20, 5
-# Fewer lists decide about no goal.
-GATED = 12
 
 # Tau for 60 items, 20% of the answers wrong, anew each time; for 200 items, three times QuickSort's
 # calls, anew, what TrueSkill had; and for QuickSort's calls, the same each time.
@@ -163,16 +161,19 @@ def main():
         seconds += spent
         print(f"{title}: {spent:.0f} s of processor time", file=sys.stderr, flush=True)
     missed = missed_goals(cells)
-    small = not_gated(options.seeds, GATED, "lists")
+    small = not_gated(options.seeds, SEEDS, "lists")
     if small:
         missed = []
     reached = f"{small.capitalize() or 'All goals are reached'}."
     packages = ["rankcore", "numpy", "choix", "trueskill"]
     versions = ", ".join(f"{name} {version(name)}" for name in packages)
+    sizes = ""
+    if (options.seeds, options.seeds_1000) != (SEEDS, SEEDS_1000):
+        sizes = f"--seeds {options.seeds} --seeds-1000 {options.seeds_1000} "
     lines = [
         "# Whole orders from judges that err",
         "",
-        "    python -m reproduce.whole_orders --markdown reproduce/whole_orders.md "
+        f"    python -m reproduce.whole_orders {sizes}--markdown reproduce/whole_orders.md "
         "--png reproduce/whole_orders.png",
         "",
         f"Python {platform.python_version()}, {versions}; {seconds:.0f} s of processor time, "
