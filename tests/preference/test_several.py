@@ -82,6 +82,7 @@ def test_groups_are_full_where_k_divides_no_pool():
     assert sizes == [5] * 30
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("form", FORMS)
 def test_the_top_in_a_quarter_of_the_calls_of_pairs(form, monkeypatch):
     """Lists of 1,000 of which halving by pairs finds .9575 with 8,532 calls, 10% of them wrong."""
