@@ -100,7 +100,8 @@ endif
 
 # Docstrings and guides.
 doctests: .venv/installed
-	python -m pytest -q --doctest-modules --doctest-glob='*.md' --pyargs rankcore docs
+	python -m pytest -q --doctest-modules --doctest-glob='*.md' --ignore-glob='docs/**/*.py' \
+		--ignore=docs/conf.py --pyargs rankcore docs
 
 check: .venv/installed
 	$(PYTEST) -m "not slow"

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from time import monotonic, sleep
-from typing import Any, NamedTuple
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -168,7 +168,8 @@ class Run:
             ) from error
 
 
-class Watching(NamedTuple):
+@dataclass(frozen=True)
+class Watching:
     """Arguments of ``fit`` for those who watch it: as in memory, of rows that the client has."""
 
     eval_set: Any

@@ -82,8 +82,8 @@ class PerceptronModel(Specified):
         "combine": option("auto", "score", "rank"),
     }
     _state: PairwiseState
-    variant: str
-    combine: str
+    variant: Any
+    combine: Any
     committee_size: int
     best_iteration_: int
     history_: dict[str, list[Any]]

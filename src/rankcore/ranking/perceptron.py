@@ -37,7 +37,28 @@ SETTINGS = {"capacity": "committee_size, or variant or max_hypotheses", "judged"
 
 
 @dataclass(eq=False, repr=False)
-class PairwisePerceptron(LearnsPairs, PerceptronModel, Ranker):
+class PairwiseParameters:
+    """Parameters of `PairwisePerceptron`, apart from bases whose types are not known."""
+
+    variant: Literal["averaged", "committee", "voted", "pocket", "last"] = "averaged"
+    committee_size: int = 20
+    combine: Literal["auto", "score", "rank"] = "auto"
+    max_iter: int = 10
+    margin: float = 1.0
+    balance: Literal["query"] | None = "query"
+    shuffle: bool = True
+    count: Literal["pair", "query"] = "pair"
+    quality: str | Callable[..., float] | None = None
+    max_hypotheses: int | str | None = "auto"
+    early_stopping_rounds: int | None = None
+    eval_metric: Measures = "ndcg@10"
+    solver: Literal["auto", "gram", "packed", "lazy", "plain"] = "auto"
+    memory_limit: int = 2**31
+    random_state: Seed | None = None
+    verbose: int = 0
+
+
+class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranker):
     """Perceptron on pairs of documents: committee, voted, averaged, pocket or last hypothesis.
 
     Each pair of documents of a query that differ in label is visited once per pass. If the better
@@ -174,23 +195,6 @@ class PairwisePerceptron(LearnsPairs, PerceptronModel, Ranker):
     _figures = FIGURES
     # Whether rows may come a window at a time; otherwise all are kept in memory.
     _in_windows = True
-
-    variant: Literal["averaged", "committee", "voted", "pocket", "last"] = "averaged"
-    committee_size: int = 20
-    combine: Literal["auto", "score", "rank"] = "auto"
-    max_iter: int = 10
-    margin: float = 1.0
-    balance: Literal["query"] | None = "query"
-    shuffle: bool = True
-    count: Literal["pair", "query"] = "pair"
-    quality: str | Callable[..., float] | None = None
-    max_hypotheses: int | str | None = "auto"
-    early_stopping_rounds: int | None = None
-    eval_metric: Measures = "ndcg@10"
-    solver: Literal["auto", "gram", "packed", "lazy", "plain"] = "auto"
-    memory_limit: int = 2**31
-    random_state: Seed | None = None
-    verbose: int = 0
 
     _constraints: ClassVar = {
         "count": params.option("pair", "query"),

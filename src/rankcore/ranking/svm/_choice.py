@@ -26,7 +26,27 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)
-class RankSVMCV(Ranker):
+class RankSVMCVParameters:
+    """Parameters of `RankSVMCV`, apart from bases whose types are not known."""
+
+    Cs: int | Sequence[float] = 12
+    cv: Folds | None = None
+    scoring: str | Callable[..., float] = "ndcg@10"
+    loss: str = "squared_hinge"
+    balance: Literal["query"] | None = "query"
+    kernel: KernelLike | None = None
+    gamma: Gamma = "scale"
+    degree: int = 3
+    coef0: float = 1.0
+    tol: float = 1e-4
+    max_iter: int = 200
+    memory_limit: int = 2**31
+    n_jobs: int | None = None
+    random_state: Seed | None = None
+    verbose: int = 0
+
+
+class RankSVMCV(RankSVMCVParameters, Ranker):
     """Ranking SVM whose C is chosen by cross-validation over queries.
 
     Each fold leaves out whole queries and follows one path over C; the C of the largest mean
@@ -81,22 +101,6 @@ random_state, verbose
     >>> model.scores_.shape, model.C_ in model.Cs_
     ((4, 3), True)
     """
-
-    Cs: int | Sequence[float] = 12
-    cv: Folds | None = None
-    scoring: str | Callable[..., float] = "ndcg@10"
-    loss: str = "squared_hinge"
-    balance: Literal["query"] | None = "query"
-    kernel: KernelLike | None = None
-    gamma: Gamma = "scale"
-    degree: int = 3
-    coef0: float = 1.0
-    tol: float = 1e-4
-    max_iter: int = 200
-    memory_limit: int = 2**31
-    n_jobs: int | None = None
-    random_state: Seed | None = None
-    verbose: int = 0
 
     early_stopping_rounds = None
     _figures = ()

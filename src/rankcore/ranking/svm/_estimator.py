@@ -37,7 +37,27 @@ FIGURES = ("objective", "gap", "gradient_norm", "products")
 
 
 @dataclass(eq=False, repr=False)
-class RankSVM(LearnsPairs, Ranker):
+class RankSVMParameters:
+    """Parameters of `RankSVM`, apart from bases whose types are not known."""
+
+    C: float = 1.0
+    loss: Literal["squared_hinge", "hinge"] = "squared_hinge"
+    balance: Literal["query"] | None = "query"
+    kernel: KernelLike | None = None
+    gamma: Gamma = "scale"
+    degree: int = 3
+    coef0: float = 1.0
+    tol: float = 1e-4
+    max_iter: int = 200
+    warm_start: bool = False
+    eval_metric: Measures = "ndcg@10"
+    memory_limit: int = 2**31
+    n_jobs: int | None = None
+    random_state: Seed | None = None
+    verbose: int = 0
+
+
+class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
     """Ranking SVM: the weights of least length that set all pairs of documents apart.
 
     It minimises ::
@@ -159,22 +179,6 @@ class RankSVM(LearnsPairs, Ranker):
     _figures = FIGURES
     # Newton's steps are few, and what stops early is the path over C.
     early_stopping_rounds = None
-
-    C: float = 1.0
-    loss: Literal["squared_hinge", "hinge"] = "squared_hinge"
-    balance: Literal["query"] | None = "query"
-    kernel: KernelLike | None = None
-    gamma: Gamma = "scale"
-    degree: int = 3
-    coef0: float = 1.0
-    tol: float = 1e-4
-    max_iter: int = 200
-    warm_start: bool = False
-    eval_metric: Measures = "ndcg@10"
-    memory_limit: int = 2**31
-    n_jobs: int | None = None
-    random_state: Seed | None = None
-    verbose: int = 0
 
     _constraints: ClassVar = {
         "C": params.positive(1e100),
