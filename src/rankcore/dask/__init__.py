@@ -18,6 +18,9 @@ References
    Perceptron". NAACL 2010.
 """
 
+from collections.abc import Callable
+from typing import Any, ClassVar
+
 from rankcore._core.docs import documented
 from rankcore.boosting import bipartite, rankboost
 from rankcore.dask._boosting import fit_stumps
@@ -144,7 +147,7 @@ class RankBoost(ExactRanker, rankboost.RankBoost):  # type: ignore[misc]
     """
 
     _local = rankboost.RankBoost
-    _learn = staticmethod(fit_stumps)
+    _learn: ClassVar[Callable[..., Any]] = staticmethod(fit_stumps)
     _nan = True
 
 
@@ -165,7 +168,7 @@ class BipartiteRankBoost(ExactRanker, bipartite.BipartiteRankBoost):  # type: ig
     """
 
     _local = bipartite.BipartiteRankBoost
-    _learn = staticmethod(fit_stumps)
+    _learn: ClassVar[Callable[..., Any]] = staticmethod(fit_stumps)
     _nan = True
 
 
@@ -189,4 +192,4 @@ class RankSVM(ExactRanker, svm.RankSVM):  # type: ignore[misc]
     """
 
     _local = svm.RankSVM
-    _learn = staticmethod(fit_ranksvm)
+    _learn: ClassVar[Callable[..., Any]] = staticmethod(fit_ranksvm)
