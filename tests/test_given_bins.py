@@ -169,22 +169,6 @@ def test_stumps_from_a_cache_are_those_of_memory(params, files, monkeypatch):
     assert found.history_ == expected.history_
 
 
-@pytest.mark.parametrize("params", [{}, {"missing": "zero"}, {"select": "normalizer"}])
-def test_rows_that_store_all_values_keep_a_byte_of_each(params, tmp_path, monkeypatch):
-    X, y, qid = make_letor(60, 30, 90, random_state=0)
-    X = np.round(X, 2) + 100
-    dump_letor(X, y, tmp_path / "full.txt", qid=qid)
-    rows, kept = open_rows(tmp_path / "full.txt", cache=tmp_path / "cache"), []
-    bind = GivenBins._bind
-    monkeypatch.setattr(GivenBins, "_bind", lambda self: (kept.append(self.n_bytes), bind(self)))
-    found = rc.RankBoost(30, **params).fit(rows)
-    assert kept == [X.size]
-    data = load_letor(tmp_path / "full.txt")
-    assert data.X.nnz == X.size
-    expected = rc.RankBoost(30, **params).fit(data.X, data.y, qid=data.qid)
-    assert found.estimators_.tolist() == expected.estimators_.tolist()
-
-
 @pytest.mark.parametrize("every", [False, True], ids=["bounded", "every column"])
 @pytest.mark.parametrize("params", [{}, {"max_bins": 4}, {"step": "exact"}])
 def test_rows_without_queries_are_one_query(params, every, files, monkeypatch):

@@ -44,6 +44,8 @@ def test_every_link_leads_to_a_file():
             if path.parent.resolve() == docs / "examples":  # the site makes a page of an example
                 path = README.parent / "examples" / "gallery" / f"{path.stem}.py"
                 path = path if path.stem != "index" else path.with_name("GALLERY_HEADER.rst")
+            if path.parent == docs / "reproductions":  # the site makes a page of a study
+                path = README.parent / "reproduce" / path.name
             if path.name == "command_line.md" and path.parent.name == "reference":
                 continue  # written from the command's help
             assert path.exists(), f"{text.name}: {link}"

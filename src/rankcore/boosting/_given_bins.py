@@ -319,6 +319,4 @@ class BlockRows:
 
         groups = gathered((ValueGroups.of(rows, at) for rows, at, _ in parts()), self.n_features)
         cuts = groups.cuts(max_bins, zero_missing)
-        # With missing values, sums of dense columns would be rounded otherwise.
-        full = (groups.entries == taken.size).all() and not cuts.has_missing.any()
-        return GivenBins(parts(), taken.size, None if full else groups.entries, cuts)
+        return GivenBins(parts(), taken.size, groups.entries, cuts)

@@ -16,6 +16,7 @@ from rankcore._core.threads import n_threads
 from rankcore._ext.held_signals import signals_held
 from rankcore._ext.rows import Rows
 from rankcore.ranking._pairs import Pairing
+from rankcore.ranking.svm._draft import LOSS as DRAFTED
 from rankcore.ranking.svm._draft import Draft, drafted_steps, make_draft
 from rankcore.ranking.svm._losses import PairLosses
 from rankcore.ranking.svm._models import Kernel, KernelModel, LinearModel
@@ -86,8 +87,9 @@ class Problem:
         begun = None
         if self._ended is not None and start is self._ended[0]:
             begun = self._ended[1]
-        elif self._draft is None and self._kernel is None and not start.any():
-            self._draft = make_draft(model, self.losses, self._rows, self._pairing.docs)
+        elif model.loss == DRAFTED and self._draft is None and not start.any():
+            if self._kernel is None:
+                self._draft = make_draft(model, self.losses, self._rows, self._pairing.docs)
         if self._draft is None or (begun is None and start.any()):
             return (yield from newton_steps(model, self.space, start))
         found, ended = yield from drafted_steps(model, self._draft, self.space, begun)
