@@ -84,12 +84,11 @@ class Problem:
         self, model: Any, start: Floats
     ) -> Generator[tuple[Floats, Step], bool | None, Solution]:
         """The steps that minimise the objective of an estimator, to be taken within `limits`."""
-        begun = None
+        begun, drafts = None, model.loss == DRAFTED and self._kernel is None
         if self._ended is not None and start is self._ended[0]:
             begun = self._ended[1]
-        elif model.loss == DRAFTED and self._draft is None and not start.any():
-            if self._kernel is None:
-                self._draft = make_draft(model, self.losses, self._rows, self._pairing.docs)
+        elif drafts and self._draft is None and not start.any():
+            self._draft = make_draft(model, self.losses, self._rows, self._pairing.docs)
         if self._draft is None or (begun is None and start.any()):
             return (yield from newton_steps(model, self.space, start))
         found, ended = yield from drafted_steps(model, self._draft, self.space, begun)
