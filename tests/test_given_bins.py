@@ -208,12 +208,6 @@ def test_kernels_refuse_what_does_not_fit(files):
         place(rows, taken, places, 2, one, bounds, False, codes, None, None)
     with pytest.raises(ValueError, match="do not fit together"):
         place(rows, taken, places, 3, one, bounds, False, codes, None, None)
-    bounds = np.array([0, 1])
-    short = as_rows(sp.csr_array([[1.0], [0.0]]))
-    with pytest.raises(ValueError, match="store too little"):
-        place(
-            short, taken, places, 3, one, np.array([0, 1]), False, np.empty(3, np.uint8), None, None
-        )
     sparse = as_rows(sp.csr_array(np.ones((2, 1))))
     places = np.array([0, 1], dtype=np.int32)
     room = np.empty(1, dtype=np.int32)

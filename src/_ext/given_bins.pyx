@@ -254,6 +254,7 @@ def place(
         or sparse != (entries is not None)
         or (sparse and (cursors.shape[0] != d or entries.shape[0] != codes.shape[0]))
         or (not sparse and codes.shape[0] != n_rows * d)
+        or (not sparse and X.indptr != NULL)
     ):
         raise ValueError("the rows, the thresholds and the columns do not fit together")
     for f in range(d):
@@ -261,10 +262,8 @@ def place(
     fits = fits and cut_bounds[d] <= cuts.shape[0]
     for i in range(taken.shape[0]):
         fits = fits and 0 <= taken[i] < X.n_rows and 0 <= places[i] < n_rows
-        if fits and not sparse and X.indptr != NULL:  # dense columns take rows that store all
-            fits = rc_rows_get(X, taken[i]).n == d
     if not fits:
-        raise ValueError("there are no such rows, they store too little, or too many thresholds")
+        raise ValueError("there are no such rows, or too many thresholds")
     if not sparse:
         if taken.shape[0] and d:
             with nogil:

@@ -1,4 +1,4 @@
-"""A ranking under way: its method, what the method asks for, and the answers."""
+"""A ranking in progress: its method, the pairs that it requires, and their answers."""
 
 from __future__ import annotations
 
