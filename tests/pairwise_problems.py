@@ -24,9 +24,15 @@ SOLVERS = ["gram", "packed", "lazy", "plain"]
 FORMS = [np.asarray, sp.csr_array]
 
 
-def perceptron(variant="last", **params):
+def perceptron(variant="last", solver="auto", **params):
     defaults = {"margin": 0.0, "shuffle": False, "max_iter": 2}
-    return rc.PairwisePerceptron(variant, **{**defaults, **params})
+    return solved_by(solver, rc.PairwisePerceptron(variant, **{**defaults, **params}))
+
+
+def solved_by(solver, model):
+    """A PairwisePerceptron that keeps scores in one way for all queries; clones choose again."""
+    model._solver = solver
+    return model
 
 
 def as_variant(model, variant, **params):

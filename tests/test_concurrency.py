@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import rankcore as rc
+from pairwise_problems import perceptron, solved_by
 from rankcore._core.inputs import as_rows
 from rankcore._core.queries import group_rows
 from rankcore._ext.held_signals import signals_held
@@ -200,7 +201,7 @@ def test_a_kernel_compares_hypotheses_with_their_room_at_each_call():
     bound = model._state.bind(1.0)
     rows = as_rows(X)
     pairing = pair_by_label(Y.astype(float), group_rows(QID, len(X)), None, False)
-    data = bind_pairs(rc.PairwisePerceptron(solver="lazy", memory_limit=0), pairing, rows, 1)
+    data = bind_pairs(perceptron(solver="lazy", memory_limit=0), pairing, rows, 1)
     model._state.counts[0] = 10**6
     ones = np.ones(40)
     with pytest.raises(ValueError, match="1000000 hypotheses are kept, but there is room for"):
@@ -357,7 +358,7 @@ def test_a_large_gram_matrix_is_made_in_parts(sparse, monkeypatch):
     examples = sp.csr_array(rows * (rng.random(rows.shape) < 0.1)) if sparse else rows
     options = {"shuffle": False, "max_iter": 1, "margin": 0, "balance": None, "random_state": 0}
     with watch(seen.append):
-        model = rc.PairwisePerceptron(solver="gram", **options).fit(examples, labels)
+        model = solved_by("gram", rc.PairwisePerceptron(**options)).fit(examples, labels)
     assert sum(progress.done == 0 for progress in seen) > 10
-    plain = rc.PairwisePerceptron(solver="lazy", **options).fit(examples, labels)
+    plain = solved_by("lazy", rc.PairwisePerceptron(**options)).fit(examples, labels)
     np.testing.assert_array_equal(model.coef_, plain.coef_)  # sums of integers are exact

@@ -130,13 +130,11 @@ def test_many_shards_are_merged_after_each_pass(name, client, rows):
 def test_the_average_of_pairs_counts_every_success_once(client, queries):
     X, y, qid = queries
     dX, dy, dq = arrays(X, y, qid, chunk=240)
-    model = rd.PairwisePerceptron(max_iter=1, shuffle=False, solver="plain")
+    model = rd.PairwisePerceptron(max_iter=1, shuffle=False)
     model.fit(dX, dy, qid=dq, n_shards=3)
     parts = [slice(240 * k, 240 * (k + 1)) for k in range(3)]
     ones = [
-        rc.PairwisePerceptron(max_iter=1, shuffle=False, solver="plain").fit(
-            X[part], y[part], qid=qid[part]
-        )
+        rc.PairwisePerceptron(max_iter=1, shuffle=False).fit(X[part], y[part], qid=qid[part])
         for part in parts
     ]
     successes = [one._state.total() for one in ones]

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 import rankcore as rc
-from model_files import CHECKSUM, rewrite, taken_apart
+from model_files import CHECKSUM, rewrite, set_in, taken_apart
 from rankcore._core import scoring as scoring_names
 from rankcore.io import model_file
 
@@ -240,3 +240,16 @@ def test_the_example_of_the_document_runs(tmp_path, monkeypatch):
     np.testing.assert_array_equal(scope["weights"], model.coef_)
     np.testing.assert_array_equal(scope["thresholds"], model.thresholds_)
     assert json.loads(scope["metadata"]["parameters"]) == model.get_params()
+
+
+def test_a_parameter_that_has_gone_is_read_over(tmp_path):
+    """Earlier versions wrote how a perceptron on pairs kept its scores, which changes no model."""
+    model, path = fitted(rc.PairwisePerceptron(random_state=0)), tmp_path / "m.safetensors"
+    rc.save(model, path)
+    rewrite(path, set_in("parameters", "solver", value="lazy"))
+    found = rc.load(path)
+    assert found.get_params() == model.get_params()
+    assert np.array_equal(found.predict(X, qid=QID), model.predict(X, qid=QID))
+    rewrite(path, set_in("parameters", "solved", value="lazy"))
+    with pytest.raises(ValueError, match="no parameter 'solved'"):
+        rc.load(path)

@@ -523,7 +523,6 @@ def test_bad_input(params, message):
         ({"combine": "vote"}, ValueError, "combine"),
         ({"shuffle": "random"}, TypeError, "shuffle"),
         ({"count": None}, ValueError, "count"),
-        ({"solver": "fast"}, ValueError, "solver"),
         ({"balance": "row"}, ValueError, "balance"),
         ({"committee_size": 0}, ValueError, "committee_size"),
         ({"max_iter": 1.5}, TypeError, "max_iter"),

@@ -21,6 +21,7 @@ from pairwise_problems import (
     perceptron,
     queries_of,
     real_data,
+    solved_by,
 )
 from rankcore.metrics import ndcg_score
 from rankcore.progress import watch
@@ -72,7 +73,8 @@ def test_built_in_parameters_cannot_change():
             as_variant(model, "committee").set_params(**{name: value}).partial_fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="variant.*set it back"):
         as_variant(model, "voted", combine="rank").partial_fit(X, y, qid=qid)
-    as_variant(model, "averaged").set_params(margin=0.5, solver="plain").partial_fit(X, y, qid=qid)
+    other = as_variant(model, "averaged").set_params(margin=0.5)
+    solved_by("plain", other).partial_fit(X, y, qid=qid)
 
 
 @pytest.mark.parametrize("variant", ["committee", "voted"])
@@ -119,7 +121,7 @@ def test_pauses_change_nothing(order, solver, monkeypatch):
     model = perceptron(
         "voted", combine="rank", shuffle=order == "shuffle", solver=solver, random_state=0
     )
-    whole = clone(model).fit(X, y, qid=qid)
+    whole = solved_by(solver, clone(model)).fit(X, y, qid=qid)
     monkeypatch.setattr("rankcore.ranking._perceptron_pass.BUDGET", 1)
     monkeypatch.setattr("rankcore.ranking._perceptron_state.ROOM", 2)
     steps = []

@@ -28,9 +28,9 @@ TIES = (
 )
 DEFAULTS = [rc.PairwisePerceptron(), rc.RankBoost(20)]
 VARIANTS = [
-    rc.PairwisePerceptron("committee", margin=0.0, shuffle=False, solver="plain"),
-    rc.PairwisePerceptron("pocket", balance=None, count="query", solver="lazy"),
-    rc.PairwisePerceptron("voted", combine="rank", max_hypotheses=30, solver="gram"),
+    rc.PairwisePerceptron("committee", margin=0.0, shuffle=False),
+    rc.PairwisePerceptron("pocket", balance=None, count="query"),
+    rc.PairwisePerceptron("voted", combine="rank", max_hypotheses=30),
     # Pairs are counted for smoothing="auto": repeating a row is not the same as its weight then.
     rc.RankBoost(10, step="discrete", select="normalizer", max_bins=None, smoothing=0.01),
     rc.BipartiteRankBoost(20, balance=None, smoothing=0.01),

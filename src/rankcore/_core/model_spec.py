@@ -47,6 +47,8 @@ class Specified:
 
     # Names of the fitted models that models of this class use.
     _PARTS: tuple[str, ...] = ()
+    # Parameters without effect on models, which files of earlier versions may still have.
+    _RETIRED: tuple[str, ...] = ()
     # Why model files cannot hold models of this class; empty if they can.
     _no_file: str = ""
 

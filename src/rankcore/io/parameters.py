@@ -95,12 +95,18 @@ def _decode_estimator(found: dict[str, Any]) -> Any:
     kind = learner_named(found["learner"])
     if kind is None:
         raise ValueError(f"its learner {found['learner']!r} is unknown here")
-    learner = kind(**{name: decode_param(value) for name, value in found["parameters"].items()})
+    learner = decode_learner(kind, found["parameters"])
     if "front" in found:
         return restore_front(found["front"], None, learner)
     if "scaler" not in found:
         return learner
     return restore_scaled({**found["scaler"], "steps": found["steps"]}, None, learner)
+
+
+def decode_learner(kind: Any, found: dict[str, Any]) -> Any:
+    """A learner with the parameters of a file, less those without effect that it once took."""
+    known = {name: value for name, value in found.items() if name not in kind._RETIRED}
+    return kind(**{name: decode_param(value) for name, value in known.items()})
 
 
 def decode_param(value: Any) -> Any:

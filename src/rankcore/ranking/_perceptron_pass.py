@@ -89,7 +89,7 @@ def bind_pairs(
     """
     lexicographic = not model.shuffle
     n_docs = np.diff(pairing.bounds)
-    ways = _ways(pairing, n_docs, rows, model.solver, passes, lexicographic)
+    ways = _ways(pairing, n_docs, rows, model._solver, passes, lexicographic)
     cached = np.full(n_docs.size, -1, dtype=np.int64)
     size = 0
     if passes > 1:

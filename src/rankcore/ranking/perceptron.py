@@ -31,7 +31,6 @@ from rankcore.ranking._validation import Validation, check_metric, merit
 
 __all__ = ["Committee", "PairwisePerceptron"]
 
-SOLVERS = ("auto", "gram", "packed", "lazy", "plain")
 # The parameters behind settings of another name.
 SETTINGS = {"capacity": "committee_size, or variant or max_hypotheses", "judged": "quality"}
 
@@ -52,7 +51,6 @@ class PairwiseParameters:
     max_hypotheses: int | str | None = "auto"
     early_stopping_rounds: int | None = None
     eval_metric: Measures = "ndcg@10"
-    solver: Literal["auto", "gram", "packed", "lazy", "plain"] = "auto"
     memory_limit: int = 2**31
     random_state: Seed | None = None
     verbose: int = 0
@@ -109,8 +107,6 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
         What is measured on the ``eval_set`` after each pass: a name that
         `rankcore.metrics.evaluate` knows, or a function of labels, scores and qid, larger for
         better. Of "misranking", a loss, the least is best. The first decides on early stopping.
-    solver : {"auto", "gram", "packed", "lazy", "plain"}, default="auto"
-        How scores are computed; the decisions are the same (see Notes).
     memory_limit : int, default=2**31
         Bytes to keep from pass to pass for speed (Gram matrices), on which the model does not
         depend; and the most that the hypotheses of "voted" may take, beyond which ``fit`` raises.
@@ -151,22 +147,21 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
     query-level normalisation or standardising leaves them: steps are as long as the features make
     them, and the margin is in the same units as the score.
 
-    Scores of a query are kept while it is visited. With "gram" a mistake renews them all through
-    the query's Gram matrix, at n_docs multiplications, and a pair costs a comparison. With "packed"
-    the documents of the query are laid out for inner products in vector lanes, at n_features
-    multiplications a pair (dense rows; others are "lazy"). With "lazy" an outdated score costs
-    O(non-zeros) when it is looked at; with "plain" every score does. "auto" takes for each query
-    the way of less work, whatever the memory. Sums are formed in another order by "gram" and
-    "packed", so scores may differ in their last digits from those of "plain", and a decision could
-    fall otherwise if the scores of a pair differed by ``margin`` to 15 digits; on data whose sums
-    are exact the models are equal to the bit. "lazy" and "plain" always are.
+    Scores of a query are kept while it is visited, in the way of least work for it. Either a
+    mistake renews them all through the query's Gram matrix, at n_docs multiplications, and a pair
+    costs a comparison; or the documents of the query are laid out for inner products in vector
+    lanes, at n_features multiplications a pair (dense rows); or an outdated score is computed when
+    it is needed, in O(non-zeros). The first two form sums in another order, so that scores may
+    differ in their last digits, and a decision could fall otherwise if the scores of a pair
+    differed by ``margin`` to 15 digits; on data whose sums are exact the models are equal to the
+    bit.
 
     A pass visits every pair, so its time grows with the square of the rows of a query: one of 10^6
     rows has up to 5 * 10^11 pairs. `fit` warns of more than 10^9 pairs in a query.
 
     Memory beyond X: about 100 bytes per row while the pairs are laid out, 24 from then on, and 16
-    per pair that is given; ``committee_size + 2`` weight vectors; working memory for one query, by
-    "auto" 128 MiB at most for a Gram matrix and 32 MiB for documents; and, within ``memory_limit``,
+    per pair that is given; ``committee_size + 2`` weight vectors; working memory for one query,
+    128 MiB at most for a Gram matrix and 32 MiB for documents; and, within ``memory_limit``,
     8 n_docs^2 bytes per query that are kept.
 
     Plain form: ``tests/reference/pairwise.py``, ``learn``;
@@ -193,6 +188,9 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
     """
 
     _figures = FIGURES
+    # How scores are kept: a name of the kernel's ways, for all queries, or what suits each.
+    _solver = "auto"
+    _RETIRED = ("solver",)
     # Whether rows may come a window at a time; otherwise all are kept in memory.
     _in_windows = True
 
@@ -200,7 +198,6 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
         "count": params.option("pair", "query"),
         "quality": params.optional(check_metric),
         "max_hypotheses": check_max_hypotheses,
-        "solver": params.option(*SOLVERS),
     }
 
     # ---------------------------------------------------------------- learning
