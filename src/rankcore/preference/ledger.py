@@ -212,7 +212,10 @@ class Ledger:
         self.lose(request)
         if isinstance(error, self.retry.on) and attempt < self.retry.attempts:
             return self.retry.seconds(attempt, error)
-        what = f"{type(error).__name__}: {error}"
+        detail, seconds = str(error), self.retry.timeout
+        if not detail and isinstance(error, TimeoutError) and seconds is not None:
+            detail = f"no answer within {seconds:g} seconds"
+        what = f"{type(error).__name__}: {detail}"
         raise PreferenceError(self.pair(request), attempt, what) from error
 
     def lose(self, request: Request) -> None:
