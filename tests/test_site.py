@@ -65,6 +65,15 @@ def test_no_page_is_of_a_name_that_is_gone():
             assert hasattr(importlib.import_module(module), name), f"{module}.{name}"
 
 
+def test_names_that_differ_by_case_have_pages_that_do_not():
+    text = (DOCS / "conf.py").read_text(encoding="utf-8")
+    renamed = ast.literal_eval(re.search(r"autosummary_filename_map = (\{.*?\})", text)[1])
+    pages = [f"{module}.{name}" for module, names in listed().items() for name in names]
+    assert set(renamed) <= set(pages)
+    files = [renamed.get(page, page).lower() for page in pages]
+    assert sorted(files) == sorted(set(files))
+
+
 def test_the_gallery_has_thirty_examples():
     assert len(EXAMPLES) >= 30
 

@@ -287,9 +287,11 @@ def test_without_javascript_a_picture_stands_there(browser, server):
         assert "stars" in picture.get_attribute("alt")
 
 
-def test_the_keyboard_reaches_everything(page, server):
-    opened(page, server, "index.html")
-    page.wait_for_selector("#live-text")
+@pytest.mark.parametrize("name", KINDS)
+def test_the_keyboard_reaches_everything(page, server, name):
+    opened(page, server, name)
+    if name == "index.html":
+        page.wait_for_selector("#live-text")
     wanted = page.evaluate(
         """() => {
             const kinds = "a[href], button, textarea, input, [tabindex='0']";
