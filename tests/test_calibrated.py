@@ -81,7 +81,7 @@ def test_probabilities_of_cumulative_logits():
 
 @given(st.integers(0, 10**6), st.integers(2, 5))
 @settings(max_examples=examples(40), deadline=None)
-def test_isotonic_curves_are_those_of_each_threshold(seed, k):
+def test_isotonic_curves_are_those_of_each_threshold_and_logits(seed, k):
     rng = np.random.default_rng(seed)
     ranks = np.concatenate([np.arange(k), rng.integers(0, k, 50 - k)]).astype(np.int32)
     scores = rng.integers(0, 12, 50) / 4.0  # ties
@@ -90,9 +90,18 @@ def test_isotonic_curves_are_those_of_each_threshold(seed, k):
     assert (table >= 0).all()
     assert_allclose(table.sum(axis=1), 1, rtol=1e-14)
     above = 1 - np.cumsum(table, axis=1)
+    # Cumulative logits, linear between steps, count as 80 rows of each rank beside the 50 rows.
+    at_steps = fit_cumulative(scores, ranks, k, None).probabilities(found.knots)
+    logits = 1 - np.cumsum(at_steps, axis=1)
     for r in range(k - 1):
-        expected = IsotonicRegression().fit_transform(scores, ranks > r)
+        step = IsotonicRegression().fit_transform(scores, ranks > r)
+        smooth = np.interp(scores, found.knots, logits[:, r])
+        expected = (50 * step + 80 * k * smooth) / (50 + 80 * k)
         assert_allclose(above[:, r], expected, atol=1e-12)
+    assert (found.above > 0).all()
+    assert (found.above < 1).all()
+    assert (np.diff(found.above, axis=0) >= 0).all()
+    assert (np.diff(found.above, axis=1) <= 0).all()
     between = found.probabilities(np.linspace(-1, 4, 101))
     assert (np.diff(1 - np.cumsum(between, axis=1), axis=0) >= -1e-12).all()
 

@@ -18,6 +18,9 @@ from rankcore._ext.calibration import probabilities
 PRIOR = 1e-3
 # A Newton step that gains less than this for a row ends the search.
 ENOUGH, MOST_STEPS = 1e-12, 100
+# Rows of each rank that cumulative logits count as beside an isotonic regression: of 10, 20, 40, 80
+# and 160 the least mean ranked probability score and logarithmic loss of Chu's sets.
+ROWS_OF_LOGITS = 80
 
 
 @dataclass(frozen=True)
@@ -150,10 +153,11 @@ class _Likelihood:
 def fit_isotonic(
     scores: Floats, ranks: NDArray[np.int32], n_ranks: int, weights: Floats | None
 ) -> IsotonicCurves:
-    """One isotonic regression per threshold, of whether a rank is above it.
+    """One isotonic regression per threshold, of whether a rank is above it, and cumulative logits.
 
-    The regressions of events that contain each other keep their order, and rows of equal score have
-    one value.
+    The mean of both by rows, of which the logits count as `ROWS_OF_LOGITS` per rank. No probability
+    is 0 then, however few rows a step has. The regressions of events that contain each other keep
+    their order, as do the logits, and rows of equal score have one value.
     """
     from sklearn.isotonic import IsotonicRegression
 
@@ -164,7 +168,15 @@ def fit_isotonic(
         for r in range(n_ranks - 1)
     ]
     knots = np.unique(np.concatenate([one.X_thresholds_ for one in fitted]))
-    return IsotonicCurves(knots, np.column_stack([one.predict(knots) for one in fitted]))
+    above = np.column_stack([one.predict(knots) for one in fitted])
+    logits = fit_cumulative(scores, ranks, n_ranks, weights)
+    # Summed from the highest rank down, for small probabilities keep their digits.
+    smooth = np.cumsum(logits.probabilities(knots)[:, :0:-1], axis=1)[:, ::-1]
+    rows = scores.size if weights is None else weights.sum()
+    share = ROWS_OF_LOGITS * n_ranks / (rows + ROWS_OF_LOGITS * n_ranks)
+    # Exactly rising with the score, and falling from rank to rank, whatever the rounding.
+    rising = np.maximum.accumulate(np.minimum(above + share * (smooth - above), 1.0), axis=0)
+    return IsotonicCurves(knots, np.minimum.accumulate(rising, axis=1))
 
 
 def restored_curves(arrays: Mapping[str, NDArray[Any]], k: int, slope: float) -> Curves:

@@ -60,8 +60,9 @@ class CalibratedOrdinal(
         Copied, not changed. A `sklearn.frozen.FrozenEstimator` around a fitted one is not fitted
         again: the rows given to `fit` must then be others than it has learned from.
     method : {"cumulative", "isotonic"}, default="cumulative"
-        Cumulative logits, ``P(rank <= r) = 1 / (1 + exp(slope * score - threshold[r]))``, or one
-        isotonic regression for each threshold, which requires some hundreds of rows per rank.
+        Cumulative logits, ``P(rank <= r) = 1 / (1 + exp(slope * score - threshold[r]))``, or the
+        mean of these and one isotonic regression for each threshold, in which the logits count as
+        80 rows per rank.
     cv : int, splitter or iterable of splits, default=5
         The parts; of an int, stratified by label and shuffled.
     loss : {"absolute", "zero_one", "squared", "kappa"}, default="absolute"
@@ -98,7 +99,7 @@ class CalibratedOrdinal(
     Each row of `predict_proba` adds up to 1, and the probability of at least a rank rises with
     the score. Around the most probable rank, cumulative logits of thresholds at similar distances
     fall to both sides; ranks far narrower than their neighbours, and isotonic curves, may have
-    more than one peak. Isotonic curves may say 0 and 1, where a logarithmic loss is infinite.
+    more than one peak. Where two isotonic curves meet, a probability may be small, but not 0.
 
     Costs ``cv`` + 1 fits of the learner, and an optimisation over n_classes numbers (O(n) for a
     step) or n_classes - 1 sorts. Memory: a copy of the rows that a part learns from;
