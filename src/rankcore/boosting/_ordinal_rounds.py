@@ -23,8 +23,11 @@ from rankcore.boosting._tree_shards import Rules
 LEAST_CURVATURE = 1e-3
 # Weight of a rank without rows, in rows, where the biases begin.
 UNSEEN = 0.5
-# Ridge of the steps of biases, in rows.
-RIDGE = 1e-3
+# A normal prior on the biases around the first ones, of this precision per row: ranks without rows
+# stay possible.
+PRIOR = 1e-6
+# Distance of neighbouring biases of cumulative logits, at least.
+APART = 1e-6
 
 
 def first_biases(ranks: NDArray[np.int32], weights: Floats | None, form: Form) -> Floats:
@@ -131,7 +134,10 @@ class OrdinalRounds:
                 self._scores[i] += values[grown.leaf_of]
         if not any(tree.features.size for tree in trees):
             return False
-        self.model.add(trees, self._moved())
+        self.model.add(trees, self.model.biases[-1])
+        if self.model.form.moves_biases:
+            self._differentiate()
+            self.model.biases[-1] = self._moved()
         return True
 
     def _values(self, grown: Grown, i: int, taken: NDArray[np.bool_] | None) -> Floats:
@@ -147,21 +153,19 @@ class OrdinalRounds:
         return np.asarray(self._rate * np.clip(values, grown.lows, grown.highs))
 
     def _moved(self) -> Floats:
-        """Biases after a Newton step of the learning rate, halved until they ascend if they must.
-
-        From the same slopes as the trees: both together move scores by twice the rate at most.
-        """
+        """Biases after a Newton step, ascending if they must."""
         now, (slopes, curvatures) = self.model.biases[-1], self._of_biases
-        if slopes is None or curvatures is None:
-            return now
-        mean = self._total / self._ranks.size
+        assert slopes is not None
+        assert curvatures is not None
+        prior = PRIOR * self._total
         upper = np.triu(curvatures)
-        whole = upper + np.triu(upper, 1).T + RIDGE * mean * np.eye(now.size)
-        step = self._rate * np.linalg.solve(whole, slopes)
+        whole = upper + np.triu(upper, 1).T + prior * np.eye(now.size)
+        found = now + np.linalg.solve(whole, slopes - prior * (now - self.model.biases[0]))
         if self.model.form.link == "cumulative":
-            while not (np.diff(now + step) > 0).all() and np.abs(step).max() > 0:
-                step *= 0.5
-        return np.asarray(now + step)
+            # Those of a rank without rows would meet.
+            apart = APART * np.arange(now.size)
+            found = np.maximum.accumulate(found - apart) + apart
+        return np.asarray(found)
 
     def _draw(self) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None]:
         """Rows and features for a round; None for all."""
