@@ -45,6 +45,7 @@ def run(repeat):
             ("shared", "cumulative"),
             ("separate", "adjacent"),
             ("mixed", "adjacent"),
+            ("average", "adjacent"),
         ]
     }
     if find_spec("lightgbm") is not None:

@@ -25,6 +25,7 @@ FORMS = [
     ("mixed", "adjacent"),
     ("shared", "cumulative"),
 ]
+ALL = [*FORMS, ("average", "adjacent"), ("average", "cumulative")]
 
 
 def data(n=300, seed=0, k=4, missing=True):
@@ -36,7 +37,7 @@ def data(n=300, seed=0, k=4, missing=True):
     return X, np.digitize(z, np.quantile(z, np.arange(1, k) / k))
 
 
-def small(tasks="mixed", link="adjacent", **params):
+def small(tasks="average", link="adjacent", **params):
     settings = {"max_leaf_nodes": 6, "min_samples_leaf": 3, "tasks": tasks, "link": link}
     return rc.OrdinalBoost(params.pop("n_estimators", 8), **{**settings, **params})
 
@@ -114,7 +115,7 @@ def test_probabilities_are_a_distribution_for_any_scores(tasks, link, seed, scal
         np.testing.assert_allclose(table, expected, rtol=1e-9, atol=1e-14)
 
 
-@pytest.mark.parametrize(("tasks", "link"), FORMS)
+@pytest.mark.parametrize(("tasks", "link"), ALL)
 def test_cumulative_probabilities_rise_to_the_bit(tasks, link):
     X, y = data(k=7)
     model = small(tasks, link, n_estimators=30).fit(X, y)
@@ -195,7 +196,7 @@ def test_first_tree_by_hand():
     np.testing.assert_allclose(model.predict_proba([[0], [1]])[:, 1], odds / (1 + odds))
 
 
-@pytest.mark.parametrize(("tasks", "link"), FORMS)
+@pytest.mark.parametrize(("tasks", "link"), ALL)
 def test_two_classes_are_logistic_boosting(tasks, link):
     X, y = data(600, k=2)
     model = rc.OrdinalBoost(
@@ -215,7 +216,7 @@ def test_two_classes_are_logistic_boosting(tasks, link):
 def test_the_same_bits_for_threads_and_sparse_rows():
     X, y = data(missing=False)
     X[np.random.default_rng(1).random(X.shape) < 0.4] = 0
-    for tasks, link in FORMS:
+    for tasks, link in ALL:
         model = small(tasks, link).fit(X, y)
         same_trees(model, small(tasks, link, n_jobs=2).fit(X, y))
         same_trees(model, small(tasks, link).fit(sp.csr_array(X), y))
@@ -224,7 +225,7 @@ def test_the_same_bits_for_threads_and_sparse_rows():
         np.testing.assert_array_equal(table, [model.predict_proba(x[None])[0] for x in X])
 
 
-@pytest.mark.parametrize(("tasks", "link"), FORMS)
+@pytest.mark.parametrize(("tasks", "link"), ALL)
 @given(seed=st.integers(0, 2**32 - 1), leaves=st.integers(2, 12))
 @settings(max_examples=examples(10), deadline=None)
 def test_monotone_constraints_hold_for_every_rank(tasks, link, seed, leaves):
@@ -244,6 +245,18 @@ def test_monotone_constraints_hold_for_every_rank(tasks, link, seed, leaves):
             assert (signs[f] * np.diff(above, axis=0) >= -1e-14).all()
 
 
+@pytest.mark.parametrize("link", ["adjacent", "cumulative"])
+def test_the_average_is_of_two_models(link):
+    X, y = data()
+    both = small("average", link).fit(X, y)
+    shared, separate = small("shared", link).fit(X, y), small("separate").fit(X, y)
+    expected = 0.5 * (shared.predict_proba(X) + separate.predict_proba(X))
+    np.testing.assert_array_equal(both.predict_proba(X), expected)
+    np.testing.assert_array_equal(both.biases_, [*shared.biases_, *separate.biases_])
+    losses = (one.history_["log_loss"] for one in (shared, separate))
+    np.testing.assert_allclose(both.history_["log_loss"], np.mean([*losses], axis=0), rtol=1e-14)
+
+
 # -------------------------------------------------------------------- rounds
 
 
@@ -256,7 +269,7 @@ def test_the_loss_falls_and_is_that_of_the_model(tasks, link):
     assert losses[-1] == pytest.approx(log_loss(y, model.predict_proba(X)), rel=1e-12)
 
 
-@pytest.mark.parametrize(("tasks", "link"), FORMS)
+@pytest.mark.parametrize(("tasks", "link"), ALL)
 def test_stages_measures_and_warm_starts_are_shorter_fits(tasks, link):
     X, y = data()
     held = data(100, seed=1)
@@ -317,7 +330,7 @@ def test_words_and_their_order():
         small().fit(X, words[y])
 
 
-@pytest.mark.parametrize(("tasks", "link"), FORMS)
+@pytest.mark.parametrize(("tasks", "link"), ALL)
 def test_a_class_without_rows_is_improbable(tasks, link):
     X, y = data()
     kept = y != 2
@@ -349,7 +362,7 @@ def test_weights_are_repeated_rows():
     X, y = data(missing=False)
     weights = np.random.default_rng(0).integers(0, 4, size=len(y))
     repeated = np.repeat(np.arange(len(y)), weights)
-    for tasks, link in FORMS:
+    for tasks, link in ALL:
         model = small(tasks, link, min_samples_leaf=1).fit(X, y, sample_weight=weights)
         other = small(tasks, link, min_samples_leaf=1).fit(X[repeated], y[repeated])
         np.testing.assert_allclose(model.predict_proba(X), other.predict_proba(X), rtol=1e-9)
@@ -375,7 +388,7 @@ def test_categories_of_a_frame():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"link": "cumulative"}, "link='cumulative' requires tasks='shared'"),
+        ({"tasks": "mixed", "link": "cumulative"}, "link='cumulative' requires tasks='shared' or"),
         ({"tasks": "vector"}, "tasks must be one of"),
         ({"loss": "hinge"}, "loss must be one of"),
         ({"max_leaf_nodes": None}, "max_leaf_nodes=None requires max_depth"),
@@ -414,7 +427,7 @@ def test_bad_input_leaves_the_model_as_it_was():
 # -------------------------------------------------------------------- files
 
 
-@pytest.mark.parametrize(("tasks", "link"), FORMS)
+@pytest.mark.parametrize(("tasks", "link"), ALL)
 def test_a_loaded_model_is_the_saved_one(tasks, link, tmp_path):
     X, y = data()
     model = small(tasks, link, random_state=0, subsample=0.8).fit(X, y, eval_set=(X, y))
@@ -438,8 +451,8 @@ def test_a_loaded_model_is_the_saved_one(tasks, link, tmp_path):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("facts", "settings", "tasks"), "separate", "trees are not those of its rounds"),
-        (("facts", "settings", "link"), "cumulative", "settings"),
+        (("facts", "settings", "tasks"), "mixed", "biases has shape"),
+        (("facts", "settings", "link"), "probit", "settings"),
         (("facts", "best_iteration"), 99, "more trees than rounds"),
     ],
 )

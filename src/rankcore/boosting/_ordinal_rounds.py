@@ -34,10 +34,13 @@ def first_biases(ranks: NDArray[np.int32], weights: Floats | None, form: Form) -
     """Biases for which the probabilities are the shares of the ranks; none is 0."""
     counts = np.bincount(ranks, weights, minlength=form.n_ranks).astype(np.float64)
     counts[counts == 0] = UNSEEN * counts.sum() / ranks.size
-    if form.link == "adjacent":
-        return np.asarray(np.log(counts[:-1]) - np.log(counts[1:]))
-    below, above = np.cumsum(counts)[:-1], np.cumsum(counts[::-1])[::-1][1:]
-    return np.asarray(np.log(below) - np.log(above))
+    found = []
+    for part in form.parts:
+        low, high = counts[:-1], counts[1:]
+        if part.cumulative:
+            low, high = np.cumsum(counts)[:-1], np.cumsum(counts[::-1])[::-1][1:]
+        found.append(np.log(low) - np.log(high))
+    return np.concatenate(found)
 
 
 class OrdinalRounds:
@@ -105,22 +108,23 @@ class OrdinalRounds:
         while self.round():
             yield self._differentiate()
 
-    def _differentiate(self) -> float:
-        form = self.model.form
-        return float(
-            ordinal_trees.slopes(
-                self._scores,
-                self.model.biases[-1],
-                form.shared,
-                form.link == "cumulative",
+    def _differentiate(self, of_biases: Any = (None, None)) -> float:
+        """The mean loss of a row; of two parts, the mean of both."""
+        parts, total = self.model.form.parts, 0.0
+        for part in parts:
+            total += ordinal_trees.slopes(
+                self._scores[part.scores],
+                self.model.biases[-1][part.biases],
+                part.shared,
+                part.cumulative,
                 self._ranks,
                 self._weights,
-                self._steep,
-                self._curved,
-                *self._of_biases,
+                self._steep[part.scores],
+                self._curved[part.scores],
+                *of_biases,
             )
-            / self._total
-        )
+            of_biases = (None, None)
+        return float(total / self._total / len(parts))
 
     def round(self) -> bool:
         """Add a tree to each score, all by the same slopes; whether one has a split."""
@@ -136,7 +140,7 @@ class OrdinalRounds:
             return False
         self.model.add(trees, self.model.biases[-1])
         if self.model.form.moves_biases:
-            self._differentiate()
+            self._differentiate(self._of_biases)
             self.model.biases[-1] = self._moved()
         return True
 
@@ -154,18 +158,19 @@ class OrdinalRounds:
 
     def _moved(self) -> Floats:
         """Biases after a Newton step, ascending if they must."""
-        now, (slopes, curvatures) = self.model.biases[-1], self._of_biases
+        part, (slopes, curvatures) = self.model.form.parts[0], self._of_biases
+        now, first = (self.model.biases[at][part.biases] for at in (-1, 0))
         assert slopes is not None
         assert curvatures is not None
         prior = PRIOR * self._total
         upper = np.triu(curvatures)
         whole = upper + np.triu(upper, 1).T + prior * np.eye(now.size)
-        found = now + np.linalg.solve(whole, slopes - prior * (now - self.model.biases[0]))
-        if self.model.form.link == "cumulative":
+        found = now + np.linalg.solve(whole, slopes - prior * (now - first))
+        if part.cumulative:
             # Those of a rank without rows would meet.
             apart = APART * np.arange(now.size)
             found = np.maximum.accumulate(found - apart) + apart
-        return np.asarray(found)
+        return np.concatenate([found, self.model.biases[-1][now.size :]])
 
     def _draw(self) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None]:
         """Rows and features for a round; None for all."""

@@ -3,17 +3,21 @@
 Ranks r = 0 .. k-1; task j = 1 .. k-1 has the score ``s_j(x) = f(x) + g_j(x) - b_j``:
 
 * ``sums``: a `TreeSum` for each score, each with one tree per round: f alone (``tasks="shared"``),
-  g_1 .. g_{k-1} ("separate"), or f, g_1 .. g_{k-1} ("mixed"). Of two ranks there is one in any
-  case, f or g_1, which are the same. A tree without nodes is one leaf of value 0: nothing was
-  gained.
+  g_1 .. g_{k-1} ("separate"), or f, g_1 .. g_{k-1} ("mixed" and "average"). Of two ranks there is
+  one in any case, f or g_1, which are the same. A tree without nodes is one leaf of value 0:
+  nothing was gained.
 * A score is the sum of the values of its trees, added up in their order from 0 on; the learning
   rate is in the values. There is no other constant than the biases.
 * ``biases``: after 0, 1, .. rounds, ``b_1 .. b_{k-1}``, shape (k - 1,) each; the last one is that
   of the model. They change from round to round only with "shared" tasks of three ranks or more.
+* "average" is two models of one number of rounds, "shared" and "separate", each fitted to its own
+  loss, and the mean of their probabilities: ``s_j = f - b_j`` in the first, ``s_j = g_j - c_j`` in
+  the second. Its biases are b_1 .. b_{k-1}, c_1 .. c_{k-1}. `Form.parts` says which is which.
 * ``link="adjacent"``: ``log(p_r / p_{r-1}) = s_r``: with ``S_r = s_1 + .. + s_r`` and S_0 = 0,
-  ``p_r = exp(S_r) / (exp(S_0) + .. + exp(S_{k-1}))``. "cumulative", of shared tasks alone:
-  ``P(rank >= j) = 1 / (1 + exp(-s_j))``, of ascending biases. `probabilities` has both; the
-  arithmetic, with ``rc_kernel_exp``, is that of ``src/_ext/ordinal_trees.pyx``.
+  ``p_r = exp(S_r) / (exp(S_0) + .. + exp(S_{k-1}))``. "cumulative", of shared tasks alone
+  (the first part of "average"): ``P(rank >= j) = 1 / (1 + exp(-s_j))``, of ascending biases.
+  `probabilities` has both; the arithmetic, with ``rc_kernel_exp``, is that of
+  ``src/_ext/ordinal_trees.pyx``.
 
 In model files, the trees of all scores follow each other: those of the first score by round, then
 those of the second. ``biases`` has n_rounds + 1 rows.
@@ -23,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,38 +42,62 @@ from rankcore.boosting._tree_sum import Tree, TreeSum
 MAX_RANKS: int = ordinal_trees.MAX_RANKS
 
 
+class Part(NamedTuple):
+    """Scores that make probabilities together."""
+
+    scores: slice
+    biases: slice
+    shared: bool  # whether f is the first of the scores
+    cumulative: bool  # whether the link is
+
+
 @dataclass(frozen=True)
 class Form:
     """Which scores there are, and how probabilities follow."""
 
     n_ranks: int
-    tasks: str  # "shared", "separate" or "mixed"
+    tasks: str  # "shared", "separate", "mixed" or "average"
     link: str  # "adjacent" or "cumulative"
 
     @property
-    def shared(self) -> bool:
-        """Whether there is a score f of all tasks."""
-        return self.tasks != "separate"
+    def n_tasks(self) -> int:
+        """Thresholds between ranks."""
+        return self.n_ranks - 1
+
+    @property
+    def parts(self) -> list[Part]:
+        """Two with "average", else one."""
+        whole, cumulative = slice(None), self.link == "cumulative"
+        if self.tasks != "average" or self.n_tasks == 1:
+            return [Part(whole, whole, self.tasks != "separate", cumulative)]
+        first, n = slice(self.n_tasks), self.n_tasks
+        return [
+            Part(slice(1), first, True, cumulative),
+            Part(slice(1, None), slice(n, None), False, False),
+        ]
 
     @property
     def n_scores(self) -> int:
         """Trees of a round."""
-        n_tasks = self.n_ranks - 1
-        if n_tasks == 1 or self.tasks == "shared":
+        if self.n_tasks == 1 or self.tasks == "shared":
             return 1
-        return n_tasks + self.shared
+        return self.n_tasks + (self.tasks != "separate")
 
     @property
     def moves_biases(self) -> bool:
-        """Whether biases change: no tree changes their differences."""
-        return self.tasks == "shared" and self.n_ranks > 2
+        """Whether the biases of the first part change: no tree changes their differences."""
+        return self.tasks in ("shared", "average") and self.n_tasks > 1
 
     def probabilities(self, scores: Floats, biases: Floats) -> Floats:
         """Probability of each rank, shape (n, k), for scores of shape (n_scores, n)."""
-        found = np.empty((scores.shape[1], self.n_ranks))
-        cumulative = self.link == "cumulative"
-        ordinal_trees.probabilities(scores, biases, self.shared, cumulative, found)
-        return found
+        found = []
+        for part in self.parts:
+            table = np.empty((scores.shape[1], self.n_ranks))
+            ordinal_trees.probabilities(
+                scores[part.scores], biases[part.biases], part.shared, part.cumulative, table
+            )
+            found.append(table)
+        return found[0] if len(found) == 1 else 0.5 * (found[0] + found[1])
 
 
 @dataclass
@@ -139,11 +167,13 @@ class OrdinalSum:
     ) -> Self:
         """Restore from the arrays of a model file; ValueError if they are not such a model."""
         whole = TreeSum.from_arrays(arrays, n_features, zero_missing)
-        biases = read_fields(arrays, {"biases": Field(("states", form.n_ranks - 1))})["biases"]
+        biases = read_fields(arrays, {"biases": Field(("states", len(form.parts) * form.n_tasks))})[
+            "biases"
+        ]
         n = len(biases) - 1
         if n < 0 or len(whole) != n * form.n_scores:
             raise ValueError("its trees are not those of its rounds")
-        if form.link == "cumulative" and (np.diff(biases, axis=1) < 0).any():
+        if form.link == "cumulative" and (np.diff(biases[:, : form.n_tasks], axis=1) < 0).any():
             raise ValueError("its biases do not ascend")
         parts = [whole.trees[i * n : (i + 1) * n] for i in range(form.n_scores)]
         return cls(form, [TreeSum(n_features, zero_missing, part) for part in parts], list(biases))

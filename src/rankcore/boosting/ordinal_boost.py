@@ -51,7 +51,10 @@ from rankcore.ranking._base import ModelState
 
 __all__ = ["OrdinalBoost"]
 
-TASKS, LINKS = ("shared", "separate", "mixed"), ("adjacent", "cumulative")
+TASKS, LINKS = ("shared", "separate", "mixed", "average"), ("adjacent", "cumulative")
+
+# Those of which the link may be cumulative.
+CUMULATIVE = ("shared", "average")
 
 
 @parameters
@@ -79,12 +82,15 @@ class OrdinalBoost(
     max_leaf_nodes : int or None, default=31
         Maximum number of leaves of a tree; the leaf with the largest gain is split first. None: as
         many as ``max_depth`` allows.
-    tasks : {"shared", "separate", "mixed"}, default="mixed"
+    tasks : {"shared", "separate", "mixed", "average"}, default="average"
         Trees of a round: one for f, which takes ranks as places on a line; one for each g_j, which
-        costs n_classes - 1 trees; or all of these. Of two classes it is one tree in any case.
+        costs n_classes - 1 trees; or all of these, for the scores f + g_j - b_j ("mixed"), or for
+        two models of which the probabilities are averaged. Of two classes it is one tree in any
+        case.
     link : {"adjacent", "cumulative"}, default="adjacent"
         Probabilities of ranks: of adjacent categories, or P(rank >= j) = 1 / (1 + exp(-s_j)),
-        which requires ``tasks="shared"``: the scores of separate tasks may cross.
+        which the scores of separate tasks cannot have, as they may cross: with "average" only
+        the shared ones have it, and "separate" and "mixed" require "adjacent".
     loss : {"absolute", "zero_one", "squared", "kappa"}, default="absolute"
         Loss whose expectation `predict` minimises: the distance in ranks, which the median does,
         mistakes (the most probable rank), the squared distance, or one minus the quadratic
@@ -137,8 +143,9 @@ class OrdinalBoost(
     ----------
     costs_ : ndarray of float64, shape (n_classes, n_classes)
         Cost of a prediction (column) for a true rank (row).
-    biases_ : ndarray of float64, shape (n_classes - 1,)
-        b_j of each rank but the lowest.
+    biases_ : ndarray of float64, shape (n_classes - 1,) or (2 * (n_classes - 1),)
+        b_j of each rank but the lowest; with "average", those of the shared tasks, then those of
+        the separate ones.
     feature_importances_ : ndarray of float64, shape (n_features,)
         Share of each feature in the sum of the gains of all splits.
     n_features_in_ : int
@@ -154,7 +161,8 @@ class OrdinalBoost(
         Number, from 1, of the round with the best first ``eval_metric``; only with an ``eval_set``.
         With ``early_stopping_rounds`` the model ends at this round; otherwise it keeps all rounds.
     history_ : dict of lists
-        Per round: ``log_loss``, the mean loss on the rows that were learned from; and, with an
+        Per round: ``log_loss``, the mean loss on the rows that were learned from (with "average",
+        the mean of the losses of both models, which that of the mean is below); and, with an
         ``eval_set``, each ``eval_metric``, as ``valid_ranked_probability_score``.
 
     Notes
@@ -165,8 +173,8 @@ class OrdinalBoost(
     32-bit integers: sums of them are exact, so that trees do not depend on the order of rows
     or on ``n_jobs``. What is rounded decides about splits only. No leaf has H below .001.
 
-    Biases begin at the shares of the ranks. With "shared" tasks of three ranks or more they move,
-    once per round, by a Newton step times the learning rate.
+    Biases begin at the shares of the ranks. Those of "shared" tasks of three ranks or more move by
+    a Newton step after each round, with a weak prior around the first ones.
 
     With ``monotonic_cst`` every s_j is monotone to the bit; probabilities then follow up to the
     rounding of their last digits.
@@ -199,7 +207,7 @@ class OrdinalBoost(
     n_estimators: int = 100
     learning_rate: float = 0.1
     max_leaf_nodes: int | None = 31
-    tasks: Literal["shared", "separate", "mixed"] = "mixed"
+    tasks: Literal["shared", "separate", "mixed", "average"] = "average"
     link: Literal["adjacent", "cumulative"] = "adjacent"
     loss: Literal["absolute", "zero_one", "squared", "kappa"] = "absolute"
     max_depth: int | None = None
@@ -233,10 +241,10 @@ class OrdinalBoost(
 
     def _check_together(self) -> None:
         check_leaves(self)
-        if self.link == "cumulative" and self.tasks != "shared":
+        if self.link == "cumulative" and self.tasks not in CUMULATIVE:
             raise ValueError(
-                f"link='cumulative' requires tasks='shared'; found tasks={self.tasks!r}, whose "
-                "scores may cross"
+                "link='cumulative' requires tasks='shared' or 'average'; found "
+                f"tasks={self.tasks!r}, whose scores may cross"
             )
 
     # ---------------------------------------------------------------- learning
@@ -449,7 +457,7 @@ class OrdinalBoost(
 
     @property
     def biases_(self) -> Floats:
-        """b_j of each rank but the lowest, shape (n_classes - 1,)."""
+        """b_j of each rank but the lowest; of two models, one after the other."""
         found: Floats = self._fitted_state().model.biases[-1].copy()
         return found
 
@@ -499,7 +507,7 @@ class OrdinalBoost(
         zero_missing, tasks, link = (
             settings.get(name) for name in ("zero_missing", "tasks", "link")
         )
-        mixed = link == "cumulative" and tasks != "shared"
+        mixed = link == "cumulative" and tasks not in CUMULATIVE
         whole = isinstance(zero_missing, bool) and tasks in TASKS and link in LINKS
         if not whole or mixed or len(settings) != 3 or classes.size > MAX_RANKS:
             raise ValueError(f"its settings {settings} are not those of {type(self).__name__}")
