@@ -1,10 +1,11 @@
 """OrdinalBoost in all its forms beside multiclass boosting and logistic regression.
 
-``python -m reproduce.ordinal_boost --markdown PATH --png PATH`` reads Chu and Ghahramani's sets of 200
-rows or more from ``../shared/data`` or ``$RANKCORE_DATA``, in 5 and 10 bins, and prints the ranked
-probability score, the mean absolute error of the median, and seconds of the processor to fit, all
-by defaults, over the first ``--partitions`` published partitions (of abalone, seeded ones with 1000
-rows to learn from). LightGBM is left out where it is not installed.
+``python -m reproduce.ordinal_boost --markdown PATH --png PATH`` reads Chu and Ghahramani's sets of
+200 rows or more from ``../shared/data`` or ``$RANKCORE_DATA``, in 5 and 10 bins, and prints the
+ranked probability score, the mean absolute error of the median, and seconds of the processor to
+fit, all by defaults, over the first ``--partitions`` published partitions (of abalone, seeded ones
+with 1000 rows to learn from). LightGBM is left out where it is not installed. One thread:
+``OMP_NUM_THREADS=1``.
 """
 
 import argparse

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rankcore._core.params import as_generator
 from rankcore._ext import tree_leaves
 from rankcore._ext.rows import Rows
-from rankcore.boosting._binning import Binning
+from rankcore.boosting._binning import Binning, Bins
 from rankcore.boosting._booster import LEAST, LONGEST, Rounds
 from rankcore.boosting._focus import Focus
 from rankcore.boosting._given_bins import BlockRows
@@ -163,7 +163,7 @@ class TreeRounds(Rounds):
         return self._rate * values, gains
 
 
-def made_tree(binning: Binning, grown: Grown, values: NDArray[np.float64]) -> Tree:
+def made_tree(binning: Bins, grown: Grown, values: NDArray[np.float64]) -> Tree:
     """A grown tree with the values of its leaves, on columns that are not binned."""
     nodes = range(len(grown.features))
     thresholds = [

@@ -183,7 +183,8 @@ class OrdinalBoost(
     at most for each tree. Memory beyond X: 2 bytes per value of dense X and 9 to 10 of sparse X, 24
     per row and score, 30 per row, and 8 for each bin of every leaf.
 
-    Plain form: ``tests/reference/ordinal_boosting.py``.
+    Plain form: ``tests/reference/ordinal_boosting.py``, ``probabilities``, ``loss`` and
+    ``best_gain``.
 
     References
     ----------
@@ -409,7 +410,8 @@ class OrdinalBoost(
             a value, above 0 where it is predicted.
         """
         table = self._probabilities(X)
-        scores, ranks = -(table @ self.costs_), cheapest(table, self.costs_)
+        scores = -(table @ self.costs_)
+        ranks: NDArray[Any] = cheapest(table, self.costs_)
         order = self._ranks_of_columns()
         if not is_rising(order):
             scores, ranks = scores[:, order], np.argsort(order)[ranks]

@@ -58,7 +58,7 @@ class HeldOutLabels:
         self._ranks, self._of_classes = ranks_beside(self._labels, classes)
         self.directions = [callable(one) or MEASURES.get(one, (None, False))[1] for one in metrics]
 
-    def measure(self, predicted: np.ndarray) -> list[float]:
+    def measure(self, predicted: Any) -> list[float]:
         """Values of the measures for predicted ranks, which may be real numbers."""
         values = []
         on_scale = np.interp(predicted, np.arange(self._classes.size), self._of_classes)
