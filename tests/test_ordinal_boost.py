@@ -156,7 +156,7 @@ def test_every_split_is_the_best_one(tasks, link, categorical, seed, sparse):
         ordinal_trees.slopes(
             scores,
             model._state.model.biases[t],
-            form.shared,
+            form.parts[0].shared,
             link == "cumulative",
             ranks.astype(np.int32),
             weights.astype(float),
