@@ -5,7 +5,7 @@ With task scores s_j = f + g_j - b_j for each rank j above the lowest, log(p_j /
 trees, in the rows of ``scores``: f, or g_1 .. g_{k-1}, or both in this order.
 """
 
-from libc.math cimport INFINITY, log
+from libc.math cimport log
 from libc.stdint cimport int32_t, int64_t
 
 
@@ -63,7 +63,7 @@ cdef void _adjacent(const Form *form, int64_t i, Row *row) noexcept nogil:
 cdef void _cumulative(const Form *form, int64_t i, Row *row) noexcept nogil:
     """Of cumulative logits: differences of small numbers in both tails."""
     cdef int64_t j, k = form.k
-    cdef double f = form.scores[i], total = 0.0, s, before = INFINITY
+    cdef double f = form.scores[i], total = 0.0, s
     row.above[0] = 1.0
     row.below[0] = 0.0
     for j in range(1, k):
@@ -134,13 +134,13 @@ cdef void _add_to_biases(
     const Form *form, const Row *row, int64_t y, double w, double *slopes, double *curvatures
 ) noexcept nogil:
     """Add what a row says of the biases: minus the gradient and the Hessian of its loss."""
-    cdef int64_t j, l, d = form.k - 1
+    cdef int64_t j, other, d = form.k - 1
     cdef double up, down, p, f, both
     if not form.cumulative:
         for j in range(1, form.k):
             slopes[j - 1] += w * (row.above[j] - (1.0 if y >= j else 0.0))
-            for l in range(j, form.k):
-                curvatures[(j - 1) * d + l - 1] += w * row.above[l] * row.below[j]
+            for other in range(j, form.k):
+                curvatures[(j - 1) * d + other - 1] += w * row.above[other] * row.below[j]
         return
     # Of -log(F_upper - F_lower), where F = P(rank < j) grows with b_j.
     p = max(row.p[y], 1e-300)

@@ -3,8 +3,8 @@
 A split sends the rows of a leaf that fire to one child and the others to the other. Each child is
 worth (W - L)**2 / (W + L + l2), of the weights W and L that its rows win and lose with: twice the
 weight of pairs that Newton's value leaves less, to second order. Or, where words hold the slopes A
-that a loss falls with and its curvatures H ("slopes"), A**2 / (H + l2). Sums are integers, worths are
-computed from them in one way: equal sums are equal splits, on every machine.
+that a loss falls with and its curvatures H ("slopes"), A**2 / (H + l2). Sums are integers, worths
+are computed from them in one way: equal sums are equal splits, on every machine.
 
 Of categories, any set may fire; the best one is among those that are sorted by W / (W + L).
 
