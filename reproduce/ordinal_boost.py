@@ -143,8 +143,8 @@ def page(results: dict[str, dict[str, Any]], arguments: argparse.Namespace) -> s
     n = arguments.partitions
     head = (
         "# Forms of ordinal boosting\n\n"
-        f"`python -m reproduce.ordinal_boost --sets {' '.join(arguments.sets)} --partitions {n}` writes this page, set by set: means "
-        f"over {n} partition{'s' * (n > 1)} of each of {len(results)} sets.\n"
+        f"`python -m reproduce.ordinal_boost --sets {' '.join(arguments.sets)} --partitions {n}` "
+        f"writes this page, set by set: means over {n} partition{'s' * (n > 1)} of each of {len(results)} sets.\n"
     )
     picture = [f"![RPS of each model]({arguments.png.name})", ""] if arguments.png else []
     return "\n".join([head, *picture, *rows_of(results), ""])
