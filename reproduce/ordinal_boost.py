@@ -141,10 +141,11 @@ def main() -> None:
 def page(results: dict[str, dict[str, Any]], arguments: argparse.Namespace) -> str:
     """The tables with a heading."""
     n = arguments.partitions
+    sets = " ".join(arguments.sets)
     head = (
         "# Forms of ordinal boosting\n\n"
-        f"`python -m reproduce.ordinal_boost --sets {' '.join(arguments.sets)} --partitions {n}` "
-        f"writes this page, set by set: means over {n} partition{'s' * (n > 1)} of each of {len(results)} sets.\n"
+        f"`python -m reproduce.ordinal_boost --sets {sets} --partitions {n}` writes this page, set "
+        f"by set: means over {n} partition{'s' * (n > 1)} of each of {len(results)} sets.\n"
     )
     picture = [f"![RPS of each model]({arguments.png.name})", ""] if arguments.png else []
     return "\n".join([head, *picture, *rows_of(results), ""])
