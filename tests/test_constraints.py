@@ -28,6 +28,7 @@ LEARNERS = [
     rc.RankBoost(),
     rc.BipartiteRankBoost(),
     rc.RankBoost(max_leaf_nodes=8),
+    rc.OrdinalBoost(),
     StructuredPerceptron(CuSumTask(3)),
     KernelStructuredPerceptron(CuSumTask(3)),
 ]

@@ -59,6 +59,13 @@ CALIBRATED = [
     rc.CalibratedOrdinal(rc.PRank(random_state=0), cv=2, loss="zero_one"),
     rc.CalibratedOrdinal(rc.CuSumRank(random_state=0), cv=2, method="isotonic", loss="zero_one"),
 ]
+# Of trees with few rows in a leaf, as the checks have few: 20 in all.
+BOOSTED = [
+    rc.OrdinalBoost(20, min_samples_leaf=1, max_leaf_nodes=4, loss="zero_one"),
+    rc.OrdinalBoost(
+        20, tasks="shared", link="cumulative", min_samples_leaf=2, colsample=0.7, random_state=0
+    ),
+]
 
 
 def run_check(estimator, check):
@@ -107,7 +114,7 @@ def test_scikit_learn_checks(estimator, check):
 
 
 @pytest.mark.sampled(1)
-@parametrize_with_checks([*VARIANTS, *CALIBRATED], expected_failed_checks=differences)
+@parametrize_with_checks([*VARIANTS, *CALIBRATED, *BOOSTED], expected_failed_checks=differences)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learn_checks_of_variants(estimator, check):
     run_check(estimator, check)

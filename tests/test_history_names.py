@@ -44,6 +44,7 @@ ORDINAL = [
     rc.KernelCuSumRank(max_iter=2),
     rc.KernelOAPBPM(3, max_iter=2),
     Perceptron(max_iter=2),
+    rc.OrdinalBoost(2, min_samples_leaf=2),
 ]
 RANKERS = [
     rc.PairwisePerceptron(max_iter=2),

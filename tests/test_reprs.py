@@ -47,6 +47,7 @@ def test_links_lead_to_guides(monkeypatch):
         (rc.PairwisePerceptron(), "pairwise"),
         (rc.RankSVMCV(), "ranksvm"),
         (rc.BipartiteRankBoost(), "boosting"),
+        (rc.OrdinalBoost(), "ordinal_boost"),
         (rc.PreferenceRanker(len), "preference"),
     ]:
         assert learner._get_doc_link() == f"{URL}/{guide}.html"

@@ -3,12 +3,14 @@
 The weights that a row wins and loses are rounded to integers, two in a word, once per tree
 (`_tree_sums.h`). Sums of integers do not depend on the order of the rows, nor on how columns are
 shared by threads, and the sums of a leaf less those of one child are those of the other, exactly.
+The same holds for words of a slope, which may be negative, and a curvature.
 
 Dense columns of byte codes are laid out anew, 16 codes of a row side by side: a leaf's rows are
 far apart, and one access serves 16 columns. Sparse columns are laid out by rows, a histogram
 place per entry; zeros are never touched.
 """
 
+from libc.math cimport fabs, floor, frexp, ldexp
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
@@ -63,6 +65,45 @@ def quantise(
                 | <uint64_t> (lost[rows[i]] * scale + 0.5)
             )
     return scale
+
+
+def quantise_slopes(
+    const double[::1] slopes not None,  # each (n_all,): what a loss falls with,
+    const double[::1] curvatures not None,  # and its second derivative; not negative
+    const int32_t[::1] rows not None,  # (n,): the rows to look at
+    # out, (n,): ``round(slopes * power * scale)`` in the upper 32 bits, as of two's complement,
+    # and ``round(curvatures * scale)``, at least 1, in the lower
+    uint64_t[::1] words not None,
+):
+    """Round the slopes and curvatures of some rows to integers, two in a word.
+
+    Returns the scale, (2**32 - 1 - 2 * n) / the sum of the curvatures or 0 if that is 0, and the
+    power of two of which it is the largest for which no sum leaves its half of a word. A sum of
+    curvatures of m rows is wrong by m units at most, one of slopes by m / 2. O(n).
+    """
+    cdef int64_t i, n = rows.shape[0]
+    cdef double steep = 0.0, curved = 0.0, scale, power = 1.0, curvature
+    cdef int exponent = 0
+    cdef bint fits = slopes.shape[0] == curvatures.shape[0] and words.shape[0] == n < 2**30
+    for i in range(n if fits else 0):
+        fits = fits and 0 <= rows[i] < slopes.shape[0]
+    if not fits:
+        raise ValueError("the rows and their slopes do not fit together")
+    with nogil:
+        for i in range(n):
+            steep += fabs(slopes[rows[i]])
+            curved += curvatures[rows[i]]
+        scale = (4294967295.0 - 2 * n) / curved if curved > 0 else 0.0
+        if steep * scale > 0:
+            frexp((2147483647.0 - n) / (steep * scale), &exponent)
+            power = ldexp(1.0, exponent - 1)
+        for i in range(n):
+            curvature = max(curvatures[rows[i]] * scale + 0.5, 1.0)
+            words[i] = (
+                <uint64_t> (<int64_t> floor(slopes[rows[i]] * power * scale + 0.5)) << 32
+                | <uint64_t> curvature
+            )
+    return scale, power
 
 
 def lay_out(

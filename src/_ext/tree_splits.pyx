@@ -2,8 +2,9 @@
 
 A split sends the rows of a leaf that fire to one child and the others to the other. Each child is
 worth (W - L)**2 / (W + L + l2), of the weights W and L that its rows win and lose with: twice the
-weight of pairs that Newton's value leaves less, to second order. Sums are integers, worths are
-computed from them in one way: equal sums are equal splits, on every machine.
+weight of pairs that Newton's value leaves less, to second order. Or, where words hold the slopes A
+that a loss falls with and its curvatures H ("slopes"), A**2 / (H + l2). Sums are integers, worths
+are computed from them in one way: equal sums are equal splits, on every machine.
 
 Of categories, any set may fire; the best one is among those that are sorted by W / (W + L).
 
@@ -25,6 +26,7 @@ cdef extern from "_tree_splits.h" nogil:
         int32_t sign
         double low
         double high
+        int32_t slopes
 
     ctypedef struct rc_split:
         double gain
@@ -36,8 +38,11 @@ cdef extern from "_tree_splits.h" nogil:
         uint64_t code
 
     double rc_worth(uint64_t word, double l2) noexcept
-    double rc_worth_of(uint64_t word, double l2, double value) noexcept
-    double rc_value(uint64_t word, double l2, double low, double high) noexcept
+    double rc_mass(uint64_t word, int slopes) noexcept
+    double rc_worth_of(uint64_t word, double l2, double value, int slopes) noexcept
+    double rc_value(
+        uint64_t word, double l2, double low, double high, int slopes
+    ) noexcept
     double rc_most_worth(uint64_t entries, uint64_t word, double l2) noexcept
     rc_split rc_best_cut(
         const uint64_t *sums, const int32_t *counts, int64_t n_bins, const rc_leaf *leaf,
@@ -48,8 +53,8 @@ cdef extern from "_tree_splits.h" nogil:
         int64_t n_rows, int64_t least_rows, rc_category *order, uint64_t *firing, double *worths
     ) noexcept
     void rc_mark_set(
-        const uint64_t *sums, int64_t n_bins, int64_t n_firing, uint8_t side, rc_category *order,
-        uint8_t *fires
+        const uint64_t *sums, int64_t n_bins, int slopes, int64_t n_firing, uint8_t side,
+        rc_category *order, uint8_t *fires
     ) noexcept
 
 # Bounds are computed in another order than worths: they are raised by more than the rounding.
@@ -147,6 +152,7 @@ ctypedef struct Search:
     double l2
     double least
     int64_t least_rows
+    int32_t slopes
     const int32_t *leaf_of
     const uint64_t *row_words
     uint64_t *scratch
@@ -173,6 +179,7 @@ cdef void _search(
     made.least = s.least
     made.low = leaf.low
     made.high = leaf.high
+    made.slopes = s.slopes
     for i in range(s.m):
         worths[i] = -1.0
         bins[i] = -1
@@ -248,6 +255,7 @@ def search(
     int32_t[:, ::1] bins not None,
     # out, (n, m): whether the split fires where the value is missing
     uint8_t[:, ::1] sides not None,
+    bint slopes=False,  # whether words hold slopes and curvatures; then not with ``whole``
 ):
     """Find the best cut of a leaf, or of the children of one, by each of some columns.
 
@@ -260,6 +268,7 @@ def search(
     cdef int64_t i, n
     cdef bint fits = (
         offsets.shape[0] == s.m + 1
+        and (whole is None or not slopes)
         and (less is None or less.shape[0] == sums.shape[0])
         and (whole is None or (
             whole.shape[0] == s.m
@@ -298,6 +307,7 @@ def search(
     s.l2 = l2
     s.least = least
     s.least_rows = least_rows
+    s.slopes = slopes
     s.leaf_of = &leaf_of[0] if whole is not None else NULL
     s.row_words = &row_words[0] if whole is not None else NULL
     s.scratch = &scratch[0]
@@ -386,6 +396,7 @@ def search_counted(
     uint64_t[::1] scratch not None,
     double[::1] room not None,
     int32_t[::1] counts not None,
+    bint slopes=False,  # as for `search`
 ):
     """Find the best cut of a leaf by one column that leaves each child some rows.
 
@@ -406,6 +417,7 @@ def search_counted(
     made.sign = sign
     made.low = low
     made.high = high
+    made.slopes = slopes
     with nogil:
         if binned.bounds != NULL:
             found = _walk(binned, feature, categorical, &leaf_of[0], leaf, &row_words[0], &made,
@@ -435,6 +447,7 @@ def mark_set(
     # out, (n_bins + 1,): by bin, and for the missing: 1 if rows in it fire. Where rows weigh
     # nothing, ``side``.
     uint8_t[::1] fires not None,
+    bint slopes=False,  # as for `search`
 ):
     """Find again which categories fire in a split that `search` has found.
 
@@ -452,14 +465,20 @@ def mark_set(
                         &scratch[0], &counts[0])
         else:
             _sum_dense(binned, feature, rows, words, &scratch[0], &counts[0])
-        rc_mark_set(&scratch[0], n - 1, n_firing, side, <rc_category *> &scratch[n], &fires[0])
+        rc_mark_set(&scratch[0], n - 1, slopes, n_firing, side, <rc_category *> &scratch[n],
+                    &fires[0])
 
 
-def worth(uint64_t word, double l2, double low, double high):
+def mass(uint64_t word, bint slopes=False):
+    """W + L of a sum of words, or H."""
+    return rc_mass(word, slopes)
+
+
+def worth(uint64_t word, double l2, double low, double high, bint slopes=False):
     """Gain of a leaf of a sum of words, whose value is limited to a range."""
-    return rc_worth_of(word, l2, rc_value(word, l2, low, high))
+    return rc_worth_of(word, l2, rc_value(word, l2, low, high, slopes), slopes)
 
 
-def value(uint64_t word, double l2, double low, double high):
+def value(uint64_t word, double l2, double low, double high, bint slopes=False):
     """Newton's value of a leaf of a sum of words, within a range."""
-    return rc_value(word, l2, low, high)
+    return rc_value(word, l2, low, high, slopes)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         progress,
     )
     from rankcore.boosting.bipartite import BipartiteRankBoost
+    from rankcore.boosting.ordinal_boost import OrdinalBoost
     from rankcore.boosting.rankboost import RankBoost
     from rankcore.exporters.exporting import export
     from rankcore.io.model_file import load, save
@@ -59,6 +60,7 @@ __all__ = [
     "MulticlassPerceptron",
     "OAPBagging",
     "OAPVoting",
+    "OrdinalBoost",
     "PRank",
     "PairwisePerceptron",
     "PairwisePreference",

@@ -7,6 +7,7 @@ from importlib.metadata import metadata
 # The guide to the learners of a package or module; the longest name wins.
 GUIDES = {
     "rankcore.boosting": "boosting",
+    "rankcore.boosting.ordinal_boost": "ordinal_boost",
     "rankcore.ordinal": "ordinal",
     "rankcore.ordinal.calibrated": "probabilities",
     "rankcore.ordinal.kernel": "kernels",

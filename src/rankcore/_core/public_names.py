@@ -12,6 +12,7 @@ HOME = {
     "OAPBPM": "rankcore.ordinal.oap",
     "OAPBagging": "rankcore.ordinal.oap",
     "OAPVoting": "rankcore.ordinal.oap",
+    "OrdinalBoost": "rankcore.boosting.ordinal_boost",
     "PRank": "rankcore.ordinal.prank",
     "PairwisePerceptron": "rankcore.ranking.perceptron",
     "PairwisePreference": "rankcore.preference",

@@ -1,7 +1,11 @@
 /* The best split of a leaf by one column, from the sums of its bins. Private.
  *
  * With the weights W that a set of rows wins with and L that it loses with, a leaf of the value
- * (W - L) / (W + L + l2) leaves, to second order, (W - L)^2 / (W + L + l2) / 2 less weight. */
+ * (W - L) / (W + L + l2) leaves, to second order, (W - L)^2 / (W + L + l2) / 2 less weight.
+ *
+ * Or rows have the slope A that a loss falls with and its curvature H: then A is in the place of
+ * W - L and H in that of W + L. The halves of a word are W and L, or A, which may be negative, and
+ * H. */
 #ifndef RANKCORE_TREE_SPLITS_H
 #define RANKCORE_TREE_SPLITS_H
 
@@ -17,6 +21,7 @@ typedef struct rc_leaf {
     double least;  /* least W + L of a child, at least 1 */
     int32_t sign;  /* of the value where the split fires less that where it does not; 0: either */
     double low, high; /* range of the values of the children */
+    int32_t slopes;   /* whether words hold a slope and a curvature */
 } rc_leaf;
 
 typedef struct rc_split {
@@ -38,42 +43,65 @@ RC_INLINE_ double rc_won(uint64_t word) { return rc_as_double(word >> 32); }
 
 RC_INLINE_ double rc_lost(uint64_t word) { return rc_as_double(word & UINT64_C(0xffffffff)); }
 
-/* Gain of a leaf by its value. */
+/* W - L, or A. */
+RC_INLINE_ double rc_slope(uint64_t word, int slopes)
+{
+    if (slopes)
+        return rc_as_double((word >> 32) ^ UINT64_C(0x80000000)) - 2147483648.0;
+    return rc_won(word) - rc_lost(word);
+}
+
+/* W + L, or H. */
+RC_INLINE_ double rc_mass(uint64_t word, int slopes)
+{
+    return slopes ? rc_lost(word) : rc_won(word) + rc_lost(word);
+}
+
+/* Gain of a leaf of won and lost weights by its value. */
 RC_INLINE_ double rc_worth(uint64_t word, double l2)
 {
-    const double a = rc_won(word) - rc_lost(word), h = rc_won(word) + rc_lost(word) + l2;
+    const double a = rc_slope(word, 0), h = rc_mass(word, 0) + l2;
     return h > 0.0 ? a * a / h : 0.0;
 }
 
 /* The same of both children for the firing rows of each of n cuts; negative if one weighs less
  * than the least. */
-RC_CLONES_ static void rc_worths(const uint64_t *firing, int64_t n, uint64_t word, double l2,
-                                 double least, double *worths)
+RC_INLINE_ void rc_worths_in_(const uint64_t *firing, int64_t n, uint64_t word, double l2,
+                              double least, double *worths, int slopes)
 {
     int64_t i;
     for (i = 0; i < n; i++) {
         const uint64_t rest = word - firing[i];
-        const double w = rc_won(firing[i]), l = rc_lost(firing[i]);
-        const double v = rc_won(rest), m = rc_lost(rest);
-        const double a = w - l, h = w + l, b = v - m, g = v + m;
+        const double a = rc_slope(firing[i], slopes), h = rc_mass(firing[i], slopes);
+        const double b = rc_slope(rest, slopes), g = rc_mass(rest, slopes);
         const double worth = a * a / (h + l2) + b * b / (g + l2);
         const double lighter = h < g ? h : g;
         worths[i] = lighter >= least ? worth : -1.0;
     }
 }
 
-/* Value of a leaf, within a range. */
-RC_INLINE_ double rc_value(uint64_t word, double l2, double low, double high)
+/* A loop for each meaning of the words, so that none asks which it is. */
+RC_CLONES_ static void rc_worths(const uint64_t *firing, int64_t n, const rc_leaf *leaf,
+                                 double *worths)
 {
-    const double h = rc_won(word) + rc_lost(word) + l2;
-    const double value = h > 0.0 ? (rc_won(word) - rc_lost(word)) / h : 0.0;
+    if (leaf->slopes)
+        rc_worths_in_(firing, n, leaf->word, leaf->l2, leaf->least, worths, 1);
+    else
+        rc_worths_in_(firing, n, leaf->word, leaf->l2, leaf->least, worths, 0);
+}
+
+/* Value of a leaf, within a range. */
+RC_INLINE_ double rc_value(uint64_t word, double l2, double low, double high, int slopes)
+{
+    const double h = rc_mass(word, slopes) + l2;
+    const double value = h > 0.0 ? rc_slope(word, slopes) / h : 0.0;
     return value < low ? low : value > high ? high : value;
 }
 
 /* Gain of a leaf by a value that need not be its best one. */
-RC_INLINE_ double rc_worth_of(uint64_t word, double l2, double value)
+RC_INLINE_ double rc_worth_of(uint64_t word, double l2, double value, int slopes)
 {
-    const double a = rc_won(word) - rc_lost(word), h = rc_won(word) + rc_lost(word) + l2;
+    const double a = rc_slope(word, slopes), h = rc_mass(word, slopes) + l2;
     return (2.0 * a - h * value) * value;
 }
 
@@ -81,15 +109,17 @@ RC_INLINE_ double rc_worth_of(uint64_t word, double l2, double value)
 static inline void rc_constrained_worths(const uint64_t *firing, int64_t n, const rc_leaf *leaf,
                                          double *worths)
 {
+    const int slopes = leaf->slopes;
     int64_t i;
     for (i = 0; i < n; i++) {
         const uint64_t rest = leaf->word - firing[i];
-        const double h = rc_won(firing[i]) + rc_lost(firing[i]), g = rc_won(rest) + rc_lost(rest);
-        const double a = rc_value(firing[i], leaf->l2, leaf->low, leaf->high);
-        const double b = rc_value(rest, leaf->l2, leaf->low, leaf->high);
+        const double h = rc_mass(firing[i], slopes), g = rc_mass(rest, slopes);
+        const double a = rc_value(firing[i], leaf->l2, leaf->low, leaf->high, slopes);
+        const double b = rc_value(rest, leaf->l2, leaf->low, leaf->high, slopes);
         worths[i] = -1.0;
         if (h >= leaf->least && g >= leaf->least && (double)leaf->sign * (a - b) >= 0.0)
-            worths[i] = rc_worth_of(firing[i], leaf->l2, a) + rc_worth_of(rest, leaf->l2, b);
+            worths[i] = rc_worth_of(firing[i], leaf->l2, a, slopes) +
+                        rc_worth_of(rest, leaf->l2, b, slopes);
     }
 }
 
@@ -118,7 +148,7 @@ static inline rc_split rc_best_cut(const uint64_t *sums, const int32_t *counts, 
     if (leaf->sign || leaf->low > -1e300 || leaf->high < 1e300)
         rc_constrained_worths(firing, n, leaf, worths);
     else
-        rc_worths(firing, n, leaf->word, leaf->l2, leaf->least, worths);
+        rc_worths(firing, n, leaf, worths);
     if (counts) {
         for (i = 0; i < n; i++) {
             int64_t m;
@@ -160,8 +190,22 @@ static inline int rc_by_rate(const void *left, const void *right)
     return (a->code > b->code) - (a->code < b->code);
 }
 
+/* By A / H, then by code: exact, too. No category of some rows has H = 0. */
+static inline int rc_by_slope(const void *left, const void *right)
+{
+    const rc_category *a = (const rc_category *)left, *b = (const rc_category *)right;
+    const int64_t of_a = (int64_t)(a->word >> 32 ^ UINT64_C(0x80000000)) - INT64_C(0x80000000);
+    const int64_t of_b = (int64_t)(b->word >> 32 ^ UINT64_C(0x80000000)) - INT64_C(0x80000000);
+    const int64_t x = of_a * (int64_t)(b->word & UINT64_C(0xffffffff));
+    const int64_t y = of_b * (int64_t)(a->word & UINT64_C(0xffffffff));
+    if (x != y)
+        return x < y ? -1 : 1;
+    return (a->code > b->code) - (a->code < b->code);
+}
+
 /* The categories that weigh something, in that order, "missing" (n_bins) among them; how many. */
-static inline int64_t rc_sort_categories(const uint64_t *sums, int64_t n_bins, rc_category *order)
+static inline int64_t rc_sort_categories(const uint64_t *sums, int64_t n_bins, int slopes,
+                                         rc_category *order)
 {
     int64_t b, n = 0;
     for (b = 0; b <= n_bins; b++)
@@ -169,19 +213,18 @@ static inline int64_t rc_sort_categories(const uint64_t *sums, int64_t n_bins, r
             order[n].word = sums[b];
             order[n++].code = (uint64_t)b;
         }
-    qsort(order, (size_t)n, sizeof *order, rc_by_rate);
+    qsort(order, (size_t)n, sizeof *order, slopes ? rc_by_slope : rc_by_rate);
     return n;
 }
 
 /* Where missing values go, and categories that weigh nothing, if the last n_firing of n fire. at is
  * the place of "missing" among the n; if it is not there, they go to the child that weighs more. */
 static inline uint8_t rc_side_of_missing(int64_t at, int64_t n, int64_t n_firing, uint64_t firing,
-                                         uint64_t word)
+                                         const rc_leaf *leaf)
 {
-    const uint64_t rest = word - firing;
     if (at >= 0)
         return at >= n - n_firing;
-    return rc_won(firing) + rc_lost(firing) > rc_won(rest) + rc_lost(rest);
+    return rc_mass(firing, leaf->slopes) > rc_mass(leaf->word - firing, leaf->slopes);
 }
 
 /* Find the set of categories of most gain, see rc_best_cut; bin is the number of those that fire,
@@ -194,7 +237,7 @@ static inline rc_split rc_best_set(const uint64_t *sums, const int32_t *counts, 
                                    const rc_leaf *leaf, int64_t n_rows, int64_t least_rows,
                                    rc_category *order, uint64_t *firing, double *worths)
 {
-    const int64_t n = rc_sort_categories(sums, n_bins, order);
+    const int64_t n = rc_sort_categories(sums, n_bins, leaf->slopes, order);
     uint64_t above = 0;
     int64_t i, k, n_above = 0, n_light = 0, missing = n, at = -1;
     double best = 0.0;
@@ -207,12 +250,12 @@ static inline rc_split rc_best_set(const uint64_t *sums, const int32_t *counts, 
     if (leaf->low > -1e300 || leaf->high < 1e300)
         rc_constrained_worths(firing, n - 1, leaf, worths);
     else
-        rc_worths(firing, n - 1, leaf->word, leaf->l2, leaf->least, worths);
+        rc_worths(firing, n - 1, leaf, worths);
     if (counts) {
         for (k = 0; k <= n_bins; k++)
             n_light += sums[k] ? 0 : counts[k];
         for (i = 0; i + 1 < n; i++) {
-            const uint8_t side = rc_side_of_missing(missing, n, i + 1, firing[i], leaf->word);
+            const uint8_t side = rc_side_of_missing(missing, n, i + 1, firing[i], leaf);
             int64_t m;
             n_above += counts[order[n - 1 - i].code];
             m = n_above + (side ? n_light : 0);
@@ -229,15 +272,15 @@ static inline rc_split rc_best_set(const uint64_t *sums, const int32_t *counts, 
         return found;
     found.gain = best;
     found.bin = (int32_t)(at + 1);
-    found.side = rc_side_of_missing(missing, n, at + 1, firing[at], leaf->word);
+    found.side = rc_side_of_missing(missing, n, at + 1, firing[at], leaf);
     return found;
 }
 
 /* Which codes fire in the set that rc_best_set found. */
-static inline void rc_mark_set(const uint64_t *sums, int64_t n_bins, int64_t n_firing, uint8_t side,
-                               rc_category *order, uint8_t *fires)
+static inline void rc_mark_set(const uint64_t *sums, int64_t n_bins, int slopes, int64_t n_firing,
+                               uint8_t side, rc_category *order, uint8_t *fires)
 {
-    const int64_t n = rc_sort_categories(sums, n_bins, order);
+    const int64_t n = rc_sort_categories(sums, n_bins, slopes, order);
     int64_t i;
     memset(fires, side, (size_t)n_bins + 1);
     for (i = 0; i < n; i++)

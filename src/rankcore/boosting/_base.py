@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from numbers import Integral
 from operator import methodcaller
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +23,12 @@ from rankcore._core.sources import RowBlocks
 from rankcore._core.state import log_array, restored_log, restored_validation, validation_arrays
 from rankcore._ext.rows import Rows
 from rankcore.boosting._booster import Rounds
-from rankcore.boosting._categories import Categories
+from rankcore.boosting._categories import Categories, SplitsCategories, tree_rows
 from rankcore.boosting._given_bins import BlockRows
 from rankcore.boosting._params import BoostingParams, grows_trees, monotone_signs
 from rankcore.boosting._stump_booster import StumpRounds
 from rankcore.boosting._stump_sum import Contribution, StumpSum
-from rankcore.boosting._training import BOUND, FIGURES, train_rounds
+from rankcore.boosting._training import BOUND, FIGURES, RoundLearner, train_rounds
 from rankcore.boosting._tree_booster import TreeRounds
 from rankcore.boosting._tree_sum import TreeSum
 from rankcore.ranking._base import ModelState
@@ -36,13 +36,12 @@ from rankcore.ranking._pairs import Pairing, check_useful
 from rankcore.ranking._queries import Given, ranking_source
 
 
-class PairBoosting(BoostingParams, Specified):
+class PairBoosting(BoostingParams, SplitsCategories, Specified):
     """Base of both rankers. Not public.
 
     A subclass provides ``fit``, and the rules for steps that it has.
     """
 
-    best_iteration_: int
     _state: ModelState
     _figures: tuple[str, ...] = FIGURES
     _allows_nan = True
@@ -50,7 +49,6 @@ class PairBoosting(BoostingParams, Specified):
     _validation: Any
     _shadow: Any
     _largest_query: int
-    _categories: Categories | None = None
 
     # ---------------------------------------------------------------- learning
 
@@ -75,10 +73,10 @@ class PairBoosting(BoostingParams, Specified):
         goes_on = self.warm_start and "_state" in self.__dict__
         known = self._categories if goes_on else None
         given = self.categorical_features
+        if grows_trees(self):
+            return tree_rows(X, given, known, self.missing)
         categories = Categories.of(X, given, known)
-        if categories is None:
-            return as_rows(X, nan=True), None
-        if not grows_trees(self):
+        if categories is not None:
             column, name = next(iter(categories.names(X).items()))
             what = (
                 f"has dtype {list(X.dtypes)[column]}" if name != str(column) else "is categorical"
@@ -87,13 +85,7 @@ class PairBoosting(BoostingParams, Specified):
                 f"column {name} {what}, but stumps have no categorical features: encode it, or set "
                 "max_leaf_nodes above 2 or weak='tree'"
             )
-        if self.missing == "zero":
-            raise ValueError(
-                "missing='zero' and categorical features exclude each other: 0 is a category"
-            )
-        rows = as_rows(categories.encode(X), nan=True)
-        categories.check(rows, X)
-        return rows, categories
+        return as_rows(X, nan=True), None
 
     def _boost(
         self,
@@ -124,7 +116,7 @@ class PairBoosting(BoostingParams, Specified):
             rounds = TreeRounds(self, rows, pairing, state.model, signs, called)
         monitor = Monitor(fitted, validation, callbacks)
         try:
-            train_rounds(fitted, iter(rounds), source, monitor)
+            train_rounds(RoundLearner(fitted, iter(rounds)), source, monitor)
         finally:
             rounds.close()
         self._replace_with(fitted)
@@ -157,31 +149,6 @@ class PairBoosting(BoostingParams, Specified):
         validation = {name: values[:n] for name, values in known.validation.items()}
         log = [list(figures) for figures in known.log[:n]]
         return ModelState(known.model.first(n), settings=settings, log=log, validation=validation)
-
-    def _check_columns(self, shadow: Self) -> None:
-        """Raise unless a fit that goes on has the columns of the fit before."""
-        if not self.warm_start:
-            return
-        names, known = (getattr(one, "feature_names_in_", None) for one in (shadow, self))
-        if names is not None and known is not None and names.tolist() != known.tolist():
-            raise ValueError(
-                "warm_start requires the columns that the model was fitted on, "
-                f"{known.tolist()}; found {names.tolist()}"
-            )
-        if "_state" not in self.__dict__ or not len(self._state.model):
-            return
-        before, now = (
-            None if one is None else (one.numbers, sorted(one.labels))
-            for one in (self._categories, shadow._categories)
-        )
-        if before != now:
-            raise ValueError(
-                "warm_start requires the categorical features that the model was fitted on, all of "
-                "them again as numbers or as columns of a frame"
-            )
-
-    def _as_rows(self, X: Any) -> Rows:
-        return as_rows(X if self._categories is None else self._categories.encode(X), nan=True)
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         state, categories = self._state, self._categories
@@ -304,19 +271,6 @@ class PairBoosting(BoostingParams, Specified):
         """The stumps, a record each, or all nodes of the trees."""
         records: NDArray[np.void] = self._fitted_state().model.records()
         return records
-
-    @property
-    def is_categorical_(self) -> NDArray[np.bool_] | None:
-        """Which features are categorical, shape (n_features,); None if there are none."""
-        self._fitted_state()
-        return None if self._categories is None else self._categories.columns
-
-    @property
-    def categories_(self) -> dict[int, list[Any]]:
-        """By column of a frame, its categories in the order of their numbers."""
-        self._fitted_state()
-        found = {} if self._categories is None else self._categories.labels
-        return {column: list(labels) for column, labels in found.items()}
 
     @property
     def n_iter_(self) -> int:

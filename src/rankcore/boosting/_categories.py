@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.inputs import as_rows
 from rankcore._ext.rows import Rows
 
 # Categories are numbered up to here: a set of them takes a bit for each.
@@ -113,6 +114,71 @@ class Categories:
         if not whole:
             raise ValueError("its categorical features are not those of a model")
         return cls(numbers, n_features, labels)
+
+
+def tree_rows(
+    X: Any, given: Any, known: Categories | None, missing: str
+) -> tuple[Rows, Categories | None]:
+    """Rows that trees learn from, with the categories among their features as numbers."""
+    categories = Categories.of(X, given, known)
+    if categories is None:
+        return as_rows(X, nan=True), None
+    if missing == "zero":
+        raise ValueError(
+            "missing='zero' and categorical features exclude each other: 0 is a category"
+        )
+    rows = as_rows(categories.encode(X), nan=True)
+    categories.check(rows, X)
+    return rows, categories
+
+
+class SplitsCategories:
+    """A fitted model of trees that may split categories. Not public: learners inherit it."""
+
+    n_features_in_: int
+    best_iteration_: int
+    warm_start: bool
+    _state: Any
+    _fitted_state: Callable[[], Any]
+    _categories: Categories | None = None
+
+    def _check_columns(self, shadow: Self) -> None:
+        """Raise unless a fit that goes on has the columns of the fit before."""
+        if not self.warm_start:
+            return
+        names, known = (getattr(one, "feature_names_in_", None) for one in (shadow, self))
+        if names is not None and known is not None and names.tolist() != known.tolist():
+            raise ValueError(
+                "warm_start requires the columns that the model was fitted on, "
+                f"{known.tolist()}; found {names.tolist()}"
+            )
+        if "_state" not in self.__dict__ or not len(self._state.model):
+            return
+        before, now = (
+            None if one is None else (one.numbers, sorted(one.labels))
+            for one in (self._categories, shadow._categories)
+        )
+        if before != now:
+            raise ValueError(
+                "warm_start requires the categorical features that the model was fitted on, all of "
+                "them again as numbers or as columns of a frame"
+            )
+
+    def _as_rows(self, X: Any) -> Rows:
+        return as_rows(X if self._categories is None else self._categories.encode(X), nan=True)
+
+    @property
+    def is_categorical_(self) -> NDArray[np.bool_] | None:
+        """Which features are categorical, shape (n_features,); None if there are none."""
+        self._fitted_state()
+        return None if self._categories is None else self._categories.columns
+
+    @property
+    def categories_(self) -> dict[int, list[Any]]:
+        """By column of a frame, its categories in the order of their numbers."""
+        self._fitted_state()
+        found = {} if self._categories is None else self._categories.labels
+        return {column: list(labels) for column, labels in found.items()}
 
 
 def _names(X: Any) -> list[Any] | None:

@@ -27,11 +27,31 @@ OF_TREES = (
 )
 # Enough leaves to separate all rows that fit into memory.
 MAX_LEAVES = 2**24
+# What the parameters of every tree may be.
+GROWTH: dict[str, params.Constraint] = {
+    "missing": params.option("learn", "zero"),
+    "max_bins": params.optional(params.integer(2, MAX_BINS)),
+    "max_leaf_nodes": params.optional(params.integer(2, MAX_LEAVES)),
+    "max_depth": params.optional(params.check_count),
+    "min_samples_leaf": params.check_count,
+    "l2_leaf": params.real(0, 1e100),
+    "learning_rate": params.positive(1),
+    "subsample": params.positive(1),
+    "colsample": params.positive(1),
+}
 
 
 def grows_trees(model: Any) -> bool:
     """Whether the weak rankers of an estimator are trees."""
     return model.weak == "tree" or (model.weak == "auto" and model.max_leaf_nodes != 2)
+
+
+def check_leaves(model: Any) -> None:
+    """Raise unless something limits the number of leaves."""
+    if model.max_leaf_nodes is None:
+        if model.max_depth is None:
+            raise ValueError("max_leaf_nodes=None requires max_depth; found max_depth=None")
+        params.integer(1, MAX_LEAVES.bit_length() - 1)(model.max_depth, "max_depth")
 
 
 # Estimators do not declare them themselves: annotations are resolved where ``__init__`` is made.
@@ -72,28 +92,17 @@ class BoostingParams:
     _constraints: ClassVar[dict[str, params.Constraint]] = {
         "step": params.option("third", "discrete"),
         "select": params.option("edge", "normalizer"),
-        "missing": params.option("learn", "zero"),
-        "max_bins": params.optional(params.integer(2, MAX_BINS)),
+        **GROWTH,
         "smoothing": params.number_or(("auto",), params.real(0, 1e100)),
         "weak": params.option("auto", "stump", "tree"),
         "leaf_step": params.option("search", "newton"),
-        "max_leaf_nodes": params.optional(params.integer(2, MAX_LEAVES)),
-        "max_depth": params.optional(params.check_count),
-        "min_samples_leaf": params.check_count,
         "min_pair_weight": params.real(0, 2),
-        "l2_leaf": params.real(0, 1e100),
-        "learning_rate": params.positive(1),
-        "subsample": params.positive(1),
-        "colsample": params.positive(1),
         "pair_weight": check_pair_weight,
     }
 
     def _check_together(self) -> None:
         """Raise unless the valid parameters fit each other."""
-        if self.max_leaf_nodes is None:
-            if self.max_depth is None:
-                raise ValueError("max_leaf_nodes=None requires max_depth; found max_depth=None")
-            params.integer(1, MAX_LEAVES.bit_length() - 1)(self.max_depth, "max_depth")
+        check_leaves(self)
         if self.weak == "stump" and self.max_leaf_nodes != 2:
             raise ValueError(
                 f"stumps have two leaves; found weak='stump' and max_leaf_nodes="

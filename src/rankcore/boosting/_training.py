@@ -27,7 +27,7 @@ class RoundLearner(Learner):
     that round; they end where no weak ranker is of use.
     """
 
-    def __init__(self, fitted: Any, rounds: Iterator[dict[str, float]]) -> None:
+    def __init__(self, fitted: Any, rounds: Iterator[Any]) -> None:
         self.fitted, self.n_iterations = fitted, int(fitted.n_estimators)
         self._rounds = rounds
         self._scores: list[NDArray[np.float64]] = []
@@ -41,18 +41,24 @@ class RoundLearner(Learner):
         known = len(monitor.values)
         held_out: list[Any] = monitor.held_out
         for one in held_out:
-            scores = self._model.score(one.rows) if known else np.zeros(one.rows.n_rows)
-            self._scores.append(scores)
+            self._scores.append(self._model.first(known).score(one.rows))
         if held_out:
             for member in range(known, len(self._model)):
                 self._add(member, held_out)
-                monitor.measure(self._scores)
+                monitor.measure(self._outputs(member + 1))
+
+    def _outputs(self, n_rounds: int) -> list[Any]:
+        """What is measured of the scores after so many rounds."""
+        return self._scores
 
     def learn(self, window: Window, generator: np.random.Generator, number: int) -> None:
         """As `Learner.learn`."""
         figures = next(self._rounds, None)
-        if figures is None:
-            return
+        if figures is not None:
+            self._note(figures, number)
+
+    def _note(self, figures: Any, number: int) -> None:
+        """Log the figures of a round."""
         log = self.fitted._state.log
         before = log[-1] if log else [1.0] * len(FIGURES)
         bound, cap = before[BOUND] * figures["normalizer"], before[BOUND + 1] * figures["cap"]
@@ -64,7 +70,7 @@ class RoundLearner(Learner):
     def outputs(self, held_out: list[Any]) -> list[Any]:
         """As `Learner.outputs`: scores grow by the latest weak ranker."""
         self._add(len(self._model) - 1, held_out)
-        return self._scores
+        return self._outputs(len(self._model))
 
     def _add(self, member: int, held_out: list[Any]) -> None:
         for one, scores in zip(held_out, self._scores, strict=True):
@@ -87,11 +93,9 @@ class RoundLearner(Learner):
         )
 
 
-def train_rounds(
-    fitted: Any, rounds: Iterator[dict[str, float]], source: Source, monitor: Monitor
-) -> None:
+def train_rounds(learner: RoundLearner, source: Source, monitor: Monitor) -> None:
     """Make the rounds of a fit."""
-    learner = RoundLearner(fitted, rounds)
+    fitted = learner.fitted
     learner.begin(monitor)
     best = monitor.best if monitor.keeps_best and monitor.best else None
     Trainer(learner, source, monitor, best=best).run()

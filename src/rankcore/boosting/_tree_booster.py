@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rankcore._core.params import as_generator
 from rankcore._ext import tree_leaves
 from rankcore._ext.rows import Rows
-from rankcore.boosting._binning import Binning
+from rankcore.boosting._binning import Binning, Bins
 from rankcore.boosting._booster import LEAST, LONGEST, Rounds
 from rankcore.boosting._focus import Focus
 from rankcore.boosting._given_bins import BlockRows
@@ -95,7 +95,7 @@ class TreeRounds(Rounds):
         values, gains = self._values(grown, taken)
         width = float(values.max() - values.min())
         edge = float(gains @ values) / width if width > 0 else 0.0
-        self.state.add(self._tree(grown, values))
+        self.state.add(made_tree(self._binning, grown, values))
         # Only differences of scores matter: about 0, a long step along values that are almost equal
         # stays within the range of the weights' factors.
         centred = values - 0.5 * (values.min() + values.max())
@@ -135,11 +135,11 @@ class TreeRounds(Rounds):
         taken = allowed = None
         n, n_queries = self._query_of.size, int(self._query_of[-1]) + 1
         if self._share_of_queries < 1 and n_queries == 1:
-            taken = _drawn(rng, n, self._share_of_queries)
+            taken = drawn(rng, n, self._share_of_queries)
         elif self._share_of_queries < 1:
-            taken = _drawn(rng, n_queries, self._share_of_queries)[self._query_of]
+            taken = drawn(rng, n_queries, self._share_of_queries)[self._query_of]
         if self._share_of_features < 1:
-            allowed = _drawn(rng, self._binning.n_bins.size, self._share_of_features)
+            allowed = drawn(rng, self._binning.n_bins.size, self._share_of_features)
         return taken, allowed
 
     def _values(
@@ -162,26 +162,28 @@ class TreeRounds(Rounds):
             values *= best_step(between, values)
         return self._rate * values, gains
 
-    def _tree(self, grown: Grown, values: NDArray[np.float64]) -> Tree:
-        nodes = range(len(grown.features))
-        thresholds = [
-            inf if node in grown.sets else self._binning.threshold(*cut)
-            for node, cut in enumerate(zip(grown.features, grown.bins, strict=True))
-        ]
-        words = [pack_set(grown.sets[node]) if node in grown.sets else NONE for node in nodes]
-        return Tree(
-            np.array(grown.features, dtype=np.int32),
-            np.array(thresholds, dtype=np.float64),
-            np.array(grown.sides, dtype=np.uint8),
-            np.array(grown.children, dtype=np.int32).reshape(-1, 2),
-            np.array(grown.gains, dtype=np.float64),
-            values,
-            np.concatenate([[0], np.cumsum([part.size for part in words])]).astype(np.int64),
-            np.concatenate([NONE, *words]),
-        )
+
+def made_tree(binning: Bins, grown: Grown, values: NDArray[np.float64]) -> Tree:
+    """A grown tree with the values of its leaves, on columns that are not binned."""
+    nodes = range(len(grown.features))
+    thresholds = [
+        inf if node in grown.sets else binning.threshold(*cut)
+        for node, cut in enumerate(zip(grown.features, grown.bins, strict=True))
+    ]
+    words = [pack_set(grown.sets[node]) if node in grown.sets else NONE for node in nodes]
+    return Tree(
+        np.array(grown.features, dtype=np.int32),
+        np.array(thresholds, dtype=np.float64),
+        np.array(grown.sides, dtype=np.uint8),
+        np.array(grown.children, dtype=np.int32).reshape(-1, 2),
+        np.array(grown.gains, dtype=np.float64),
+        values,
+        np.concatenate([[0], np.cumsum([part.size for part in words])]).astype(np.int64),
+        np.concatenate([NONE, *words]),
+    )
 
 
-def _drawn(rng: np.random.Generator, n: int, share: float) -> NDArray[np.bool_]:
+def drawn(rng: np.random.Generator, n: int, share: float) -> NDArray[np.bool_]:
     """A random share of n items, at least one."""
     drawn = np.zeros(n, dtype=bool)
     drawn[rng.choice(n, max(1, round(share * n)), replace=False)] = True

@@ -17,6 +17,8 @@ from rankcore.boosting._tree_shards import Cut, Found, Leaf, Rules, Shard, share
 # A split gains something if it gains more than this share of the weight of its rows: less is
 # rounding.
 LEAST_GAIN = 1e-12
+# Words have 64 bits.
+WORD = 2**64 - 1
 
 
 @dataclass
@@ -71,14 +73,22 @@ class TreeGrower:
     ) -> Grown:
         """Grow a tree on what each row wins and loses; of one leaf if no split gains anything.
 
-        ``taken`` masks the rows to learn from, ``allowed`` the columns to use.
+        With ``rules.slopes``, on the slope and curvature of each row's loss. ``taken`` masks the
+        rows to learn from, ``allowed`` the columns to use.
         """
         n = self._all.size
         self._rows = self._all.copy() if taken is None else np.flatnonzero(taken).astype(np.int32)
         self._rest = np.flatnonzero(~taken).astype(np.int32) if taken is not None else self._all[:0]
         self._words = np.empty(self._rows.size, dtype=np.uint64)
         self._rest_words = np.zeros(self._rest.size, dtype=np.uint64)
-        self._scale = tree_histograms.quantise(won, lost, self._rows, self._words)
+        # Units of the words in a weight of 1; of a slope, times the power, a power of two.
+        self._power = 1.0
+        if self.rules.slopes:
+            self._scale, self._power = tree_histograms.quantise_slopes(
+                won, lost, self._rows, self._words
+            )
+        else:
+            self._scale = tree_histograms.quantise(won, lost, self._rows, self._words)
         self._row_words = self._words
         self._leaf_of = np.zeros(n, dtype=np.int32)
         sparse = self.binning.n_entries is not None
@@ -117,12 +127,12 @@ class TreeGrower:
             tree_leaves.label(self._rest[rest], leaf.number, self._leaf_of)
             if leaf.sums:
                 self._free(leaf)
-        tree.lows = np.array([leaf.low for leaf in leaves])
-        tree.highs = np.array([leaf.high for leaf in leaves])
+        tree.lows = np.array([leaf.low for leaf in leaves]) / self._power
+        tree.highs = np.array([leaf.high for leaf in leaves]) / self._power
         return tree
 
     def _push(self, heap: list[tuple[float, int, Leaf]], leaf: Leaf) -> None:
-        if leaf.gain > LEAST_GAIN * leaf.mass:
+        if leaf.gain > LEAST_GAIN * self._power**2 * self.rules.mass(leaf.word):
             heappush(heap, (-leaf.gain, leaf.number, leaf))
 
     def _may_split(self, leaf: Leaf) -> bool:
@@ -130,7 +140,7 @@ class TreeGrower:
         return (
             (rules.max_depth is None or leaf.depth < rules.max_depth)
             and leaf.stop - leaf.start >= 2 * rules.min_samples_leaf
-            and leaf.mass >= 2 * rules.least(self._scale)
+            and rules.mass(leaf.word) >= 2 * rules.least(self._scale)
         )
 
     def _free(self, leaf: Leaf) -> None:
@@ -163,7 +173,7 @@ class TreeGrower:
         cuts = [shard.best(found) for shard, found in zip(self._shards, leaf.found, strict=True)]
         leaf.cut = max(cuts, key=lambda cut: cut.worth)
         own = self.rules.l2_leaf * self._scale
-        worth = tree_splits.worth(leaf.word, own, leaf.low, leaf.high)
+        worth = tree_splits.worth(leaf.word, own, leaf.low, leaf.high, self.rules.slopes)
         leaf.gain = leaf.cut.worth - worth if leaf.cut.worth > 0 else -1.0
 
     def _count(self, leaf: Leaf) -> None:
@@ -217,11 +227,18 @@ class TreeGrower:
         tree.bins.append(cut.bin)
         tree.sides.append(cut.side)
         tree.children.append([~leaf.number, ~number])
-        tree.gains.append(leaf.gain / self._scale)
+        tree.gains.append(leaf.gain / (self._scale * self._power**2))
         word = int(self._words[middle : leaf.stop].sum())
         depth = leaf.depth + 1
         low = Leaf(
-            leaf.number, leaf.start, middle, (leaf.rest[0], rest), depth, leaf.word - word, node, 0
+            leaf.number,
+            leaf.start,
+            middle,
+            (leaf.rest[0], rest),
+            depth,
+            (leaf.word - word) & WORD,  # slopes below 0 have borrowed
+            node,
+            0,
         )
         high = Leaf(number, middle, leaf.stop, (rest, leaf.rest[1]), depth, word, node, 1)
         self._restrict(leaf, low, high)
@@ -247,6 +264,7 @@ class TreeGrower:
             np.empty(5 * n, dtype=np.uint64),
             np.empty(n, dtype=np.int32),
             fires,
+            self.rules.slopes,
         )
         return fires
 
@@ -280,7 +298,10 @@ class TreeGrower:
         if not sign:
             return
         l2 = self.rules.l2_leaf * self._scale
-        values = [tree_splits.value(one.word, l2, leaf.low, leaf.high) for one in (low, high)]
+        values = [
+            tree_splits.value(one.word, l2, leaf.low, leaf.high, self.rules.slopes)
+            for one in (low, high)
+        ]
         middle = 0.5 * (values[0] + values[1])
         if sign > 0:
             low.high = high.low = middle

@@ -53,6 +53,12 @@ class Rules:
     # (n_features,): 1 where the score must not fall as the feature rises, -1 where it must not
     # rise.
     signs: NDArray[np.int8] | None = None
+    # Whether rows have slopes and curvatures of a loss, in the place of W - L and W + L of pairs.
+    slopes: bool = False
+
+    def mass(self, word: int) -> int:
+        """W + L of a sum of words, in their units."""
+        return int(tree_splits.mass(word, self.slopes))
 
     def least(self, scale: float) -> float:
         """The least W + L of a leaf, in units of the words."""
@@ -92,11 +98,6 @@ class Leaf:
     cut: Cut = field(default_factory=Cut)
     gain: float = -1.0  # gain of the cut over the leaf
 
-    @property
-    def mass(self) -> int:
-        """W + L, in units of the words."""
-        return (self.word >> 32) + (self.word & 0xFFFFFFFF)
-
 
 class Shard:
     """Some columns, by ascending number.
@@ -118,6 +119,7 @@ class Shard:
         self._cells: NDArray[np.int32] | None = None
         if binning.n_entries is not None:
             whole = (binning.n_entries[features] < ENTRIES_PER_BIN * n_bins).astype(np.uint8)
+            whole[:] &= not rules.slopes  # whose sum bounds nothing, as some are negative
             sizes = np.where(whole, 1, n_bins + 1)
         elif binning.narrow:
             sizes = np.full(features.size, tree_histograms.CODES, dtype=np.int64)
@@ -129,7 +131,8 @@ class Shard:
             if size > MAX_SUMS:
                 raise ValueError(f"trees take {MAX_SUMS} bins at most; found {size}: set max_bins")
             self._bounds = np.empty(self._n_rows + 1, dtype=np.int64)
-            self._cells, self._whole = self._list_cells(whole), whole
+            self._cells = self._list_cells(whole)
+            self._whole = None if rules.slopes else whole
         elif binning.narrow:
             lanes = tree_histograms.LANES
             padded = -(-features.size // lanes) * lanes
@@ -227,6 +230,7 @@ class Shard:
             worths,
             bins,
             sides,
+            rules.slopes,
         )
         return [Found(*of_leaf) for of_leaf in zip(worths, bins, sides, strict=True)]
 
@@ -268,6 +272,7 @@ class Shard:
             self._scratch,
             self._room,
             self._counts,
+            rules.slopes,
         )
 
 

@@ -20,7 +20,7 @@ from rankcore.boosting._given_bins import Cuts, GivenBins, ValueGroups
 from rankcore.boosting._params import grows_trees
 from rankcore.boosting._stump_booster import Round, Step
 from rankcore.boosting._stump_shard import StumpShard
-from rankcore.boosting._training import train_rounds
+from rankcore.boosting._training import RoundLearner, train_rounds
 from rankcore.dask._rounds import rounds_of
 from rankcore.dask._run import Run, Watching
 from rankcore.dask._shards import Shard, check_queries, in_queries, naming
@@ -97,7 +97,7 @@ def fit_stumps(model: Any, run: Run, watching: Watching) -> Any:
     run.drop([*run.shards, cuts])
     step = Step.of(model, n_pairs)
     rounds = _added(state.model, rounds_of(run, cuts, tuple(totals), step, fitted.n_estimators))
-    train_rounds(fitted, rounds, run.source(), watch)
+    train_rounds(RoundLearner(fitted, rounds), run.source(), watch)
     return fitted
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,14 +22,15 @@ MEASURES: dict[str, tuple[Callable[..., float], bool]] = {
 OF_REALS = ("rank_loss", "macro_rank_loss", "max_rank_loss", "accuracy_within")
 
 
-def check_eval_metric(value: Any, name: str) -> None:
-    """Raise unless measures are functions or known names."""
+def check_eval_metric(value: Any, name: str, of_tables: Collection[str] = ()) -> None:
+    """Raise unless measures are functions or known names; ``of_tables`` are further ones."""
+    known = [*MEASURES, *of_tables]
     if not as_metrics(value):
         raise ValueError(f"{name} must name at least one measure; found none")
     for metric in as_metrics(value):
-        if not callable(metric) and not (isinstance(metric, str) and metric in MEASURES):
+        if not callable(metric) and not (isinstance(metric, str) and metric in known):
             raise ValueError(
-                f"{name} must be one or a list of {', '.join(MEASURES)}, or a function of "
+                f"{name} must be one or a list of {', '.join(known)}, or a function of "
                 f"true and predicted labels, higher for better; found {metric!r}"
             )
 
@@ -55,9 +56,9 @@ class HeldOutLabels:
         self.rows, self.names, self._metrics, self._classes = rows, names, metrics, classes
         self._labels = as_labels(y, rows.n_rows)[0]
         self._ranks, self._of_classes = ranks_beside(self._labels, classes)
-        self.directions = [callable(one) or MEASURES[one][1] for one in metrics]
+        self.directions = [callable(one) or MEASURES.get(one, (None, False))[1] for one in metrics]
 
-    def measure(self, predicted: np.ndarray) -> list[float]:
+    def measure(self, predicted: Any) -> list[float]:
         """Values of the measures for predicted ranks, which may be real numbers."""
         values = []
         on_scale = np.interp(predicted, np.arange(self._classes.size), self._of_classes)
@@ -79,11 +80,12 @@ def held_out_labels(
     more_rows: Callable[[Any], Rows],
     classes: np.ndarray,
     eval_metric: Any,
+    kind: type[HeldOutLabels] = HeldOutLabels,
 ) -> list[HeldOutLabels]:
     """The held-out sets of a fit, see `rankcore._core.monitor.as_eval_sets`."""
     metrics = as_metrics(eval_metric)
     names = measure_names(metrics, len(sets))
     return [
-        HeldOutLabels(more_rows(X), y, classes, metrics, of_set)
+        kind(more_rows(X), y, classes, metrics, of_set)
         for (X, y, _), of_set in zip(sets, names, strict=True)
     ]

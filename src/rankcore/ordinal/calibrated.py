@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,15 +18,13 @@ from rankcore._core.model_spec import ModelSpec, Specified, array_like, outline
 from rankcore._core.numbers import Floats, as_weights
 from rankcore._core.params import Constrained, option
 from rankcore._core.scoring import Scoring, no_scoring
-from rankcore._ext.calibration import cheapest_ranks
-from rankcore.metrics.ordinal import accuracy_within, quadratic_weighted_kappa, rank_loss
-from rankcore.ordinal._conformal import ConformalSets
 from rankcore.ordinal._curves import (
     expected_costs,
     fit_cumulative,
     fit_isotonic,
     restored_curves,
 )
+from rankcore.ordinal._decisions import LOSSES, CheapestRanks
 from rankcore.ordinal._held_out import (
     HeldOutFits,
     is_frozen,
@@ -42,11 +40,10 @@ from rankcore.ordinal._weights import row_weights
 from rankcore.ordinal.prank import PRank
 
 METHODS = ("cumulative", "isotonic")
-LOSSES = ("absolute", "zero_one", "squared", "kappa")
 
 
 class CalibratedOrdinal(
-    ConformalSets, RankedLabels, Specified, Constrained, Documented, ClassifierMixin, BaseEstimator
+    CheapestRanks, Specified, Constrained, Documented, ClassifierMixin, BaseEstimator
 ):
     """Probabilities of ranks, fitted to held-out latent scores of an ordinal learner.
 
@@ -235,20 +232,6 @@ class CalibratedOrdinal(
 
     # ---------------------------------------------------------------- predicting
 
-    def predict_proba(self, X: RowsLike) -> Floats:
-        """Probability of each rank.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of float64, shape (n_samples, n_classes)
-            Columns of ``classes_``; rows add up to 1.
-        """
-        return self._as_columns(self._probabilities(X))
-
     def _probabilities(self, X: Any) -> Floats:
         """Probability of each rank, lowest first."""
         scores = (self.project(X) - self.center_) / self.scale_
@@ -270,69 +253,6 @@ class CalibratedOrdinal(
         """
         check_is_fitted(self)
         return latent_scores(self.estimator_, X, self.ranks_)
-
-    def predict_cumulative_proba(self, X: RowsLike) -> Floats:
-        """Probability of each rank or any lower one.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of float64, shape (n_samples, n_classes)
-            Columns of ``classes_``; rising, in the order of ``ranks_``, to 1.
-        """
-        found = np.minimum(np.cumsum(self._probabilities(X), axis=1), 1.0)
-        found[:, -1] = 1.0
-        return self._as_columns(found)
-
-    def predict(self, X: RowsLike) -> NDArray[Any]:
-        """The label of minimum expected loss; the lowest among ties up to rounding.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray, shape (n_samples,)
-            Of the dtype of ``classes_``.
-        """
-        table = self._probabilities(X)
-        ranks = np.empty(len(table), dtype=np.int32)
-        cheapest_ranks(table, self.costs_, ranks)
-        found: NDArray[Any] = self.ranks_[ranks]
-        return found
-
-    def score(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Score of the predictions under the loss they minimise; higher is better.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
-        y : array-like, shape (n_samples,)
-        sample_weight : array-like, shape (n_samples,), optional
-
-        Returns
-        -------
-        float
-            Minus the mean distance in ranks ("absolute") or its square ("squared"), accuracy
-            ("zero_one"), or the quadratic weighted kappa ("kappa").
-        """
-        predicted = encode(self.predict(X), self.ranks_)
-        ranks = encode(as_labels(y, predicted.size)[0], self.ranks_)
-        if self.loss == "kappa":
-            every = np.arange(self.ranks_.size)
-            return quadratic_weighted_kappa(
-                ranks, predicted, labels=every, sample_weight=sample_weight
-            )
-        if self.loss == "absolute":
-            return 0.0 - rank_loss(ranks, predicted, sample_weight=sample_weight)
-        if self.loss == "zero_one":
-            return accuracy_within(ranks, predicted, 0, sample_weight=sample_weight)
-        squared = (ranks - predicted).astype(np.float64) ** 2
-        return 0.0 - float(np.average(squared, weights=cast(Any, sample_weight)))
 
     # ---------------------------------------------------------------- files
 

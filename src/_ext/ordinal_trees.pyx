@@ -1,0 +1,230 @@
+"""Probabilities of ranks from the scores of `rankcore.OrdinalBoost`, and slopes of its loss.
+
+With task scores s_j = f + g_j - b_j for each rank j above the lowest, log(p_j / p_{j-1}) = s_j
+(adjacent), or P(rank >= j) = 1 / (1 + exp(-s_j)) (cumulative, of f alone). f and g_j are sums of
+trees, in the rows of ``scores``: f, or g_1 .. g_{k-1}, or both in this order.
+"""
+
+from libc.math cimport log
+from libc.stdint cimport int32_t, int64_t
+
+
+cdef extern from "rankcore.h" nogil:
+    double rc_kernel_exp(double x) noexcept
+
+
+cdef enum:
+    MOST_RANKS = 1024
+
+MAX_RANKS = MOST_RANKS
+
+ctypedef struct Row:
+    double p[MOST_RANKS]  # probability of each rank
+    double above[MOST_RANKS + 1]  # P(rank >= j)
+    double below[MOST_RANKS + 1]  # P(rank < j)
+
+
+ctypedef struct Form:
+    int64_t k, m, n
+    bint shared, separate, cumulative
+    const double *scores
+    const double *biases
+
+
+cdef inline double _logistic(double x) noexcept nogil:
+    cdef double e = rc_kernel_exp(x if x < 0.0 else -x)
+    return e / (1.0 + e) if x < 0.0 else 1.0 / (1.0 + e)
+
+
+cdef void _adjacent(const Form *form, int64_t i, Row *row) noexcept nogil:
+    """Of adjacent categories: sums of few terms that are not negative, so that none rises."""
+    cdef int64_t j, k = form.k
+    cdef double f = form.scores[i] if form.shared else 0.0, most = 0.0, total
+    cdef const double *g = form.scores + (form.n if form.shared else 0)
+    row.p[0] = 0.0
+    for j in range(1, k):
+        row.p[j] = row.p[j - 1] + (f - form.biases[j - 1])
+        if form.separate:
+            row.p[j] += g[(j - 1) * form.n + i]
+        most = max(most, row.p[j])
+    row.above[k] = row.below[0] = 0.0
+    for j in range(k - 1, -1, -1):
+        row.p[j] = rc_kernel_exp(row.p[j] - most)
+        row.above[j] = row.above[j + 1] + row.p[j]
+    total = row.above[0]
+    for j in range(k):
+        row.below[j + 1] = row.below[j] + row.p[j]
+    for j in range(k):
+        row.p[j] /= total
+        row.above[j] /= total
+        row.below[j] = min(row.below[j] / total, 1.0)
+
+
+cdef void _cumulative(const Form *form, int64_t i, Row *row) noexcept nogil:
+    """Of cumulative logits: differences of small numbers in both tails."""
+    cdef int64_t j, k = form.k
+    cdef double f = form.scores[i], total = 0.0, s
+    row.above[0] = 1.0
+    row.below[0] = 0.0
+    for j in range(1, k):
+        s = f - form.biases[j - 1]
+        row.above[j] = min(row.above[j - 1], _logistic(s))
+        row.below[j] = max(row.below[j - 1], _logistic(-s))
+        # Rank j - 1 has what lies between the scores of two tasks.
+        if s > 0.0:
+            row.p[j - 1] = row.below[j] - row.below[j - 1]
+        else:
+            row.p[j - 1] = row.above[j - 1] - row.above[j]
+        total += row.p[j - 1]
+    row.p[k - 1] = row.above[k - 1]
+    total += row.p[k - 1]
+    for j in range(k):
+        row.p[j] /= total
+
+
+cdef inline void _look(const Form *form, int64_t i, Row *row) noexcept nogil:
+    if form.cumulative:
+        _cumulative(form, i, row)
+    else:
+        _adjacent(form, i, row)
+
+
+cdef int _check(
+    Form *form, const double[:, ::1] scores, const double[::1] biases, bint shared, bint cumulative
+) except -1:
+    form.k = biases.shape[0] + 1
+    form.m, form.n = scores.shape[0], scores.shape[1]
+    form.shared, form.cumulative = shared, cumulative
+    form.separate = form.m > shared
+    if (
+        not 2 <= form.k <= MOST_RANKS
+        or form.m != shared + (form.k - 1 if form.separate else 0)
+        or (cumulative and (not shared or form.separate))
+        or form.n == 0
+    ):
+        raise ValueError("the scores do not fit the biases")
+    form.scores, form.biases = &scores[0, 0], &biases[0]
+    return 0
+
+
+def probabilities(
+    const double[:, ::1] scores not None,  # (m, n): of f, if ``shared``, then of each task, if any
+    const double[::1] biases not None,  # (k - 1,)
+    bint shared,
+    bint cumulative,
+    double[:, ::1] found not None,  # out, (n, k): probability of each rank
+):
+    """Write probabilities of ranks. O(n k)."""
+    cdef Form form
+    cdef Row row
+    cdef int64_t i, j
+    if scores.shape[1] == 0:
+        return
+    _check(&form, scores, biases, shared, cumulative)
+    if found.shape[0] != form.n or found.shape[1] != form.k:
+        raise ValueError("the table does not fit the scores")
+    with nogil:
+        for i in range(form.n):
+            _look(&form, i, &row)
+            for j in range(form.k):
+                found[i, j] = row.p[j]
+
+
+cdef void _add_to_biases(
+    const Form *form, const Row *row, int64_t y, double w, double *slopes, double *curvatures
+) noexcept nogil:
+    """Add what a row says of the biases: minus the gradient and the Hessian of its loss."""
+    cdef int64_t j, other, d = form.k - 1
+    cdef double up, down, p, f, both
+    if not form.cumulative:
+        for j in range(1, form.k):
+            slopes[j - 1] += w * (row.above[j] - (1.0 if y >= j else 0.0))
+            for other in range(j, form.k):
+                curvatures[(j - 1) * d + other - 1] += w * row.above[other] * row.below[j]
+        return
+    # Of -log(F_upper - F_lower), where F = P(rank < j) grows with b_j.
+    p = max(row.p[y], 1e-300)
+    up = row.below[y + 1] * row.above[y + 1] / p if y < d else 0.0
+    down = row.below[y] * row.above[y] / p if y > 0 else 0.0
+    both = up * down
+    if y < d:
+        f = 1.0 - 2.0 * row.below[y + 1]
+        slopes[y] += w * up
+        curvatures[y * d + y] += w * max(up * (up - f), 0.0)
+    if y > 0:
+        f = 1.0 - 2.0 * row.below[y]
+        slopes[y - 1] -= w * down
+        curvatures[(y - 1) * d + y - 1] += w * max(down * (down + f), 0.0)
+        if y < d:
+            curvatures[(y - 1) * d + y] -= w * both
+
+
+def slopes(
+    const double[:, ::1] scores not None,  # scores, biases, shared, cumulative: `probabilities`
+    const double[::1] biases not None,
+    bint shared,
+    bint cumulative,
+    const int32_t[::1] ranks not None,  # (n,): the true rank of each row
+    const double[::1] weights,  # (n,), or None: all are 1
+    double[:, ::1] steep not None,  # out, (m, n): minus the derivative of the loss by each score,
+    double[:, ::1] curved not None,  # out, (m, n): and the second derivative
+    double[::1] of_biases,  # out, (k - 1,), or None: minus the derivatives of the whole loss by
+    double[:, ::1] of_pairs,  # out, (k - 1, k - 1), or None: biases; the upper triangle of second
+):
+    """Differentiate the loss, minus the weighted log-likelihood, by the scores; return the loss.
+
+    O(n k), and O(n k^2) with those of the biases. Sums are in the order of the rows.
+    """
+    cdef Form form
+    cdef Row row
+    cdef int64_t i, j, y
+    cdef double w, loss = 0.0, mean, spread, p
+    cdef bint fits
+    _check(&form, scores, biases, shared, cumulative)
+    fits = (
+        ranks.shape[0] == steep.shape[1] == curved.shape[1] == form.n
+        and steep.shape[0] == curved.shape[0] == form.m
+        and (weights is None or weights.shape[0] == form.n)
+        and (of_biases is None) == (of_pairs is None)
+        and (of_biases is None or (
+            of_biases.shape[0] == of_pairs.shape[0] == of_pairs.shape[1] == form.k - 1
+        ))
+    )
+    for i in range(form.n if fits else 0):
+        fits = fits and 0 <= ranks[i] < form.k
+    if not fits:
+        raise ValueError("the ranks and slopes do not fit the scores")
+    with nogil:
+        if of_biases is not None:
+            for j in range(form.k - 1):
+                of_biases[j] = 0.0
+                for i in range(form.k - 1):
+                    of_pairs[j, i] = 0.0
+        for i in range(form.n):
+            _look(&form, i, &row)
+            y = ranks[i]
+            w = 1.0 if weights is None else weights[i]
+            loss -= w * log(max(row.p[y], 1e-300))
+            if form.cumulative:
+                # 1 - F_y - F_{y-1}, with F the distribution: 0 before the first, 1 at the last.
+                p = row.above[y + 1] if y < form.k - 1 else 0.0
+                steep[0, i] = w * (row.below[y] - p)
+                mean = p * row.below[y + 1] if y < form.k - 1 else 0.0
+                curved[0, i] = w * (mean + row.below[y] * row.above[y])
+            elif form.shared:
+                mean = 0.0
+                for j in range(1, form.k):
+                    mean += row.above[j]
+                spread = 0.0
+                for j in range(form.k):
+                    spread += (j - mean) * (j - mean) * row.p[j]
+                steep[0, i] = w * (y - mean)
+                curved[0, i] = w * spread
+            if form.separate:
+                for j in range(1, form.k):
+                    p = row.above[j]
+                    steep[form.shared + j - 1, i] = w * (row.below[j] if y >= j else -p)
+                    curved[form.shared + j - 1, i] = w * p * row.below[j]
+            if of_biases is not None:
+                _add_to_biases(&form, &row, y, w, &of_biases[0], &of_pairs[0, 0])
+    return loss

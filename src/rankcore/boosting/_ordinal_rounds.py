@@ -1,0 +1,183 @@
+"""Rounds of `rankcore.OrdinalBoost`: slopes of the loss, a tree for each score, new biases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.numbers import Floats
+from rankcore._core.params import as_generator
+from rankcore._core.threads import n_threads
+from rankcore._ext import ordinal_trees, tree_leaves
+from rankcore._ext.rows import Rows
+from rankcore.boosting._binning import Binning
+from rankcore.boosting._ordinal_sum import Form, OrdinalSum
+from rankcore.boosting._tree_booster import drawn, made_tree
+from rankcore.boosting._tree_grower import Grown, TreeGrower
+from rankcore.boosting._tree_shards import Rules
+
+# Least sum of second derivatives in a leaf, as LightGBM and scikit-learn have it.
+LEAST_CURVATURE = 1e-3
+# Weight of a rank without rows, in rows, where the biases begin.
+UNSEEN = 0.5
+# A normal prior on the biases around the first ones, of this precision per row: ranks without rows
+# stay possible.
+PRIOR = 1e-6
+# Distance of neighbouring biases of cumulative logits, at least.
+APART = 1e-6
+
+
+def first_biases(ranks: NDArray[np.int32], weights: Floats | None, form: Form) -> Floats:
+    """Biases for which the probabilities are the shares of the ranks; none is 0."""
+    counts = np.bincount(ranks, weights, minlength=form.n_ranks).astype(np.float64)
+    counts[counts == 0] = UNSEEN * counts.sum() / ranks.size
+    found = []
+    for part in form.parts:
+        low, high = counts[:-1], counts[1:]
+        if part.cumulative:
+            low, high = np.cumsum(counts)[:-1], np.cumsum(counts[::-1])[::-1][1:]
+        found.append(np.log(low) - np.log(high))
+    return np.concatenate(found)
+
+
+class OrdinalRounds:
+    """Rounds of a fit, on the rows that weigh something."""
+
+    def __init__(
+        self,
+        params: Any,
+        rows: Rows,
+        ranks: NDArray[np.int32],
+        weights: Floats | None,
+        model: OrdinalSum,
+        signs: NDArray[np.int8] | None,
+        categorical: Mapping[int, str] | None,
+    ) -> None:
+        self._rate = float(params.learning_rate)
+        taken = np.arange(rows.n_rows) if weights is None else np.flatnonzero(weights)
+        self._ranks = np.ascontiguousarray(ranks[taken])
+        self._weights = None if weights is None else np.ascontiguousarray(weights[taken])
+        self._total = float(taken.size if self._weights is None else self._weights.sum())
+        n, m = taken.size, len(model.sums)
+        n_jobs = min(n_threads(params.n_jobs), rows.n_features)
+        zero_missing = model.sums[0].zero_missing
+        self._binning = Binning(rows, taken, params.max_bins, zero_missing, categorical, n_jobs)
+        depth = None if params.max_depth is None else int(params.max_depth)
+        self._rules = Rules(
+            int(params.max_leaf_nodes or 2 ** (depth or 1)),
+            depth,
+            int(params.min_samples_leaf),
+            LEAST_CURVATURE,
+            float(params.l2_leaf),
+            signs,
+            slopes=True,
+        )
+        self._share_of_rows = float(params.subsample)
+        self._share_of_features = float(params.colsample)
+        # With the number of the round, it decides what is drawn.
+        self._seed = 0
+        if params.subsample < 1 or params.colsample < 1:
+            self._seed = int(as_generator(params.random_state).integers(2**63))
+        self._rows, self._taken = rows, taken
+        self.go_back(model)
+        self._steep, self._curved = np.empty((m, n)), np.empty((m, n))
+        d = model.form.n_ranks - 1
+        moves = model.form.moves_biases
+        self._of_biases = (np.empty(d), np.empty((d, d))) if moves else (None, None)
+        self._grower = TreeGrower(self._binning, self._rules, n_jobs)
+        self._differentiate()
+
+    def close(self) -> None:
+        """Shut down the threads."""
+        self._grower.close()
+
+    def go_back(self, model: OrdinalSum) -> None:
+        """Go on from a model, such as that of the best round."""
+        self.model = model
+        self._scores = np.ascontiguousarray(model.score(self._rows)[:, self._taken])
+
+    def probabilities(self) -> Floats:
+        """Probability of each rank of the rows that are learned from."""
+        return self.model.probabilities(self._scores)
+
+    def __iter__(self) -> Iterator[float]:
+        """The mean loss after each round, until no tree has a split and no bias moves."""
+        while self.round():
+            yield self._differentiate()
+
+    def _differentiate(self, of_biases: Any = (None, None)) -> float:
+        """The mean loss of a row; of two parts, the mean of both."""
+        parts, total = self.model.form.parts, 0.0
+        for part in parts:
+            total += ordinal_trees.slopes(
+                self._scores[part.scores],
+                self.model.biases[-1][part.biases],
+                part.shared,
+                part.cumulative,
+                self._ranks,
+                self._weights,
+                self._steep[part.scores],
+                self._curved[part.scores],
+                *of_biases,
+            )
+            of_biases = (None, None)
+        return float(total / self._total / len(parts))
+
+    def round(self) -> bool:
+        """Add a tree to each score, all by the same slopes; whether one has a split."""
+        taken, allowed = self._draw()
+        trees = []
+        for i in range(len(self.model.sums)):
+            grown = self._grower.grow(self._steep[i], self._curved[i], taken, allowed)
+            values = self._values(grown, i, taken)
+            trees.append(made_tree(self._binning, grown, values))
+            if grown.features:
+                self._scores[i] += values[grown.leaf_of]
+        if not any(tree.features.size for tree in trees):
+            return False
+        self.model.add(trees, self.model.biases[-1])
+        if self.model.form.moves_biases:
+            self._differentiate(self._of_biases)
+            self.model.biases[-1] = self._moved()
+        return True
+
+    def _values(self, grown: Grown, i: int, taken: NDArray[np.bool_] | None) -> Floats:
+        """Value of each leaf."""
+        n = grown.lows.size
+        if n == 1:
+            return np.zeros(1)
+        slopes, masses, _ = sums = np.empty((3, n))
+        of_rows = None if taken is None else taken.view(np.uint8)
+        tree_leaves.weigh(grown.leaf_of, self._steep[i], self._curved[i], of_rows, *sums)
+        mass = masses + self._rules.l2_leaf
+        values = np.divide(slopes, mass, out=np.zeros(n), where=mass > 0)
+        return np.asarray(self._rate * np.clip(values, grown.lows, grown.highs))
+
+    def _moved(self) -> Floats:
+        """Biases after a Newton step, ascending if they must."""
+        part, (slopes, curvatures) = self.model.form.parts[0], self._of_biases
+        now, first = (self.model.biases[at][part.biases] for at in (-1, 0))
+        assert slopes is not None
+        assert curvatures is not None
+        prior = PRIOR * self._total
+        upper = np.triu(curvatures)
+        whole = upper + np.triu(upper, 1).T + prior * np.eye(now.size)
+        found = now + np.linalg.solve(whole, slopes - prior * (now - first))
+        if part.cumulative:
+            # Those of a rank without rows would meet.
+            apart = APART * np.arange(now.size)
+            found = np.maximum.accumulate(found - apart) + apart
+        return np.concatenate([found, self.model.biases[-1][now.size :]])
+
+    def _draw(self) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None]:
+        """Rows and features for a round; None for all."""
+        rng = np.random.default_rng([self._seed, len(self.model)])
+        taken = allowed = None
+        if self._share_of_rows < 1:
+            taken = drawn(rng, self._ranks.size, self._share_of_rows)
+        if self._share_of_features < 1:
+            allowed = drawn(rng, self._binning.n_bins.size, self._share_of_features)
+        return taken, allowed

@@ -1,0 +1,179 @@
+"""The model of `rankcore.OrdinalBoost`: sums of trees for the tasks of ranks, and their biases.
+
+Ranks r = 0 .. k-1; task j = 1 .. k-1 has the score ``s_j(x) = f(x) + g_j(x) - b_j``:
+
+* ``sums``: a `TreeSum` for each score, each with one tree per round: f alone (``tasks="shared"``),
+  g_1 .. g_{k-1} ("separate"), or f, g_1 .. g_{k-1} ("mixed" and "average"). Of two ranks there is
+  one in any case, f or g_1, which are the same. A tree without nodes is one leaf of value 0:
+  nothing was gained.
+* A score is the sum of the values of its trees, added up in their order from 0 on; the learning
+  rate is in the values. There is no other constant than the biases.
+* ``biases``: after 0, 1, .. rounds, ``b_1 .. b_{k-1}``, shape (k - 1,) each; the last one is that
+  of the model. They change from round to round only with "shared" tasks of three ranks or more.
+* "average" is two models of one number of rounds, "shared" and "separate", each fitted to its own
+  loss, and the mean of their probabilities: ``s_j = f - b_j`` in the first, ``s_j = g_j - c_j`` in
+  the second. Its biases are b_1 .. b_{k-1}, c_1 .. c_{k-1}. `Form.parts` says which is which.
+* ``link="adjacent"``: ``log(p_r / p_{r-1}) = s_r``: with ``S_r = s_1 + .. + s_r`` and S_0 = 0,
+  ``p_r = exp(S_r) / (exp(S_0) + .. + exp(S_{k-1}))``. "cumulative", of shared tasks alone
+  (the first part of "average"): ``P(rank >= j) = 1 / (1 + exp(-s_j))``, of ascending biases.
+  `probabilities` has both; the arithmetic, with ``rc_kernel_exp``, is that of
+  ``src/_ext/ordinal_trees.pyx``.
+
+In model files, the trees of all scores follow each other: those of the first score by round, then
+those of the second. ``biases`` has n_rounds + 1 rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.model_spec import Field, read_fields
+from rankcore._core.numbers import Floats
+from rankcore._ext import ordinal_trees
+from rankcore._ext.rows import Rows
+from rankcore._ext.trees import Trees, add_scores
+from rankcore.boosting._tree_sum import Tree, TreeSum
+
+MAX_RANKS: int = ordinal_trees.MAX_RANKS
+
+
+class Part(NamedTuple):
+    """Scores that make probabilities together."""
+
+    scores: slice
+    biases: slice
+    shared: bool  # whether f is the first of the scores
+    cumulative: bool  # whether the link is
+
+
+@dataclass(frozen=True)
+class Form:
+    """Which scores there are, and how probabilities follow."""
+
+    n_ranks: int
+    tasks: str  # "shared", "separate", "mixed" or "average"
+    link: str  # "adjacent" or "cumulative"
+
+    @property
+    def n_tasks(self) -> int:
+        """Thresholds between ranks."""
+        return self.n_ranks - 1
+
+    @property
+    def parts(self) -> list[Part]:
+        """Two with "average", else one."""
+        whole, cumulative = slice(None), self.link == "cumulative"
+        if self.tasks != "average" or self.n_tasks == 1:
+            return [Part(whole, whole, self.tasks != "separate", cumulative)]
+        first, n = slice(self.n_tasks), self.n_tasks
+        return [
+            Part(slice(1), first, True, cumulative),
+            Part(slice(1, None), slice(n, None), False, False),
+        ]
+
+    @property
+    def n_scores(self) -> int:
+        """Trees of a round."""
+        if self.n_tasks == 1 or self.tasks == "shared":
+            return 1
+        return self.n_tasks + (self.tasks != "separate")
+
+    @property
+    def moves_biases(self) -> bool:
+        """Whether the biases of the first part change: no tree changes their differences."""
+        return self.tasks in ("shared", "average") and self.n_tasks > 1
+
+    def probabilities(self, scores: Floats, biases: Floats) -> Floats:
+        """Probability of each rank, shape (n, k), for scores of shape (n_scores, n)."""
+        found = []
+        for part in self.parts:
+            table = np.empty((scores.shape[1], self.n_ranks))
+            ordinal_trees.probabilities(
+                scores[part.scores], biases[part.biases], part.shared, part.cumulative, table
+            )
+            found.append(table)
+        return found[0] if len(found) == 1 else 0.5 * (found[0] + found[1])
+
+
+@dataclass
+class OrdinalSum:
+    """Trees by score and round, with the biases after each round."""
+
+    form: Form
+    sums: list[TreeSum]
+    biases: list[Floats]
+    _trees: tuple[int, Trees] | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def empty(cls, form: Form, n_features: int, zero_missing: bool, biases: Floats) -> Self:
+        """A model of no rounds."""
+        sums = [TreeSum(n_features, zero_missing) for _ in range(form.n_scores)]
+        return cls(form, sums, [biases])
+
+    def __len__(self) -> int:
+        return len(self.biases) - 1
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_trees": None}
+
+    def add(self, trees: list[Tree], biases: Floats) -> None:
+        """Add a round."""
+        for one, tree in zip(self.sums, trees, strict=True):
+            one.add(tree)
+        self.biases.append(biases)
+
+    def first(self, n: int) -> OrdinalSum:
+        """A copy of the first n rounds."""
+        return OrdinalSum(self.form, [one.first(n) for one in self.sums], self.biases[: n + 1])
+
+    def together(self) -> TreeSum:
+        """The trees of all scores, one score after the other."""
+        first = self.sums[0]
+        trees = [tree for one in self.sums for tree in one.trees]
+        return TreeSum(first.n_features, first.zero_missing, trees)
+
+    def score(self, rows: Rows) -> Floats:
+        """Scores of rows, shape (n_scores, n_rows)."""
+        n = len(self)
+        if self._trees is None or self._trees[0] != n:
+            whole = self.together()
+            self._trees = n, Trees(*whole.packed(), whole.n_features, whole.zero_missing)
+        scores = np.zeros((len(self.sums), rows.n_rows))
+        for i in range(len(self.sums)):
+            add_scores(rows, self._trees[1], i * n, (i + 1) * n, scores[i])
+        return scores
+
+    def add_member(self, i: int, rows: Rows, scores: Floats) -> None:
+        """Add to scores what round i gives each row."""
+        for one, of_one in zip(self.sums, scores, strict=True):
+            one.add_member(i, rows, of_one)
+
+    def probabilities(self, scores: Floats, n_rounds: int | None = None) -> Floats:
+        """Probability of each rank for scores after so many rounds, by default all."""
+        return self.form.probabilities(scores, self.biases[-1 if n_rounds is None else n_rounds])
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Arrays for a model file."""
+        return {**self.together().to_arrays(), "biases": np.array(self.biases)}
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, NDArray[Any]], form: Form, n_features: int, zero_missing: bool
+    ) -> Self:
+        """Restore from the arrays of a model file; ValueError if they are not such a model."""
+        whole = TreeSum.from_arrays(arrays, n_features, zero_missing)
+        biases = read_fields(arrays, {"biases": Field(("states", len(form.parts) * form.n_tasks))})[
+            "biases"
+        ]
+        n = len(biases) - 1
+        if n < 0 or len(whole) != n * form.n_scores:
+            raise ValueError("its trees are not those of its rounds")
+        if form.link == "cumulative" and (np.diff(biases[:, : form.n_tasks], axis=1) < 0).any():
+            raise ValueError("its biases do not ascend")
+        parts = [whole.trees[i * n : (i + 1) * n] for i in range(form.n_scores)]
+        return cls(form, [TreeSum(n_features, zero_missing, part) for part in parts], list(biases))

@@ -1,0 +1,446 @@
+"""OrdinalBoost: trees for the tasks of ordered labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+from rankcore._core.arguments import ClassWeight, EvalSet, Measures, RowsLike, Seed
+from rankcore._core.concurrency import learns, reads
+from rankcore._core.doc_links import Documented
+from rankcore._core.docs import parameters
+from rankcore._core.eval_sets import as_eval_sets
+from rankcore._core.fitted import check_fitted, keep_names
+from rankcore._core.monitor import Callback, Monitor, as_callbacks
+from rankcore._core.numbers import Floats
+from rankcore._core.params import Constrained, Constraint, option
+from rankcore._core.sources import MemoryRows, RowBlocks, check_alone
+from rankcore.boosting._categories import Categories, tree_rows
+from rankcore.boosting._ordinal_model import CUMULATIVE, LINKS, TASKS, OrdinalModel
+from rankcore.boosting._ordinal_rounds import OrdinalRounds, first_biases
+from rankcore.boosting._ordinal_sum import MAX_RANKS, Form, OrdinalSum
+from rankcore.boosting._ordinal_training import (
+    HeldOutTables,
+    OrdinalRoundLearner,
+    check_measures,
+)
+from rankcore.boosting._params import GROWTH, check_leaves, monotone_signs
+from rankcore.boosting._training import train_rounds
+from rankcore.ordinal._decisions import LOSSES, CheapestRanks, cheapest
+from rankcore.ordinal._labels import is_rising
+from rankcore.ordinal._projecting import margins
+from rankcore.ordinal._training import first_ranks
+from rankcore.ordinal._validation import held_out_labels
+from rankcore.ordinal._weights import check_class_weight, row_weights
+from rankcore.ranking._base import ModelState
+
+__all__ = ["OrdinalBoost"]
+
+
+@parameters
+class OrdinalBoost(
+    CheapestRanks,
+    OrdinalModel,
+    Constrained,
+    Documented,
+    ClassifierMixin,
+    BaseEstimator,
+):
+    """Gradient boosting of ordered labels: trees for the tasks of CuSum Rank.
+
+    Task j is whether the rank is at least j. Its score is a sum of trees f that all tasks share,
+    of trees g_j of its own, or of both, less a bias: s_j = f + g_j - b_j. Ranks have the
+    probabilities of adjacent categories, log(p_j / p_{j-1}) = s_j, or of cumulative logits.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Maximum number of rounds.
+    learning_rate : float, default=0.1
+        Factor of the values of leaves, in (0, 1].
+    max_leaf_nodes : int or None, default=31
+        Maximum number of leaves of a tree; the leaf with the largest gain is split first. None: as
+        many as ``max_depth`` allows.
+    tasks : {"shared", "separate", "mixed", "average"}, default="average"
+        Trees of a round: one for f, which takes ranks as places on a line; one for each g_j, which
+        costs n_classes - 1 trees; or all of these, for the scores f + g_j - b_j ("mixed"), or for
+        two models of which the probabilities are averaged. Of two classes it is one tree in any
+        case.
+    link : {"adjacent", "cumulative"}, default="adjacent"
+        Probabilities of ranks: of adjacent categories, or P(rank >= j) = 1 / (1 + exp(-s_j)),
+        which the scores of separate tasks cannot have, as they may cross: with "average" only
+        the shared ones have it, and "separate" and "mixed" require "adjacent".
+    loss : {"absolute", "zero_one", "squared", "kappa"}, default="absolute"
+        Loss whose expectation `predict` minimises: the distance in ranks, which the median does,
+        mistakes (the most probable rank), the squared distance, or one minus the quadratic
+        weighted kappa of all predictions. Trees do not depend on it.
+    max_depth : int, optional
+        Maximum depth of a tree.
+    min_samples_leaf : int, default=20
+        Minimum number of rows in a leaf.
+    l2_leaf : float, default=1.0
+        Added to the sum of second derivatives in a leaf: leaves of little weight get smaller
+        values.
+    max_bins : int or None, default=255
+        Bins of a feature, 2 to 255: neighbouring values share one where there are more. None tries
+        every threshold.
+    missing : {"learn", "zero"}, default="learn"
+        NaN is missing; each split learns on which side. "zero": so is 0, stored or not.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Features whose values have no order: columns of a pandas or polars frame that have a
+        categorical dtype; or a mask, numbers or names of columns. Their values are integers from 0
+        to 65535, at most ``max_bins`` different ones to learn from; below 0 is missing. A category
+        that no row had is missing. Not with ``missing="zero"``.
+    monotonic_cst : array-like of int, shape (n_features,), or dict, optional
+        1: no P(rank >= j) may fall as the feature rises, -1: rise, 0: either; or a dict from names
+        of features to these.
+    subsample : float, default=1.0
+        Share of the rows that each round learns from.
+    colsample : float, default=1.0
+        Share of the features that each round may use.
+    class_weight : {"balanced"} or dict, optional
+        Weight of the rows of each label; "balanced" is n_samples / (n_classes * rows of the label).
+    early_stopping_rounds : int, optional
+        Stop after this many rounds in a row that do not improve ``eval_metric`` on the
+        ``eval_set``, and keep the trees up to the best round.
+    eval_metric : str, callable or list of them, default="ranked_probability_score"
+        Measures on the ``eval_set`` after each round: "ranked_probability_score", "log_loss",
+        those of `PRank`, or functions of true and predicted labels whose higher values are better.
+        The first of a list decides on early stopping.
+    warm_start : bool, default=False
+        Whether ``fit`` continues with the current model, up to ``n_estimators`` rounds in total.
+    n_jobs : int, optional
+        Threads that share the features. The model does not depend on it. None: 1, -1: all.
+    random_state : int, RandomState instance, Generator or None, default=None
+        Draws rows and features.
+    verbose : int, default=0
+        Print one line every ``verbose`` rounds; 0 prints none.
+    classes : array-like, shape (n_classes,), optional
+        Every label, lowest rank first. Words require it, or an ordered categorical as y.
+
+    Attributes
+    ----------
+    costs_ : ndarray of float64, shape (n_classes, n_classes)
+        Cost of a prediction (column) for a true rank (row).
+    biases_ : ndarray of float64, shape (n_classes - 1,) or (2 * (n_classes - 1),)
+        b_j of each rank but the lowest; with "average", those of the shared tasks, then those of
+        the separate ones.
+    feature_importances_ : ndarray of float64, shape (n_features,)
+        Share of each feature in the sum of the gains of all splits.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Only where X had string column names.
+    is_categorical_ : ndarray of bool, shape (n_features_in_,), or None
+        None if no feature is categorical.
+    categories_ : dict of int to list
+        Of columns of a frame, their categories: the first one is number 0.
+    n_iter_ : int
+        Rounds made, those after the best one included.
+    best_iteration_ : int
+        Number, from 1, of the round with the best first ``eval_metric``; only with an ``eval_set``.
+        With ``early_stopping_rounds`` the model ends at this round; otherwise it keeps all rounds.
+    history_ : dict of lists
+        Per round: ``log_loss``, the mean loss on the rows that were learned from (with "average",
+        the mean of the losses of both models, which that of the mean is below); and, with an
+        ``eval_set``, each ``eval_metric``, as ``valid_ranked_probability_score``.
+
+    Notes
+    -----
+    The loss is minus the log-likelihood, convex in all scores. With A minus its first and H its
+    second derivative by a score, summed over the rows of a leaf, the leaf's value is
+    A / (H + l2_leaf), and splits maximise A^2 / (H + l2_leaf). A and H of each row are rounded to
+    32-bit integers: sums of them are exact, so that trees do not depend on the order of rows
+    or on ``n_jobs``. What is rounded decides about splits only. No leaf has H below .001.
+
+    Biases begin at the shares of the ranks. Those of "shared" tasks of three ranks or more move by
+    a Newton step after each round, with a weak prior around the first ones.
+
+    With ``monotonic_cst`` every s_j is monotone to the bit; probabilities then follow up to the
+    rounding of their last digits.
+
+    A round costs one pass over the rows, O(n_samples * n_classes), and O(stored values * depth / 2)
+    at most for each tree. Memory beyond X: 2 bytes per value of dense X and 9 to 10 of sparse X, 24
+    per row and score, 30 per row, and 8 for each bin of every leaf.
+
+    Plain form: ``tests/reference/ordinal_boosting.py``, ``probabilities``, ``loss`` and
+    ``best_gain``.
+
+    References
+    ----------
+    .. [1] A. Agresti. "Analysis of Ordinal Categorical Data". Wiley, 2010.
+    .. [2] J. H. Friedman. "Greedy Function Approximation: A Gradient Boosting Machine". Annals of
+       Statistics 29, 2001.
+
+    Examples
+    --------
+    >>> import numpy as np, rankcore as rc
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(600, 3))
+    >>> y = np.digitize(X[:, 0] * np.sign(X[:, 1]) + 0.3 * rng.normal(size=600), [-1, 0, 1])
+    >>> model = rc.OrdinalBoost(30).fit(X[:500], y[:500])
+    >>> bool(model.score(X[500:], y[500:]) > -0.4)  # minus the mean distance in ranks
+    True
+    >>> model.predict_proba(X[500:]).shape
+    (100, 4)
+    """
+
+    n_estimators: int = 100
+    learning_rate: float = 0.1
+    max_leaf_nodes: int | None = 31
+    tasks: Literal["shared", "separate", "mixed", "average"] = "average"
+    link: Literal["adjacent", "cumulative"] = "adjacent"
+    loss: Literal["absolute", "zero_one", "squared", "kappa"] = "absolute"
+    max_depth: int | None = None
+    min_samples_leaf: int = 20
+    l2_leaf: float = 1.0
+    max_bins: int | None = 255
+    missing: Literal["learn", "zero"] = "learn"
+    categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype"
+    monotonic_cst: ArrayLike | Mapping[str, int] | None = None
+    subsample: float = 1.0
+    colsample: float = 1.0
+    class_weight: ClassWeight | None = None
+    early_stopping_rounds: int | None = None
+    eval_metric: Measures = "ranked_probability_score"
+    warm_start: bool = False
+    n_jobs: int | None = None
+    random_state: Seed | None = None
+    verbose: int = 0
+    classes: ArrayLike | None = None
+
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        **GROWTH,
+        "tasks": option(*TASKS),
+        "link": option(*LINKS),
+        "loss": option(*LOSSES),
+        "class_weight": check_class_weight,
+        "eval_metric": check_measures,
+    }
+    # scikit-learn hands these on by itself, with metadata routing.
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"eval_X": True, "eval_y": True}
+
+    def _check_together(self) -> None:
+        check_leaves(self)
+        if self.link == "cumulative" and self.tasks not in CUMULATIVE:
+            raise ValueError(
+                "link='cumulative' requires tasks='shared' or 'average'; found "
+                f"tasks={self.tasks!r}, whose scores may cross"
+            )
+
+    # ---------------------------------------------------------------- learning
+
+    @learns
+    def fit(
+        self,
+        X: RowsLike | RowBlocks,
+        y: ArrayLike | None = None,
+        classes: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        eval_set: EvalSet | None = None,
+        eval_X: RowsLike | Sequence[RowsLike] | None = None,
+        eval_y: ArrayLike | Sequence[ArrayLike] | None = None,
+        callbacks: Iterable[Callback] | None = None,
+    ) -> Self:
+        """Learn from scratch, or go on with ``warm_start``.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+            NaN is missing. CSR and C-ordered float32 or float64 are used in place: do not write to
+            them before the call returns. Or rows on disk, from `rankcore.datasets.open_rows`, which
+            have their own labels and are read into memory.
+        y : array-like, shape (n_samples,)
+            Ordered labels of any type; numbers rank by their own order.
+        classes : array-like, shape (n_classes,), optional
+            Every label, lowest rank first; by default the parameter ``classes``. Words require one
+            of the two, or an ordered categorical.
+        sample_weight : array-like, shape (n_samples,), optional
+            Weights of the rows, not negative: factors of their loss. If all are at most 1,
+            fractions among them, they are taken for shares, and multiplied so that their mean is 1.
+        eval_set : (X, y), or a list of such pairs, optional
+            Held-out rows, measured by ``eval_metric`` after each round.
+        eval_X, eval_y : array-like, or lists of them, optional
+            The same as two arguments, of which a pipeline can transform the first
+            (``transform_input=["eval_X"]``).
+        callbacks : iterable of callables, optional
+            Called after each round with a `rankcore.callbacks.Iteration`; the fit ends
+            after one returns True.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            On bad input or parameters. A failed or interrupted fit leaves the estimator as it was.
+        """
+        self._check_params()
+        listed = as_callbacks(callbacks)
+        source, categories = self._source(X, y, sample_weight)
+        given, window = source.given, source.window
+        ranks, known = first_ranks(window, self._declared(classes), type(self).__name__)
+        weights = row_weights(window.sample_weight, self.class_weight, ranks, known, all_rows=True)
+        rows = window.rows
+        state = self._begin(rows.n_features, ranks, known, weights)
+        fitted = self._shadow(given, rows.n_features, known, state)
+        fitted._categories = categories
+        self._check_columns(fitted)
+        sets = as_eval_sets(eval_set, eval_X, eval_y, {})
+        held_out = held_out_labels(sets, fitted._more_rows, known, self.eval_metric, HeldOutTables)
+        columns = None if categories is None else categories.columns
+        names = getattr(fitted, "feature_names_in_", None)
+        signs = monotone_signs(self.monotonic_cst, rows.n_features, names, columns)
+        called = None if categories is None else categories.names(given)
+        monitor = Monitor(fitted, held_out, listed)
+        rounds = OrdinalRounds(self, rows, ranks, weights, state.model, signs, called)
+        try:
+            learner = OrdinalRoundLearner(fitted, rounds)
+            train_rounds(learner, source, monitor)
+            fitted.costs_ = learner.costs()
+        finally:
+            rounds.close()
+        self._replace_with(fitted)
+        return self
+
+    def _source(self, X: Any, y: Any, sample_weight: Any) -> tuple[MemoryRows, Categories | None]:
+        """The rows of a fit, and the categories among their features."""
+        given = X
+        if isinstance(X, RowBlocks):
+            check_alone(y=y, sample_weight=sample_weight)
+            X, y, _ = X.whole()
+        known = self._categories if self.warm_start and "_state" in self.__dict__ else None
+        rows, categories = tree_rows(X, self.categorical_features, known, self.missing)
+        return MemoryRows(given, rows, y, sample_weight=sample_weight), categories
+
+    def _begin(
+        self,
+        n_features: int,
+        ranks: NDArray[np.int32],
+        known: NDArray[Any],
+        weights: Floats | None,
+    ) -> ModelState:
+        """A state of no rounds, or what is to be continued."""
+        if known.size > MAX_RANKS:
+            raise ValueError(f"y has {known.size} classes; at most {MAX_RANKS} are supported")
+        form = Form(int(known.size), self.tasks, self.link)
+        settings = {
+            "zero_missing": self.missing == "zero",
+            "tasks": self.tasks,
+            "link": self.link,
+        }
+        if not self.warm_start or "_state" not in self.__dict__:
+            biases = first_biases(ranks, weights, form)
+            model = OrdinalSum.empty(form, n_features, self.missing == "zero", biases)
+            return ModelState(model, settings=settings)
+        before = self._state
+        before.check_settings(settings, {"zero_missing": "missing"})
+        if self.n_features_in_ != n_features:
+            raise ValueError(
+                f"X has {n_features} features, but warm_start continues a model of "
+                f"{self.n_features_in_}"
+            )
+        if not np.array_equal(self.ranks_, known):
+            raise ValueError(
+                f"warm_start requires the labels {self.ranks_.tolist()} of the model that it "
+                f"continues; found {known.tolist()}: give them as classes="
+            )
+        n = len(before.model)
+        if self.n_estimators < n:
+            raise ValueError(
+                f"n_estimators={self.n_estimators} is below the {n} rounds of the model that "
+                "warm_start continues"
+            )
+        validation = {name: values[:n] for name, values in before.validation.items()}
+        log = [list(figures) for figures in before.log[:n]]
+        first = before.model.first(n)
+        return ModelState(first, settings=settings, log=log, validation=validation)
+
+    def _shadow(self, X: Any, n_features: int, known: NDArray[Any], state: ModelState) -> Self:
+        """A copy of this estimator, fitted with a state: what it will be if all goes well."""
+        shadow = copy(self)
+        for name in ("best_iteration_", "conformal_scores_"):  # of an earlier fit
+            shadow.__dict__.pop(name, None)
+        keep_names(shadow, X)
+        shadow.n_features_in_, shadow.ranks_, shadow._state = n_features, known, state
+        return shadow
+
+    # ---------------------------------------------------------------- predicting
+
+    @reads
+    def _probabilities(self, X: Any) -> Floats:
+        check_fitted(self)
+        model: OrdinalSum = self._state.model
+        return model.probabilities(model.score(self._more_rows(X)))
+
+    def decision_function(self, X: RowsLike) -> Floats:
+        """Margin by which the expected loss of each label is below that of the best other one.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples, n_classes), or (n_samples,) for two classes
+            Above 0 for the predicted label, at most 0 for all others, so that `predict` is their
+            argmax. The columns are those of ``classes_``; of two classes only ``classes_[1]`` has
+            a value, above 0 where it is predicted.
+        """
+        table = self._probabilities(X)
+        scores = -(table @ self.costs_)
+        ranks: NDArray[Any] = cheapest(table, self.costs_)
+        order = self._ranks_of_columns()
+        if not is_rising(order):
+            scores, ranks = scores[:, order], np.argsort(order)[ranks]
+        return margins(scores, ranks)
+
+    def staged_predict(self, X: RowsLike) -> Iterator[NDArray[Any]]:
+        """Predicted labels after each round.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+
+        Yields
+        ------
+        ndarray, shape (n_samples,)
+            The last equals `predict`. ``loss="kappa"`` has the costs of the last round.
+        """
+        for table in self._staged(X):
+            yield self.ranks_[cheapest(table, self.costs_)]
+
+    def staged_predict_proba(self, X: RowsLike) -> Iterator[Floats]:
+        """Probability of each rank after each round.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+
+        Yields
+        ------
+        ndarray of float64, shape (n_samples, n_classes)
+            Columns of ``classes_``. The last equals `predict_proba`.
+        """
+        for table in self._staged(X):
+            yield self._as_columns(table)
+
+    def _staged(self, X: Any) -> Iterator[Floats]:
+        check_fitted(self)
+        rows, model = self._more_rows(X), self._state.model
+        scores = np.zeros((len(model.sums), rows.n_rows))
+        for i in range(len(model)):
+            model.add_member(i, rows, scores)
+            yield model.probabilities(scores, i + 1)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags

@@ -1,0 +1,110 @@
+"""Predictions of minimum expected loss, by the probabilities of ranks."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankcore._core.arguments import RowsLike
+from rankcore._core.inputs import as_labels, encode
+from rankcore._core.numbers import Floats
+from rankcore._ext.calibration import cheapest_ranks
+from rankcore.metrics.ordinal import accuracy_within, quadratic_weighted_kappa, rank_loss
+from rankcore.ordinal._conformal import ConformalSets
+from rankcore.ordinal._labels import RankedLabels
+
+LOSSES = ("absolute", "zero_one", "squared", "kappa")
+
+
+def cheapest(table: Floats, costs: Floats) -> NDArray[np.int32]:
+    """The rank of minimum expected cost of each row of probabilities."""
+    ranks = np.empty(len(table), dtype=np.int32)
+    cheapest_ranks(table, costs, ranks)
+    return ranks
+
+
+class CheapestRanks(ConformalSets, RankedLabels):
+    """A model with probabilities of ranks, that predicts the rank of minimum expected cost.
+
+    Not public: `CalibratedOrdinal` and `OrdinalBoost` inherit it. ``costs_`` has the cost of a
+    prediction (column) for a true rank (row) by the parameter ``loss``.
+    """
+
+    loss: str
+    costs_: Floats
+
+    def predict_proba(self, X: RowsLike) -> Floats:
+        """Probability of each rank.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples, n_classes)
+            Columns of ``classes_``; rows add up to 1.
+        """
+        return self._as_columns(self._probabilities(X))
+
+    def predict_cumulative_proba(self, X: RowsLike) -> Floats:
+        """Probability of each rank or any lower one.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of float64, shape (n_samples, n_classes)
+            Columns of ``classes_``; rising, in the order of ``ranks_``, to 1.
+        """
+        found = np.minimum(np.cumsum(self._probabilities(X), axis=1), 1.0)
+        found[:, -1] = 1.0
+        return self._as_columns(found)
+
+    def predict(self, X: RowsLike) -> NDArray[Any]:
+        """The label of minimum expected loss; the lowest among ties up to rounding.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray, shape (n_samples,)
+            Of the dtype of ``classes_``.
+        """
+        found: NDArray[Any] = self.ranks_[cheapest(self._probabilities(X), self.costs_)]
+        return found
+
+    def score(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Score of the predictions under the loss they minimise; higher is better.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+        y : array-like, shape (n_samples,)
+        sample_weight : array-like, shape (n_samples,), optional
+
+        Returns
+        -------
+        float
+            Minus the mean distance in ranks ("absolute") or its square ("squared"), accuracy
+            ("zero_one"), or the quadratic weighted kappa ("kappa").
+        """
+        predicted = encode(self.predict(X), self.ranks_)
+        ranks = encode(as_labels(y, predicted.size)[0], self.ranks_)
+        if self.loss == "kappa":
+            every = np.arange(self.ranks_.size)
+            return quadratic_weighted_kappa(
+                ranks, predicted, labels=every, sample_weight=sample_weight
+            )
+        if self.loss == "absolute":
+            return 0.0 - rank_loss(ranks, predicted, sample_weight=sample_weight)
+        if self.loss == "zero_one":
+            return accuracy_within(ranks, predicted, 0, sample_weight=sample_weight)
+        squared = (ranks - predicted).astype(np.float64) ** 2
+        return 0.0 - float(np.average(squared, weights=cast(Any, sample_weight)))

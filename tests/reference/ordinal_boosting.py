@@ -1,0 +1,62 @@
+"""Ordinal boosting, plain and slow: probabilities, the loss, and the best split of a node."""
+
+from itertools import combinations
+
+import numpy as np
+
+
+def probabilities(scores, biases, shared, link):
+    """Probability of each rank, shape (n, k), for scores of shape (m, n)."""
+    n, d = scores.shape[1], len(biases)
+    tasks = np.zeros((d, n)) - np.asarray(biases)[:, None]
+    if shared:
+        tasks += scores[0]
+    if len(scores) > shared:
+        tasks += scores[int(shared) :]
+    if link == "cumulative":
+        above = np.vstack([np.ones(n), 1 / (1 + np.exp(-tasks)), np.zeros(n)])
+        return (above[:-1] - above[1:]).T
+    sums = np.vstack([np.zeros(n), np.cumsum(tasks, axis=0)])
+    odds = np.exp(sums - sums.max(axis=0))
+    return (odds / odds.sum(axis=0)).T
+
+
+def loss(scores, biases, shared, link, ranks, weights):
+    """Minus the weighted log-likelihood."""
+    table = probabilities(scores, biases, shared, link)
+    return -float(weights @ np.log(table[np.arange(len(ranks)), ranks]))
+
+
+def worth(slope, curvature, l2):
+    return slope**2 / (curvature + l2)
+
+
+def best_gain(X, rows, steep, curved, l2, least_rows, categorical=()):
+    """The gain of the best split of some rows by any threshold or set of categories."""
+    best = 0.0
+    for f in range(X.shape[1]):
+        x = X[rows, f]
+        missing = np.isnan(x)
+        known = np.unique(x[~missing])
+        if f in categorical:
+            groups = [x == one for one in known] + [missing] * bool(missing.any())
+            cuts = [
+                np.any(part, axis=0)
+                for size in range(1, len(groups))
+                for part in combinations(groups, size)
+            ]
+        else:
+            cuts = [
+                (x > threshold) | (missing & side)
+                for threshold in [-np.inf, *known]
+                for side in (False, True)
+            ]
+        for high in cuts:
+            if min(high.sum(), (~high).sum()) < least_rows:
+                continue
+            parts = [rows[high], rows[~high]]
+            if min(curved[part].sum() for part in parts) < 1e-3:
+                continue
+            gain = sum(worth(steep[part].sum(), curved[part].sum(), l2) for part in parts)
+            best = max(best, gain - worth(steep[rows].sum(), curved[rows].sum(), l2))
+    return best
