@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Unpack
 
 from numpy.typing import ArrayLike
 
-from rankcore.metrics.described import OF_QUERIES, described
+from rankcore._core.docs import documented
 from rankcore.metrics.evaluate_queries import as_cutoff
 from rankcore.metrics.names import Measure
-from rankcore.metrics.one_measure import BinaryOptions, PerQuery, measured
+from rankcore.metrics.one_measure import OF_QUERIES, BinaryOptions, PerQuery, measured
 
-_SELECTED = "O(n) for ``k`` up to 64 in longer queries, else O(n log n) for a query of n documents."
+_SHARES = OF_QUERIES % "Between 0 and 1"
+_SELECTED = f"""\
+{_SHARES}
+
+Notes
+-----
+O(n) for ``k`` up to 64 in longer queries, else O(n log n) for a query of n documents."""
 _TIED = f"""\
 {_SELECTED}
 In a group of g tied documents, r of them relevant, a document is relevant with probability
 r/g, and then each other one with (r-1)/(g-1): the expectation is a sum over positions."""
-_described = partial(described, OF_QUERIES, "Between 0 and 1", options=BinaryOptions)
 
 
-@_described(notes=_TIED)
+@documented(_TIED)
 def average_precision(
     y_true: ArrayLike, y_score: ArrayLike, *, k: int | None = None, **options: Unpack[BinaryOptions]
 ) -> float | PerQuery:
@@ -37,7 +41,7 @@ def average_precision(
     return measured(Measure("average_precision", k=as_cutoff(k)), y_true, y_score, options)
 
 
-@_described(notes=_SELECTED)
+@documented(_SELECTED)
 def precision_at_k(
     y_true: ArrayLike, y_score: ArrayLike, k: int, **options: Unpack[BinaryOptions]
 ) -> float | PerQuery:
@@ -59,7 +63,7 @@ def precision_at_k(
     return measured(Measure("precision", k=as_cutoff(k, needed=True)), y_true, y_score, options)
 
 
-@_described(notes=_SELECTED)
+@documented(_SELECTED)
 def recall_at_k(
     y_true: ArrayLike, y_score: ArrayLike, k: int, **options: Unpack[BinaryOptions]
 ) -> float | PerQuery:
@@ -79,7 +83,7 @@ def recall_at_k(
     return measured(Measure("recall", k=as_cutoff(k, needed=True)), y_true, y_score, options)
 
 
-@_described(notes=_SELECTED)
+@documented(_SELECTED)
 def hit_rate(
     y_true: ArrayLike, y_score: ArrayLike, k: int, **options: Unpack[BinaryOptions]
 ) -> float | PerQuery:
@@ -101,11 +105,15 @@ def hit_rate(
     return measured(Measure("hit", k=as_cutoff(k, needed=True)), y_true, y_score, options)
 
 
-@_described(notes="O(n log n) for a query of n documents.")
+@documented(_SHARES)
 def r_precision(
     y_true: ArrayLike, y_score: ArrayLike, **options: Unpack[BinaryOptions]
 ) -> float | PerQuery:
     """Precision among as many documents as are relevant.
+
+    Notes
+    -----
+    O(n log n) for a query of n documents.
 
     Examples
     --------
@@ -116,7 +124,7 @@ def r_precision(
     return measured(Measure("r_precision"), y_true, y_score, options)
 
 
-@_described(notes=_SELECTED)
+@documented(_SELECTED)
 def reciprocal_rank(
     y_true: ArrayLike, y_score: ArrayLike, *, k: int | None = None, **options: Unpack[BinaryOptions]
 ) -> float | PerQuery:
@@ -133,7 +141,7 @@ def reciprocal_rank(
     return measured(Measure("reciprocal_rank", k=as_cutoff(k)), y_true, y_score, options)
 
 
-@described(OF_QUERIES, "At least 0", options=BinaryOptions)
+@documented(OF_QUERIES % "At least 0")
 def phi_measure(
     y_true: ArrayLike,
     y_score: ArrayLike,

@@ -6,13 +6,13 @@ from typing import Unpack
 
 from numpy.typing import ArrayLike
 
-from rankcore.metrics.described import OF_QUERIES, described
+from rankcore._core.docs import documented
 from rankcore.metrics.evaluate_queries import as_cutoff
 from rankcore.metrics.names import Measure
-from rankcore.metrics.one_measure import DCGOptions, NDCGOptions, PerQuery, measured
+from rankcore.metrics.one_measure import OF_QUERIES, DCGOptions, NDCGOptions, PerQuery, measured
 
 
-@described(OF_QUERIES, "Between 0 and 1", options=NDCGOptions)
+@documented(OF_QUERIES % "Between 0 and 1")
 def ndcg_score(
     y_true: ArrayLike, y_score: ArrayLike, **options: Unpack[NDCGOptions]
 ) -> float | PerQuery:
@@ -46,7 +46,7 @@ def ndcg_score(
     return measured(measure, y_true, y_score, options, NDCGOptions)
 
 
-@described(OF_QUERIES, "Any number", options=DCGOptions)
+@documented(OF_QUERIES % "Any number")
 def dcg_score(
     y_true: ArrayLike, y_score: ArrayLike, **options: Unpack[DCGOptions]
 ) -> float | PerQuery:
