@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import update_wrapper
 from inspect import Parameter, cleandoc, get_annotations, isclass, signature
+from itertools import chain
 from types import FunctionType
 from typing import Any, TypeVar, dataclass_transform
 
@@ -17,9 +18,10 @@ Object = TypeVar("Object", bound=Callable[..., Any])
 # Lines of entries by name, in their order: the first line has the names and the type.
 Entries = dict[str, list[str]]
 
-# Sections of entries, and those that follow, in numpydoc's order.
+# Sections of entries, those of results, and all that follow, in numpydoc's order.
 COMPLETED = ("Parameters", "Attributes")
-FOLLOWING = ("Returns", "Yields", "Raises", "Warns", "See Also", "Notes", "References", "Examples")
+RESULTS = ("Returns", "Yields", "Raises")
+FOLLOWING = (*RESULTS, "Warns", "See Also", "Notes", "References", "Examples")
 
 
 @dataclass_transform(eq_default=False)
@@ -59,8 +61,9 @@ def documented(*sources: Any) -> Callable[[Object], Object]:
     Each parameter that the docstring does not document has the entry of the first source that does,
     in the order of the signature; a class also inherits entries of attributes. An entry of one name
     without a type adds its sentences to those that are inherited. The bases of a class are its
-    sources, after those that are given. A source that is a text also gives the sections that the
-    docstring lacks. Keywords of a TypedDict, ``**options: Unpack[Options]``, are parameters.
+    sources, after those that are given. A function also gives the results and errors that the
+    docstring of another lacks, a text all sections. ``**options: Unpack[Options]`` are parameters
+    that a TypedDict declares.
     """
 
     def complete(target: Object) -> Object:
@@ -120,9 +123,15 @@ def _completed(
                 put.append(entry)
         if lines:
             sections[title] = "\n".join([title, "-" * len(title), *lines])
-    for text in sources:
-        more = _sections(text)[1] if isinstance(text, str) else {}
-        sections = {title: more[title] for title in more if title not in COMPLETED} | sections
+    for source in sources:
+        text = source if isinstance(source, str) else source.__doc__ or ""
+        titles = FOLLOWING if isinstance(source, str) else () if isclass(source) else RESULTS
+        more = {title: part for title, part in _sections(text)[1].items() if title in titles}
+        if isinstance(source, str) and "Raises" in more and "Raises" in sections:
+            own = _entries(sections["Raises"])
+            raised = (one for name, one in _entries(more["Raises"]).items() if name not in own)
+            sections["Raises"] = "\n".join([sections["Raises"], *chain.from_iterable(raised)])
+        sections = more | sections
     order = [*COMPLETED, *FOLLOWING]
     ordered = sorted(sections, key=lambda title: order.index(title) if title in order else 99)
     return "\n\n".join([head, *(sections[title] for title in ordered)]) + "\n"

@@ -266,10 +266,6 @@ class DistributedEnsemble(DistributedClassifier):
             Blocks that the members are divided into, of 8 or a multiple of it; by default one for
             each thread of the workers. The model does not depend on it.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError, TypeError
@@ -320,10 +316,6 @@ class DistributedRanker(Distributed):
         regroup : bool, default=False
             Whether to move rows between workers so that queries are whole.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError, TypeError
@@ -372,18 +364,6 @@ class ExactRanker(Distributed):
         qid
             Without qid all rows are of one query; for boosting it may have rows in several shards
             if there are two labels.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            On bad input or parameters, such as a query in two shards. The estimator stays as it
-            was.
-        RuntimeError
-            If workers are lost again and again.
         """
         files = n_features, zero_based
         learn = partial(self._learn, watching=Watching(eval_set, eval_qid, callbacks))

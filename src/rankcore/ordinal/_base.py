@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from inspect import signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -47,16 +46,6 @@ from rankcore.ordinal._weights import (
 )
 from rankcore.progress import watched
 
-# What all papers have: one pass in the order given, the last parameters, a constant feature of 1.
-PUBLISHED = {
-    "average": False,
-    "average_members": False,
-    "threshold_scale": 1.0,
-    "margin": 0.0,
-    "intercept_scaling": 1.0,
-    "max_iter": 1,
-    "shuffle": False,
-}
 Zeros = Callable[..., np.ndarray]  # makes arrays, as NumPy's function of that name does
 
 
@@ -91,8 +80,6 @@ class OnlineOrdinalClassifier(
 
     # scikit-learn hands these on by itself, with metadata routing.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"eval_X": True, "eval_y": True}
-    # The settings of its paper that are not those of all papers.
-    _published: ClassVar[dict[str, Any]] = {}
     # How many times as long as the rows an automatic constant is. Thresholds that move faster than
     # projections find the best constant first, which is what noisy data need; `reproduce.defaults`
     # has the study.
@@ -121,27 +108,6 @@ class OnlineOrdinalClassifier(
     _state: OnlineState
     n_features_in_: int
     average: bool
-
-    @classmethod
-    def published(cls, *args: Any, **params: Any) -> Self:
-        """A learner with the settings of the paper that it comes from.
-
-        One pass in the order given, the last parameters instead of their average, and steps of
-        the lengths that the paper has; the defaults are what does best on real data.
-
-        Parameters
-        ----------
-        *args, **params
-            Parameters of the class, which win.
-
-        Returns
-        -------
-        estimator
-        """
-        names = signature(cls).parameters
-        of_all = {name: value for name, value in PUBLISHED.items() if name in names}
-        given = dict(zip(names, args, strict=False)) | params
-        return cls(**{**of_all, **cls._published, **given})
 
     # ---------------------------------------------------------------- what a subclass says
 

@@ -34,6 +34,13 @@ class OAP(Sampling, Specified):
     ----------
     estimators_ : list of PRank
         The members (copies).
+    coef_ : ndarray of float64, shape (n_features,)
+        The mean of the members' directions (a copy).
+    thresholds_ : ndarray of float64, shape (n_classes - 1,)
+        The mean of their thresholds, ascending (a copy).
+    loss_curve_ : ndarray, shape (n_points, 2)
+        Examples seen and time-averaged rank loss while learning, of the mean of the members' last
+        parameters.
     """
 
     tie: Literal["crammer", "strict"]
