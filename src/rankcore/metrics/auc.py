@@ -14,8 +14,7 @@ from rankcore._core.docs import documented
 from rankcore._core.numbers import as_reals, as_vector, check_vector, scaled
 from rankcore._core.queries import group_rows, query_numbers, run_blocks
 from rankcore._ext import auc as kernels
-from rankcore.metrics.evaluate_queries import named
-from rankcore.metrics.judged import check_lengths
+from rankcore.metrics.evaluate_queries import check_lengths, named
 from rankcore.metrics.one_measure import OF_QUERIES, PerQuery, mean_or_values
 
 # What a pair of equal scores counts, in halves.

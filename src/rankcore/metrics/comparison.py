@@ -81,10 +81,7 @@ class Comparison(Tabular):
     """
 
     def __init__(
-        self,
-        contrasts: list[Contrast],
-        evaluations: dict[str, Evaluation],
-        confidence_level: float,
+        self, contrasts: list[Contrast], evaluations: dict[str, Evaluation], confidence_level: float
     ) -> None:
         self.contrasts = contrasts
         self.evaluations = evaluations

@@ -12,8 +12,7 @@ from rankcore._core.docs import documented
 from rankcore._core.queries import query_mean
 from rankcore.metrics.auc import auc_score
 from rankcore.metrics.conventions import Convention, resolve
-from rankcore.metrics.evaluate_queries import measure_queries
-from rankcore.metrics.judged import judged
+from rankcore.metrics.evaluate_queries import judged, measure_queries
 from rankcore.metrics.names import Measure, parse
 from rankcore.metrics.one_measure import OF_QUERIES
 from rankcore.metrics.pairwise import PairCounts, count_pairs

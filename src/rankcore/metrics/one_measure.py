@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.queries import query_mean
 from rankcore.metrics.conventions import Convention, Gain, resolve
-from rankcore.metrics.evaluate_queries import measure_queries
-from rankcore.metrics.judged import judged
+from rankcore.metrics.evaluate_queries import judged, measure_queries
 from rankcore.metrics.names import Measure
 
 PerQuery = tuple[NDArray[Any], NDArray[np.float64]]

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankcore._core.arguments import PairWeights
 from rankcore._core.docs import documented
 from rankcore._ext import weighted_loss as kernels
-from rankcore.metrics.evaluate_queries import as_cutoff, named
-from rankcore.metrics.judged import judged
+from rankcore.metrics.evaluate_queries import as_cutoff, judged, named
 from rankcore.metrics.one_measure import OF_QUERIES, PerQuery, mean_or_values
 from rankcore.metrics.pairwise import run_kernel
 

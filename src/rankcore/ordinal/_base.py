@@ -22,13 +22,7 @@ from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_mode
 from rankcore._core.params import Constrained
 from rankcore._core.scales import mean_square_length
 from rankcore._core.sources import RowBlocks, as_source
-from rankcore._core.state import (
-    OnlineState,
-    check_columns,
-    checkpoints,
-    described,
-    restored_state,
-)
+from rankcore._core.state import OnlineState, check_columns, checkpoints, described, restored_state
 from rankcore._core.training import Trainer
 from rankcore._ext.online_loop import learn_whole
 from rankcore._ext.rows import Rows
@@ -39,11 +33,7 @@ from rankcore.ordinal._projecting import margins
 from rankcore.ordinal._scale import BuiltIn, check_known_scale, new_margin, new_scale
 from rankcore.ordinal._training import OnlineLearner, go_on, run_pass
 from rankcore.ordinal._validation import held_out_labels, ranks_beside
-from rankcore.ordinal._weights import (
-    Block,
-    Examples,
-    as_steps,
-)
+from rankcore.ordinal._weights import Block, Examples, as_steps
 from rankcore.progress import watched
 
 Zeros = Callable[..., np.ndarray]  # makes arrays, as NumPy's function of that name does
@@ -204,11 +194,7 @@ class OnlineOrdinalClassifier(
             self.best_iteration_ = int(spec.facts["best_iteration"])
 
     def _summary(self) -> dict[str, Any]:
-        return {
-            "classes": self.ranks_.tolist(),
-            "examples_seen": self.t_,
-            "passes": self.n_iter_,
-        }
+        return {"classes": self.ranks_.tolist(), "examples_seen": self.t_, "passes": self.n_iter_}
 
     def _fit_summary(self) -> dict[str, Any]:
         return {

@@ -88,10 +88,7 @@ class WidrowHoff(WidrowHoffParameters, Projecting, OnlineOrdinalClassifier):
     _lengths = 1  # each example moves the intercept, which needs no head start
     _arrays: ClassVar = {"weights": Field(("features",)), "intercept": Field((1,))}
 
-    _constraints: ClassVar = {
-        "eta0": real(1e-100, 1e100),
-        "step": option("normalized", "constant"),
-    }
+    _constraints: ClassVar = {"eta0": real(1e-100, 1e100), "step": option("normalized", "constant")}
 
     @property
     @reads

@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankcore._core.arguments import Folds, RowsLike, Seed
 from rankcore._core.contributions import Contributions
 from rankcore._core.doc_links import Documented
+from rankcore._core.docs import documented
+from rankcore._core.front import take_apart, transformed
 from rankcore._core.inputs import as_labels, check_classes, encode
 from rankcore._core.model_spec import ModelSpec, Specified, array_like, outline
 from rankcore._core.numbers import Floats, as_weights
@@ -21,12 +23,7 @@ from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._ext.calibration import cheapest_ranks
 from rankcore.metrics.ordinal import accuracy_within, quadratic_weighted_kappa, rank_loss
 from rankcore.ordinal._conformal import ConformalSets
-from rankcore.ordinal._curves import (
-    expected_costs,
-    fit_cumulative,
-    fit_isotonic,
-    restored_curves,
-)
+from rankcore.ordinal._curves import expected_costs, fit_cumulative, fit_isotonic, restored_curves
 from rankcore.ordinal._held_out import (
     HeldOutFits,
     is_frozen,
@@ -201,10 +198,7 @@ class CalibratedOrdinal(
             center, scale = moments(latent_scores(fitted, sliced, known))
         fit_curves = fit_cumulative if self.method == "cumulative" else fit_isotonic
         curves = fit_curves(
-            scores,
-            ranks[held_out],
-            known.size,
-            None if of_rows is None else of_rows[held_out],
+            scores, ranks[held_out], known.size, None if of_rows is None else of_rows[held_out]
         )
         probabilities = curves.probabilities(scores)
         named = BaseEstimator()
@@ -234,12 +228,9 @@ class CalibratedOrdinal(
 
     # ---------------------------------------------------------------- predicting
 
+    @documented(PRank.predict)
     def predict_proba(self, X: RowsLike) -> Floats:
         """Probability of each rank.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
 
         Returns
         -------
@@ -254,12 +245,9 @@ class CalibratedOrdinal(
         found: Floats = self.curves_.probabilities(scores)
         return found
 
+    @documented(PRank.predict)
     def project(self, X: RowsLike) -> Floats:
         """The latent score that probabilities follow from, as the estimator has it.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
 
         Returns
         -------
@@ -270,12 +258,9 @@ class CalibratedOrdinal(
         check_is_fitted(self)
         return latent_scores(self.estimator_, X, self.ranks_)
 
+    @documented(PRank.predict)
     def predict_cumulative_proba(self, X: RowsLike) -> Floats:
         """Probability of each rank or any lower one.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
 
         Returns
         -------
@@ -286,18 +271,9 @@ class CalibratedOrdinal(
         found[:, -1] = 1.0
         return self._as_columns(found)
 
+    @documented(PRank.predict)
     def predict(self, X: RowsLike) -> NDArray[Any]:
-        """The label of minimum expected loss; the lowest among ties up to rounding.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray, shape (n_samples,)
-            Of the dtype of ``classes_``.
-        """
+        """The label of minimum expected loss; the lowest among ties up to rounding."""
         table = self._probabilities(X)
         ranks = np.empty(len(table), dtype=np.int32)
         cheapest_ranks(table, self.costs_, ranks)
@@ -392,37 +368,20 @@ class CalibratedOrdinal(
         else:
             self.estimator_ = whole
 
+    @documented(Specified.contributions)
     def contributions(
         self, X: RowsLike, background: RowsLike | None = None, *, output: Hashable | None = None
     ) -> Contributions:
-        """Contributions of features to `project`, see the estimator's own `contributions`.
-
-        Parameters
-        ----------
-        X, background, output
-            As for the estimator.
-
-        Returns
-        -------
-        Contributions
-
-        Raises
-        ------
-        TypeError, ValueError
-            As the estimator does.
-        """
+        """Contributions of features to `project`, see the estimator's own `contributions`."""
         check_is_fitted(self)
-        whole = thawed(self.estimator_)
-        front = whole[:-1] if hasattr(whole, "steps") and len(whole.steps) > 1 else None
-        if front is not None:
-            X = front.transform(X)
-            background = None if background is None else front.transform(background)
-        found: Contributions = last_step(whole).contributions(X, background, output=output)
+        front, learner = take_apart(thawed(self.estimator_))
+        X = transformed(front, X)
+        background = None if background is None else transformed(front, background)
+        found: Contributions = learner.contributions(X, background, output=output)
         return found
 
     def _fit_summary(self) -> dict[str, Any]:
-        found: dict[str, Any] = last_step(thawed(self.estimator_))._fit_summary()
-        return found
+        return dict(last_step(thawed(self.estimator_))._fit_summary())
 
     def _summary(self) -> dict[str, Any]:
         learner = last_step(thawed(self.estimator_))

@@ -13,12 +13,11 @@ from rankcore._core.params import check_declared, option
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows, project
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._margin import WithMargin
-from rankcore.ordinal._members import OAP
+from rankcore.ordinal._members import OAP, member_parameters
 from rankcore.ordinal._parameters import Margin, Output, Passes
 from rankcore.ordinal._projecting import Thresholds, cumulated
 from rankcore.ordinal._sampling import Sampling
-from rankcore.ordinal._tiles import member_parameters
+from rankcore.ordinal._scale import WithMargin
 from rankcore.ordinal._votes import VotesRanks
 from rankcore.ordinal.prank import Direction, scale_of
 

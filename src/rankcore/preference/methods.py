@@ -10,14 +10,13 @@ import numpy as np
 
 from rankcore.preference.costs import METHODS, call_plan
 from rankcore.preference.degree import Degree, Halving
-from rankcore.preference.forms import Judges, as_indexed, is_called
+from rankcore.preference.forms import Choice, Judges, as_indexed, is_called
 from rankcore.preference.groups import Groups, SetwiseHeap
+from rankcore.preference.ledger import Retry
 from rankcore.preference.quicksort import QuickSort
 from rankcore.preference.rating import Rating, prior_scores
-from rankcore.preference.retry import Retry
 from rankcore.preference.running import Method
 from rankcore.preference.sequential import Heap, Insertion, Sliding
-from rankcore.preference.several import Choice
 
 # Above this many items "auto" does not fit ratings of pairs: time grows with their cube.
 _RATED = 2000

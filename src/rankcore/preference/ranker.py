@@ -17,6 +17,7 @@ from rankcore._core.doc_links import Documented
 from rankcore._core.docs import parameters
 from rankcore.preference.costs import call_plan
 from rankcore.preference.forms import (
+    Choice,
     Items,
     Judges,
     Places,
@@ -27,15 +28,13 @@ from rankcore.preference.forms import (
     is_async,
 )
 from rankcore.preference.journal import Journal, OpenJournal, lasting_key, memory_key, open_journal
-from rankcore.preference.ledger import AnswerKey, Ledger
+from rankcore.preference.ledger import AnswerKey, Ledger, Retry
 from rankcore.preference.methods import check_parameters, make_method
 from rankcore.preference.rating import Rating
 from rankcore.preference.ratings import RatedResults
-from rankcore.preference.retry import Retry
 from rankcore.preference.running import CallRun, Method, Run, results_of
 from rankcore.preference.sending import send_all, send_all_async
 from rankcore.preference.sequential import Insertion
-from rankcore.preference.several import Choice
 
 
 @parameters

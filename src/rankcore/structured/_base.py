@@ -21,12 +21,12 @@ from rankcore._core.concurrency import learns
 from rankcore._core.doc_links import Documented
 from rankcore._core.docs import parameters
 from rankcore._core.monitor import Monitor
-from rankcore._core.params import STEP_RULES, Constrained, Constraint, option
-from rankcore._core.sources import MemoryRows
+from rankcore._core.params import STEP_RULES, Constrained, Constraint, as_generator, option
+from rankcore._core.sources import MemoryRows, Window
 from rankcore._core.state import LearnerState, checkpoints
 from rankcore._core.training import Trainer
+from rankcore.ordinal._training import PassLearner
 from rankcore.progress import Progress, report
-from rankcore.structured._training import ExampleLearner
 from rankcore.structured.task import Array, Pair
 
 REPORT_SECONDS = 0.005
@@ -335,3 +335,25 @@ def read_only(array: Array) -> Array:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+class ExampleLearner(PassLearner):
+    """A structured perceptron that is being fitted, with the state that learns."""
+
+    _loss = "loss"
+
+    def __init__(self, fitted: Any, n_examples: int) -> None:
+        self.fitted, self.n_iterations = fitted, int(fitted.max_iter)
+        self.generator, self.shuffle = as_generator(fitted.random_state), bool(fitted.shuffle)
+        self._order = np.arange(n_examples, dtype=np.int32)
+
+    def learn(self, window: Window, generator: np.random.Generator, number: int) -> None:
+        """As `Learner.learn`."""
+        if self.shuffle:
+            generator.shuffle(self._order)
+        state = self.fitted._state
+        self.fitted._run_pass(state, window.rows, self._order, number, self.n_iterations)
+
+    def outputs(self, held_out: list[Any]) -> list[Any]:
+        """As `Learner.outputs`: there are no held-out examples."""
+        return []

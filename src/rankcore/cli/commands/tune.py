@@ -29,14 +29,7 @@ from rankcore.cli.options import (
 from rankcore.cli.paths import Writes
 from rankcore.cli.registry import Learner, find_learner
 from rankcore.cli.scaling import Scale, ScaleOption, on_scale
-from rankcore.cli.search_space import (
-    FEW,
-    FOR_FEW_LABELS,
-    FOR_LABELS,
-    FOR_QUERIES,
-    draw,
-    families,
-)
+from rankcore.cli.search_space import FEW, FOR_FEW_LABELS, FOR_LABELS, FOR_QUERIES, draw, families
 from rankcore.cli.terminal import ProgressBar, complain, print_facts, progress_bar
 
 if TYPE_CHECKING:
