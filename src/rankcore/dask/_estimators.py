@@ -23,6 +23,7 @@ from rankcore.dask._mixing import MIXINGS, fit_ordinal, fit_pairwise
 from rankcore.dask._regrouping import shards_on
 from rankcore.dask._run import Run, Watching
 from rankcore.dask._shards import Finding, check_kinds, look, pieces_of, without_columns
+from rankcore.ordinal._base import OnlineOrdinalClassifier
 
 # Of a model that is not fitted, and the run: a fitted copy of the model.
 Learn = Callable[[Any, Run], Any]
@@ -163,6 +164,7 @@ class DistributedClassifier(Distributed):
     """An online learner of ordered labels on a cluster. Not public."""
 
     @learns
+    @documented(OnlineOrdinalClassifier.fit)
     def fit(
         self,
         X: DaskRows,
@@ -209,10 +211,6 @@ class DistributedClassifier(Distributed):
             Of files; by default the largest that occurs.
         zero_based : bool, default=False
             Whether files count features from 0.
-
-        Returns
-        -------
-        self
 
         Raises
         ------

@@ -70,16 +70,11 @@ def precision_at_k(
     return measured(Measure("precision", k=as_cutoff(k, needed=True)), y_true, y_score, options)
 
 
-@documented(_SELECTED)
+@documented(precision_at_k, _SELECTED)
 def recall_at_k(
     y_true: ArrayLike, y_score: ArrayLike, k: int, **options: Unpack[BinaryOptions]
 ) -> float | PerQuery:
     """Share of the relevant documents that are among the first k.
-
-    Parameters
-    ----------
-    k : int
-        Positions that count, at least 1.
 
     Examples
     --------
@@ -90,18 +85,13 @@ def recall_at_k(
     return measured(Measure("recall", k=as_cutoff(k, needed=True)), y_true, y_score, options)
 
 
-@documented(_SELECTED)
+@documented(precision_at_k, _SELECTED)
 def hit_rate(
     y_true: ArrayLike, y_score: ArrayLike, k: int, **options: Unpack[BinaryOptions]
 ) -> float | PerQuery:
     """Share of the queries that have a relevant document among the first k.
 
     Also called success at k. Of a query with ties at the edge, the probability.
-
-    Parameters
-    ----------
-    k : int
-        Positions that count, at least 1.
 
     Examples
     --------

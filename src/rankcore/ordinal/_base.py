@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from rankcore._core.arguments import EvalSet, RowsLike
 from rankcore._core.concurrency import learns, reads
 from rankcore._core.doc_links import Documented
+from rankcore._core.docs import documented
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import check_fitted, keep_names
 from rankcore._core.inputs import as_labels, check_classes
@@ -297,6 +298,7 @@ class OnlineOrdinalClassifier(
         """Warn of limits of a model that was just fitted."""
 
     @learns
+    @documented(fit)
     def partial_fit(
         self,
         X: RowsLike,
@@ -322,10 +324,6 @@ class OnlineOrdinalClassifier(
             later calls may repeat them.
         sample_weight : array-like, shape (n_samples,), optional
             As for `fit`, but never taken for shares.
-
-        Returns
-        -------
-        self
 
         Raises
         ------

@@ -143,6 +143,7 @@ class CalibratedOrdinal(
         self.random_state = random_state
         self.classes = classes
 
+    @documented(PRank.fit)
     def fit(
         self,
         X: RowsLike,
@@ -159,15 +160,9 @@ class CalibratedOrdinal(
             Or what a pipeline as the estimator takes: a list of texts, a frame.
         y : array-like, shape (n_samples,)
             Ordered labels.
-        classes : array-like, shape (n_classes,), optional
-            Every label, lowest rank first; by default the parameter ``classes``.
         sample_weight : array-like, shape (n_samples,), optional
             Weights of the rows, for the learner and for the probabilities: shares, as a learner of
             ordered labels takes them, if all are at most 1, fractions among them.
-
-        Returns
-        -------
-        self
 
         Raises
         ------
