@@ -28,7 +28,7 @@ WRITERS = {
     "elasticsearch": ("search", "export_elasticsearch"),
     "opensearch": ("search", "export_opensearch"),
     "solr": ("search", "export_solr"),
-    "ranklib": ("ranklib", "export_ranklib"),
+    "ranklib": ("boosters", "export_ranklib"),
     "sql": ("sql", "export_sql"),
     "vespa": ("vespa", "export_vespa"),
 }

@@ -15,10 +15,9 @@ from rankcore._ext.rows import Rows, project
 from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._members import OAP, member_parameters
 from rankcore.ordinal._parameters import Margin, Output, Passes
-from rankcore.ordinal._projecting import Thresholds, cumulated
+from rankcore.ordinal._projecting import Thresholds, VotesRanks, cumulated
 from rankcore.ordinal._sampling import Sampling
 from rankcore.ordinal._scale import WithMargin
-from rankcore.ordinal._votes import VotesRanks
 from rankcore.ordinal.prank import Direction, scale_of
 
 __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
