@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from rankcore._core.docs import documented
-from rankcore._core.numbers import largest
+from rankcore._core.numbers import Floats, largest
 from rankcore.explain._importance import global_importance
-from rankcore.explain._subject import Floats, Shown, Subject, number, signed
+from rankcore.explain._subject import Shown, Subject, number, signed
 from rankcore.metrics.tables import Table
 
 

@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_scalar
 from rankcore._core.arguments import RowsLike
 from rankcore._core.docs import documented
 from rankcore._core.inputs import n_rows_of
-from rankcore._core.numbers import largest
+from rankcore._core.numbers import Floats, largest
 from rankcore._core.queries import group_rows
 from rankcore.explain._importance import global_importance
-from rankcore.explain._subject import Floats, Shown, Subject, number, signed, take
+from rankcore.explain._subject import Shown, Subject, number, signed, take
 from rankcore.metrics.tables import Table
 from rankcore.ranking._queries import take_queries
 

@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.docs import documented
-from rankcore._core.numbers import as_vector, as_weights, refuse_mask, scaled
+from rankcore._core.numbers import Floats, as_vector, as_weights, refuse_mask, scaled
 from rankcore._core.queries import Queries, group_rows, query_mean, query_numbers, run_blocks
 from rankcore._ext import concordance as kernels
 from rankcore.metrics.evaluate_queries import Judged, judged, named
 from rankcore.metrics.one_measure import OF_QUERIES, PerQuery, mean_or_values
-
-Floats = NDArray[np.float64]
 
 # What a pair of equal scores counts as an error, in halves.
 _TIES = {"error": 2, "half": 1, "correct": 0}

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.arguments import PairWeights
 from rankcore._core.docs import documented
+from rankcore._core.numbers import Floats
 from rankcore._ext import weighted_loss as kernels
 from rankcore.metrics.evaluate_queries import as_cutoff, judged, named
 from rankcore.metrics.one_measure import OF_QUERIES, PerQuery, mean_or_values
 from rankcore.metrics.pairwise import run_kernel
 
-Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 Weigh = Callable[[Positions, Positions], Any]
 

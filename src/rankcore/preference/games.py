@@ -7,8 +7,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankcore._core.numbers import Floats
 from rankcore.preference.forms import Places
-from rankcore.preference.plackett_luce import SCALE, Choices, Floats, choices_of, fit_choices
+from rankcore.preference.plackett_luce import SCALE, Choices, choices_of, fit_choices
 from rankcore.preference.ratings import Ratings, components_of
 
 

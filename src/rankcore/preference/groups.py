@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from rankcore._core.numbers import Floats
 from rankcore.preference.forms import Choice, Order, Places
-from rankcore.preference.plackett_luce import Choices, Floats, Posterior
+from rankcore.preference.plackett_luce import Choices, Posterior
 from rankcore.preference.rating import Calls, Rating
 
 # Yields a parent and its children, and receives the position of the best.

@@ -13,13 +13,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 from scipy.sparse import csr_array
 
+from rankcore._core.numbers import Floats
 from rankcore.preference.forms import Places
 
-Floats = NDArray[np.float64]
 # Above this many items the second derivative is a sparse matrix.
 _DENSE = 400
 # Spread of what a judge adds for the first position, and of the logarithm of its reliability.

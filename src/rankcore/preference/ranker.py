@@ -15,7 +15,6 @@ from sklearn.base import BaseEstimator
 
 from rankcore._core.doc_links import Documented
 from rankcore._core.docs import parameters
-from rankcore.preference.costs import call_plan
 from rankcore.preference.forms import (
     Choice,
     Items,
@@ -29,7 +28,7 @@ from rankcore.preference.forms import (
 )
 from rankcore.preference.journal import Journal, OpenJournal, lasting_key, memory_key, open_journal
 from rankcore.preference.ledger import AnswerKey, Ledger, Retry
-from rankcore.preference.methods import check_parameters, make_method
+from rankcore.preference.methods import call_plan, check_parameters, make_method
 from rankcore.preference.rating import Rating
 from rankcore.preference.ratings import RatedResults
 from rankcore.preference.running import CallRun, Method, Run, results_of

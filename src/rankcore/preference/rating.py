@@ -9,16 +9,10 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from rankcore._core.numbers import Floats
 from rankcore.preference.equal_errors import EqualErrors, fit_equal_errors
 from rankcore.preference.forms import Places
-from rankcore.preference.plackett_luce import (
-    SCALE,
-    Choices,
-    Floats,
-    Posterior,
-    choices_of,
-    fit_choices,
-)
+from rankcore.preference.plackett_luce import SCALE, Choices, Posterior, choices_of, fit_choices
 from rankcore.preference.ratings import Ratings
 
 # Calls: the items in the order in which they are shown, and the number of the repeat.

@@ -14,9 +14,10 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtr
 
 from rankcore._core.docs import documented
+from rankcore._core.numbers import Floats
 from rankcore.preference.equal_errors import EqualErrors
 from rankcore.preference.forms import Places
-from rankcore.preference.plackett_luce import SCALE, Floats, Posterior, choices_of, fit_choices
+from rankcore.preference.plackett_luce import SCALE, Posterior, choices_of, fit_choices
 
 # Above this many items a covariance is not kept, and standard errors are estimated from probes.
 _EXACT = 4000

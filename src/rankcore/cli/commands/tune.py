@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 def _logarithmic(low: float, high: float) -> Draw:
     """A number whose logarithm is uniform, with three digits."""
+
     def draw(rng: np.random.Generator) -> float:
         return float(f"{exp(rng.uniform(log(low), log(high))):.3g}")
 
