@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.docs import parameters
-from rankcore._core.params import STEP_RULES, Constraint, option, real
+from rankcore._core.params import Constraint, real
 from rankcore.ordinal._scale import MARGIN, OF_INTERCEPTS, SCALE, BuiltIn
 from rankcore.ordinal._validation import check_eval_metric
 from rankcore.ordinal._weights import check_class_weight
@@ -162,7 +162,6 @@ class Margin:
     _constraints: ClassVar[dict[str, Constraint]] = {
         "margin": MARGIN,
         "threshold_scale": SCALE,
-        "tie": option("crammer", "strict"),
     }
 
     tie: Literal["crammer", "strict"] = "crammer"
@@ -181,10 +180,6 @@ class Output:
         rank with half of the votes at or below it, or the rank of most votes (of equals the
         lowest).
     """
-
-    _constraints: ClassVar[dict[str, Constraint]] = {
-        "output": option("round", "mean", "median", "plurality")
-    }
 
     output: Literal["round", "mean", "median", "plurality"] = "round"
 
@@ -216,13 +211,7 @@ class Tasks:
         always uses the former.
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = {
-        "update": option(*STEP_RULES),
-        "pa_loss": option("absolute", "zero_one"),
-        "tie_break": option("high", "low"),
-        "decision": option("cusum", "count"),
-        "delta": real(1e-100, 1e100),
-    }
+    _constraints: ClassVar[dict[str, Constraint]] = {"delta": real(1e-100, 1e100)}
 
     update: Literal["perceptron", "pa", "pa1", "pa2"] = "perceptron"
     C: float = 1.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,7 @@ from rankcore._core.front import take_apart, transformed
 from rankcore._core.inputs import as_labels, check_classes, encode
 from rankcore._core.model_spec import ModelSpec, Specified, array_like, outline
 from rankcore._core.numbers import Floats, as_weights
-from rankcore._core.params import Constrained, option
+from rankcore._core.params import Constrained
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._ext.calibration import cheapest_ranks
 from rankcore.metrics.ordinal import accuracy_within, quadratic_weighted_kappa, rank_loss
@@ -37,9 +37,6 @@ from rankcore.ordinal._held_out import (
 from rankcore.ordinal._labels import RankedLabels, ranks_among
 from rankcore.ordinal._weights import row_weights
 from rankcore.ordinal.prank import PRank
-
-METHODS = ("cumulative", "isotonic")
-LOSSES = ("absolute", "zero_one", "squared", "kappa")
 
 
 class CalibratedOrdinal(
@@ -123,8 +120,6 @@ class CalibratedOrdinal(
            [1, 2],
            [2, 5]])
     """
-
-    _constraints: ClassVar = {"method": option(*METHODS), "loss": option(*LOSSES)}
 
     def __init__(
         self,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from rankcore._core.docs import documented, parameters
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import check_declared, option
+from rankcore._core.params import check_declared
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows, project
 from rankcore.ordinal._base import OnlineOrdinalClassifier
@@ -21,8 +21,6 @@ from rankcore.ordinal._scale import WithMargin
 from rankcore.ordinal.prank import Direction, scale_of
 
 __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
-
-WEIGHTS = ("total", "survival")
 
 
 @parameters
@@ -165,8 +163,6 @@ class OAPVoting(
     >>> model.predict(X)
     array([3, 1, 2, 3])
     """
-
-    _constraints: ClassVar = {"weight": option(*WEIGHTS)}
 
     def _votes(self, state: OnlineState) -> np.ndarray:
         check_declared(self, "weight")

@@ -93,7 +93,6 @@ class PairwisePreference(Constrained, Documented, BaseEstimator):
 
     _constraints: ClassVar[dict[str, Constraint]] = {
         "features": function_or(option("difference", "concatenation")),
-        "method": option("degree", "quicksort"),
         "max_pairs": optional(check_count),
     }
     estimator_: Any

@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from math import isfinite
 from numbers import Integral, Real
 from time import perf_counter
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -21,7 +21,7 @@ from rankcore._core.concurrency import learns
 from rankcore._core.doc_links import Documented
 from rankcore._core.docs import parameters
 from rankcore._core.monitor import Monitor
-from rankcore._core.params import STEP_RULES, Constrained, Constraint, as_generator, option
+from rankcore._core.params import Constrained, as_generator
 from rankcore._core.sources import MemoryRows, Window
 from rankcore._core.state import LearnerState, checkpoints
 from rankcore._core.training import Trainer
@@ -97,8 +97,6 @@ class Steps:
     loss_curve_ : ndarray, shape (n_points, 2)
         Examples seen and mean loss while learning.
     """
-
-    _constraints: ClassVar[dict[str, Constraint]] = {"update": option(*STEP_RULES)}
 
     task: Any
     _: KW_ONLY
