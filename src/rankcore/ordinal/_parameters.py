@@ -159,10 +159,7 @@ class Margin:
         with a row move its projection by. The paper has 0.
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = {
-        "margin": MARGIN,
-        "threshold_scale": SCALE,
-    }
+    _constraints: ClassVar[dict[str, Constraint]] = {"margin": MARGIN, "threshold_scale": SCALE}
 
     tie: Literal["crammer", "strict"] = "crammer"
     threshold_scale: float | str = "auto"

@@ -63,9 +63,7 @@ class Sampling:
         Seed of the sampling and of the shuffling.
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = {
-        "tau": real(2.0**-32, 1),
-    }
+    _constraints: ClassVar[dict[str, Constraint]] = {"tau": real(2.0**-32, 1)}
     _built_in: ClassVar[BuiltIn] = {
         "n_estimators": int,
         "tau": float,
