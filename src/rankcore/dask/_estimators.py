@@ -32,10 +32,15 @@ Learn = Callable[[Any, Run], Any]
 class Distributed:
     """A learner whose fit runs on the workers of a Dask cluster. Not public."""
 
-    _local: ClassVar[type]
     _nan: ClassVar[bool] = False
     # Whether what is learned depends on the lengths of rows.
     _by_length: ClassVar[bool] = True
+
+    @classmethod
+    def _local(cls, **params: Any) -> Any:
+        """A learner with these parameters whose fit runs here: the class that has no cluster."""
+        kind = next(one for one in cls.__mro__ if not issubclass(one, Distributed))
+        return kind(**params)
 
     def to_local(self) -> Any:
         """The same model as an ordinary estimator, which can be saved and go on learning."""

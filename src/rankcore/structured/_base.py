@@ -120,8 +120,7 @@ class StructuredLearner(Steps, Documented, Constrained, BaseEstimator):
 
     coef_: Array
     _state: Any
-    _protocol: str
-    _methods: tuple[str, ...]
+    _protocol: type  # the methods that a task must have
     _least_parameters: int
 
     @abstractmethod
@@ -191,11 +190,11 @@ class StructuredLearner(Steps, Documented, Constrained, BaseEstimator):
     def _examples(self, X: Any, Y: Any, fitted: bool = False, labelled: bool = True) -> Any:
         """Examples, all checked."""
         task = type(self.task).__name__
-        for name in self._methods:
+        for name in (one for one in vars(self._protocol) if not one.startswith("_")):
             if isinstance(self.task, type) or not callable(getattr(self.task, name, None)):
                 raise TypeError(
                     "task must be an object with the methods of "
-                    f"rankcore.structured.{self._protocol}; found {self.task!r}, which lacks {name}"
+                    f"rankcore.structured.{self._protocol.__name__}; found {self.task!r}, which lacks {name}"
                 )
         read: Any = getattr(self.task, "examples", _as_lists)
         inputs, outputs = read(X, Y)
