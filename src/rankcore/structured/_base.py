@@ -193,8 +193,8 @@ class StructuredLearner(Steps, Documented, Constrained, BaseEstimator):
         for name in (one for one in vars(self._protocol) if not one.startswith("_")):
             if isinstance(self.task, type) or not callable(getattr(self.task, name, None)):
                 raise TypeError(
-                    "task must be an object with the methods of "
-                    f"rankcore.structured.{self._protocol.__name__}; found {self.task!r}, which lacks {name}"
+                    "task must be an object with the methods of rankcore.structured."
+                    f"{self._protocol.__name__}; found {self.task!r}, which lacks {name}"
                 )
         read: Any = getattr(self.task, "examples", _as_lists)
         inputs, outputs = read(X, Y)
