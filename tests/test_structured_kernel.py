@@ -451,7 +451,7 @@ def test_a_failed_call_changes_nothing(method, error):
     np.testing.assert_equal(known(model.partial_fit(X, Y)), known(twin.partial_fit(X, Y)))
 
 
-METHODS = "n_labels parts candidates atoms n_parameters features argmax loss".split()
+METHODS = ["n_labels", "parts", "candidates", "atoms", "n_parameters", "features", "argmax", "loss"]
 
 
 @pytest.mark.parametrize("name", METHODS)
