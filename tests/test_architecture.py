@@ -4,6 +4,8 @@ import ast
 import functools
 from pathlib import Path
 
+import pytest
+
 import rankcore
 
 PACKAGE = Path(rankcore.__file__).parent
@@ -141,11 +143,18 @@ def depth(kind):
     return 1 + max(map(depth, above), default=0)
 
 
+def depths(room):
+    kinds = {name: getattr(room, name) for name in room.__all__}
+    return {name: depth(kind) for name, kind in kinds.items() if isinstance(kind, type)}
+
+
 def test_learners_are_at_most_four_classes_deep():
-    depths = {
-        name: depth(kind)
-        for name in rankcore.__all__
-        if isinstance(kind := getattr(rankcore, name), type)
-    }
-    assert depths["PRank"] == 3
-    assert {name: n for name, n in depths.items() if n > 4} == {}
+    found = depths(rankcore)
+    assert found["PRank"] == 3
+    assert {name: n for name, n in found.items() if n > 4} == {}
+
+
+def test_learners_on_clusters_are_no_deeper():
+    found = depths(pytest.importorskip("rankcore.dask"))
+    assert found["PRank"] == 4
+    assert {name: n for name, n in found.items() if n > 4} == {}

@@ -273,8 +273,8 @@ def test_one_measure_to_search_by(parts, labels, tmp_path):
 
 
 def test_every_space_draws_what_its_learner_takes():
+    from rankcore.cli.commands.tune import FEW, SPACES, draw, families
     from rankcore.cli.registry import find_learner
-    from rankcore.cli.search_space import FEW, SPACES, draw, families
 
     for name in (*SPACES, *families(False, FEW), *families(True, FEW)):
         rng = np.random.default_rng(0)

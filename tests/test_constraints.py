@@ -1,11 +1,20 @@
 """Every parameter of a learner has a declared range, which one check enforces."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import pytest
 
 import rankcore as rc
-from rankcore._core.params import SHARED, integer, number_or, option, optional, positive, real
+from rankcore._core.params import (
+    SHARED,
+    Constrained,
+    integer,
+    number_or,
+    option,
+    optional,
+    positive,
+    real,
+)
 from rankcore.structured import CuSumTask, KernelStructuredPerceptron, StructuredPerceptron
 
 # Checked by what uses them, of which they are a function, or against the rows.
@@ -56,6 +65,23 @@ def test_a_subclass_adds_to_the_constraints_of_its_bases():
         Bounded(max_iter=6)._check_params()
     with pytest.raises(ValueError, match="tie must be one of"):
         Bounded(max_iter=5, tie="loose")._check_params()
+
+
+def test_a_literal_type_is_a_constraint():
+    class Chosen(Constrained):
+        def __init__(
+            self,
+            one: Literal["a", "b"] = "a",
+            some: 'Literal["c"] | None' = None,
+            any_: 'Literal["d"] | int' = 3,
+        ):
+            self.one, self.some, self.any_ = one, some, any_
+
+    Chosen("b", "c", "what it is, no check knows")._check_params()
+    with pytest.raises(ValueError, match="^one must be one of 'a', 'b'; found 'c'$"):
+        Chosen("c")._check_params()
+    with pytest.raises(ValueError, match="^some must be one of 'c'; found 3$"):
+        Chosen(some=3)._check_params()
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from dataclasses import KW_ONLY
+from typing import TypedDict, Unpack
 
 import pytest
 from sklearn.base import BaseEstimator
@@ -132,6 +133,48 @@ def test_functions_take_entries_of_others():
     entries = section(inspect.getdoc(second), "Parameters")
     assert [*entries] == ["a", "b", "c"]
     assert entries["c"] == ("int", "    Another.")
+
+
+class Options(TypedDict, total=False):
+    per_query: "bool"
+    rel: "float | None"
+
+
+def test_functions_take_sections_of_texts_and_keywords_of_their_options():
+    text = """Shared.
+
+    Parameters
+    ----------
+    rel : float
+        The label.
+    other : int
+        Of another function.
+
+    Returns
+    -------
+    float
+        %s.
+
+    Notes
+    -----
+    Not these."""
+
+    @documented(text % "At least 0")
+    def measure(y, **options: "Unpack[Options]"):
+        """One.
+
+        Notes
+        -----
+        These.
+        """
+
+    assert str(inspect.signature(measure)) == (
+        "(y, *, per_query: 'bool' = False, rel: 'float | None' = None)"
+    )
+    assert inspect.getdoc(measure) == (
+        "One.\n\nParameters\n----------\nrel : float\n    The label.\n\n"
+        "Returns\n-------\nfloat\n    At least 0.\n\nNotes\n-----\nThese."
+    )
 
 
 def test_without_docstrings():

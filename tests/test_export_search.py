@@ -13,7 +13,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 import export_engines as engines
 import rankcore as rc
 from rankcore._core.scoring import Scoring
-from rankcore.exporters import boosters, ranklib, search, vespa
+from rankcore.exporters import boosters, search, vespa
 from rankcore.exporters.described import Described
 from rankcore.exporters.front import Step
 from test_model_file import QID, RNG, X, Y
@@ -68,8 +68,8 @@ TREES = described(
         (search.export_solr, STANDARDIZED, "solr_standard.json"),
         (search.export_solr, TREES, "solr_trees.json"),
         (boosters.export_xgboost_dump, TREES, "xgboost_dump.json"),
-        (ranklib.export_ranklib, SHIFTED, "ranklib_linear.txt"),
-        (ranklib.export_ranklib, TREES, "ranklib_trees.txt"),
+        (boosters.export_ranklib, SHIFTED, "ranklib_linear.txt"),
+        (boosters.export_ranklib, TREES, "ranklib_trees.txt"),
         (vespa.export_vespa, STANDARDIZED, "vespa_linear.txt"),
         (vespa.export_vespa, TREES, "vespa_trees.txt"),
     ],
@@ -241,7 +241,7 @@ def test_thresholds_that_solr_blurs_are_exact_on_another_scale(tmp_path, size, n
 
 def test_every_threshold_of_single_precision_is_found_where_there_is_one():
     """Against all numbers near, those that Solr's sum can be and those that it cannot."""
-    from rankcore.exporters.floats import SLACK, before_slack
+    from rankcore.exporters.boosters import SLACK, before_slack
 
     for start in (3e-6, -3e-6, 1.9e-6, -1e-6, -0.99999994, 0.5, -2.0, 1e-7, 5.0, -64.0):
         wanted = np.float32(start) + np.arange(-200, 200).astype(np.float32) * np.spacing(

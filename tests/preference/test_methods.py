@@ -20,7 +20,7 @@ from rankcore.preference import (
     quicksort_rank,
     sort_by_degree,
 )
-from rankcore.preference.costs import METHODS
+from rankcore.preference.methods import METHODS
 from rankcore.preference.sequential import Sliding
 from reference import preference as plain
 from strategies import NIGHTLY

@@ -21,7 +21,7 @@ from rankcore.preference import (
     Retry,
     from_scores,
 )
-from rankcore.preference.costs import METHODS
+from rankcore.preference.methods import METHODS
 
 AT_ONCE = Retry(attempts=4, wait=0.0)
 STUBBORN = Retry(attempts=20, wait=0.0)

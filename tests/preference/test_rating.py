@@ -2,6 +2,7 @@
 
 import math
 import tracemalloc
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -68,7 +69,7 @@ def test_many_items_take_no_matrix_of_all_pairs():
 
 def test_reliabilities_are_at_a_maximum():
     choices, _ = random_choices(5, m=200)
-    found = fit_choices(7, choices, scale=1.0, n_judges=3)
+    found = fit_choices(7, replace(choices, n_judges=3), scale=1.0)
 
     def loss(reliability, theta, bias):
         total = (theta @ theta) / 2 + (bias / 0.5) ** 2 / 2

@@ -15,14 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.numbers import check_scores
+from rankcore._core.numbers import Floats, check_scores
 from rankcore._core.scoring import Scoring
 from rankcore._ext import contributions as kernels
 from rankcore._ext.held_signals import raise_signals
 from rankcore._ext.rows import Rows, csr_rows
 from rankcore._ext.trees import Trees
-
-Floats = NDArray[np.float64]
 
 # Directions of rows in trees that are kept at once, and walks between two looks at signals.
 _DIRECTIONS = 2**24

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import update_wrapper
 from inspect import Parameter, cleandoc, get_annotations, isclass, signature
+from itertools import chain
 from types import FunctionType
 from typing import Any, TypeVar, dataclass_transform
 
@@ -17,8 +18,10 @@ Object = TypeVar("Object", bound=Callable[..., Any])
 # Lines of entries by name, in their order: the first line has the names and the type.
 Entries = dict[str, list[str]]
 
-# Sections that are completed; numpydoc has them before all others.
+# Sections of entries, those of results, and all that follow, in numpydoc's order.
 COMPLETED = ("Parameters", "Attributes")
+RESULTS = ("Returns", "Yields", "Raises")
+FOLLOWING = (*RESULTS, "Warns", "See Also", "Notes", "References", "Examples")
 
 
 @dataclass_transform(eq_default=False)
@@ -58,27 +61,54 @@ def documented(*sources: Any) -> Callable[[Object], Object]:
     Each parameter that the docstring does not document has the entry of the first source that does,
     in the order of the signature; a class also inherits entries of attributes. An entry of one name
     without a type adds its sentences to those that are inherited. The bases of a class are its
-    sources, after those that are given.
+    sources, after those that are given. A function also gives the results and errors that the
+    docstring of another lacks, a text all sections. ``**options: Unpack[Options]`` are parameters
+    that a TypedDict declares.
     """
 
     def complete(target: Object) -> Object:
+        if not isclass(target):
+            _spell_out(target)
         if target.__doc__ is None:  # under python -OO
             return target
         bases = [
-            base
+            base.__doc__
             for base in (target.__mro__[1:] if isclass(target) else ())
             if not base.__module__.startswith(("builtins", "sklearn."))
         ]
-        texts = [source.__doc__ for source in (*sources, *bases) if source.__doc__]
+        given = [one if isinstance(one, str) else one.__doc__ for one in sources]
+        texts = [text for text in (*given, *bases) if text]
         found = {name: _inherited(name, texts) for name in COMPLETED[: 1 + isclass(target)]}
-        target.__doc__ = completed(target.__doc__, signature(target).parameters, found)
+        target.__doc__ = _completed(target.__doc__, signature(target).parameters, found, sources)
         return target
 
     return complete
 
 
-def completed(doc: str, named: Mapping[str, Parameter], inherited: Mapping[str, Entries]) -> str:
-    """A docstring with the parameters of a signature, and with inherited entries of attributes."""
+def _spell_out(function: Any) -> None:
+    """Replace ``**options`` in a signature by the keywords that it stands for, all optional."""
+    form = signature(function)
+    named = list(form.parameters.values())
+    kind = re.fullmatch(r"Unpack\[(\w+)\]", str(named[-1].annotation)) if named else None
+    if kind is None:
+        return
+    types = {
+        name: one.__forward_arg__
+        for name, one in function.__globals__[kind[1]].__annotations__.items()
+    }
+    named[-1:] = [
+        Parameter(
+            name, Parameter.KEYWORD_ONLY, default=None if of != "bool" else False, annotation=of
+        )
+        for name, of in types.items()
+    ]
+    function.__signature__ = form.replace(parameters=named)
+
+
+def _completed(
+    doc: str, named: Mapping[str, Parameter], inherited: Mapping[str, Entries], sources: Any
+) -> str:
+    """A docstring with the parameters of a signature, entries of attributes, sections of texts."""
     head, sections = _sections(doc)
     for title, known in inherited.items():
         own = _entries(sections.get(title, ""))
@@ -93,8 +123,18 @@ def completed(doc: str, named: Mapping[str, Parameter], inherited: Mapping[str, 
                 put.append(entry)
         if lines:
             sections[title] = "\n".join([title, "-" * len(title), *lines])
-    before = {title: sections.pop(title) for title in COMPLETED if title in sections}
-    return "\n\n".join([head, *(before | sections).values()]) + "\n"
+    for source in sources:
+        text = source if isinstance(source, str) else source.__doc__ or ""
+        titles = FOLLOWING if isinstance(source, str) else () if isclass(source) else RESULTS
+        more = {title: part for title, part in _sections(text)[1].items() if title in titles}
+        if isinstance(source, str) and "Raises" in more and "Raises" in sections:
+            own = _entries(sections["Raises"])
+            raised = (one for name, one in _entries(more["Raises"]).items() if name not in own)
+            sections["Raises"] = "\n".join([sections["Raises"], *chain.from_iterable(raised)])
+        sections = more | sections
+    order = [*COMPLETED, *FOLLOWING]
+    ordered = sorted(sections, key=lambda title: order.index(title) if title in order else 99)
+    return "\n\n".join([head, *(sections[title] for title in ordered)]) + "\n"
 
 
 def _sections(doc: str) -> tuple[str, dict[str, str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from ast import literal_eval
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
@@ -129,7 +131,8 @@ SHARED: dict[str, Constraint] = {
 class Constrained:
     """An estimator that declares what its parameters may be. Not public."""
 
-    # Of the parameters that a class adds or restricts; `SHARED` holds for all.
+    # Of the parameters that a class adds or restricts; `SHARED` holds for all, and those whose type
+    # is ``Literal`` need no other declaration.
     _constraints: ClassVar[dict[str, Constraint]] = SHARED
 
     def _check_params(self) -> None:
@@ -154,16 +157,26 @@ def _declared_by(learner: type) -> dict[str, tuple[Constraint, Any]]:
     """The constraints of a class and its bases, merged once, each with the default it accepts."""
     merged: dict[str, tuple[Constraint, Any]] | None = vars(learner).get("_merged_constraints")
     if merged is None:
-        constraints: dict[str, Constraint] = {}
+        parameters = signature(learner.__init__).parameters  # type: ignore[misc]
+        types = {name: _of_type(one.annotation) for name, one in parameters.items()}
+        constraints = {name: check for name, check in types.items() if check is not None}
         for base in reversed(learner.__mro__):
             constraints |= vars(base).get("_constraints", {})
-        parameters = signature(learner.__init__).parameters  # type: ignore[misc]
         merged = {
             name: (check, _accepted(check, name, parameters.get(name)))
             for name, check in constraints.items()
         }
         learner._merged_constraints = merged  # type: ignore[attr-defined]
     return merged
+
+
+def _of_type(annotation: Any) -> Constraint | None:
+    """The constraint that a type declares: ``Literal`` of strings, or None too."""
+    found = re.fullmatch(r"(?:typing\.)?Literal\[([^\[\]]*)\]( \| None)?", str(annotation))
+    if found is None:
+        return None
+    check = option(*literal_eval(f"({found[1]},)"))
+    return optional(check) if found[2] else check
 
 
 def _accepted(check: Constraint, name: str, parameter: Parameter | None) -> Any:

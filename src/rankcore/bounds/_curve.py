@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankcore._core.numbers import as_vector
+from rankcore._core.numbers import Floats, as_vector
 from rankcore._core.threads import n_threads
 from rankcore.bounds._margin import check_positive, kernel_margin_bound
 from rankcore.ranking._pairs import Pairing, check_useful, pair_by_label
 from rankcore.ranking._queries import as_relevance, queries_of
 from rankcore.ranking.svm._losses import PairLosses, Terms
-
-Floats = NDArray[np.float64]
 
 # Of the default curve: points, and how far below the maximum distance it begins.
 POINTS, DEPTH = 200, 1e-4

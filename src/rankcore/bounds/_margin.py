@@ -109,16 +109,6 @@ def kernel_margin_bound(
         No function of the class is longer (|w|), 0 or more; fixed before the sample was seen. To
         bound a fitted model, divide its scores and ``rho`` by |w|, and let ``norm`` be 1.
 
-    Returns
-    -------
-    float
-        May be above 1; it is then no bound on a share.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For a number outside its range.
-
     Notes
     -----
     loss + 4 radius norm / (rho sqrt(m)) + sqrt(log(1 / delta) / 2m): both Rademacher complexities
@@ -153,11 +143,6 @@ def svm_bound(slack: float, radius: float, norm: float, m: int, delta: float = 0
         slack + 4 radius norm / sqrt(m) + sqrt(log(1 / delta) / 2m): its first two parts are what a
         ranking SVM minimises.
 
-    Raises
-    ------
-    ValueError, TypeError
-        For a number outside its range.
-
     Examples
     --------
     >>> from rankcore.bounds import svm_bound
@@ -189,16 +174,6 @@ def ensemble_margin_bound(
         Empirical margin loss at ``rho`` of scores divided by the sum of |alpha|.
     complexity, complexity_other : float
         Rademacher complexities of the weak rankers; see `vc_complexity`.
-
-    Returns
-    -------
-    float
-        May be above 1; it is then no bound on a share.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For a number outside its range.
 
     Notes
     -----
@@ -254,6 +229,7 @@ def linear_complexity(squares: ArrayLike, norm: float = 1.0) -> float:
     return float(norm * np.sqrt(values.sum()) / values.size)
 
 
+@documented(rademacher_margin_bound)
 def vc_complexity(dimension: int, m: int) -> float:
     """Bound the Rademacher complexity of functions with two values a unit apart.
 
@@ -270,11 +246,6 @@ def vc_complexity(dimension: int, m: int) -> float:
     float
         sqrt(2 dimension log(e m / dimension) / m) / 2: half of what holds for values -1 and 1, by
         Massart's and Sauer's lemmas.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For a number outside its range.
 
     Examples
     --------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankcore._core.docs import documented
 from rankcore.bounds._margin import check_count, check_positive
 
 
@@ -44,6 +45,7 @@ def pairwise_mistake_bound(radius: float, margin: float) -> float:
     return (radius / margin) ** 2
 
 
+@documented(pairwise_mistake_bound)
 def prank_mistake_bound(
     n_ranks: int,
     radius: float,
@@ -84,11 +86,6 @@ def prank_mistake_bound(
     (k - 1) radius^2 + s^2), which bounds M, and with it the rank loss. For s = 1 and ``demanded`` 0
     Crammer and Singer print (k - 1) (radius^2 + 1) / margin^2; their proof gives the smaller bound.
 
-    Raises
-    ------
-    ValueError, TypeError
-        For a number outside its range.
-
     Examples
     --------
     >>> from rankcore.bounds import prank_mistake_bound
@@ -109,6 +106,7 @@ def prank_mistake_bound(
     return ((n_ranks - 1) * radius**2 + threshold_scale**2 + 2.0 * demanded) / margin**2
 
 
+@documented(prank_mistake_bound)
 def cusum_mistake_bound(radius: float, margin: float, *, demanded: float = 0.0) -> float:
     """Bound the total rank loss of CuSum Rank over any number of passes.
 
@@ -127,11 +125,6 @@ def cusum_mistake_bound(radius: float, margin: float, *, demanded: float = 0.0) 
     -------
     float
         (radius^2 + 2 demanded) / margin^2, an upper bound on the sum of |predicted - true rank|.
-
-    Raises
-    ------
-    ValueError, TypeError
-        For a number outside its range.
 
     Examples
     --------

@@ -38,8 +38,7 @@ class Choice:
         None
     )
     shuffle: Annotated[
-        bool | None,
-        typer.Option(help="Whether to visit the examples in a new order in each pass."),
+        bool | None, typer.Option(help="Whether to visit the examples in a new order in each pass.")
     ] = None
     seed: SeedOption = 0
     set_: SetOption = None

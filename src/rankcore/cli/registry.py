@@ -91,11 +91,7 @@ RANKERS = [
         True,
     ),
     Learner(
-        "bipartite-rankboost",
-        "BipartiteRankBoost",
-        "threshold stumps for two labels",
-        {},
-        True,
+        "bipartite-rankboost", "BipartiteRankBoost", "threshold stumps for two labels", {}, True
     ),
 ]
 

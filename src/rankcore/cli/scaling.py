@@ -26,7 +26,7 @@ ScaleOption = Annotated[
     Scale,
     typer.Option(
         help="Put features on one scale, and keep how with the model: standard (mean 0, "
-        "deviation 1), maxabs (maximum magnitude 1), auto (which of them suits), or none.",
+        "deviation 1), maxabs (maximum magnitude 1), auto (which of them suits), or none."
     ),
 ]
 # Learners that cut features at thresholds, whatever their scale.

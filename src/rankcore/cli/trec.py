@@ -248,10 +248,7 @@ def as_object(
     """Results in a form for JSON; numbers that are not defined (NaN) are None."""
     found: dict[str, Any] = {systems: {}}
     for run, evaluation in evaluations.items():
-        found[systems][run] = {
-            "queries": len(evaluation.qid),
-            "mean": means(evaluation),
-        }
+        found[systems][run] = {"queries": len(evaluation.qid), "mean": means(evaluation)}
         if per_query:
             found[systems][run]["per_query"] = {
                 query: {name: _or_none(x[i]) for name, x in evaluation.per_query.items()}

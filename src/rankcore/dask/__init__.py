@@ -69,28 +69,20 @@ class PRank(DistributedClassifier, prank.PRank):  # type: ignore[misc]
     ((1000,), 'PRank')
     """
 
-    _local = prank.PRank
-
 
 @documented()
 class CuSumRank(DistributedClassifier, cusum.CuSumRank):  # type: ignore[misc]
     """`rankcore.CuSumRank` on a Dask cluster."""
-
-    _local = cusum.CuSumRank
 
 
 @documented()
 class WidrowHoff(DistributedClassifier, baselines.WidrowHoff):  # type: ignore[misc]
     """`rankcore.WidrowHoff` on a Dask cluster."""
 
-    _local = baselines.WidrowHoff
-
 
 @documented()
 class MulticlassPerceptron(DistributedClassifier, baselines.MulticlassPerceptron):  # type: ignore[misc]
     """`rankcore.MulticlassPerceptron` on a Dask cluster."""
-
-    _local = baselines.MulticlassPerceptron
 
 
 @documented()
@@ -103,28 +95,20 @@ class OAPBPM(DistributedEnsemble, oap.OAPBPM):  # type: ignore[misc]
     to the bit.
     """
 
-    _local = oap.OAPBPM
-
 
 @documented()
 class OAPBagging(DistributedEnsemble, oap.OAPBagging):  # type: ignore[misc]
     """`rankcore.OAPBagging` on a Dask cluster, in the manner of `OAPBPM`."""
-
-    _local = oap.OAPBagging
 
 
 @documented()
 class OAPVoting(DistributedEnsemble, oap.OAPVoting):  # type: ignore[misc]
     """`rankcore.OAPVoting` on a Dask cluster, in the manner of `OAPBPM`."""
 
-    _local = oap.OAPVoting
-
 
 @documented()
 class PairwisePerceptron(DistributedRanker, perceptron.PairwisePerceptron):  # type: ignore[misc]
     """`rankcore.PairwisePerceptron` on a Dask cluster; ``variant`` is "averaged" or "last"."""
-
-    _local = perceptron.PairwisePerceptron
 
 
 @documented()
@@ -146,7 +130,6 @@ class RankBoost(ExactRanker, rankboost.RankBoost):  # type: ignore[misc]
     values, whose bins may differ (see ``docs/streams.md``).
     """
 
-    _local = rankboost.RankBoost
     _learn: ClassVar[Callable[..., Any]] = staticmethod(fit_stumps)
     _nan = True
 
@@ -167,7 +150,6 @@ class BipartiteRankBoost(ExactRanker, bipartite.BipartiteRankBoost):  # type: ig
     As `RankBoost`. Without qid, all rows are of one query, which all shards may have parts of.
     """
 
-    _local = bipartite.BipartiteRankBoost
     _learn: ClassVar[Callable[..., Any]] = staticmethod(fit_stumps)
     _nan = True
 
@@ -191,5 +173,4 @@ class RankSVM(ExactRanker, svm.RankSVM):  # type: ignore[misc]
     here; a Generator or RandomState is drawn from, and gives another sample in the next fit.
     """
 
-    _local = svm.RankSVM
     _learn: ClassVar[Callable[..., Any]] = staticmethod(fit_ranksvm)

@@ -23,6 +23,7 @@ from rankcore.dask._mixing import MIXINGS, fit_ordinal, fit_pairwise
 from rankcore.dask._regrouping import shards_on
 from rankcore.dask._run import Run, Watching
 from rankcore.dask._shards import Finding, check_kinds, look, pieces_of, without_columns
+from rankcore.ordinal._base import OnlineOrdinalClassifier
 
 # Of a model that is not fitted, and the run: a fitted copy of the model.
 Learn = Callable[[Any, Run], Any]
@@ -31,10 +32,15 @@ Learn = Callable[[Any, Run], Any]
 class Distributed:
     """A learner whose fit runs on the workers of a Dask cluster. Not public."""
 
-    _local: ClassVar[type]
     _nan: ClassVar[bool] = False
     # Whether what is learned depends on the lengths of rows.
     _by_length: ClassVar[bool] = True
+
+    @classmethod
+    def _local(cls, **params: Any) -> Any:
+        """A learner with these parameters whose fit runs here: the class that has no cluster."""
+        kind = next(one for one in cls.__mro__ if not issubclass(one, Distributed))
+        return kind(**params)
 
     def to_local(self) -> Any:
         """The same model as an ordinary estimator, which can be saved and go on learning."""
@@ -163,6 +169,7 @@ class DistributedClassifier(Distributed):
     """An online learner of ordered labels on a cluster. Not public."""
 
     @learns
+    @documented(OnlineOrdinalClassifier.fit)
     def fit(
         self,
         X: DaskRows,
@@ -209,10 +216,6 @@ class DistributedClassifier(Distributed):
             Of files; by default the largest that occurs.
         zero_based : bool, default=False
             Whether files count features from 0.
-
-        Returns
-        -------
-        self
 
         Raises
         ------
@@ -266,10 +269,6 @@ class DistributedEnsemble(DistributedClassifier):
             Blocks that the members are divided into, of 8 or a multiple of it; by default one for
             each thread of the workers. The model does not depend on it.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError, TypeError
@@ -320,10 +319,6 @@ class DistributedRanker(Distributed):
         regroup : bool, default=False
             Whether to move rows between workers so that queries are whole.
 
-        Returns
-        -------
-        self
-
         Raises
         ------
         ValueError, TypeError
@@ -372,18 +367,6 @@ class ExactRanker(Distributed):
         qid
             Without qid all rows are of one query; for boosting it may have rows in several shards
             if there are two labels.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            On bad input or parameters, such as a query in two shards. The estimator stays as it
-            was.
-        RuntimeError
-            If workers are lost again and again.
         """
         files = n_features, zero_based
         learn = partial(self._learn, watching=Watching(eval_set, eval_qid, callbacks))

@@ -37,8 +37,8 @@ from rankcore.dask._mixing import (
 )
 from rankcore.dask._run import Run
 from rankcore.dask._shards import Shard, Weighing, join
+from rankcore.ordinal._members import LANES, zeros_by_line
 from rankcore.ordinal._sampling import least_draws
-from rankcore.ordinal._tiles import LANES, zeros_by_line
 from rankcore.ordinal._training import OnlineLearner
 from rankcore.ordinal._weights import Examples
 from rankcore.progress import Progress, report

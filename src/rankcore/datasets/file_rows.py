@@ -57,12 +57,7 @@ class FileRows(RowBlocks):
     surveyed = False
 
     def __init__(
-        self,
-        sources: Sequence[Source],
-        size: int,
-        dtype: Any,
-        n_features: int | None,
-        window: int,
+        self, sources: Sequence[Source], size: int, dtype: Any, n_features: int | None, window: int
     ) -> None:
         self.sources, self.size, self.window = list(sources), size, window
         self.dtype, self.n_features = np.dtype(dtype), n_features

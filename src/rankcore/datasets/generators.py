@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.arguments import RowsLike
+from rankcore._core.docs import documented
 
 # Draws looked up at a time: bounds the temporaries of a large matrix.
 DRAW_BLOCK = 4_000_000
@@ -81,6 +82,7 @@ def make_ordinal(
     return X, np.searchsorted(cuts, target).astype(np.int64) + 1
 
 
+@documented(make_ordinal)
 def make_bipartite(
     n_samples: int = 250_000,
     n_features: int = 20_000,
@@ -97,18 +99,12 @@ def make_bipartite(
 
     Parameters
     ----------
-    n_samples, n_features : int
-        Shape of X.
     mean_nnz : float
         Roughly the mean number of non-zeros per row.
     n_informative : int, optional
         Features with a non-zero weight; by default 1 of 5.
     relevant : float
         Share of the relevant rows, between 0 and 1.
-    noise : float
-        Standard deviation of the noise, in units of the linear function's.
-    random_state : int or numpy Generator
-        Seed or generator of the draws.
 
     Returns
     -------
@@ -145,6 +141,7 @@ def make_bipartite(
     return X, (target > np.quantile(target, 1 - relevant)).astype(np.int32)
 
 
+@documented(make_ordinal)
 def make_letor(
     n_queries: int = 2500,
     n_docs: int = 120,
@@ -165,8 +162,6 @@ def make_letor(
         Queries, and documents in each.
     n_features : int
         At least 90.
-    random_state : int or numpy Generator
-        Seed or generator of the draws.
 
     Returns
     -------

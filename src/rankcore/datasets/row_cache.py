@@ -114,10 +114,7 @@ class CachedRows(RowBlocks):
     surveyed = True
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        window: int,
-        temporary: Workshop | None = None,
+        self, path: str | os.PathLike[str], window: int, temporary: Workshop | None = None
     ) -> None:
         self.path, self.window = Path(path), window
         if temporary is not None:

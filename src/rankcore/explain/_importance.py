@@ -12,10 +12,10 @@ from sklearn.base import BaseEstimator
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.inputs import n_rows_of
-from rankcore._core.numbers import largest
+from rankcore._core.numbers import Floats, largest
 from rankcore._core.queries import group_rows
 from rankcore._ext.held_signals import raise_signals
-from rankcore.explain._subject import Floats, Shown, Subject, take
+from rankcore.explain._subject import Shown, Subject, take
 from rankcore.metrics.tables import Table
 from rankcore.ranking._queries import take_queries
 

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from rankcore._core.numbers import largest
-from rankcore.explain._subject import Floats, Shown, Subject, number, signed
+from rankcore._core.docs import documented
+from rankcore._core.numbers import Floats, largest
+from rankcore.explain._importance import global_importance
+from rankcore.explain._subject import Shown, Subject, number, signed
 from rankcore.metrics.tables import Table
 
 
@@ -87,6 +89,7 @@ class PairExplanation(Shown):
         return [Table(("feature", self.a, self.b, "adds"), rows, caption)]
 
 
+@documented(global_importance)
 def pair(
     model: BaseEstimator,
     a: ArrayLike,
@@ -99,14 +102,10 @@ def pair(
 
     Parameters
     ----------
-    model : estimator
-        A fitted learner with ``contributions``, or a pipeline or search that ends in one.
     a, b : array-like, shape (n_features,) or (1, n_features)
         The rows; sparse, or rows of frames, too; texts where a pipeline takes texts.
     names : pair of str
         Names of the rows.
-    feature_names : sequence of str, optional
-        None: the names that the model knows.
 
     Returns
     -------

@@ -15,10 +15,11 @@ from sklearn.utils.validation import check_scalar
 from rankcore._core.arguments import RowsLike
 from rankcore._core.contributions import used_features
 from rankcore._core.inputs import n_rows_of
+from rankcore._core.numbers import Floats
 from rankcore._core.params import check_option, check_real
 from rankcore._core.queries import Queries, group_rows
 from rankcore._ext.held_signals import raise_signals
-from rankcore.explain._subject import Floats, Shown, Subject, signed
+from rankcore.explain._subject import Shown, Subject, signed
 from rankcore.metrics.evaluation import evaluate
 from rankcore.metrics.names import greater_is_better
 from rankcore.metrics.scorers import ranking_scores

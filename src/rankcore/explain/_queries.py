@@ -13,17 +13,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_scalar
 
 from rankcore._core.arguments import RowsLike
+from rankcore._core.docs import documented
 from rankcore._core.inputs import n_rows_of
-from rankcore._core.numbers import largest
+from rankcore._core.numbers import Floats, largest
 from rankcore._core.queries import group_rows
-from rankcore.explain._subject import (
-    Floats,
-    Shown,
-    Subject,
-    number,
-    signed,
-    take,
-)
+from rankcore.explain._importance import global_importance
+from rankcore.explain._subject import Shown, Subject, number, signed, take
 from rankcore.metrics.tables import Table
 from rankcore.ranking._queries import take_queries
 
@@ -124,6 +119,7 @@ class QueryExplanation(Shown):
         ]
 
 
+@documented(global_importance)
 def query(
     model: BaseEstimator,
     X: RowsLike,
@@ -139,8 +135,6 @@ def query(
 
     Parameters
     ----------
-    model : estimator
-        A fitted learner with ``contributions``, or a pipeline or search that ends in one.
     X : array-like, scipy sparse or frame, shape (n, n_features)
         The documents of one query, or of several.
     qid : array-like, shape (n,), or str, optional
@@ -153,8 +147,6 @@ def query(
         Names of documents. None: their rows in X, from 0.
     top_k : int
         Number of documents in the top; at most all but one.
-    feature_names : sequence of str, optional
-        None: the names that the model knows.
 
     Returns
     -------

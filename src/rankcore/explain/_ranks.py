@@ -14,14 +14,8 @@ from sklearn.base import BaseEstimator
 from rankcore._core.arguments import RowsLike
 from rankcore._core.contributions import Tasks, column_means, dense_values, tasks_of
 from rankcore._core.front import Display, take_apart
-from rankcore.explain._subject import (
-    Floats,
-    Shown,
-    Subject,
-    calibrated_learner,
-    number,
-    signed,
-)
+from rankcore._core.numbers import Floats
+from rankcore.explain._subject import Shown, Subject, calibrated_learner, number, signed
 from rankcore.metrics.tables import Table
 
 # A rank changes where scores cross, or just beyond: this much further they have.

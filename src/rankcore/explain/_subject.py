@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
@@ -16,14 +15,13 @@ from rankcore._core.contributions import Contributions, dense_values, is_additiv
 from rankcore._core.front import Display, names_after, take_apart, takes_texts, transformed
 from rankcore._core.inputs import n_rows_of
 from rankcore._core.model_spec import Specified
+from rankcore._core.numbers import Floats
 from rankcore._core.scoring import Scoring
 from rankcore.metrics.tables import Table
 from rankcore.ordinal._held_out import thawed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Floats = NDArray[np.float64]
 
 
 class Subject:

@@ -1,17 +1,62 @@
-"""XGBoost's model files, and the dump of trees that search engines read."""
+"""Trees in the formats of XGBoost and RankLib, and numbers of engines in single precision."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as xml
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
 from rankcore.exporters.described import Described
-from rankcore.exporters.floats import LARGEST, next_above, singles
 from rankcore.exporters.reduced import Refused, Tree, as_forest, as_linear
+
+LARGEST = float(np.finfo(np.float32).max)
+# Added by Solr to each threshold, in single precision.
+SLACK = np.float32(1e-6)
+
+
+def single(value: float, what: str) -> float:
+    """Nearest single-precision number, as a double; raise Refused if there is none."""
+    return float(singles(np.array([value]), what)[0])
+
+
+def singles(values: Floats, what: str) -> Floats:
+    """As `single`, for an array."""
+    with np.errstate(over="ignore"):
+        found = values.astype(np.float32).astype(np.float64)
+    beyond = ~np.isfinite(found)
+    if beyond.any():
+        value = float(values[beyond][0])
+        raise Refused(f"{what} is {value!r}, beyond the numbers of single precision")
+    return found
+
+
+def next_above(values: Floats) -> Floats:
+    """Next larger numbers in single precision, below which are exactly those up to `values`."""
+    with np.errstate(over="ignore"):
+        return np.nextafter(values.astype(np.float32), np.float32(np.inf)).astype(np.float64)
+
+
+def before_slack(thresholds: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """Thresholds that Solr's tolerance makes others, exactly, and a mask of where there are any.
+
+    All are numbers of single precision. There may be none where the spacing of numbers a millionth
+    below is wider than at the threshold, as around zero, or where their sums with the tolerance are
+    ties, as about half of those between 2.9e-6 and 3.8e-6 are.
+    """
+    wanted = thresholds.astype(np.float32)
+    found = (wanted - SLACK).astype(np.float32)
+    for direction in (np.float32(-np.inf), np.float32(np.inf)):
+        candidate = (wanted - SLACK).astype(np.float32)
+        for _ in range(4):
+            found = np.where(found + SLACK == wanted, found, candidate)
+            candidate = np.nextafter(candidate, direction)
+    return found.astype(np.float64), found + SLACK == wanted
+
 
 # Of the release whose files these are like; later ones read them.
 VERSION = [2, 0, 0]
@@ -156,3 +201,45 @@ def export_xgboost_dump(described: Described, path: Path) -> list[Path]:
     document = dump(trees, described.named("xgboost_dump"))
     path.write_text(json.dumps(document, allow_nan=False, indent=1), encoding="utf-8")
     return [path]
+
+
+def export_ranklib(described: Described, path: Path) -> list[Path]:
+    """Write "Linear Regression" or "LambdaMART"; features are numbered from 1."""
+    linear = as_linear(described, "ranklib")
+    if linear is not None:
+        weights, intercept = linear.folded(described.n_features)
+        pairs = [f"0:{intercept!r}"]
+        pairs += [f"{f}:{weight!r}" for f, weight in enumerate(weights.tolist(), start=1)]
+        lines = ["## Linear Regression", "## Lambda = 0.0", " ".join(pairs)]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return [path]
+    trees = as_forest(described, "ranklib", np.float32).without_missing_zeros("ranklib")
+    trees = [tree.of_numbers() for tree in trees]
+    leaves = max(int(tree.is_leaf.sum()) for tree in trees)
+    head = [
+        "## LambdaMART",
+        f"## No. of trees = {len(trees)}",
+        f"## No. of leaves = {leaves}",
+        "## No. of threshold candidates = 256",
+        "## Learning rate = 1.0",
+        f"## Stop early = {len(trees)}",
+    ]
+    root = xml.Element("ensemble")
+    for number, tree in enumerate(trees, start=1):
+        element = xml.SubElement(root, "tree", id=str(number), weight="1.0")
+        _split(element, tree, 0, singles(tree.values, "a leaf").tolist(), "")
+    xml.indent(root, "\t")
+    text = xml.tostring(root, encoding="unicode")
+    path.write_text("\n".join(head) + f"\n\n{text}\n", encoding="utf-8")
+    return [path]
+
+
+def _split(parent: xml.Element, tree: Tree, node: int, values: list[float], side: str) -> None:
+    element = xml.SubElement(parent, "split", {"pos": side} if side else {})
+    if tree.features[node] < 0:
+        xml.SubElement(element, "output").text = f" {values[node]!r} "
+        return
+    xml.SubElement(element, "feature").text = f" {int(tree.features[node]) + 1} "
+    xml.SubElement(element, "threshold").text = f" {float(tree.thresholds[node])!r} "
+    for child, pos in zip(tree.children[node].tolist(), ("left", "right"), strict=True):
+        _split(element, tree, child, values, pos)

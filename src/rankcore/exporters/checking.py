@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,6 @@ from rankcore._core.scoring import Scoring
 from rankcore.exporters.c_source import prefix_of
 from rankcore.exporters.described import Answers, Described
 from rankcore.exporters.front import width_after
-from rankcore.exporters.libraries import library
 from rankcore.exporters.reduced import dense_coefs, linear_weights
 
 # SQLite's own limit of columns, unless it was built with another.
@@ -334,3 +334,16 @@ _ENGINES: dict[str, tuple[Any, bool, float]] = {
 CHECKED = tuple(_ENGINES)
 _PACKAGES = {"onnx": "onnxruntime", "xgboost": "xgboost"}
 _EXACT = ("c",)  # the same operations in the same order
+
+
+def library(module: str, package: str) -> Any:
+    """Import a module of an optional library, or raise an error that says what to install."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] != module.partition(".")[0]:
+            raise
+        raise ModuleNotFoundError(
+            f"this needs {package}: pip install {package} ('rankcore[export]' has what ONNX needs)",
+            name=error.name,
+        ) from error

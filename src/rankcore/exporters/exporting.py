@@ -28,7 +28,7 @@ WRITERS = {
     "elasticsearch": ("search", "export_elasticsearch"),
     "opensearch": ("search", "export_opensearch"),
     "solr": ("search", "export_solr"),
-    "ranklib": ("ranklib", "export_ranklib"),
+    "ranklib": ("boosters", "export_ranklib"),
     "sql": ("sql", "export_sql"),
     "vespa": ("vespa", "export_vespa"),
 }
@@ -37,7 +37,7 @@ FORMATS = tuple(WRITERS)
 WITH_PROBABILITIES = ("c", "onnx")
 _REFUSED = {
     "pmml": "the libraries that write PMML know scikit-learn's estimators alone, or run Java: "
-    "export it as onnx, c or sql",
+    "export it as onnx, c or sql"
 }
 
 
@@ -140,9 +140,5 @@ def export(
         why = "there is no engine for it here; of this model, format 'xgboost' or 'onnx' can be"
         if missing is not None:
             why = f"this needs {missing}: pip install {missing}"
-        warnings.warn(
-            f"{format} was not checked: {why}",
-            UserWarning,
-            stacklevel=2,
-        )
+        warnings.warn(f"{format} was not checked: {why}", UserWarning, stacklevel=2)
     return found

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from rankcore.exporters.checking import library
 from rankcore.exporters.described import Described, describe
-from rankcore.exporters.libraries import library
 from rankcore.exporters.onnx_graph import build
 from rankcore.exporters.onnx_operators import ML
 

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from rankcore.exporters.boosters import dump, strict_trees
+from rankcore.exporters.boosters import LARGEST, before_slack, dump, single, singles, strict_trees
 from rankcore.exporters.described import Described
-from rankcore.exporters.floats import LARGEST, before_slack, single, singles
 from rankcore.exporters.reduced import Linear, Refused, Tree, as_forest, as_linear
 
 # Powers of two whose inverse has all digits in single precision.

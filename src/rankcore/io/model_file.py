@@ -27,9 +27,9 @@ from rankcore._core.opened import opened
 from rankcore._core.replacing import file_target, replacing
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore.io import safetensors, text_arrays
-from rankcore.io.documents import read_json
 from rankcore.io.parameters import check_learner, decode_learner, encode_param, learner_named
 from rankcore.io.scaled import is_scaler, scaler_scoring, split_front
+from rankcore.io.settings import read_json
 from rankcore.io.steps import (
     describe_front,
     describe_scaled,
@@ -54,10 +54,7 @@ OF_A_MODEL = ("learner", "n_features", "parameters", "facts", "scaler", "steps")
 SCORING = "scoring"
 
 
-def save(
-    model: BaseEstimator,
-    path: str | os.PathLike[str],
-) -> None:
+def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to one file.
 
     The file appears whole or not at all: a crash while writing leaves an older file of that name

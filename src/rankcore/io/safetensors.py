@@ -71,11 +71,7 @@ def pack(metadata: Mapping[str, str], arrays: Mapping[str, NDArray[Any]]) -> lis
             raise TypeError(f"the array {name} has dtype {array.dtype}, which no model file holds")
         parts.append(array.astype(dtype, order="C", copy=False).tobytes())
         offsets = [end, end + len(parts[-1])]
-        header[name] = {
-            "dtype": NAMES[dtype],
-            "shape": list(array.shape),
-            "data_offsets": offsets,
-        }
+        header[name] = {"dtype": NAMES[dtype], "shape": list(array.shape), "data_offsets": offsets}
         end = offsets[1]
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % ALIGNMENT)

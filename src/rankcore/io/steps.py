@@ -13,17 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore.io.columns import Part, describe_columns, restore_columns, restored_parts
-from rankcore.io.encoders import describe_encoder, restore_encoder
-from rankcore.io.scaled import LEARNED, describe_scaler, restore_scaler
-from rankcore.io.settings import decode_setting, encode_setting
-from rankcore.io.vectorizers import (
+from rankcore.io.learned_steps import (
     as_given,
+    describe_encoder,
     describe_tfidf,
     describe_vectorizer,
     given_terms,
+    restore_encoder,
     restore_tfidf,
     restore_vectorizer,
 )
+from rankcore.io.scaled import LEARNED, describe_scaler, restore_scaler
+from rankcore.io.settings import decode_setting, encode_setting
 
 Arrays = Mapping[str, NDArray[Any]]
 # Steps of one file, those within others included: each takes memory beyond its bytes.

@@ -20,9 +20,7 @@ WIDEST = 1024
 LARGEST, TIMES = 2**20, 16
 
 
-def encode(
-    arrays: Mapping[str, NDArray[Any]],
-) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+def encode(arrays: Mapping[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     """Encode arrays of text and dates as numbers; also returns the kinds of those that were none.
 
     Text becomes its UTF-8, one string after the other, and beside it an array of where each ends;

@@ -1,19 +1,9 @@
 """Evaluators: how well predicted ranks or scores match the true ones."""
 
 from rankcore.metrics.auc import auc_score
-from rankcore.metrics.binary import (
-    average_precision,
-    hit_rate,
-    phi_measure,
-    precision_at_k,
-    r_precision,
-    recall_at_k,
-    reciprocal_rank,
-)
 from rankcore.metrics.comparison import Comparison
 from rankcore.metrics.conventions import CONVENTIONS, Convention
 from rankcore.metrics.evaluation import Evaluation, evaluate
-from rankcore.metrics.gains import dcg_score, ndcg_score
 from rankcore.metrics.ordinal import (
     accuracy_within,
     confusion_by_rank,
@@ -24,6 +14,17 @@ from rankcore.metrics.ordinal import (
 )
 from rankcore.metrics.pairwise import kendall_tau, margin_loss, pairwise_misranking
 from rankcore.metrics.probabilities import brier_score, log_loss, ranked_probability_score
+from rankcore.metrics.ranking import (
+    average_precision,
+    dcg_score,
+    hit_rate,
+    ndcg_score,
+    phi_measure,
+    precision_at_k,
+    r_precision,
+    recall_at_k,
+    reciprocal_rank,
+)
 from rankcore.metrics.scorers import make_scorer
 from rankcore.metrics.significance import compare, compare_evaluations
 from rankcore.metrics.weighted_loss import weighted_ranking_loss

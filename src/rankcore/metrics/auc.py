@@ -10,13 +10,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankcore._core.docs import documented
 from rankcore._core.numbers import as_reals, as_vector, check_vector, scaled
 from rankcore._core.queries import group_rows, query_numbers, run_blocks
 from rankcore._ext import auc as kernels
-from rankcore.metrics.described import OF_QUERIES, described
-from rankcore.metrics.evaluate_queries import named
-from rankcore.metrics.judged import check_lengths
-from rankcore.metrics.one_measure import PerQuery, mean_or_values
+from rankcore.metrics.evaluate_queries import check_lengths, named
+from rankcore.metrics.one_measure import OF_QUERIES, PerQuery, mean_or_values
 
 # What a pair of equal scores counts, in halves.
 _TIES = {"half": 1, "optimistic": 2, "pessimistic": 0}
@@ -30,7 +29,7 @@ _PART = 1 << 15
 _SAMPLES_EACH = 16
 
 
-@described(OF_QUERIES, "Between 0 and 1")
+@documented(OF_QUERIES % "Between 0 and 1")
 def auc_score(
     y_true: ArrayLike,
     y_score: ArrayLike,

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.numbers import Floats
 from rankcore.metrics.evaluation import Evaluation
 from rankcore.metrics.tables import Table, Tabular, p_text
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -81,10 +80,7 @@ class Comparison(Tabular):
     """
 
     def __init__(
-        self,
-        contrasts: list[Contrast],
-        evaluations: dict[str, Evaluation],
-        confidence_level: float,
+        self, contrasts: list[Contrast], evaluations: dict[str, Evaluation], confidence_level: float
     ) -> None:
         self.contrasts = contrasts
         self.evaluations = evaluations

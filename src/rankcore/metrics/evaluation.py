@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankcore._core.docs import documented
 from rankcore._core.queries import query_mean
 from rankcore.metrics.auc import auc_score
 from rankcore.metrics.conventions import Convention, resolve
-from rankcore.metrics.described import OF_QUERIES, described
-from rankcore.metrics.evaluate_queries import measure_queries
-from rankcore.metrics.judged import judged
+from rankcore.metrics.evaluate_queries import judged, measure_queries
 from rankcore.metrics.names import Measure, parse
+from rankcore.metrics.one_measure import OF_QUERIES
 from rankcore.metrics.pairwise import PairCounts, count_pairs
 from rankcore.metrics.tables import Table, Tabular
 
@@ -128,7 +128,7 @@ class Evaluation(Tabular, Mapping[str, float]):
         return pandas.DataFrame(self.per_query, index=pandas.Index(self.qid, name="qid"))
 
 
-@described(OF_QUERIES)
+@documented(OF_QUERIES)
 def evaluate(
     y_true: ArrayLike,
     y_score: ArrayLike,

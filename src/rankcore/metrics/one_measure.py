@@ -9,11 +9,59 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.queries import query_mean
 from rankcore.metrics.conventions import Convention, Gain, resolve
-from rankcore.metrics.evaluate_queries import measure_queries
-from rankcore.metrics.judged import judged
+from rankcore.metrics.evaluate_queries import judged, measure_queries
 from rankcore.metrics.names import Measure
 
 PerQuery = tuple[NDArray[Any], NDArray[np.float64]]
+# Sections of docstrings, with the range of the values to be inserted.
+OF_QUERIES = """\
+Measures of queries.
+
+Parameters
+----------
+y_true : array-like of numbers, shape (n,)
+    True labels, higher for better; any finite numbers.
+y_score : array-like of numbers, shape (n,)
+    Scores, higher for a better rank; finite. Compared as float64, unless a convention differs.
+qid : array-like, shape (n,), optional
+    The query of each row: any type, any order. None: all rows are one query.
+k : int, optional
+    Positions that count; None: all.
+rel : float, optional
+    The smallest label that is relevant; None: the convention's, 1.
+gain : {"exp2", "linear"}, sequence of floats or callable, optional
+    Gain of a label; None: the convention's, ``2**y - 1``. See `Convention`.
+discount : {"log2", "letor"}, optional
+    Divisor of the gain at a position; None: the convention's, ``log2(1 + position)``.
+ties : {"average", "first", "last", "optimistic", "pessimistic"}, optional
+    Documents of equal score: the expectation over all their orders, the order of the rows,
+    the reverse of it, or the order that is best or worst. None: the convention's, "average".
+empty : float, "skip" or "raise", optional
+    A query in which nothing is relevant (for NDCG: nothing has gain): its value; left out of the
+    mean (NaN in ``per_query``); or an error. None: the convention's, 0.
+convention : str or Convention, optional
+    Source of the choices that are not made here: the name of a tool, or your own.
+per_query : bool
+    Whether to return the value of every query instead of the mean.
+query_weight : array-like, shape (n_queries,), optional
+    Non-negative weights of the queries in the mean, in order of first appearance.
+docid : array-like, shape (n,), optional
+    Document ids, whose order replaces that of the rows where it breaks ties.
+n_jobs : int, optional
+    Threads; -1 for one per processor. The values do not depend on it.
+
+Returns
+-------
+float, or (ndarray of query ids, ndarray of values)
+    %s.
+    The latter if ``per_query``, in order of first appearance.
+
+Raises
+------
+ValueError
+    On empty input, different lengths, NaN or infinity, bad weights or unknown options.
+TypeError
+    For labels, scores or weights that are not real numbers."""
 
 
 class Options(TypedDict, total=False):

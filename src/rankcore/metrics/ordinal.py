@@ -8,15 +8,18 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankcore._core.docs import documented
 from rankcore._core.numbers import Floats, as_weights, scaled, weighted_mean
-from rankcore.metrics.described import Shared, described, entries_of
 from rankcore.metrics.labels import as_column, as_numbers, known_labels, ordered, places_of
 
 # Labels of the largest table of confusion: it takes 128 MiB.
 LARGEST_TABLE = 4096
 
-_OF_RANKS = Shared(
-    entries_of("""\
+_OF_RANKS = """\
+Measures of ranks.
+
+Parameters
+----------
 y_true, y_pred : array-like, shape (n,)
     True and predicted ranks: numbers, which predictions may fall between; or, with ``labels``,
     any labels.
@@ -24,19 +27,27 @@ labels : array-like, shape (k,), optional
     All labels, lowest rank first: a label's rank is then its place among them. Required for
     words, unless one of the two is an ordered categorical. A model has them in ``ranks_``.
 sample_weight : array-like, shape (n,), optional
-    Non-negative weights of the rows."""),
-    "float",
-    "",
-    """\
+    Non-negative weights of the rows.
+
+Returns
+-------
+float
+    %s.
+
+Raises
+------
 ValueError
     On empty input, different lengths, NaN or infinity, a label that is not among ``labels``, or
     weights that are negative or all 0.
 TypeError
-    For labels that are not numbers, without ``labels``.""",
+    For labels that are not numbers, without ``labels``."""
+_OF_EACH = (
+    _OF_RANKS % "At least 0, which is perfect. Ranks that do not occur in ``y_true``, or weigh "
+    "nothing,\n    are left out"
 )
 
 
-@described(_OF_RANKS, "At least 0, which is perfect")
+@documented(_OF_RANKS % "At least 0, which is perfect")
 def rank_loss(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -59,7 +70,7 @@ def rank_loss(
     return weighted_mean(distance, row_weights(sample_weight, distance.size))
 
 
-@described(_OF_RANKS, "Between 0 and 1")
+@documented(_OF_RANKS % "Between 0 and 1")
 def accuracy_within(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -94,11 +105,7 @@ def accuracy_within(
     return weighted_mean(within, row_weights(sample_weight, within.size))
 
 
-@described(
-    _OF_RANKS,
-    "At least 0, which is perfect. Ranks that do not occur in ``y_true``, or weigh nothing,"
-    " are left out",
-)
+@documented(_OF_EACH)
 def macro_rank_loss(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -120,11 +127,7 @@ def macro_rank_loss(
     return weighted_mean(_losses_by_rank(y_true, y_pred, labels, sample_weight), None)
 
 
-@described(
-    _OF_RANKS,
-    "At least 0, which is perfect. Ranks that do not occur in ``y_true``, or weigh nothing,"
-    " are left out",
-)
+@documented(_OF_EACH)
 def max_rank_loss(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -143,10 +146,9 @@ def max_rank_loss(
     return float(_losses_by_rank(y_true, y_pred, labels, sample_weight).max())
 
 
-@described(
-    _OF_RANKS,
-    "At most 1, which is perfect; 0 is what independence would give. NaN if all true and "
-    "predicted labels are one and the same",
+@documented(
+    _OF_RANKS % "At most 1, which is perfect; 0 is what independence would give. NaN if all true "
+    "and\n    predicted labels are one and the same"
 )
 def quadratic_weighted_kappa(
     y_true: ArrayLike,
@@ -193,7 +195,7 @@ def quadratic_weighted_kappa(
     return float(1.0 - seen / chance) if chance > 0 else float("nan")
 
 
-@described(_OF_RANKS)
+@documented(_OF_RANKS)
 def confusion_by_rank(
     y_true: ArrayLike,
     y_pred: ArrayLike,

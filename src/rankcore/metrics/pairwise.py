@@ -11,22 +11,19 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankcore._core.numbers import as_vector, as_weights, refuse_mask, scaled
+from rankcore._core.docs import documented
+from rankcore._core.numbers import Floats, as_vector, as_weights, refuse_mask, scaled
 from rankcore._core.queries import Queries, group_rows, query_mean, query_numbers, run_blocks
 from rankcore._ext import concordance as kernels
-from rankcore.metrics.described import OF_QUERIES, described
-from rankcore.metrics.evaluate_queries import named
-from rankcore.metrics.judged import Judged, judged
-from rankcore.metrics.one_measure import PerQuery, mean_or_values
-
-Floats = NDArray[np.float64]
+from rankcore.metrics.evaluate_queries import Judged, judged, named
+from rankcore.metrics.one_measure import OF_QUERIES, PerQuery, mean_or_values
 
 # What a pair of equal scores counts as an error, in halves.
 _TIES = {"error": 2, "half": 1, "correct": 0}
 
 
-@described(
-    OF_QUERIES, "Between 0 and 1; NaN without any pair: such queries are left out of the mean"
+@documented(
+    OF_QUERIES % "Between 0 and 1; NaN without any pair: such queries are left out of the mean"
 )
 def pairwise_misranking(
     y_true: ArrayLike,
@@ -81,10 +78,10 @@ def pairwise_misranking(
     return float((weights * counts.errors(ties)).sum() / (weights * counts.pairs).sum())
 
 
-@described(
-    OF_QUERIES,
-    "Between -1 and 1; NaN if all labels or all scores are equal: such queries are left "
-    "out of the mean",
+@documented(
+    OF_QUERIES
+    % "Between -1 and 1; NaN if all labels or all scores are equal: such queries are left out of "
+    "the\n    mean"
 )
 def kendall_tau(
     y_true: ArrayLike,
@@ -115,10 +112,10 @@ def kendall_tau(
     return mean_or_values((data.queries.ids, values), per_query, query_weight)
 
 
-@described(
-    OF_QUERIES,
-    "Between 0 and 1; NaN without any pair, or without any that weighs something: such "
-    "queries are left out of the mean",
+@documented(
+    OF_QUERIES
+    % "Between 0 and 1; NaN without any pair, or without any that weighs something: such queries "
+    "are\n    left out of the mean"
 )
 def margin_loss(
     y_true: ArrayLike,

@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankcore._core.docs import documented
 from rankcore._core.numbers import Floats, refuse_mask, weighted_mean
-from rankcore.metrics.described import Shared, described, entries_of
 from rankcore.metrics.labels import as_column, known_labels, ordered, places_of
 from rankcore.metrics.ordinal import row_weights
 
-_OF_PROBABILITIES = Shared(
-    entries_of("""\
+_OF_PROBABILITIES = """\
+Measures of probabilities.
+
+Parameters
+----------
 y_true : array-like, shape (n,)
     True labels.
 y_proba : array-like of numbers, shape (n, k)
@@ -28,19 +31,23 @@ classes : array-like, shape (k,), optional
     The labels, lowest rank first, ``ranks_`` of a model. Where ranks matter it is required for
     words, unless ``y_true`` is an ordered categorical.
 sample_weight : array-like, shape (n,), optional
-    Non-negative weights of the rows."""),
-    "float",
-    "",
-    """\
+    Non-negative weights of the rows.
+
+Returns
+-------
+float
+    %s.
+
+Raises
+------
 ValueError
     On empty input, different lengths, a label that is not among ``labels``, numbers that are no
     probabilities, or weights that are negative or all 0.
 TypeError
-    For words whose order is not known.""",
-)
+    For words whose order is not known."""
 
 
-@described(_OF_PROBABILITIES, "From 0, which is perfect, to k - 1")
+@documented(_OF_PROBABILITIES % "From 0, which is perfect, to k - 1")
 def ranked_probability_score(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -75,7 +82,7 @@ def ranked_probability_score(
     return weighted_mean(scores, row_weights(sample_weight, place.size))
 
 
-@described(_OF_PROBABILITIES, "From 0, which is perfect, to 2")
+@documented(_OF_PROBABILITIES % "From 0, which is perfect, to 2")
 def brier_score(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -101,9 +108,9 @@ def brier_score(
     return weighted_mean(scores, row_weights(sample_weight, place.size))
 
 
-@described(
-    _OF_PROBABILITIES,
-    "From 0, which is perfect, to infinity, where a true rank had the probability 0. In nats",
+@documented(
+    _OF_PROBABILITIES
+    % "From 0, which is perfect, to infinity, where a true rank had the probability 0. In nats"
 )
 def log_loss(
     y_true: ArrayLike,

@@ -8,14 +8,13 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from rankcore._core.numbers import Floats
 from rankcore.metrics.comparison import Comparison, Contrast, defined_pairs
 from rankcore.metrics.conventions import Convention, resolve
 from rankcore.metrics.evaluation import Evaluation, evaluate
 from rankcore.metrics.names import greater_is_better
-
-Floats = NDArray[np.float64]
 
 # Numbers drawn at a time: 8 MB of them.
 _BATCH = 1_000_000

@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.arguments import PairWeights
+from rankcore._core.docs import documented
+from rankcore._core.numbers import Floats
 from rankcore._ext import weighted_loss as kernels
-from rankcore.metrics.described import OF_QUERIES, described
-from rankcore.metrics.evaluate_queries import as_cutoff, named
-from rankcore.metrics.judged import judged
-from rankcore.metrics.one_measure import PerQuery, mean_or_values
+from rankcore.metrics.evaluate_queries import as_cutoff, judged, named
+from rankcore.metrics.one_measure import OF_QUERIES, PerQuery, mean_or_values
 from rankcore.metrics.pairwise import run_kernel
 
-Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 Weigh = Callable[[Positions, Positions], Any]
 
@@ -34,7 +33,7 @@ _VALUES: dict[str, Callable[[Floats], Floats]] = {
 _NAMED = {"unit": False, "top_k": True, "bipartite": True, **dict.fromkeys(_VALUES, False)}
 
 
-@described(OF_QUERIES, "At least 0, which is perfect, and the value of queries of one row")
+@documented(OF_QUERIES % "At least 0, which is perfect, and the value of queries of one row")
 def weighted_ranking_loss(
     y_true: ArrayLike,
     y_score: ArrayLike,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from inspect import signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,6 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from rankcore._core.arguments import EvalSet, RowsLike
 from rankcore._core.concurrency import learns, reads
 from rankcore._core.doc_links import Documented
+from rankcore._core.docs import documented
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import check_fitted, keep_names
 from rankcore._core.inputs import as_labels, check_classes
@@ -23,13 +23,7 @@ from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_mode
 from rankcore._core.params import Constrained
 from rankcore._core.scales import mean_square_length
 from rankcore._core.sources import RowBlocks, as_source
-from rankcore._core.state import (
-    OnlineState,
-    check_columns,
-    checkpoints,
-    described,
-    restored_state,
-)
+from rankcore._core.state import OnlineState, check_columns, checkpoints, described, restored_state
 from rankcore._core.training import Trainer
 from rankcore._ext.online_loop import learn_whole
 from rankcore._ext.rows import Rows
@@ -40,23 +34,9 @@ from rankcore.ordinal._projecting import margins
 from rankcore.ordinal._scale import BuiltIn, check_known_scale, new_margin, new_scale
 from rankcore.ordinal._training import OnlineLearner, go_on, run_pass
 from rankcore.ordinal._validation import held_out_labels, ranks_beside
-from rankcore.ordinal._weights import (
-    Block,
-    Examples,
-    as_steps,
-)
+from rankcore.ordinal._weights import Block, Examples, as_steps
 from rankcore.progress import watched
 
-# What all papers have: one pass in the order given, the last parameters, a constant feature of 1.
-PUBLISHED = {
-    "average": False,
-    "average_members": False,
-    "threshold_scale": 1.0,
-    "margin": 0.0,
-    "intercept_scaling": 1.0,
-    "max_iter": 1,
-    "shuffle": False,
-}
 Zeros = Callable[..., np.ndarray]  # makes arrays, as NumPy's function of that name does
 
 
@@ -91,8 +71,6 @@ class OnlineOrdinalClassifier(
 
     # scikit-learn hands these on by itself, with metadata routing.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"eval_X": True, "eval_y": True}
-    # The settings of its paper that are not those of all papers.
-    _published: ClassVar[dict[str, Any]] = {}
     # How many times as long as the rows an automatic constant is. Thresholds that move faster than
     # projections find the best constant first, which is what noisy data need; `reproduce.defaults`
     # has the study.
@@ -121,27 +99,6 @@ class OnlineOrdinalClassifier(
     _state: OnlineState
     n_features_in_: int
     average: bool
-
-    @classmethod
-    def published(cls, *args: Any, **params: Any) -> Self:
-        """A learner with the settings of the paper that it comes from.
-
-        One pass in the order given, the last parameters instead of their average, and steps of
-        the lengths that the paper has; the defaults are what does best on real data.
-
-        Parameters
-        ----------
-        *args, **params
-            Parameters of the class, which win.
-
-        Returns
-        -------
-        estimator
-        """
-        names = signature(cls).parameters
-        of_all = {name: value for name, value in PUBLISHED.items() if name in names}
-        given = dict(zip(names, args, strict=False)) | params
-        return cls(**{**of_all, **cls._published, **given})
 
     # ---------------------------------------------------------------- what a subclass says
 
@@ -238,11 +195,7 @@ class OnlineOrdinalClassifier(
             self.best_iteration_ = int(spec.facts["best_iteration"])
 
     def _summary(self) -> dict[str, Any]:
-        return {
-            "classes": self.ranks_.tolist(),
-            "examples_seen": self.t_,
-            "passes": self.n_iter_,
-        }
+        return {"classes": self.ranks_.tolist(), "examples_seen": self.t_, "passes": self.n_iter_}
 
     def _fit_summary(self) -> dict[str, Any]:
         return {
@@ -345,6 +298,7 @@ class OnlineOrdinalClassifier(
         """Warn of limits of a model that was just fitted."""
 
     @learns
+    @documented(fit)
     def partial_fit(
         self,
         X: RowsLike,
@@ -370,10 +324,6 @@ class OnlineOrdinalClassifier(
             later calls may repeat them.
         sample_weight : array-like, shape (n_samples,), optional
             As for `fit`, but never taken for shares.
-
-        Returns
-        -------
-        self
 
         Raises
         ------

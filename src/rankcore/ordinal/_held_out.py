@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,19 +17,15 @@ from rankcore._core.numbers import Floats
 from rankcore.ordinal._labels import is_rising
 
 
+@dataclass
 class HeldOutFits:
     """Copies of a learner, fitted to parts of the rows."""
 
-    def __init__(
-        self,
-        estimator: Any,
-        X: Any,
-        labels: NDArray[Any],
-        classes: NDArray[Any],
-        weights: Floats | None,
-    ) -> None:
-        self.estimator, self.X, self.labels = estimator, X, labels
-        self.classes, self.weights = classes, weights
+    estimator: Any
+    X: Any
+    labels: NDArray[Any]
+    classes: NDArray[Any]
+    weights: Floats | None
 
     def fit(self, rows: NDArray[Any]) -> Any:
         """A copy that has learned from some rows."""

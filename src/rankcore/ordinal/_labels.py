@@ -77,10 +77,7 @@ def is_rising(labels: NDArray[Any]) -> bool:
 
 
 def ranks_among(
-    labels: NDArray[Any],
-    of_dtype: NDArray[Any] | None,
-    declared: NDArray[Any] | None,
-    learner: str,
+    labels: NDArray[Any], of_dtype: NDArray[Any] | None, declared: NDArray[Any] | None, learner: str
 ) -> NDArray[Any]:
     """Every label, lowest rank first: those declared, of the dtype, or found in the rows.
 

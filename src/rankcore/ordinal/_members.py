@@ -1,4 +1,4 @@
-"""PRanks that learn from samples of one stream, which online ensembles are made of."""
+"""PRanks that learn from samples of one stream, side by side in tiles: members of ensembles."""
 
 from __future__ import annotations
 
@@ -12,19 +12,60 @@ import numpy as np
 from rankcore._core.concurrency import reads
 from rankcore._core.model_spec import Specified, outline
 from rankcore._core.params import as_generator
-from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts
+from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts, averages
 from rankcore._core.threads import n_threads, shared_out
 from rankcore._ext import ensemble as kernels
 from rankcore._ext.ensemble_mean import Mean
 from rankcore._ext.held_signals import signals_held
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._margin import margin_of, moves_of
 from rankcore.ordinal._sampling import Sampling, check_means, least_draws
-from rankcore.ordinal._scale import new_margin, new_scale
-from rankcore.ordinal._tiles import LANES, MAX_WIDTH, mean_parameters, tile_width, zeros_by_line
+from rankcore.ordinal._scale import margin_of, moves_of, new_margin, new_scale
 from rankcore.ordinal._weights import Block, as_steps
 from rankcore.ordinal.prank import PRank, check_lattice, scale_of
+
+# A tile visits all its members for each example, so its weights should stay in the nearest caches:
+# at most this number of bytes, unless the tile has the fewest members, a line of cache. One wide
+# tile costs less than two: what an example costs beside its members is paid for each tile.
+TILE_BYTES = 2**16
+LANES = 8  # doubles in a line of cache
+MAX_WIDTH = 128
+
+
+def zeros_by_line(shape: tuple[int, int, int]) -> np.ndarray:
+    """Zeros aligned to cache lines; eight lanes across two lines cost twice as much."""
+    n = math.prod(shape)
+    buffer = np.zeros(n + LANES - 1)
+    first = -(buffer.ctypes.data // 8) % LANES
+    return buffer[first : first + n].reshape(shape)
+
+
+def tile_width(n_features: int, n_members: int) -> int:
+    """Number of members in a tile: as many as fit into a cache, in fours, of about equal tiles."""
+    width = max(LANES, min(MAX_WIDTH, TILE_BYTES // (8 * n_features)))
+    n_tiles = math.ceil(n_members / width)
+    return 4 * math.ceil(n_members / n_tiles / 4)
+
+
+def member_parameters(state: OnlineState) -> tuple[np.ndarray, np.ndarray]:
+    """Weights and thresholds that the members predict with, in tiles."""
+    weights, thresholds = state.by_feature["weights"], state.others["thresholds"]
+    if not state.settings["average_members"]:
+        return weights, thresholds
+    n_tiles, _, width = weights.shape
+    t = state.others["seen"][:, 0].reshape(n_tiles, 1, width)
+    steps = averages(state.others["steps"], state.others["steps_sums"], t)
+    scale = float(state.others["scale"][0])
+    return averages(weights, state.by_feature["weights_sums"], t), scale * steps
+
+
+def mean_parameters(state: OnlineState) -> tuple[np.ndarray, np.ndarray]:
+    """Means of the members' parameters, summed in the order of the members."""
+    weights, thresholds = (
+        array.transpose(1, 0, 2).reshape(array.shape[1], -1)[:, : state.settings["n_estimators"]]
+        for array in member_parameters(state)
+    )
+    return weights.copy().mean(axis=1), thresholds.copy().mean(axis=1)
 
 
 class OAP(Sampling, Specified):
@@ -34,6 +75,13 @@ class OAP(Sampling, Specified):
     ----------
     estimators_ : list of PRank
         The members (copies).
+    coef_ : ndarray of float64, shape (n_features,)
+        The mean of the members' directions (a copy).
+    thresholds_ : ndarray of float64, shape (n_classes - 1,)
+        The mean of their thresholds, ascending (a copy).
+    loss_curve_ : ndarray, shape (n_points, 2)
+        Examples seen and time-averaged rank loss while learning, of the mean of the members' last
+        parameters.
     """
 
     tie: Literal["crammer", "strict"]

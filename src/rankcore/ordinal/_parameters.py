@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from typing import ClassVar, Literal
+from inspect import signature
+from typing import Any, ClassVar, Literal, Self
 
 from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.docs import parameters
-from rankcore._core.params import STEP_RULES, Constraint, option, real
+from rankcore._core.params import Constraint, real
 from rankcore.ordinal._scale import MARGIN, OF_INTERCEPTS, SCALE, BuiltIn
 from rankcore.ordinal._validation import check_eval_metric
 from rankcore.ordinal._weights import check_class_weight
+
+# What all papers have: one pass in the order given, the last parameters, a constant feature of 1.
+PUBLISHED = {
+    "average": False,
+    "average_members": False,
+    "threshold_scale": 1.0,
+    "margin": 0.0,
+    "intercept_scaling": 1.0,
+    "max_iter": 1,
+    "shuffle": False,
+}
 
 
 @parameters
@@ -48,6 +60,8 @@ class Passes:
         categorical, or the distinct numbers of y, ascending.
     """
 
+    # The settings of its paper that are not those of all papers.
+    _published: ClassVar[dict[str, Any]] = {}
     _constraints: ClassVar[dict[str, Constraint]] = {
         "class_weight": check_class_weight,
         "eval_metric": check_eval_metric,
@@ -63,6 +77,27 @@ class Passes:
     random_state: Seed | None = None
     verbose: int = 0
     classes: ArrayLike | None = None
+
+    @classmethod
+    def published(cls, *args: Any, **params: Any) -> Self:
+        """A learner with the settings of the paper that it comes from.
+
+        One pass in the order given, the last parameters instead of their average, and steps of
+        the lengths that the paper has; the defaults are what does best on real data.
+
+        Parameters
+        ----------
+        *args, **params
+            Parameters of the class, which win.
+
+        Returns
+        -------
+        estimator
+        """
+        names = signature(cls).parameters
+        of_all = {name: value for name, value in PUBLISHED.items() if name in names}
+        given = dict(zip(names, args, strict=False)) | params
+        return cls(**{**of_all, **cls._published, **given})
 
 
 @parameters
@@ -124,11 +159,7 @@ class Margin:
         with a row move its projection by. The paper has 0.
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = {
-        "margin": MARGIN,
-        "threshold_scale": SCALE,
-        "tie": option("crammer", "strict"),
-    }
+    _constraints: ClassVar[dict[str, Constraint]] = {"margin": MARGIN, "threshold_scale": SCALE}
 
     tie: Literal["crammer", "strict"] = "crammer"
     threshold_scale: float | str = "auto"
@@ -146,10 +177,6 @@ class Output:
         rank with half of the votes at or below it, or the rank of most votes (of equals the
         lowest).
     """
-
-    _constraints: ClassVar[dict[str, Constraint]] = {
-        "output": option("round", "mean", "median", "plurality")
-    }
 
     output: Literal["round", "mean", "median", "plurality"] = "round"
 
@@ -181,13 +208,7 @@ class Tasks:
         always uses the former.
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = {
-        "update": option(*STEP_RULES),
-        "pa_loss": option("absolute", "zero_one"),
-        "tie_break": option("high", "low"),
-        "decision": option("cusum", "count"),
-        "delta": real(1e-100, 1e100),
-    }
+    _constraints: ClassVar[dict[str, Constraint]] = {"delta": real(1e-100, 1e100)}
 
     update: Literal["perceptron", "pa", "pa1", "pa2"] = "perceptron"
     C: float = 1.0

@@ -1,9 +1,9 @@
-"""Latent scores of rows, thresholds that cut them into ranks, and decision values."""
+"""Latent scores of rows, thresholds or votes that make ranks of them, and decision values."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,11 @@ import numpy as np
 from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import reads
 from rankcore._core.fitted import check_fitted
+from rankcore._core.numbers import check_reached
+from rankcore._core.params import check_declared
+from rankcore._core.scoring import Scoring
 from rankcore._ext import ordinal as kernels
+from rankcore._ext.ensemble import tally
 from rankcore._ext.rows import Rows
 
 
@@ -98,3 +102,107 @@ def margins(scores: np.ndarray, ranks: np.ndarray) -> np.ndarray:
     np.minimum(found, 0.0, out=found)
     found[n, ranks] = np.where(margin > 0, margin, least)
     return found
+
+
+# Products of numbers to make between two looks at pending signals.
+VOTING_VALUES = 2**22
+
+
+def count_votes(
+    rows: Rows, weights: np.ndarray, thresholds: np.ndarray, votes: np.ndarray
+) -> np.ndarray:
+    """Votes of models for each rank of each row, shape (n_rows, n_ranks), int64.
+
+    Weights, (n_tiles, n_features, width), and thresholds, (n_tiles, n_ranks - 1, width), are in
+    tiles of some models side by side. If all ``votes`` are 0, each model has one.
+    """
+    votes = votes if votes.any() else np.ones_like(votes)
+    n_tiles, n_tasks, width = thresholds.shape
+    out = np.zeros((rows.n_rows, n_tasks + 1), dtype=np.int64)
+    # Between two calls Python looks at pending signals: some milliseconds' worth of products.
+    row = width * max(1, rows.n_values // rows.n_rows)
+    n_rows = max(1, VOTING_VALUES // row)
+    n_each = max(1, VOTING_VALUES // (row * rows.n_rows))
+    for first in range(0, n_tiles, n_each):
+        for start in range(0, rows.n_rows, n_rows):
+            last, stop = min(first + n_each, n_tiles), min(start + n_rows, rows.n_rows)
+            reached = tally(rows, weights, thresholds, votes, first, last, start, stop, out)
+            check_reached(reached, stop)
+    return out
+
+
+class VotesRanks(Projecting):
+    """A learner whose models vote on the rank. A subclass provides ``_voters``."""
+
+    _one_direction = True
+
+    output: Any  # of `Output`
+
+    @abstractmethod
+    def _voters(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Weights, thresholds and votes of the models, as `count_votes` takes them."""
+
+    def _tally(self, rows: Rows) -> np.ndarray:
+        """Votes for each rank, shape (n_rows, n_ranks), int64."""
+        return count_votes(rows, *self._voters())
+
+    def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
+        parts = dict(zip(("weights", "thresholds", "votes"), self._voters(), strict=True))
+        return Scoring("votes", parts, {"output": self.output})
+
+    def _projected(self, rows: Rows) -> np.ndarray:
+        votes = self._tally(rows)
+        return votes @ np.arange(1, votes.shape[1] + 1) / votes.sum(axis=1)
+
+    def _ranks(self, rows: Rows) -> np.ndarray:
+        return self._winners(self._tally(rows))
+
+    def _measured(self, rows: Rows) -> np.ndarray:
+        return self._projected(rows) - 1 if self.output == "mean" else self._ranks(rows)
+
+    def _winners(self, votes: np.ndarray) -> np.ndarray:
+        """The rank selected by the votes."""
+        check_declared(self, "output")
+        if self.output == "plurality":
+            return votes.argmax(axis=1)
+        if self.output == "median":
+            cumulative = votes.cumsum(axis=1)
+            return (2 * cumulative >= cumulative[:, -1:]).argmax(axis=1)
+        # The mean rank, halves up, in integers: floor((2 * sum + total) / (2 * total)).
+        total = votes.sum(axis=1)
+        return (2 * (votes @ np.arange(votes.shape[1])) + total) // (2 * total)
+
+    def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        votes = self._tally(rows)
+        winners = self._winners(votes)
+        shares = votes / votes.sum(axis=1, keepdims=True)
+        if self.output == "plurality":
+            return shares, winners
+        # The median and the mean are the ranks of least absolute and squared distance.
+        distance = np.abs(np.subtract.outer(np.arange(votes.shape[1]), np.arange(votes.shape[1])))
+        return -(shares @ (distance if self.output == "median" else distance**2)), winners
+
+    @reads
+    def predict(self, X: RowsLike) -> np.ndarray:
+        """The predicted label of each row, or with ``output="mean"`` a real value.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray, shape (n_samples,)
+            Labels; with ``output="mean"`` the mean rank on the scale of the (numeric) labels,
+            float64.
+        """
+        check_fitted(self)
+        if self.output != "mean":
+            return self.ranks_[self._ranks(self._more_rows(X))]
+        if self.ranks_.dtype.kind not in "biuf":
+            raise ValueError(
+                f"output='mean' needs numeric labels; these are {self.ranks_.tolist()}. Take "
+                "output='round', or project for mean ranks 1 .. n_classes"
+            )
+        ranks = np.arange(1, self.ranks_.size + 1)
+        return np.interp(self.project(X), ranks, self.ranks_.astype(np.float64))

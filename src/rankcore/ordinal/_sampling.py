@@ -11,7 +11,7 @@ from scipy.stats import poisson
 
 from rankcore._core.arguments import Seed
 from rankcore._core.docs import parameters
-from rankcore._core.params import Constraint, option, real
+from rankcore._core.params import Constraint, real
 from rankcore._core.state import OnlineState
 from rankcore.ordinal._scale import BuiltIn, scale_setting
 from rankcore.ordinal.prank import scale_of
@@ -63,10 +63,7 @@ class Sampling:
         Seed of the sampling and of the shuffling.
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = {
-        "tau": real(2.0**-32, 1),
-        "sampling": option("bernoulli", "poisson"),
-    }
+    _constraints: ClassVar[dict[str, Constraint]] = {"tau": real(2.0**-32, 1)}
     _built_in: ClassVar[BuiltIn] = {
         "n_estimators": int,
         "tau": float,

@@ -1,12 +1,14 @@
-"""Constant feature behind thresholds and intercepts, scaled to the length of rows."""
+"""Constant feature behind thresholds and intercepts, and margins, scaled to the length of rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from rankcore._core.concurrency import reads
+from rankcore._core.model_spec import Specified
 from rankcore._core.params import number_or, real
 from rankcore._core.state import OnlineState
 
@@ -91,3 +93,30 @@ def _follows(value: float, setting: float | str, state: OnlineState) -> bool:
     if isinstance(setting, str):
         return 1e-200 <= value <= 1e201 or (value == UNKNOWN and state.t == 0)
     return value == setting
+
+
+class WithMargin(Specified):
+    """A learner whose thresholds have a margin. Not public.
+
+    Attributes
+    ----------
+    margin_ : float
+        The resolved ``margin``.
+    """
+
+    _since: ClassVar = {"margin": 0.0}
+
+    @property
+    @reads
+    def margin_(self) -> float:
+        """The resolved ``margin``, in units of the projections."""
+        return margin_of(self._fitted_state())
+
+
+def margin_of(state: OnlineState) -> float:
+    return float(state.others["margin"][0])
+
+
+def moves_of(state: OnlineState, examples: Any, mistakes: Any) -> tuple[Any, Any]:
+    """Examples, and how many of them may have moved thresholds: with a margin all."""
+    return examples, examples if margin_of(state) else mistakes

@@ -34,12 +34,7 @@ def check_class_weight(value: Any, name: str) -> None:
 
 
 def row_weights(
-    sample_weight: Any,
-    class_weight: Any,
-    ranks: np.ndarray,
-    classes: np.ndarray,
-    *,
-    all_rows: bool,
+    sample_weight: Any, class_weight: Any, ranks: np.ndarray, classes: np.ndarray, *, all_rows: bool
 ) -> np.ndarray | None:
     """Weight of each row: its sample weight times its class weight; None if all are 1.
 

@@ -11,7 +11,7 @@ from rankcore._core.concurrency import reads
 from rankcore._core.docs import documented, parameters
 from rankcore._core.model_spec import Field
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import option, real
+from rankcore._core.params import real
 from rankcore._core.scoring import Scoring
 from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
@@ -88,10 +88,7 @@ class WidrowHoff(WidrowHoffParameters, Projecting, OnlineOrdinalClassifier):
     _lengths = 1  # each example moves the intercept, which needs no head start
     _arrays: ClassVar = {"weights": Field(("features",)), "intercept": Field((1,))}
 
-    _constraints: ClassVar = {
-        "eta0": real(1e-100, 1e100),
-        "step": option("normalized", "constant"),
-    }
+    _constraints: ClassVar = {"eta0": real(1e-100, 1e100)}
 
     @property
     @reads
@@ -198,8 +195,6 @@ class MulticlassPerceptron(MulticlassParameters, OnlineOrdinalClassifier):
 
     _arrays: ClassVar = {"weights": Field(("features", "ranks")), "intercepts": Field(("ranks",))}
     _published: ClassVar[dict[str, Any]] = {"update": "worst", "fit_intercept": False}
-
-    _constraints: ClassVar = {"update": option("worst", "uniform")}
 
     @property
     @reads

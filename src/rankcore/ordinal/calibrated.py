@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,18 +13,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankcore._core.arguments import Folds, RowsLike, Seed
 from rankcore._core.contributions import Contributions
 from rankcore._core.doc_links import Documented
+from rankcore._core.docs import documented
+from rankcore._core.front import take_apart, transformed
 from rankcore._core.inputs import as_labels, check_classes, encode
 from rankcore._core.model_spec import ModelSpec, Specified, array_like, outline
 from rankcore._core.numbers import Floats, as_weights
-from rankcore._core.params import Constrained, option
+from rankcore._core.params import Constrained
 from rankcore._core.scoring import Scoring, no_scoring
-from rankcore.ordinal._curves import (
-    expected_costs,
-    fit_cumulative,
-    fit_isotonic,
-    restored_curves,
-)
-from rankcore.ordinal._decisions import LOSSES, CheapestRanks
+from rankcore.ordinal._curves import expected_costs, fit_cumulative, fit_isotonic, restored_curves
+from rankcore.ordinal._decisions import CheapestRanks
 from rankcore.ordinal._held_out import (
     HeldOutFits,
     is_frozen,
@@ -38,8 +35,6 @@ from rankcore.ordinal._held_out import (
 from rankcore.ordinal._labels import RankedLabels, ranks_among
 from rankcore.ordinal._weights import row_weights
 from rankcore.ordinal.prank import PRank
-
-METHODS = ("cumulative", "isotonic")
 
 
 class CalibratedOrdinal(
@@ -125,8 +120,6 @@ class CalibratedOrdinal(
            [2, 5]])
     """
 
-    _constraints: ClassVar = {"method": option(*METHODS), "loss": option(*LOSSES)}
-
     def __init__(
         self,
         estimator: BaseEstimator | None = None,
@@ -144,6 +137,7 @@ class CalibratedOrdinal(
         self.random_state = random_state
         self.classes = classes
 
+    @documented(PRank.fit)
     def fit(
         self,
         X: RowsLike,
@@ -160,15 +154,9 @@ class CalibratedOrdinal(
             Or what a pipeline as the estimator takes: a list of texts, a frame.
         y : array-like, shape (n_samples,)
             Ordered labels.
-        classes : array-like, shape (n_classes,), optional
-            Every label, lowest rank first; by default the parameter ``classes``.
         sample_weight : array-like, shape (n_samples,), optional
             Weights of the rows, for the learner and for the probabilities: shares, as a learner of
             ordered labels takes them, if all are at most 1, fractions among them.
-
-        Returns
-        -------
-        self
 
         Raises
         ------
@@ -199,10 +187,7 @@ class CalibratedOrdinal(
             center, scale = moments(latent_scores(fitted, sliced, known))
         fit_curves = fit_cumulative if self.method == "cumulative" else fit_isotonic
         curves = fit_curves(
-            scores,
-            ranks[held_out],
-            known.size,
-            None if of_rows is None else of_rows[held_out],
+            scores, ranks[held_out], known.size, None if of_rows is None else of_rows[held_out]
         )
         probabilities = curves.probabilities(scores)
         named = BaseEstimator()
@@ -238,12 +223,9 @@ class CalibratedOrdinal(
         found: Floats = self.curves_.probabilities(scores)
         return found
 
+    @documented(PRank.predict)
     def project(self, X: RowsLike) -> Floats:
         """The latent score that probabilities follow from, as the estimator has it.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
 
         Returns
         -------
@@ -313,37 +295,20 @@ class CalibratedOrdinal(
         else:
             self.estimator_ = whole
 
+    @documented(Specified.contributions)
     def contributions(
         self, X: RowsLike, background: RowsLike | None = None, *, output: Hashable | None = None
     ) -> Contributions:
-        """Contributions of features to `project`, see the estimator's own `contributions`.
-
-        Parameters
-        ----------
-        X, background, output
-            As for the estimator.
-
-        Returns
-        -------
-        Contributions
-
-        Raises
-        ------
-        TypeError, ValueError
-            As the estimator does.
-        """
+        """Contributions of features to `project`, see the estimator's own `contributions`."""
         check_is_fitted(self)
-        whole = thawed(self.estimator_)
-        front = whole[:-1] if hasattr(whole, "steps") and len(whole.steps) > 1 else None
-        if front is not None:
-            X = front.transform(X)
-            background = None if background is None else front.transform(background)
-        found: Contributions = last_step(whole).contributions(X, background, output=output)
+        front, learner = take_apart(thawed(self.estimator_))
+        X = transformed(front, X)
+        background = None if background is None else transformed(front, background)
+        found: Contributions = learner.contributions(X, background, output=output)
         return found
 
     def _fit_summary(self) -> dict[str, Any]:
-        found: dict[str, Any] = last_step(thawed(self.estimator_))._fit_summary()
-        return found
+        return dict(last_step(thawed(self.estimator_))._fit_summary())
 
     def _summary(self) -> dict[str, Any]:
         learner = last_step(thawed(self.estimator_))

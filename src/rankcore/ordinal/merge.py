@@ -19,10 +19,7 @@ Learner = TypeVar("Learner", bound=OnlineOrdinalClassifier)
 
 
 def merge(
-    models: Sequence[Learner],
-    weights: ArrayLike | None = None,
-    *,
-    base: Learner | None = None,
+    models: Sequence[Learner], weights: ArrayLike | None = None, *, base: Learner | None = None
 ) -> Learner:
     """Merge models that learned from different shards into one.
 
@@ -143,10 +140,7 @@ def _shares(weights: Any, n: int) -> np.ndarray:
 
 
 def mixed(
-    model: OnlineOrdinalClassifier,
-    states: list[OnlineState],
-    shares: np.ndarray,
-    base: OnlineState,
+    model: OnlineOrdinalClassifier, states: list[OnlineState], shares: np.ndarray, base: OnlineState
 ) -> OnlineState:
     """State of models that continued from ``base``, averaged with weights that sum to 1.
 

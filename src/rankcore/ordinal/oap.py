@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from typing import ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from rankcore._core.docs import documented, parameters
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import check_declared, option
+from rankcore._core.params import check_declared
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows, project
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._margin import WithMargin
-from rankcore.ordinal._members import OAP
+from rankcore.ordinal._members import OAP, member_parameters
 from rankcore.ordinal._parameters import Margin, Output, Passes
-from rankcore.ordinal._projecting import Thresholds, cumulated
+from rankcore.ordinal._projecting import Thresholds, VotesRanks, cumulated
 from rankcore.ordinal._sampling import Sampling
-from rankcore.ordinal._tiles import member_parameters
-from rankcore.ordinal._votes import VotesRanks
+from rankcore.ordinal._scale import WithMargin
 from rankcore.ordinal.prank import Direction, scale_of
 
 __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
-
-WEIGHTS = ("total", "survival")
 
 
 @parameters
@@ -40,15 +36,6 @@ class OAPBPM(BPMParameters, WithMargin, OAP, Direction, Thresholds, OnlineOrdina
     ----------
     margin
         The mean of members gains nothing from a margin.
-
-    Attributes
-    ----------
-    coef_ : ndarray of float64, shape (n_features,)
-        The mean of the members' directions (a copy).
-    thresholds_ : ndarray of float64, shape (n_classes - 1,)
-        The mean of their thresholds, ascending (a copy).
-    loss_curve_
-        The losses are those of the mean of the members' last parameters.
 
     Notes
     -----
@@ -77,6 +64,29 @@ class OAPBPM(BPMParameters, WithMargin, OAP, Direction, Thresholds, OnlineOrdina
     """
 
 
+class MembersVote:
+    """Votes of the members of an `OAP`, one each; for a base before `VotesRanks`. Not public."""
+
+    def _votes(self, state: OnlineState) -> np.ndarray:
+        """Votes of the members."""
+        return np.ones(state.settings["n_estimators"], dtype=np.int64)
+
+    def _scored(self: Any, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        scores, winners = VotesRanks._scored(self, rows)
+        # Between ranks of equal votes the members' mean decides: less than half of what one vote
+        # is worth, so that no other order changes.
+        weights, thresholds = self._parameters()
+        projected = np.empty(rows.n_rows)
+        project(rows, weights, projected)
+        mean = cumulated(check_scores(projected)[:, None] - thresholds)
+        short = mean - mean.max(axis=1, keepdims=True)
+        n_votes = max(1, int(self._votes(self._state).sum()))
+        return scores + short / (scale_of(self._state) - short) / (4 * n_votes), winners
+
+    def _voters(self: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return *member_parameters(self._state), self._votes(self._state)
+
+
 @parameters
 class BaggingParameters(Margin, Output, Sampling, Passes):
     """Parameters of `OAPBagging`."""
@@ -84,18 +94,16 @@ class BaggingParameters(Margin, Output, Sampling, Passes):
 
 @documented()
 class OAPBagging(
-    BaggingParameters, WithMargin, VotesRanks, OAP, Direction, Thresholds, OnlineOrdinalClassifier
+    BaggingParameters,
+    MembersVote,
+    WithMargin,
+    VotesRanks,
+    OAP,
+    Direction,
+    Thresholds,
+    OnlineOrdinalClassifier,
 ):
     """Bagged PRanks online: members that sample one stream vote on the rank, one vote each.
-
-    Attributes
-    ----------
-    coef_ : ndarray of float64, shape (n_features,)
-        The mean of the members' directions (a copy).
-    thresholds_ : ndarray of float64, shape (n_classes - 1,)
-        The mean of their thresholds, ascending (a copy).
-    loss_curve_
-        The losses are those of the mean of the members' last parameters.
 
     Notes
     -----
@@ -114,28 +122,9 @@ class OAPBagging(
     array([3, 1, 2, 3])
     """
 
-    def _votes(self, state: OnlineState) -> np.ndarray:
-        """Votes of the members."""
-        return np.ones(state.settings["n_estimators"], dtype=np.int64)
-
-    def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        scores, winners = super()._scored(rows)
-        # Between ranks of equal votes the members' mean decides: less than half of what one vote
-        # is worth, so that no other order changes.
-        weights, thresholds = self._parameters()
-        projected = np.empty(rows.n_rows)
-        project(rows, weights, projected)
-        mean = cumulated(check_scores(projected)[:, None] - thresholds)
-        short = mean - mean.max(axis=1, keepdims=True)
-        n_votes = max(1, int(self._votes(self._state).sum()))
-        return scores + short / (scale_of(self._state) - short) / (4 * n_votes), winners
-
-    def _voters(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return *member_parameters(self._state), self._votes(self._state)
-
 
 @parameters
-class VotingParameters(BaggingParameters):
+class VotingParameters(Margin, Output, Sampling, Passes):
     """Parameters of `OAPVoting`."""
 
     _: KW_ONLY
@@ -143,7 +132,16 @@ class VotingParameters(BaggingParameters):
 
 
 @documented()
-class OAPVoting(VotingParameters, OAPBagging):
+class OAPVoting(
+    VotingParameters,
+    MembersVote,
+    WithMargin,
+    VotesRanks,
+    OAP,
+    Direction,
+    Thresholds,
+    OnlineOrdinalClassifier,
+):
     """`OAPBagging` in which a member has as many votes as examples it ranked rightly.
 
     Parameters
@@ -165,8 +163,6 @@ class OAPVoting(VotingParameters, OAPBagging):
     >>> model.predict(X)
     array([3, 1, 2, 3])
     """
-
-    _constraints: ClassVar = {"weight": option(*WEIGHTS)}
 
     def _votes(self, state: OnlineState) -> np.ndarray:
         check_declared(self, "weight")

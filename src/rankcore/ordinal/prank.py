@@ -17,10 +17,9 @@ from rankcore._core.state import OnlineState
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project
 from rankcore.ordinal._base import OnlineOrdinalClassifier, Zeros
-from rankcore.ordinal._margin import WithMargin, margin_of, moves_of
 from rankcore.ordinal._parameters import Averages, Margin, Passes
 from rankcore.ordinal._projecting import Thresholds
-from rankcore.ordinal._scale import OF_PRANK
+from rankcore.ordinal._scale import OF_PRANK, WithMargin, margin_of, moves_of
 
 __all__ = ["PRank"]
 

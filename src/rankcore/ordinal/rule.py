@@ -94,7 +94,6 @@ class PythonRule(RuleParameters, Direction, Thresholds, RuleLearner):
     array([3, 1, 2, 3])
     """
 
-    _one_direction = True
     _checked = (*RuleLearner._checked, "threshold_scale")
     _built_in: ClassVar = OF_THRESHOLDS
     _constraints: ClassVar = {"threshold_scale": SCALE}

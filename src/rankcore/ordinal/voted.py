@@ -16,10 +16,9 @@ from rankcore._core.params import integer
 from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts, widened
 from rankcore._ext.voted import Voted, place
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._margin import WithMargin, margin_of, moves_of
 from rankcore.ordinal._parameters import Margin, Output, Passes
-from rankcore.ordinal._scale import scale_setting
-from rankcore.ordinal._votes import VotesRanks
+from rankcore.ordinal._projecting import VotesRanks
+from rankcore.ordinal._scale import WithMargin, margin_of, moves_of, scale_setting
 from rankcore.ordinal.prank import check_lattice, scale_of
 
 __all__ = ["VotedPRank"]

@@ -90,11 +90,7 @@ def _waterfall(
 
 @styled
 def plot_query(
-    found: Any,
-    *,
-    max_features: int = 8,
-    max_documents: int = 25,
-    ax: Axes | None = None,
+    found: Any, *, max_features: int = 8, max_documents: int = 25, ax: Axes | None = None
 ) -> Axes:
     """Draw the documents of a query in ranked order, with contributions to their scores.
 

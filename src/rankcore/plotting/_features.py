@@ -206,12 +206,7 @@ def _slope(column: Any, parts: Any) -> float:
 
 
 @styled
-def plot_importances(
-    found: Any,
-    *,
-    max_features: int = 20,
-    ax: Axes | None = None,
-) -> Axes:
+def plot_importances(found: Any, *, max_features: int = 20, ax: Axes | None = None) -> Axes:
     """Draw how much features matter, the one that matters most on top.
 
     Parameters

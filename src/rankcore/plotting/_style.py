@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from functools import wraps
-from inspect import cleandoc, signature
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from rankcore._core.docs import documented
 from rankcore._core.front import take_apart
 
 # Three of the colours that Okabe and Ito chose so that everybody can distinguish them.
@@ -20,26 +19,24 @@ STYLE = Path(__file__).with_name("rankcore.mplstyle")
 Plot = TypeVar("Plot", bound=Callable[..., Any])
 
 
-_AX = """
+_SHARED = """\
+Pictures.
+
+Parameters
+----------
 ax : matplotlib.axes.Axes, optional
-    Where to draw; None: new axes."""
-_RAISES = """
+    Where to draw; None: new axes.
+
+Raises
+------
 ModuleNotFoundError
     If Matplotlib is not installed."""
 
 
 def styled(plot: Plot) -> Plot:
     """Draw in the style of this package; document ``ax`` and the error without Matplotlib."""
-    if plot.__doc__:  # not under python -OO
-        parts = re.split(r"\n\n(?=[A-Z][a-z]+\n---)", cleandoc(plot.__doc__))
-        sections = {part.partition("\n")[0]: part for part in parts[1:]}
-        if "ax" in signature(plot).parameters:
-            sections["Parameters"] += _AX
-        after = {name: sections.pop(name) for name in ("Notes", "Examples") if name in sections}
-        sections["Raises"] = sections.get("Raises", "Raises\n------") + _RAISES
-        plot.__doc__ = "\n\n".join([parts[0], *(sections | after).values()]) + "\n"
 
-    @wraps(plot)
+    @wraps(documented(_SHARED)(plot))
     def draw(*args: Any, **kwargs: Any) -> Any:
         try:
             from matplotlib import style

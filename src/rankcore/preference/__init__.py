@@ -3,20 +3,18 @@
 The preference may be a model, a person, or a language model: slow, costly, noisy, inconsistent.
 """
 
-from rankcore.preference.costs import CallPlan, call_plan
-from rankcore.preference.forms import Batch, Indexed, Judges, from_scores
+from rankcore.preference.forms import Batch, Choice, Indexed, Judges, Order, from_scores
 from rankcore.preference.games import rate
 from rankcore.preference.journal import Journal
 from rankcore.preference.learned import PairwisePreference
-from rankcore.preference.ledger import RankingProgress
+from rankcore.preference.ledger import PreferenceError, RankingProgress, Retry
 from rankcore.preference.losses import WeightAxioms, check_weight, order_loss, preference_loss
+from rankcore.preference.methods import CallPlan, call_plan
 from rankcore.preference.ordering import quicksort_rank, sort_by_degree
 from rankcore.preference.planning import Plan, plan
 from rankcore.preference.ranker import PreferenceRanker
 from rankcore.preference.ratings import Ratings
 from rankcore.preference.regret import Regret, preference_regret, ranking_regret
-from rankcore.preference.retry import PreferenceError, Retry
-from rankcore.preference.several import Choice, Order
 
 __all__ = [
     "Batch",

@@ -13,8 +13,9 @@ from math import lgamma, log
 
 import numpy as np
 
+from rankcore._core.numbers import Floats
 from rankcore.preference.forms import Places
-from rankcore.preference.plackett_luce import Choices, Floats
+from rankcore.preference.plackett_luce import Choices
 
 _SWEEPS = 50
 # Fewer answers than rounding leaves.

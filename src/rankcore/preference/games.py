@@ -7,8 +7,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankcore._core.numbers import Floats
 from rankcore.preference.forms import Places
-from rankcore.preference.plackett_luce import SCALE, Choices, Floats, choices_of, fit_choices
+from rankcore.preference.plackett_luce import SCALE, Choices, choices_of, fit_choices
 from rankcore.preference.ratings import Ratings, components_of
 
 
@@ -138,13 +139,8 @@ class Tally:
             )
         judges = np.array(list(self._judges) or [0])
         several = self._rows[:, 2].astype(np.intp) if judges.size > 1 else None
-        posterior = fit_choices(
-            n,
-            Choices(pairs, self._weights, judges=several),
-            scale=scale,
-            n_judges=judges.size,
-            tolerance=1e-10,
-        )
+        choices = Choices(pairs, self._weights, judges=several, n_judges=judges.size)
+        posterior = fit_choices(n, choices, scale=scale, tolerance=1e-10)
         counts = np.bincount(pairs.ravel(), np.repeat(self._weights, 2), n).astype(np.float64)
         return Ratings(labels, counts, components, judges, posterior, np.arange(n))
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from rankcore.preference.forms import Places
-from rankcore.preference.plackett_luce import Choices, Floats, Posterior
+from rankcore._core.numbers import Floats
+from rankcore.preference.forms import Choice, Order, Places
+from rankcore.preference.plackett_luce import Choices, Posterior
 from rankcore.preference.rating import Calls, Rating
-from rankcore.preference.several import Choice, Order
 
 # Yields a parent and its children, and receives the position of the best.
 Sift = Generator[list[int], int, None]

@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.doc_links import Documented
+from rankcore._core.numbers import Floats
 from rankcore._core.params import (
     Constrained,
     Constraint,
@@ -30,8 +31,6 @@ from rankcore.preference.running import computed_order
 from rankcore.ranking._base import SCORE
 from rankcore.ranking._queries import as_relevance, queries_of
 from rankcore.ranking._validation import measure
-
-Floats = NDArray[np.float64]
 
 # Pairs whose features are made at a time when degrees are computed.
 _BLOCK = 1 << 15
@@ -94,7 +93,6 @@ class PairwisePreference(Constrained, Documented, BaseEstimator):
 
     _constraints: ClassVar[dict[str, Constraint]] = {
         "features": function_or(option("difference", "concatenation")),
-        "method": option("degree", "quicksort"),
         "max_pairs": optional(check_count),
     }
     estimator_: Any

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import PairWeights
+from rankcore._core.numbers import Floats
 from rankcore.metrics import weighted_ranking_loss
 from rankcore.metrics.weighted_loss import _VALUES, _named_weight
 from rankcore.preference.forms import Indexed, Places, as_indexed
-
-Floats = NDArray[np.float64]
 
 
 def order_loss(order: ArrayLike, y: ArrayLike, w: PairWeights = "unit") -> float:

@@ -13,13 +13,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 from scipy.sparse import csr_array
 
+from rankcore._core.numbers import Floats
 from rankcore.preference.forms import Places
 
-Floats = NDArray[np.float64]
 # Above this many items the second derivative is a sparse matrix.
 _DENSE = 400
 # Spread of what a judge adds for the first position, and of the logarithm of its reliability.
@@ -38,9 +37,12 @@ class Choices:
     # (m,): column of the item that was shown first, -1 if it is no longer there
     shown_first: Places | None = None
     judges: Places | None = None  # (m,): numbers of judges; None: all of one
+    n_judges: int = 1
 
 
-def choices_of(pairs: Places, degrees: Floats, judges: Places | None = None) -> Choices:
+def choices_of(
+    pairs: Places, degrees: Floats, judges: Places | None = None, n_judges: int = 1
+) -> Choices:
     """Choices between two, by degrees to which the item shown first precedes the other."""
     won, lost = degrees > 0, degrees < 1
     return Choices(
@@ -48,6 +50,7 @@ def choices_of(pairs: Places, degrees: Floats, judges: Places | None = None) -> 
         np.concatenate([degrees[won], 1 - degrees[lost]]),
         np.repeat([0, 1], [won.sum(), lost.sum()]),
         None if judges is None else np.concatenate([judges[won], judges[lost]]),
+        n_judges,
     )
 
 
@@ -110,7 +113,6 @@ def fit_choices(
     *,
     scale: float,
     prior: Floats | None = None,
-    n_judges: int = 1,
     start: Posterior | None = None,
     tolerance: float = 1e-9,
 ) -> Posterior:
@@ -120,6 +122,7 @@ def fit_choices(
     With several judges the reliability of each is learned, by turns with the strengths. ``start``
     is the maximum for fewer choices, ``tolerance`` the largest element of the last step.
     """
+    n_judges = choices.n_judges
     reliability = np.ones(n_judges) if start is None else start.reliability
     problem = _Problem(n, choices, scale, prior, reliability)
     parameters = problem.mean.copy() if start is None else start._parameters

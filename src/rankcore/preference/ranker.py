@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Hashable
 from contextlib import closing
+from dataclasses import KW_ONLY
 from typing import Any, Literal
 
 import numpy as np
@@ -13,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from rankcore._core.doc_links import Documented
-from rankcore.preference.costs import call_plan
+from rankcore._core.docs import parameters
 from rankcore.preference.forms import (
+    Choice,
     Items,
     Judges,
     Places,
@@ -25,18 +27,42 @@ from rankcore.preference.forms import (
     is_async,
 )
 from rankcore.preference.journal import Journal, OpenJournal, lasting_key, memory_key, open_journal
-from rankcore.preference.ledger import AnswerKey, Ledger
-from rankcore.preference.methods import check_parameters, make_method
+from rankcore.preference.ledger import AnswerKey, Ledger, Retry
+from rankcore.preference.methods import call_plan, check_parameters, make_method
 from rankcore.preference.rating import Rating
 from rankcore.preference.ratings import RatedResults
-from rankcore.preference.retry import Retry
 from rankcore.preference.running import CallRun, Method, Run, results_of
 from rankcore.preference.sending import send_all, send_all_async
 from rankcore.preference.sequential import Insertion
-from rankcore.preference.several import Choice
 
 
-class PreferenceRanker(RatedResults, Documented, BaseEstimator):
+@parameters
+class RankerParameters:
+    """Parameters of `PreferenceRanker`."""
+
+    preference: Preference | Judges | Choice
+    _: KW_ONLY
+    method: str = "auto"
+    top_k: int | None = None
+    max_calls: int | None = None
+    repeats: int | None = None
+    both_orders: bool = False
+    decide: Literal["majority", "sample"] = "majority"
+    opponents: int = 8
+    noise: float | None = None
+    confidence: float | None = None
+    prior: ArrayLike | Callable[[Any], float] | BaseEstimator | None = None
+    batch: int | None = None
+    cache: bool = True
+    key: Callable[[Any], Hashable] | None = None
+    journal: str | os.PathLike[str] | Journal | None = None
+    concurrency: int = 1
+    retry: Retry | None = None
+    progress: Callable[..., None] | None = None
+    random_state: int | np.random.Generator | None = None
+
+
+class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator):
     """Puts items in order by a preference: a model, a person, or a language model.
 
     Parameters
@@ -171,49 +197,6 @@ class PreferenceRanker(RatedResults, Documented, BaseEstimator):
     pairs_: Places
     degrees_: NDArray[np.float64]
     items_: Any
-
-    def __init__(
-        self,
-        preference: Preference | Judges | Choice,
-        *,
-        method: str = "auto",
-        top_k: int | None = None,
-        max_calls: int | None = None,
-        repeats: int | None = None,
-        both_orders: bool = False,
-        decide: Literal["majority", "sample"] = "majority",
-        opponents: int = 8,
-        noise: float | None = None,
-        confidence: float | None = None,
-        prior: ArrayLike | Callable[[Any], float] | BaseEstimator | None = None,
-        batch: int | None = None,
-        cache: bool = True,
-        key: Callable[[Any], Hashable] | None = None,
-        journal: str | os.PathLike[str] | Journal | None = None,
-        concurrency: int = 1,
-        retry: Retry | None = None,
-        progress: Callable[..., None] | None = None,
-        random_state: int | np.random.Generator | None = None,
-    ):
-        self.preference = preference
-        self.method = method
-        self.top_k = top_k
-        self.max_calls = max_calls
-        self.repeats = repeats
-        self.both_orders = both_orders
-        self.decide = decide
-        self.opponents = opponents
-        self.noise = noise
-        self.confidence = confidence
-        self.prior = prior
-        self.batch = batch
-        self.cache = cache
-        self.key = key
-        self.journal = journal
-        self.concurrency = concurrency
-        self.retry = retry
-        self.progress = progress
-        self.random_state = random_state
 
     def rank(self, items: Items) -> Any:
         """Put items in order.

@@ -9,16 +9,10 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from rankcore._core.numbers import Floats
 from rankcore.preference.equal_errors import EqualErrors, fit_equal_errors
 from rankcore.preference.forms import Places
-from rankcore.preference.plackett_luce import (
-    SCALE,
-    Choices,
-    Floats,
-    Posterior,
-    choices_of,
-    fit_choices,
-)
+from rankcore.preference.plackett_luce import SCALE, Choices, Posterior, choices_of, fit_choices
 from rankcore.preference.ratings import Ratings
 
 # Calls: the items in the order in which they are shown, and the number of the repeat.
@@ -98,16 +92,10 @@ class Rating:
         """Ratings of all items by the answers so far."""
         if self._ratings is None:
             choices, counts = self._choices()
-            self._start = fit_choices(
-                self._m,
-                choices,
-                scale=SCALE,
-                prior=self.prior,
-                n_judges=self.judges,
-                start=self._start,
-                tolerance=1e-6,
+            prior, start = self.prior, self._start
+            self._start = fitted = fit_choices(
+                self._m, choices, scale=SCALE, prior=prior, start=start, tolerance=1e-6
             )
-            fitted = self._start
             self._ratings = Ratings(
                 np.arange(self._same.size),
                 counts[self._same],
@@ -194,7 +182,7 @@ class Rating:
             calls, degrees = calls[kept], degrees[kept]
         counts = np.bincount(calls[:, :2].ravel(), minlength=self._m).astype(np.float64)
         judges = calls[:, 2] % self.judges if self.judges > 1 else None
-        return choices_of(calls[:, :2], degrees, judges), counts
+        return choices_of(calls[:, :2], degrees, judges, self.judges), counts
 
     def _repeats_itself(self) -> bool:
         """Whether the judge gives the same answer each time, as far as that is known."""

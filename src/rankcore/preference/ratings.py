@@ -13,9 +13,11 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtr
 
+from rankcore._core.docs import documented
+from rankcore._core.numbers import Floats
 from rankcore.preference.equal_errors import EqualErrors
 from rankcore.preference.forms import Places
-from rankcore.preference.plackett_luce import SCALE, Floats, Posterior, choices_of, fit_choices
+from rankcore.preference.plackett_luce import SCALE, Posterior, choices_of, fit_choices
 
 # Above this many items a covariance is not kept, and standard errors are estimated from probes.
 _EXACT = 4000
@@ -159,12 +161,9 @@ class Ratings:
         """
         return (self._places < _number(k)).mean(axis=0)
 
+    @documented(probability_of_top)
     def certainty_of_top(self, k: int) -> float:
         """Probability that the first k of `ranking` are the k strongest, in any order.
-
-        Parameters
-        ----------
-        k : int
 
         Returns
         -------
@@ -241,17 +240,9 @@ class RatedResults:
         """First and last place of each item, 1 for the strongest, at a credibility of 90%."""
         return self.ratings_.place_interval()
 
+    @documented(Ratings.probability_of_top)
     def probability_of_top(self, k: int) -> Floats:
-        """Probability of each item to be one of the k strongest, as `Ratings.probability_of_top`.
-
-        Parameters
-        ----------
-        k : int
-
-        Returns
-        -------
-        ndarray of float64, shape (n,)
-        """
+        """Probability of each item to be one of the k strongest."""
         return self.ratings_.probability_of_top(k)
 
 

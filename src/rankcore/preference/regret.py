@@ -8,17 +8,16 @@ from functools import cache
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from rankcore._core.arguments import PairWeights
+from rankcore._core.numbers import Floats
 from rankcore.preference.forms import Indexed, Places, as_indexed
 from rankcore.preference.losses import label_positions, weight_table
 from rankcore.preference.quicksort import QuickSort
 from rankcore.preference.running import computed_order
-
-Floats = NDArray[np.float64]
 
 # Items up to which all ways of QuickSort are counted, of a preference with degrees in between and
 # of one without; and up to which all orders are compared.

@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankcore.preference.forms import Degrees, Indexed, Places, as_indexed
-from rankcore.preference.ledger import Call, Ledger, Request
+from rankcore.preference.ledger import Ledger, Request
 from rankcore.preference.quicksort import Round
 
 
-class _Ordering(Protocol):
+class Method(Protocol):
+    """A method that finds an order: yields pairs in rounds, and has an order at any time."""
+
+    repeats_pairs: bool  # whether a pair may come up in several rounds
+
     def order(self) -> Places:
         """All items, in the order that is known so far."""
 
     def together(self) -> Places:
         """For each item, how many there are that it has no order with, itself included."""
 
-
-class Method(_Ordering, Protocol):
-    """A method that finds an order: yields pairs in rounds, and has an order at any time."""
-
-    repeats_pairs: bool  # whether a pair may come up in several rounds
-
     def rounds(self) -> Generator[Round, Degrees, None]:
         """Yield pairs, and receive their degrees; NaN is no answer, and there will be no more."""
-
-
-class CallMethod(_Ordering, Protocol):
-    """A method that yields calls in batches, each with its order of presentation and repeat."""
-
-    def rounds(self) -> Generator[list[Call], Sequence[float | None], None]:
-        """Yield calls, and receive their answers; None is no answer, and there will be no more."""
-
-    def pairs(self) -> tuple[Places, NDArray[np.float64]]:
-        """All pairs with an answer, shape (m, 2), and their mean degrees."""
 
 
 def computed_order(method: Method, degrees: Callable[[Places, Places], Degrees]) -> Places:

@@ -9,9 +9,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import Any
 
-from rankcore.preference.forms import Batch, Judges
+from rankcore.preference.forms import Batch, Choice, Judges
 from rankcore.preference.ledger import Ledger, Request
-from rankcore.preference.several import Choice
 
 Send = Callable[[Request], Any]
 

@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from math import isfinite
 from numbers import Integral, Real
 from time import perf_counter
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -21,12 +21,12 @@ from rankcore._core.concurrency import learns
 from rankcore._core.doc_links import Documented
 from rankcore._core.docs import parameters
 from rankcore._core.monitor import Monitor
-from rankcore._core.params import STEP_RULES, Constrained, Constraint, option
-from rankcore._core.sources import MemoryRows
+from rankcore._core.params import Constrained, as_generator
+from rankcore._core.sources import MemoryRows, Window
 from rankcore._core.state import LearnerState, checkpoints
 from rankcore._core.training import Trainer
+from rankcore.ordinal._training import PassLearner
 from rankcore.progress import Progress, report
-from rankcore.structured._training import ExampleLearner
 from rankcore.structured.task import Array, Pair
 
 REPORT_SECONDS = 0.005
@@ -98,8 +98,6 @@ class Steps:
         Examples seen and mean loss while learning.
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = {"update": option(*STEP_RULES)}
-
     task: Any
     _: KW_ONLY
     update: Literal["perceptron", "pa", "pa1", "pa2"] = "perceptron"
@@ -122,8 +120,7 @@ class StructuredLearner(Steps, Documented, Constrained, BaseEstimator):
 
     coef_: Array
     _state: Any
-    _protocol: str
-    _methods: tuple[str, ...]
+    _protocol: type  # the methods that a task must have
     _least_parameters: int
 
     @abstractmethod
@@ -193,11 +190,11 @@ class StructuredLearner(Steps, Documented, Constrained, BaseEstimator):
     def _examples(self, X: Any, Y: Any, fitted: bool = False, labelled: bool = True) -> Any:
         """Examples, all checked."""
         task = type(self.task).__name__
-        for name in self._methods:
+        for name in (one for one in vars(self._protocol) if not one.startswith("_")):
             if isinstance(self.task, type) or not callable(getattr(self.task, name, None)):
                 raise TypeError(
-                    "task must be an object with the methods of "
-                    f"rankcore.structured.{self._protocol}; found {self.task!r}, which lacks {name}"
+                    "task must be an object with the methods of rankcore.structured."
+                    f"{self._protocol.__name__}; found {self.task!r}, which lacks {name}"
                 )
         read: Any = getattr(self.task, "examples", _as_lists)
         inputs, outputs = read(X, Y)
@@ -335,3 +332,25 @@ def read_only(array: Array) -> Array:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+class ExampleLearner(PassLearner):
+    """A structured perceptron that is being fitted, with the state that learns."""
+
+    _loss = "loss"
+
+    def __init__(self, fitted: Any, n_examples: int) -> None:
+        self.fitted, self.n_iterations = fitted, int(fitted.max_iter)
+        self.generator, self.shuffle = as_generator(fitted.random_state), bool(fitted.shuffle)
+        self._order = np.arange(n_examples, dtype=np.int32)
+
+    def learn(self, window: Window, generator: np.random.Generator, number: int) -> None:
+        """As `Learner.learn`."""
+        if self.shuffle:
+            generator.shuffle(self._order)
+        state = self.fitted._state
+        self.fitted._run_pass(state, window.rows, self._order, number, self.n_iterations)
+
+    def outputs(self, held_out: list[Any]) -> list[Any]:
+        """As `Learner.outputs`: there are no held-out examples."""
+        return []

@@ -144,17 +144,7 @@ class KernelStructuredPerceptron(KernelParameters, DualLearner, StructuredLearne
     [[1, 0, 1]]
     """
 
-    _protocol = "KernelTask"
-    _methods = (
-        "n_labels",
-        "parts",
-        "candidates",
-        "atoms",
-        "n_parameters",
-        "features",
-        "argmax",
-        "loss",
-    )
+    _protocol = KernelTask
     _least_parameters = 0
 
     # Parts have no columns of their own.

@@ -75,8 +75,7 @@ class StructuredPerceptron(PerceptronParameters, StructuredLearner):
     ([1, 2, 2, 3], 0.0)
     """
 
-    _protocol = "Task"
-    _methods = ("n_parameters", "candidates", "features", "argmax", "loss")
+    _protocol = Task
     _least_parameters = 1
 
     def _predict(self, examples: Examples) -> list[Any]:

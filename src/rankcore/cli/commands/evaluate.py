@@ -54,12 +54,10 @@ def evaluate(
         float | None, typer.Option("--rel", "-l", help="The smallest relevant label.")
     ] = None,
     per_query: Annotated[
-        bool,
-        typer.Option("--per-query", "-q", help="Also the values of every query."),
+        bool, typer.Option("--per-query", "-q", help="Also the values of every query.")
     ] = False,
     complete: Annotated[
-        bool,
-        typer.Option("--complete", "-c", help="Count judged queries that a run lacks, as 0."),
+        bool, typer.Option("--complete", "-c", help="Count judged queries that a run lacks, as 0.")
     ] = False,
     depth: Annotated[
         int | None,

@@ -112,7 +112,6 @@ class DualLearner(Budgeted):
         "degree": params.integer(1, 2**20),
         "coef0": params.real(-1e100, 1e100),
         "budget": params.optional(params.integer(1, 2**63 - 1)),
-        "budget_policy": params.option(*POLICIES),
         "decay": params.real(0, 1),
         "projection_tol": params.real(0, 1),
     }

@@ -12,10 +12,10 @@ from rankcore._core.docs import documented, parameters
 from rankcore._core.params import as_generator
 from rankcore._core.state import OnlineState, are_counts, averages
 from rankcore._ext.kernel_learners import KernelOAPState
-from rankcore.ordinal._margin import WithMargin, margin_of, moves_of
 from rankcore.ordinal._parameters import Margin, Passes
 from rankcore.ordinal._projecting import Thresholds
 from rankcore.ordinal._sampling import Sampling, check_means, least_draws
+from rankcore.ordinal._scale import WithMargin, margin_of, moves_of
 from rankcore.ordinal.kernel import _pool
 from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel._dual import Budgeted

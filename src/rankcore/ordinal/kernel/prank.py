@@ -9,10 +9,9 @@ import numpy as np
 from rankcore._core.docs import documented, parameters
 from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelPRankState
-from rankcore.ordinal._margin import WithMargin, margin_of, moves_of
 from rankcore.ordinal._parameters import Averages, Margin, Passes
 from rankcore.ordinal._projecting import Thresholds
-from rankcore.ordinal._scale import OF_PRANK
+from rankcore.ordinal._scale import OF_PRANK, WithMargin, margin_of, moves_of
 from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel._dual import Budgeted
 from rankcore.ordinal.kernel._pool import DualState, Zeros

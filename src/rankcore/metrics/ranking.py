@@ -1,26 +1,37 @@
-"""Measures of binary relevance: how high the relevant documents stand."""
+"""Measures of rankings: discounted cumulative gain, and how high the relevant documents stand."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Unpack
 
 from numpy.typing import ArrayLike
 
-from rankcore.metrics.described import OF_QUERIES, described
+from rankcore._core.docs import documented
 from rankcore.metrics.evaluate_queries import as_cutoff
 from rankcore.metrics.names import Measure
-from rankcore.metrics.one_measure import BinaryOptions, PerQuery, measured
+from rankcore.metrics.one_measure import (
+    OF_QUERIES,
+    BinaryOptions,
+    DCGOptions,
+    NDCGOptions,
+    PerQuery,
+    measured,
+)
 
-_SELECTED = "O(n) for ``k`` up to 64 in longer queries, else O(n log n) for a query of n documents."
+_SHARES = OF_QUERIES % "Between 0 and 1"
+_SELECTED = f"""\
+{_SHARES}
+
+Notes
+-----
+O(n) for ``k`` up to 64 in longer queries, else O(n log n) for a query of n documents."""
 _TIED = f"""\
 {_SELECTED}
 In a group of g tied documents, r of them relevant, a document is relevant with probability
 r/g, and then each other one with (r-1)/(g-1): the expectation is a sum over positions."""
-_described = partial(described, OF_QUERIES, "Between 0 and 1", options=BinaryOptions)
 
 
-@_described(notes=_TIED)
+@documented(_TIED)
 def average_precision(
     y_true: ArrayLike, y_score: ArrayLike, *, k: int | None = None, **options: Unpack[BinaryOptions]
 ) -> float | PerQuery:
@@ -37,7 +48,7 @@ def average_precision(
     return measured(Measure("average_precision", k=as_cutoff(k)), y_true, y_score, options)
 
 
-@_described(notes=_SELECTED)
+@documented(_SELECTED)
 def precision_at_k(
     y_true: ArrayLike, y_score: ArrayLike, k: int, **options: Unpack[BinaryOptions]
 ) -> float | PerQuery:
@@ -59,16 +70,11 @@ def precision_at_k(
     return measured(Measure("precision", k=as_cutoff(k, needed=True)), y_true, y_score, options)
 
 
-@_described(notes=_SELECTED)
+@documented(precision_at_k, _SELECTED)
 def recall_at_k(
     y_true: ArrayLike, y_score: ArrayLike, k: int, **options: Unpack[BinaryOptions]
 ) -> float | PerQuery:
     """Share of the relevant documents that are among the first k.
-
-    Parameters
-    ----------
-    k : int
-        Positions that count, at least 1.
 
     Examples
     --------
@@ -79,18 +85,13 @@ def recall_at_k(
     return measured(Measure("recall", k=as_cutoff(k, needed=True)), y_true, y_score, options)
 
 
-@_described(notes=_SELECTED)
+@documented(precision_at_k, _SELECTED)
 def hit_rate(
     y_true: ArrayLike, y_score: ArrayLike, k: int, **options: Unpack[BinaryOptions]
 ) -> float | PerQuery:
     """Share of the queries that have a relevant document among the first k.
 
     Also called success at k. Of a query with ties at the edge, the probability.
-
-    Parameters
-    ----------
-    k : int
-        Positions that count, at least 1.
 
     Examples
     --------
@@ -101,11 +102,15 @@ def hit_rate(
     return measured(Measure("hit", k=as_cutoff(k, needed=True)), y_true, y_score, options)
 
 
-@_described(notes="O(n log n) for a query of n documents.")
+@documented(_SHARES)
 def r_precision(
     y_true: ArrayLike, y_score: ArrayLike, **options: Unpack[BinaryOptions]
 ) -> float | PerQuery:
     """Precision among as many documents as are relevant.
+
+    Notes
+    -----
+    O(n log n) for a query of n documents.
 
     Examples
     --------
@@ -116,7 +121,7 @@ def r_precision(
     return measured(Measure("r_precision"), y_true, y_score, options)
 
 
-@_described(notes=_SELECTED)
+@documented(_SELECTED)
 def reciprocal_rank(
     y_true: ArrayLike, y_score: ArrayLike, *, k: int | None = None, **options: Unpack[BinaryOptions]
 ) -> float | PerQuery:
@@ -133,7 +138,7 @@ def reciprocal_rank(
     return measured(Measure("reciprocal_rank", k=as_cutoff(k)), y_true, y_score, options)
 
 
-@described(OF_QUERIES, "At least 0", options=BinaryOptions)
+@documented(OF_QUERIES % "At least 0")
 def phi_measure(
     y_true: ArrayLike,
     y_score: ArrayLike,
@@ -169,3 +174,57 @@ def phi_measure(
     return measured(
         Measure("phi", Z=as_cutoff(Z, "Z"), m=as_cutoff(m, "m")), y_true, y_score, options
     )
+
+
+@documented(OF_QUERIES % "Between 0 and 1")
+def ndcg_score(
+    y_true: ArrayLike, y_score: ArrayLike, **options: Unpack[NDCGOptions]
+) -> float | PerQuery:
+    """Normalised discounted cumulative gain (Järvelin and Kekäläinen, 2002).
+
+    The sum of gain over discount down the ranking, divided by that of the best ranking.
+
+    Raises
+    ------
+    ValueError
+        On empty input, different lengths, NaN or infinity, unknown options, or negative gains.
+    TypeError
+        For labels or scores that are not numbers.
+
+    Notes
+    -----
+    O(n) for ``k`` up to 64 in longer queries, else O(n log n) for a query of n documents.
+    A group of tied documents gets the mean of their gains times the sum of the discounts of
+    their positions, which is the expectation over their orders.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> y, s, qid = [2, 0, 1, 0, 0, 0], [0.3, 0.9, 0.1, 0.3, 0.2, 0.1], [1, 1, 1, 2, 2, 2]
+    >>> round(rc.metrics.ndcg_score(y, s, qid=qid), 4)
+    0.3295
+    >>> rc.metrics.ndcg_score(y, s, qid=qid, convention="lightgbm", per_query=True)[1].round(4)
+    array([0.659, 1.   ])
+    """
+    measure = Measure("ndcg", k=as_cutoff(options.get("k")))
+    return measured(measure, y_true, y_score, options, NDCGOptions)
+
+
+@documented(OF_QUERIES % "Any number")
+def dcg_score(
+    y_true: ArrayLike, y_score: ArrayLike, **options: Unpack[DCGOptions]
+) -> float | PerQuery:
+    """Discounted cumulative gain: the sum of gain over discount down the ranking.
+
+    Notes
+    -----
+    O(n) for ``k`` up to 64 in longer queries, else O(n log n) for a query of n documents.
+
+    Examples
+    --------
+    >>> import rankcore as rc
+    >>> round(rc.metrics.dcg_score([2, 0, 1], [0.3, 0.9, 0.1]), 4)
+    2.3928
+    """
+    measure = Measure("dcg", k=as_cutoff(options.get("k")))
+    return measured(measure, y_true, y_score, options, DCGOptions)
