@@ -14,7 +14,7 @@ from rankcore.exporters.front import ARITHMETIC, Step
 def front_function(
     steps: Sequence[Step], n_features: int, table: Callable[[str, NDArray[Any]], str]
 ) -> str:
-    """C function that applies the steps to a row; ``table`` writes an array down under a name."""
+    """C function that applies the steps to a row; ``table`` writes a named array."""
     lines = [f"    for (j = 0; j < {n_features}; j++)\n        y[j] = x[j];\n"]
     n, norm = n_features, False
     for number, step in enumerate(steps):
@@ -44,7 +44,7 @@ def front_function(
         variables += f"    double z[{n_features}];\n"
     variables += "    double norm;\n" if norm else ""
     return (
-        "/* A row as the steps in front of the learner leave it. */\n"
+        "/* Apply the preprocessing steps to a row. */\n"
         f"static void front(const double *x, double *y)\n{{\n{variables}{''.join(lines)}}}\n"
     )
 

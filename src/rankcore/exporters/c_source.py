@@ -1,4 +1,4 @@
-"""A model as one C99 file and its header, without any dependency."""
+"""Models as one C99 file and its header, without dependencies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rankcore.exporters.described import Described
 from rankcore.exporters.front import width_after
 from rankcore.exporters.reduced import Refused
 
-# A row after the steps in front lies on the stack, in doubles.
+# A preprocessed row is on the stack, in doubles.
 WIDEST = 100_000
 _TYPES = {
     **{"f8": "double", "f4": "float", "i8": "int64_t", "i4": "int32_t"},
@@ -26,12 +26,12 @@ _TYPES = {
 
 
 def export_c(described: Described, path: Path, *, name: str | None = None) -> list[Path]:
-    """Write ``path`` and the header beside it; all names begin with ``name``, or the file's."""
+    """Write ``path`` and its header; names have the prefix ``name``, by default the file's name."""
     if path.suffix != ".c":
         raise ValueError(f"path must end in .c; found {path.name!r}")
     prefix = prefix_of(path) if name is None else name
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", prefix):
-        raise ValueError(f"name must be an identifier of C; found {prefix!r}: give another name")
+        raise ValueError(f"name must be an identifier of C; found {prefix!r}: pass another name")
     header = path.with_suffix(".h")
     source = _Source(described, prefix)
     path.write_text(source.text(header.name), encoding="utf-8")
@@ -54,11 +54,11 @@ class _Source:
         self.facts = described.scoring.facts
         self.width = width_after(described.steps, described.n_features)
         self.tables: dict[str, str] = {}
-        # Scalers are another arithmetic of sparse rows, and zeros may not stay zeros.
+        # Scalers compute differently on sparse rows, and may change zeros.
         self.sparse = not described.steps
         if described.steps and max(self.width, described.n_features) > WIDEST:
             raise Refused(
-                f"c puts a row on the stack where there are steps in front: up to {WIDEST} "
+                f"c allocates rows on the stack if there are preprocessing steps: at most {WIDEST} "
                 f"features; found {max(self.width, described.n_features)}"
             )
 
@@ -76,8 +76,8 @@ class _Source:
         kind = _TYPES[values.dtype.str[1:]]
         if values.dtype.kind == "f":
             suffix = "f" if kind == "float" else ""
-            # Thresholds are infinite where a stump parts missing values from all others (-), and
-            # of splits by category, where they are not looked at.
+            # Thresholds are infinite if a stump separates missing values from all others (-), and
+            # for splits by category, where they are not used.
             texts = [
                 f"{value.hex()}{suffix}"
                 if math.isfinite(value)
@@ -98,13 +98,13 @@ class _Source:
         return name
 
     def array(self, name: str) -> str:
-        """Write an array of the scoring form; NULL if it has none of that name."""
+        """Write an array of the scoring form; NULL if there is none of that name."""
         return self.table(name, self.arrays.get(name, np.empty(0)))
 
     # -------------------------------------------------------------- forms
 
     def fields(self) -> dict[str, Any]:
-        """Fields of the struct ``rc_model`` of the headers that its form reads."""
+        """Fields of the struct ``rc_model`` that the form uses."""
         arrays, facts, d = self.arrays, self.facts, self.width
         k, weights = self.described.n_ranks, self.array("weights")
         tie = "RC_TIE_LOW" if facts.get("tie") == "low" else "RC_TIE_HIGH"
@@ -166,7 +166,7 @@ class _Source:
         return f"{d.learner}: {d.n_features} features{ranks}. Exported by rankcore."
 
     def _calibration(self) -> str:
-        """C code of the curves and the rank of minimum expected cost; adds the pieces it needs."""
+        """C code of the curves and the rank of minimum expected cost; adds the required pieces."""
         found = self.described.calibration
         if found is None:
             return ""
@@ -182,7 +182,7 @@ class _Source:
         )
 
     def _functions(self) -> list[tuple[str, str, str, str, str]]:
-        """Result type, name, arguments, beginning and end of each function."""
+        """Result type, name, arguments, first and last lines of each function."""
         calibrated = self.described.calibration is not None
         found = []
         for kind, arguments, row in [
@@ -313,7 +313,7 @@ extern "C" {{
 
 
 def _initializer(value: Any) -> str:
-    """A number, a name or a list of these in C."""
+    """Format a number, a name or a list of these in C."""
     if isinstance(value, list):
         return f"{{{', '.join(map(_initializer, value))}}}"
     return value.hex() if isinstance(value, float) else str(value)

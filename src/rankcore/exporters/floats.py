@@ -25,22 +25,22 @@ def singles(values: Floats, what: str) -> Floats:
     beyond = ~np.isfinite(found)
     if beyond.any():
         value = float(values[beyond][0])
-        raise Refused(f"{what} is {value!r}, beyond the numbers of single precision")
+        raise Refused(f"{what} is {value!r}, beyond the range of single precision")
     return found
 
 
 def next_above(values: Floats) -> Floats:
-    """Next larger numbers in single precision, below which are exactly those up to `values`."""
+    """Next larger single-precision numbers: x < result is equivalent to x <= `values`."""
     with np.errstate(over="ignore"):
         return np.nextafter(values.astype(np.float32), np.float32(np.inf)).astype(np.float64)
 
 
 def before_slack(thresholds: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """Thresholds that Solr's tolerance makes others, exactly, and a mask of where there are any.
+    """Thresholds that Solr's tolerance maps to the wanted ones, exactly, and a mask of success.
 
-    All are numbers of single precision. There may be none where the spacing of numbers a millionth
-    below is wider than at the threshold, as around zero, or where their sums with the tolerance are
-    ties, as about half of those between 2.9e-6 and 3.8e-6 are.
+    All are single-precision numbers. There may be none if numbers a millionth below are spaced
+    more widely than at the threshold, as around zero, or if their sums with the tolerance are
+    ties, as for about half of those between 2.9e-6 and 3.8e-6.
     """
     wanted = thresholds.astype(np.float32)
     found = (wanted - SLACK).astype(np.float32)

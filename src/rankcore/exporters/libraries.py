@@ -14,6 +14,6 @@ def library(module: str, package: str) -> Any:
         if str(error.name).partition(".")[0] != module.partition(".")[0]:
             raise
         raise ModuleNotFoundError(
-            f"this needs {package}: pip install {package} ('rankcore[export]' has what ONNX needs)",
+            f"this needs {package}: pip install {package} (ONNX: 'rankcore[export]')",
             name=error.name,
         ) from error

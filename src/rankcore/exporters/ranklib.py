@@ -1,4 +1,4 @@
-"""RankLib's model files, which Elasticsearch and OpenSearch take as ``model/ranklib`` too."""
+"""RankLib model files, which Elasticsearch and OpenSearch also read as ``model/ranklib``."""
 
 from __future__ import annotations
 
