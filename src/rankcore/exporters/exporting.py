@@ -36,7 +36,7 @@ FORMATS = tuple(WRITERS)
 # Formats for calibrated learners; the others have one score per row.
 WITH_PROBABILITIES = ("c", "onnx")
 _REFUSED = {
-    "pmml": "the libraries that write PMML support only scikit-learn's estimators, or require Java: "
+    "pmml": "the libraries that write PMML support only scikit-learn, or require Java: "
     "export it as onnx, c or sql",
 }
 

@@ -1,4 +1,4 @@
-"""JSON in the metadata of model files, read in memory that is in proportion to its text."""
+"""JSON in the metadata of model files, parsed in memory proportional to its text."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import json
 import re
 from typing import Any
 
-# Shorter texts take little memory whatever they hold.
+# Shorter texts take little memory whatever their contents.
 SHORT = 2**16
-# Characters of a longer text for each list; twice as many for each object and each of its names,
-# of which Python makes the most.
+# Minimum characters of a longer text per list; twice as many per object and key, which take
+# the most memory in Python.
 CHARACTERS = 8
 
 _STRUCTURE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|([\[{:])')
@@ -18,8 +18,8 @@ _STRUCTURE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|([\[{:])')
 def read_json(text: str) -> Any:
     """The value of a JSON text.
 
-    Raises ValueError if it is none, or has so many lists and objects that it takes many times the
-    memory of its text.
+    Raises ValueError if it is invalid, or has so many lists and objects that it takes many times
+    the memory of its text.
     """
     if len(text) > SHORT:
         most = len(text) // CHARACTERS

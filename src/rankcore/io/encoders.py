@@ -1,4 +1,4 @@
-"""OneHotEncoder in a model file: the categories of each column."""
+"""OneHotEncoder in model files: the categories of each column."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Arrays = Mapping[str, NDArray[Any]]
-# Python's types of numbers in columns of objects, and how an array of each is written.
+# Python's numeric types in object columns, and the array dtype that stores each.
 _NUMBERS: dict[str, type] = {"int64": int, "float64": float, "bool": bool}
 
 
@@ -54,14 +54,14 @@ def restore_encoder(step: Any, facts: Any, arrays: Arrays, prefix: str) -> int:
                 raise ValueError(f"the rare categories of column {j} are not among its categories")
             step._infrequent_indices[j] = rare
             step._default_to_infrequent_mappings[j] = _grouped(rare, size)
-    # What is left out of each column follows from the parameter `drop`.
+    # The dropped categories follow from the parameter `drop`.
     step._set_drop_idx()
     step._n_features_outs = step._compute_n_features_outs()
     return int(sum(step._n_features_outs))
 
 
 def _grouped(rare: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Numbers of categories, of which the rare ones are one, the last."""
+    """Indices of categories; infrequent ones share the last."""
     found = np.full(size, size - rare.size, dtype=np.int64)
     frequent = np.ones(size, dtype=bool)
     frequent[rare] = False
@@ -70,10 +70,10 @@ def _grouped(rare: NDArray[np.int64], size: int) -> NDArray[np.int64]:
 
 
 def _as_array(categories: NDArray[Any], j: int) -> tuple[str, NDArray[Any]]:
-    """Kind of the categories of a column, and an array that files hold.
+    """Kind of the categories of a column, and an array for the file.
 
-    The kind is "" of an array as it is, "int64", "float64" or "bool" of Python's numbers, "str" of
-    strings, with "+None" and "+nan" for those that follow them.
+    The kind is "" for a plain array, "int64", "float64" or "bool" for Python's numbers, "str" for
+    strings, with the suffixes "+None" and "+nan" if these categories come last.
     """
     if categories.dtype != object:
         return "", categories

@@ -1,4 +1,4 @@
-"""Parameters of the steps in front of a learner as JSON values."""
+"""Parameters of preprocessing steps as JSON values."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _refuse(owner: str, name: str, value: Any) -> Any:
 
 
 def decode_setting(value: Any) -> Any:
-    """Decode a parameter from the result of `encode_setting`; raise if it is no such result."""
+    """Decode a parameter from the result of `encode_setting`; raise for other values."""
     if isinstance(value, list):
         return [decode_setting(one) for one in value]
     if not isinstance(value, dict):
@@ -65,7 +65,7 @@ def decode_setting(value: Any) -> Any:
     if value.keys() == {"array", "dtype"}:
         kind = np.dtype(value["dtype"])
         found = decode_setting(value["array"])
-        # Strings of NumPy are as wide as the longest: no wider than that, nor many times the text.
+        # NumPy strings are all as wide as the longest: check that this is not many times the text.
         if kind.kind not in "biufOU" or (
             kind.kind == "U" and kind.itemsize * len(found) > LARGEST + TIMES * sum(map(len, found))
         ):

@@ -1,4 +1,4 @@
-"""Steps for texts in a model file: words in the order of their columns."""
+"""Text steps in model files: words in the order of their columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 Arrays = Mapping[str, NDArray[Any]]
 TERMS, IDF = "vocabulary", "idf"
-# Parameters of a TfidfVectorizer that its TfidfTransformer has, too.
+# Parameters that TfidfVectorizer shares with TfidfTransformer.
 _SHARED = ("norm", "use_idf", "smooth_idf", "sublinear_tf")
 
 
