@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def _logarithmic(low: float, high: float) -> Draw:
-    """A number whose logarithm is uniform, with three digits."""
+    """A log-uniform number with three digits."""
     import math
 
     def draw(rng: np.random.Generator) -> float:
@@ -22,7 +22,7 @@ def _logarithmic(low: float, high: float) -> Draw:
 
 
 def _integer(low: int, high: int) -> Draw:
-    """A whole number whose logarithm is uniform."""
+    """A log-uniform integer."""
     number = _logarithmic(low, high + 0.999)
     return lambda rng: int(number(rng))
 
@@ -71,12 +71,12 @@ SPACES: Mapping[str, Mapping[str, Draw]] = {
 # Candidates if no learner is named: one of each family.
 FOR_QUERIES = ("ranksvm", "pairwise", "rankboost", "rankboost-trees")
 FOR_LABELS = ("prank", "cusum", "pa-cusum", "oap-bpm", "widrow-hoff")
-# Their cost grows with the square of the number of rows: a trial of 5000 takes about 10 seconds.
+# Their cost is quadratic in the number of rows: a trial with 5000 takes about 10 seconds.
 FOR_FEW_LABELS, FEW = ("kernel-prank", "kernel-cusum"), 5000
 
 
 def families(in_queries: bool, n_rows: int) -> tuple[str, ...]:
-    """The learners that are tried if none is named."""
+    """The learners tried if none is named."""
     if in_queries:
         return FOR_QUERIES
     return FOR_LABELS + (FOR_FEW_LABELS if n_rows <= FEW else ())
