@@ -130,7 +130,7 @@ class PairwisePreference(Constrained, Documented, BaseEstimator):
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
         y : array-like of numbers, shape (n_samples,)
-            Greater for better.
+            Labels, higher is better.
         qid : array-like, shape (n_samples,), optional
             The query of each row. None: all rows are of one query.
         group : array-like of int, optional
