@@ -80,7 +80,7 @@ cdef class ListedWeights:
                 ]
 
     def shares(self, double[::1] won not None, double[::1] lost not None):
-        """Write per-row sums of pair weights, won and lost; return Z. As `LabelWeights.shares`, O(n_pairs).
+        """Write per-row sums of pair weights; return Z. As `LabelWeights.shares`, O(n_pairs).
         """
         cdef int64_t p
         cdef double total, w

@@ -30,7 +30,7 @@ def sizes_differ(sizes: NDArray[np.float64]) -> bool:
 
 
 def rows_differ(rows: Rows) -> bool:
-    """`sizes_differ` of the features of rows, of which it mostly takes a few to tell."""
+    """`sizes_differ` of the features of rows, mostly decided by a few rows."""
     found = np.zeros(rows.n_features, dtype=np.uint8)
     return not most_reach(rows, rows.largest / ORDERS, found)
 

@@ -33,11 +33,11 @@ class Distributed:
 
     _local: ClassVar[type]
     _nan: ClassVar[bool] = False
-    # Whether what is learned depends on the lengths of rows.
+    # Whether the model depends on the norms of rows.
     _by_length: ClassVar[bool] = True
 
     def to_local(self) -> Any:
-        """The same model as an ordinary estimator, which can be saved and go on learning."""
+        """The same model as an ordinary estimator, which can be saved and trained further."""
         check_is_fitted(self)
         params: dict[str, Any] = self.get_params(deep=False)  # type: ignore[attr-defined]
         local = self._local(**params)

@@ -317,7 +317,7 @@ def _where(array: np.ndarray) -> tuple[Any, ...]:
 class Arrays(Mapping[str, np.ndarray]):
     """The arrays of a model file by name, read on access; their shapes are known before.
 
-    ``mapped`` tells whether the file is memory-mapped.
+    ``mapped`` is whether the file is memory-mapped.
     """
 
     def __init__(

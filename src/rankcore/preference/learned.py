@@ -226,7 +226,7 @@ class PairwisePreference(Constrained, Documented, BaseEstimator):
         -------
         ndarray of float64, shape (n_samples,)
             With "degree": the mean degree to which a row should precede the others of its query.
-            With "quicksort": the share of the others that stand behind it. They are not compared
+            With "quicksort": the share of the others that it precedes. They are not compared
             with those of other queries. In a query of one row 1/2.
         """
         matrix = self._more_rows(X)

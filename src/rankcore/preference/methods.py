@@ -1,4 +1,4 @@
-"""The method of a ranker, for the items at hand, and constraints on its parameters."""
+"""The method of a ranker for given items, and constraints on its parameters."""
 
 from __future__ import annotations
 
