@@ -55,7 +55,9 @@ def test_what_cannot_be_exported_is_said_in_a_line(files, tmp_path):
     model = files[0]
     out = tmp_path / "out"
     assert "format must be one of c, onnx" in fail("export", model, out, "--format", "pdf")
-    assert "--names FILE), 5 of them" in fail("export", model, out, "--format", "solr")
+    assert "pass 5 feature_names (on the command line --names FILE)" in fail(
+        "export", model, out, "--format", "solr"
+    )
     short = tmp_path / "short.txt"
     short.write_text("a\n")
     command = ["export", model, out, "--format", "sql", "--names", short]

@@ -230,7 +230,7 @@ def test_interrupted_and_resumed(more, tmp_path, monkeypatch):
         assert status == 130, lines
         assert lines[-1] == b"rankcore: interrupted\n"
         assert not output.exists()
-        assert b"the same command with --resume goes on" in lines[-2]
+        assert b"run the same command with --resume to continue" in lines[-2]
         names = sorted(path.name.partition("-")[0] for path in checkpoint.iterdir())
         assert names == [*(["best"] if more else []), "model", "position.json"]
         resume = ["--resume"]

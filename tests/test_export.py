@@ -76,7 +76,7 @@ def test_every_learner_in_every_format(tmp_path, capsys, learner, target):
     else:
         model = model_of(learner)
     if not holds(target, learner) and not isinstance(learner, rc.BipartiteRankBoost):
-        with pytest.raises(ValueError, match=f"{target} (cannot express|holds trees)"):
+        with pytest.raises(ValueError, match=f"{target} cannot express"):
             exported(model, tmp_path, target, check=X)
         assert not list(tmp_path.iterdir())
         return
@@ -136,7 +136,7 @@ def test_missing_values(tmp_path, missing, nodes, target):
     others = hostile(model).astype(np.float64)
     others[RNG.random(others.shape) < 0.2] = np.nan
     if target == "xgboost" and missing == "zero" and nodes > 2:
-        with pytest.raises(ValueError, match="cannot express that a zero is missing"):
+        with pytest.raises(ValueError, match="cannot express missing=.zero."):
             exported(model, tmp_path, target, check=others)
         return
     assert exported(model, tmp_path, target, check=others).ulps < 4
@@ -266,7 +266,7 @@ def test_what_is_no_model_is_refused(tmp_path):
         rc.export(make_pipeline(columns, rc.PRank()).fit(X, Y), path, "c")
     with pytest.raises(ValueError, match="feature_names has 2 names; the model takes 5"):
         rc.export(model, path, "sql", feature_names=["a", "b"])
-    with pytest.raises(ValueError, match="feature_names must differ; 'a' is there more than once"):
+    with pytest.raises(ValueError, match="feature_names must be unique; found 'a' more than once"):
         rc.export(model, path, "sql", feature_names=list("aabcd"))
     with pytest.raises(ValueError, match=r"path must end in \.c; found 'm'"):
         rc.export(model, path, "c")
@@ -288,7 +288,7 @@ def test_a_check_that_fails_leaves_the_older_file(tmp_path, monkeypatch):
 
     number = sql._number
     monkeypatch.setattr(sql, "_number", lambda value: number(value * (1 + 1e-9)))
-    with pytest.raises(ValueError, match="sql changes scores: row .* more apart than rounding"):
+    with pytest.raises(ValueError, match="sql changes scores: row .* a difference above rounding"):
         rc.export(model, path, "sql", feature_names=FIVE, check=sp.csr_array(X))
     assert path.read_text() == "older"
     assert [*tmp_path.iterdir()] == [path]
@@ -308,7 +308,7 @@ def test_a_check_that_fails_leaves_the_older_file(tmp_path, monkeypatch):
 
 def test_a_format_without_engine_is_said_not_to_be_checked(tmp_path):
     model = rc.PRank(random_state=0).fit(X, Y)
-    with pytest.warns(UserWarning, match="solr was not checked: there is no engine for it here"):
+    with pytest.warns(UserWarning, match="solr was not checked: its engine is not available here"):
         assert rc.export(model, tmp_path / "m", "solr", feature_names=FIVE, check=X) is None
 
 

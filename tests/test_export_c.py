@@ -191,7 +191,7 @@ def test_rows_that_are_too_wide_for_the_stack(tmp_path):
     from sklearn.pipeline import make_pipeline
 
     scaled = make_pipeline(MinMaxScaler(), rc.PRank(random_state=0)).fit(wide, [1, 2, 1, 2])
-    with pytest.raises(ValueError, match="up to 100000 features; found 100001"):
+    with pytest.raises(ValueError, match="at most 100000 features; found 100001"):
         rc.export(scaled, tmp_path / "b.c", "c")
 
 

@@ -216,7 +216,7 @@ def test_trees_of_missing_zeros_are_refused_where_a_zero_is_a_number(tmp_path):
     rows = X * (RNG.random(X.shape) < 0.6)
     model = rc.RankBoost(20, missing="zero", max_leaf_nodes=4).fit(rows, Y, qid=QID)
     for target in READERS:
-        with pytest.raises(ValueError, match=f"{target} cannot express that a zero is missing"):
+        with pytest.raises(ValueError, match=f"{target} cannot express missing=.zero."):
             rc.export(model, tmp_path / "m", target, feature_names=FIVE)
     assert not list(tmp_path.iterdir())
 
@@ -280,7 +280,7 @@ def test_names_are_needed_and_may_be_those_of_a_table(tmp_path):
     pandas = pytest.importorskip("pandas")
     model = rc.PRank(random_state=0).fit(X, Y)
     for target in sorted({*READERS} - {"ranklib", "xgboost_dump"}):
-        with pytest.raises(ValueError, match=f"{target} refers to features by name"):
+        with pytest.raises(ValueError, match=f"{target} requires feature names"):
             rc.export(model, tmp_path / "m", target)
     named = rc.PRank(random_state=0).fit(pandas.DataFrame(X, columns=FIVE), Y)
     rc.export(named, tmp_path / "m", "elasticsearch")
@@ -291,7 +291,7 @@ def test_names_are_needed_and_may_be_those_of_a_table(tmp_path):
     assert json.loads((tmp_path / "m").read_text())["model"]["name"] == "stars"
     rc.export(named, tmp_path / "m", "solr", name="stars", store="mine")
     assert json.loads((tmp_path / "m").read_text())["store"] == "mine"
-    with pytest.raises(ValueError, match="must be rank features of Vespa"):
+    with pytest.raises(ValueError, match="must be rank features, such as"):
         rc.export(model, tmp_path / "m", "vespa", feature_names=["a b", "c", "d", "e", "f"])
 
 
@@ -300,5 +300,5 @@ def test_models_that_weigh_nothing(tmp_path):
     search.export_solr(zero, tmp_path / "m")
     assert engines.solr((tmp_path / "m").read_text(), X, [*NAMES, "d", "e"]).tolist() == [0] * 90
     constant = described("rounded", {"weights": np.zeros(3), "intercept": [2.0]})
-    with pytest.raises(ValueError, match=r"cannot express a model that gives each row 2\.0"):
+    with pytest.raises(ValueError, match=r"cannot express a constant model; all scores are 2\.0"):
         search.export_elasticsearch(constant, tmp_path / "m")

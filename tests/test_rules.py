@@ -524,7 +524,7 @@ def test_the_command_cross_validates_a_rule(tmp_path, monkeypatch):
     for command in ("train", "tune"):
         done = run(command, "rows.svm", "-o", "m.rankcore", "--model", name)
         assert done.exit_code == 1
-        assert "a class of your own, which only cv takes" in done.stderr
+        assert "your own class, which only cv supports" in done.stderr
 
 
 def test_the_command_knows_the_parameters_of_its_learners():

@@ -148,7 +148,7 @@ def test_what_has_no_expectation_refuses_ties():
 
 
 def test_labels_beyond_what_err_expects():
-    with pytest.raises(ValueError, match=r"labels up to 4: name the greatest, as in 'ERR\(max_r"):
+    with pytest.raises(ValueError, match=r"labels up to 4: name the maximum, as in 'ERR\(max_r"):
         evaluate([5, 0], [1, 2], metrics="ERR@10")
     assert evaluate([5, 0], [2, 1], metrics="ERR(max_rel=5)")["ERR(max_rel=5)"] == 31 / 32
 

@@ -67,7 +67,7 @@ function answer(model, columns, text, { words, bars, said }) {
             return line;
         }),
     );
-    /* What a word adds is the score with it less the score without it: exact, for the score is a sum. */
+    /* The contribution of a word is the score with it minus the score without it; exact, as the score is a sum. */
     const score = model.scores(row)[0];
     words.replaceChildren(
         ...tokens.flatMap((token, i) => {

@@ -1,4 +1,4 @@
-"""What other programs read of the site: OpenGraph, and llms.txt."""
+"""Metadata of the site for other programs: OpenGraph, and llms.txt."""
 
 from html import escape
 from pathlib import Path

@@ -60,7 +60,7 @@ cdef void _sweep(
             above += count_p
             below += count_q
         else:
-            # All terms have one sign: what is rounded here stays as small beside the sums.
+            # All terms have one sign, so the rounding errors are relative to the sums.
             greater_here += q * (sum_above.high + above_here)
             equal_here += q * p
             above_here += p

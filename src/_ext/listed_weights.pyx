@@ -80,7 +80,7 @@ cdef class ListedWeights:
                 ]
 
     def shares(self, double[::1] won not None, double[::1] lost not None):
-        """Write what each row wins and loses with; returns Z. As `LabelWeights.shares`, O(n_pairs).
+        """Write per-row sums of pair weights; return Z. As `LabelWeights.shares`, O(n_pairs).
         """
         cdef int64_t p
         cdef double total, w
@@ -132,5 +132,5 @@ cdef class ListedWeights:
         return self.weights.base, self.winners.base, self.losers.base
 
     def centre(self):
-        """Nothing to do: differences of scores are in range if the weights are."""
+        """Do nothing: differences of scores are in range if the weights are."""
         return True

@@ -1,4 +1,4 @@
-"""Weights of pairs by what swapping the two rows would change in a measure.
+"""Weights of pairs by the change of a measure when the two rows are swapped.
 
 The pair of a winner i and a loser j weighs c_q * a_i * a_j * exp(F_j - F_i) * |change|, where F are
 scores, a weights of rows and the change is that of the query's NDCG at k, or average precision, if

@@ -135,7 +135,7 @@ cdef class LabelScan:
                 self._count(k, self.last[k], 1.0)
 
     cdef void _count(self, int64_t first, int64_t last, double sign) noexcept nogil:
-        """Add or take away what a query weighs."""
+        """Add or subtract the weight of a query."""
         cdef int64_t k
         cdef double inside = 0.0, outside = 0.0  # V of the levels below
         for k in range(last - 1, first - 1, -1):

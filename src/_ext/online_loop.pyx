@@ -160,7 +160,7 @@ cdef class Undo:
         return 0
 
     cdef int keep(self) except -1:
-        """Copy what was noted."""
+        """Copy the noted values."""
         self.room = <double *> malloc((self.size + 1) * sizeof(double))
         if self.room == NULL:
             raise MemoryError
@@ -168,7 +168,7 @@ cdef class Undo:
         return 0
 
     cdef void copy(self, bint back) noexcept nogil:
-        """Copy what there is, or put back what there was."""
+        """Copy the state, or restore the copy."""
         cdef int i
         cdef int64_t k, at
         cdef double *kept = self.room
@@ -184,7 +184,7 @@ cdef class Undo:
                 kept += part.width
 
     cdef bint is_finite(self) noexcept nogil:
-        """Whether what may have changed is a number."""
+        """Whether all values that may have changed are finite."""
         cdef int i
         cdef int64_t k, j, at
         cdef double sum = 0

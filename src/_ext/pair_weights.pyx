@@ -79,7 +79,7 @@ cdef class LabelWeights:
         self.sums = sums
 
     def potentials(self, double[::1] out not None):  # out: (n_rows,)
-        """Write the potential of each row, of weights that add up to 1.
+        """Write the potential of each row, for weights normalised to sum 1.
 
         Returns Z, the sum of the weights before they are normalised. O(n_rows).
         """
@@ -153,7 +153,7 @@ cdef class LabelWeights:
     def measure(self, const uint8_t[::1] fires not None):  # fires: (n_rows,)
         """Weight of the pairs that a stump orders rightly, wrongly, and where it fires on both.
 
-        The weights add up to 1. O(n_rows).
+        The weights are normalised to sum 1. O(n_rows).
         """
         cdef double sums[4]
         cdef int64_t q
@@ -234,7 +234,7 @@ cdef class LabelWeights:
         double[::1] won not None,
         double[::1] lost not None,
     ):
-        """Write what each row wins and loses with, of weights that add up to 1.
+        """Write per-row sums of pair weights, won and lost, normalised to sum 1.
 
         Returns Z, the sum of the weights before they are normalised. O(n_rows).
         """
@@ -271,7 +271,7 @@ cdef class LabelWeights:
         # loser in leaf b
         double[:, ::1] out not None,
     ):
-        """Write the weight of the pairs between leaves, of weights that add up to 1.
+        """Write the weight of the pairs between leaves, normalised to sum 1.
 
         O(n_rows * n_leaves) at most.
         """
@@ -370,7 +370,7 @@ cdef class LabelWeights:
         double[::1] all_u not None,
         double[::1] all_v not None,
     ):
-        """Write both factors of each row, so that all pairs add up to 1, and their sums."""
+        """Write both factors of each row, with pair weights normalised to sum 1, and their sums."""
         cdef int64_t q, k, i, first, last
         cdef double total = 0.0, scale
         if not (

@@ -3,7 +3,7 @@
 Rosenblatt's perceptron on differences of documents (Elsas, Carvalho and Carbonell, "Fast Learning
 of Document Ranking Functions with the Committee Perceptron", WSDM 2008). A pair ranked wrongly
 moves the weights by a step times its difference, and ends a hypothesis; a pair ranked rightly is a
-success of the present one.
+success of the current one.
 
 Four ways to know two scores, which make the same decisions up to rounding:
 

@@ -79,7 +79,7 @@ def split(
     int64_t[:, :, ::1] spans not None,
     # out, (> n // (2 * n_words),): number of each row's line in the file
     int64_t[::1] lines not None,
-    bint more=False,  # whether a line may go on after the words that are wanted
+    bint more=False,  # whether a line may have further words
 ):
     """Find the words of a block of whole lines, the same number in each.
 

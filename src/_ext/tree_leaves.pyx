@@ -1,4 +1,4 @@
-"""Rows and the leaves of a tree that grows: where they go, what a leaf wins and loses with."""
+"""Rows and leaves of a growing tree: partition of rows, and sums of pair weights per leaf."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -138,7 +138,7 @@ def weigh(
     double[::1] losses not None,
     double[::1] gains not None,  # out, (n_leaves,): sums of ``won - lost`` over all rows
 ):
-    """Sum what the rows of each leaf win and lose with, in the order of the rows.
+    """Sum the pair weights of the rows of each leaf, won and lost, in the order of the rows.
 
     O(n_rows + n_leaves).
     """

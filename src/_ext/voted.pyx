@@ -22,7 +22,7 @@ cdef struct VotedState:
     double *thresholds  # capacity * (n_ranks - 1)
     int64_t *votes  # capacity: examples each survived
     int64_t *born  # capacity: which hypothesis it is, counted from 0
-    int64_t *progress  # [hypotheses kept, votes of the present one, hypotheses so far]
+    int64_t *progress  # [hypotheses kept, votes of the current one, hypotheses so far]
     int64_t capacity
     int64_t first_vote  # votes a hypothesis is born with
     bint capped
@@ -41,7 +41,7 @@ cdef void _keep(VotedState *m, int64_t slot) noexcept nogil:
 cdef int64_t _slot(
     const int64_t *votes, const int64_t *born, const int64_t *progress, int64_t capacity
 ) noexcept nogil:
-    """Where the present hypothesis goes: a free place, that of the least, or nowhere (-1).
+    """Slot for the current hypothesis: a free one, that of the fewest votes, or none (-1).
 
     The least is the one of fewest votes, of equal ones the youngest; only more votes displace it.
     """
@@ -55,7 +55,7 @@ cdef int64_t _slot(
 
 
 cdef void _end_hypothesis(VotedState *m) noexcept nogil:
-    """Offer the present hypothesis, which is about to change, a place among those kept."""
+    """Offer the current hypothesis, which is about to change, a place among those kept."""
     cdef int64_t slot = _slot(m.votes, m.born, m.progress, m.capacity)
     if slot >= 0:
         _keep(m, slot)
@@ -86,7 +86,7 @@ cdef class Voted:
     """PRank that keeps its hypotheses and how many examples each survived.
 
     ``hypotheses`` (capacity, n_features), ``cuts`` (capacity, n_ranks - 1), ``votes`` and ``born``
-    (capacity,) are past ones; ``progress`` has how many are kept, the votes of the present one, and
+    (capacity,) are past ones; ``progress`` has how many are kept, the votes of the current one, and
     how many there have been.
     """
 
@@ -156,7 +156,7 @@ def place(
     const int64_t[::1] progress not None,
     bint capped,  # whether there are as many places as there will be
 ):
-    """The place that a mistake would give the present hypothesis; -1 for none."""
+    """The place that a mistake would give the current hypothesis; -1 for none."""
     if votes.shape[0] < 1 or born.shape[0] != votes.shape[0] or progress.shape[0] != 3:
         raise ValueError("the arrays of a voted state do not fit together")
     if not capped:

@@ -1,4 +1,4 @@
-"""Types of the arguments that public functions take, as their signatures name them."""
+"""Types of the arguments of public functions, for their signatures."""
 
 from __future__ import annotations
 

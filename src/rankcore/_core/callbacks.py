@@ -1,4 +1,4 @@
-"""Arguments of callbacks, and the callbacks that a fit itself handles."""
+"""Arguments of callbacks, and callbacks with special treatment in a fit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Result:
     ----------
     value : float
     greater_is_better : bool
-        Whether the measure is to grow; a loss is not.
+        Whether higher values are better; False for losses.
     """
 
     value: float
@@ -32,13 +32,12 @@ class Iteration:
     Attributes
     ----------
     number : int
-        The pass, round or step that has ended, from 1 on.
+        Number of the completed pass, round or step, from 1.
     results : mapping of str to Result
-        Measures on held-out rows after it, by the names of ``history_``.
+        Measures on held-out rows after it, by the names in ``history_``.
     model : estimator
-        A copy of the model as it is now, to predict with, to look at or to save, not to go on
-        learning with. Its arrays go on learning when the callback has returned: save what is to be
-        kept.
+        A copy of the current model, for prediction, inspection or saving, not for training. Its
+        arrays change when training continues: save it to keep it.
     """
 
     number: int
@@ -50,12 +49,13 @@ class Iteration:
 class EarlyStopping:
     """End a fit that no longer improves, and keep the model of the best iteration.
 
-    The same as the parameter ``early_stopping_rounds`` of the learners.
+    Equivalent to the parameter ``early_stopping_rounds`` of the learners.
 
     Parameters
     ----------
     rounds : int
-        Iterations in a row that may fail to improve the first measure on the first held-out set.
+        Maximum number of successive iterations without improvement of the first measure on the
+        first held-out set.
 
     Examples
     --------
@@ -77,13 +77,13 @@ class EarlyStopping:
             raise ValueError(f"rounds must be an integer from 1 on; found {self.rounds!r}")
 
     def __call__(self, iteration: Iteration) -> bool:
-        """Never end the fit: the learner itself counts, since it keeps the best model."""
+        """Do nothing: the learner counts iterations, since it keeps the best model."""
         return False
 
 
 @dataclass(frozen=True)
 class Pauses:
-    """A callback of a fit that can be interrupted and resumed; of rows that are read in windows."""
+    """A callback of a resumable fit on rows that are read in windows."""
 
     # Takes a fitted estimator, its `Position`, whether the fit was interrupted there (otherwise a
     # pass has just ended), and the fitted estimator of the best pass by held-out rows, or None.

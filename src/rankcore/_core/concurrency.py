@@ -1,8 +1,8 @@
 """Exclusive learning: locks for threads, and Ctrl-C without half-finished updates.
 
-One thread at a time learns with an estimator; others wait. A method that only looks at a model does
-not lock: it looks again, after waiting, if the model changed meanwhile. Signals that arrive while a
-state is changed in place are held until a point at which the state can be put back.
+One thread at a time trains an estimator; others wait. Methods that only read a model do
+not lock: they read again, after waiting, if the model changed meanwhile. Signals that arrive while
+a state is changed in place are deferred until the state can be restored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rankcore._ext.held_signals import raise_signals, signals_held
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-# Looks without a lock before one waits for the thread that learns.
+# Reads without a lock before waiting for the training thread.
 TRIES = 3
 
 
@@ -50,7 +50,7 @@ class _Guard:
 
 # Beside the estimators, not in them: a lock can neither be copied nor pickled.
 _guards: WeakKeyDictionary[Any, _Guard] = WeakKeyDictionary()
-_registry = threading.RLock()  # a signal handler may save a model at any moment
+_registry = threading.RLock()  # a signal handler may save a model at any time
 
 
 def _guard_of(estimator: Any) -> _Guard:
@@ -62,7 +62,7 @@ def _guard_of(estimator: Any) -> _Guard:
 
 
 def _forget_guards() -> None:
-    """Create new locks in a child process, which has none of the threads that held them."""
+    """Create new locks in a child process, which lacks the threads that held them."""
     global _guards, _registry
     _guards, _registry = WeakKeyDictionary(), threading.RLock()
 
@@ -74,8 +74,8 @@ if hasattr(os, "register_at_fork"):
 def learns(method: Method) -> Method:
     """Decorate a method that learns: one thread at a time, not reentrant.
 
-    The decorated method raises RuntimeError if the estimator is learning further up in the same
-    thread, as in a callback.
+    The decorated method raises RuntimeError if the same thread is already training the estimator,
+    as in a callback.
     """
 
     @wraps(method)
@@ -95,8 +95,8 @@ def learns(method: Method) -> Method:
 def reads(method: Method) -> Method:
     """Decorate a method that reads the model: its result is consistent.
 
-    It runs without a lock. If another thread changed the model meanwhile, the answer is dropped and
-    the method runs again; under the lock if a change is under way, or after `TRIES`.
+    It runs without a lock. If another thread changed the model meanwhile, the result is discarded
+    and the method runs again; with the lock during a change, or after `TRIES`.
     """
 
     @wraps(method)
@@ -122,7 +122,7 @@ def reads(method: Method) -> Method:
 
 @contextmanager
 def unchanging(estimator: Any) -> Iterator[None]:
-    """Keep other threads from learning with an estimator; raise if this one is learning."""
+    """Keep other threads from training an estimator; raise if this thread is training it."""
     guard = _guard_of(estimator)
     with guard.lock:
         _refuse_learning(estimator, guard, "save or merge")
@@ -139,7 +139,7 @@ def _refuse_learning(estimator: Any, guard: _Guard, what: str) -> None:
 
 @contextmanager
 def changing(state: Versioned, restore: Callable[[], None]) -> Iterator[None]:
-    """Change a state in place; ``restore``, uninterrupted, puts it back if that fails."""
+    """Change a state in place; on failure call ``restore``, without interruption."""
     with signals_held():
         state.version += 1
         try:

@@ -1,8 +1,8 @@
 """Contributions of features to the score of a row, for every form of a fitted model.
 
-Exact: Shapley values of the game in which features have the value of the row, or that of another
-row, the background. For a score that is a sum of functions of one feature each they are what the
-function gives for the row less its mean over the background.
+Exact interventional Shapley values: features have the value of the row or of a background row. For
+an additive score the contribution of a feature is its function of the row's value minus the mean of
+the function over the background.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rankcore._ext.held_signals import raise_signals
 from rankcore._ext.rows import Rows, csr_rows
 from rankcore._ext.trees import Trees
 
-# Directions of rows in trees that are kept at once, and walks between two looks at signals.
+# Directions of rows in trees kept in memory, and walks between two checks for signals.
 _DIRECTIONS = 2**24
 _WALKS = 2**20
 # Arrays of stumps and of trees, as the kernels take them.
@@ -37,12 +37,11 @@ class Contributions:
     Attributes
     ----------
     values : ndarray of float64 or scipy.sparse.csr_array, shape (n_rows, n_features)
-        Row by row, what each feature adds; sparse if the rows were and there was no background.
+        Contributions by row; sparse if the rows are sparse and there is no background.
     base : float
-        The score that they add to: the mean score of the background; without one, that of a row of
-        zeros.
+        Mean score of the background; without one, the score of a row of zeros.
     feature_names : list of str or None
-        Of the columns, where the model knows them.
+        Names of the columns, if the model has them.
     """
 
     values: Any
@@ -50,7 +49,7 @@ class Contributions:
     feature_names: list[str] | None = None
 
     def scores(self) -> Floats:
-        """The scores of the rows, to rounding: base and contributions, added.
+        """Scores of the rows, to rounding: the base plus the sums of contributions.
 
         Returns
         -------
@@ -68,10 +67,10 @@ class Contributions:
 def contributions_of(
     scoring: Scoring, rows: Rows, background: Rows | None, output: int | None, name: str
 ) -> tuple[Any, float]:
-    """Contributions of features to a score, and the base that they add to.
+    """Contributions of features to a score, and the base.
 
-    Without a background it is one row of zeros. ``output`` is the rank whose score is meant, from
-    0; ``name`` is that of the model in errors, which say why a score is not a sum over features.
+    The default background is a row of zeros. ``output`` is the rank whose score is explained, from
+    0; ``name`` is the name of the model in errors for scores that are not sums over features.
     """
     if scoring.form in {"stumps", "trees"}:
         _refuse_output(output, name)
@@ -99,7 +98,7 @@ def is_additive(scoring: Scoring) -> bool:
 
 
 def used_features(scoring: Scoring, n_features: int) -> NDArray[np.bool_]:
-    """Features that may change a score; all if the form does not say."""
+    """Features that may change a score; all if unknown."""
     arrays = scoring.arrays
     used: Any = np.ones(n_features, dtype=bool)
     if scoring.form == "stumps":

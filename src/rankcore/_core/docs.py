@@ -1,4 +1,4 @@
-"""Parameters of classes, declared and documented once: signatures and docstrings put together."""
+"""Shared parameters of classes, declared and documented once: signatures and docstrings."""
 
 from __future__ import annotations
 

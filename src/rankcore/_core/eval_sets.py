@@ -1,4 +1,4 @@
-"""Held-out rows and measures, in the forms that users give them."""
+"""Held-out rows and measures, in all forms of user input."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def as_metrics(eval_metric: Any) -> list[Any]:
 def as_eval_sets(
     eval_set: Any, eval_X: Any, eval_y: Any, more: Mapping[str, Any]
 ) -> list[tuple[Any, Any, dict[str, Any]]]:
-    """Held-out sets as (X, y, other arguments), from all forms that learners take."""
+    """Held-out sets as (X, y, other arguments), from all forms of input."""
     if (eval_X is None) != (eval_y is None):
         raise ValueError("eval_X and eval_y must come together; found one of them")
     if eval_X is not None:
@@ -68,7 +68,7 @@ def _are_tables(values: Any) -> bool:
 
 
 def _for_each(values: Any, n: int, name: str) -> list[Any]:
-    """One array for each set; a single set may have it as it is or in a list of one."""
+    """One array per set; for a single set, an array or a list of one."""
     if values is None or isinstance(values, str):  # a string names a column of each
         return [values] * n
     listed = isinstance(values, list | tuple) and all(

@@ -1,4 +1,4 @@
-"""The steps of a pipeline in front of a learner: what they do to rows, names and shown values."""
+"""Preprocessing steps of a pipeline: transformed rows, feature names and displayed values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rankcore._core.numbers import Floats
 
 
 def take_apart(model: Any) -> tuple[list[Any], Any]:
-    """The fitted steps in front of a learner, and the learner, of a pipeline or a search."""
+    """The fitted preprocessing steps and the learner of a pipeline or a search."""
     front: list[Any] = []
     model = getattr(model, "best_estimator_", model)
     while hasattr(model, "steps"):
@@ -26,7 +26,7 @@ def take_apart(model: Any) -> tuple[list[Any], Any]:
 
 
 def _flat(steps: Sequence[tuple[str, Any]]) -> list[Any]:
-    """Steps without those that do nothing, and those of pipelines among them."""
+    """Steps, with nested pipelines flattened, without those that do nothing."""
     found: list[Any] = []
     for _, step in steps:
         if step is not None and not isinstance(step, str):
@@ -35,7 +35,7 @@ def _flat(steps: Sequence[tuple[str, Any]]) -> list[Any]:
 
 
 def transformed(front: Sequence[Any], X: Any) -> Any:
-    """Rows as they leave the steps."""
+    """Transformed rows."""
     for step in front:
         X = step.transform(X)
     return X
@@ -53,8 +53,8 @@ def takes_texts(front: Sequence[Any]) -> bool:
 def feature_names(model: Any, given: Sequence[str] | None = None) -> list[str]:
     """Names of the features that a fitted learner sees, in a pipeline or alone.
 
-    By default those that the learner was fitted to, then those of the steps in front
-    (``get_feature_names_out``), then numbers of columns.
+    By default those that the learner was fitted to, else those of the preceding steps
+    (``get_feature_names_out``), else column numbers.
     """
     return names_after(*take_apart(model), given)
 
@@ -115,7 +115,7 @@ def _names_of_parts(step: Any, names: list[str] | None) -> list[str]:
 
 
 class Display:
-    """Values of features as users know them: before scaling, where a column stays a column."""
+    """Values of features in original units, before scaling, if a column remains a column."""
 
     def __init__(self, front: Sequence[Any]) -> None:
         n = len(front)
@@ -127,7 +127,7 @@ class Display:
 
     @property
     def scales(self) -> bool:
-        """Whether shown values are others than those that the learner sees."""
+        """Whether displayed values differ from those that the learner sees."""
         return bool(self._tail) or (
             self._split is not None
             and any(Display(_flat([("", part)])).scales for _, part in _parts(self._split))
@@ -155,7 +155,7 @@ class Display:
         return shown
 
     def before(self, values: Floats) -> Floats:
-        """Values of one row that the learner sees, as `values` shows them."""
+        """Values of one row of the learner, in the units of `values`."""
         place = np.arange(values.size)
         for step in reversed(self._tail):
             if _is_scaler(step):
@@ -174,7 +174,7 @@ class Display:
 
 
 def _is_scaler(step: Any) -> bool:
-    """Whether each column of rows is scaled for itself, and can be scaled back."""
+    """Whether each column is scaled separately, and can be scaled back."""
     if type(step).__name__ == "FunctionTransformer":
         return step.func is None and step.inverse_func is None
     scales = isinstance(step, OneToOneFeatureMixin) and hasattr(step, "inverse_transform")

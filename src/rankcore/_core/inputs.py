@@ -110,7 +110,7 @@ def _check_shape(shape: tuple[int, ...], name: str) -> None:
 
 
 def _as_float(values: np.ndarray, name: str) -> np.ndarray:
-    """float32 and float64 as they are, every other real dtype as the nearest of them."""
+    """float32 and float64 unchanged, other real dtypes converted to the nearest of them."""
     if values.dtype in KERNEL_FLOATS:
         return values
     if values.dtype.kind == "c":

@@ -1,4 +1,4 @@
-"""Kernels by name or as functions: their parameters, and the values of those not compiled."""
+"""Kernels by name or as functions: parameters, and values of kernels that are not compiled."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def pauses_among(callbacks: list[Callback]) -> Pauses | None:
 
 
 def resumed_model(callbacks: list[Callback]) -> Any:
-    """The model that a fit goes on from, or None."""
+    """The model from which a fit continues, or None."""
     pauses = pauses_among(callbacks)
     return None if pauses is None or pauses.resume is None else pauses.resume[0]
 
@@ -51,14 +51,14 @@ class HeldOut(Protocol):
 
     @property
     def directions(self) -> list[bool]:
-        """Whether each measure is to grow."""
+        """Whether higher is better, for each measure."""
 
     def measure(self, output: Any) -> list[float]:
         """Values of the measures for the outputs of the model."""
 
 
 class Monitor:
-    """Measures a model that is being fitted, and decides when the fit ends.
+    """Evaluates a model during a fit, and decides when the fit stops.
 
     Values go into the state of the model. The first measure on the first held-out rows decides on
     early stopping.
@@ -73,7 +73,7 @@ class Monitor:
         patience = [one.rounds for one in self._callbacks if isinstance(one, EarlyStopping)]
         if getattr(model, "early_stopping_rounds", None) is not None:
             patience.append(model.early_stopping_rounds)
-        # Values in a row that may fail to improve; None if the fit does not stop early.
+        # Maximum number of successive values without improvement; None without early stopping.
         self.patience: int | None = min(patience, default=None)
         if self.patience is not None and not self.held_out:
             raise ValueError("early_stopping_rounds requires eval_set; found no held-out rows")
@@ -85,7 +85,7 @@ class Monitor:
                 self._logs[name] = known.get(name, [])
                 self._directions[name] = direction
         lengths = {len(log) for log in self._logs.values()}
-        if len(lengths) > 1:  # a fit that goes on has other measures than it began with
+        if len(lengths) > 1:  # a continued fit has other measures than before
             self._logs = {name: [] for name in self._logs}
         model._state.validation = self._logs
         for number, value in enumerate(self.values, 1):
@@ -103,7 +103,7 @@ class Monitor:
 
     @property
     def keeps_best(self) -> bool:
-        """Whether the fit ends with the model of the best value."""
+        """Whether the result is the model with the best value."""
         return self.patience is not None
 
     def measure(self, outputs: Sequence[Any]) -> bool:
@@ -122,7 +122,7 @@ class Monitor:
         return True
 
     def ends(self, number: int) -> bool:
-        """Whether the fit ends here: a callback says so, or nothing has improved for too long."""
+        """Whether to stop: by a callback or early stopping."""
         stop = False
         if self._callbacks:
             results = self._results()

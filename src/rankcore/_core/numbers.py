@@ -162,7 +162,7 @@ def _times_power(weights: Floats, powers: int | NDArray[np.integer[Any]]) -> Flo
 
 
 def exact_sum(values: Floats) -> Fraction:
-    """The sum of finite numbers without rounding."""
+    """The exact sum of finite numbers."""
     mantissas, exponents = np.frexp(values)
     whole = np.ldexp(mantissas, 53).astype(np.int64)
     total = Fraction()
@@ -188,7 +188,7 @@ def variance(values: NDArray[Any], size: int) -> float:
 def weighted_mean(values: NDArray[Any], weights: Floats | None) -> float:
     """Mean of numbers, with weights of any magnitude."""
     exponent = int(np.frexp(np.abs(values).max())[1])
-    far = max(0, exponent - 900)  # powers of two leave the digits alone
+    far = max(0, exponent - 900)  # multiplication by powers of two is exact
     values = np.ldexp(values, -far) if far else values
     mean = np.average(values, weights=None if weights is None else scaled(weights))
     return float(np.ldexp(mean, far))

@@ -1,7 +1,7 @@
-"""Atomic writes: files and folders that appear whole or not at all.
+"""Atomic writes of files and folders.
 
-What is written is made in a workshop, a hidden folder beside its target, and then renamed. The lock
-of the workshop ends with the process, however that ends, and the next writer in the same folder
+Output is written to a workshop, a hidden folder next to its target, and then renamed. The lock
+of the workshop ends with the process in any case, and the next writer in the same folder
 removes workshops whose lock is free.
 """
 

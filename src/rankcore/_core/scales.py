@@ -1,4 +1,4 @@
-"""Scales of features and of rows: whether features drown each other, and the length of rows."""
+"""Scales of features and of rows: features of different magnitude, and norms of rows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def sizes_differ(sizes: NDArray[np.float64]) -> bool:
 
 
 def rows_differ(rows: Rows) -> bool:
-    """`sizes_differ` of the features of rows, of which it mostly takes a few to tell."""
+    """`sizes_differ` of the features of rows, mostly decided by a few rows."""
     found = np.zeros(rows.n_features, dtype=np.uint8)
     return not most_reach(rows, rows.largest / ORDERS, found)
 
@@ -47,7 +47,7 @@ def largest_column(rows: Rows) -> int:
 
 
 def warn_of_scales(column: int | None, learner: str) -> None:
-    """Warn of features that differ in scale by orders of magnitude, naming the cure.
+    """Warn about features that differ in scale by orders of magnitude, with a remedy.
 
     ``column`` is that of `Source.largest_of_unequal`.
     """
@@ -62,7 +62,7 @@ def warn_of_scales(column: int | None, learner: str) -> None:
 
 
 def mean_square_length(rows: Rows) -> float:
-    """The power of two nearest to the mean squared length of the rows; 1 if all are empty.
+    """The power of two nearest to the mean squared norm of the rows; 1 if all are empty.
 
     A power of two, so that it does not depend on the order of a sum, and so that thresholds that
     are multiples of it are exact.

@@ -1,4 +1,4 @@
-"""Where a fit reads its rows: memory, or files that need not fit into memory."""
+"""Sources of the rows of a fit: memory, or files that may be larger than memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rankcore._ext.rows import Rows
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts of all rows on disk, from one reading."""
+    """Statistics of all rows on disk, from one scan."""
 
     # Shape, and how many values are stored.
     n_rows: int
@@ -48,7 +48,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Position:
-    """A place in a fit."""
+    """A position in a fit."""
 
     epoch: int  # the pass under way, from 1 on
     window: int  # windows of it that were learned
@@ -86,7 +86,7 @@ class Source(ABC):
 
 
 class MemoryRows(Source):
-    """Rows in memory, in a form that the learner takes, with the other fields of `Window`."""
+    """Rows in memory, converted for the learner, with the other fields of `Window`."""
 
     kept, size = True, 0
 
@@ -152,7 +152,7 @@ class RowBlocks(Source):
             self.n_features = n_features
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Raise: rows on disk are not laid out in memory."""
+        """Raise, because rows on disk are not arrays."""
         raise TypeError(
             "rows from open_rows are no array: only the fit of a rankcore learner takes them. To "
             "scale them, give open_rows(..., scaler=StandardScaler())"

@@ -1,4 +1,4 @@
-"""States of learners: the part that all of them have, and that of the online ordinal ones."""
+"""States of learners: the shared part, and that of online ordinal learners."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def widened(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
 
 @dataclass(kw_only=True)
 class LearnerState(Versioned):
-    """State that every learner saves and goes on from."""
+    """State that every learner saves and continues from."""
 
     # Parameters that are built into the arrays, which may not change while learning goes on.
     settings: dict[str, Any]
@@ -61,7 +61,7 @@ class LearnerState(Versioned):
         return logged | {name: list(values) for name, values in self.validation.items()}
 
     def keep_log(self) -> Callable[[], None]:
-        """A function that puts the present log back."""
+        """A function that restores the current log."""
         log, streaming = [list(figures) for figures in self.log], self.streaming
         validation = {name: list(values) for name, values in self.validation.items()}
 
@@ -123,7 +123,7 @@ def restored_validation(spec: ModelSpec, n: int) -> dict[str, list[float]]:
 
 @dataclass
 class OnlineState(LearnerState):
-    """All that an online learner of ordered labels knows."""
+    """State of an online learner of ordered labels."""
 
     # Kernel arrays with an axis of features: the first, or the second of three (tiles).
     by_feature: dict[str, NDArray[Any]]
@@ -215,7 +215,7 @@ class OnlineState(LearnerState):
         return True
 
     def snapshot(self, columns: NDArray[Any] | None = None) -> Callable[[], None]:
-        """A function that puts the present state back.
+        """A function that restores the current state.
 
         ``columns`` are those the coming examples touch (None: all), so that a small batch costs
         its own size and not the model's.

@@ -1,4 +1,4 @@
-"""One reading of rows: their labels, the magnitudes of features, the mean squared length."""
+"""One scan of rows: labels, magnitudes of features, and the mean squared norm."""
 
 from __future__ import annotations
 

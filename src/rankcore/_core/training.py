@@ -1,4 +1,4 @@
-"""The training loop: the one that all learners share, whatever their rows come from."""
+"""The training loop of all learners and sources of rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rankcore._core.sources import Position, Source, Window
 from rankcore._ext.held_signals import raise_signals, signals_held
 from rankcore.progress import Progress, translated
 
-# Seconds between two copies of the state that an interrupted fit can go back to.
+# Seconds between two copies of the state to which an interrupted fit can return.
 COPY_SECONDS = 1.0
 
 
@@ -60,7 +60,7 @@ class Learner(ABC):
         """A line of figures of the latest iteration, for ``verbose``."""
 
     def converged(self, measured: bool) -> bool:
-        """Whether further iterations would not improve the model, nor its measures."""
+        """Whether further iterations would improve neither the model nor its measures."""
         return False
 
     def exhausted(self) -> None:  # noqa: B027 - few learners need it

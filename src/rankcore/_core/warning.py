@@ -1,4 +1,4 @@
-"""Warnings that point at the caller's line."""
+"""Warnings located at the caller's line."""
 
 from __future__ import annotations
 

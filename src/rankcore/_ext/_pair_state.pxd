@@ -23,7 +23,7 @@ cdef inline void count_by(rc_pair_state *m, double unit) noexcept nogil:
 
 
 cdef inline int64_t least(const rc_pair_state *m) noexcept nogil:
-    """The member of fewest successes; of equal ones the youngest."""
+    """The member with the fewest successes; the youngest of equal ones."""
     cdef int64_t k, found = 0
     for k in range(1, m.kept):
         if m.successes[k] < m.successes[found] or (
@@ -34,7 +34,7 @@ cdef inline int64_t least(const rc_pair_state *m) noexcept nogil:
 
 
 cdef inline int64_t place(const rc_pair_state *m, int64_t weakest) noexcept nogil:
-    """Where the present hypothesis goes: a free place, that of the weakest, or nowhere (-1)."""
+    """Slot for the current hypothesis: a free one, that of the weakest, or none (-1)."""
     if m.kept < m.capacity:
         return m.kept
     if m.capacity == 0 or not successes(m) > m.successes[weakest]:
@@ -43,7 +43,7 @@ cdef inline int64_t place(const rc_pair_state *m, int64_t weakest) noexcept nogi
 
 
 cdef inline double *enter(rc_pair_state *m, int64_t at) noexcept nogil:
-    """Note a new member; where its weights go."""
+    """Add a member; return the address of its weights."""
     m.successes[at] = successes(m)
     m.born[at] = m.n_mistakes
     if at == m.kept:
@@ -52,7 +52,7 @@ cdef inline double *enter(rc_pair_state *m, int64_t at) noexcept nogil:
 
 
 cdef inline void end_hypothesis(rc_pair_state *m) noexcept nogil:
-    """A mistake has ended the present hypothesis; the next one begins."""
+    """End the current hypothesis after a mistake."""
     m.streak = 0.0
     m.run = 0
     m.n_mistakes += 1
@@ -64,7 +64,7 @@ cdef inline double so_far(const rc_pair_state *m) noexcept nogil:
 
 
 cdef inline void move(rc_pair_state *m, rc_row winner, rc_row loser, double step) noexcept nogil:
-    """Move the weights, and the sums of which the average is made."""
+    """Update the weights, and the sums for the average."""
     cdef double before
     rc_axpy(winner, step, m.weights)
     rc_axpy(loser, -step, m.weights)

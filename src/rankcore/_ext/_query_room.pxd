@@ -7,7 +7,7 @@ from rankcore._ext._order cimport N_COUNTS, descending_key
 from rankcore._ext._order cimport order as sort_by_key
 
 cdef enum:
-    PATIENCE = 4  # moves per document for which insertion is faster than sorting anew
+    PATIENCE = 4  # moves per document for which insertion is faster than sorting again
 
 
 cdef struct Room:

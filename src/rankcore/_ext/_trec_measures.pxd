@@ -70,7 +70,7 @@ cdef inline double inferred_ap(const Measure *m, const Query *q, int64_t relevan
 cdef inline double interpolated_precision(
     const Measure *m, const Query *q, int64_t relevant
 ) noexcept nogil:
-    """Greatest precision from where a share x of the relevant documents has been found."""
+    """Maximum precision at positions where the recall is at least x."""
     cdef int64_t i, wanted, found = 0
     cdef double value = 0.0
     wanted = <int64_t> (m.x * relevant + (0.9 if m.up else 0.5))

@@ -70,7 +70,7 @@ cdef inline double expected_reciprocal_rank(
 
 
 cdef inline double rank_biased(const Measure *m, const Query *q, int64_t depth) noexcept nogil:
-    """Moffat and Zobel (2008): a user goes on to the next document with chance x.
+    """Moffat and Zobel (2008): a user continues to the next document with probability x.
 
     Gains above 1 are divided by the maximum of the query.
     """

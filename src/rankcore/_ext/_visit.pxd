@@ -269,7 +269,7 @@ cdef inline void fill(Visit *v) noexcept nogil:
 cdef inline void copy_hypothesis(
     const Visit *v, const rc_pair_state *m, double *to
 ) noexcept nogil:
-    """The present hypothesis."""
+    """The current hypothesis."""
     if v.open and v.way == PACKED:
         memcpy(to, v.packed.weights, m.n_features * sizeof(double))
         return
@@ -279,7 +279,7 @@ cdef inline void copy_hypothesis(
 
 
 cdef inline Outcome judge(Visit *v, rc_pair_state *m) noexcept nogil:
-    """Have the present hypothesis, which is to end, judged or kept, unless it was."""
+    """Have the current hypothesis, which is to end, judged or kept, unless it was."""
     if not v.judged:
         if successes(m) > v.judge_above:
             return CANDIDATE
@@ -294,7 +294,7 @@ cdef inline Outcome judge(Visit *v, rc_pair_state *m) noexcept nogil:
 cdef inline void mistake(
     Visit *v, rc_pair_state *m, int64_t i, int64_t j, double step
 ) noexcept nogil:
-    """End the present hypothesis and move the weights."""
+    """End the current hypothesis and move the weights."""
     cdef double before
     cdef const double *documents = v.packed.unfolded
     cdef int64_t width = v.packed.width

@@ -15,7 +15,7 @@ from rankcore.ranking._pairs import Pairing, check_useful, pair_by_label
 from rankcore.ranking._queries import as_relevance, queries_of
 from rankcore.ranking.svm._losses import PairLosses, Terms
 
-# Of the default curve: points, and how far below the maximum distance it begins.
+# Default curve: number of points, and ratio of the minimum margin to the maximum distance.
 POINTS, DEPTH = 200, 1e-4
 
 
@@ -28,11 +28,11 @@ class MarginCurve:
     rhos : ndarray of float64, shape (n_points,)
         Margins, ascending.
     losses : ndarray of float64, shape (n_points,)
-        Mean over pairs of min(1, max(0, 1 - d / rho)), d being the distance of the scores.
+        Mean over pairs of min(1, max(0, 1 - d / rho)), where d is the difference of the scores.
     misranking : float
-        Share of the pairs that are not in the right order, ties included: the limit at 0.
+        Share of pairs that are misordered or tied: the limit at margin 0.
     n_pairs : int
-        Independent pairs to count for a bound: as many disjoint ones as there can be.
+        Number of pairs for bounds: the maximum number of disjoint pairs.
     """
 
     rhos: Floats
@@ -54,11 +54,11 @@ class MarginCurve:
         Parameters
         ----------
         radius : float
-            No row is longer.
+            Upper bound on the norm of a row.
         norm : float
-            Length of the function that made the scores (|w|), above 0.
+            Norm of the scoring function (|w|), above 0.
         delta : float, default=0.05
-            Chance that any of the bounds does not hold.
+            Probability that any of the bounds fails.
         m : int, optional
             Independent pairs; None: ``n_pairs``.
 
@@ -66,7 +66,7 @@ class MarginCurve:
         -------
         ndarray of float64, shape (n_points,)
             `kernel_margin_bound` of the scores divided by ``norm * radius``, uniform in the margin;
-            NaN where that margin is above 1. The least one may be quoted.
+            NaN where that margin is above 1. The minimum is also a valid bound.
 
         Raises
         ------
@@ -75,8 +75,8 @@ class MarginCurve:
 
         Notes
         -----
-        Scores divided by |w| are those of a function of length 1, whatever |w| turned out to be, so
-        that the class is fixed before the sample is seen.
+        Scores divided by |w| are those of a function of norm 1 for any |w|, so
+        the class is fixed before the sample is seen.
         """
         check_positive(radius, "radius")
         check_positive(norm, "norm")
@@ -104,9 +104,9 @@ def margin_curve(
     Parameters
     ----------
     y_true : array-like of numbers, shape (n,)
-        Labels: all pairs of a query with different labels are compared.
+        Labels; all pairs of a query with different labels are compared.
     y_score : array-like of numbers, shape (n,)
-        Scores; finite.
+        Finite scores.
     qid : array-like, shape (n,), optional
         The query of each row, of any type and in any order. None: all rows are of one query.
     group : array-like of int, optional
@@ -114,9 +114,9 @@ def margin_curve(
     rhos : array-like of float, optional
         Margins, above 0. None: 200 on a logarithmic scale up to the maximum distance.
     balance : {"query"}, optional, default="query"
-        Whether queries count alike, as in `rankcore.metrics.margin_loss`, or pairs.
+        "query" weighs queries equally, as in `rankcore.metrics.margin_loss`, None pairs.
     n_jobs : int, optional
-        Threads that share the queries. None: 1, -1: all.
+        Number of threads. None: 1, -1: all.
 
     Returns
     -------
@@ -129,9 +129,9 @@ def margin_curve(
 
     Notes
     -----
-    The mean of min(rho, max(0, rho - d)) is that of max(0, rho - d) less that of max(0, -d): sums
-    that a walk down the sorted scores gives, O(n log L) per margin for L levels of labels. The
-    difference is rounded by 1e-16 times the mean of max(0, -d), before it is divided by rho.
+    The mean of min(rho, max(0, rho - d)) is that of max(0, rho - d) minus that of max(0, -d), which
+    one pass over the sorted scores sums, in O(n log L) per margin for L distinct labels. The
+    rounding error of the difference is 1e-16 times the mean of max(0, -d), before division by rho.
 
     Examples
     --------

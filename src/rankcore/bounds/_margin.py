@@ -1,9 +1,9 @@
-"""Bounds on the misranking of unseen pairs by the margins of seen ones.
+"""Bounds on the misranking of unseen pairs by the margins of training pairs.
 
-All hold with probability 1 - delta over a sample of m pairs that are drawn independently of each
-other, and of whatever was fixed before: the class of functions, rho unless the bound is uniform in
-it. All the pairs of n documents are not independent; count disjoint ones, of which a query of n
-documents has at most n / 2.
+All hold with probability 1 - delta over a sample of m independent pairs. The class of functions,
+and rho unless the bound is uniform in it, must be fixed before the sample is drawn. The pairs of n
+documents are not independent; count disjoint pairs, of which a query of n documents has at most
+n / 2.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ def rademacher_margin_bound(
     Parameters
     ----------
     loss : float
-        Empirical margin loss at ``rho``, as `rankcore.metrics.margin_loss` measures it, 0 to 1.
+        Empirical margin loss at ``rho``, from 0 to 1; see `rankcore.metrics.margin_loss`.
     complexity, complexity_other : float
         Rademacher complexities of the class on the first and on the second rows of the pairs.
     rho : float
-        The margin, above 0; with ``uniform`` at most 1.
+        Margin, above 0; with ``uniform`` at most 1.
     m : int
-        Independent pairs.
+        Number of independent pairs.
     delta : float, default=0.05
-        Chance that the bound does not hold.
+        Probability that the bound fails.
     empirical : bool, default=False
-        Whether the complexities are those of the sample itself, rather than expected ones.
+        Whether the complexities are empirical, rather than expected.
     uniform : bool, default=False
-        Whether rho may have been chosen by looking at the sample.
+        Whether rho may depend on the sample.
 
     Returns
     -------
     float
-        May be above 1; it is then no bound on a share.
+        Upper bound; vacuous if above 1.
 
     Raises
     ------
@@ -59,8 +59,8 @@ def rademacher_margin_bound(
     Notes
     -----
     loss + (2 / rho) (R1 + R2) + sqrt(log(1 / delta) / 2m), or 3 sqrt(log(2 / delta) / 2m) with
-    empirical complexities. Uniform in rho: 4 in place of 2, delta / 2 in place of delta, and
-    sqrt(log log2(2 / rho) / m) more [1]_. A pair without a preference counts as one without loss.
+    empirical complexities. Uniform in rho: 4 instead of 2, delta / 2 instead of delta, and
+    an additional term sqrt(log log2(2 / rho) / m) [1]_. Pairs without a preference have loss 0.
 
     References
     ----------
@@ -99,21 +99,21 @@ def kernel_margin_bound(
     *,
     uniform: bool = False,
 ) -> float:
-    """Bound misranking by functions of bounded length, linear or in the space of a kernel.
+    """Bound misranking by linear or kernel functions of bounded norm.
 
     Parameters
     ----------
     radius : float
-        Upper bound on the length of a row: the root of the maximum K(x, x), 0 or more.
+        Upper bound on the norm of a row: the square root of the maximum K(x, x), at least 0.
     norm : float
-        No function of the class is longer (|w|), 0 or more; fixed before the sample was seen. To
-        bound a fitted model, divide its scores and ``rho`` by |w|, and let ``norm`` be 1.
+        Upper bound on the norm |w| of the functions, at least 0, fixed before the sample is seen.
+        For a fitted model, divide its scores and ``rho`` by |w|, and use norm 1.
 
     Notes
     -----
     loss + 4 radius norm / (rho sqrt(m)) + sqrt(log(1 / delta) / 2m): both Rademacher complexities
-    are at most radius norm / sqrt(m). (The lecture that this follows writes r for the supremum of
-    K(x, x), which has to be its root.)
+    are at most radius norm / sqrt(m). (The lecture on which this is based uses r for the supremum
+    of K(x, x), instead of its square root.)
 
     Examples
     --------
@@ -135,13 +135,13 @@ def svm_bound(slack: float, radius: float, norm: float, m: int, delta: float = 0
     Parameters
     ----------
     slack : float
-        Mean of max(0, 1 - d) over the sample's pairs, 0 or more.
+        Mean of max(0, 1 - d) over the pairs of the sample, at least 0.
 
     Returns
     -------
     float
-        slack + 4 radius norm / sqrt(m) + sqrt(log(1 / delta) / 2m): its first two parts are what a
-        ranking SVM minimises.
+        slack + 4 radius norm / sqrt(m) + sqrt(log(1 / delta) / 2m). A ranking SVM minimises the
+        first two terms.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def svm_bound(slack: float, radius: float, norm: float, m: int, delta: float = 0
     0.365193
     """
     check_positive(slack, "slack", zero=True)
-    # The hinge is no less than the margin loss at 1, which is all that the proof requires.
+    # The hinge is at least the margin loss at 1, as the proof requires.
     return slack + kernel_margin_bound(0.0, radius, norm, 1.0, m, delta)
 
 
@@ -166,7 +166,7 @@ def ensemble_margin_bound(
     empirical: bool = False,
     uniform: bool = False,
 ) -> float:
-    """Bound misranking by weighted means of weak rankers, for any number of them.
+    """Bound misranking by weighted means of any number of weak rankers.
 
     Parameters
     ----------
@@ -177,8 +177,8 @@ def ensemble_margin_bound(
 
     Notes
     -----
-    Weighted means of functions, or of their negatives, are no more complex than the functions: the
-    bound is theirs.
+    The Rademacher complexity of weighted means of functions, or of their negatives, is that of
+    the functions.
 
     Examples
     --------
@@ -193,14 +193,14 @@ def ensemble_margin_bound(
 
 
 def linear_complexity(squares: ArrayLike, norm: float = 1.0) -> float:
-    """Bound the empirical Rademacher complexity of functions of bounded length.
+    """Bound the empirical Rademacher complexity of functions of bounded norm.
 
     Parameters
     ----------
     squares : array-like, shape (m,)
-        K(x, x) of the sample's rows: squared lengths, if linear; 0 or more.
+        K(x, x) of the rows of the sample, the squared norms if linear; at least 0.
     norm : float, default=1.0
-        No function of the class is longer, 0 or more.
+        Upper bound on the norm of the functions, at least 0.
 
     Returns
     -------
@@ -231,7 +231,7 @@ def linear_complexity(squares: ArrayLike, norm: float = 1.0) -> float:
 
 @documented(rademacher_margin_bound)
 def vc_complexity(dimension: int, m: int) -> float:
-    """Bound the Rademacher complexity of functions with two values a unit apart.
+    """Bound the Rademacher complexity of functions with two values of difference 1.
 
     Parameters
     ----------
@@ -239,12 +239,12 @@ def vc_complexity(dimension: int, m: int) -> float:
         Vapnik-Chervonenkis dimension, at least 1: 2 for threshold stumps on one feature; on d
         features it grows with log2(d).
     m : int
-        Independent rows, at least ``dimension``.
+        Number of independent rows, at least ``dimension``.
 
     Returns
     -------
     float
-        sqrt(2 dimension log(e m / dimension) / m) / 2: half of what holds for values -1 and 1, by
+        sqrt(2 dimension log(e m / dimension) / m) / 2: half of the bound for values -1 and 1, by
         Massart's and Sauer's lemmas.
 
     Examples
@@ -263,7 +263,7 @@ def vc_complexity(dimension: int, m: int) -> float:
 def _check(rho: float, m: int, delta: float, uniform: bool) -> None:
     check_positive(rho, "rho")
     if uniform and rho > 1.0:
-        raise ValueError(f"a bound that is uniform in rho is for rho up to 1; found {rho!r}")
+        raise ValueError(f"a bound that is uniform in rho requires rho up to 1; found {rho!r}")
     check_count(m, "m")
     check_positive(delta, "delta")
     if delta >= 1.0:

@@ -15,9 +15,9 @@ def pairwise_mistake_bound(radius: float, margin: float) -> float:
     Parameters
     ----------
     radius : float
-        Upper bound on the length of the difference of two documents of a pair.
+        Upper bound on the norm of the difference of the documents of a pair.
     margin : float
-        Some unit vector scores the better document of every pair higher by this, above 0.
+        Margin by which some unit vector scores the better document of every pair higher, above 0.
 
     Returns
     -------
@@ -31,8 +31,8 @@ def pairwise_mistake_bound(radius: float, margin: float) -> float:
 
     Notes
     -----
-    Novikoff 1962, on differences. With steps that differ from query to query the same holds for the
-    sum of the steps, with the largest step * radius^2 in place of radius^2.
+    Novikoff 1962, on differences. With a step size per query, the sum of the steps has this bound,
+    with the maximum step * radius^2 instead of radius^2.
 
     Examples
     --------
@@ -59,16 +59,16 @@ def prank_mistake_bound(
     Parameters
     ----------
     n_ranks : int
-        k, at least 2.
+        Number of ranks k, at least 2.
     radius : float
-        Upper bound on the length of a row.
+        Upper bound on the norm of a row.
     margin : float
-        Some weights w and thresholds b with |w|^2 + |b / s|^2 = 1 put every row on the right side
-        of each threshold, by at least this; above 0.
+        Minimum distance, above 0, from every row to each threshold on the correct side, for some
+        weights w and thresholds b with |w|^2 + |b / s|^2 = 1.
     threshold_scale : float, default=1.0
-        s, the ``threshold_scale_`` of the model; the paper's PRank has 1.
+        s, the ``threshold_scale_`` of the model; 1 in the paper.
     demanded : float, default=0.0
-        The ``margin_`` of the model, 0 or more; the paper's PRank has 0.
+        The ``margin_`` of the model, at least 0; 0 in the paper.
 
     Returns
     -------
@@ -78,13 +78,14 @@ def prank_mistake_bound(
 
     Notes
     -----
-    A threshold is s times the weight of a constant feature of value s. Let v be weights and b / s
-    of the learner, u those of the assumption, and m the number of thresholds that an example moves,
-    which is at least its rank loss and at most k - 1. Each of these is not beaten by ``demanded``,
-    so that |v|^2 grows by at most 2 m demanded + m^2 radius^2 + m s^2, and u.v by at least
-    m margin. After M moves altogether (M margin)^2 <= (u.v)^2 <= |v|^2 <= M (2 demanded +
-    (k - 1) radius^2 + s^2), which bounds M, and with it the rank loss. For s = 1 and ``demanded`` 0
-    Crammer and Singer print (k - 1) (radius^2 + 1) / margin^2; their proof gives the smaller bound.
+    A threshold is s times the weight of a constant feature of value s. Let v be the weights and
+    b / s of the learner, u those of the assumption, and m the number of thresholds that an example
+    moves, which is at least its rank loss and at most k - 1. The projection is not beyond any of
+    these by more than ``demanded``, so |v|^2 grows by at most 2 m demanded + m^2 radius^2 + m s^2,
+    and u.v by at least m margin. After M moves in total (M margin)^2 <= (u.v)^2 <= |v|^2 <=
+    M (2 demanded + (k - 1) radius^2 + s^2), which bounds M and so the rank loss. For s = 1 and
+    ``demanded`` 0 Crammer and Singer state (k - 1) (radius^2 + 1) / margin^2; their proof gives the
+    smaller bound.
 
     Examples
     --------
@@ -113,13 +114,13 @@ def cusum_mistake_bound(radius: float, margin: float, *, demanded: float = 0.0) 
     Parameters
     ----------
     radius : float
-        Upper bound on the length of a row, with the constant feature of the intercept
-        (``intercept_scaling``) appended.
+        Upper bound on the norm of a row, including the constant feature of the intercept
+        (``intercept_scaling``).
     margin : float
-        Some weights w_2, ..., w_k of squared length 1 together have sign(y - j) w_j x >= margin for
-        every row x of rank y; above 0.
+        Margin, above 0: some weights w_2, ..., w_k of total squared norm 1 have
+        sign(y - j) w_j x >= margin for every row x of rank y.
     demanded : float, default=0.0
-        The estimator's ``margin``, 0 or more.
+        The parameter ``margin`` of the estimator, at least 0.
 
     Returns
     -------
@@ -128,7 +129,7 @@ def cusum_mistake_bound(radius: float, margin: float, *, demanded: float = 0.0) 
 
     Examples
     --------
-    Four points, with the constant appended, whose best margin is 1 / sqrt(18):
+    Four points, with the constant feature, whose maximum margin is 1 / sqrt(18):
 
     >>> from rankcore.bounds import cusum_mistake_bound
     >>> round(cusum_mistake_bound(3**0.5, 18**-0.5), 9)
@@ -153,7 +154,7 @@ def rankboost_training_bound(edges: ArrayLike) -> float:
     -------
     float
         exp(-sum of r^2 / 2), an upper bound on the product of the normalizers, which bounds the
-        fraction of pairs that the scores order wrongly or tie.
+        share of pairs that are misordered or tied.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """The ``rankcore`` command: train, cache, tune, cv, predict, evaluate, explain, rate, info, ...
 
-Results go to standard output, everything else to standard error. Mistakes of the user end in one
-line and status 1 (2 for a command line that makes no sense), never in a traceback.
+Results go to standard output, everything else to standard error. User errors print one
+line and exit with status 1 (2 for invalid options), never with a traceback.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ except ModuleNotFoundError as error:
         raise
     sys.exit("rankcore: error: the command line needs Typer and Rich: pip install 'rankcore[cli]'")
 
-# scikit-learn, and modules that import it, are imported inside the commands: --help stays instant.
+# Modules that import scikit-learn are imported inside the commands, to keep --help instant.
 from rankcore.cli.learning import list_of_learners
 from rankcore.cli.options import grouped
 from rankcore.cli.paths import guarded
@@ -31,7 +31,7 @@ class OneLineErrors(TyperGroup):
     """Command group that reports user errors in one line on standard error."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Parse the command line and run a command; handles closed output of help and versions."""
+        """Parse the command line and run a command; handle closed output of help and versions."""
         try:
             return super().main(*args, **kwargs)
         except OSError as error:
@@ -44,7 +44,7 @@ class OneLineErrors(TyperGroup):
             raise
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command, and turn its exceptions into messages and exit statuses."""
+        """Run the command, and convert its exceptions to messages and exit statuses."""
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
@@ -54,16 +54,16 @@ class OneLineErrors(TyperGroup):
 
 
 def _status(error: BaseException) -> int:
-    """The exit status of an exception, which is reported in one line."""
+    """Report an exception in one line; return its exit status."""
     if isinstance(error, KeyboardInterrupt):
         complain("interrupted")
         return 130
     if isinstance(error, OSError):
         if _is_stuck(sys.stdout):
-            # What Python flushes at exit must go nowhere.
+            # Discard what Python flushes at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
-            return 1  # the reader (head, say) has seen enough
+            return 1  # the reader, such as head, has closed the pipe
         place = f"{error.filename}: " if error.filename else ""
         complain(f"error: {place}{error.strerror or error}")
     elif isinstance(error, OverflowError):
@@ -87,32 +87,32 @@ app = typer.Typer(
     cls=OneLineErrors,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Learn to rank: train a model on svmlight/LETOR files, predict, evaluate, look inside.",
+    help="Learn to rank: train a model on svmlight/LETOR files, predict, evaluate, explain.",
 )
 LEARNERS = list_of_learners()
 # By name, with summaries and epilogs of their help: functions in modules of these names.
 COMMANDS: dict[str, tuple[str, str | None]] = {
-    "train": ("Learn a model from files of labelled examples.", LEARNERS),
-    "cache": ("Turn files into a row cache, which train reads many times faster.", None),
+    "train": ("Train a model on files of labelled examples.", LEARNERS),
+    "cache": ("Convert files to a row cache, which train reads many times faster.", None),
     "tune": ("Try learners and parameters at random for some minutes; save the best model.", None),
     "cv": (
-        "Cross-validate a learner: by queries where there are any. --model also takes "
-        "module:Class, a learner of your own in Python.",
+        "Cross-validate a learner, by queries if there are any. --model also takes "
+        "module:Class, your own learner in Python.",
         LEARNERS,
     ),
     "predict": ("Print a model's label for each example, or a ranker's score, one per line.", None),
     "evaluate": (
-        "Measure a model on labelled data, or a TREC run on judgments, as trec_eval does.",
+        "Evaluate a model on labelled data, or a TREC run on judgments, as trec_eval does.",
         None,
     ),
     "explain": (
-        "Say what decided a query, a pair of examples, a rank, or scores as a whole.",
+        "Explain the ranking of a query, a pair of examples, a rank, or all scores.",
         None,
     ),
-    "rate": ("Rate items by a table of comparisons, with standard errors.", None),
-    "info": ("Show what a model file holds.", None),
+    "rate": ("Rate items from a table of comparisons, with standard errors.", None),
+    "info": ("Describe a model file.", None),
     "export": ("Write a model in the format of another program, and check it.", None),
-    "demo": ("Compare the learners on real data that scikit-learn ships; needs no file.", None),
+    "demo": ("Compare the learners on data included in scikit-learn.", None),
 }
 for name, (summary, epilog) in COMMANDS.items():
     command = getattr(import_module(f"rankcore.cli.commands.{name}"), name)
@@ -121,13 +121,13 @@ for name, (summary, epilog) in COMMANDS.items():
 
 def main() -> None:
     """Run the command line; entry point of the ``rankcore`` script."""
-    # Python has None in place of a stream that was closed before it started.
+    # A stream that was closed before Python started is None.
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     if sys.stdin is None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115
     if sys.stdout is None:
-        complain("error: standard output is closed, so there is nowhere to write to")
+        complain("error: standard output is closed")
         sys.exit(1)
     app(prog_name="rankcore")
 
@@ -147,4 +147,4 @@ def _options(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    """Take the options that come before the command."""
+    """Parse the options before the command."""

@@ -1,4 +1,4 @@
-"""Checkpoints of ``rankcore train``, from which it resumes an interrupted fit."""
+"""Checkpoints of ``rankcore train``, to resume interrupted fits."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from rankcore.cli.registry import Learner
     from rankcore.cli.source import Source
 
-# Seconds from one checkpoint to the next at the end of a pass.
+# Minimum seconds between two checkpoints, written at the end of a pass.
 CHECKPOINT_SECONDS = 30.0
-# Parameters that may change when a fit is resumed: the model does not depend on them.
+# Parameters that may change on resuming, because the model does not depend on them.
 FREE = ("n_jobs", "verbose", "memory_limit")
 
 
 FORMAT = "rankcore checkpoint"
 POSITION = "position.json"
-# Two places for models, which are used in turn: one is whole while the other is written.
+# Two folders for models, used in turn: one is complete while the other is written.
 PLACES = [(f"model-{i}.rankcore", f"best-{i}.rankcore") for i in range(2)]
 
 
 def checkpoint_of(model: Path) -> Path:
-    """The directory in which a fit of a model file is kept."""
+    """The checkpoint directory of a model file."""
     return Path(f"{model}.checkpoint")
 
 
 class Checkpoint:
-    """A directory that a fit can be resumed from: a model, and where it stands.
+    """A directory from which a fit can be resumed: a model and its position.
 
     Nothing is saved if the source cannot be read again.
     """
@@ -64,9 +64,9 @@ class Checkpoint:
 
     @contextmanager
     def pausing(self, estimator: Any, learner: Learner) -> Iterator[list[Any]]:
-        """Callbacks of a fit in the body, which saves its result; then the checkpoint is removed.
+        """Callbacks for a fit in the body, which saves its result; then remove the checkpoint.
 
-        Ctrl-C is looked for where the state is whole; after the last pass, when all is saved.
+        Ctrl-C is handled when the state is consistent; after the last pass, when all is saved.
         """
         from rankcore._core.callbacks import Pauses
         from rankcore._ext.held_signals import signals_held
@@ -82,18 +82,18 @@ class Checkpoint:
                 self.remove()
         except KeyboardInterrupt:
             if self.saved:
-                complain(f"saved {self.folder}: the same command with --resume goes on")
+                complain(f"saved {self.folder}: run the same command with --resume to continue")
             raise
 
     def remove(self) -> None:
-        """Delete its files, and the directory if nothing else is in it: the fit has ended."""
+        """Delete the files of a completed fit, and the directory if it is then empty."""
         if not os.path.lexists(self._position):
             return
         self._read()
         for name in [POSITION, *PLACES[0], *PLACES[1]]:
             (self.folder / name).unlink(missing_ok=True)
         remove_abandoned(self.folder)
-        with suppress(OSError):  # what is left is not ours
+        with suppress(OSError):  # other files are in it
             self.folder.rmdir()
 
     def _save(self, model: Any, position: Position, interrupted: bool, best: Any) -> None:
@@ -105,7 +105,7 @@ class Checkpoint:
 
         self.folder.mkdir(exist_ok=True)
         names = PLACES[self._place][: 1 if best is None else 2]
-        # Renamed into place, not written there: a link that someone has put there is not followed.
+        # Renamed into place, so that links there are not followed.
         with Workshop(self._position) as made:
             for name, one in zip(names, [model, best], strict=False):
                 rankcore.save(one, made / name)
@@ -127,7 +127,7 @@ class Checkpoint:
         self._last, self.saved = monotonic(), True
 
     def _read(self) -> dict[str, Any]:
-        """The position of an earlier run; raise ValueError unless ``train`` wrote it."""
+        """The position of an earlier run; raise ValueError if it is invalid."""
         try:
             if not _is_folder(self.folder) or not stat.S_ISREG(self._position.lstat().st_mode):
                 raise ValueError("it must be a directory with files, and neither pipes nor links")

@@ -1,7 +1,7 @@
-"""Demonstration of the learners on real data: a table of figures and a plot of the online loss.
+"""Demonstration of the learners on real data: a table of measures and a plot of the online loss.
 
-The data are the diabetes patients that scikit-learn ships, so nothing is downloaded. Computing
-and showing are apart: `run` returns plain data, `show` and `write_png` draw it.
+The data are the diabetes patients included in scikit-learn. `run` computes the results, `show` and
+`write_png` display them.
 """
 
 from __future__ import annotations
@@ -21,51 +21,51 @@ if TYPE_CHECKING:
 
 RANKS = 5
 FOLDS = 5
-# Enough for the online loss to level out on these 442 patients.
+# Enough for the online loss to converge on these 442 patients.
 EPOCHS = 20
 SEED = 0
-# Curves that are drawn in a terminal; the picture has all.
+# Curves drawn in a terminal; the PNG file has all.
 TERMINAL_CURVES = 4
 
 
 @dataclass(frozen=True)
 class Row:
-    """One method's line of the table: means over the folds."""
+    """Row of the table for one method: means over the folds."""
 
     method: str
     rank_loss: float  # on the held-out folds
     spread: float  # its standard deviation from fold to fold
     accuracy: float  # share of patients ranked exactly
     within_1: float  # share of patients at most one rank off
-    fit_seconds: float  # standardising included
+    fit_seconds: float  # including standardisation
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """One method's line of the second table: patients put in order, means over the folds."""
+    """Row of the second table for one method, which orders patients: means over the folds."""
 
     method: str
-    # share of the held-out pairs of different rank in order; a tie is half right
+    # share of concordant held-out pairs of different rank; ties count half
     pairs_right: float
     spread: float  # its standard deviation from fold to fold
-    fit_seconds: float  # standardising included
+    fit_seconds: float  # including standardisation
 
 
 @dataclass(frozen=True)
 class Result:
-    """Results that the demo shows."""
+    """Results of the demo."""
 
     n_examples: int
     n_features: int
     rows: list[Row]  # the baselines, then every learner
     # of online learners, shape (n_points, 2): examples seen, time-averaged rank loss
     curves: dict[str, np.ndarray]
-    constant_rank_loss: float  # of the best constant on the same stream
-    rankings: list[Ranking]  # of learners that only put patients in order, beside least squares
+    constant_rank_loss: float  # loss of the best constant on the same stream
+    rankings: list[Ranking]  # learners that only order patients, and least squares
 
 
 def load_ranked_diabetes() -> tuple[np.ndarray, np.ndarray]:
-    """Scikit-learn's diabetes patients; disease progression as ranks 1 to 5 of about equal size."""
+    """Diabetes patients of scikit-learn, with progression as ranks 1 to 5 of about equal size."""
     from sklearn.datasets import load_diabetes
 
     X, progression = load_diabetes(return_X_y=True)
@@ -74,12 +74,12 @@ def load_ranked_diabetes() -> tuple[np.ndarray, np.ndarray]:
 
 
 def to_ranks(predicted: np.ndarray) -> np.ndarray:
-    """Round real predictions half up and clip them to the ranks; ranks stay as they are."""
+    """Round real predictions half up and clip them to the ranks."""
     return np.clip(np.floor(predicted + 0.5), 1, RANKS)
 
 
 def pairs_right(ranks: np.ndarray, scores: np.ndarray) -> float:
-    """Share of the pairs of different rank whose scores are in the same order; ties count half."""
+    """Share of concordant pairs among pairs of different rank; ties count half."""
     above = ranks[:, None] > ranks
     gaps = scores[:, None] - scores
     return float(((gaps > 0) + 0.5 * (gaps == 0))[above].mean())
@@ -93,14 +93,14 @@ def rank_figures(ranks: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
 
 
 def order_figures(ranks: np.ndarray, scores: np.ndarray) -> dict[str, float]:
-    """Share of the pairs in the right order; the patients of a fold are one query."""
+    """Share of concordant pairs; the patients of a fold are one query."""
     return {"pairs_right": pairs_right(ranks, scores)}
 
 
 def cross_validate(X: np.ndarray, ranks: np.ndarray, estimator: Any, figures: Any) -> list[float]:
-    """Figures of predictions for the folds left out; features are standardised within each fold.
+    """Measures on held-out folds; features are standardised by the training folds.
 
-    Mean and standard deviation of the first figure, means of the others, and seconds of a fit.
+    Mean and standard deviation of the first measure, means of the others, and seconds of a fit.
     """
     from sklearn.model_selection import KFold, cross_validate
     from sklearn.pipeline import make_pipeline
@@ -120,7 +120,7 @@ def cross_validate(X: np.ndarray, ranks: np.ndarray, estimator: Any, figures: An
 
 
 def make_seeded(learner: Learner) -> Any:
-    """The estimator that the demo runs: shuffled passes if it may, fixed seed."""
+    """The estimator of the demo: shuffled passes if supported, fixed seed."""
     wanted = {"max_iter": EPOCHS, "shuffle": True, "random_state": SEED}
     accepted = learner.accepts()
     return learner.make(**{name: wanted[name] for name in wanted if name in accepted})
@@ -129,7 +129,7 @@ def make_seeded(learner: Learner) -> Any:
 def loss_curves(
     X: np.ndarray, ranks: np.ndarray, learners: Sequence[Learner]
 ) -> dict[str, np.ndarray]:
-    """Examples seen and time-averaged loss of learners that learn online, over shuffled passes."""
+    """Examples seen and progressive loss of online learners over shuffled passes."""
     from sklearn.preprocessing import StandardScaler
 
     X = StandardScaler().fit_transform(X)
@@ -138,7 +138,7 @@ def loss_curves(
 
 
 def run(learners: Sequence[Learner] = LEARNERS) -> Result:
-    """Compute the demo, the same on every run but for the times of fits."""
+    """Compute the demo; only the times differ between runs."""
     from sklearn.dummy import DummyRegressor
     from sklearn.linear_model import LinearRegression
 
@@ -166,7 +166,7 @@ def run(learners: Sequence[Learner] = LEARNERS) -> Result:
 
 
 def show(result: Result, console: Console) -> None:
-    """Print the table and, where plotext is installed, the plot."""
+    """Print the table and, if plotext is installed, the plot."""
     from rich.text import Text
 
     from rankcore.metrics.tables import Table
@@ -186,7 +186,7 @@ def show(result: Result, console: Console) -> None:
         for row in result.rows
     ]
     console.print(Table(["", "rank loss", "accuracy", "within 1", "fit, ms"], shown, "").rich())
-    console.print("Put in order, the patients of a fold being one query:")
+    console.print("Ranking, with the patients of a fold as one query:")
     orders = [
         (one.method, f"{one.pairs_right:.3f} ± {one.spread:.3f}", f"{1000 * one.fit_seconds:.2f}")
         for one in result.rankings
@@ -201,7 +201,7 @@ def show(result: Result, console: Console) -> None:
 
 
 def terminal_curves(result: Result) -> dict[str, np.ndarray]:
-    """The curves that a terminal has room for, and for their names: the first, of all kinds."""
+    """The curves that fit into a terminal with their names: the first of each kind."""
     return dict(list(_distinct(result.curves).items())[:TERMINAL_CURVES])
 
 
@@ -209,12 +209,12 @@ def terminal_plot(result: Result, width: int, height: int) -> str:
     """Draw the online loss with plotext 6 or newer, in ``height`` lines with terminal colours."""
     from plotext import figure, terminal
 
-    terminal.limit(False, False)  # the requested size, also where the output is no terminal
+    terminal.limit(False, False)  # the requested size, even if the output is not a terminal
     figure.clear()
     figure.theme("simple")  # the terminal's own background
     figure.plot_size(width, height)
     figure.title("online rank loss, averaged over the examples seen")
-    # Powers of ten on a linear axis: plotext's own log scale misplaces ticks that are given.
+    # Powers of ten on a linear axis: plotext's log scale misplaces given ticks.
     last = 0.0
     highest = result.constant_rank_loss
     for label, curve in terminal_curves(result).items():
@@ -229,7 +229,7 @@ def terminal_plot(result: Result, width: int, height: int) -> str:
     figure.ruler("x").ticks(ticks, [f"{10**power:,}" for power in ticks])
     figure.ruler("y").lim(lower=0, upper=1.1 * highest)
     figure.label("examples seen", "x")
-    # Below the curves, where nothing is drawn; at the top it would cover the title.
+    # Below the curves; at the top it would cover the title.
     figure.legend(x=last, y=0, ha="right", va="bottom", relative=True)
     return str(figure.build().string())
 
@@ -257,7 +257,7 @@ def write_png(result: Result, path: Path) -> None:
 
 
 def _distinct(curves: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Merge equal curves under both names: averaging changes only the predictions."""
+    """Merge equal curves, with both names: averaging changes only the predictions."""
     distinct: dict[str, np.ndarray] = {}
     for name, curve in curves.items():
         same = [label for label, known in distinct.items() if np.array_equal(known, curve)]

@@ -1,4 +1,4 @@
-"""Shared by train, cv and tune: a learner by name, its settings, and fits."""
+"""Learners by name, their settings, and fits, for train, cv and tune."""
 
 from __future__ import annotations
 
@@ -46,21 +46,21 @@ class Choice:
         Path | None,
         Reads(),
         typer.Option(
-            metavar="TOML", help="File of parameters, NAME = VALUE; model = NAME is one of them."
+            metavar="TOML", help="File of parameters, NAME = VALUE; may include model = NAME."
         ),
     ] = None
 
     @cached_property
     def _parsed(self) -> tuple[str | None, dict[str, Any]]:
-        """The name of a learner or None, and parameters: those of ``--set`` win over the file."""
+        """The name of a learner or None, and parameters: ``--set`` overrides the file."""
         found = {} if self.params is None else _read_toml(self.params)
         name = self.model or found.pop("model", None)
         return name, {**found, **dict(map(_parse_setting, self.set_ or []))}
 
     def check(self, own: bool = False) -> None:
-        """Raise ValueError for invalid settings, before a file is read.
+        """Raise ValueError for invalid settings, before files are read.
 
-        ``own`` is for commands that save no model: the learner may be module:Class.
+        With ``own``, for commands that save no model, the learner may be module:Class.
         """
         name, _ = self._parsed
         if name is not None:
@@ -73,7 +73,7 @@ class Choice:
 
     @property
     def by_data(self) -> bool:
-        """Whether the data decide on the learner."""
+        """Whether the learner depends on the data."""
         return self._parsed[0] is None
 
     def learner(self, rows: Rows, own: bool = False) -> Learner:
@@ -82,7 +82,7 @@ class Choice:
         return find_learner(name or (FOR_QUERIES if rows.in_queries else FOR_LABELS), own)
 
     def make(self, learner: Learner, **more: Any) -> Any:
-        """The estimator, with such parameters as a file can hold; ``more`` where it has them."""
+        """The estimator, with parameters that a model file supports; ``more`` if it has them."""
         from rankcore.io.parameters import check_params
 
         known = learner.accepts()
@@ -100,7 +100,7 @@ class Choice:
         params |= self.settings
         try:
             estimator = learner.make(**params)
-            if ":" not in learner.estimator:  # a class of one's own is never saved
+            if ":" not in learner.estimator:  # a user's class is never saved
                 check_params(estimator)
         except TypeError as error:
             raise ValueError(str(error)) from error
@@ -128,11 +128,11 @@ def _parse_setting(text: str) -> tuple[str, Any]:
     try:
         return name, ast.literal_eval(value)
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return name, value  # a word, or what no parameter accepts
+        return name, value  # a word, or an invalid value
 
 
 def list_of_learners() -> str:
-    """The learners as a table for the end of a help page."""
+    """Table of the learners for the end of a help page."""
     lines = ["Learners (--model):"]
     for title, of_queries in (("ordered labels", False), ("documents of queries", True)):
         lines += ["", f"  {title}"]
@@ -152,7 +152,7 @@ def fit(
     callbacks: Sequence[Any] = (),
     classes: list[Any] | None = None,
 ) -> None:
-    """Fit a learner to rows, in memory or on disk; parameters of a wrong type raise ValueError."""
+    """Fit a learner to rows, in memory or on disk; ValueError for parameters of a wrong type."""
     more: dict[str, Any] = {} if classes is None else {"classes": classes}
     if learner.ranks_queries:
         more = {} if rows.qid is None else {"qid": rows.qid}

@@ -1,4 +1,4 @@
-"""Shared by cv, tune and evaluate: folds, and measures of learners on rows."""
+"""Folds, and measures of learners on rows, for cv, tune and evaluate."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Part = tuple[np.ndarray, np.ndarray]
 
 
 def split(rows: Rows, of_queries: bool, folds: int, seed: int) -> list[Part]:
-    """Rows to learn from and rows left out; queries stay whole, labels are stratified."""
+    """Training and held-out rows; queries stay whole, labels are stratified."""
     y = rows.y
     X = np.zeros((y.size, 1))
     if of_queries:
@@ -38,7 +38,7 @@ def split(rows: Rows, of_queries: bool, folds: int, seed: int) -> list[Part]:
 def measure(
     estimator: Any, learner: Learner, scale: Scale, rows: Rows, part: Part, metrics: Any
 ) -> dict[str, float]:
-    """Learn from some rows, and measure on others."""
+    """Fit on some rows, and measure on others."""
     _, (learned, left_out) = on_scale(scale, learner, *map(rows.take, part))
     fit(estimator, learner, learned)
     return measured(estimator, learner, left_out, metrics, find_classes(rows.y))
@@ -61,7 +61,7 @@ def measured(
 def ranking_measures(
     model: Any, rows: Rows, metrics: list[str] | None, convention: Convention | None = None
 ) -> Evaluation:
-    """Measures of the order of rows within their queries; by default a few usual ones."""
+    """Measures of the order of rows within their queries; by default a few common ones."""
     scores = ranking_scores(model, rows.X, rows.qid)
     metrics = metrics or [*DEFAULT_MEASURES]
     return evaluate(rows.y, scores, qid=rows.qid, metrics=metrics, convention=convention)

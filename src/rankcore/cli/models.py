@@ -1,4 +1,4 @@
-"""Model files, and rows as models take them."""
+"""Model files, and rows for models."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Model:
     whole: Any  # the learner, or a pipeline of a scaler and the learner
     scaler: Any
     learned: Any  # the learner
-    # of its features, which the estimators no longer have: `read` takes columns by them
+    # feature names, which the estimators no longer have: `read` selects columns by them
     names: list[str] | None
 
     @classmethod
@@ -32,7 +32,7 @@ class Model:
         whole = rankcore.load(path)
         scaler, learned = split_scaler(whole)
         names = None
-        # `_inner` refuses texts within a calibrated learner, as `split_scaler` does in front.
+        # `_inner` refuses texts within a calibrated learner, as `split_scaler` does before one.
         for one in (scaler, learned, *_inner(learned)):
             found = None if one is None else vars(one).pop("feature_names_in_", None)
             names = names if found is None else list(map(str, found))
@@ -44,11 +44,11 @@ class Model:
         return type(self.learned).__name__ in {learner.estimator for learner in RANKERS}
 
     def takes(self, X: Any) -> Any:
-        """Rows of a file; dense if a scaler in front of the learner or within it centres."""
+        """Rows of a file; dense if a scaler before or within the learner centres."""
         return as_it_takes(self.scaler or _inner(self.learned)[0], X)
 
     def scaled(self, X: Any) -> Any:
-        """Rows of a file, as the learner takes them."""
+        """Rows of a file, as input of the learner."""
         rows = self.takes(X)
         return rows if self.scaler is None else self.scaler.transform(rows)
 

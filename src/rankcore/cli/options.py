@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options shared by several commands."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ ManyDataArgument = Annotated[
     typer.Argument(
         metavar="DATA...",
         help="svmlight/LETOR files, also gzip, bzip2 or Zstandard; - for stdin; or Parquet. "
-        "Several are joined. train reads row caches, patterns in quotes and Parquet a window at a "
-        "time, as with --stream.",
+        "Several are concatenated. train reads row caches, quoted patterns and Parquet a window "
+        "at a time, as with --stream.",
     ),
 ]
 ValidOption = Annotated[
     str | None,
     Reads(),
-    typer.Option("--valid", metavar="FILE", help="Held-out rows, to stop early and to measure by."),
+    typer.Option("--valid", metavar="FILE", help="Held-out rows, for early stopping and measures."),
 ]
 MetricOption = Annotated[
     str | None,
-    typer.Option("--metric", "-m", help="Measure of held-out rows: ndcg@10, map, rank_loss ..."),
+    typer.Option("--metric", "-m", help="Measure on held-out rows: ndcg@10, map, rank_loss ..."),
 ]
-SeedOption = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+SeedOption = Annotated[int, typer.Option(min=0, help="Seed of all random draws.")]
 SetOption = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Any other parameter; may be repeated."),
@@ -54,14 +54,14 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.
 
 @dataclass(frozen=True)
 class Layout:
-    """Where files hold labels, queries and features; the options, then choices of the commands."""
+    """Location of labels, queries and features in files: options, then choices of the commands."""
 
     zero_based: Annotated[
         bool, typer.Option("--zero-based", help="Features are numbered from 0, not from 1.")
     ] = False
     features: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of features, if DATA may lack the last of them."),
+        typer.Option(min=1, help="Number of features, if DATA may lack the last ones."),
     ] = None
     label: Annotated[
         str | None,
@@ -82,7 +82,7 @@ class Layout:
             help="Columns of features in Parquet files, as in age,price; by default all others.",
         ),
     ] = None
-    # columns of features in Parquet files, in place of ``columns``
+    # feature columns of Parquet files, instead of ``columns``
     feature_names: list[str] | None = None
     expected: str = "--features"  # the source of ``features``, for errors
     labelled: bool = True  # whether Parquet files must have labels
@@ -99,7 +99,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Only:
-    """Marks a group of options, in its ``Annotated``, of which a command has only some."""
+    """Marker for ``Annotated``: a group of options of which a command has only some."""
 
     options: tuple[str, ...]
 
@@ -110,9 +110,9 @@ NumberedLayout = Annotated[Layout, Only(("zero_based",))]
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Wrap a command, to take a parameter that is a dataclass as one option for each field.
+    """Wrap a command, to replace a dataclass parameter by one option per field.
 
-    Fields that are not ``Annotated`` are no options and keep their defaults.
+    Fields that are not ``Annotated`` are not options and keep their defaults.
     """
     hints = get_type_hints(command, include_extras=True)
     del hints["return"]

@@ -1,4 +1,4 @@
-"""Parameters of a command that name files to read or to write; no file may be both."""
+"""Paths that commands read or write; no file may be both."""
 
 from __future__ import annotations
 
@@ -14,23 +14,22 @@ from typing import Any, get_args, get_type_hints
 
 @dataclass(frozen=True)
 class Reads:
-    """Marks a parameter, in its ``Annotated``: paths that are read; ``-`` is standard input."""
+    """Marker for ``Annotated``: paths that are read; ``-`` is standard input."""
 
 
 @dataclass(frozen=True)
 class Writes:
-    """Marks a parameter, in its ``Annotated``: a path that is written."""
+    """Marker for ``Annotated``: a path that is written."""
 
-    folder: bool = False  # whether it is a directory, which may be there
-    # other files written, from the path and all arguments
+    folder: bool = False  # whether it is a directory, which may exist
+    # other files written, as a function of the path and all arguments
     beside: Callable[[Path, dict[str, Any]], list[Path]] = lambda path, given: []
 
 
 def declared(command: Callable[..., Any]) -> dict[str, Reads | Writes]:
-    """The parameters of a command that name files, by their declaration.
+    """The path parameters of a command, with their markers.
 
-    TypeError if a parameter is a path, and its declaration does not say whether it is read or
-    written.
+    TypeError if a path parameter is marked neither as read nor as written.
     """
     found: dict[str, Reads | Writes] = {}
     for name, hint in get_type_hints(command, include_extras=True).items():
@@ -55,7 +54,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def check_paths(marks: dict[str, Reads | Writes], given: dict[str, Any]) -> None:
-    """Raise ValueError before work that could not be saved, or would replace its input."""
+    """Raise ValueError if the output could not be saved, or would replace an input."""
     read: list[str] = []
     written: list[Path] = []
     for name, mark in marks.items():
@@ -94,7 +93,7 @@ def _same(path: Path, other: str | Path) -> bool:
     try:
         found = os.fstat(sys.stdin.fileno()) if other == "-" else os.stat(other)
         return os.path.samestat(found, os.stat(path))
-    except (OSError, ValueError):  # closed, not a file, or not there yet
+    except (OSError, ValueError):  # closed, not a file, or does not exist yet
         return other != "-" and os.path.realpath(path) == os.path.realpath(other)
 
 

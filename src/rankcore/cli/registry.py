@@ -1,4 +1,4 @@
-"""The learners that the command line and the demo know by name."""
+"""The learners of the command line and the demo, by name."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class Learner:
     """An estimator with preset parameters, under one name."""
 
     name: str
-    estimator: str  # name of a class in `rankcore`, or module:Class of one's own
+    estimator: str  # name of a class in `rankcore`, or module:Class
     summary: str  # one line for the help
-    # that differ from the estimator's defaults
+    # parameters that differ from the estimator's defaults
     params: Mapping[str, Any] = field(default_factory=dict)
-    # whether it scores documents of queries, rather than predicting labels
+    # whether it scores documents of queries, instead of predicting labels
     ranks_queries: bool = False
 
     def accepts(self) -> list[str]:
@@ -26,7 +26,7 @@ class Learner:
         return sorted(signature(self._kind()).parameters)
 
     def make(self, **params: Any) -> Any:
-        """Build a new estimator from the presets and ``params``, which win; all must be known."""
+        """Build an estimator from the presets, overridden by ``params``; all must exist."""
         accepted = self.accepts()
         for name in params:
             if name not in accepted:
@@ -50,7 +50,7 @@ PUBLISHED = {
     "shuffle": False,
 }
 
-# A learner joins --model and the demo by a line here, and by nothing else.
+# One line here adds a learner to --model and the demo.
 LEARNERS = [
     Learner("prank", "PRank", "perceptron ranking, averaged"),
     Learner("prank-published", "PRank", "PRank as in its paper: one pass, not averaged", PUBLISHED),
@@ -59,19 +59,19 @@ LEARNERS = [
     Learner("pa-cusum", "CuSumRank", "passive-aggressive CuSum Rank, averaged", {"update": "pa1"}),
     Learner("oap-bpm", "OAPBPM", "mean of 100 PRanks that sample the stream"),
     Learner("oap-bagging", "OAPBagging", "votes of 100 PRanks that sample the stream"),
-    Learner("oap-voting", "OAPVoting", "the same, weighted by their successes"),
+    Learner("oap-voting", "OAPVoting", "votes of 100 sampled PRanks, weighted by successes"),
     Learner("kernel-prank", "KernelPRank", "PRank with a kernel, averaged"),
     Learner("widrow-hoff", "WidrowHoff", "online least squares, rounded"),
     Learner("multiclass", "MulticlassPerceptron", "multiclass perceptron, averaged"),
 ]
 
-# Not in the demo, whose figure has no room for more curves.
+# Not in the demo, whose plot has no space for more curves.
 KERNEL_LEARNERS = [
     Learner("kernel-cusum", "KernelCuSumRank", "CuSum Rank with a kernel, averaged"),
     Learner("kernel-oap", "KernelOAPBPM", "mean of 100 kernel PRanks that sample the stream"),
 ]
 
-# The same for learners of queries.
+# Learners of queries.
 RANKERS = [
     Learner(
         "committee",
@@ -98,7 +98,7 @@ RANKERS = [
 
 EVERY_LEARNER = [*LEARNERS, *KERNEL_LEARNERS, *RANKERS]
 
-# Taken where none is named: what the study of defaults recommends for its price.
+# Default learners: those that the study of defaults recommends for their cost.
 FOR_LABELS, FOR_QUERIES = "prank", "pairwise"
 
 
@@ -114,16 +114,16 @@ def find_learner(name: str, own: bool = False) -> Learner:
     if ":" in name:
         if not own:
             raise ValueError(
-                f"--model {name} is a class of your own, which only cv takes: a model file cannot "
-                "hold its code"
+                f"--model {name} is your own class, which only cv supports: a model file cannot "
+                "contain its code"
             )
         own_class(name)
-        return Learner(name, name, "a class of your own")
+        return Learner(name, name, "your own class")
     raise ValueError(_unknown("model", name, [one.name for one in EVERY_LEARNER]))
 
 
 def own_class(name: str) -> Any:
-    """Import module:Class, a learner of ordered labels, from the current directory or installed."""
+    """Import module:Class, a learner of ordered labels, from the current directory or a package."""
     import sys
     from importlib import import_module
 
@@ -131,10 +131,10 @@ def own_class(name: str) -> Any:
 
     module, _, kind = name.partition(":")
     if "" not in sys.path:
-        sys.path.insert(0, "")  # as `python -m` has it; the script of a command does not
+        sys.path.insert(0, "")  # as with `python -m`, but not with the script of a command
     try:
         found = getattr(import_module(module), kind)
-    except Exception as error:  # the module's own code may raise any
+    except Exception as error:  # code of the module may raise any exception
         raise ValueError(
             f"--model {name} requires a class {kind!r} in a module {module!r}; importing it raised "
             f"{type(error).__name__}: {error}"

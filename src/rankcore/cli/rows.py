@@ -24,9 +24,9 @@ class Rows:
     """Rows with their labels."""
 
     X: Any  # CSR, an array, or RowBlocks, which have their own labels and queries
-    y: Any = None  # int64 where all labels are whole numbers, otherwise float64
+    y: Any = None  # int64 if all labels are integers, otherwise float64
     qid: Any = None  # None if the file has no queries
-    ids: Any = None  # document ids; None unless they were requested and some row has one
+    ids: Any = None  # document ids; None unless requested and present in some row
 
     @property
     def on_disk(self) -> bool:
@@ -40,20 +40,20 @@ class Rows:
 
     @property
     def origin_of_queries(self) -> str:
-        """Where queries were found, or were not."""
+        """Whether queries were found, for messages."""
         if self.on_disk and self.X.feature_names is not None:
             return f"there is {'a' if self.in_queries else 'no'} column of queries"
         return f"{'every' if self.in_queries else 'no'} line has qid:"
 
     @property
     def n_rows(self) -> int | None:
-        """None if it takes a reading to know."""
+        """Number of features; None before a scan."""
         if self.on_disk:
             return self.X.facts().n_rows if self.X.surveyed else None
         return int(self.X.shape[0])
 
     def take(self, which: Any) -> Rows:
-        """Some of the rows, which are in memory."""
+        """A subset of rows in memory."""
         return Rows(self.X[which], self.y[which], None if self.qid is None else self.qid[which])
 
     def check_queries(self, data: str) -> None:
@@ -66,7 +66,7 @@ class Rows:
 
 
 def same_width(*parts: Rows) -> None:
-    """Add features that are 0 in all rows, so that all parts have as many."""
+    """Add features that are 0 in all rows, so that all parts have the same number."""
     width = max(one.X.facts().n_features if one.on_disk else one.X.shape[1] for one in parts)
     for one in parts:
         if one.on_disk:
@@ -83,7 +83,7 @@ def title(data: str) -> str:
 def open_blocks(
     files: list[str], layout: Layout, cache: Path | None = None, dtype: str = "float64"
 ) -> RowBlocks:
-    """Rows on disk, of which a cache is made if one is named."""
+    """Rows on disk, and a cache of them if one is named."""
     sources: Any = [sys.stdin.buffer if name == "-" else name for name in files]
     label, qid, columns = layout.named
     return open_rows(
@@ -99,7 +99,7 @@ def open_blocks(
 
 
 def read_many(files: list[str], layout: Layout, bar: ProgressBar) -> Rows:
-    """Read files into memory and join them."""
+    """Read files into memory and concatenate them."""
     parts = [read(one, layout, bar) for one in files]
     if len(parts) == 1:
         return parts[0]
@@ -117,7 +117,7 @@ def read_many(files: list[str], layout: Layout, bar: ProgressBar) -> Rows:
 def read(data: str, layout: Layout, bar: ProgressBar) -> Rows:
     """Read a file, or standard input for ``-``, into memory.
 
-    Comments are skipped. NaN and infinity pass: the learners say whether they accept them.
+    Comments are skipped. NaN and infinity are allowed here; learners check them.
     """
     width = layout.features
     if data != "-" and is_parquet(data):
@@ -136,13 +136,13 @@ def read(data: str, layout: Layout, bar: ProgressBar) -> Rows:
         raise ValueError(
             f"{title(data)} has {X.shape[1]} features, more than the {width} of {layout.expected}"
         )
-    # A file does not mention the features that are zero in all of it.
+    # A file lacks trailing features that are zero in all of its rows.
     X.resize((X.shape[0], width or max(1, X.shape[1])))
     return Rows(X, _whole(loaded.y), loaded.qid, loaded.docid)
 
 
 def _whole(y: np.ndarray) -> np.ndarray:
-    """Labels as integers, if all are whole numbers."""
+    """Labels as int64, if all are integers."""
     if (y == np.floor(y)).all() and np.abs(y).max(initial=0) < 2**53:
         return y.astype(np.int64)
     return y

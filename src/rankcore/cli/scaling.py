@@ -1,4 +1,4 @@
-"""Features on one scale: the scaler that ``rankcore train --scale`` puts before a learner."""
+"""Scalers of ``rankcore train --scale``."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ ScaleOption = Annotated[
         "deviation 1), maxabs (maximum magnitude 1), auto (which of them suits), or none."
     ),
 ]
-# Learners that cut features at thresholds, whatever their scale.
+# Learners with thresholds on features, for which scales do not matter.
 INDIFFERENT = ("RankBoost", "BipartiteRankBoost")
-# Where at least this share of the values is stored, centring costs no memory to speak of.
+# If at least this share of the values is stored, centring costs little memory.
 DENSE = 0.5
 
 
@@ -58,7 +58,7 @@ def scaler_for(scale: Scale, learner: Learner, X: Any) -> Any:
 
 
 def on_scale(scale: Scale, learner: Learner, rows: Rows, *others: Rows) -> tuple[Any, list[Rows]]:
-    """A scaler fitted to rows, or None, and these and other rows as it leaves them."""
+    """A scaler fitted to rows, or None, and these and other rows, scaled."""
     from rankcore.datasets.scaled_rows import ScaledRows, as_it_takes, fit_scaler
 
     scaler = scaler_for(scale, learner, rows.X)
@@ -69,7 +69,7 @@ def on_scale(scale: Scale, learner: Learner, rows: Rows, *others: Rows) -> tuple
     else:
         scaler.fit(as_it_takes(scaler, rows.X))
     in_memory = others if rows.on_disk else (rows, *others)
-    # Before rows on disk, which give the scaler names of features.
+    # Before rows on disk, which give the scaler feature names.
     found = [replace(one, X=scaler.transform(as_it_takes(scaler, one.X))) for one in in_memory]
     if rows.on_disk:
         found.insert(0, replace(rows, X=ScaledRows(rows.X, scaler)))

@@ -1,4 +1,4 @@
-"""The rows that ``rankcore train`` learns from: in memory, or read a window at a time."""
+"""Training rows of ``rankcore train``: in memory, or read a window at a time."""
 
 from __future__ import annotations
 
@@ -34,22 +34,20 @@ class Streaming:
         Path | None,
         Writes(folder=True),
         typer.Option(
-            metavar="DIR", help="Read DATA once into a row cache, or use the one made of it."
+            metavar="DIR", help="Read DATA once into a row cache, or reuse an existing one."
         ),
     ] = None
     classes: Annotated[
         str | None,
         typer.Option(
             metavar="LABELS",
-            help="All labels, ascending, as in 0,1,2: with --features, DATA is not read to find "
+            help="All labels, ascending, as in 0,1,2: with --features, DATA is not scanned to find "
             "them.",
         ),
     ] = None
     resume: Annotated[
         bool,
-        typer.Option(
-            "--resume", help="Go on from MODEL.checkpoint, which an interrupted train left."
-        ),
+        typer.Option("--resume", help="Continue from MODEL.checkpoint of an interrupted train."),
     ] = False
 
     def labels(self) -> list[Any] | None:
@@ -65,7 +63,7 @@ class Streaming:
 
 @dataclass(frozen=True)
 class Source:
-    """Files to learn from and to measure by, and how they are read."""
+    """Training and held-out files, and options of reading."""
 
     files: list[str]
     layout: Layout = field(default_factory=Layout)
@@ -77,7 +75,7 @@ class Source:
     def on_disk(self) -> bool:
         """Whether rows are read a window at a time.
 
-        Options request it, and caches, patterns and Parquet files are always read so.
+        Options request this; it always applies to caches, patterns and Parquet files.
         """
         from rankcore.datasets.parquet_rows import is_parquet
 
@@ -90,7 +88,7 @@ class Source:
         )
 
     def open(self, bar: ProgressBar) -> Rows:
-        """The rows to learn from."""
+        """Training rows."""
         from rankcore.cli.rows import Rows, open_blocks, read_many
 
         if self.on_disk:
@@ -98,7 +96,7 @@ class Source:
         return read_many(self.files, self.layout, bar)
 
     def open_held_out(self, bar: ProgressBar) -> list[Rows]:
-        """The rows to measure by, in memory, if there are any."""
+        """Held-out rows, in memory, if there are any."""
         from rankcore.cli.rows import read
 
         layout = replace(self.layout, features=None)
@@ -110,7 +108,7 @@ class Source:
         return "-" not in self.files or self.streaming.cache is not None
 
     def stamp(self) -> dict[str, Any]:
-        """Facts of files and options, which must be equal for a fit to go on."""
+        """Facts about files and options, which must be equal to resume a fit."""
         if not self.reopens:
             raise ValueError("standard input cannot be read again: --resume requires --cache")
         from rankcore.datasets.row_cache import read_description

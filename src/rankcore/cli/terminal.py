@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 class ProgressBar:
-    """Bar on standard error: progress, units per second, a figure of quality, time left."""
+    """Bar on standard error: progress, units per second, a quality measure, time left."""
 
     def __init__(self, bar: Progress) -> None:
         self.bar = bar
-        self.note = ""  # a figure of quality, in place of the learner's own
+        self.note = ""  # a quality measure, instead of the learner's own
         self.task = bar.add_task("reading", total=None, note="", unit="lines")
 
     def reading(self, n_lines: int) -> None:
-        """Show how many lines have been read."""
+        """Show the number of lines read."""
         self.bar.update(self.task, completed=n_lines)
 
     def working(self, what: str, done: float, total: float | None, unit: str) -> None:
@@ -50,14 +50,14 @@ class ProgressBar:
             return
         total = now.n_epochs * now.total
         if self.bar.tasks[0].total != total:
-            self.bar.reset(self.task, total=total)  # the speed of reading is another
+            self.bar.reset(self.task, total=total)  # reading has another speed
         self.bar.update(
             self.task,
             description=f"epoch {now.epoch} of {now.n_epochs}",
             completed=(now.epoch - 1) * now.total + now.done,
             unit=now.unit,
-            # What boosting and pairs report of themselves (bounds, pairs within a margin) says
-            # nothing about a ranking.
+            # The statistics of boosting and pairs (bounds, pairs within a margin) do not measure
+            # a ranking.
             note=self.note or (f"rank loss {now.value:.4f}" if now.measure == "rank loss" else ""),
         )
 
@@ -79,13 +79,13 @@ class _Speed(ProgressColumn):
 
 @contextmanager
 def progress_bar(quiet: bool) -> Iterator[ProgressBar]:
-    """Show reading and fits in a bar on standard error; then their warnings, in a line each.
+    """Show reading and fits in a bar on standard error; then their warnings, one per line.
 
-    Nothing is shown if ``quiet``, or where standard error is not a terminal.
+    Shows nothing if ``quiet``, or if standard error is not a terminal.
     """
     bar = Progress(
         TextColumn("{task.description}"),
-        BarColumn(bar_width=None),  # whatever the others leave
+        BarColumn(bar_width=None),  # the remaining width
         _Speed(Column(no_wrap=True)),
         TextColumn("{task.fields[note]}"),
         TimeRemainingColumn(),
@@ -96,12 +96,12 @@ def progress_bar(quiet: bool) -> Iterator[ProgressBar]:
     )
     with (
         warnings.catch_warnings(record=True) as caught,
-        redirect_stdout(sys.stderr),  # verbose=1 prints; stdout is for the result
-        # Some versions of Rich write an empty line when a disabled bar ends: do not even begin.
+        redirect_stdout(sys.stderr),  # verbose=1 prints; stdout is for results
+        # Some versions of Rich print an empty line when a disabled bar ends: do not start it.
         nullcontext() if bar.disable else bar,
     ):
         warnings.simplefilter("always")
-        # Held-out rows have the same columns, taken by their names.
+        # Held-out rows have the same columns, selected by name.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         shown = ProgressBar(bar)
         with nullcontext() if bar.disable else watch(shown.learning):
@@ -121,7 +121,7 @@ def print_facts(facts: dict[str, Any], as_json: bool) -> None:
 
 
 def print_table(table: Any, for_terminal: Any) -> None:
-    """Print a table, or on a terminal its form for Rich."""
+    """Print a table as text, or with Rich on a terminal."""
     if sys.stdout.isatty():
         Console().print(for_terminal)
     else:
@@ -129,7 +129,7 @@ def print_table(table: Any, for_terminal: Any) -> None:
 
 
 def label_text(label: Any) -> str:
-    """A label as users write it: 3.0 is 3."""
+    """Format a label: 3.0 as 3."""
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 

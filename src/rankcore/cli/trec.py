@@ -1,4 +1,4 @@
-"""``rankcore evaluate`` on runs and judgments in TREC format, as trec_eval does it."""
+"""``rankcore evaluate`` on TREC runs and judgments, as in trec_eval."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ MEASURES = ("official",)
 
 
 def is_run(path: Path) -> bool:
-    """Whether a file begins with a line of a TREC run: six words or more, the fifth a number.
+    """Whether a file starts like a TREC run: a line of at least six words, the fifth a number.
 
-    Empty lines and comments are skipped. False if there is no such file.
+    Empty lines and comments are skipped. False if the file does not exist.
     """
     words = _first_words(path)
     try:
@@ -34,7 +34,7 @@ def is_run(path: Path) -> bool:
 
 
 def _first_words(path: Path) -> list[bytes]:
-    """The words of a file's first line that is neither empty nor a comment; none without a file."""
+    """Words of the first line that is neither empty nor a comment; none without a file."""
     from rankcore.datasets.streams import open_lines
 
     if not path.is_file():
@@ -47,7 +47,7 @@ def _first_words(path: Path) -> list[bytes]:
 def _judgments(qrels: str) -> Qrels:
     """Judgments of a file of qrels, or the labels of a LETOR file, whose second word is qid:.
 
-    Documents of a LETOR file have the names that ``rankcore predict --run`` gives them.
+    Documents of a LETOR file have the names of ``rankcore predict --run``.
     """
     from rankcore.datasets import Qrels, load_letor, read_qrels
 
@@ -78,7 +78,7 @@ def evaluate_runs(
     """Measure TREC runs on the same judgments: qrels or a LETOR file, or ``-``, qrels from stdin.
 
     ``complete`` counts judged queries that a run lacks as 0; ``depth`` is the maximum number of
-    documents of a query that count. Runs are named by their files, or by paths if names repeat.
+    documents per query. Runs are named by their files, or by paths if names repeat.
     """
     from rankcore.datasets import join_run, read_run
 
@@ -90,7 +90,7 @@ def evaluate_runs(
         if name in names[:i]:
             raise ValueError(f"{name} is given twice")
     members = [one for name in metrics for one in SETS.get(name, (name,)) if one != "runid"]
-    # Parameters that are named win over a set's default.
+    # Named parameters override the default of a set.
     named = next((one for one in metrics if one.startswith(f"{STRING}.")), STRING)
     members = list(dict.fromkeys(named if _is_string(one) else one for one in members))
     numbers = [one for one in members if not _is_string(one)]
@@ -113,7 +113,7 @@ def evaluate_runs(
             joined.y,
             joined.s,
             qid=joined.qid,
-            # trec_eval's rule; where the order of rows decides, it is that of the file.
+            # trec_eval's rule; if the order of rows matters, it is that of the file.
             docid=joined.docid if convention.ties == "last" else None,
             retrieved=joined.retrieved,
             unjudged=joined.unjudged,
@@ -127,19 +127,18 @@ def evaluate_runs(
 
 @dataclass(frozen=True)
 class Report:
-    """Runs, measured."""
+    """Measured runs."""
 
     evaluations: dict[str, Evaluation]
     titles: list[str]  # measures to print, in this order
-    tags: dict[str, str]  # of the runs; empty unless requested
-    # by run and query, the relevance of the first documents as letters; empty likewise
+    tags: dict[str, str]  # comparison of the runs; empty unless requested
+    # by run and query, the relevance of the first documents as letters; empty unless requested
     strings: dict[str, dict[str, str]]
 
     def lines(self, name: str, per_query: bool) -> Iterator[str]:
-        """Values of a run as trec_eval prints them: measure, query or ``all``, value.
+        """Lines of trec_eval for a run: measure, query or ``all``, value.
 
-        With ``per_query``, the values of the queries, in the order of their bytes, come before the
-        means.
+        With ``per_query``, the values of queries, sorted by their bytes, precede the means.
         """
         found = self.evaluations[name]
         queries = found.qid.tolist()
@@ -179,7 +178,7 @@ def _length(name: str) -> int:
 
 
 def _relevance_strings(joined: JoinedRun, length: int, convention: Convention) -> dict[str, str]:
-    """Relstrings by query: labels of the first documents; - for unjudged, . for one left out."""
+    """Relstrings by query: labels of the first documents, - for unjudged, . for omitted ones."""
     letters: dict[str, list[str]] = {query: [] for query in joined.qid.tolist()}
     for row in _ranked(joined.qid, joined.docid, joined.s, convention):
         one = letters[str(joined.qid[row])]
@@ -203,7 +202,7 @@ def _ranked(qid: Any, docid: Any, scores: Any, convention: Convention) -> Any:
 
 
 def places(qid: Any) -> Any:
-    """The number of rows of the same query before each row, of rows that are in order of query."""
+    """Index of each row within its query, for rows sorted by query."""
     import numpy as np
 
     starts = np.flatnonzero(np.r_[True, qid[1:] != qid[:-1]])
@@ -211,7 +210,7 @@ def places(qid: Any) -> Any:
 
 
 def document_names(qid: Any, ids: Any) -> Any:
-    """Names of rows in runs: document ids, else the number of each among those of its query."""
+    """Names of rows in runs: document ids, or the index of each within its query."""
     import numpy as np
 
     if ids is None:
@@ -235,7 +234,7 @@ def _top(run: Run, depth: int | None, convention: Convention) -> Run:
 
 
 def compared(evaluations: dict[str, Evaluation]) -> Comparison:
-    """The first run against each of the others."""
+    """Comparison of the first run with each of the others."""
     return compare_evaluations(evaluations, baseline=next(iter(evaluations)))
 
 
@@ -245,7 +244,7 @@ def as_object(
     per_query: bool,
     systems: str = "runs",
 ) -> dict[str, Any]:
-    """Results in a form for JSON; numbers that are not defined (NaN) are None."""
+    """Results for JSON, with None for NaN."""
     found: dict[str, Any] = {systems: {}}
     for run, evaluation in evaluations.items():
         found[systems][run] = {"queries": len(evaluation.qid), "mean": means(evaluation)}
@@ -260,7 +259,7 @@ def as_object(
 
 
 def means(evaluation: Evaluation) -> dict[str, float | None]:
-    """The means for JSON, which has no number for NaN: None."""
+    """Means for JSON, with None for NaN."""
     return {name: _or_none(mean) for name, mean in evaluation.items()}
 
 

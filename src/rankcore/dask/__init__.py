@@ -124,7 +124,7 @@ class RankBoost(ExactRanker, rankboost.RankBoost):  # type: ignore[misc]
 
     Notes
     -----
-    Every round sums what the rows win and lose with by bin, as 64-bit integers, so that the model
+    Every round sums the potentials of rows by bin, as 64-bit integers, so that the model
     is the same to the bit for any shards. The stumps are those of memory but where their edges
     differ by less than n / 2**60, for n rows, or where a column has more than 8,192 different
     values, whose bins may differ (see ``docs/streams.md``).
@@ -167,10 +167,10 @@ class RankSVM(ExactRanker, svm.RankSVM):  # type: ignore[misc]
 
     Notes
     -----
-    Each evaluation, and each product with second derivatives, asks all shards for sums of 64-bit
-    integers: the model is the same to the bit for any shards. It lies above the minimum by ``tol``
-    at most, as that of memory does, whose sums round otherwise. ``random_state=None`` is seed 0
-    here; a Generator or RandomState is drawn from, and gives another sample in the next fit.
+    Each evaluation, and each product with second derivatives, sums over all shards in 64-bit
+    integers: the model is the same to the bit for any shards. It is within ``tol`` of the minimum,
+    as in memory, where sums round differently. ``random_state=None`` is seed 0
+    here; a Generator or RandomState advances, and gives another sample in the next fit.
     """
 
     _learn: ClassVar[Callable[..., Any]] = staticmethod(fit_ranksvm)

@@ -1,4 +1,4 @@
-"""Models as they are sent: of arrays by feature, the features that differ from what is known."""
+"""Compact form of models for sending: only the features that differ from a known state."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _bits(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def _packed(changed: NDArray[np.bool_]) -> NDArray[Any]:
-    """The numbers of the places that are true, or all as bits: what is shorter."""
+    """The indices of true entries, or all entries as bits, whichever is shorter."""
     if 4 * np.count_nonzero(changed) < changed.size / 8:
         return np.flatnonzero(changed).astype(np.uint32)
     return np.packbits(changed)

@@ -87,7 +87,7 @@ def failures_allowed() -> int:
 
 
 def release(futures: Iterable[Any]) -> None:
-    """Want nothing of these any more: what nobody wants is cancelled and forgotten.
+    """Release these futures, so that Dask cancels and forgets them.
 
     ``Client.cancel`` would do so by force, and fails in the scheduler if a task between two of them
     is wanted by nobody.

@@ -33,7 +33,7 @@ class Distributed:
     """A learner whose fit runs on the workers of a Dask cluster. Not public."""
 
     _nan: ClassVar[bool] = False
-    # Whether what is learned depends on the lengths of rows.
+    # Whether the model depends on the norms of rows.
     _by_length: ClassVar[bool] = True
 
     @classmethod
@@ -43,7 +43,7 @@ class Distributed:
         return kind(**params)
 
     def to_local(self) -> Any:
-        """The same model as an ordinary estimator, which can be saved and go on learning."""
+        """The same model as an ordinary estimator, which can be saved and trained further."""
         check_is_fitted(self)
         params: dict[str, Any] = self.get_params(deep=False)  # type: ignore[attr-defined]
         local = self._local(**params)

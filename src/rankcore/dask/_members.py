@@ -191,7 +191,7 @@ def without_members(state: OnlineState) -> OnlineState:
 
 
 def put_together(state: OnlineState, mean: OnlineState, blocks: Sequence[Block]) -> None:
-    """Write what blocks and their mean have become into a state of all."""
+    """Write the states of blocks and their mean into one state."""
     state.by_feature |= mean.by_feature
     state.others |= mean.others
     state.counts, state.curve, state.log = mean.counts, mean.curve, mean.log

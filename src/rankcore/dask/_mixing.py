@@ -181,7 +181,7 @@ def _by_mistakes(mistakes: Sequence[int]) -> NDArray[np.float64]:
 
 
 def hold(model: Any) -> Any:
-    """A model, for the tasks that go on from it."""
+    """A model, for the tasks that continue from it."""
     return model
 
 

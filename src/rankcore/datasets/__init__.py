@@ -1,4 +1,4 @@
-"""Data sets: readers and writers of ranking files, seeded generators."""
+"""Data sets: readers and writers of ranking files, and seeded generators."""
 
 from rankcore.datasets.generators import (
     make_bipartite,

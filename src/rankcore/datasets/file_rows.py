@@ -1,4 +1,4 @@
-"""Rows of files that are read anew for each pass, a window at a time, whatever their format."""
+"""Rows of files of any format, read again in each pass, a window at a time."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from rankcore._ext.held_signals import raise_signals
 from rankcore.datasets.streams import Source, title
 from rankcore.progress import Progress, report
 
-# Stored values of a block of rows: 3 MiB as CSR of float64, which the caches hold.
+# Stored values of a block of rows: 3 MiB as CSR of float64, which fit into the CPU's caches.
 BLOCK_VALUES = 1 << 18
-# Rows of a block that has few values.
+# Maximum rows of a block with few values.
 BLOCK_ROWS = 1 << 16
 # Blocks whose rows are shuffled together.
 WINDOW = 8
 
-# Rows of whole queries: a CSR matrix, their labels, the place of the query of each among those of
-# the part (None without queries), and how many bytes were read up to their end.
+# Rows of whole queries: a CSR matrix, labels, the index of each row's query within the part (None
+# without queries), and the number of bytes read up to their end.
 Part: TypeAlias = tuple[Any, NDArray[np.float64], NDArray[np.int64] | None, int]
-# Rows that need not be of whole queries: labels, columns and values as they are stored, whether
-# there are queries, and how many bytes were read up to their end.
+# Rows, possibly with incomplete queries: labels, stored columns and values, whether
+# there are queries, and the number of bytes read up to their end.
 Piece: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any], bool, int]
 
 
 def report_reading(done: int, size: int, n_rows: int) -> None:
-    """Report the progress of a reading that learns nothing."""
+    """Report the progress of a scan."""
     report(Progress(0, 0, min(done, size), size, n_rows, "rows", "bytes"))
 
 
 def survey(pieces: Iterable[Piece], n_features: int | None, size: int, name: str) -> Facts:
-    """Facts of all rows, in one reading of ``size`` bytes."""
+    """Statistics of all rows, in one scan of ``size`` bytes."""
     surveyor, in_queries, n_rows = Surveyor(n_features), False, 0
     for labels, columns, values, has_qid, done in pieces:
         raise_signals()
@@ -49,9 +49,9 @@ def survey(pieces: Iterable[Piece], n_features: int | None, size: int, name: str
 
 
 class FileRows(RowBlocks):
-    """Rows of files, one after the other. A subclass reads a format.
+    """Rows of one or more files; subclasses read a format.
 
-    Binary files among the sources can be read once, by `parts`.
+    Binary files among the sources can be read only once, by `parts`.
     """
 
     surveyed = False
@@ -71,7 +71,7 @@ class FileRows(RowBlocks):
     @property
     @abstractmethod
     def settings(self) -> dict[str, Any]:
-        """Settings of reading, as JSON values; a cache of other settings is not of these rows."""
+        """Settings that determine the rows, as JSON values; a cache must have the same ones."""
 
     @abstractmethod
     def pieces(self) -> Iterator[Piece]:
@@ -85,7 +85,7 @@ class FileRows(RowBlocks):
         """
 
     def facts(self) -> Facts:
-        """As `RowBlocks.facts`: one reading."""
+        """As `RowBlocks.facts`, in one scan."""
         if self._facts is None:
             name = title(self.sources[0])
             self._facts = survey(self.pieces(), self.n_features, self.size, name)
@@ -94,7 +94,7 @@ class FileRows(RowBlocks):
     def windows(
         self, n_features: int, order: tuple[int, int] | None, first: int
     ) -> Iterator[Window]:
-        """As `RowBlocks.windows`; of an order, rows come as in the files, in larger windows."""
+        """As `RowBlocks.windows`; with an order, rows come in file order, in larger windows."""
         size = BLOCK_VALUES * (1 if order is None else self.window)
         parts = self.parts(n_features, size, BLOCK_ROWS * size // BLOCK_VALUES)
         for number, (X, labels, queries, done) in enumerate(parts):
@@ -107,9 +107,9 @@ class FileRows(RowBlocks):
         return labels, queries
 
     def whole(self) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
-        """Raise: rows of files are not laid out in memory."""
+        """Raise, because rows of files are not arrays."""
         raise ValueError(
-            f"this learner looks at all rows at once, which requires a row cache; found "
+            f"this learner needs all rows at once, which requires a row cache; found "
             f"{title(self.sources[0])}: make one with `rankcore cache` or "
             "open_rows(..., cache='directory')"
         )

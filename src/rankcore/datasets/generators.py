@@ -9,14 +9,14 @@ import numpy as np
 from rankcore._core.arguments import RowsLike
 from rankcore._core.docs import documented
 
-# Draws looked up at a time: bounds the temporaries of a large matrix.
+# Draws per chunk: bounds temporary arrays of a large matrix.
 DRAW_BLOCK = 4_000_000
 
-# Of `make_oap_synthetic`: where the noisy surface is cut into ranks, and the noise's deviation.
+# `make_oap_synthetic`: thresholds between ranks, and the standard deviation of the noise.
 OAP_CUTS = (-1.0, -0.1, 0.25, 1.0)
 OAP_NOISE = 0.125
 
-# Of `make_letor`: factors behind features and relevance, and shares of documents below each grade.
+# `make_letor`: latent factors of features and relevance, and shares of documents below each grade.
 LATENT = 24
 GRADE_SHARES = (0.52, 0.75, 0.90, 0.97)
 
@@ -31,10 +31,10 @@ def make_ordinal(
     noise: float = 0.35,
     random_state: int | np.random.Generator | None = 101,
 ) -> tuple[Any, np.ndarray]:
-    """Generate sparse rows like tf-idf text, with equally frequent ordered labels.
+    """Generate sparse rows similar to tf-idf text, with equally frequent ordered labels.
 
     The columns of a row follow a Zipf law, its values are log-normal times the inverse document
-    frequency, and its length is 1. The label is the quantile of a linear function of the row plus
+    frequency, and its norm is 1. The label is the quantile bin of a linear function of the row plus
     Gaussian noise.
 
     Parameters
@@ -42,21 +42,22 @@ def make_ordinal(
     n_samples, n_features : int
         Shape of X.
     mean_nnz : float
-        Roughly the mean number of non-zeros per row; none has more than 6 times as many.
+        Approximate mean number of nonzeros per row; the maximum is 6 times as many.
     n_informative : int, optional
-        Features with a non-zero weight; by default 3 of 10.
+        Number of features with a nonzero weight; by default 3 of 10.
     n_ranks : int
         Number of labels, 1 .. n_ranks.
     noise : float
-        Standard deviation of the noise, in units of the linear function's.
+        Standard deviation of the noise, relative to that of the linear function.
     random_state : int or numpy Generator
-        Seed or generator of the draws.
+        Seed or generator.
 
     Returns
     -------
     X : scipy.sparse.csr_matrix of float64, shape (n_samples, n_features)
-        Canonical, int32 indices.
+        In canonical format, with int32 indices.
     y : ndarray of int64, shape (n_samples,)
+        Labels, 1 .. n_ranks.
 
     Notes
     -----
@@ -93,16 +94,16 @@ def make_bipartite(
     noise: float = 0.7,
     random_state: int | np.random.Generator | None = 303,
 ) -> tuple[Any, np.ndarray]:
-    """Generate sparse rows like tf-idf text, a few of which are relevant.
+    """Generate sparse rows similar to tf-idf text, a few of which are relevant.
 
-    Rows are as in `make_ordinal`; those of the highest noisy linear score are relevant.
+    Rows are as in `make_ordinal`; those with the highest noisy linear scores are relevant.
 
     Parameters
     ----------
     mean_nnz : float
-        Roughly the mean number of non-zeros per row.
+        Approximate mean number of nonzeros per row.
     n_informative : int, optional
-        Features with a non-zero weight; by default 1 of 5.
+        Number of features with a nonzero weight; by default 1 of 5.
     relevant : float
         Share of the relevant rows, between 0 and 1.
 
@@ -213,27 +214,27 @@ def make_oap_synthetic(
     noise: float = OAP_NOISE,
     random_state: int | np.random.Generator | None = 1,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Points of the unit square under a saddle that is cut, with noise, into five ranks.
+    """Generate points of the unit square with five ranks given by a noisy saddle function.
 
-    The rank is 1 plus the number of cuts -1, -0.1, 0.25, 1 below
+    The rank is 1 plus the number of thresholds among -1, -0.1, 0.25, 1 below
     ``10 * (x1 - 0.5) * (x2 - 0.5)`` plus Gaussian noise: the synthetic data of the PRank paper
-    [1]_ and of the OAP paper [2]_. No direction of the plane ranks the points; one of their
-    `quadratic_features` does, up to the noise.
+    [1]_ and of the OAP paper [2]_. No linear function of the points ranks them; a linear function
+    of their `quadratic_features` does, up to the noise.
 
     Parameters
     ----------
     n_samples : int
         Number of points.
     noise : float
-        Standard deviation of the noise. Without noise the ranks are the conditional medians of the
-        noisy ones: the best prediction there is for the mean rank loss.
+        Standard deviation of the noise. The ranks without noise are the conditional medians of the
+        noisy ranks, which minimise the mean rank loss.
     random_state : int or numpy Generator
-        All points are drawn before the noise, so a seed gives the same points at any noise.
+        Seed or generator. Points are drawn before the noise, so they do not depend on ``noise``.
 
     Returns
     -------
     X : ndarray of float64, shape (n_samples, 2)
-        Uniform on the unit square.
+        Points, uniform on the unit square.
     y : ndarray of int64, shape (n_samples,)
         Ranks, 1 .. 5.
 
@@ -263,7 +264,7 @@ def make_oap_synthetic(
 
 
 def quadratic_features(X: RowsLike) -> np.ndarray:
-    """Features whose inner products are the quadratic kernel ``(x @ z + 1) ** 2``.
+    """Compute features whose inner products are the quadratic kernel ``(x @ z + 1) ** 2``.
 
     Parameters
     ----------
@@ -272,8 +273,8 @@ def quadratic_features(X: RowsLike) -> np.ndarray:
     Returns
     -------
     ndarray of float64, shape (n_samples, (n_features + 1) * (n_features + 2) / 2)
-        Of two features (1, √2 x1, √2 x2, x1², √2 x1 x2, x2²). The first is constant, so a learner
-        needs no intercept of its own.
+        For two features (1, √2 x1, √2 x2, x1², √2 x1 x2, x2²). The first is constant and replaces
+        an intercept.
 
     Examples
     --------
@@ -301,16 +302,16 @@ def _noisy(rng: np.random.Generator, X: Any, n_informative: int, noise: float) -
 
 
 def _zipf_rows(rng: np.random.Generator, n: int, d: int, mean_nnz: float) -> Any:
-    """Unit-length CSR rows over columns of Zipf-Mandelbrot frequency (exponent 1.05, shift 20)."""
+    """CSR rows of norm 1 with Zipf-Mandelbrot column frequencies (exponent 1.05, shift 20)."""
     import scipy.sparse as sp
 
     frequency = 1.0 / (np.arange(d) + 20.0) ** 1.05
     cumulative = np.cumsum(frequency / frequency.sum())
     cumulative[-1] = 1.0
-    # Columns are drawn with replacement, so a few more draws than non-zeros are needed.
+    # Columns are drawn with replacement, which needs a few more draws than nonzeros.
     lengths = rng.lognormal(np.log(mean_nnz * 1.06) - 0.08, 0.4, n)
     draws = np.clip(lengths, 5, 6 * mean_nnz).astype(np.int64)
-    # Which columns are frequent has nothing to do with their numbers.
+    # The frequency of a column does not depend on its index.
     numbers = rng.permutation(d).astype(np.int32)
     total = int(draws.sum())
     columns = np.empty(total, np.int32)
@@ -319,7 +320,7 @@ def _zipf_rows(rng: np.random.Generator, n: int, d: int, mean_nnz: float) -> Any
         columns[start:stop] = numbers[np.searchsorted(cumulative, rng.random(stop - start))]
     values = rng.lognormal(0.0, 0.5, total)
     cells = np.repeat(np.arange(n, dtype=np.int64), draws) * d + columns
-    cells, first = np.unique(cells, return_index=True)  # of a repeated cell the first draw stays
+    cells, first = np.unique(cells, return_index=True)  # keep the first draw of a repeated cell
     values = values[first]
     rows, columns = cells // d, (cells % d).astype(np.int32)
     indptr = np.zeros(n + 1, np.int32)

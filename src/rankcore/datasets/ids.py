@@ -1,4 +1,4 @@
-"""Query and document ids: arrays of words."""
+"""Query and document ids as arrays of words."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 
 from rankcore._ext.tokens import first_equal, take
 
-# Ids become arrays of fixed width: one overlong id must not make these huge.
+# Ids become arrays of fixed width, which an overlong id would make huge.
 MAX_ID = 4096
 
-# What ends a word in a file.
+# Characters that end a word in a file.
 SPACES = " \t\n\r\v\f\0"
 
 
 def as_words(name: str, values: Any) -> np.ndarray:
-    """Ids, str or integers of one dimension, as an array of str; ``name`` is theirs in errors."""
+    """Ids, a 1-d array of str or integers, as an array of str; ``name`` is for errors."""
     array = np.asarray(values)
     if array.ndim != 1:
         raise ValueError(f"{name} must have one dimension, found shape {array.shape}")
@@ -30,9 +30,9 @@ def as_words(name: str, values: Any) -> np.ndarray:
 
 
 def words_of(text: memoryview, spans: np.ndarray, longest: int) -> np.ndarray:
-    """Parts of a text, (start, stop) of at most ``longest`` bytes each, as an array of str.
+    """Slices of a text, (start, stop) of at most ``longest`` bytes each, as an array of str.
 
-    Bytes that are not UTF-8 survive as in Python's file names.
+    Invalid UTF-8 is kept by surrogate escapes, as in Python's file names.
     """
     words = np.empty(len(spans), f"U{max(1, longest)}")
     if take(text, spans, words.view(np.uint32).reshape(len(spans), max(1, longest))):
@@ -41,12 +41,12 @@ def words_of(text: memoryview, spans: np.ndarray, longest: int) -> np.ndarray:
 
 
 def word(text: memoryview, start: int, stop: int) -> str:
-    """Part of a text as `words_of` has it."""
+    """Slice of a text, decoded as in `words_of`."""
     return bytes(text[start:stop]).decode("utf-8", "surrogateescape")
 
 
 def first_rows(codes: np.ndarray | None, words: np.ndarray) -> np.ndarray:
-    """The first row with the same code and word, for each row; without codes the words alone count.
+    """For each row, the first row with the same word and code, if there are codes.
 
     O(n) expected, times the length of the longest word.
     """
@@ -65,9 +65,9 @@ def first_rows(codes: np.ndarray | None, words: np.ndarray) -> np.ndarray:
 def written(
     name: str, ids: list[Any], start: int, forbidden: str = "", *, empty: bool = False
 ) -> Iterator[str]:
-    """Yield ids that will be words of a file, from row ``start`` on, as checked str.
+    """Yield ids from row ``start`` on, checked to be valid words of a file, as str.
 
-    They must have none of the ``forbidden`` letters and no spaces, nor be empty unless that is
+    They must not contain ``forbidden`` letters or spaces, nor be empty unless that is
     allowed.
     """
     strange = re.compile(f"[{re.escape(SPACES + forbidden)}]").search

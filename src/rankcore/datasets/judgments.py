@@ -1,4 +1,4 @@
-"""Judgments and runs as columns, and their join for evaluation."""
+"""Judgments and runs, and their join for evaluation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class RepeatedPairError(ValueError):
-    """Raised if a query has the same document twice, in these rows."""
+    """Raised if a query has the same document in two rows."""
 
     def __init__(self, message: str, row: int, first: int) -> None:
         super().__init__(message)
@@ -26,7 +26,7 @@ class RepeatedPairError(ValueError):
 
 
 class _Pairs:
-    """Base of judgments and runs: a number for each pair of a query and a document."""
+    """Base of judgments and runs: a number per query and document."""
 
     qid: np.ndarray
     docid: np.ndarray
@@ -73,7 +73,7 @@ class _Pairs:
             object.__setattr__(self, name, column)
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
-        """Nested dicts, from query to document to number, as pytrec_eval and ranx take them.
+        """Convert to nested dicts, from query to document to number, as in pytrec_eval and ranx.
 
         Returns
         -------
@@ -86,7 +86,7 @@ class _Pairs:
         return result
 
     def to_frame(self) -> DataFrame:
-        """A pandas DataFrame with the columns of ir_measures.
+        """Convert to a pandas DataFrame with the columns of ir_measures.
 
         Returns
         -------
@@ -133,12 +133,12 @@ class Qrels(_Pairs):
     qid, docid : ndarray of str, shape (n,)
         Query and document of each judgment. A pair occurs once. Integers become str.
     rel : ndarray of int64, shape (n,)
-        Relevance: whole numbers, in some collections negative ones, too.
+        Relevance, integers; negative in some collections.
 
     Raises
     ------
     TypeError, ValueError
-        If the columns are not of that form.
+        If the columns are invalid.
 
     Examples
     --------
@@ -196,21 +196,21 @@ class Qrels(_Pairs):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run(_Pairs):
-    """The documents that a system retrieved, with scores.
+    """Documents retrieved by a system, with scores.
 
     Attributes
     ----------
     qid, docid : ndarray of str, shape (n,)
         Query and document of each row. A pair occurs once. Integers become str.
     score : ndarray of float64, shape (n,)
-        Finite; the higher, the better. As for trec_eval the order of the rows means nothing.
+        Finite scores, higher is better. As in trec_eval, the order of the rows is ignored.
     tag : str
-        The name of the run.
+        Name of the run.
 
     Raises
     ------
     TypeError, ValueError
-        If the columns are not of that form.
+        If the columns are invalid.
 
     Examples
     --------
@@ -269,23 +269,23 @@ class Run(_Pairs):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JoinedRun:
-    """A run joined with its judgments, in the form that ``metrics.evaluate`` takes.
+    """A run joined with its judgments, as arguments of ``metrics.evaluate``.
 
-    The rows of a query are next to each other: first the documents that the run has, in its order,
-    then the judged ones that it lacks. The latter are in no ranking, but they count among what
-    there was to find: in the number of relevant documents, and in the ideal ranking.
+    The rows of a query are next to each other: first the retrieved documents, in the order of the
+    run, then the other judged ones. The latter are not ranked, but count in the number of relevant
+    documents and in the ideal ranking.
 
     Attributes
     ----------
     y : ndarray of int64, shape (n,)
-        Relevance; 0 for documents that were not judged.
+        Relevance; 0 for unjudged documents.
     s : ndarray of float64, shape (n,)
-        Score; 0 where ``retrieved`` is False, and without meaning there.
+        Score; 0, without meaning, if ``retrieved`` is False.
     qid, docid : ndarray of str, shape (n,)
     retrieved : ndarray of bool, shape (n,)
         Whether the run has the document.
     unjudged : ndarray of bool, shape (n,)
-        Whether nobody judged it.
+        Whether the document is unjudged.
     """
 
     y: np.ndarray
@@ -302,22 +302,22 @@ class JoinedRun:
 def join_run(run: Run, qrels: Qrels, *, missing: Literal["zero", "skip"] = "zero") -> JoinedRun:
     """Join a run and judgments by trec_eval's rules.
 
-    Documents that were not judged count as not relevant. Relevant documents that were not
-    retrieved count among the relevant ones. Queries that were not judged are left out.
+    Unjudged documents count as not relevant. Relevant documents that were not
+    retrieved count among the relevant ones. Unjudged queries are left out.
 
     Parameters
     ----------
     run : Run
     qrels : Qrels
     missing : {"zero", "skip"}
-        Judged queries for which the run has nothing: kept without a retrieved document, so that
-        measures are 0 there, as ``trec_eval -c`` and ir_measures do; or left out, as trec_eval
-        does without ``-c``, which lets a run gain by keeping silent.
+        Judged queries without retrieved documents: "zero" keeps them, with measures of 0, as in
+        ``trec_eval -c`` and ir_measures; "skip" leaves them out, as trec_eval
+        does without ``-c``, which rewards runs that omit difficult queries.
 
     Returns
     -------
     JoinedRun
-        Queries in the order of the run, then those that it lacks in the order of the qrels.
+        Queries in the order of the run, then the other queries in the order of the qrels.
 
     Raises
     ------
@@ -326,7 +326,7 @@ def join_run(run: Run, qrels: Qrels, *, missing: Literal["zero", "skip"] = "zero
 
     Notes
     -----
-    O(n) expected, O(n log n) where the rows of a query are not next to each other.
+    O(n) expected, O(n log n) if the rows of a query are not next to each other.
 
     Examples
     --------
@@ -361,7 +361,7 @@ def join_run(run: Run, qrels: Qrels, *, missing: Literal["zero", "skip"] = "zero
     in_run = np.zeros(len(qid), bool)  # by a query's first row
     in_run[queries[n:]] = True
     keep = queries < n
-    keep[pairs[n + judged]] = False  # judgments that a row of the run has taken over
+    keep[pairs[n + judged]] = False  # judgments of documents in the run
     if missing == "skip":
         keep &= in_run[queries]
     if not (in_run[:n].any() or len(run) == 0):
@@ -370,7 +370,7 @@ def join_run(run: Run, qrels: Qrels, *, missing: Literal["zero", "skip"] = "zero
             "the run and the qrels have no query in common: the run begins with "
             f"{str(run.qid[0])!r}, the qrels with {example}"
         )
-    # The place of a query: that of its first row in the run, or else behind all of them.
+    # The position of a query: its first row in the run, or after all rows of the run.
     place = np.arange(len(qid)) + len(run)
     place[queries[n:][::-1]] = np.arange(len(run))[::-1]
     rows = np.concatenate([np.arange(n, len(qid)), np.arange(n)])  # the run's first

@@ -29,15 +29,15 @@ class LetorData:
     Attributes
     ----------
     X : scipy.sparse.csr_matrix or ndarray, shape (n_rows, n_features)
-        float32 or float64. CSR is canonical: columns ascend and do not repeat.
+        float32 or float64. CSR is in canonical format: columns ascend without duplicates.
     y : ndarray of float64, shape (n_rows,)
         Labels.
     qid : ndarray, shape (n_rows,), or None
-        Query ids: int64 where all are integers, otherwise str as written. None without ``qid:``.
+        Query ids: int64 if all are integers, otherwise str as written. None without ``qid:``.
     docid : ndarray of str, shape (n_rows,), or None
-        Document ids from the comments, empty where a row has none. None where no row has one.
+        Document ids from the comments, empty for rows without one. None if no row has one.
     comments : list of str or None
-        Each row's comment, empty where there is none. None unless requested.
+        Comments, empty for rows without one. None unless requested.
     """
 
     X: Any
@@ -56,7 +56,7 @@ class LetorData:
         return f"LetorData({', '.join(parts)})"
 
     def __iter__(self) -> Iterator[Any]:
-        """X, y and qid, as ``fit`` takes them."""
+        """X, y and qid, the arguments of ``fit``."""
         return iter((self.X, self.y, self.qid))
 
     def _repr_html_(self) -> str:
@@ -89,8 +89,8 @@ class LetorData:
         Returns
         -------
         pandas.DataFrame
-            Columns ``label``, ``qid`` and ``docid`` where there are any, then the features by
-            their numbers, from 1: "1", "2" ... Those of CSR are sparse columns.
+            Columns ``label``, ``qid`` and ``docid``, if present, then the features, named by
+            their numbers from 1: "1", "2" ... CSR gives sparse columns.
 
         Raises
         ------
@@ -109,13 +109,13 @@ class LetorData:
         return pandas.concat([frame, features], axis=1)
 
     def comment_fields(self) -> dict[str, np.ndarray]:
-        r"""Columns of the ``key = value`` pairs in the comments.
+        r"""Parse the ``key = value`` pairs in the comments.
 
         Returns
         -------
         dict of ndarray, shape (n_rows,)
-            By key, in order of first appearance. float64 where all values are numbers (NaN where
-            a row has none), otherwise str (empty where a row has none); ``docid`` is always str.
+            Columns by key, in order of first appearance. float64 if all values are numbers (NaN
+            for missing ones), otherwise str (empty for missing ones); ``docid`` is always str.
 
         Raises
         ------
@@ -140,7 +140,7 @@ class LetorData:
 
 
 def _column(key: str, found: dict[int, str], n_rows: int) -> np.ndarray:
-    # Python takes 12_3 for 123; here it is an id.
+    # Python parses 12_3 as 123; here it is an id.
     if key.lower() != "docid" and not any("_" in value for value in found.values()):
         try:
             numbers = np.full(n_rows, np.nan)
@@ -173,27 +173,27 @@ def load_letor(
     ----------
     source : path or binary file, or list of them
         gzip and bzip2 are recognised by the first bytes, whatever the name. Rows of several files
-        are joined in their order; an id of a query means the same query in all of them.
+        are concatenated in order; equal query ids are the same query in all of them.
     n_features : int, optional
-        Columns of X; by default as many as the file needs. Files do not mention the features that
-        are zero in all of it, so say it for a part of a data set.
+        Number of columns of X; by default the maximum number in the file. Pass it for a part of
+        a data set, which may lack features that are zero in all of its rows.
     dtype : float32 or float64
-        Of X. float64 has the nearest double of each number, float32 that double rounded again, as
-        in scikit-learn.
+        Dtype of X. float64 has the nearest double of each number, float32 this double rounded
+        again, as in scikit-learn.
     dense : bool, default=False
         Whether X is an ndarray instead of CSR.
     zero_based : bool or "auto"
-        Whether the first feature is written as number 0. ``"auto"``: if 0 occurs.
+        Whether features are numbered from 0. ``"auto"``: if 0 occurs.
     docid : bool, default=True
-        Whether to look for document ids in the comments: the value of ``docid = value``, or else
-        the first word if nothing is assigned to it, as in ``# 7555 rambo``.
+        Whether to parse document ids in the comments: the value of ``docid = value``, or else
+        the first word unless a value is assigned to it, as in ``# 7555 rambo``.
     comments : bool, default=False
-        Whether to keep the comments, too (see `LetorData.comment_fields`).
+        Whether to keep the comments (see `LetorData.comment_fields`).
     ensure_all_finite : bool or "allow-nan"
-        True refuses NaN and infinity. ``"allow-nan"`` takes NaN for a feature, False both for
-        features and labels.
+        True refuses NaN and infinity. ``"allow-nan"`` accepts NaN in features, False accepts both
+        in features and labels.
     n_jobs : int, optional
-        Threads that read at a time. None means 1, -1 all processors.
+        Number of threads. None means 1, -1 all processors.
 
     Returns
     -------
@@ -204,16 +204,16 @@ def load_letor(
     OSError
         If the file cannot be opened.
     ValueError
-        If it is malformed: names the file, the line, what was found and what is accepted. Also if
-        it is damaged, empty, or has more than ``n_features``.
+        If the file is malformed, damaged, empty, or has more than ``n_features`` features. The
+        message names file and line.
 
     See Also
     --------
-    iter_letor : The same in parts, for ``partial_fit``.
+    iter_letor : Read a file in batches, for ``partial_fit``.
 
     Notes
     -----
-    O(bytes) time. Apart from the result, memory holds a block of the text, or the longest line.
+    O(bytes) time. In addition to the result, memory holds a block of text, or the longest line.
 
     Examples
     --------
@@ -258,32 +258,32 @@ def iter_letor(
     source : path or binary file
         As for `load_letor`.
     n_features : int
-        Columns of every batch.
+        Number of columns of every batch.
     rows_per_batch : int
-        A batch ends with the first query that brings it to this many rows. Without query ids it
-        has just as many. The last one has what is left.
+        A batch ends with the first query that brings it to at least this many rows. Without query
+        ids it has exactly as many. The last one may be shorter.
     queries_per_batch : int, optional
-        A batch has this many queries instead.
+        Number of queries per batch, instead of ``rows_per_batch``.
     dtype, dense, docid, comments, ensure_all_finite, n_jobs
         As for `load_letor`.
     zero_based : bool, default=False
-        Whether the first feature is written as number 0: a part of a file does not show that.
+        Whether features are numbered from 0, which a part of a file does not show.
 
     Yields
     ------
     LetorData
-        A batch whose query ids are not all integers has them as str. Words beside integers such as
-        01, which are 1 only where all ids are integers, raise ValueError.
+        A batch. Its query ids are int64 if all are integers, else str. ValueError if there are both
+        words and integers such as 01, which is 1 only if all ids are integers.
 
     Raises
     ------
     OSError, ValueError
-        As for `load_letor`, though not for an empty file; also if a query goes on after another
-        one began: a batch could not hold it whole.
+        As for `load_letor`, except that a file may be empty; also if the rows of a query are not
+        next to each other.
 
     Notes
     -----
-    O(bytes) time. Memory holds a batch, a block of the text, and the query ids seen.
+    O(bytes) time. Memory holds a batch, a block of text, and the query ids seen.
 
     Examples
     --------
@@ -311,7 +311,7 @@ def load(
     name: str | None = None,
     report: Callable[[int], None] = lambda n_lines: None,
 ) -> LetorData:
-    """Implement `load_letor`, with a name for messages; ``report`` gets the lines read so far."""
+    """Implement `load_letor`, with a name for messages; ``report`` receives the lines read."""
     with open_lines(source, name) as lines:
         rows = Collected(options, lines.size)
         for block in blocks(lines, options):

@@ -1,4 +1,4 @@
-"""Conversion of blocks of LETOR text to arrays, and concatenation of these."""
+"""Conversion of blocks of LETOR text to arrays, and their concatenation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_FEATURES = 2**31 - 1
 
 @dataclass(frozen=True)
 class Options:
-    """Options of reading a file: the arguments of `load_letor`."""
+    """Reader options: the arguments of `load_letor`."""
 
     n_features: int | None = None
     dtype: Any = np.float64
@@ -47,7 +47,7 @@ class Options:
 
 
 def check_count(name: str, value: Any, largest: int | None = None) -> None:
-    """Raise unless an argument is a whole number from 1 to ``largest``."""
+    """Raise unless an argument is an integer from 1 to ``largest``."""
     try:
         value = operator.index(value)
     except TypeError:
@@ -58,7 +58,7 @@ def check_count(name: str, value: Any, largest: int | None = None) -> None:
 
 
 class _Scratch:
-    """Arrays that the kernel fills: room for the rows of some lines of ``n`` bytes together."""
+    """Arrays that the kernel fills with rows, for lines of ``n`` bytes in total."""
 
     def __init__(self, n: int, n_rows: int, options: Options) -> None:
         n_values = n // 4  # " 1:1"
@@ -75,10 +75,10 @@ class _Scratch:
 
 
 class Block:
-    """The rows of one block of text, whole lines, in arrays that the next block overwrites.
+    """The rows of one block of whole lines, in arrays that the next block overwrites.
 
-    ``first_line`` is the number of the first line, ``taken`` the bytes of the file up to and with
-    this block, and ``name`` that of the file in errors.
+    ``first_line`` is the number of the first line, ``taken`` the number of bytes of the file up to
+    the end of the block, and ``name`` the name of the file in errors.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Block:
         self.comments = None if scratch.comments is None else scratch.comments[: self.n_rows]
 
     def span(self, first: int, last: int) -> tuple[int, int]:
-        """Where the values of rows first .. last - 1 begin and end."""
+        """Start and end of the values of rows first .. last - 1."""
         return int(self.ends[first - 1]) if first else 0, int(self.ends[last - 1])
 
     def word(self, start: int, stop: int) -> str:
@@ -147,12 +147,12 @@ class Block:
 
 
 def first_number(options: Options) -> int:
-    """The number that column 0 is taken to have in the text."""
+    """The assumed number of column 0 in the text."""
     return 0 if options.zero_based is True else 1
 
 
 def blocks(lines: Lines, options: Options) -> Iterator[Block]:
-    """Read block by block, in order; each is valid until the next one is read."""
+    """Yield blocks in order; each is valid until the next one is read."""
     largest = zero = 0
     has_qid: bool | None = None
     for block in _parsed(lines, options):
@@ -212,7 +212,7 @@ def _parsed(lines: Lines, options: Options) -> Iterator[Block]:
 
 
 class Growing:
-    """An array that grows along its first axis, from ``capacity`` items on."""
+    """An array that grows along its first axis, with initial ``capacity``."""
 
     def __init__(self, dtype: Any, width: int | None = None, capacity: int = 0) -> None:
         self.shape: tuple[int, ...] = () if width is None else (width,)
@@ -221,7 +221,7 @@ class Growing:
         self.array: np.ndarray = np.empty((capacity, *self.shape), dtype)
 
     def room(self, n: int, share: float) -> np.ndarray:
-        """Space for n more, of which ``share`` (0 if unknown) will then have come."""
+        """Space for n more items, after which ``share`` of all items (0 if unknown) has come."""
         start, self.n = self.n, self.n + n
         if self.n > len(self.array):
             expected = int(1.02 * self.n / share) if share else 0
@@ -231,7 +231,7 @@ class Growing:
         return self.array[start : self.n]
 
     def finish(self) -> np.ndarray:
-        """The array, without the space behind it."""
+        """The array, without unused space."""
         self.array.resize((self.n, *self.shape), refcheck=False)
         return self.array
 
@@ -271,7 +271,7 @@ class BlockRows:
 
 
 def csr(values: np.ndarray, columns: np.ndarray, ends: np.ndarray, n_features: int) -> Any:
-    """A canonical CSR matrix of arrays, which are not copied."""
+    """A CSR matrix in canonical format of arrays, which are not copied."""
     from scipy.sparse import csr_matrix
 
     X = csr_matrix((values, columns, ends), shape=(ends.size - 1, n_features))
@@ -282,20 +282,20 @@ def csr(values: np.ndarray, columns: np.ndarray, ends: np.ndarray, n_features: i
 class Collected(BlockRows):
     """Rows of blocks with their ids and comments, CSR or dense.
 
-    ``size`` has the bytes of the whole file; 0 if they are unknown, or other than what will be
+    ``size`` is the size of the whole file in bytes; 0 if unknown, or if only part of it will be
     added.
     """
 
     def __init__(self, options: Options, size: int = 0) -> None:
         super().__init__(options)
         self.size = size
-        self.shift = 0  # of the columns, if a number 0 turned up though 1 seemed to be the first
+        self.shift = 0  # of columns, if a feature 0 occurs after 1 was assumed to be the first
         self.dense = Growing(options.dtype, options.n_features or 0)
         self.run_rows: list[np.ndarray] = []
         self.run_ids: list[np.ndarray] = []
         self.n_runs = 0
-        self.run_words: dict[int, str] = {}  # where str(id) is not the word
-        self.has_words = False  # that are no integers
+        self.run_words: dict[int, str] = {}  # rows where str(id) differs from the word
+        self.has_words = False  # that are not integers
         self.docids: list[tuple[int, np.ndarray | None]] = []
         self.comments: list[str] = []
 
@@ -332,13 +332,13 @@ class Collected(BlockRows):
                 self.comments += [block.word(a, b) if a >= 0 else "" for a, b in spans]
 
     def _make_wide(self, width: int, move: int) -> None:
-        """Make the dense matrix wider, and move its columns."""
+        """Widen the dense matrix, and shift its columns."""
         old = self.dense
         if width > old.shape[0] or move:
             self.dense = Growing(self.options.dtype, width)
             new = self.dense.room(old.n, 0.0)
             new[:] = 0
-            # A column that moves out was never written: its number would have been too large.
+            # Columns shifted out were never written: their numbers would have been too large.
             kept = min(old.shape[0], width - move)
             new[:, move : move + kept] = old.array[: old.n, :kept]
 

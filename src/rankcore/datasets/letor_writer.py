@@ -15,7 +15,7 @@ from rankcore._core.numbers import as_reals, refuse_mask
 from rankcore.datasets.ids import written
 from rankcore.datasets.streams import Target, writable
 
-# Rows turned into text at a time.
+# Rows formatted at a time.
 BLOCK = 4096
 
 
@@ -34,18 +34,18 @@ def dump_letor(
     Parameters
     ----------
     X : scipy sparse matrix or array, or array-like, shape (n_rows, n_features)
-        Of a sparse matrix what is stored is written, of a dense one everything, zeros included, as
-        LETOR files have it. float32 is written with 9 digits, which are enough for its dtype.
+        Stored values of sparse matrices are written, and all values of dense ones, including
+        zeros, as in LETOR files. float32 is written with 9 digits, which are exact.
     y : array-like of numbers, shape (n_rows,)
     target : path or binary file
-        A path that ends in ``.gz`` is compressed. A file that was handed in stays open.
+        A path that ends in ``.gz`` is compressed. A file object is not closed.
     qid : array-like of integers or str, shape (n_rows,), optional
     docid : array-like of integers or str, shape (n_rows,), optional
-        Written as ``#docid = id``; an empty one is left out.
+        Written as ``#docid = id``; empty ones are omitted.
     comments : sequence of str, shape (n_rows,), optional
-        Written behind ``#`` instead of document ids, of which they may hold some.
+        Written after ``#``, instead of document ids, which they may include.
     zero_based : bool, default=False
-        Whether to write the first feature as number 0.
+        Whether to number features from 0.
 
     Raises
     ------
@@ -53,10 +53,10 @@ def dump_letor(
         If the file cannot be written.
     ValueError
         If lengths differ, ``docid`` and ``comments`` are both given, X is malformed, a number is
-        not finite, or an id or comment cannot be written (says which row): ids are words, comments
-        lines.
+        not finite, or an id or comment cannot be written: ids must be words, comments single
+        lines. The message names the row.
     TypeError
-        If y or X hold something else than real numbers.
+        If y or X are not real numbers.
 
     Notes
     -----
@@ -94,7 +94,7 @@ def dump_letor(
                 _features(examples, rows, 0 if zero_based else 1),
                 _ids(" #docid = ", "docid", parts["docid"], start),
                 _comments(parts["comments"], start),
-                strict=False,  # what is not given goes on for ever
+                strict=False,  # omitted columns are infinite iterators
             )
             text = "".join("".join(line) + "\n" for line in lines)
             stream.write(text.encode("utf-8", "surrogateescape"))
@@ -117,9 +117,9 @@ def _labels(labels: np.ndarray) -> Iterator[str]:
 
 
 def _features(examples: Any, rows: slice, first: int) -> Iterator[str]:
-    """The features of each of some rows, each behind a space."""
-    # Reading rounds float32 twice. Nine digits lie so near the number that this does no harm; the
-    # shortest text that float32 would need might not.
+    """The features of each of some rows, each after a space."""
+    # Reading rounds float32 twice. Nine digits are so close that this is harmless, unlike the
+    # shortest text that identifies a float32.
     pattern = "%.9g" if examples.arrays[0].dtype.itemsize == 4 else "%r"
     if examples.columns is None:
         X = examples.arrays[0][rows]
@@ -144,7 +144,7 @@ def _sparse_features(examples: Any, rows: slice, first: int, pattern: str) -> It
 def _ids(
     before: str, name: str, ids: list[Any] | None, start: int, forbidden: str = ""
 ) -> Iterator[str]:
-    """Each id behind ``before``; nothing for ever without ids."""
+    """Each id after ``before``; without ids, an infinite iterator of empty texts."""
     if ids is None:
         yield from repeat("")
     else:

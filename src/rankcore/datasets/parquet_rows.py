@@ -1,4 +1,4 @@
-"""Parquet files that are read in each pass, some rows of their row groups at a time."""
+"""Parquet files, read in each pass in batches of their row groups."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from rankcore.datasets.letor_blocks import csr
 
 MAGIC = b"PAR1"
 LABEL = "label"
-# Columns of queries that are looked for if none is named.
+# Default names of the query column.
 QUERIES = ("qid", "query", "query_id")
 # Column of document ids, for runs.
 DOCID = "docid"
-# Values that are decoded together: a call for each column costs as much as some thousand values.
+# Values decoded together: a call per column costs as much as some thousand values.
 DECODED_VALUES = 2 * BLOCK_VALUES
-# Bytes of a column that are read from the file at a time, so that memory does not depend on how
-# long its row groups are.
+# Bytes of a column read from the file at a time, so that memory does not depend on the length
+# of row groups.
 BUFFER = 1 << 16
 
 
@@ -55,13 +55,13 @@ def _pyarrow(path: str) -> Any:
 
 
 class ParquetRows(FileRows):
-    """Rows of Parquet files: a column of labels, perhaps one of queries, and features.
+    """Rows of Parquet files: columns of labels, features and possibly queries.
 
-    ``label``, ``qid`` and ``columns`` are names of columns, None for the usual ones and for all
-    others. Unless ``labelled``, labels are 0 if there are none.
+    ``label``, ``qid`` and ``columns`` are column names; None for the defaults, and for all other
+    columns as features. Unless ``labelled``, missing labels are 0.
 
-    All values of a row are stored, zeros included, so that sums are formed in the order of a dense
-    table. Memory: a window, and `DECODED_VALUES` three times.
+    All values of a row are stored, including zeros, so that sums have the order of a dense
+    table. Memory: a window, and three times `DECODED_VALUES`.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class ParquetRows(FileRows):
 
     @property
     def _taken(self) -> list[str]:
-        """Columns that are no features."""
+        """Columns that are not features."""
         return [one for one in (self.label, self.qid) if one is not None]
 
     @property
@@ -119,7 +119,7 @@ class ParquetRows(FileRows):
         """As `FileRows.parts`."""
         d = len(self.columns)
         full = min(-(-n_values // d), n_rows)
-        # What is left of the batches before.
+        # The rest of previous batches.
         rest: list[tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_] | None]] = []
         n_rest = done = 0
         for X, labels, starts, done in self._batches():
@@ -150,14 +150,14 @@ class ParquetRows(FileRows):
 
     @contextmanager
     def _undamaged(self, path: str, *others: type[Exception]) -> Iterator[None]:
-        """Turn errors of Arrow in the body, and others, into ValueError."""
+        """Convert errors in the body, such as Arrow's, to ValueError."""
         try:
             yield
         except (self._arrow.ArrowException, *others) as error:
             raise ValueError(f"{path} is damaged, or pyarrow cannot read it: {error}") from error
 
     def _opened(self, path: str) -> Any:
-        """A file, to read with a buffer for each column."""
+        """A file, read with a buffer per column."""
         parquet = import_module("pyarrow.parquet")
         with self._undamaged(path):
             return closing(
@@ -169,7 +169,7 @@ class ParquetRows(FileRows):
     def _batches(
         self,
     ) -> Iterator[tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_] | None, int]]:
-        """Features, labels, where queries begin, and bytes read."""
+        """Features, labels, starts of queries, and bytes read."""
         seen: set[Any] = set()
         last: Any = None
         kind = None
@@ -210,7 +210,7 @@ class ParquetRows(FileRows):
             before += size
 
     def _wanted(self, path: str, found: list[str]) -> list[str]:
-        """The columns to read of those that were found."""
+        """The columns to read among those found."""
         wanted = [*self.columns, *self._taken]
         for name in wanted:
             if found.count(name) != 1:
@@ -244,7 +244,7 @@ class ParquetRows(FileRows):
         return _csr(X), labels, queries, ids
 
     def _decoded(self, file: Any, path: str, n_rows: int, columns: list[str]) -> Iterator[Any]:
-        """Batches of a file that hold a row at least."""
+        """Nonempty batches of a file."""
         with self._undamaged(path, OSError):
             batches = file.iter_batches(n_rows, columns=columns)
         while True:

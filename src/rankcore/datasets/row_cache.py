@@ -1,10 +1,9 @@
-"""Row caches: directories of plain array files, written once and mapped into memory.
+"""Row caches: directories of plain array files, written once and memory-mapped.
 
-``rows.json`` says what they are, with a CRC-32 of itself and of each small array; ``values.npy``,
+``rows.json`` describes the cache, with a CRC-32 of itself and of each small array; ``values.npy``,
 ``columns.npy``, ``starts.npy`` and ``labels.npy`` are a CSR matrix and its labels, ``queries.npy``
 has the first row of each query, ``blocks.npy`` the first row, value and query of each block and
-``checksums.npy`` the CRC-32 of its part of the first four. Any tool that reads NumPy's format can
-use them.
+``checksums.npy`` the CRC-32 of its part of the first four. The arrays are in NumPy's format.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from rankcore._ext.rows import Rows, csr_rows
 
 FORMAT, VERSION = "rankcore row cache", 3
 DESCRIPTION = "rows.json"
-# The arrays that blocks have parts of, in the order of their checksums.
+# Arrays that are divided into blocks, in the order of their checksums.
 PARTS = ("values", "columns", "starts", "labels")
 DTYPES = {
     "values": ("float32", "float64"),
@@ -45,7 +44,7 @@ DTYPES = {
     "distinct": ("float64",),
     "counts": ("int64",),
 }
-# Facts of the rows that the description holds.
+# Facts about the rows in the description.
 KINDS = {
     "n_rows": int,
     "n_features": int,
@@ -53,9 +52,9 @@ KINDS = {
     "in_queries": bool,
     "mean_square": float,
 }
-# Mapped bytes above which pages are released as soon as they are read.
+# Mapped bytes above which pages are released after reading.
 RELEASED = 1 << 26
-# Rows whose checked blocks are kept from pass to pass, at 8 bytes for each.
+# Rows whose checked blocks are kept between passes, at 8 bytes per row.
 KEPT_ROWS = 1 << 22
 
 
@@ -66,11 +65,11 @@ def own_checksum(description: dict[str, Any]) -> int:
 
 
 class _Mapped:
-    """An array file in memory, whose pages can be given back."""
+    """A memory-mapped array file, whose pages can be released."""
 
     def __init__(self, path: Path, dtypes: Sequence[str]) -> None:
-        if not path.is_file():  # opening a pipe would wait for its other end
-            raise ValueError(f"{path} is missing or not a file: make the cache anew")
+        if not path.is_file():  # opening a pipe would block
+            raise ValueError(f"{path} is missing or not a file: make the cache again")
         with opened(path) as file:
             try:
                 if np.lib.format.read_magic(file) != (1, 0):
@@ -81,7 +80,7 @@ class _Mapped:
                     raise ValueError(f"it has dtype {dtype} and shape {shape}")
                 if min(shape) < 0 or size != begin + math.prod(shape) * dtype.itemsize:
                     raise ValueError("it is not as long as its header says")
-            except Exception as error:  # the reader of headers raises almost anything
+            except Exception as error:  # the header parser may raise almost any exception
                 raise ValueError(f"{path} is damaged: {error}") from error
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self.array = np.frombuffer(self._map, dtype, offset=begin).reshape(shape)
@@ -92,7 +91,7 @@ class _Mapped:
         return zlib.crc32(self._map)
 
     def release(self, first: int, last: int) -> None:
-        """Give back the pages of items first .. last - 1, which stay in the cache of the system."""
+        """Release the pages of items first .. last - 1, which stay in the system's page cache."""
         if hasattr(mmap, "MADV_DONTNEED"):
             page = mmap.PAGESIZE
             start = (self._begin + first * self._item) // page * page
@@ -102,13 +101,13 @@ class _Mapped:
 
 
 class CachedRows(RowBlocks):
-    """Rows of a row cache, a directory that `write_cache` made; ``temporary`` is removed with it.
+    """Rows of a row cache, a directory made by `write_cache`; ``temporary`` is removed with it.
 
-    Raises ValueError if it is no row cache, of a newer version, or damaged. The checksum of a block
-    is compared when it is first read. Column numbers and values are checked whenever a block is
-    read or, of the first `KEPT_ROWS` rows without an order, once.
+    Raises ValueError if it is not a row cache, of a newer version, or damaged. The checksum of a
+    block is compared on its first read. Column indices and values are checked whenever a block is
+    read, but only once for the first `KEPT_ROWS` rows if there is no order.
 
-    Memory: a window, 40 bytes per block of 3 MiB, and 8 for each of those rows.
+    Memory: a window, 40 bytes per block of 3 MiB, and 8 per kept row.
     """
 
     surveyed = True
@@ -147,13 +146,13 @@ class CachedRows(RowBlocks):
         return f"<rows of {self.path}: {known.n_rows} x {known.n_features}>"
 
     def facts(self) -> Facts:
-        """As `RowBlocks.facts`: it is part of the cache."""
+        """As `RowBlocks.facts`, from the cache."""
         return self._facts
 
     def windows(
         self, n_features: int, order: tuple[int, int] | None, first: int
     ) -> Iterator[Window]:
-        """As `RowBlocks.windows`; in an order, blocks and then windows of them are drawn."""
+        """As `RowBlocks.windows`; with an order, blocks are shuffled, then the rows of windows."""
         if n_features != self.n_features:
             raise ValueError(
                 f"{self.path} has {self.n_features} features; found a model of {n_features}"
@@ -174,7 +173,7 @@ class CachedRows(RowBlocks):
                     self._release(block)
 
     def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
-        """As `RowBlocks.outline`; checksums of the labels are compared with those of the rows."""
+        """As `RowBlocks.outline`; checksums of labels are compared, as for rows."""
         labels: NDArray[Any] = self._arrays["labels"].array
         if self._facts.labels.dtype.kind == "i":
             labels = labels.astype(np.int64)
@@ -185,7 +184,7 @@ class CachedRows(RowBlocks):
         return labels, queries
 
     def whole(self) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
-        """As `RowBlocks.whole`: a CSR matrix of the mapped arrays, its labels and queries."""
+        """As `RowBlocks.whole`: a CSR matrix of the memory-mapped arrays, labels and queries."""
         self.check()
         data, columns, starts = (
             self._arrays[name].array for name in ("values", "columns", "starts")
@@ -204,7 +203,7 @@ class CachedRows(RowBlocks):
         file = self.path / f"{name}.npy"
         mapped = _Mapped(file, DTYPES[name])
         if mapped.checksum() != self.description["checksums"].get(name):
-            raise ValueError(f"{file} is damaged: its checksum is another; make the cache anew")
+            raise ValueError(f"{file} is damaged: its checksum differs; make the cache again")
         return mapped.array
 
     def _check_form(self) -> None:
@@ -220,7 +219,7 @@ class CachedRows(RowBlocks):
             or self._queries.ndim != 1
             or self._blocks[-1].tolist() != [n_rows, n_values, self._queries.size]
             or self._blocks[0].any()
-            or arrays["starts"].array[0] != 0  # of no block
+            or arrays["starts"].array[0] != 0  # of empty blocks
             or (steps < 0).any()
             or (steps[:, 0] < 1).any()
             or not self._has_whole_queries()
@@ -229,7 +228,7 @@ class CachedRows(RowBlocks):
         self._check_survey()
 
     def _has_whole_queries(self) -> bool:
-        """Whether queries have rows, and each block begins with one."""
+        """Whether queries are nonempty, and each block starts with a query."""
         if not self._facts.in_queries:
             return self._queries.size == 0
         if self._queries.size == 0 or self._queries[0] or (np.diff(self._queries) < 1).any():
@@ -253,14 +252,14 @@ class CachedRows(RowBlocks):
             or known.mean_square != power_of_two(known.mean_square)
         ):
             raise ValueError(
-                f"{self.path} is damaged: what it says of labels and magnitudes cannot be so"
+                f"{self.path} is damaged: its statistics of labels and magnitudes are inconsistent"
             )
 
     def _spans(self, block: int) -> list[tuple[int, int]]:
-        """Where the parts of a block begin and end, in the order of `PARTS`."""
+        """Start and end of the parts of a block, in the order of `PARTS`."""
         (row, value, _), (row_stop, value_stop, _) = self._blocks[block : block + 2].tolist()
         rows, values = (row, row_stop), (value, value_stop)
-        return [values, values, (row + 1, row_stop + 1), rows]  # no block has the first 0
+        return [values, values, (row + 1, row_stop + 1), rows]  # the leading 0 belongs to no block
 
     def _check(self, block: int) -> None:
         if self._known[block]:
@@ -270,13 +269,13 @@ class CachedRows(RowBlocks):
         ):
             if zlib.crc32(self._arrays[name].array[first:last].data) != expected:
                 raise ValueError(
-                    f"{self.path / name}.npy is damaged in block {block}: make the cache anew"
+                    f"{self.path / name}.npy is damaged in block {block}: make the cache again"
                 )
         row, row_stop = self._blocks[block : block + 2, 0].tolist()
         if not np.isin(self._arrays["labels"].array[row:row_stop], self._facts.labels).all():
             raise ValueError(
                 f"{self.path / 'labels'}.npy is damaged in block {block}: it has labels that "
-                "distinct.npy has not; make the cache anew"
+                "distinct.npy lacks; make the cache again"
             )
         self._known[block] = True
 
@@ -305,7 +304,7 @@ class CachedRows(RowBlocks):
         return rows
 
     def _labels(self, chosen: list[int]) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
-        """Labels of some blocks, and a number for the query of each of their rows."""
+        """Labels of some blocks, and an index of each row's query."""
         labels, queries, n_queries = [], [], 0
         for block in chosen:
             self._check(block)
@@ -325,17 +324,17 @@ def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
 def read_description(path: Path) -> dict[str, Any]:
     """Contents of ``rows.json``; raise ValueError unless it is that of a row cache."""
     try:
-        if not (path / DESCRIPTION).is_file():  # opening a pipe would wait for its other end
+        if not (path / DESCRIPTION).is_file():  # opening a pipe would block
             raise ValueError("there is no such file")
         about = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
         if about["format"] != FORMAT:
             raise ValueError(f"its format is {about['format']!r}")
         if about["version"] != VERSION:
             raise ValueError(
-                f"it has version {about['version']!r}; this rankcore reads {VERSION}: make it anew"
+                f"it has version {about['version']!r}; this rankcore reads {VERSION}: make it again"
             )
         if about["checksum"] != own_checksum(about):
-            raise ValueError("its checksum is not that of what it says")
+            raise ValueError("its checksum does not match its content")
         for name, kind in {**KINDS, "checksums": dict, "sources": list}.items():
             if type(about[name]) is not kind:
                 raise ValueError(f"its {name} is {about[name]!r}")

@@ -1,4 +1,4 @@
-"""Writer of row caches, which appear whole or not at all."""
+"""Atomic writer of row caches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rankcore.datasets.row_cache import (
 )
 from rankcore.datasets.streams import Source, title
 
-# Bytes of a header of NumPy's format, whatever the length of the array.
+# Bytes of a header of NumPy's format, for any length of the array.
 HEADER = 128
 
 
@@ -75,9 +75,9 @@ def source_stamps(sources: Sequence[Source]) -> list[dict[str, Any]]:
 
 
 def write_cache(files: FileRows, path: str | os.PathLike[str]) -> None:
-    """Read files into a new row cache, a directory that appears whole or not at all.
+    """Read files into a new row cache, a directory that is created atomically.
 
-    Another process may make the same cache meanwhile; anything else at ``path`` is an error.
+    Another process may make the same cache at the same time; anything else at ``path`` is an error.
     """
     target = Path(os.path.realpath(path))
     if target.exists():
@@ -91,7 +91,7 @@ def write_cache(files: FileRows, path: str | os.PathLike[str]) -> None:
         try:
             os.rename(made, target)
         except OSError:
-            if not is_cache(target):  # else another process has made it meanwhile
+            if not is_cache(target):  # otherwise another process has made it meanwhile
                 raise
 
 

@@ -1,4 +1,4 @@
-"""Rows on disk for learners: text files or row caches, by path, pattern or list."""
+"""Rows on disk for learners: text files, Parquet files or row caches."""
 
 from __future__ import annotations
 
@@ -42,62 +42,62 @@ def open_rows(
     qid: str | None = None,
     columns: Sequence[str] | None = None,
 ) -> RowBlocks:
-    r"""Open rows with labels that may be larger than memory, to give to ``fit`` in place of X.
+    r"""Open labelled rows on disk, which may be larger than memory, for ``fit`` instead of X.
 
-    Learners of ordered labels (but for those with kernels) and `rankcore.PairwisePerceptron` learn
-    a window of rows at a time, in memory that does not grow with the files. Others look at all rows
-    at once: they take a row cache, whose arrays are mapped into memory.
+    Learners of ordered labels (except those with kernels) and `rankcore.PairwisePerceptron` learn
+    a window of rows at a time, in memory that does not grow with the files. Others need all rows
+    at once: they require a row cache, whose arrays are memory-mapped.
 
     Parameters
     ----------
     source : path, pattern, binary file, or list of them
-        LETOR or svmlight files, plain, gzip, bzip2 or Zstandard, or Parquet files, read one after
-        the other; a directory of Parquet files; or the directory of a row cache. A file that cannot
-        be read twice, such as a pipe, is kept as a row cache in a temporary directory.
+        LETOR or svmlight files, plain, gzip, bzip2 or Zstandard, or Parquet files;
+        a directory of Parquet files; or the directory of a row cache. A file that cannot
+        be read twice, such as a pipe, is converted to a row cache in a temporary directory.
     n_features : int, optional
-        By default the largest number of a feature that occurs.
+        By default the maximum feature number.
     zero_based : bool, default=False
-        Whether the first feature is written as number 0.
+        Whether features are numbered from 0.
     dtype : dtype, default=float64
-        Or float32, which takes two thirds of the space in a cache.
+        float64 or float32, which takes two thirds of the space in a cache.
     window : int, default=8
         Blocks of 2\ :sup:`18` values whose rows are shuffled together by a learner that shuffles.
     cache : path, optional
-        The row cache to make, or to use again if it was made from these files and they have not
+        Row cache to make, or to reuse if it was made from these files and they have not
         changed.
     scaler : StandardScaler or MaxAbsScaler, optional
-        Of `sklearn.preprocessing`. Rows are handed out as it leaves them; it is fitted to them
-        first, in place, unless it is fitted.
+        A scaler of `sklearn.preprocessing` for the rows. It is fitted to them in place, unless it
+        is fitted already.
     label, qid : str, optional
-        Columns of Parquet files: labels, by default "label", and queries, by default the first of
-        "qid", "query" and "query_id" that there is.
+        Columns of Parquet files: labels, by default "label", and queries, by default the first
+        existing one of "qid", "query" and "query_id".
     columns : list of str, optional
-        Columns of Parquet files that are features, in this order; by default all others. Models
-        keep their names.
+        Feature columns of Parquet files, in this order; by default all others. Models
+        store their names.
 
     Returns
     -------
     RowBlocks
-        For ``fit``, without y and qid.
+        Argument of ``fit``, which then takes no y and qid.
 
     Raises
     ------
     OSError
         If a file cannot be opened.
     ValueError
-        If a pattern has no match, files are mixed with caches, or a cache is of other files; if
-        pyarrow, which reads Parquet, is not there.
+        If a pattern has no match, files are mixed with caches, a cache was made from other files,
+        or pyarrow, which reads Parquet, is not installed.
 
     Notes
     -----
-    Text is read once to learn its labels, features and scale unless ``n_features`` is given here
-    and ``classes`` to ``fit``, and once for each pass; an automatic scale is then that of the first
-    block. A cache is read from the cache of the operating system where that holds it.
+    Text is read once per pass, and once before to find labels, features and scale, unless
+    ``n_features`` is given here and ``classes`` to ``fit``; an automatic scale is then that of the
+    first block.
 
-    Rows of a query stay together and must be next to each other. A learner that shuffles draws an
-    order of blocks, of a cache, and of the rows or queries in each window; of text, blocks stay in
-    order. Both follow from ``random_state`` and the number of the pass. Without shuffling the model
-    is that of ``fit`` in memory, to the bit.
+    Rows of a query must be next to each other, and stay together. A learner that shuffles permutes
+    the blocks of a cache, and the rows or queries in each window; blocks of text stay in
+    order. The permutation depends on ``random_state`` and the number of the pass. Without shuffling
+    the model is that of ``fit`` in memory, to the bit.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def _rows(source: Sources, options: Options, window: int, cache: Any, named: Nam
 
 
 def _opened_files(sources: list[Source], options: Options, window: int, named: Named) -> FileRows:
-    """Files of one format, to be read."""
+    """Files of one format."""
     tables = [not hasattr(one, "read") and is_parquet(one) for one in sources]
     if not any(tables):
         if any(one is not None for one in named):
@@ -182,7 +182,7 @@ def _opened_files(sources: list[Source], options: Options, window: int, named: N
 
 
 def list_files(source: Sources) -> list[Source]:
-    """As `list_sources`, with the Parquet files of a directory in its place."""
+    """As `list_sources`, with directories replaced by their Parquet files."""
     sources = list_sources(source)
     found: list[Source] = []
     for one in sources:
@@ -199,7 +199,7 @@ def list_files(source: Sources) -> list[Source]:
 
 
 def list_sources(source: Sources) -> list[Source]:
-    """The files that a path, a pattern or a list of them names; of a pattern in order of names."""
+    """The files of a path, a pattern or a list of them; matches of a pattern are sorted by name."""
     single = isinstance(source, str | os.PathLike) or hasattr(source, "read")
     found: list[Source] = []
     for one in [source] if single else source:  # type: ignore[union-attr]

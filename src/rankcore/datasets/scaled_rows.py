@@ -1,4 +1,4 @@
-"""Rows on disk as a scaler leaves them."""
+"""Scaled rows on disk."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from rankcore.datasets.file_rows import Piece, report_reading, survey
 
 
 def as_it_takes(scaler: Any, X: Any) -> Any:
-    """A sparse matrix, or a dense one for a scaler that moves zeros."""
+    """A sparse matrix, or a dense one for a scaler that shifts zeros."""
     moves = getattr(scaler, "with_mean", False) or type(scaler).__name__ == "MinMaxScaler"
     return X.toarray() if moves else X
 
 
 def fit_scaler(scaler: Any, blocks: RowBlocks) -> None:
-    """Fit a scaler to rows on disk: MaxAbsScaler from their facts, others in one reading."""
+    """Fit a scaler to rows on disk: MaxAbsScaler from their facts, others in one scan."""
     known = blocks.facts()
     if type(scaler).__name__ == "MaxAbsScaler":
         scaler.fit(known.magnitudes[None].astype(blocks.dtype))
@@ -42,9 +42,9 @@ def fit_scaler(scaler: Any, blocks: RowBlocks) -> None:
 
 
 class ScaledRows(RowBlocks):
-    """Rows on disk as a fitted scaler leaves them, which each pass scales anew.
+    """Rows on disk, scaled by a fitted scaler in each pass.
 
-    The scaler takes the names of the features, and rows no longer have them, as in a pipeline.
+    The scaler has the feature names, and the scaled rows have none, as in a pipeline.
     """
 
     def __init__(self, blocks: RowBlocks, scaler: Any) -> None:
@@ -70,7 +70,7 @@ class ScaledRows(RowBlocks):
         return self._blocks.surveyed
 
     def facts(self) -> Facts:
-        """As `RowBlocks.facts`: one reading, for the scale of the rows is another."""
+        """As `RowBlocks.facts`, in one scan, because scaling changes the scale."""
         if self._facts is None:
             pieces = self._pieces(self._blocks.facts())
             self._facts = survey(pieces, self.n_features, self.size, repr(self))
@@ -95,7 +95,7 @@ class ScaledRows(RowBlocks):
         return self._blocks.outline()
 
     def whole(self) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
-        """As `RowBlocks.whole`: scaled values are written to a temporary file, and mapped."""
+        """As `RowBlocks.whole`: scaled values are written to a temporary file and memory-mapped."""
         X, labels, queries = self._blocks.whole()
         dense = getattr(self._nameless, "with_mean", False)
         shape = X.shape if dense else X.data.shape
@@ -112,5 +112,5 @@ class ScaledRows(RowBlocks):
         return X, labels, queries
 
     def scaled(self, X: Any) -> Any:
-        """A sparse matrix of other rows, as the scaler leaves it; dense where it centres."""
+        """Other rows, scaled; dense if the scaler centres."""
         return self._nameless.transform(as_it_takes(self._nameless, X))

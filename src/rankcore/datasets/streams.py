@@ -20,7 +20,7 @@ from rankcore._core.replacing import replacing
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
 Target: TypeAlias = str | os.PathLike[str] | BinaryIO
 
-# Bytes of text handled at a time, so that the results fit into the cache.
+# Bytes of text processed at a time, so that the results fit into the CPU's cache.
 BLOCK = 1 << 20
 
 
@@ -33,7 +33,7 @@ def title(source: Source) -> str:
 class Lines:
     """Blocks of whole lines from one source.
 
-    ``read`` takes a number of bytes, and returns about as many, none at the end.
+    ``read`` takes a number of bytes and returns about as many, or none at the end.
     """
 
     def __init__(self, read: Any, name: str, size: int) -> None:
@@ -47,21 +47,21 @@ class Lines:
         rest = b""
         while text := self._next(rest):
             if self.taken == 0 and text.startswith(b"\xef\xbb\xbf"):
-                text = text[3:]  # Windows marks UTF-8 so
+                text = text[3:]  # byte order mark of UTF-8
             cut = text.rfind(b"\n") + 1
             rest = text[cut:]
             if cut:
                 first_line = self.n_lines + 1
-                # Four times as fast as text.count, which took a tenth of the time of reading.
+                # Four times as fast as text.count, which took a tenth of the reading time.
                 newlines = np.frombuffer(text, dtype=np.uint8) == ord("\n")
                 self.n_lines += int(np.count_nonzero(newlines))
                 self.taken += cut
                 yield memoryview(text)[:cut], first_line
 
     def _next(self, rest: bytes) -> bytes:
-        """The rest and more text; a newline is appended to the last line if it has none."""
+        """The remainder and more text; a missing newline is appended to the last line."""
         try:
-            # A long line is read in growing pieces, so that its parts are copied only a few times.
+            # A long line is read in growing pieces, to limit copying.
             new = self.read(max(BLOCK, len(rest)))
         except (EOFError, zlib.error) as error:
             raise ValueError(f"{self.name} is damaged: {error}") from error
@@ -84,7 +84,7 @@ def _checked(read: Any, name: str) -> bytes:
 
 
 class _Again:
-    """A stream with a buffer for its first bytes."""
+    """A stream whose first bytes can be read twice."""
 
     def __init__(self, start: bytes, stream: Any) -> None:
         self.start = start
@@ -128,7 +128,7 @@ def _zstd(name: str) -> Any:
 def open_lines(source: Source, name: str | None = None) -> Iterator[Lines]:
     """Open a source for reading; gzip, bzip2 and Zstandard are recognised by their first bytes.
 
-    A file that was handed in stays open. ``name`` is used in messages instead of the `title`.
+    A file object is not closed. ``name`` is used in messages instead of the `title`.
     """
     with ExitStack() as stack:
         if hasattr(source, "read"):
@@ -141,7 +141,7 @@ def open_lines(source: Source, name: str | None = None) -> Iterator[Lines]:
         name = title(source) if name is None else name
         start = _checked(stream.read(4), name)
         while len(start) < 4 and (more := _checked(stream.read(4 - len(start)), name)):
-            start += more  # a pipe hands out what it has
+            start += more  # a pipe may return fewer bytes
         whole: Any = _Again(start, stream)
         size = 0
         if start.startswith(b"\x1f\x8b"):
@@ -164,7 +164,7 @@ def open_lines(source: Source, name: str | None = None) -> Iterator[Lines]:
 def writable(target: Target) -> Iterator[Any]:
     """Open a target for writing bytes; a path that ends in ``.gz`` is compressed.
 
-    A file that was handed in stays open.
+    A file object is not closed.
     """
     if hasattr(target, "write"):
         yield target
@@ -175,7 +175,7 @@ def writable(target: Target) -> Iterator[Any]:
         )
     with ExitStack() as files:
         if os.path.exists(target) and not os.path.isfile(target):
-            opened: Any = files.enter_context(open(target, "wb"))  # a device stays what it is
+            opened: Any = files.enter_context(open(target, "wb"))  # a device is not replaced
         else:
             opened = files.enter_context(replacing(target))
         name = os.fsdecode(target)

@@ -1,4 +1,4 @@
-"""LETOR and svmlight files that are read in each pass, a window of rows at a time."""
+"""LETOR and svmlight files, read in each pass, a window of rows at a time."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from rankcore.datasets.streams import Source, open_lines, title
 
 
 def reading_options(zero_based: bool, dtype: Any, n_features: int | None) -> Options:
-    """Options of reading text rows to learn from."""
-    # Whether any feature is 0 is not known before the last row.
+    """Reader options for training on text rows."""
+    # Whether a feature 0 occurs is not known before the last row.
     check_flag(zero_based, "zero_based")
-    # Whether NaN will do, learners say.
+    # Learners check NaN.
     return Options(n_features, dtype, zero_based=zero_based, ensure_all_finite="allow-nan")
 
 
 class TextRows(FileRows):
-    """Rows of text files. Memory: a window, a block of the text, and 100 bytes for each query."""
+    """Rows of text files. Memory: a window, a block of text, and 100 bytes per query."""
 
     def __init__(self, sources: Sequence[Source], options: Options, window: int) -> None:
         size = sum(os.path.getsize(one) for one in sources if not hasattr(one, "read"))
@@ -56,12 +56,12 @@ class QueryStarts:
     def __init__(self) -> None:
         self.seen: set[int | str] = set()
         self.last: int | str | None = None
-        # The first id of each of two kinds that no input may have both of.
+        # The first id of each of two kinds that exclude each other.
         self._word: str | None = None
         self._odd: str | None = None
 
     def starts(self, block: Block) -> Iterator[int]:
-        """The rows of a block with which a query begins, ascending."""
+        """The rows of a block that start a query, ascending."""
         for row, start, stop, number, line, kind in block.runs.tolist():
             query = number if kind else block.word(start, stop)
             if kind != 1:
@@ -78,10 +78,10 @@ class QueryStarts:
             yield row
 
     def _check_spelling(self, block: Block, start: int, stop: int, line: int, kind: int) -> None:
-        """Raise if there are words among the ids and integers such as 01.
+        """Raise if the ids include both words and integers such as 01.
 
-        If all ids are integers, 01 is 1; if not, all are words. The first are numbered before the
-        others are known.
+        If all ids are integers, 01 is 1; otherwise all are words. The first ids are used before
+        the others are known.
         """
         word = block.word(start, stop)
         if kind == 0:
@@ -97,7 +97,7 @@ class QueryStarts:
 
 
 def text_blocks(sources: Sequence[Source], options: Options) -> Iterator[tuple[Block, int]]:
-    """Blocks of several files, each with the bytes read so far, as they are on disk."""
+    """Blocks of several files, each with the number of bytes read so far on disk."""
     before, has_qid = 0, None
     for source in sources:
         with ExitStack() as files:
@@ -144,7 +144,7 @@ def text_parts(
 
 
 def _end(block: Block, first: int, part: _PartRows, n_values: int, n_rows: int) -> int:
-    """The row of a block before which a part is full; beyond the block if it is not."""
+    """The row of a block at which a part is full; the end of the block if it is not."""
     before = int(block.ends[first - 1]) if first else 0
     wanted = before + n_values - part.values.n
     by_values = int(block.ends.searchsorted(wanted)) + 1 if wanted > before else first
@@ -154,17 +154,17 @@ def _end(block: Block, first: int, part: _PartRows, n_values: int, n_rows: int) 
 class _PartRows(BlockRows):
     """Rows of a part of about this size, in arrays that the next part overwrites.
 
-    New ones for each part took a quarter of the time of reading: the system clears their pages.
+    New arrays for each part took a quarter of the reading time, because the system clears pages.
     """
 
     def __init__(self, options: Options, n_values: int, n_rows: int) -> None:
-        # A part ends with a query: an eighth more holds all but long ones.
+        # A part ends with a query: an eighth more is enough, except for long ones.
         super().__init__(options, n_rows + n_rows // 8, n_values + n_values // 8)
         self.queries = Growing(np.int64, capacity=n_rows + n_rows // 8)
         self.query = -1  # the last one
 
     def add(self, block: Block, first: int, last: int, starts: NDArray[np.int64] | None) -> None:
-        """Append rows first .. last - 1 of a block, in which queries begin with ``starts``."""
+        """Append rows first .. last - 1 of a block, whose queries start at ``starts``."""
         n = last - first
         if n == 0:
             return
@@ -180,7 +180,7 @@ class _PartRows(BlockRows):
             self.query = int(queries[-1])
 
     def finish(self) -> tuple[Any, NDArray[np.float64], NDArray[np.int64] | None]:
-        """X, labels and queries; what is added next begins another part."""
+        """X, labels and queries; the next rows start a new part."""
         grown = self.labels, self.ends, self.columns, self.values, self.queries
         labels, ends, columns, values, queries = (one.array[: one.n] for one in grown)
         X = csr(values, columns, ends, self.options.n_features or self.n_columns)

@@ -15,7 +15,7 @@ from rankcore.datasets.streams import Source, Target, open_lines, writable
 
 Pairs = TypeVar("Pairs", Qrels, Run)
 
-# Rows turned into text at a time.
+# Rows formatted at a time.
 BLOCK = 1 << 16
 
 
@@ -25,8 +25,8 @@ def read_qrels(source: Source) -> Qrels:
     Parameters
     ----------
     source : path or binary file
-        gzip and bzip2 are recognised by the first bytes, whatever the name. Words are divided by
-        spaces or tabs. Empty lines, and comments, which begin with ``#``, are skipped.
+        gzip and bzip2 are recognised by the first bytes, whatever the name. Words are separated by
+        spaces or tabs. Empty lines, and comments, which start with ``#``, are skipped.
 
     Returns
     -------
@@ -37,7 +37,7 @@ def read_qrels(source: Source) -> Qrels:
     OSError
         If the file cannot be opened.
     ValueError
-        If it is malformed, or judges a document for a query twice; names file and line.
+        If the file is malformed, or repeats a query and document. The message names file and line.
 
     Notes
     -----
@@ -62,23 +62,23 @@ def read_run(source: Source) -> Run:
     Parameters
     ----------
     source : path or binary file
-        As for `read_qrels`. What follows a tag is skipped, as trec_eval does.
+        As for `read_qrels`. Text after the tag is ignored, as in trec_eval.
 
     Returns
     -------
     Run
-        With the tag of the last line; of an empty file the default one.
+        Run with the tag of the last line; the default tag for an empty file.
 
     Raises
     ------
     OSError
         If the file cannot be opened.
     ValueError
-        If it is malformed, or retrieves a document for a query twice; names file and line.
+        If the file is malformed, or repeats a query and document. The message names file and line.
 
     Notes
     -----
-    O(bytes) time. Ranks are not kept: as for trec_eval the scores alone decide.
+    O(bytes) time. Ranks are ignored: as in trec_eval, scores determine the order.
 
     Examples
     --------
@@ -99,14 +99,14 @@ def write_qrels(qrels: Qrels, target: Target) -> None:
     ----------
     qrels : Qrels
     target : path or binary file
-        A path that ends in ``.gz`` is compressed. A file that was handed in stays open.
+        A path that ends in ``.gz`` is compressed. A file object is not closed.
 
     Raises
     ------
     OSError
         If the file cannot be written.
     ValueError
-        If an id is no word.
+        If an id is not a word.
 
     Examples
     --------
@@ -130,12 +130,12 @@ def write_qrels(qrels: Qrels, target: Target) -> None:
 
 
 def write_run(run: Run, target: Target) -> None:
-    """Write a run as a TREC file, so that `read_run` gives back the same scores to the bit.
+    """Write a run as a TREC file, from which `read_run` reads back exactly the same scores.
 
     Parameters
     ----------
     run : Run
-        Written query by query in order of first appearance, the best document first and with
+        Queries are written in order of first appearance, documents by descending score, from
         rank 1; equal scores in the order of the rows.
     target : path or binary file
         As for `write_qrels`.
@@ -145,7 +145,7 @@ def write_run(run: Run, target: Target) -> None:
     OSError
         If the file cannot be written.
     ValueError
-        If an id or the tag is no word.
+        If an id or the tag is not a word.
 
     Examples
     --------
@@ -182,9 +182,9 @@ def write_run(run: Run, target: Target) -> None:
 
 
 class _Table:
-    """Three words of each line of a file: query, document and a number, at places ``picked``.
+    """Three words of each line of a file: query, document and a number, at positions ``picked``.
 
-    ``form`` is that of a line, word by word; ``more`` allows more words.
+    ``form`` names the words of a line; ``more`` allows further words.
     """
 
     def __init__(
@@ -207,7 +207,7 @@ class _Table:
         )
 
     def _read(self, text: memoryview, first_line: int) -> tuple[np.ndarray, ...]:
-        """Queries, documents, numbers and the numbers of the lines in a block."""
+        """Queries, documents, numbers and line numbers in a block."""
         n_words = len(self.words)
         room = len(text) // (2 * n_words) + 1
         spans, lines = np.empty((room, n_words, 2), np.int64), np.empty(room, np.int64)
@@ -249,7 +249,7 @@ class _Table:
             )
 
     def paired(self, make: Callable[[], Pairs]) -> Pairs:
-        """Call ``make`` on the columns; an error for a repeated pair names its line."""
+        """Call ``make`` on the columns; name the line in the error for a repeated pair."""
         try:
             return make()
         except RepeatedPairError as error:
@@ -261,7 +261,7 @@ class _Table:
 
 
 def _queries(ids: list[str]) -> Iterator[str]:
-    """Check queries that lines begin with."""
+    """Check query ids at the start of lines."""
     for text in written("qid", ids, 0):
         if text.startswith("#"):
             raise ValueError(f"query {text!r} begins with #, as comments do: choose another id")

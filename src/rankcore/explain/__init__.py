@@ -1,8 +1,8 @@
 """Explanations of rankings: pairs, queries, ranks, and global importance.
 
-What a feature adds to a score comes from ``contributions``, a method of every learner whose score
-is a sum over features; see the guide on explanations. Every result prints as text, shows as HTML in
-notebooks, and has ``plot``, which requires Matplotlib.
+Explanations use ``contributions``, a method of every learner whose score
+is a sum over features; see the guide on explanations. Every result prints as text, displays as HTML
+in notebooks, and has a method ``plot``, which requires Matplotlib.
 """
 
 from rankcore.explain._importance import GlobalImportance, global_importance

@@ -19,9 +19,9 @@ from rankcore.explain._subject import Shown, Subject, take
 from rankcore.metrics.tables import Table
 from rankcore.ranking._queries import take_queries
 
-# Rows of a background where trees join features: each row is compared with each of them.
+# Rows of the background for trees with interactions: each row is compared with each of them.
 _BACKGROUND = 100
-# Contributions that are in memory at once.
+# Maximum number of contributions in memory.
 _VALUES = 2**24
 
 
@@ -36,7 +36,7 @@ class GlobalImportance(Shown):
         Mean absolute contribution over rows.
     n_rows : int
     per_query : bool
-        Whether rows were compared with those of their query alone.
+        Whether rows were compared only with those of their query.
     """
 
     feature_names: list[str]
@@ -52,7 +52,7 @@ class GlobalImportance(Shown):
         return f"<GlobalImportance: {used} of {self.importances.size} features>"
 
     def headline(self) -> str:
-        """Number of features that contribute at all."""
+        """Number of features with nonzero importance."""
         used = np.count_nonzero(self.importances)
         return f"{used} of {self.importances.size} features move the scores of {self.n_rows} rows"
 
@@ -93,18 +93,18 @@ def global_importance(
     model : estimator
         A fitted learner with ``contributions``, or a pipeline or search that ends in one.
     X : array-like, scipy sparse or frame, shape (n, n_features)
-        The rows, of training or of other data.
+        Rows of training or other data.
     qid : array-like, shape (n,), or str, optional
         The query of each row, or a column of a frame X. Rows are then compared with those of their
-        query: a feature that is the same in a whole query counts nothing there, for it cannot
+        query: a feature that is constant in a query contributes 0 there, because it cannot
         order the documents.
     background : array-like or scipy sparse, shape (n_background, n_features), optional
-        Rows to compare with, without ``qid``. None: the rows themselves; where trees join
-        features, 100 of them at most, drawn.
+        Rows to compare with, if there is no ``qid``. None: the rows themselves; for trees with
+        interactions, a random sample of at most 100.
     feature_names : sequence of str, optional
-        None: the names that the model knows.
+        None: the names of the model.
     random_state : int
-        Of the draw.
+        Seed of the sample.
 
     Returns
     -------
@@ -119,9 +119,9 @@ def global_importance(
 
     Notes
     -----
-    The importance of a feature is the mean over rows of the absolute value of what it adds to the
-    score beyond the mean of the background. That is on the scale of scores, and belongs to these
-    rows, while ``feature_importances_`` of boosted learners are shares of what training gained.
+    The importance of a feature is its mean absolute contribution to the scores of these rows,
+    relative to the mean of the background, on the scale of scores. In contrast,
+    ``feature_importances_`` of boosted learners are shares of the training gain.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def global_importance(
             background = take(X, np.sort(drawn))
     rows, behind = subject.transformed(X), subject.transformed(background)
     sums = np.zeros(len(subject.names))
-    step = max(1, _VALUES // sums.size)  # contributions are dense, which rows of texts are not
+    step = max(1, _VALUES // sums.size)  # contributions are dense, unlike rows of texts
     for first in range(0, n, step):
         raise_signals()
         block = rows if step >= n else take(rows, np.arange(first, min(first + step, n)))

@@ -32,9 +32,9 @@ class PairExplanation(Shown):
         The features of both rows.
     score_a, score_b : float
     decisive : list of int, or None
-        The fewest features that, given the values of the lower row, take the higher one to its
-        score or below it, largest first; empty where the scores are equal. None if features are
-        joined, so that what one adds depends on others.
+        The smallest set of features whose contributions make up the difference, largest first:
+        with their values from the lower row, the higher row scores no higher than it. Empty if the
+        scores are equal; None for trees with interactions.
     """
 
     a: str
@@ -103,7 +103,7 @@ def pair(
     Parameters
     ----------
     a, b : array-like, shape (n_features,) or (1, n_features)
-        The rows; sparse, or rows of frames, too; texts where a pipeline takes texts.
+        The rows, dense, sparse or of a data frame; texts for a pipeline of texts.
     names : pair of str
         Names of the rows.
 
@@ -120,8 +120,8 @@ def pair(
 
     Notes
     -----
-    These are the contributions to ``a`` with ``b`` as background: of weights ``w * (a - b)``, of
-    stumps the difference of two values of a step function, of trees Shapley values.
+    These are the contributions to ``a`` with ``b`` as background: ``w * (a - b)`` for weights, the
+    difference of two values of a step function for stumps, Shapley values for trees.
 
     Examples
     --------
@@ -158,6 +158,6 @@ def _decisive(parts: Floats) -> list[int]:
     order = np.argsort(-signs, kind="stable")
     order = order[signs[order] > 0]
     left = abs(difference) - np.cumsum(signs[order])
-    # To rounding: what is left of a sum that is taken apart.
+    # Up to rounding of the remaining sum.
     enough = np.flatnonzero(left <= 1e-12 * np.abs(parts).sum())
     return order[: enough[0] + 1].tolist() if difference and enough.size else []

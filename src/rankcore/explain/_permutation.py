@@ -38,14 +38,15 @@ class PermutationImportance(Shown):
     ----------
     feature_names : list of str
     changes : ndarray of float64, shape (n_features,)
-        The measure with the feature shuffled less that without: mean over queries and draws.
+        The measure with the feature shuffled minus that without shuffling: mean over queries and
+        draws.
     low, high : ndarray of float64, shape (n_features,)
         Confidence interval of the change, over queries (bootstrap, percentiles).
     per_query : ndarray of float64, shape (n_features, n_queries)
         Mean change over draws in each query.
     measure : str
     baseline : float
-        The measure of the model as it is.
+        The measure without shuffling.
     scope : {"within", "among"}
         Whether values were shuffled within each query, or among all rows.
     n_repeats : int
@@ -71,7 +72,7 @@ class PermutationImportance(Shown):
 
     @property
     def order(self) -> NDArray[np.int64]:
-        """Features in descending order of the harm of shuffling them."""
+        """Features in descending order of the loss from shuffling them."""
         harm = -self.changes if greater_is_better(self.measure) else self.changes
         return np.argsort(-harm, kind="stable")
 
@@ -117,14 +118,14 @@ def permutation_importance(
 ) -> PermutationImportance:
     """Compute the change of a ranking measure when the values of a feature are shuffled.
 
-    For every learner that orders rows, kernels and votes included.
+    It supports every learner that orders rows, including kernels and votes.
 
     Parameters
     ----------
     model : estimator
         A fitted learner of this package, or a pipeline or search that ends in one.
     X : array-like, scipy sparse or frame, shape (n, n_features)
-        Rows that the model has not seen, for importance on unseen data.
+        Rows; held-out ones measure importance on unseen data.
     y : array-like of numbers, shape (n,)
         True labels.
     qid : array-like, shape (n,), or str, optional
@@ -132,8 +133,9 @@ def permutation_importance(
     metric : str
         A measure of `rankcore.metrics.evaluate`.
     scope : {"within", "among"}
-        Shuffle values within each query: what the feature does for the order of documents. Or
-        among all rows: also what it does by telling queries apart, for learners that join features.
+        Shuffle values within each query, which measures the effect of the feature on the order of
+        documents; or among all rows, which includes its effect as a property of queries, for
+        learners with interactions.
     n_repeats : int
         Draws per feature.
     features : sequence of int, optional
@@ -142,9 +144,9 @@ def permutation_importance(
     n_resamples : int
         Bootstrap samples of queries.
     feature_names : sequence of str, optional
-        None: the names that the model knows.
+        None: the names of the model.
     random_state : int
-        Feature j, draw r has the same permutation whichever other features are shuffled.
+        Seed. The permutation of feature j in draw r does not depend on the other features.
 
     Returns
     -------
@@ -157,8 +159,8 @@ def permutation_importance(
 
     Notes
     -----
-    ``n_repeats`` predictions for each feature that the model uses. Draws are averaged within
-    queries before queries are resampled: the interval is that over queries, which generalise.
+    ``n_repeats`` predictions per feature that the model uses. Draws are averaged within
+    queries before queries are resampled, so the interval is over queries.
 
     Examples
     --------
@@ -194,7 +196,7 @@ def permutation_importance(
     used = used_features(subject.scoring, d)
     for i, j in enumerate(wanted.tolist()):
         if not used[j]:
-            continue  # its values change no score
+            continue  # its values do not affect scores
         for r in range(n_repeats):
             raise_signals()
             rng = np.random.default_rng([int(random_state), j, r])
@@ -225,12 +227,12 @@ def permutation_importance(
 def _permutation(
     queries: Queries, n: int, scope: str, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Source row of each row's shuffled value."""
+    """Row from which each row gets its shuffled value."""
     if scope == "among":
         return rng.permutation(n)
     rows = np.arange(n) if queries.rows is None else queries.rows
     number = np.repeat(np.arange(queries.ids.size), np.diff(queries.bounds))
-    # A random order within each query: by random keys, query after query.
+    # A random order within each query: sort by query and random keys.
     source = np.empty(n, dtype=np.int64)
     source[rows] = rows[np.lexsort((rng.random(n), number))]
     return source
@@ -259,7 +261,7 @@ class Columns:
         return X
 
     def _sparse(self, j: int, source: NDArray[np.int64]) -> Any:
-        """Stored values go to other rows of their column."""
+        """Move stored values to other rows of their column."""
         X = self._by_column.copy()
         first, last = X.indptr[j : j + 2]
         to = np.empty(source.size, dtype=X.indices.dtype)

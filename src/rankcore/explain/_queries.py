@@ -30,11 +30,11 @@ class QueryExplanation(Shown):
     Attributes
     ----------
     query : object
-        Its id; None if there was no qid.
+        Id of the query; None without qid.
     rows : ndarray of int, shape (n_documents,)
-        The rows of X, best first; of equal scores in their order in X.
+        Rows of X, best first; equal scores in the order of X.
     names : list of str
-        Of the documents.
+        Names of the documents.
     labels : ndarray, shape (n_documents,), or None
         Given labels.
     scores : ndarray of float64, shape (n_documents,)
@@ -44,8 +44,8 @@ class QueryExplanation(Shown):
         Contribution of each feature to a document's score, relative to the mean of the query.
     top_k : int
     decided : ndarray of float64, shape (n_features,)
-        The mean contribution in the first k documents less that in the others: they add up to the
-        difference of the mean scores of both.
+        The mean contribution in the first k documents minus that in the others; the sum over
+        features is the difference of the mean scores.
     """
 
     query: Any
@@ -60,7 +60,7 @@ class QueryExplanation(Shown):
     decided: Floats
 
     _plot = "plot_query"
-    _strongest = 3  # features that are named beside a document
+    _strongest = 3  # features named for each document
 
     def __repr__(self) -> str:
         return f"<QueryExplanation: {self.rows.size} documents, top {self.top_k}>"
@@ -71,7 +71,7 @@ class QueryExplanation(Shown):
         return "the query" if self.query is None else f"query {self.query}"
 
     def headline(self) -> str:
-        """Summarise how far the top is above the rest."""
+        """Summarise the difference between the top and the rest."""
         gap = self.scores[: self.top_k].mean() - self.scores[self.top_k :].mean()
         return (
             f"{self.title}: {self.rows.size} documents; the mean score of the first {self.top_k} "
@@ -142,7 +142,7 @@ def query(
     which : object, optional
         The query to explain; required if there are several.
     y : array-like, shape (n,), optional
-        Labels, to be shown.
+        Labels to show.
     docid : array-like, shape (n,), optional
         Names of documents. None: their rows in X, from 0.
     top_k : int
@@ -161,8 +161,8 @@ def query(
 
     Notes
     -----
-    Contributions are those with the documents of the query as background. A feature that is the
-    same for all of them adds nothing: it cannot order them.
+    The background of contributions are the documents of the query. A feature that is
+    constant in the query contributes 0, because it cannot order them.
 
     Examples
     --------

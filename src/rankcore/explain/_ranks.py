@@ -1,4 +1,4 @@
-"""Explanation of the rank of a row, and of changes that would move it."""
+"""Explanation of the rank of a row, and counterfactuals."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from rankcore._core.numbers import Floats
 from rankcore.explain._subject import Shown, Subject, calibrated_learner, number, signed
 from rankcore.metrics.tables import Table
 
-# A rank changes where scores cross, or just beyond: this much further they have.
+# A rank changes where scores cross, or just beyond: relative distance beyond a crossing.
 _BEYOND = 1e-9
 
 
 @dataclass(frozen=True, repr=False)
 class RankExplanation(Shown):
-    """Rank of a row, its distance to each threshold, and changes that would move it.
+    """Rank of a row, its distance to each threshold, and changes that would change it.
 
     Attributes
     ----------
@@ -33,19 +33,19 @@ class RankExplanation(Shown):
     rank : int
         Rank of the row, from 0.
     distances : ndarray of float64, shape (n_ranks - 1,)
-        By how much the row's score exceeds each threshold; below 0 where it does not reach it. Of
-        learners of one direction all have the same score, of `CuSumRank` each has its own.
+        The row's score minus each threshold; negative if it does not reach it. Learners
+        with one direction have one score, `CuSumRank` has a score per threshold.
     contributions : ndarray of float64, shape (n_features, n_ranks - 1)
         Contribution of each feature to the score at each threshold, relative to the background.
     bases : ndarray of float64, shape (n_ranks - 1,)
-        Distance of the background to each threshold: with the contributions, they add up to the
-        distances.
+        Distance of the background to each threshold; the sum of contributions plus the base is the
+        distance.
     feature_names : list of str
     values : ndarray of float64, shape (n_features,)
         The row.
     up, down : ndarray of float64, shape (n_features,)
-        The nearest value of each feature, all others as they are, from which a higher, or lower,
-        rank is predicted; NaN where no value of this feature does that.
+        The nearest value of each feature, with the others unchanged, at which a higher or lower
+        rank is predicted; NaN if there is none.
     """
 
     labels: list[Any]
@@ -129,20 +129,20 @@ def rank(
     background: RowsLike | None = None,
     feature_names: Sequence[str] | None = None,
 ) -> RankExplanation:
-    """Explain the rank of a row: distances to thresholds, features, and changes that would move it.
+    """Explain the rank of a row: distances to thresholds, contributions and counterfactuals.
 
     Parameters
     ----------
     model : estimator
-        A fitted learner with thresholds: `PRank`, `OAPBPM`, `CuSumRank`, `WidrowHoff`, those with
-        a linear kernel; or a pipeline or search that ends in one. Of a `CalibratedOrdinal`, which
-        predicts by probabilities, its ``estimator_``.
+        A fitted learner with thresholds: `PRank`, `OAPBPM`, `CuSumRank`, `WidrowHoff`, or one with
+        a linear kernel; or a pipeline or search that ends in one. For a `CalibratedOrdinal`, which
+        predicts by probabilities, pass its ``estimator_``.
     x : array-like, shape (n_features,) or (1, n_features)
-        The row; sparse, or a row of a frame, too; a text where a pipeline takes texts.
+        The row, dense, sparse or of a data frame; a text for a pipeline of texts.
     background : array-like or scipy sparse, shape (n, n_features), optional
         Background of the contributions, as for ``contributions``. None: a row of zeros.
     feature_names : sequence of str, optional
-        None: the names that the model knows.
+        None: the names of the model.
 
     Returns
     -------
@@ -157,8 +157,8 @@ def rank(
 
     Notes
     -----
-    O(n_features * n_ranks^3): along each feature the scores of ranks are straight lines, and the
-    rank can change only where two of them cross.
+    O(n_features * n_ranks^3): the scores of ranks are linear in each feature, so the
+    rank changes only where two of them cross.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def rank(
         within = calibrated_learner(learner)
         if within is None:
             raise
-        # Of an estimator without thresholds, this raises an error of its own name.
+        # For an estimator without thresholds, the error names the estimator.
         name, k = type(within).__name__, max(len(labels), 2)
         tasks_of(within._spec().scoring, within.n_features_in_, k, name)
         rows = ", of rows as the steps before transform them" if take_apart(model)[0] else ""
@@ -205,7 +205,7 @@ def rank(
 
 
 def _ranks(tasks: Tasks, scores: Floats) -> NDArray[np.int64]:
-    """Ranks by the scores of tasks, which are on the last axis."""
+    """Ranks from the scores of tasks, on the last axis."""
     if tasks.rule == "count":
         return np.asarray((scores >= 0).sum(axis=-1))
     sums = np.concatenate([np.zeros((*scores.shape[:-1], 1)), scores.cumsum(axis=-1)], axis=-1)
@@ -215,7 +215,7 @@ def _ranks(tasks: Tasks, scores: Floats) -> NDArray[np.int64]:
 
 
 def _moves(tasks: Tasks, row: Floats, distances: Floats, sign: int) -> Floats:
-    """Nearest value of each feature at which the rank is higher, or lower."""
+    """Nearest value of each feature at which the rank is higher or lower."""
     moved = np.full(row.size, np.nan)
     used = np.flatnonzero(tasks.weights.any(axis=1))
     if not used.size:
@@ -227,10 +227,10 @@ def _moves(tasks: Tasks, row: Floats, distances: Floats, sign: int) -> Floats:
     rises = np.concatenate([np.zeros((used.size, 1)), slopes.cumsum(axis=1)], axis=1)
     gaps = sums[steps[:, 1]] - sums[steps[:, 0]]
     with np.errstate(divide="ignore", invalid="ignore"):
-        # Where two cumulative sums cross, a task alone included.
+        # Crossings of two cumulative sums, including those of single tasks.
         change = -gaps / (rises[:, steps[:, 1]] - rises[:, steps[:, 0]])
     change = np.where(np.isfinite(change), change, 0.0)
-    # A row on a threshold may be moved by next to nothing, either way.
+    # A tiny change may move a row on a threshold in either direction.
     least = _BEYOND * np.maximum(1.0, np.abs(row[used]))[:, np.newaxis]
     change = np.concatenate([change * (1 + _BEYOND), least, -least], axis=1)
     after = _ranks(tasks, distances + change[..., np.newaxis] * slopes[:, np.newaxis, :])
@@ -243,7 +243,7 @@ def _moves(tasks: Tasks, row: Floats, distances: Floats, sign: int) -> Floats:
 
 
 def _before(display: Display, row: Floats, moved: Floats) -> Floats:
-    """Values before scaling, of which each column has its own."""
+    """Values before scaling, for steps that scale columns one by one."""
     known = np.isfinite(moved)
     return np.where(known, display.before(np.where(known, moved, row)), np.nan)
 

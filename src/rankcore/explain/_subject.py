@@ -1,4 +1,4 @@
-"""The subject of an explanation: a learner, the steps before it, and its rows with names."""
+"""The subject of an explanation: a learner, its preprocessing steps, and its rows with names."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 class Subject:
     """A fitted model: a learner alone, at the end of a pipeline, or the best of a search.
 
-    ``inner`` is the learner that the steps in ``front`` transform rows for (inside a calibrated one
-    too), ``display`` what is shown of rows: people know values before they are scaled, not after.
-    The ``names`` of features are the learner's own, those of the steps in front, or numbers.
+    ``inner`` is the learner after the steps in ``front`` (also within a calibrated one);
+    ``display`` transforms rows to values for display, before scaling.
+    The ``names`` of features are those of the learner, of its steps, or numbers.
     """
 
     def __init__(self, model: Any, feature_names: Sequence[str] | None = None) -> None:
@@ -60,19 +60,19 @@ class Subject:
         """Scoring form of the learner."""
         scoring = self.learner._spec().scoring
         if scoring is None:
-            raise TypeError(f"{self.name} does not say how it answers")
+            raise TypeError(f"{self.name} has no scoring form")
         return scoring
 
     def transformed(self, X: Any) -> Any:
-        """Rows as the learner takes them."""
+        """Rows after the preprocessing steps."""
         return transformed(self.front, X)
 
     def one_row(self, x: Any, name: str) -> Any:
-        """A single row, in a form of one row that the model takes."""
+        """A single row, as input of the model."""
         return as_one_row(x, name, self.front)
 
     def values(self, X: Any) -> Floats:
-        """Values of rows for display, dense; categories by their numbers."""
+        """Values of rows for display, dense; categories as numbers."""
         if self.display.scales:
             return self.display.values(X)
         return dense_values(self.inner._more_rows(self.transformed(X)))
@@ -119,7 +119,7 @@ def take(X: Any, rows: Any) -> Any:
 def as_one_row(x: Any, name: str, front: Sequence[Any]) -> Any:
     """A single row, as a matrix, frame or list of one row.
 
-    With a ``front`` it may be one text, or have columns that are no numbers.
+    With a ``front`` it may be a text, or have columns that are not numeric.
     """
     if isinstance(x, str | bytes):
         x = [x]
@@ -128,7 +128,7 @@ def as_one_row(x: Any, name: str, front: Sequence[Any]) -> Any:
     elif hasattr(x, "to_frame") and not hasattr(x, "columns"):  # a row of a pandas frame
         frame = x.to_frame().T
         x = frame.infer_objects()
-        if front and x.dtypes.nunique() > 1:  # a missing category is no number
+        if front and x.dtypes.nunique() > 1:  # a missing category is not a number
             missing = frame.columns[frame.isna().to_numpy()[0]]
             x = x.astype({name: object for name in missing})
     elif not hasattr(x, "shape") or (not sparse.issparse(x) and x.ndim == 1):
@@ -159,7 +159,7 @@ def signed(value: float) -> str:
 class Shown:
     """Base of results for display: text, HTML in notebooks, tables of Rich, figures."""
 
-    _listed = 10  # features in text; the others are summed in one line
+    _listed = 10  # features in text output; the others are summed in one line
     _plot: str  # name of its function in `rankcore.plotting`
 
     @abstractmethod
@@ -177,7 +177,7 @@ class Shown:
         ----------
         ax : matplotlib.axes.Axes, optional
         **options : int
-            ``max_features`` and, of a query, ``max_documents``.
+            ``max_features`` and, for a query, ``max_documents``.
 
         Returns
         -------

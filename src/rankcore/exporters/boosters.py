@@ -31,22 +31,22 @@ def singles(values: Floats, what: str) -> Floats:
     beyond = ~np.isfinite(found)
     if beyond.any():
         value = float(values[beyond][0])
-        raise Refused(f"{what} is {value!r}, beyond the numbers of single precision")
+        raise Refused(f"{what} is {value!r}, beyond the range of single precision")
     return found
 
 
 def next_above(values: Floats) -> Floats:
-    """Next larger numbers in single precision, below which are exactly those up to `values`."""
+    """Next larger single-precision numbers: x < result is equivalent to x <= `values`."""
     with np.errstate(over="ignore"):
         return np.nextafter(values.astype(np.float32), np.float32(np.inf)).astype(np.float64)
 
 
 def before_slack(thresholds: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """Thresholds that Solr's tolerance makes others, exactly, and a mask of where there are any.
+    """Thresholds that Solr's tolerance maps to the wanted ones, exactly, and a mask of success.
 
-    All are numbers of single precision. There may be none where the spacing of numbers a millionth
-    below is wider than at the threshold, as around zero, or where their sums with the tolerance are
-    ties, as about half of those between 2.9e-6 and 3.8e-6 are.
+    All are single-precision numbers. There may be none if numbers a millionth below are spaced
+    more widely than at the threshold, as around zero, or if their sums with the tolerance are
+    ties, as for about half of those between 2.9e-6 and 3.8e-6.
     """
     wanted = thresholds.astype(np.float32)
     found = (wanted - SLACK).astype(np.float32)
@@ -65,11 +65,11 @@ VERSION = [2, 0, 0]
 def export_xgboost(described: Described, path: Path) -> list[Path]:
     """Write JSON that ``xgboost.Booster(model_file=path)`` loads: gbtree, or gblinear.
 
-    XGBoost recognises the format by an ending in .json.
+    XGBoost recognises the format by the extension .json.
     """
     if path.suffix != ".json":
         raise ValueError(
-            f"path must end in .json, from which XGBoost knows it; found {path.name!r}"
+            f"path must end in .json, by which XGBoost recognises the format; found {path.name!r}"
         )
     linear = as_linear(described, "xgboost")
     d = described.n_features
@@ -113,10 +113,10 @@ _LAMBDARANK = {
 
 
 def strict_trees(described: Described, target: str) -> list[Tree]:
-    """The trees of a model for engines in which a single-precision value below goes left.
+    """Trees for engines where single-precision values below a threshold go left.
 
-    Thresholds are such that each value of single precision goes where Python sends it; values of
-    leaves are of single precision.
+    Thresholds send each single-precision value to the same side as in Python; values of
+    leaves are in single precision.
     """
     forest = as_forest(described, target, np.float32)
     return [_strict(tree) for tree in forest.without_missing_zeros(target)]
@@ -125,13 +125,13 @@ def strict_trees(described: Described, target: str) -> list[Tree]:
 def _strict(tree: Tree) -> Tree:
     inner = ~tree.is_leaf
     bounds = np.where(inner, next_above(tree.thresholds), 0.0)
-    # Everything goes left: nothing is below the lowest number, and the children change places.
+    # All values go left: none is below the lowest number, so the children are swapped.
     swapped = inner & (tree.thresholds >= LARGEST)
     bounds[swapped] = -LARGEST
     children = np.where(swapped[:, None], tree.children[:, ::-1], tree.children)
     missing = np.where(swapped, 1 - tree.missing, tree.missing)
     values = singles(tree.values, "a leaf")
-    # XGBoost takes the right child for the one after the left.
+    # XGBoost expects the right child directly after the left.
     order = [0]
     for node in order:
         order += [child for child in children[node].tolist() if child >= 0]
@@ -170,7 +170,7 @@ _CATEGORIES = ("categories", "categories_nodes", "categories_segments", "categor
 
 
 def dump(trees: list[Tree], names: list[str]) -> list[dict[str, Any]]:
-    """Trees as ``Booster.get_dump(dump_format="json")`` has them."""
+    """Trees in the format of ``Booster.get_dump(dump_format="json")``."""
     return [_dumped(tree, tree.depths(), 0, names) for tree in trees]
 
 
@@ -191,10 +191,10 @@ def _dumped(tree: Tree, depths: Floats | Any, node: int, names: list[str]) -> di
 
 
 def export_xgboost_dump(described: Described, path: Path) -> list[Path]:
-    """Write trees as ``Booster.get_dump(dump_format="json")`` has them, for Vespa among others."""
+    """Write trees in the format of ``Booster.get_dump(dump_format="json")``, as for Vespa."""
     if as_linear(described, "xgboost_dump") is not None:
         raise Refused(
-            f"xgboost_dump holds trees; a {described.learner} is linear: export it as xgboost, "
+            f"xgboost_dump cannot express a linear {described.learner}: export it as xgboost, "
             "elasticsearch, solr or vespa"
         )
     trees = strict_trees(described, "xgboost_dump")

@@ -1,4 +1,4 @@
-"""Pieces of the C headers, copied into sources that need no header."""
+"""Parts of the C headers, copied into self-contained sources."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import rankcore
 
 HEADERS = ("rankcore.h", "rankcore_calibration.h", "rankcore_forms.h", "rankcore_model.h")
-# A comment in front of it belongs to a piece.
+# A piece includes the comment before it.
 _COMMENT = r"(?:^/\*(?:[^*]|\*(?!/))*\*/\n)?"
 _PIECES = re.compile(
     rf"(?P<function>{_COMMENT}^static inline [^;{{]*?\b(?P<name>rc_\w+)\([^;{{]*\)\n\{{\n.*?^\}}\n)"
@@ -25,7 +25,7 @@ _WORD = re.compile(r"\bRC_\w+|\brc_\w+")
 
 
 def _pieces() -> list[tuple[frozenset[str], str]]:
-    """Names that each piece defines, and its text, in the order of the headers."""
+    """Names defined by each piece, and its text, in the order of the headers."""
     found = []
     for header in HEADERS:
         text = (Path(rankcore.get_include()) / header).read_text(encoding="utf-8")
@@ -42,7 +42,7 @@ def _pieces() -> list[tuple[frozenset[str], str]]:
 
 
 def parts(code: str, fields: Collection[str]) -> str:
-    """Functions and structs of the headers that C code needs, each after what it needs itself.
+    """Functions and structs of the headers that C code needs, in the order of dependencies.
 
     The struct ``rc_model`` has only some of its fields. KeyError if a name is in no header.
     """
@@ -67,5 +67,5 @@ def parts(code: str, fields: Collection[str]) -> str:
 
 
 def _words(text: str) -> set[str]:
-    """Our identifiers in a piece, comments excluded."""
+    """Identifiers of rankcore in a piece, without comments."""
     return {*_WORD.findall(re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))}

@@ -16,7 +16,7 @@ from rankcore.exporters.described import Described
 from rankcore.exporters.front import ARITHMETIC, Step, width_after
 from rankcore.exporters.reduced import Refused
 
-# A row after the steps in front lies on the stack, in doubles.
+# A preprocessed row is on the stack, in doubles.
 WIDEST = 100_000
 _TYPES = {
     **{"f8": "double", "f4": "float", "i8": "int64_t", "i4": "int32_t"},
@@ -25,12 +25,12 @@ _TYPES = {
 
 
 def export_c(described: Described, path: Path, *, name: str | None = None) -> list[Path]:
-    """Write ``path`` and the header beside it; all names begin with ``name``, or the file's."""
+    """Write ``path`` and its header; names have the prefix ``name``, by default the file's name."""
     if path.suffix != ".c":
         raise ValueError(f"path must end in .c; found {path.name!r}")
     prefix = prefix_of(path) if name is None else name
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", prefix):
-        raise ValueError(f"name must be an identifier of C; found {prefix!r}: give another name")
+        raise ValueError(f"name must be an identifier of C; found {prefix!r}: pass another name")
     header = path.with_suffix(".h")
     source = _Source(described, prefix)
     path.write_text(source.text(header.name), encoding="utf-8")
@@ -53,11 +53,11 @@ class _Source:
         self.facts = described.scoring.facts
         self.width = width_after(described.steps, described.n_features)
         self.tables: dict[str, str] = {}
-        # Scalers are another arithmetic of sparse rows, and zeros may not stay zeros.
+        # Scalers compute differently on sparse rows, and may change zeros.
         self.sparse = not described.steps
         if described.steps and max(self.width, described.n_features) > WIDEST:
             raise Refused(
-                f"c puts a row on the stack where there are steps in front: up to {WIDEST} "
+                f"c allocates rows on the stack if there are preprocessing steps: at most {WIDEST} "
                 f"features; found {max(self.width, described.n_features)}"
             )
 
@@ -97,13 +97,13 @@ class _Source:
         return name
 
     def array(self, name: str) -> str:
-        """Write an array of the scoring form; NULL if it has none of that name."""
+        """Write an array of the scoring form; NULL if there is none of that name."""
         return self.table(name, self.arrays.get(name, np.empty(0)))
 
     # -------------------------------------------------------------- forms
 
     def fields(self) -> dict[str, Any]:
-        """Fields of the struct ``rc_model`` of the headers that its form reads."""
+        """Fields of the struct ``rc_model`` that the form uses."""
         arrays, facts, d = self.arrays, self.facts, self.width
         k, weights = self.described.n_ranks, self.array("weights")
         tie = "RC_TIE_LOW" if facts.get("tie") == "low" else "RC_TIE_HIGH"
@@ -165,7 +165,7 @@ class _Source:
         return f"{d.learner}: {d.n_features} features{ranks}. Exported by rankcore."
 
     def _calibration(self) -> str:
-        """C code of the curves and the rank of minimum expected cost; adds the pieces it needs."""
+        """C code of the curves and the rank of minimum expected cost; adds the required pieces."""
         found = self.described.calibration
         if found is None:
             return ""
@@ -181,7 +181,7 @@ class _Source:
         )
 
     def _functions(self) -> list[tuple[str, str, str, str, str]]:
-        """Result type, name, arguments, beginning and end of each function."""
+        """Result type, name, arguments, first and last lines of each function."""
         calibrated = self.described.calibration is not None
         found = []
         for kind, arguments, row in [
@@ -312,7 +312,7 @@ extern "C" {{
 
 
 def _initializer(value: Any) -> str:
-    """A number, a name or a list of these in C."""
+    """Format a number, a name or a list of these in C."""
     if isinstance(value, list):
         return f"{{{', '.join(map(_initializer, value))}}}"
     return value.hex() if isinstance(value, float) else str(value)
@@ -330,7 +330,7 @@ def _quoted(text: str) -> str:
 def front_function(
     steps: Sequence[Step], n_features: int, table: Callable[[str, NDArray[Any]], str]
 ) -> str:
-    """C function that applies the steps to a row; ``table`` writes an array down under a name."""
+    """C function that applies the steps to a row; ``table`` writes a named array."""
     lines = [f"    for (j = 0; j < {n_features}; j++)\n        y[j] = x[j];\n"]
     n, norm = n_features, False
     for number, step in enumerate(steps):
@@ -360,7 +360,7 @@ def front_function(
         variables += f"    double z[{n_features}];\n"
     variables += "    double norm;\n" if norm else ""
     return (
-        "/* A row as the steps in front of the learner leave it. */\n"
+        "/* Apply the preprocessing steps to a row. */\n"
         f"static void front(const double *x, double *y)\n{{\n{variables}{''.join(lines)}}}\n"
     )
 

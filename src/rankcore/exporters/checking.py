@@ -1,4 +1,4 @@
-"""Comparison of another engine's scores and orders with Python's."""
+"""Comparison of scores and orders of other engines with Python."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rankcore.exporters.described import Answers, Described
 from rankcore.exporters.front import width_after
 from rankcore.exporters.reduced import dense_coefs, linear_weights
 
-# SQLite's own limit of columns, unless it was built with another.
+# SQLite's default limit of columns.
 SQLITE_COLUMNS = 2000
 
 
@@ -33,18 +33,18 @@ class Check:
     ----------
     format : str
     engine : str
-        None if there is none for this format.
+        None if there is no engine for this format.
     n_rows : int
     largest_difference : float
-        Of a score from Python's; 0 of a model that has only ranks.
+        Maximum difference of scores; 0 for a model that has only ranks.
     ulps : float
-        This, in units in the last place of the largest sum of what is added up, in the precision
-        of the engine.
+        The same in units in the last place of the maximum sum of magnitudes of the terms, in the
+        precision of the engine.
     reversed_pairs : int
-        Neighbours in Python's order that the engine has the other way round, because they are
-        closer than its rounding; anything else is an error.
+        Number of neighbours in Python's order whose order differs because their scores differ by
+        less than the engine's rounding; other differences are errors.
     probability_difference : float, or None
-        The largest of a probability from Python's, where there are any.
+        Maximum difference of probabilities, if there are any.
     """
 
     format: str
@@ -59,7 +59,7 @@ class Check:
         """One-line summary."""
         same = "no order changed"
         if self.reversed_pairs:
-            same = f"{self.reversed_pairs} neighbours closer than rounding changed places"
+            same = f"{self.reversed_pairs} neighbours closer than rounding swapped"
         if self.probability_difference is not None:
             same += f", largest difference of a probability {self.probability_difference:.3g}"
         return (
@@ -69,7 +69,7 @@ class Check:
 
 
 def missing_engine(target: str) -> str | None:
-    """The package that rows of a format are checked with, if it is not installed."""
+    """The package that checks a format, if it is not installed."""
     package = _PACKAGES.get(target)
     return None if package is None or find_spec(package) is not None else package
 
@@ -77,9 +77,9 @@ def missing_engine(target: str) -> str | None:
 def check_export(
     described: Described, files: list[Path], target: str, X: Any, options: dict[str, Any]
 ) -> Check:
-    """Score rows with an exported file by the engine of its format, and compare.
+    """Score rows with an exported file by the engine of its format, and compare with Python.
 
-    ValueError if a score differs by more than rounding, or a rank or a probability at all;
+    Raises ValueError if a score differs by more than rounding, or a rank or a probability differs;
     RuntimeError or ModuleNotFoundError if the engine is missing or refuses the file.
     """
     rows = _dense(X, described.n_features)
@@ -101,7 +101,7 @@ def check_export(
     if not largest <= bound:
         raise ValueError(
             f"{target} changes scores: row {worst} scores {expected.scores[worst]!r} in Python and "
-            f"{found.scores[worst]!r} in {name}, more apart than rounding, which is at most "
+            f"{found.scores[worst]!r} in {name}, a difference above rounding, which is at most "
             f"{bound:.3g}"
         )
     order = np.argsort(expected.scores, kind="stable")
@@ -110,7 +110,7 @@ def check_export(
     ulps = largest / (eps * size) if size else 0.0
     if described.calibration is None or expected.probabilities is None:
         return Check(target, name, len(rows), largest, ulps, reversed_pairs)
-    # To the bit those of the engine's own score: one that is rounded otherwise may have others.
+    # Compared for the engine's own score: a score with other rounding may have other ranks.
     of_score = described.calibration.probabilities(found.scores)
     _check_rows(of_score, found.probabilities, "probabilities", target, name)
     shares = float(_differences(expected.probabilities, found.probabilities).max())
@@ -118,7 +118,7 @@ def check_export(
 
 
 def _check_rows(expected: Any, found: Any, what: str, target: str, name: str) -> None:
-    """Raise ValueError if the numbers of an engine differ; skipped if either has none."""
+    """Raise ValueError if the engine's numbers differ; do nothing if either has none."""
     if expected is None or found is None:
         return
     other = np.flatnonzero((_differences(expected, found) > 0.0).reshape(len(expected), -1).any(1))
@@ -132,13 +132,13 @@ def _check_rows(expected: Any, found: Any, what: str, target: str, name: str) ->
 
 
 def _differences(expected: NDArray[Any], found: NDArray[Any]) -> Floats:
-    """Magnitudes of differences; infinite where an engine has no number."""
+    """Absolute differences; infinite where an engine returns NaN."""
     apart: Floats = np.abs(np.subtract(expected, found, dtype=np.float64))
     return np.where(np.isnan(apart), np.inf, apart)
 
 
 def terms(described: Described) -> int:
-    """Number of roundings of a score, each of up to one unit in the last place."""
+    """Number of roundings in a score, each of at most one unit in the last place."""
     scoring = described.scoring
     front = len(described.steps)
     if scoring.form in ("stumps", "trees"):
@@ -233,7 +233,7 @@ def _in_c(
     if compiler is None:
         raise RuntimeError("check of format='c' needs a C compiler: found no cc")
     prefix, k = options.get("name") or prefix_of(files[0]), described.n_ranks
-    # What is there, and how many numbers of a row it has.
+    # Available outputs, and their numbers per row.
     widths, calls = {}, []
     if described.scoring.form != "classes":
         widths["scores"] = 1
@@ -245,8 +245,8 @@ def _in_c(
         calls.append(f"{prefix}_probabilities(x, found + {len(widths)});")
         widths["probabilities"] = k
     width = sum(widths.values())
-    # A program of its own: a library that is loaded once more from a file of another content may
-    # be the old one, for the linker knows files by their numbers, which are given again.
+    # Run as a program: loading a library again after its file has changed may return the old one,
+    # because the linker identifies files by inode numbers, which are reused.
     program = _PROGRAM.format(
         header=next(file.name for file in files if file.suffix == ".h"),
         n=described.n_features,
@@ -314,7 +314,7 @@ def _in_sqlite(
         try:
             connection.execute(f"CREATE TABLE rows ({columns})")
             marks = ", ".join("?" * rows.shape[1])
-            # SQLite takes a NaN as NULL, which is what a missing value is there.
+            # SQLite stores NaN as NULL, its missing value.
             connection.executemany(f"INSERT INTO rows VALUES ({marks})", rows.tolist())
             found = connection.execute(f"SELECT {expression} FROM rows ORDER BY rowid").fetchall()
         finally:
@@ -323,7 +323,7 @@ def _in_sqlite(
     return f"SQLite {sqlite3.sqlite_version}", Answers(scores)
 
 
-# Engine, whether rows reach it in single precision, and the unit in the last place of 1.
+# Engine, whether it receives rows in single precision, and the unit in the last place of 1.
 _DOUBLE, _SINGLE = float(np.finfo(np.float64).eps), float(np.finfo(np.float32).eps)
 _ENGINES: dict[str, tuple[Any, bool, float]] = {
     "c": (_in_c, False, _DOUBLE),
@@ -344,6 +344,7 @@ def library(module: str, package: str) -> Any:
         if str(error.name).partition(".")[0] != module.partition(".")[0]:
             raise
         raise ModuleNotFoundError(
-            f"this needs {package}: pip install {package} ('rankcore[export]' has what ONNX needs)",
+            f"this needs {package}: pip install {package} ('rankcore[export]' includes the "
+            "packages for ONNX)",
             name=error.name,
         ) from error

@@ -1,4 +1,4 @@
-"""A fitted learner, or a pipeline that ends in one, as exporters read it."""
+"""Descriptions of fitted learners and pipelines for exporters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rankcore.ordinal.calibrated import CalibratedOrdinal
 
 @dataclass(frozen=True)
 class Calibration:
-    """Probabilities and a rank from a score: ``rc_calibration`` of the C headers."""
+    """Probabilities and rank as functions of a score: ``rc_calibration`` of the C headers."""
 
     # (m, k - 1): P(above each rank) at each knot; without knots, thresholds of cumulative logits
     curves: Floats
@@ -39,7 +39,7 @@ class Calibration:
 
 
 class Answers(NamedTuple):
-    """Results for rows; None for those that a model does not have."""
+    """Outputs for rows; None for those that a model does not have."""
 
     scores: Floats | None
     ranks: NDArray[np.int64] | None = None
@@ -61,15 +61,15 @@ class Described:
 
     @property
     def n_ranks(self) -> int:
-        """Number of ranks; 0 of a model that has only scores."""
+        """Number of ranks; 0 for a model that has only scores."""
         return 0 if self.classes is None else int(self.classes.size)
 
     def named(self, target: str) -> list[str]:
         """Names of all features; raise ValueError if there are none."""
         if self.names is None:
             raise ValueError(
-                f"{target} refers to features by name; this {self.learner} was fitted without: "
-                f"give feature_names (on the command line --names FILE), {self.n_features} of them"
+                f"{target} requires feature names; this {self.learner} was fitted without: "
+                f"pass {self.n_features} feature_names (on the command line --names FILE)"
             )
         return self.names
 
@@ -95,9 +95,9 @@ class Described:
 def describe(model: Any, feature_names: Sequence[str] | None = None) -> Described:
     """Read a fitted learner, or a pipeline that ends in one.
 
-    Names of features are by default those of the table that the first step was fitted to. TypeError
-    for a model or a step that cannot be exported, ValueError if rows have no score of their own, or
-    names do not fit.
+    Feature names are by default those of the data frame that the first step was fitted to. Raises
+    TypeError for a model or step that cannot be exported, ValueError if single rows cannot be
+    scored or the names do not match.
     """
     from sklearn.utils.validation import check_is_fitted
 
@@ -133,7 +133,7 @@ def describe(model: Any, feature_names: Sequence[str] | None = None) -> Describe
     width = width_after(steps, n_features)
     if width != learner.n_features_in_:
         raise ValueError(
-            f"{width} features leave the steps in front, but this {type(learner).__name__} has "
+            f"the steps return {width} features, but this {type(learner).__name__} has "
             f"{learner.n_features_in_}: export takes models without a column of queries"
         )
     names = feature_names
@@ -170,7 +170,7 @@ def _checked_names(names: Sequence[str], n_features: int) -> list[str]:
         )
     if len({*found}) < len(found):
         twice = next(name for name in found if found.count(name) > 1)
-        raise ValueError(f"feature_names must differ; {twice!r} is there more than once")
+        raise ValueError(f"feature_names must be unique; found {twice!r} more than once")
     return found
 
 

@@ -19,7 +19,7 @@ from rankcore.exporters.checking import CHECKED, Check, check_export, missing_en
 from rankcore.exporters.described import describe
 from rankcore.exporters.reduced import Refused
 
-# Where each format is written: module and function, imported when it is used.
+# Module and function that write each format, imported on use.
 WRITERS = {
     "c": ("c_source", "export_c"),
     "onnx": ("onnx_file", "export_onnx"),
@@ -33,10 +33,10 @@ WRITERS = {
     "vespa": ("vespa", "export_vespa"),
 }
 FORMATS = tuple(WRITERS)
-# Of a calibrated learner; the others hold one score for a row.
+# Formats for calibrated learners; the others have one score per row.
 WITH_PROBABILITIES = ("c", "onnx")
 _REFUSED = {
-    "pmml": "the libraries that write PMML know scikit-learn's estimators alone, or run Java: "
+    "pmml": "the libraries that write PMML support only scikit-learn, or require Java: "
     "export it as onnx, c or sql"
 }
 
@@ -52,44 +52,44 @@ def export(
 ) -> Check | None:
     """Write a fitted model in the format of another program.
 
-    Formats refuse models that they cannot express exactly; ``docs/export.md`` lists what each
-    supports. Scalers, imputers and selections of columns before the learner are folded into the
-    model, or are written as the target's own.
+    Formats refuse models that they cannot express exactly; ``docs/export.md`` lists the models that
+    each supports. Scalers, imputers and column selections before the learner are folded into the
+    model, or written as steps of the target.
 
     Parameters
     ----------
     model : fitted learner, or a pipeline that ends in one
-        With StandardScaler, MinMaxScaler, MaxAbsScaler, Normalizer, SimpleImputer or a selection
-        of columns (any selector, or a ColumnTransformer that only selects) in front.
+        Its steps may be StandardScaler, MinMaxScaler, MaxAbsScaler, Normalizer, SimpleImputer or a
+        column selection (any selector, or a ColumnTransformer that only selects).
     path : str or path-like
-        Of the file; of "c", the header is written beside it.
+        Output file; for "c", the header is written to the same folder.
     format : {"c", "onnx", "xgboost", "xgboost_dump", "elasticsearch", "opensearch", "solr", \
 "ranklib", "sql", "vespa"}
     feature_names : sequence of str, shape (n_features,), optional
-        By default those of the table that the model was fitted to. Search engines and databases
-        need them.
+        By default those of the data frame that the model was fitted to. Required by search engines
+        and databases.
     check : array-like or scipy sparse, shape (n_rows, n_features), optional
-        Rows to score with the file that was written, by an engine that is not ours: a C compiler,
-        onnxruntime, XGBoost or SQLite. The largest difference is printed, of probabilities too.
-        Search engines do not run here, and packages may be missing: a warning says so.
+        Rows to score with the written file by an external engine: a C compiler,
+        onnxruntime, XGBoost or SQLite. Prints the maximum difference of scores and probabilities.
+        Warns if there is no engine (search engines are not run) or a package is missing.
     **options
-        ``name``, of "c" what all names begin with, of search engines the name of the model there,
-        by default that of the file; ``dtype`` of "onnx", the input's, "float32" or "float64";
-        ``store`` of "solr".
+        ``name``: prefix of all names for "c", name of the model for search engines; by default the
+        name of the file. ``dtype``: input dtype for "onnx", "float32" or "float64".
+        ``store``: feature store for "solr".
 
     Returns
     -------
     Check or None
-        Of the rows that were checked.
+        Result of the check.
 
     Raises
     ------
     ValueError, TypeError
-        For an unknown format or option, a model or a step that cannot be exported, or one that
-        the format cannot express; or if the engine has another order than Python. An older file
-        of that name is then left as it was.
+        For an unknown format or option, a model or step that cannot be exported or expressed in
+        the format, or if the engine orders rows differently. An existing file is then
+        not changed.
     ModuleNotFoundError
-        Without the library of a format: says what to install.
+        If the library of a format is not installed.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def export(
     described = describe(model, feature_names)
     if described.calibration is not None and format not in WITH_PROBABILITIES:
         raise Refused(
-            f"{format} cannot express a {described.learner}: it holds one score for a row, and no "
+            f"{format} cannot express a {described.learner}: it has one score per row, and no "
             "probabilities; export it as c or onnx or, for its score, its estimator_ behind the "
             "same steps"
         )
@@ -130,14 +130,14 @@ def export(
         files = write(described, folder / Path(path).name, **options)
         if check is not None and format in CHECKED and missing is None:
             found = check_export(described, files, format, check, options)
-        # All are written before the first is in place.
+        # Write all files before the first replaces an old one.
         for file in files:
             stream = replaced.enter_context(replacing(Path(path).parent / file.name))
             stream.write(file.read_bytes())
     if found is not None:
         print(found)
     elif check is not None:
-        why = "there is no engine for it here; of this model, format 'xgboost' or 'onnx' can be"
+        why = "its engine is not available here; formats 'xgboost' and 'onnx' of this model can be"
         if missing is not None:
             why = f"this needs {missing}: pip install {missing}"
         warnings.warn(f"{format} was not checked: {why}", UserWarning, stacklevel=2)

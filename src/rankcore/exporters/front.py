@@ -1,4 +1,4 @@
-"""Steps before a learner in a pipeline, in a form that exporters read."""
+"""Preprocessing steps of a pipeline, as operations for exporters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
 
-# Operations with one number for each column: their sign, in C and SQL alike, and their function.
+# Operations with one number per column: operator in C and SQL, and NumPy function.
 ARITHMETIC: dict[str, tuple[str, Any]] = {
     "subtract": ("-", np.subtract),
     "divide": ("/", np.divide),
@@ -24,9 +24,10 @@ ARITHMETIC: dict[str, tuple[str, Any]] = {
 class Step:
     """One operation on rows, in the order and the rounding of scikit-learn.
 
-    Kinds are "select" (``values``: which columns are kept, in order), "impute" (NaN becomes
+    Kinds are "select" (``values``: the columns kept, in order), "impute" (NaN becomes
     ``values``), "subtract", "divide", "multiply", "add" (``values``), "clip" (to ``values[0]`` and
-    ``values[1]`` of all columns) and "normalize" (each row by its ``norm``: "l1", "l2" or "max").
+    ``values[1]`` of all columns) and "normalize" (divides each row by its ``norm``: "l1", "l2" or
+    "max").
     """
 
     kind: str
@@ -35,7 +36,7 @@ class Step:
 
 
 def steps_of(transformer: Any) -> list[Step]:
-    """Steps of a fitted transformer or "passthrough"; TypeError if its class is not known."""
+    """Steps of a fitted transformer or "passthrough"; TypeError for unsupported classes."""
     name = type(transformer).__name__
     known = _KNOWN.get(name)
     if known is not None and type(transformer).__module__.startswith("sklearn."):
@@ -92,7 +93,7 @@ def _imputer(imputer: Any) -> list[Step]:
     values = np.asarray(imputer.statistics_, dtype=np.float64)
     steps = []
     kept = ~np.isnan(values)
-    if not kept.all():  # columns without a value, which the imputer leaves out
+    if not kept.all():  # columns without values, which the imputer drops
         steps.append(Step("select", np.flatnonzero(kept).astype(np.int64)))
     return [*steps, _learned("impute", values[kept])]
 
@@ -106,7 +107,7 @@ def _columns(transformer: Any) -> list[Step]:
         if isinstance(part, str) and part == "drop":
             continue
         through = isinstance(part, str) and part == "passthrough"
-        # A fitted one holds a FunctionTransformer without a function in its place.
+        # A fitted ColumnTransformer replaces it by a FunctionTransformer without a function.
         identity = type(part).__name__ == "FunctionTransformer" and part.func is None
         if not (through or identity):
             raise TypeError(
@@ -155,7 +156,7 @@ class Columns:
     steps: list[Step]  # all but "select" and "normalize", with one value for each column
 
     def apply(self, values: Floats, columns: NDArray[Any]) -> Floats:
-        """Transform values of some of the n_out columns; monotone non-decreasing in each value."""
+        """Transform values of some of the n_out columns; non-decreasing in each value."""
         for step in self.steps:
             if step.kind == "clip":
                 values = np.clip(values, *step.values)
@@ -168,7 +169,7 @@ class Columns:
         return values
 
     def affine(self) -> tuple[Floats, Floats]:
-        """Factor and summand of each column, without clipping and imputing."""
+        """Factor and offset of each column, without clipping and imputing."""
         factor, summand = np.ones(self.source.size), np.zeros(self.source.size)
         for step in self.steps:
             if step.kind == "subtract":
@@ -206,14 +207,15 @@ def by_column(steps: Sequence[Step], n_columns: int) -> Columns | None:
 def last_not_above(
     columns: Columns, which: NDArray[Any], bounds: Floats, dtype: type[np.floating[Any]]
 ) -> Floats:
-    """Largest number of the dtype whose scaled value is not above a bound, exactly, by bisection.
+    """Maximum number of the dtype whose scaled value does not exceed a bound, by bisection.
 
-    Scaling never decreases, so that ``value <= found`` is ``scaled(value) <= bound`` for all values
-    of the dtype. ``which`` has the column of each bound; -inf if even the lowest number is above.
+    Scaling is non-decreasing, so ``value <= found`` is equivalent to ``scaled(value) <= bound`` for
+    all values of the dtype. ``which`` is the column of each bound. The result is -inf if even the
+    lowest number exceeds the bound.
     """
     integer = np.int32 if dtype is np.float32 else np.int64
     top = int(np.array(np.finfo(dtype).max, dtype=dtype).view(integer))
-    # As integers, numbers of either sign ascend: 0 is 0, -1 the largest below it.
+    # Floats as integers in ascending order: 0 is 0, -1 the next below it.
     low = np.full(bounds.size, -top - 1, dtype=np.int64)
     high = np.full(bounds.size, top, dtype=np.int64)
 

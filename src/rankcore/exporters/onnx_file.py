@@ -92,8 +92,8 @@ def _output(onnx: Any, name: str, described: Described) -> Any:
 def register_onnx_converters() -> list[str]:
     """Make ``skl2onnx.to_onnx`` convert the learners, alone or in pipelines.
 
-    The outputs are those of ``rankcore.export(model, path, format="onnx")``. Scalers in front are
-    then converted by skl2onnx, in the precision of its input.
+    The outputs are those of ``rankcore.export(model, path, format="onnx")``. skl2onnx converts
+    scalers before the learner, in the precision of its input.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def register_onnx_converters() -> list[str]:
     Raises
     ------
     ModuleNotFoundError
-        Without skl2onnx.
+        If skl2onnx is not installed.
 
     Examples
     --------

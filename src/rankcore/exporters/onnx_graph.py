@@ -15,10 +15,10 @@ from rankcore.exporters.reduced import as_forest, dense_coefs, support_matrix
 
 
 def build(described: Described, rows: str, prefix: str = "") -> tuple[Graph, dict[str, str]]:
-    """The operators of a model, from an input ``rows`` of shape (n, n_features), and its outputs.
+    """Operators of a model, from an input ``rows`` of shape (n, n_features), and its outputs.
 
-    These are "score", double (n), "scores", double (n, n_ranks), of classes, "rank", int64 (n),
-    "label" (n) and "probabilities", double (n, n_ranks), where there are any.
+    Outputs are, as far as the model has them, "score", double (n), "scores" of classes, double
+    (n, n_ranks), "rank", int64 (n), "label" (n) and "probabilities", double (n, n_ranks).
     """
     graph = Graph(prefix=prefix)
     x = graph.double(rows)
@@ -59,7 +59,7 @@ def _front(graph: Graph, x: str, step: Step) -> str:
         norm = graph.add("ReduceSum", graph.add("Abs", x), axis, keepdims=1)
     else:
         norm = graph.add("Sqrt", graph.add("ReduceSum", graph.add("Mul", x, x), axis, keepdims=1))
-    # A row of next to nothing stays as it is, as in scikit-learn.
+    # Rows with a norm close to zero are not changed, as in scikit-learn.
     least = graph.array(10 * np.finfo(np.float64).eps)
     return graph.add(
         "Div", x, graph.add("Where", graph.add("Less", norm, least), graph.array(1.0), norm)
@@ -74,7 +74,7 @@ def _flat(graph: Graph, column: str) -> str:
 
 
 def _dot(graph: Graph, x: str, weights: Floats) -> str:
-    """Inner products of rows with columns of weights; one score per row for one column."""
+    """Inner products of rows with columns of weights; one score per row if there is one column."""
     product = graph.add("MatMul", x, graph.array(weights.reshape(weights.shape[0], -1)))
     return product if weights.ndim == 2 else _flat(graph, product)
 
@@ -84,7 +84,7 @@ def _column(graph: Graph, score: str) -> str:
 
 
 def _reached(graph: Graph, scores: str, thresholds: Floats) -> str:
-    """Number of thresholds that each score reaches; scores (n, 1), or one for each threshold."""
+    """Number of thresholds that each score reaches; one column of scores, or one per threshold."""
     reached = graph.add("GreaterOrEqual", scores, graph.array(thresholds))
     counts = graph.add("Cast", reached, to=INT64)
     return graph.add("ReduceSum", counts, graph.array([1], np.int64), keepdims=0)
@@ -150,7 +150,7 @@ def _votes(graph: Graph, x: str, described: Described) -> dict[str, str]:
     )
     every = graph.array(np.arange(k), np.int64)
     hits = graph.add("Equal", graph.add("Unsqueeze", ranks, graph.array([2], np.int64)), every)
-    # (n, members, k) of 0 and 1, by votes: whole numbers, which doubles add exactly.
+    # (n, members, k) of 0 and 1, times votes: integers, whose sums are exact.
     weighed = graph.add("Mul", graph.double(hits), graph.array(votes.reshape(-1, 1)))
     tally = graph.add("ReduceSum", weighed, graph.array([1], np.int64), keepdims=0)
     total = float(votes.sum())
@@ -201,7 +201,7 @@ def _kernel(graph: Graph, x: str, described: Described) -> dict[str, str]:
 
 
 def _forest(graph: Graph, x: str, described: Described) -> dict[str, str]:
-    # The steps in front are operators already: the trees are those of the learner alone.
+    # The preprocessing steps are operators already: use the trees of the learner.
     forest = as_forest(replace(described, steps=[], n_features=_width(described)), "onnx")
     if forest.zero_missing:
         zero = graph.add("Equal", x, graph.array(0.0))
@@ -210,7 +210,7 @@ def _forest(graph: Graph, x: str, described: Described) -> dict[str, str]:
 
 
 def _width(described: Described) -> int:
-    """Number of features that the learner takes."""
+    """Number of features of the learner."""
     return width_after(described.steps, described.n_features)
 
 

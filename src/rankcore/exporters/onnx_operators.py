@@ -1,4 +1,4 @@
-"""ONNX operators in a list, which becomes a file of its own or a part of skl2onnx's."""
+"""Lists of ONNX operators, for a file or for skl2onnx."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rankcore.exporters.reduced import Forest
 
-# TensorProto's numbers of types.
+# Type codes of TensorProto.
 DOUBLE, INT64 = 11, 7
 ML = "ai.onnx.ml"
 
@@ -32,32 +32,32 @@ class Graph:
         return name
 
     def add(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
-        """An operator; returns the name of what it computes."""
+        """Add an operator; return the name of its output."""
         output = f"{self.prefix}t{len(self.nodes)}"
         self.nodes.append((operator, [*inputs], output, domain, attributes))
         return output
 
-    # One number that is 1, or 0, in single precision only: onnxruntime takes it for the neutral
-    # element and leaves the operation out. These have the same result to the bit without one.
+    # A single number that rounds to 1, or 0, in single precision: onnxruntime treats it as the
+    # neutral element and drops the operation. The following forms give the same bits.
 
     def plus(self, x: str, numbers: Any) -> str:
-        """Add numbers, one or one for each column."""
+        """Add one number, or one per column."""
         if _looks_like(numbers, 0.0):
             return self.add("Neg", self.add("Sub", self.array(-np.asarray(numbers)), x))
         return self.add("Add", x, self.array(numbers))
 
     def minus(self, x: str, numbers: Any) -> str:
-        """Subtract numbers, one or one for each column."""
+        """Subtract one number, or one per column."""
         return self.plus(x, -np.asarray(numbers))
 
     def times(self, x: str, numbers: Any) -> str:
-        """Multiply by numbers, one or one for each column."""
+        """Multiply by one number, or one per column."""
         if _looks_like(numbers, 1.0):
             return self.add("Mul", self.times(x, 2.0 * np.asarray(numbers)), self.array(0.5))
         return self.add("Mul", x, self.array(numbers))
 
     def over(self, x: str, numbers: Any) -> str:
-        """Divide by numbers, one or one for each column."""
+        """Divide by one number, or one per column."""
         if _looks_like(numbers, 1.0):
             return self.over(self.add("Add", x, x), 2.0 * np.asarray(numbers))
         return self.add("Div", x, self.array(numbers))
@@ -89,8 +89,8 @@ def _looks_like(numbers: Any, neutral: float) -> bool:
 def tree_ensemble(graph: Graph, x: str, forest: Forest) -> str:
     """The sum of trees, (n, 1).
 
-    The operator for trees adds in float32: it gives the number of the leaf in each tree, which is
-    exact, and the values of the leaves are gathered and added in double precision.
+    The operator for trees sums in float32: here it returns the index of the leaf in each tree,
+    which is exact, and the values of the leaves are gathered and summed in double precision.
     """
     trees = [tree for tree in forest.trees if tree.features[0] >= 0]
     constant = float(sum(tree.values[0] for tree in forest.trees if tree.features[0] < 0))

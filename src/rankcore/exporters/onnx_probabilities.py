@@ -1,6 +1,6 @@
-"""Probabilities of ranks as ONNX operators: each step of ``rankcore_calibration.h``, in order.
+"""Probabilities of ranks as ONNX operators: the steps of ``rankcore_calibration.h``, in order.
 
-An engine that rounds as IEEE 754 says has the same bits for the same score.
+Engines that conform to IEEE 754 give the same bits for the same score.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rankcore.exporters.onnx_operators import INT64, Graph, tree_ensemble
 from rankcore.exporters.reduced import Forest, balanced
 
 EQUAL = 2.0**-40  # RC_CALIBRATION_EQUAL_
-# Of rc_kernel_exp in rankcore.h: the exponential is 0 below LEAST.
+# As rc_kernel_exp in rankcore.h: the exponential is 0 below LEAST.
 LEAST = -708.0
 LOG2E, MAGIC = 1.4426950408889634, 6755399441055744.0
 LN2_HIGH, LN2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10
@@ -34,7 +34,7 @@ def probabilities(graph: Graph, score: str, calibration: Calibration) -> str:
 def cheapest(graph: Graph, table: str, calibration: Calibration) -> str:
     """Rank of minimum expected cost, int64 (n); the lowest among ties up to rounding."""
     total = ""
-    for rank, costs in enumerate(calibration.costs):  # the order of C, which MatMul has not
+    for rank, costs in enumerate(calibration.costs):  # in C's order, unlike MatMul
         chances = graph.add("Gather", table, graph.array([rank], np.int64), axis=1)
         added = graph.times(chances, costs)
         total = graph.add("Add", total, added) if total else added
@@ -50,7 +50,7 @@ def _cumulative(graph: Graph, z: str, calibration: Calibration) -> str:
     bounds = graph.add("Sub", graph.array(calibration.curves[0]), graph.times(z, calibration.slope))
     upper = _beside(graph, bounds, 0, 1, math.inf)
     lower = _beside(graph, bounds, 1, 0, -math.inf)
-    # In the upper tail the mirror image: differences of small numbers.
+    # Mirrored in the upper tail, to subtract small numbers.
     mirrored = graph.add("Greater", lower, graph.array(0.0))
     first = graph.add("Where", mirrored, graph.add("Neg", lower), upper)
     second = graph.add("Where", mirrored, graph.add("Neg", upper), lower)
@@ -80,7 +80,7 @@ def _exponential(graph: Graph, x: str) -> str:
     rest = graph.add("Mul", graph.add("Mul", r, r), half)
     one = graph.array(1.0)
     sum_ = graph.add("Add", one, graph.add("Add", r, rest))
-    # 2^n from a table, for powers are not exact everywhere.
+    # 2^n from a table: powers are not exact in all engines.
     powers = graph.array(np.ldexp(1.0, -np.arange(1023)))
     at = graph.add("Cast", graph.add("Neg", n), to=INT64)
     found = graph.add("Mul", sum_, graph.add("Gather", powers, at))
@@ -89,11 +89,11 @@ def _exponential(graph: Graph, x: str) -> str:
 
 
 def _isotonic(graph: Graph, z: str, calibration: Calibration) -> str:
-    """Differences of curves that are linear between knots, (n, k)."""
+    """Differences of piecewise linear curves, (n, k)."""
     knots, above = calibration.knots, calibration.curves
     if knots.size > 1:
-        # The last knot at or below z, but for the last of all: where a tree of their neighbours
-        # leads to, whose values go right if they are not below a knot.
+        # The last knot at or below z, except for the very last one, found by a tree whose values
+        # go right if they are not below a knot.
         bounds = np.nextafter(knots[1:-1], -np.inf)
         places = np.arange(knots.size - 1, dtype=np.float64)
         tree = balanced(0, bounds, places, 0.0)
@@ -119,7 +119,7 @@ def _isotonic(graph: Graph, z: str, calibration: Calibration) -> str:
     inner = graph.add("Where", after, graph.array(above[-1]), inner)
     inner = graph.add("Where", before, graph.array(above[0]), inner)
     more, fewer = _beside(graph, inner, 1, 0, 1.0), _beside(graph, inner, 0, 1, 0.0)
-    descends = graph.add("Greater", more, fewer)  # curves that meet may cross by rounding
+    descends = graph.add("Greater", more, fewer)  # equal curves may cross by rounding
     return graph.add("Where", descends, graph.add("Sub", more, fewer), graph.array(0.0))
 
 

@@ -1,4 +1,4 @@
-"""Models in the forms of most targets: a weighted sum of features, or a sum of trees."""
+"""Models reduced to a weighted sum of features or a sum of trees."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Refused(ValueError):
 
 @dataclass(frozen=True)
 class Linear:
-    """A score ``weights . x' + intercept`` of a row ``x'`` after the steps in front."""
+    """A score ``weights . x' + intercept`` of a preprocessed row ``x'``."""
 
     weights: Floats
     intercept: float
@@ -37,7 +37,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Tree:
-    """A regression tree whose nodes, leaves among them, are numbered from the root, 0."""
+    """A regression tree whose nodes, including leaves, are numbered from the root, 0."""
 
     features: NDArray[np.int64]  # -1 of a leaf
     thresholds: Floats  # a value up to it goes left; -inf where only NaN does
@@ -51,7 +51,7 @@ class Tree:
         return self.features < 0
 
     def of_numbers(self) -> Tree:
-        """The tree for targets without NaN, without the nodes that only NaN sends left."""
+        """The tree for targets without NaN, without nodes where only NaN goes left."""
         if self.features[0] >= 0 and self.thresholds[0] == -np.inf:
             start = int(self.children[0, 1])  # the leaf of the NaN is node 1, the others follow
             children = np.where(self.children < 0, -1, self.children - start)
@@ -80,15 +80,15 @@ class Forest:
     zero_missing: bool  # whether a zero is missing, as a NaN is
 
     def without_missing_zeros(self, target: str) -> list[Tree]:
-        """The trees for targets without missing zeros; Refused if zero goes another way there."""
+        """The trees where zeros are not missing; Refused if zeros would go another way."""
         if self.zero_missing:
             for tree in self.trees:
                 inner = ~tree.is_leaf
                 right = (tree.thresholds < 0).astype(np.int64)
                 if (right[inner] != tree.missing[inner]).any():
                     raise Refused(
-                        f"{target} cannot express that a zero is missing, as in this model "
-                        "(missing='zero'); export it as c, onnx or sql, or fit with missing='learn'"
+                        f"{target} cannot express missing='zero' of this model; "
+                        "export it as c, onnx or sql, or fit with missing='learn'"
                     )
         return self.trees
 
@@ -97,13 +97,13 @@ class Forest:
 
 
 def linear_weights(scoring: Scoring) -> tuple[Floats, float] | None:
-    """Weights and intercept of a form with one linear score; None of other forms."""
+    """Weights and intercept of a form with one linear score; None for other forms."""
     arrays, form = scoring.arrays, scoring.form
     if form in ("linear", "thresholds"):
         return np.asarray(arrays["weights"], dtype=np.float64), 0.0
     if form == "rounded":
         return np.asarray(arrays["weights"], dtype=np.float64), float(arrays["intercept"][0])
-    if form == "tasks":  # the last cumulative score: the sum of what the tasks give
+    if form == "tasks":  # the last cumulative score: the sum of the tasks
         return arrays["weights"].sum(axis=1), -float(arrays["thresholds"].sum())
     if form == "kernel" and scoring.facts["kernel"] == "linear":
         weights = support_matrix(scoring).T @ dense_coefs(scoring).sum(axis=0)
@@ -134,10 +134,10 @@ def dense_coefs(scoring: Scoring) -> Floats:
 
 
 def as_linear(described: Described, target: str, clips: bool = False) -> Linear | None:
-    """The score as a weighted sum; None of stumps and trees.
+    """The score as a weighted sum; None for stumps and trees.
 
-    Refused if the model has no such score, or a step in front is none of single values; targets
-    with ``clips`` can clip values and replace missing ones.
+    Refused if the model has no such score, or a preprocessing step combines columns; targets
+    with ``clips`` can clip values and impute missing ones.
     """
     scoring = described.scoring
     if scoring.form in ("stumps", "trees"):
@@ -150,7 +150,7 @@ def as_linear(described: Described, target: str, clips: bool = False) -> Linear 
         for kind, name in [("clip", "a scaler with clip=True"), ("impute", "SimpleImputer")]:
             if columns.has(kind):
                 raise Refused(
-                    f"{target} cannot express {name} in front of a linear model: export it as c, "
+                    f"{target} cannot express {name} before a linear model: export it as c, "
                     "onnx or sql"
                 )
     weights, intercept = found
@@ -162,7 +162,7 @@ def as_linear(described: Described, target: str, clips: bool = False) -> Linear 
 def _no_sum(described: Described, target: str) -> str:
     form = described.scoring.form
     what = {
-        "classes": "it has a score for each class, and none that orders rows",
+        "classes": "it has a score per class, but none that orders rows",
         "votes": "its score is a count of votes",
         "kernel": f"its score is a sum over {described.scoring.facts.get('kernel')} kernels",
     }[form]
@@ -173,8 +173,7 @@ def _by_column(described: Described, target: str) -> Columns:
     columns = by_column(described.steps, described.n_features)
     if columns is None:
         raise Refused(
-            f"{target} cannot express Normalizer, which looks at a whole row: export it as c or "
-            "onnx"
+            f"{target} cannot express Normalizer, which needs the whole row: export it as c or onnx"
         )
     return columns
 
@@ -185,10 +184,10 @@ def _by_column(described: Described, target: str) -> Columns:
 def as_forest(
     described: Described, target: str, dtype: type[np.floating[Any]] = np.float64
 ) -> Forest:
-    """Stumps and trees as trees whose thresholds are those of the features themselves.
+    """Stumps and trees as trees with thresholds on the original features.
 
-    Steps in front are folded into the thresholds, exactly: a value of `dtype` goes where Python
-    sends it. Refused for categories, or a step that is none of single values.
+    Preprocessing steps are folded into the thresholds, exactly: each value of `dtype` goes to the
+    same side as in Python. Refused for categories, or a step that combines columns.
     """
     columns = _by_column(described, target)
     if described.scoring.form == "stumps":
@@ -208,7 +207,7 @@ def as_forest(
 
 
 def rounded(values: Floats, dtype: type[np.floating[Any]]) -> Floats:
-    """The largest numbers of a dtype that are not above values."""
+    """Maximum numbers of a dtype that do not exceed values."""
     with np.errstate(over="ignore"):
         found = values.astype(dtype)
     above = found.astype(np.float64) > values
@@ -220,7 +219,7 @@ def rounded(values: Floats, dtype: type[np.floating[Any]]) -> Floats:
 def _moved(
     columns: Columns, which: NDArray[Any], bounds: Floats, dtype: type[np.floating[Any]]
 ) -> Floats:
-    """Thresholds of values before the steps."""
+    """Thresholds on values before the steps."""
     if not any(step.kind != "impute" for step in columns.steps):
         return rounded(bounds, dtype)
     return last_not_above(columns, which, bounds, dtype)
@@ -269,7 +268,7 @@ def _none(n: int) -> NDArray[np.int64]:
 def _trees_of_stumps(
     scoring: Scoring, columns: Columns, dtype: type[np.floating[Any]]
 ) -> list[Tree]:
-    """A balanced tree for each feature, whose leaves are values of its step function."""
+    """One balanced tree per feature, whose leaves are the values of its step function."""
     arrays = scoring.arrays
     offsets = arrays["offsets"].tolist()
     replaced = _missing(columns, columns.source.size)
@@ -343,7 +342,7 @@ def balanced(feature: int, bounds: Floats, values: Floats, missing: float) -> Tr
         return len(features) - 1
 
     def grow(first: int, last: int) -> int:
-        """Tree over values first .. last and the thresholds between them."""
+        """Tree over the values first .. last and the thresholds between them."""
         if first == last:
             return add(-1, 0.0, float(values[first]))
         middle = (first + last) // 2
@@ -353,7 +352,7 @@ def balanced(feature: int, bounds: Floats, values: Floats, missing: float) -> Tr
         return node
 
     if side < 0:
-        # No number is as low as its threshold: only a NaN goes left.
+        # No number is at or below its threshold: only NaN goes left.
         root = add(feature, -np.inf, 0.0)
         children[root] = [add(-1, 0.0, missing), grow(0, values.size - 1)]
     else:

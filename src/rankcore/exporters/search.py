@@ -13,13 +13,13 @@ from rankcore.exporters.boosters import LARGEST, before_slack, dump, single, sin
 from rankcore.exporters.described import Described
 from rankcore.exporters.reduced import Linear, Refused, Tree, as_forest, as_linear
 
-# Powers of two whose inverse has all digits in single precision.
+# Powers of two whose inverse is normal in single precision.
 MOST_DOUBLINGS = 126
 
 
 @dataclass(frozen=True)
 class Term:
-    """One feature of a sum of ``weight * (value - mean) / deviation``."""
+    """A term ``weight * (value - mean) / deviation`` of a sum."""
 
     name: str
     weight: float
@@ -35,20 +35,20 @@ class Term:
 def terms(linear: Linear, described: Described, target: str) -> list[Term]:
     """A weighted sum for targets that normalise features but have no intercept.
 
-    In single precision, it has the features whose weight is not 0, or all if there are none. The
-    intercept is added to the feature of the largest weight, through its mean.
+    It is in single precision and has the features of nonzero weight, or all if there are none. The
+    intercept is added to the mean of the feature with the maximum weight.
     """
     names = described.named(target)
     factor, summand = linear.columns.affine()
     source, weights, intercept = linear.columns.source, linear.weights, linear.intercept
-    if np.unique(source).size < source.size:  # a feature that is there twice
+    if np.unique(source).size < source.size:  # a repeated feature
         weights, intercept = linear.folded(described.n_features)
         source = np.arange(described.n_features)
         factor, summand = np.ones(source.size), np.zeros(source.size)
     used = weights != 0.0
     if not used.any():
         if intercept:
-            raise Refused(f"{target} cannot express a model that gives each row {intercept!r}")
+            raise Refused(f"{target} cannot express a constant model; all scores are {intercept!r}")
         used[:] = True
     if intercept:
         strongest = int(np.argmax(np.abs(weights * factor)))
@@ -79,13 +79,13 @@ def export_elasticsearch(
 ) -> list[Path]:
     """Write the body of ``POST _ltr/_featureset/FEATURES/_createmodel``.
 
-    The model's ``name`` is by default the file's.
+    ``name`` of the model defaults to the name of the file.
     """
     return _create_model(described, path, name, "elasticsearch")
 
 
 def export_opensearch(described: Described, path: Path, *, name: str | None = None) -> list[Path]:
-    """As `export_elasticsearch`, where an absent feature follows the path of NaN."""
+    """As `export_elasticsearch`, but absent features follow the path of NaN."""
     return _create_model(described, path, name, "opensearch")
 
 
@@ -121,9 +121,10 @@ def _create_model(described: Described, path: Path, name: str | None, target: st
 def export_solr(
     described: Described, path: Path, *, name: str | None = None, store: str | None = None
 ) -> list[Path]:
-    """Write a LinearModel or a MultipleAdditiveTreesModel, as Solr's model store takes it.
+    """Write a LinearModel or a MultipleAdditiveTreesModel for Solr's model store.
 
-    The model's ``name`` is by default the file's, ``store``, its feature store, Solr's own.
+    ``name`` of the model defaults to the name of the file, ``store``, its feature store, to Solr's
+    default.
     """
     linear = as_linear(described, "solr")
     names = described.named("solr")
@@ -163,10 +164,10 @@ def _solr_feature(term: Term) -> dict[str, Any]:
 
 
 def _solr_scales(trees: list[Tree], names: list[str]) -> dict[int, float]:
-    """Powers of two by feature, by which values are multiplied so that thresholds are expressible.
+    """Powers of two that multiply each feature so that its thresholds are expressible.
 
-    Solr adds 1e-6 to each threshold, in single precision: few small numbers can be a threshold, and
-    all numbers above 64. A power of two changes no digit of a value.
+    Solr adds 1e-6 to each threshold, in single precision: all numbers above 64 are expressible, but
+    few small ones. Multiplication by a power of two is exact.
     """
     every = np.concatenate([tree.features for tree in trees])
     thresholds = np.concatenate([tree.thresholds for tree in trees])
@@ -177,7 +178,7 @@ def _solr_scales(trees: list[Tree], names: list[str]) -> dict[int, float]:
         power = 0
         while not before_slack(np.ldexp(wanted, power))[1].all():
             power += 1
-            # Normalisers divide by a number of single precision.
+            # Normalisers divide by a single-precision number.
             if power > MOST_DOUBLINGS or np.ldexp(np.abs(wanted).max(), power) > LARGEST:
                 raise Refused(
                     f"solr cannot express the threshold {float(wanted[~kept][0])!r} of the feature "

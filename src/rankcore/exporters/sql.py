@@ -13,15 +13,14 @@ from rankcore.exporters.described import Described
 from rankcore.exporters.front import ARITHMETIC, Columns
 from rankcore.exporters.reduced import Tree, as_forest, as_linear
 
-# Terms that are added without parentheses: databases limit how deep an expression is.
+# Terms added without parentheses: databases limit the depth of expressions.
 TERMS = 32
 
 
 def export_sql(described: Described, path: Path) -> list[Path]:
-    """Write an expression of columns, which are named as the features.
+    """Write an expression over columns with the names of the features.
 
-    NULL is a missing value: stumps and trees send it where Python sends NaN; a weighted sum with
-    one is NULL.
+    NULL is a missing value: stumps and trees treat it as NaN; a weighted sum with NULL is NULL.
     """
     columns = [_quoted(name) for name in described.named("sql")]
     linear = as_linear(described, "sql", clips=True)
@@ -47,7 +46,7 @@ def _quoted(name: str) -> str:
 
 
 def _number(value: float) -> str:
-    """Double-precision literal; always with an exponent, as it would be a decimal without."""
+    """Double-precision literal, with an exponent, without which it would be a decimal."""
     text = repr(float(value))
     return f"({text})" if "e" in text else f"({text}e0)"
 
@@ -92,7 +91,7 @@ def _operation(x: str, sign: str, value: float) -> str:
     factor = Fraction(value) if sign == "*" else 1 / Fraction(value)
     if not factor:
         return found
-    # The largest number that becomes 0: half of the least one is rounded to an even mantissa.
+    # The maximum number that rounds to 0: half of the smallest one, by ties to even.
     bound = float(min(Fraction(2) ** -1075 / abs(factor), Fraction(sys.float_info.max)))
     while Fraction(bound) * abs(factor) > Fraction(2) ** -1075:
         bound = math.nextafter(bound, 0.0)

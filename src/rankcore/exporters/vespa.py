@@ -1,4 +1,4 @@
-"""A rank profile of Vespa."""
+"""Vespa rank profiles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rankcore.exporters.reduced import Tree, as_forest, as_linear
 
 
 def export_vespa(described: Described, path: Path, *, name: str | None = None) -> list[Path]:
-    """Write a rank profile whose first phase is the score; its name is by default the file's.
+    """Write a rank profile whose first phase is the score; ``name`` defaults to the file's name.
 
     Features of the model are named as rank features, ``bm25(title)``.
     """
@@ -23,7 +23,7 @@ def export_vespa(described: Described, path: Path, *, name: str | None = None) -
     for feature in names:
         if not re.fullmatch(r"[A-Za-z_][\w.]*(\([^\s(){}]*\)[\w.]*)?", feature, flags=re.ASCII):
             raise ValueError(
-                f"feature_names must be rank features of Vespa, as 'bm25(title)'; found {feature!r}"
+                f"feature_names must be rank features, such as 'bm25(title)'; found {feature!r}"
             )
     linear = as_linear(described, "vespa")
     if linear is not None:
@@ -53,7 +53,7 @@ def _number(value: float) -> str:
 
 
 def _if(tree: Tree, node: int, names: list[str]) -> str:
-    """A tree as conditions; a NaN makes a comparison false."""
+    """A tree as nested conditions; comparisons with NaN are false."""
     if tree.features[node] < 0:
         return _number(tree.values[node])
     x, bound = names[int(tree.features[node])], float(tree.thresholds[node])

@@ -1,6 +1,6 @@
 /* librankcore.h - the shared library: model files scored from any language that calls C.
  *
- * CMakeLists.txt beside this file builds it. An opened model is never written to: any number of
+ * CMakeLists.txt in this folder builds it. An opened model is never written to: any number of
  * threads may score with it at once. Rows are checked. Functions that return int32_t return 0, or
  * a code of which rankcore_message has the words.
  */
@@ -84,7 +84,7 @@ RANKCORE_API int32_t rankcore_csr_f32_probabilities(const rankcore_model *model,
                                                     const int64_t *offsets, int64_t n_rows,
                                                     double *probabilities);
 
-/* What a code means. */
+/* Message of a code. */
 RANKCORE_API const char *rankcore_message(int32_t code);
 
 #ifdef __cplusplus

@@ -385,7 +385,7 @@ static inline double rc_linear_score(const rc_linear *model, rc_row x)
     return rc_dot(x, model->weights) + model->intercept;
 }
 
-/* What a value other than zero in column f adds to the score. O(log thresholds of the column). */
+/* Contribution of a nonzero value in column f to the score. O(log thresholds of the column). */
 static inline double rc_stumps_value(const rc_stumps *model, int64_t f, double x)
 {
     const double *thresholds = model->thresholds + model->offsets[f];

@@ -35,7 +35,7 @@ static inline double rc_logistic_(double x)
     return x < 0.0 ? e / (1.0 + e) : 1.0 / (1.0 + e);
 }
 
-/* What the logistic distribution has between two bounds: differences of small numbers, not of
+/* Probability of the logistic distribution between bounds: differences of small numbers, not of
  * numbers close to 1, in both tails. */
 static inline double rc_logistic_between_(double upper, double lower)
 {

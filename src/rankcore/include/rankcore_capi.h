@@ -19,11 +19,11 @@
 extern "C" {
 #endif
 
-/* What an update does with thresholds that the score hits exactly (s == b_r, true rank above r):
+/* Treatment of thresholds that equal the score in an update (s == b_r, true rank above r):
  * moves them too, as in the paper (CRAMMER), or leaves them (STRICT). */
 enum { RC_TIE_CRAMMER = 0, RC_TIE_STRICT = 1 };
 
-/* What an online learner has been through. Start from zeros; the updates count. */
+/* Counts of an online learner. Start from zeros; the updates count. */
 typedef struct rc_counts {
     int64_t t;         /* examples seen */
     int64_t rank_loss; /* sum of |predicted - true rank| over them */
@@ -102,7 +102,7 @@ typedef struct rc_mcp_state {
  * a success and counts `unit`. The caller owns every array. Start from zeros, with everything above
  * `kept` set. */
 typedef struct rc_pair_state {
-    double *weights; /* n_features: the present hypothesis */
+    double *weights; /* n_features: the current hypothesis */
     double
         *weight_sums;  /* n_features or NULL: sum over updates of (successes before it) * change */
     double *members;   /* capacity * n_features: past hypotheses; NULL if capacity is 0 */
@@ -112,10 +112,10 @@ typedef struct rc_pair_state {
     int64_t n_features;
     double margin;      /* a pair whose scores differ by this or less is a mistake; 0 for none */
     int64_t kept;       /* members there are */
-    double streak;      /* successes of the present hypothesis counted at earlier units ... */
+    double streak;      /* successes of the current hypothesis counted at earlier units ... */
     double total;       /* ... and of all so far */
     double unit;        /* what a success counts at present ... */
-    int64_t run;        /* ... and how many of these the present hypothesis has had */
+    int64_t run;        /* ... and how many of these the current hypothesis has had */
     int64_t right;      /* ... and all together */
     int64_t n_pairs;    /* pairs seen */
     int64_t n_mistakes; /* of them ranked wrongly; as many hypotheses have passed */
@@ -204,7 +204,7 @@ static inline int32_t rc_mcp_update(rc_mcp_state *state, rc_row x, int32_t rank)
 }
 
 /* One online step of a pairwise perceptron: `winner` should score above `loser`. A mistake offers
- * the present hypothesis a place among the members (the free one, or that of the fewest successes
+ * the current hypothesis a place among the members (the free one, or that of the fewest successes
  * if it has more), then moves the weights by step * (winner - loser); else the hypothesis counts
  * `unit` more successes. Returns 1 for a mistake, 0 for none, -1 and changes nothing when a score
  * overflowed. Both rows need distinct columns inside the state. O(winner.n + loser.n), and
@@ -217,7 +217,7 @@ static inline int32_t rc_pair_update(rc_pair_state *state, rc_row winner, rc_row
 
 /* Writes weights (n_features) to score with, as an rc_linear without intercept: the mean of all
  * hypotheses, each as often as its successes (needs weight_sums), or the same over the committee:
- * the members and the present hypothesis, the best `capacity` of them (needs members). 0, or -1 and
+ * the members and the current hypothesis, the best `capacity` of them (needs members). 0, or -1 and
  * nothing written without these arrays. O(n_features), O(n_features * capacity). */
 static inline int32_t rc_pair_average(const rc_pair_state *state, double *weights)
 {

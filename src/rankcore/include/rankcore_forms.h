@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* What a function returns: RC_MODEL_OK, or why it did nothing. rc_model.error has the words. */
+/* Return codes: RC_MODEL_OK, or the reason of a failure. rc_model.error has the message. */
 enum {
     RC_MODEL_OK = 0,
     RC_MODEL_NO_FILE = 1,     /* there is none, or it cannot be read */

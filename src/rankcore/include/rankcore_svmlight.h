@@ -19,7 +19,7 @@
 extern "C" {
 #endif
 
-/* What a line is. */
+/* Kind of a line. */
 enum {
     RC_SVMLIGHT_ROW = 0,   /* a row */
     RC_SVMLIGHT_EMPTY = 1, /* nothing but blanks and a comment */

@@ -184,7 +184,7 @@ static inline rc_model_entry_ rc_json_entry_(rc_json_ *json)
 
 /* ------------------------------------------------------------------------ the header */
 
-/* What may be asked for: values of the metadata, by key, and arrays by names of their own. Those
+/* Entries that can be read: metadata values by key, and arrays by their own names. Those
  * that begin with "scoring." name arrays too. */
 static const char *const rc_model_keys_[] = {
     "format",          "version",          "checksum",          "n_features",

@@ -1,4 +1,4 @@
-"""ColumnTransformer in a model file: its parts, and the columns of each."""
+"""ColumnTransformer in model files: its parts, and the columns of each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Restore = Callable[[Any, Arrays | None, str], Part]
 def describe_columns(
     step: Any, prefix: str, arrays: dict[str, Any], fitted: bool, describe_part: Describe
 ) -> dict[str, Any]:
-    """The parts of a ColumnTransformer, and the columns of its rows that each takes."""
+    """The parts of a ColumnTransformer, and the input columns of each."""
     parts = {name: part for name, part, _ in step.transformers_} if fitted else {}
     described: dict[str, Any] = {}
     listed = [*step.transformers, ("remainder", step.remainder, None)]
@@ -62,7 +62,7 @@ def restored_parts(
     given, parts = [], []
     listed = [*facts["transformers"], ["remainder", facts["remainder"], None]]
     for i, (name, one, columns) in enumerate(listed):
-        # Of a part without columns there are no inputs, and no state.
+        # A part without columns has no inputs and no state.
         under = f"{prefix}{i}."
         fitted = arrays is not None and arrays[f"{under}inputs"].size > 0
         part, width = restore_part(one, arrays if fitted else None, under)
@@ -74,7 +74,7 @@ def restored_parts(
 
 
 def restore_columns(step: Any, parts: list[Part], facts: Any, arrays: Arrays, prefix: str) -> None:
-    """Put fitted parts into a ColumnTransformer; raise if they do not take its columns."""
+    """Put fitted parts into a ColumnTransformer; raise if they do not match its columns."""
     names = [name for name, _, _ in step.transformers]
     if len({*names, "remainder"}) <= len(names):
         raise ValueError("parts of its ColumnTransformer have one name")
@@ -83,7 +83,7 @@ def restore_columns(step: Any, parts: list[Part], facts: Any, arrays: Arrays, pr
     for one in inputs:
         if one.ndim != 1 or one.dtype != np.int64 or ((one < 0) | (one >= n)).any():
             raise ValueError("the inputs of its ColumnTransformer are not columns")
-    # Each column is listed, so that there are no more columns than bytes.
+    # Each column is listed, which bounds their number by the size of the file.
     if np.unique(np.concatenate(inputs)).size != n:
         raise ValueError(f"the inputs of its ColumnTransformer are not {n} columns")
     for (part, _), one in zip(parts, inputs, strict=True):

@@ -119,7 +119,7 @@ def _as_categories(kind: Any, array: NDArray[Any]) -> NDArray[Any]:
 
 
 TERMS, IDF = "vocabulary", "idf"
-# Parameters of a TfidfVectorizer that its TfidfTransformer has, too.
+# Parameters that TfidfVectorizer shares with TfidfTransformer.
 _SHARED = ("norm", "use_idf", "smooth_idf", "sublinear_tf")
 
 

@@ -1,8 +1,8 @@
 """Model files: one file per model, without executable code, readable from any language.
 
-A model file is a safetensors file: a JSON header, then raw arrays. ``docs/model_file.md`` names all
-that is in it. Everything is checked on the way in: names and sizes before an array is looked at, so
-that loading takes memory in proportion to the size of the file.
+A model file is a safetensors file: a JSON header, then raw arrays. ``docs/model_file.md`` describes
+its contents. Loading checks everything: names and sizes before arrays are read, so memory is
+proportional to the size of the file.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from rankcore.io.steps import (
 )
 
 FORMAT = "rankcore model"
-# Raised when a reader of the old version would misread the new file.
+# Increases when readers of the old version would misread new files.
 VERSION = 1
-# Larger files are mapped, and arrays are read when they are needed.
+# Larger files are memory-mapped, and arrays are read on use.
 LARGE = 2**26
-# Characters of the reason in an error.
+# Maximum characters of the reason in an error.
 LONGEST_MESSAGE = 500
 # The last array of a file: CRC-32 of all bytes before it, least significant byte first.
 CHECKSUM = "~crc32"
-# Metadata; those of the scoring come besides.
+# Metadata keys, except those of the scoring.
 METADATA = ("format", "version", "labels", "checksum")
-# Keys of a model; those of each model that it uses have its name as a prefix.
+# Keys of a model; those of a contained model have its name as a prefix.
 OF_A_MODEL = ("learner", "n_features", "parameters", "facts", "scaler", "steps")
 SCORING = "scoring"
 
@@ -57,16 +57,16 @@ SCORING = "scoring"
 def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to one file.
 
-    The file appears whole or not at all: a crash while writing leaves an older file of that name
-    as it was. What is written is the model between two calls of ``partial_fit``, which wait
-    meanwhile, and is read back and checked before it replaces an older file, whose mode it keeps.
+    Writing is atomic: a crash leaves an existing file unchanged. The file is read back and checked
+    before it replaces an existing file, whose mode it keeps. Concurrent calls of ``partial_fit``
+    wait until the model is written.
 
     Parameters
     ----------
     model : a fitted learner, or a pipeline that ends in one
-        With scalers (StandardScaler, MaxAbsScaler, MinMaxScaler), text steps (TfidfVectorizer,
-        CountVectorizer, HashingVectorizer, TfidfTransformer), OneHotEncoder, ColumnTransformer and
-        pipelines of such in front.
+        Its steps may be scalers (StandardScaler, MaxAbsScaler, MinMaxScaler), text steps
+        (TfidfVectorizer, CountVectorizer, HashingVectorizer, TfidfTransformer), OneHotEncoder,
+        ColumnTransformer and pipelines of these.
     path : str or path-like
 
     Raises
@@ -76,10 +76,10 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     TypeError
         If a step or a parameter cannot be written without pickling, such as a function.
     RuntimeError
-        If it is called while the model is learning, from a callback.
+        If called from a callback of the model's fit.
     OSError, ValueError
-        If there is no such folder, no room, or ``path`` is a device or folder; or if the model's
-        arrays were edited so that no file of them could be loaded.
+        If the folder does not exist, the disk is full, or ``path`` is a device or folder; or if the
+        model's arrays were edited to invalid values.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     check_is_fitted(model)
     target = file_target(path)
     for step in take_apart(whole)[0]:
-        # It learns nothing, which older releases of scikit-learn do not say.
+        # It needs no fit, which older releases of scikit-learn do not report.
         if type(step).__name__ != "HashingVectorizer":
             check_is_fitted(step)
     with unchanging(model):
@@ -117,24 +117,23 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str], *, verify: bool | None = None) -> Any:
-    """Read a model that `save` wrote.
+    """Read a model written by `save`.
 
-    Nothing in the file is executed, and every array is checked against the learner before it is
-    used. A file above 64 MB is mapped: its arrays stay where they are, shared by all processes that
-    load it, and are read when they are needed. Do not overwrite such a file in place (`save`
-    replaces it by another one).
+    Nothing in the file is executed, and every array is checked before use. A file above 64 MB is
+    memory-mapped: its arrays are shared by all processes that load it, and read on use. Do not
+    overwrite such a file in place (`save` replaces it by a new one).
 
     Parameters
     ----------
     path : str or path-like
     verify : bool, optional
-        Read the whole file once, to compare its checksum and to look for NaN. By default files up
-        to 64 MB are.
+        Read the whole file, to compare its checksum and to check for NaN. By default only files
+        up to 64 MB are verified.
 
     Returns
     -------
     estimator
-        Equal to the saved one to the bit, ready to predict and to go on with ``partial_fit``.
+        Equal to the saved one to the bit; ``partial_fit`` continues its training.
 
     Raises
     ------
@@ -158,7 +157,7 @@ def is_model_file(path: Path) -> bool:
 
 
 def _content(stream: Any) -> bytes | mmap.mmap:
-    """The bytes of a file, mapped if it is large."""
+    """The bytes of a file, memory-mapped if it is large."""
     if os.fstat(stream.fileno()).st_size <= LARGE:
         content: bytes = stream.read()
         return content
@@ -166,7 +165,7 @@ def _content(stream: Any) -> bytes | mmap.mmap:
 
 
 def _read(content: bytes | mmap.mmap, verify: bool) -> Any:
-    """The model in the bytes of a file; ValueError says what the file is instead."""
+    """The model in the bytes of a file; ValueError if it is not a valid model file."""
     try:
         metadata, tensors = safetensors.unpack(content)
         if metadata.get("format") != FORMAT:
@@ -179,7 +178,7 @@ def _read(content: bytes | mmap.mmap, verify: bool) -> Any:
             raise ValueError("its checksum is not 4 bytes")
         if verify and last is not None:
             _check_sum(content, last)
-    except Exception as error:  # the readers of bytes that are not theirs raise almost anything
+    except Exception as error:  # parsers of invalid bytes may raise almost any exception
         raise ValueError(
             f"is not a rankcore model file, or it is damaged: {_shortened(error)}"
         ) from error
@@ -198,7 +197,7 @@ def _read(content: bytes | mmap.mmap, verify: bool) -> Any:
 
 
 def _shortened(error: Exception) -> str:
-    """The message of an error, shortened, as it may quote a whole file."""
+    """The message of an error, truncated because it may quote a whole file."""
     text = str(error)
     return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]} ..."
 
@@ -249,7 +248,7 @@ def _pack(model: Any, spec: ModelSpec) -> list[bytes]:
 def _add_model(
     prefix: str, whole: Any, spec: ModelSpec, metadata: dict[str, str], arrays: dict[str, Any]
 ) -> None:
-    """Add the description of a model, and of each model it uses, under a prefix of its name."""
+    """Add the description of a model; a contained model has its name as a prefix."""
     front, model = split_front(whole)
     params: dict[str, Any] = model.get_params(deep=False)
     found = {
@@ -277,7 +276,7 @@ def _add_model(
 
 
 def _describe_scoring(scoring: Scoring, arrays: dict[str, Any]) -> dict[str, str]:
-    """Metadata of the scoring form; arrays that `arrays` lack are added to them."""
+    """Metadata of the scoring form; arrays missing in `arrays` are added."""
     metadata = {SCORING: scoring.form}
     metadata |= {f"{SCORING}.{name}": str(fact) for name, fact in scoring.facts.items()}
     known = {_where(array): name for name, array in arrays.items()}
@@ -291,9 +290,9 @@ def _describe_scoring(scoring: Scoring, arrays: dict[str, Any]) -> dict[str, str
 
 
 def _scored_with(metadata: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> set[str]:
-    """Names of the arrays that scoring needs, for readers that only score.
+    """Names of the arrays for scoring, which are for readers that only score.
 
-    They follow from what the learner has read, and are not read here.
+    They are derived from the learner's arrays, and not read here.
     """
     found = set()
     for key, value in metadata.items():
@@ -308,14 +307,14 @@ def _scored_with(metadata: Mapping[str, str], arrays: Mapping[str, np.ndarray]) 
 
 
 def _where(array: np.ndarray) -> tuple[Any, ...]:
-    """Address and layout of an array: equal for views of the same numbers."""
+    """Address and layout of an array: equal for views of the same memory."""
     return array.ctypes.data, array.shape, array.strides, array.dtype.str
 
 
 class Arrays(Mapping[str, np.ndarray]):
-    """The arrays of a model file by name, each read on access; their shapes are known before.
+    """The arrays of a model file by name, read on access; their shapes are known before.
 
-    ``mapped`` says whether the numbers lie in a file that is too large to be read whole.
+    ``mapped`` is whether the file is memory-mapped.
     """
 
     def __init__(
@@ -336,7 +335,7 @@ class Arrays(Mapping[str, np.ndarray]):
         self.shapes |= {name: tensors[end].shape for name, end in ends.items() if end in tensors}
 
     def under(self, prefix: str) -> Arrays:
-        """The arrays whose names begin with a prefix, by the rest of their names."""
+        """The arrays whose names have a prefix, by their names without it."""
         found = copy(self)
         found._prefix = self._prefix + prefix
         found.shapes = {
@@ -361,7 +360,7 @@ class Arrays(Mapping[str, np.ndarray]):
         self._read.add(name)
         found = safetensors.view(self._content, self._tensors[name])
         found = found.astype(found.dtype.newbyteorder("="), copy=False)
-        # Arrays of a file that was read are the model's own, as those of a fit are.
+        # Arrays of a file that was read belong to the model, as those of a fit.
         return found if isinstance(self._content, mmap.mmap) else found.copy()
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -371,7 +370,7 @@ class Arrays(Mapping[str, np.ndarray]):
         return self._view(name)
 
     def check_all_read(self, others: set[str]) -> None:
-        """Raise if there is an array that the learner did not read, except for some others."""
+        """Raise if there is an array that the learner did not read, except those in `others`."""
         unknown = self._tensors.keys() - self._read - others
         if unknown:
             raise ValueError(f"it has arrays that its learner does not have: {sorted(unknown)}")
@@ -388,7 +387,7 @@ def _rebuild(metadata: dict[str, str], arrays: Arrays) -> Any:
 
 
 def _rebuild_model(metadata: dict[str, str], arrays: Arrays) -> tuple[Any, set[str]]:
-    """A model, and the names of the metadata that belong to it or to models that it uses."""
+    """A model, and the metadata keys that belong to it or to contained models."""
     kind = learner_named(metadata["learner"])
     if kind is None:
         raise ValueError(

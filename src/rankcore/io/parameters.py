@@ -16,13 +16,13 @@ from rankcore.ordinal._held_out import is_frozen
 
 
 def check_params(model: Any) -> None:
-    """Raise TypeError unless a model file can hold the parameters of an estimator."""
+    """Raise TypeError if parameters of an estimator cannot be stored in a model file."""
     for name, value in model.get_params(deep=False).items():
         encode_param(name, value)
 
 
 def learner_named(name: Any) -> Any:
-    """The public class of this name whose models have files; None if there is none."""
+    """The public class of this name with model files; None if there is none."""
     kind = getattr(import_module(HOME[name]), name) if name in HOME else None
     if not (isinstance(kind, type) and issubclass(kind, Specified)):
         return None
@@ -31,8 +31,8 @@ def learner_named(name: Any) -> Any:
 
 
 def check_learner(model: Any) -> None:
-    """Raise TypeError unless `load` will find the class of a model."""
-    if learner_named(type(model).__name__) is type(model):  # nor a subclass
+    """Raise TypeError unless `load` can find the class of a model."""
+    if learner_named(type(model).__name__) is type(model):  # or a subclass
         return
     reason = getattr(type(model), "_no_file", "")
     if reason:
@@ -52,7 +52,7 @@ def encode_param(name: str, value: Any) -> Any:
         return value.item()
     if isinstance(value, np.random.Generator | np.random.RandomState):
         return encode_generator(value)
-    # Names of measures, one value for each feature, or labels.
+    # Names of measures, one value per feature, or labels.
     named = name in ("eval_metric", "monotonic_cst", "categorical_features", "classes")
     if named and (isinstance(value, list | tuple | range) or getattr(value, "ndim", 0) == 1):
         return [encode_param(f"an entry of {name}", one) for one in value]
@@ -70,7 +70,7 @@ def encode_param(name: str, value: Any) -> Any:
 
 
 def _encode_estimator(whole: Any) -> dict[str, Any]:
-    """An estimator parameter, not fitted; a frozen one is only marked as such."""
+    """An unfitted estimator as a parameter; a frozen one is only marked."""
     if is_frozen(whole):
         return {"frozen": "estimator"}
     front, learner = split_front(whole)
@@ -104,7 +104,7 @@ def _decode_estimator(found: dict[str, Any]) -> Any:
 
 
 def decode_learner(kind: Any, found: dict[str, Any]) -> Any:
-    """A learner with the parameters of a file, less those without effect that it once took."""
+    """A learner with the parameters of a file, except obsolete ones without effect."""
     known = {name: value for name, value in found.items() if name not in kind._RETIRED}
     return kind(**{name: decode_param(value) for name, value in known.items()})
 
@@ -114,7 +114,7 @@ def decode_param(value: Any) -> Any:
     if isinstance(value, dict) and value.keys() == {"frozen"}:
         from sklearn.frozen import FrozenEstimator
 
-        return FrozenEstimator(None)  # the model's own `_restore` puts the fitted one in
+        return FrozenEstimator(None)  # `_restore` of the model sets the fitted one
     if isinstance(value, dict) and value.keys() == {"estimator"}:
         return _decode_estimator(value["estimator"])
     if isinstance(value, dict) and value.keys() == {"mapping"}:

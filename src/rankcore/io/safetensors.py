@@ -1,9 +1,8 @@
 """The safetensors container: a JSON header and raw little-endian arrays, mapped without a copy.
 
-The format is that of https://github.com/huggingface/safetensors, whose own library the tests read
-and write the same files with. It is not used here: it copies each array that it reads, writes the
-keys of the metadata in an order that changes from run to run, and has no wheels for free-threaded
-Python.
+The format is that of https://github.com/huggingface/safetensors. The tests read and write files
+with its library, which is not used here: it copies each array on reading, writes metadata keys in
+an order that changes from run to run, and has no wheels for free-threaded Python.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ DTYPES = {
     **{f"F{8 * size}": np.dtype(f"<f{size}") for size in (2, 4, 8)},
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
-# Of the length of the header, which comes first.
+# Bytes of the length of the header, at the start of the file.
 LENGTH_BYTES = 8
-# The header ends, and the arrays begin, at a multiple of this.
+# Alignment of the end of the header, where the arrays begin.
 ALIGNMENT = 8
 # The limit of the format's own library.
 LONGEST_HEADER = 100_000_000
@@ -35,7 +34,7 @@ METADATA = "__metadata__"
 # Supported by every release of NumPy.
 MOST_DIMENSIONS = 32
 
-# A header is read piece by piece, so that no JSON of it takes more memory than it has arrays.
+# A header is parsed piece by piece, so memory is bounded by the number of its arrays.
 _SPACE = r"[ \t\n\r]*+"
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _OPENING = re.compile(rf"{_SPACE}\{{{_SPACE}(\}})?")
@@ -52,7 +51,7 @@ class Tensor:
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    # Its bytes are ``first`` up to ``last``, counted from the beginning of the file.
+    # Bytes ``first`` to ``last`` of the file.
     first: int
     last: int
 
@@ -60,8 +59,8 @@ class Tensor:
 def pack(metadata: Mapping[str, str], arrays: Mapping[str, NDArray[Any]]) -> list[bytes]:
     """Parts of a file, to be written in order.
 
-    Arrays of wide items come first, so that all are aligned, and those of one width by name: equal
-    arrays make equal files.
+    Arrays are sorted by descending item size, for alignment, and then by name: equal
+    arrays give equal files.
     """
     header: dict[str, Any] = {METADATA: dict(metadata)}
     parts, end = [b"", b""], 0
@@ -80,7 +79,7 @@ def pack(metadata: Mapping[str, str], arrays: Mapping[str, NDArray[Any]]) -> lis
 
 
 def unpack(content: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Metadata of a file, and where its arrays are; raise if it is no safetensors file."""
+    """Metadata of a file, and the locations of its arrays; raise for invalid files."""
     size = len(content)
     n = int.from_bytes(content[:LENGTH_BYTES], "little")
     begin = LENGTH_BYTES + n
@@ -88,7 +87,7 @@ def unpack(content: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
         raise ValueError(f"{size} bytes are too few for the header that they announce")
     if n > LONGEST_HEADER:
         raise ValueError(f"its header has {n} bytes; at most {LONGEST_HEADER} are supported")
-    # A header begins with a brace, by which readers recognise the format.
+    # The header starts with a brace, by which readers recognise the format.
     if content[LENGTH_BYTES : LENGTH_BYTES + 1] != b"{":
         raise ValueError("it has no header of a safetensors file")
     metadata: dict[str, str] = {}
@@ -125,7 +124,7 @@ def unpack(content: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
 def _walk(text: str, at: int, take: Callable[[str, int], int]) -> int:
     """Parse a JSON object at a position; return it and the position after it.
 
-    ``take`` reads the value of a name, and returns the position after it.
+    ``take`` parses the value of a key, and returns the position after it.
     """
     opening = _matched(_OPENING, text, at)
     at = opening.end()

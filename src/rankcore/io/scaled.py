@@ -1,4 +1,4 @@
-"""A scaler in front of a learner, in one model file."""
+"""Scalers before a learner in model files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def with_scaler(scaler: Any, learner: Any) -> Any:
 
 
 def split_front(model: Any) -> tuple[Any, Any]:
-    """The scaler or the pipeline of other steps, or None, before a learner, and it."""
+    """The scaler, the pipeline of other steps or None, and the learner after it."""
     if type(model).__name__ != "Pipeline":
         return None, model
     front, learner = model.steps[:-1], model.steps[-1][1]
@@ -36,7 +36,7 @@ def split_front(model: Any) -> tuple[Any, Any]:
 
 
 def is_scaler(front: Any) -> bool:
-    """Whether a step in front of a learner is a scaler."""
+    """Whether a step before a learner is a scaler."""
     return type(front).__name__ in LEARNED
 
 
@@ -52,7 +52,7 @@ def split_scaler(model: Any) -> tuple[Any, Any]:
 
 
 def describe_scaler(scaler: Any, prefix: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Facts and arrays of a fitted scaler, under names that begin with a prefix."""
+    """Facts and arrays of a fitted scaler, under names with a prefix."""
     arrays = {
         f"{prefix}{name}": np.asarray(getattr(scaler, name))
         for name in LEARNED[type(scaler).__name__]
@@ -85,9 +85,9 @@ def restore_scaler(
 def scaler_scoring(facts: Mapping[str, Any]) -> dict[str, str]:
     """Numeric form of a described scaler, for readers of a model file without scikit-learn.
 
-    ``scaler``, and the arrays that are taken from a value (``center``) before it is divided
-    (``scale``), where there are any; of a MinMaxScaler those that it is multiplied by (``scale``)
-    before another is added (``shift``), and the ``bounds`` of the sum.
+    ``scaler`` and, if present, the arrays that are subtracted from a value (``center``) before it
+    is divided (``scale``); for MinMaxScaler the factor (``scale``), the offset (``shift``) and the
+    ``bounds`` for clipping.
     """
     params, arrays = facts["params"], facts["arrays"]
     kinds = {"StandardScaler": "standard", "MaxAbsScaler": "max_abs", "MinMaxScaler": "min_max"}

@@ -59,7 +59,7 @@ def _refuse(owner: str, name: str, value: Any) -> Any:
 
 
 def decode_setting(value: Any) -> Any:
-    """Decode a parameter from the result of `encode_setting`; raise if it is no such result."""
+    """Decode a parameter from the result of `encode_setting`; raise for other values."""
     if isinstance(value, list):
         return [decode_setting(one) for one in value]
     if not isinstance(value, dict):
@@ -67,7 +67,7 @@ def decode_setting(value: Any) -> Any:
     if value.keys() == {"array", "dtype"}:
         kind = np.dtype(value["dtype"])
         found = decode_setting(value["array"])
-        # Strings of NumPy are as wide as the longest: no wider than that, nor many times the text.
+        # NumPy strings are all as wide as the longest: check that this is not many times the text.
         if kind.kind not in "biufOU" or (
             kind.kind == "U" and kind.itemsize * len(found) > LARGEST + TIMES * sum(map(len, found))
         ):
@@ -90,10 +90,10 @@ def decode_setting(value: Any) -> Any:
     return slice(*parts) if name == "slice" else make[name](parts)
 
 
-# Shorter texts take little memory whatever they hold.
+# Shorter texts take little memory whatever their contents.
 SHORT = 2**16
-# Characters of a longer text for each list; twice as many for each object and each of its names,
-# of which Python makes the most.
+# Minimum characters of a longer text per list; twice as many per object and key, which take
+# the most memory in Python.
 CHARACTERS = 8
 
 _STRUCTURE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|([\[{:])')
@@ -102,8 +102,8 @@ _STRUCTURE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|([\[{:])')
 def read_json(text: str) -> Any:
     """The value of a JSON text.
 
-    Raises ValueError if it is none, or has so many lists and objects that it takes many times the
-    memory of its text.
+    Raises ValueError if it is invalid, or has so many lists and objects that it takes many times
+    the memory of its text.
     """
     if len(text) > SHORT:
         most = len(text) // CHARACTERS

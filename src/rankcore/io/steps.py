@@ -1,7 +1,7 @@
-"""The steps in front of a learner in a model file: what each class has learned, and no code.
+"""Preprocessing steps in model files: the fitted state of each class, without code.
 
-Only settings, words and numbers are written. What scikit-learn keeps besides is made anew from
-them, so that files do not depend on its release.
+Only settings, words and numbers are written. Other attributes of scikit-learn are recomputed from
+them, so files do not depend on its release.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from rankcore.io.scaled import LEARNED, describe_scaler, restore_scaler
 from rankcore.io.settings import decode_setting, encode_setting
 
 Arrays = Mapping[str, NDArray[Any]]
-# Steps of one file, those within others included: each takes memory beyond its bytes.
+# Maximum number of steps of a file, including nested ones: each takes more memory than its bytes.
 MOST_STEPS = 1000
 NAMES = "feature_names"
-# Prefix of the arrays of one scaler in front of a learner.
+# Prefix of the arrays of a single scaler before a learner.
 SCALER = "scaler."
-# Parameters that some releases of scikit-learn have, and that change nothing.
+# Parameters of some releases of scikit-learn, without effect.
 _PASSING = ("force_int_remainder_cols",)
 
 
@@ -59,7 +59,8 @@ def _hashed_width(step: Any, facts: Any, arrays: Arrays, prefix: str) -> int:
 
 Describe = Callable[[Any, str], tuple[dict[str, Any], dict[str, NDArray[Any]]]]
 Restore = Callable[[Any, Any, Arrays, str], int]
-# Module, what describes and restores the state of each class; the latter returns its width.
+# Module and functions that describe and restore the state of each class; the latter returns its
+# number of output columns.
 _KINDS: dict[str, tuple[str, Describe, Restore]] = {
     **{name: ("preprocessing", describe_scaler, restore_scaler) for name in LEARNED},
     "OneHotEncoder": ("preprocessing", describe_encoder, restore_encoder),
@@ -74,7 +75,7 @@ _TEXTS = ("CountVectorizer", "TfidfVectorizer", "HashingVectorizer")
 
 
 def class_of(name: Any) -> Any:
-    """The class of a step by its name; None if model files do not hold it."""
+    """The class of a step by its name; None if model files do not support it."""
     from importlib import import_module
 
     homes = {"ColumnTransformer": "compose", "Pipeline": "pipeline"}
@@ -85,7 +86,7 @@ def class_of(name: Any) -> Any:
 
 
 def check_step(step: Any) -> None:
-    """Raise TypeError unless model files hold the class of a step."""
+    """Raise TypeError unless model files support the class of a step."""
     name = type(step).__name__
     if class_of(name) is not type(step):
         raise TypeError(
@@ -95,7 +96,7 @@ def check_step(step: Any) -> None:
 
 
 def names_of_steps(facts: Any) -> list[str]:
-    """Classes in the description of steps, those within others included."""
+    """Classes in the description of steps, including nested ones."""
     if isinstance(facts, str):
         return []
     found = [facts["class"]] if facts["class"] not in ("ColumnTransformer", "Pipeline") else []
@@ -113,10 +114,10 @@ def names_of_steps(facts: Any) -> list[str]:
 def describe_step(
     step: Any, prefix: str, arrays: dict[str, Any], *, fitted: bool = True
 ) -> dict[str, Any] | str:
-    """Facts of a step as JSON values; its arrays are added under names that begin with a prefix.
+    """Facts of a step as JSON values; its arrays are added under names with a prefix.
 
-    Unless ``fitted``, what it has learned is left out. Raises TypeError if it is of another class,
-    or has a parameter that cannot be written without pickling.
+    Unless ``fitted``, its fitted state is omitted. Raises TypeError for unsupported classes and for
+    parameters that cannot be written without pickling.
     """
     if step is None or isinstance(step, str):
         return step or "passthrough"
@@ -126,13 +127,13 @@ def describe_step(
     params = dict(step.get_params(deep=False))
     if name == "Pipeline":
         facts["steps"] = _described(params.pop("steps"), prefix, arrays, fitted)
-        del params["memory"]  # a place on this machine
+        del params["memory"]  # a path on this machine
     elif name == "ColumnTransformer":
         facts |= describe_columns(step, prefix, arrays, fitted, describe_step)
         del params["transformers"], params["remainder"]
     elif name in _TEXTS and params["input"] != "content":
         raise TypeError(
-            f"{name}(input={params['input']!r}) reads files by name, which a model of a file must "
+            f"{name}(input={params['input']!r}) reads files by name, which loaded models must "
             "not: use input='content'"
         )
     own = _described_vocabulary(step, params, prefix, arrays, fitted)
@@ -156,7 +157,7 @@ def describe_step(
 def _described(
     steps: Sequence[tuple[str, Any]], prefix: str, arrays: dict[str, Any], fitted: bool
 ) -> list[Any]:
-    """Names and facts of steps one behind the other."""
+    """Names and facts of successive steps."""
     return [
         [name, describe_step(step, f"{prefix}{i}.", arrays, fitted=fitted)]
         for i, (name, step) in enumerate(steps)
@@ -166,7 +167,7 @@ def _described(
 def _described_vocabulary(
     step: Any, params: dict[str, Any], prefix: str, arrays: dict[str, Any], fitted: bool
 ) -> dict[str, Any]:
-    """A vocabulary that was given, which is that of the fitted step again."""
+    """A vocabulary parameter, which must equal that of the fitted step."""
     given = params.get("vocabulary")
     if given is None:
         return {}
@@ -183,9 +184,9 @@ def _described_vocabulary(
 
 
 def restore_step(facts: Any, arrays: Arrays | None, prefix: str, left: list[int]) -> Restored:
-    """Restore a step from the result of `describe_step`, without arrays one that is not fitted.
+    """Restore a step from the result of `describe_step`; without arrays it is not fitted.
 
-    ``left`` counts down how many more steps there may be.
+    ``left`` counts down the steps still allowed.
     """
     left[0] -= 1
     if left[0] < 0:
@@ -262,7 +263,7 @@ def _count(value: Any) -> int:
 def _chain(
     listed: Any, arrays: Arrays | None, prefix: str, left: list[int]
 ) -> tuple[list[tuple[str, Any]], int]:
-    """Steps one behind the other, and the number of columns that leave the last."""
+    """Successive steps, and the number of output columns of the last."""
     steps, width = [], -1
     for i, (name, one) in enumerate(listed):
         step, width = _next(one, arrays, f"{prefix}{i}.", left, width)
@@ -271,7 +272,7 @@ def _chain(
 
 
 def _next(facts: Any, arrays: Arrays | None, prefix: str, left: list[int], width: int) -> Restored:
-    """A step behind another one, which has ``width`` output columns, -1 if unknown."""
+    """A step after another one with ``width`` output columns, -1 if unknown."""
     found = restore_step(facts, arrays, prefix, left)
     if isinstance(found.step, str):
         return Restored(found.step, width)
@@ -287,14 +288,14 @@ def _next(facts: Any, arrays: Arrays | None, prefix: str, left: list[int], width
 def describe_front(
     steps: Sequence[tuple[str, Any]], *, fitted: bool = True
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Facts and arrays of the steps in front of a learner, and the name of its own step."""
+    """Facts and arrays of preprocessing steps, and the name of the learner's step."""
     arrays: dict[str, Any] = {}
     facts = _described(steps[:-1], "steps.", arrays, fitted)
     return {"steps": facts, "learner": steps[-1][0]}, arrays
 
 
 def restore_front(facts: Any, arrays: Arrays | None, learner: Any) -> Any:
-    """The pipeline from the result of `describe_front`; raise if its parts do not fit."""
+    """The pipeline from the result of `describe_front`; raise if its parts do not match."""
     from sklearn.pipeline import Pipeline
 
     steps, width = _chain(facts["steps"], arrays, "steps.", [MOST_STEPS])
@@ -310,7 +311,7 @@ def restore_front(facts: Any, arrays: Arrays | None, learner: Any) -> Any:
 def describe_scaled(
     steps: Sequence[tuple[str, Any]], *, fitted: bool = True
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Facts and arrays of a scaler in front of a learner, and the names of both steps."""
+    """Facts and arrays of a scaler before a learner, and the names of both steps."""
     (_, scaler), (_, learner) = steps
     takes = getattr(learner, "n_features_in_", None)
     if fitted and scaler.n_features_in_ != takes:
@@ -324,14 +325,14 @@ def describe_scaled(
     facts = {"class": found["class"], "steps": names, "params": found["params"]}
     if fitted:
         clips = getattr(scaler, "clip", False) and facts["class"] == "MinMaxScaler"
-        if clips:  # for readers of numbers alone
+        if clips:  # for readers that only score
             arrays[f"{SCALER}bounds"] = np.array(scaler.feature_range, dtype=np.float64)
         facts |= {"n_samples_seen": found["n_samples_seen"], "arrays": sorted(arrays)}
     return facts, arrays
 
 
 def restore_scaled(facts: Any, arrays: Arrays | None, learner: Any) -> Any:
-    """The pipeline from the result of `describe_scaled`; without arrays one that is not fitted."""
+    """The pipeline from the result of `describe_scaled`; without arrays it is not fitted."""
     from sklearn.pipeline import Pipeline
 
     if facts["class"] not in LEARNED:

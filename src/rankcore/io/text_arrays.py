@@ -1,4 +1,4 @@
-"""Arrays of text and of dates in a format that has numbers only."""
+"""Arrays of text and dates in a format for numbers."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# The array beside one of text: where each string ends.
+# Suffix of the array with the end of each string.
 ENDS = ".ends"
-# The kind of an array of Python's strings, which end in zero bytes if they do.
+# The kind of an array of Python strings, which may end in zero bytes.
 STRINGS = "str"
-# Characters of NumPy's strings that may be wider than the longest one.
+# Width of NumPy strings that may exceed the longest string.
 WIDEST = 1024
-# An array of NumPy's strings, all as wide as the longest, has at most LARGEST bytes plus TIMES the
+# An array of NumPy strings, all as wide as the longest, has at most LARGEST bytes plus TIMES its
 # bytes in the file.
 LARGEST, TIMES = 2**20, 16
 
 
 def encode(arrays: Mapping[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """Encode arrays of text and dates as numbers; also returns the kinds of those that were none.
+    """Encode arrays of text and dates as numbers; also return the kinds of the encoded arrays.
 
-    Text becomes its UTF-8, one string after the other, and beside it an array of where each ends;
-    its kind is "str" or NumPy's type, such as "U10". Dates and spans of time become int64, as NumPy
-    counts them, of a kind such as "datetime64[D]".
+    Text becomes the concatenated strings in UTF-8 and an array with the end of each; its kind is
+    "str" or a NumPy type such as "U10". Dates and timedeltas become int64, of a kind such as
+    "datetime64[D]".
     """
     found, kinds = {}, {}
     for name, array in arrays.items():
@@ -36,7 +36,7 @@ def encode(arrays: Mapping[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]],
             strings = [one.encode() if isinstance(one, str) else one for one in values]
             found[name] = np.frombuffer(b"".join(strings), dtype=np.uint8)
             found[name + ENDS] = np.cumsum([len(one) for one in strings], dtype=np.int64)
-            if array.dtype.kind != "O":  # as wide as it was, unless that is out of proportion
+            if array.dtype.kind != "O":  # keeps its width, unless that is out of proportion
                 wide = int(width[1:]) <= WIDEST and _fits(array.nbytes, found[name], values)
                 kinds[name] = width if wide else f"{width[0]}{longest}"
         elif array.dtype.kind in "mM":
@@ -50,7 +50,7 @@ def encode(arrays: Mapping[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]],
 
 
 def decode(name: str, kind: str, read: Callable[[str], NDArray[Any]]) -> NDArray[Any]:
-    """Decode an array from the result of `encode`; ``read`` gives an array of the file by name."""
+    """Decode an array from the result of `encode`; ``read`` returns an array by name."""
     array = read(name)
     if kind != STRINGS and kind[:1] not in ("U", "S"):
         if array.dtype != np.int64 or not kind.startswith(("datetime64", "timedelta64")):
@@ -85,5 +85,5 @@ def decode(name: str, kind: str, read: Callable[[str], NDArray[Any]]) -> NDArray
 
 
 def _fits(size: int, content: NDArray[np.uint8], strings: list[Any]) -> bool:
-    """Whether an array of NumPy strings has a size in proportion to its bytes in the file."""
+    """Whether the size of an array of NumPy strings is in proportion to its bytes in the file."""
     return size <= LARGEST + TIMES * (content.nbytes + 8 * len(strings))

@@ -317,7 +317,7 @@ def _complaint(
         "ties=, such as the one of convention='trec_eval' with docid=; found ties",
         "beyond": "ERR requires labels up to "
         f"{max((m.x or _GREATEST_LABEL for m in measures if m.kind == 'err'), default=0):g}: name "
-        "the greatest, as in 'ERR(max_rel=5)@10'; found one above",
+        "the maximum, as in 'ERR(max_rel=5)@10'; found one above",
         "huge": "y_true must be labels whose gains do not add up beyond float64 (choose "
         "gain='linear', or a table)",
     }

@@ -232,7 +232,7 @@ def evaluate(
             n_jobs=n_jobs,
         )
         per_query.update(zip(ranking, values, strict=True))
-    grouped: Any = None if qid is None else data.queries  # one huge query has a way of its own
+    grouped: Any = None if qid is None else data.queries  # one huge query is handled separately
     counts = None
     for name, m in measures.items():
         if m.kind == "n_queries":

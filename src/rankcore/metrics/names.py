@@ -220,7 +220,7 @@ def _with_arguments(measure: Measure, name: str, text: str | None) -> Measure:
 
 
 def _nearest(name: str, whole: str = "") -> str:
-    """The known name that is most like one, with what stands behind it in the whole."""
+    """The known name most similar to one, with its suffix in the whole name."""
     near = difflib.get_close_matches(name.lower(), _KINDS, n=1, cutoff=0.5)
     known = (
         "ndcg@10, dcg, map, P@5, recall@20, Rprec, mrr, hit@10, ERR@10, RBP, bpref, infAP, "

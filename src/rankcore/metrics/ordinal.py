@@ -214,7 +214,7 @@ def confusion_by_rank(
         All labels, lowest first, as for `rank_loss`. None: the numbers that occur in ``y_true`` or
         ``y_pred``.
     normalize : {"true", "pred", "all"}, optional
-        Make every row, every column, or everything add up to 1; what has nothing in it stays 0.
+        Normalise every row, every column, or the whole matrix to sum 1; empty ones stay 0.
 
     Returns
     -------

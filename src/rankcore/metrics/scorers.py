@@ -56,7 +56,7 @@ class RankingScorer:
         Returns
         -------
         float
-            Greater is better: losses are negated.
+            Higher is better: losses are negated.
 
         Raises
         ------
@@ -124,7 +124,7 @@ class OrdinalScorer:
         Returns
         -------
         float
-            Greater is better: losses are negated.
+            Higher is better: losses are negated.
 
         Raises
         ------

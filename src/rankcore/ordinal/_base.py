@@ -158,7 +158,7 @@ class OnlineOrdinalClassifier(
         return self._ranks(rows)
 
     def _block_rows(self, rows: Rows, state: OnlineState) -> int:
-        """Rows to learn between two looks at pending signals: some milliseconds' worth."""
+        """Rows to learn between two checks for signals: some milliseconds of work."""
         vectors = max(1, state.by_feature["weights"].size // rows.n_features)
         work = max(rows.n_values, rows.n_rows) * vectors
         return max(1, rows.n_rows * self._block_values // work)
@@ -429,7 +429,7 @@ class OnlineOrdinalClassifier(
     @property
     @reads
     def n_iter_(self) -> int:
-        """Passes made; all calls of ``partial_fit`` in a row count as one."""
+        """Number of passes; successive calls of ``partial_fit`` count as one."""
         return len(self._fitted_state().log)
 
     @property

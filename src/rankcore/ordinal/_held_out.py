@@ -49,7 +49,7 @@ class HeldOutFits:
 
 
 def parts_of(cv: Any, seed: Any, X: Any, labels: NDArray[Any]) -> list[tuple[Any, Any]]:
-    """Rows to learn from and rows held out, for each part of a cross-validation."""
+    """Training and held-out rows of each fold of a cross-validation."""
     from sklearn.model_selection import StratifiedKFold, check_cv
 
     if not isinstance(cv, int) or isinstance(cv, bool):

@@ -98,7 +98,7 @@ class OAP(Sampling, Specified):
     @property
     @reads
     def estimators_(self) -> list[PRank]:
-        """The members, each a fitted `PRank` (a copy) that can go on by itself."""
+        """The members, as independent fitted copies of `PRank`."""
         state = self._fitted_state()
         members = []
         for j in range(state.settings["n_estimators"]):

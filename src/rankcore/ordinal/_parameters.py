@@ -38,10 +38,10 @@ class Passes:
     shuffle : bool, default=True
         Visit the rows in a new random order in each pass.
     tol : float, optional
-        Stop after 5 passes in a row whose mean rank loss is not below the best by more than this,
+        Stop after 5 successive passes whose mean rank loss is not below the best by more than this,
         or after a pass without mistakes. By default all ``max_iter`` passes are made.
     early_stopping_rounds : int, optional
-        Stop after this many passes in a row that do not improve ``eval_metric`` on the
+        Stop after this many successive passes that do not improve ``eval_metric`` on the
         ``eval_set``, and keep the model of the best pass.
     eval_metric : str, callable or list of them, default="rank_loss"
         Measures on held-out rows after each pass: ``"rank_loss"``, ``"accuracy"``,

@@ -85,7 +85,7 @@ def ranks_of(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
 
 
 def margins(scores: np.ndarray, ranks: np.ndarray) -> np.ndarray:
-    """Margin of each rank's score over the best other rank, above 0 for the predicted rank alone.
+    """Margin of each rank's score over the best other rank, above 0 only for the predicted rank.
 
     Scores of ranks that are cumulative sums begin with 0 for the lowest rank, whatever the row; the
     difference to the best other rank says as much about every rank. Of two ranks only the upper one

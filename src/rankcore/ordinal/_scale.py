@@ -66,7 +66,7 @@ def _constant(settings: Mapping[str, Any]) -> float | str:
 
 
 def fix_scale(state: OnlineState, lengths: int, mean_square: Callable[[], float]) -> None:
-    """Set constant and margin by the mean squared length of the first rows, unless they are set."""
+    """Set constant and margin by the mean squared norm of the first rows, unless they are set."""
     factors = {"scale": lengths**2, "margin": AUTO_MARGIN}
     unknown = [name for name in factors if state.others.get(name, (0.0,))[0] == UNKNOWN]
     if unknown:

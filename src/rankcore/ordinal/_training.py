@@ -30,7 +30,7 @@ from rankcore.ordinal._weights import (
 )
 from rankcore.progress import Progress, report
 
-# Passes in a row that may fail to improve by `tol` before a fit stops.
+# Maximum number of successive passes without an improvement by `tol`.
 PATIENCE = 5
 
 

@@ -158,7 +158,7 @@ class MulticlassParameters(Intercepts, Averages, Passes):
 class MulticlassPerceptron(MulticlassParameters, OnlineOrdinalClassifier):
     """The multiclass perceptron: one weight vector per rank, which ignores their order.
 
-    The rival that shows what the order is worth.
+    A baseline that ignores the order of the labels.
 
     Parameters
     ----------

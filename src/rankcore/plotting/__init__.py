@@ -1,7 +1,7 @@
-"""Pictures: comparisons, queries, curves, ranks, features and explanations.
+"""Plots of comparisons, queries, curves, ranks, features and explanations.
 
-Every function draws into the axes it is given, or into new ones, and returns them. They share one
-style, the file ``STYLE``, and colours that everybody can distinguish. They need Matplotlib:
+Every function draws into the given axes, or into new ones, and returns them. The functions share
+the style file ``STYLE`` and a colour-blind-safe palette. They require Matplotlib:
 ``pip install 'rankcore[plot]'``.
 """
 

@@ -1,4 +1,4 @@
-"""Pictures of comparisons: of systems by a measure, and of items by ratings."""
+"""Plots of comparisons: of systems by a measure, and of items by ratings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rankcore.plotting._style import (
     whole_ticks,
 )
 
-# Queries whose ids fit under bars.
+# Maximum number of queries whose ids fit under bars.
 FEW = 40
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     Returns
     -------
     matplotlib.axes.Axes
-        One line per contrast, the first on top: the difference of the means with its interval,
-        filled and coloured by the system that is better if the p-value after Holm's correction is
-        below one minus the confidence level, and that p-value.
+        One line per contrast, the first at the top: the difference of the means with its interval
+        and the p-value after Holm's correction. Markers are filled, in the colour of the better
+        system, if the p-value is below one minus the confidence level.
 
     Examples
     --------
@@ -80,12 +80,12 @@ def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
 
 
 def p_text(p_value: float) -> str:
-    """A p-value as papers write it."""
+    """Format a p-value."""
     return "< .001" if p_value < 0.001 else short(p_value)
 
 
 def short(p_value: float, sign: str = "") -> str:
-    """A number up to 1 without the 0 before its point."""
+    """Format a number up to 1 without the 0 before its point."""
     text = f"{p_value:.3f}".removeprefix("0") if p_value < 0.9995 else "1"
     text = text.rstrip("0") if sign else text
     return f"{sign} {text}".strip()
@@ -95,7 +95,7 @@ def short(p_value: float, sign: str = "") -> str:
 def plot_query_differences(
     comparison: Comparison, contrast: int = 0, *, ax: Axes | None = None
 ) -> Axes:
-    """Draw by how much two systems differ in every query, in descending order.
+    """Draw the differences of two systems by query, in descending order.
 
     Parameters
     ----------
@@ -107,8 +107,8 @@ def plot_query_differences(
     Returns
     -------
     matplotlib.axes.Axes
-        One bar per query, coloured by the system that is better in it; under it the id of the
-        query if there are up to 40, else the ids of the first and the last.
+        One bar per query, coloured by the better system, with the id of the
+        query if there are up to 40; otherwise only the first and the last have ids.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def plot_query_differences(
         ax.tick_params(axis="x", rotation=90 if max(map(len, map(str, names))) > 2 else 0)
     else:
         whole_ticks(ax.xaxis)
-        # Queries in which the systems are furthest apart.
+        # The queries with the maximum differences.
         for place, y, side in ((0, difference[0], "left"), (-1, difference[-1], "right")):
             if y != 0:
                 x = difference.size if place else 1
@@ -154,21 +154,21 @@ def plot_query_differences(
 def plot_place_intervals(
     ratings: Any, *, level: float = 0.9, top: int | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw the places of items, the best at the top, with intervals of credibility.
+    """Draw the places of items, the best at the top, with credible intervals.
 
     Parameters
     ----------
     ratings : Ratings
-        Of `rankcore.preference.rate`, or ``ratings_`` of a `PreferenceRanker`.
+        Result of `rankcore.preference.rate`, or ``ratings_`` of a `PreferenceRanker`.
     level : float
         Probability of an interval.
     top : int, optional
-        How many items to draw. None: all.
+        Number of items to draw. None: all.
 
     Returns
     -------
     matplotlib.axes.Axes
-        A line per item from its first to its last place, and a point at its place.
+        One line per item over the interval of its place, and a point at its place.
 
     Raises
     ------
@@ -189,12 +189,12 @@ def plot_place_intervals(
 
 @styled
 def plot_doubt(ranker: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw the share of pairs that is expected in the wrong order, against calls.
+    """Draw the expected share of misordered pairs against the number of calls.
 
     Parameters
     ----------
     ranker : PreferenceRanker
-        With ``doubt_``: after a ranking by ratings.
+        With ``doubt_``, after a ranking with ``method="rating"``.
 
     Returns
     -------

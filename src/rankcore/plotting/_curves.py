@@ -1,4 +1,4 @@
-"""Pictures of curves: learning, ROC, regularisation, margins."""
+"""Plots of curves: learning, ROC, regularisation, margins."""
 
 from __future__ import annotations
 
@@ -31,33 +31,33 @@ def plot_roc(
     name: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the ROC curve with the band that ties leave open, or the mean of those of queries.
+    """Draw the ROC curve with the range over orders of ties, or the mean over queries.
 
     Parameters
     ----------
     y_true : array-like of numbers, shape (n,)
-        Labels; positive from ``rel`` on.
+        Labels; positive if at least ``rel``.
     y_score : array-like of numbers, shape (n,)
         Scores.
     qid : array-like, shape (n,), optional
-        The query of each row. Scores of different queries are not compared: a curve for each query
-        that has both classes, thin, and their mean. None: one curve of all rows, pooled.
+        The query of each row: draws a thin curve per query that has both classes, and their mean.
+        None: one curve of all rows, pooled.
     rel : float
-        The smallest positive label.
+        The minimum positive label.
     name : str
-        For the legend.
+        Name in the legend.
 
     Returns
     -------
     matplotlib.axes.Axes
-        Pooled, the curve through the distinct scores, and between its best and worst course within
-        each group of equal scores a band; the legend has the three areas. Of queries, the curve
-        goes straight through groups of equal scores, and the legend has the mean area.
+        Without ``qid``, the curve through the distinct scores, and a band between the best and the
+        worst order of each group of equal scores; the legend shows the three areas. With ``qid``,
+        curves are straight within groups of equal scores, and the legend shows the mean area.
 
     Raises
     ------
     ValueError
-        If one class is missing (of queries: in all of them), and as `rankcore.metrics.auc_score`.
+        If a class is missing (with ``qid``: in every query), and as `rankcore.metrics.auc_score`.
     """
     labels, scores = as_vector(y_true, "y_true"), as_vector(y_score, "y_score")
     if qid is None:
@@ -96,7 +96,7 @@ def _pooled_roc(ax: Any, labels: Any, scores: Any, rel: float, name: str) -> Non
     label = f"{name} AUC {areas[0]:.4f}, all rows pooled".strip()
     (line,) = ax.plot(negatives, positives, label=label)
     if areas[2] > areas[1]:
-        # Up first is the best course of a group, to the right first the worst.
+        # In the best order of a group the curve first rises, in the worst it first moves right.
         best = np.repeat(negatives, 2)[:-1], np.repeat(positives, 2)[1:]
         worst = np.repeat(negatives, 2)[1:], np.repeat(positives, 2)[:-1]
         ax.fill(
@@ -112,7 +112,7 @@ def _pooled_roc(ax: Any, labels: Any, scores: Any, rel: float, name: str) -> Non
 def _roc_of_queries(
     labels: Any, scores: Any, queries: Queries, rel: float
 ) -> list[tuple[Any, Any]]:
-    """A curve for each query that has both classes."""
+    """One curve per query that has both classes."""
     curves = []
     for first, last in pairwise(queries.bounds.tolist()):
         rows = slice(first, last) if queries.rows is None else queries.rows[first:last]
@@ -142,28 +142,28 @@ def _mean_roc(ax: Any, curves: list[tuple[Any, Any]], name: str) -> None:
 def plot_learning_curve(
     model: BaseEstimator, *, figures: str | Sequence[str] | None = None, ax: Axes | None = None
 ) -> Axes:
-    """Draw how a model learned: figures of each pass, round or step.
+    """Draw the statistics of training by pass, round or step.
 
     Parameters
     ----------
     model : estimator
         Fitted, with ``history_``; also at the end of a pipeline or the best of a search.
     figures : str or list of str, optional
-        Keys of ``history_``. None: the measures on held-out rows; without any, the figure of the
-        training rows: the rank loss, the bound on the training error, the share of mistakes among
+        Keys of ``history_``. None: the measures on held-out rows; without any, the main training
+        statistic: the rank loss, the bound on the training error, the share of mistakes among
         pairs or the objective.
 
     Returns
     -------
     matplotlib.axes.Axes
-        One line per figure; the iteration that early stopping chose as a dashed line.
+        One line per figure, and a dashed line at the iteration that early stopping chose.
 
     Raises
     ------
     TypeError
         For a model without history.
     ValueError
-        If there is no such figure, or nothing was learned.
+        If there is no such figure, or the history is empty.
     """
     learner = learner_of(model)
     if not hasattr(learner, "history_"):
@@ -200,7 +200,7 @@ def plot_learning_curve(
 
 
 def _kind(history: Any) -> str:
-    """The figure of training that a history is known by."""
+    """The main training statistic of a history."""
     return next(one for one in ("rank_loss", "bound", "objective", "mistakes") if one in history)
 
 
@@ -216,13 +216,13 @@ def plot_ranksvm_path(path: Any, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     path : SVMPath or RankSVMCV
-        Measured on held-out rows; fitted.
+        Fitted, and measured on held-out rows.
 
     Returns
     -------
     matplotlib.axes.Axes
-        The measure, of cross-validation its mean with one standard error on both sides, and the
-        chosen C as a dashed line.
+        The measure (in cross-validation the mean ± one standard error), and a dashed line at the
+        chosen C.
 
     Raises
     ------
@@ -265,16 +265,16 @@ def plot_margin_curve(
     ----------
     curve : MarginCurve
     certificate : array-like of float, shape (n_points,), optional
-        Bounds of the misranking of unseen pairs, as ``curve.certificate`` gives them.
+        Bounds on the misranking of unseen pairs, from ``curve.certificate``.
     held_out : float, optional
         Misranking of held-out pairs.
     norm : float, default=1.0
-        By which margins are divided: |w| for geometric ones.
+        Divisor of the margins: |w| for geometric margins.
 
     Returns
     -------
     matplotlib.axes.Axes
-        On a logarithmic scale of margins; the least bound is marked.
+        The curve on a logarithmic scale of margins; the minimum bound is marked.
     """
     ax = ax or new_axes()
     rhos = curve.rhos / norm

@@ -1,4 +1,4 @@
-"""Pictures of explanations: pairs, queries, ranks."""
+"""Plots of explanations: pairs, queries, ranks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @styled
 def plot_pair(why: Any, *, max_features: int = 10, ax: Axes | None = None) -> Axes:
-    """Draw how features lead from the score of one row to that of another, as a waterfall.
+    """Draw the contributions to the difference of two scores as a waterfall.
 
     Parameters
     ----------
@@ -36,8 +36,8 @@ def plot_pair(why: Any, *, max_features: int = 10, ax: Axes | None = None) -> Ax
     Returns
     -------
     matplotlib.axes.Axes
-        From the score of the second row, on top, down to that of the first; each bar begins where
-        the one above it ends, and names the feature's values in both rows.
+        From the score of the second row, at the top, to that of the first, at the bottom; each bar
+        begins where the one above it ends, and shows the feature's values in both rows.
     """
     listed = largest(why.contributions, max_features)
     names = [
@@ -66,7 +66,7 @@ def plot_pair(why: Any, *, max_features: int = 10, ax: Axes | None = None) -> Ax
 def _waterfall(
     ax: Any, start: float, parts: Any, listed: list[int], names: list[str], end: float
 ) -> None:
-    """Bars that begin where the one above ends; features that are not listed are one bar."""
+    """Bars of a waterfall; features that are not listed share one bar."""
     values = [float(parts[j]) for j in listed]
     others = int(np.count_nonzero(parts)) - len(listed)
     if others:
@@ -101,13 +101,13 @@ def plot_query(
     max_features : int
         Number of features to draw, by their effect on the top.
     max_documents : int
-        The first ones are drawn.
+        Number of documents to draw.
 
     Returns
     -------
     matplotlib.axes.Axes
-        One line per document, the best on top: place, name, label, then what each feature adds
-        beyond the mean of the query, and the score. A line is under the top.
+        One line per document, the best at the top: place, name, label, the contributions of
+        features relative to the mean of the query, and the score. A line marks the end of the top.
     """
     listed = largest(found.decided, max_features)
     n = min(found.rows.size, max_documents)
@@ -117,7 +117,7 @@ def plot_query(
         rest = np.delete(found.contributions[:n], listed, axis=1).sum(axis=1)
         shown = np.column_stack([shown, rest])
         names.append("others")
-    # The scale is that of single features; the sum of the others may go beyond it.
+    # The colour scale is that of single features; the sum of the others may exceed it.
     most = np.abs(shown[:, : len(listed)]).max(initial=0.0) or 1.0
     ax = ax or new_axes(2.8 + 0.55 * len(names), 1.5 + 0.26 * n)
     image = ax.imshow(shown, cmap=diverging(), vmin=-most, vmax=most, aspect="auto")
@@ -160,7 +160,7 @@ def plot_query(
 
 @styled
 def plot_rank(why: Any, *, max_features: int = 10, ax: Axes | None = None) -> Axes:
-    """Draw how features take a row past thresholds, or not.
+    """Draw the contributions to a row's score, and the thresholds.
 
     Parameters
     ----------
@@ -172,8 +172,8 @@ def plot_rank(why: Any, *, max_features: int = 10, ax: Axes | None = None) -> Ax
     Returns
     -------
     matplotlib.axes.Axes
-        A waterfall from the score of the background to that of the row, measured from the nearest
-        threshold; the other thresholds as lines, too, if all cut the same score.
+        A waterfall from the score of the background to that of the row, relative to the nearest
+        threshold; the other thresholds are lines if all apply to the same score.
     """
     near = why.nearest()
     parts = why.contributions[:, near]

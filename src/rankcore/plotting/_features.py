@@ -1,4 +1,4 @@
-"""Pictures of features: importances, weights and contributions."""
+"""Plots of features: importances, weights and contributions."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ def plot_contribution(
     Parameters
     ----------
     model : RankBoost or BipartiteRankBoost
-        Fitted; also at the end of a pipeline or the best of a search, whose transformed features
-        it is then.
+        Fitted; or a pipeline or search that ends in one, whose transformed features are then
+        drawn.
     feature : int or str
-        Number of the column, or its name where the model was fitted to named ones.
+        Index of the column, or its name if the model was fitted to named columns.
     X : array-like or scipy sparse, shape (n, n_features), optional
-        Rows as the learner takes them, whose values are drawn as a rug.
+        Rows after the preceding steps of a pipeline, whose values are drawn as a rug.
 
     Returns
     -------
     matplotlib.axes.Axes
-        The step function, a twentieth of their range beyond the thresholds on both sides, and a
-        dashed line at what a missing value adds.
+        The step function, extended beyond the thresholds by a twentieth of their range, and a
+        dashed line at the contribution of missing values.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def _draw_curve(ax: Any, learner: Any, feature: int | str, column: Any) -> None:
 
 
 def _draw_rug(ax: Any, values: Any) -> None:
-    """Marks of values under the axes; of many, some, evenly among the sorted ones."""
+    """Marks of values under the axes; of many, a sample at equal steps of the sorted values."""
     some = np.sort(values)[np.linspace(0, values.size - 1, min(values.size, 150)).astype(int)]
     ax.plot(
         some,
@@ -134,26 +134,27 @@ def plot_contributions(
     Parameters
     ----------
     model : estimator
-        A fitted learner of stumps, of trees that do not join features, or of weights and one score
-        per row; also at the end of a pipeline or the best of a search.
+        A fitted learner with stumps, trees without interactions, or weights and one score
+        per row; or a pipeline or search that ends in one.
     X : array-like or scipy sparse, shape (n, n_features)
-        Rows as the learner takes them: their values are drawn as a rug, and choose the features.
+        Rows after the preceding steps of a pipeline: their values are drawn as a rug, and select
+        the features.
     features : list of int or str, optional
-        None: those whose contributions vary most over the rows; unused ones are left out.
+        None: those whose contributions vary most over the rows; unused ones are omitted.
     max_features : int
-        Number of features chosen.
+        Maximum number of features selected.
     axes : array of matplotlib.axes.Axes, optional
-        Where to draw, at least as many as there are features; None: new axes in rows of three.
+        Axes to draw into, at least one per feature; None: new axes in rows of three.
 
     Returns
     -------
     ndarray of matplotlib.axes.Axes
-        One for each feature; of new ones all share the vertical axis.
+        One per feature; new axes share the vertical axis.
 
     Raises
     ------
     TypeError, ValueError
-        As ``contributions`` of the model, and if trees join a feature with others.
+        As ``contributions`` of the model, and if trees have interactions with a feature.
     """
     from matplotlib import pyplot
 
@@ -200,14 +201,14 @@ def plot_contributions(
 
 
 def _slope(column: Any, parts: Any) -> float:
-    """The weight of a feature: its contribution over its value."""
+    """The weight of a feature: its contribution divided by its value."""
     i = int(np.abs(column).argmax())
     return float(parts[i] / column[i]) if column[i] else 0.0
 
 
 @styled
 def plot_importances(found: Any, *, max_features: int = 20, ax: Axes | None = None) -> Axes:
-    """Draw how much features matter, the one that matters most on top.
+    """Draw the importances of features, the most important at the top.
 
     Parameters
     ----------
@@ -215,12 +216,13 @@ def plot_importances(found: Any, *, max_features: int = 20, ax: Axes | None = No
         Result of `rankcore.explain.global_importance` or `permutation_importance`, or a fitted
         model with ``feature_importances_``.
     max_features : int
-        Number of features drawn; unused ones are left out.
+        Maximum number of features drawn; unused ones are omitted.
 
     Returns
     -------
     matplotlib.axes.Axes
-        One bar per feature; of permutations the change of the measure with its interval.
+        One bar per feature; for permutation importance the change of the measure with its
+        interval.
 
     Raises
     ------
@@ -299,28 +301,28 @@ def plot_weights(
     max_features: int = 15,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the largest weights of a linear model: of its direction, or rank by rank.
+    """Draw the largest weights of a linear model: of its direction, or by rank.
 
     Parameters
     ----------
     model : estimator
-        Fitted, with ``coef_``; also at the end of a pipeline or the best of a search.
+        Fitted, with ``coef_``; or a pipeline or search that ends in one.
     feature_names : sequence of str, optional
-        None: the names that the model, or the steps in front of its learner, know.
+        None: the names of the model, or of its pipeline's steps.
     max_features : int
-        Features are chosen by their maximum absolute weight.
+        Maximum number of features, selected by their maximum absolute weight.
 
     Returns
     -------
     matplotlib.axes.Axes
-        Bars for one direction; of a weight vector for each threshold or rank a table of colours.
+        Bars for one direction; a heat map for one weight vector per threshold or rank.
 
     Raises
     ------
     TypeError
-        For a model without weights of features.
+        For a model without feature weights.
     ValueError
-        If all weights are 0, or names are not one for each feature.
+        If all weights are 0, or the number of names is wrong.
     """
     learner = learner_of(model)
     if not hasattr(learner, "coef_"):

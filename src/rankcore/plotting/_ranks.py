@@ -1,4 +1,4 @@
-"""Pictures of ordinal learners: ranks, thresholds, probabilities."""
+"""Plots of ordinal learners: ranks, thresholds, probabilities."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 def plot_scores_by_rank(
     model: BaseEstimator, X: RowsLike, y: ArrayLike, *, ax: Axes | None = None
 ) -> Axes:
-    """Draw how the scores of each true rank lie between the thresholds of an ordinal learner.
+    """Draw the scores of each true rank and the thresholds of an ordinal learner.
 
     Parameters
     ----------
     model : estimator
-        Fitted, with one score a row (``project``) and ``thresholds_``: `PRank`,
-        `OAPBPM`; or a pipeline or search around one.
+        Fitted, with one score per row (``project``) and ``thresholds_``: `PRank`,
+        `OAPBPM`; or a pipeline or search that ends in one.
     X : array-like or sparse, shape (n, n_features)
     y : array-like, shape (n,)
         True labels.
@@ -41,9 +41,9 @@ def plot_scores_by_rank(
     Raises
     ------
     TypeError
-        For a model without thresholds, or with several scores a row.
+        For a model without thresholds, or with several scores per row.
     ValueError
-        If ``X`` and ``y`` do not match, or ``y`` has a label that the model does not know.
+        If ``X`` and ``y`` do not match, or ``y`` has a label that is not a rank of the model.
     """
     learner = learner_of(model)
     scores = np.asarray(ranking_scores(model, X, None)) if hasattr(learner, "thresholds_") else None
@@ -87,7 +87,7 @@ def plot_scores_by_rank(
 
 
 def _label_thresholds(ax: Any, names: list[str], thresholds: Any, span: float) -> None:
-    """Between which ranks thresholds are, at the right; those that lie close share a label."""
+    """Label thresholds at the right by the ranks on both sides; close ones share a label."""
     groups: list[list[int]] = []
     for i, threshold in enumerate(thresholds):
         if groups and threshold - thresholds[groups[-1][0]] < 0.035 * span:
@@ -116,24 +116,24 @@ def plot_reliability(
     n_bins: int = 10,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how often ranks above each threshold occur, by how probable they were called.
+    """Draw the observed frequency of ranks above each threshold by predicted probability.
 
     Parameters
     ----------
     y_true : array-like, shape (n,)
         True labels.
     y_proba : array-like, shape (n, k)
-        Probabilities of the labels, as of ``predict_proba``.
+        Probabilities of the labels, as from ``predict_proba``.
     labels, classes : array-like, shape (k,), optional
-        The labels of the columns, and lowest rank first, as for
+        The labels of the columns, and the labels from the lowest rank to the highest, as for
         `rankcore.metrics.ranked_probability_score`.
     n_bins : int
-        Rows are cut into as many bins of equal size by their probability.
+        Number of bins of equal size, by probability.
 
     Returns
     -------
     matplotlib.axes.Axes
-        A line per threshold; on the diagonal, events are as frequent as they were called probable.
+        One line per threshold; it is on the diagonal if the probabilities are calibrated.
 
     Raises
     ------
@@ -172,7 +172,7 @@ def plot_confusion(
     normalize: Literal["true", "pred", "all"] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how often each rank was predicted as each.
+    """Draw the confusion matrix of true and predicted ranks.
 
     Parameters
     ----------
@@ -181,13 +181,13 @@ def plot_confusion(
     labels : array-like, shape (k,), optional
         All labels, lowest first. None: the order of a categorical, or the numbers that occur.
     normalize : {"true", "pred", "all"}, optional
-        Draw shares of each row, each column, or of everything, instead of counts.
+        Draw shares of each row, of each column, or of all rows, instead of counts.
 
     Returns
     -------
     matplotlib.axes.Axes
-        The lowest rank at the bottom left: mistakes far from the diagonal are far off. Colours are
-        shares of each true rank, whatever is written.
+        The lowest rank is at the bottom left. Colours are shares of each true rank, whatever
+        ``normalize`` is.
 
     Raises
     ------

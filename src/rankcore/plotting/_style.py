@@ -1,4 +1,4 @@
-"""One look: colours, the style file, new axes, and labels as people write them."""
+"""Shared style: colours, the style file, new axes, and label formats."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from rankcore._core.docs import documented
 from rankcore._core.front import take_apart
 
-# Three of the colours that Okabe and Ito chose so that everybody can distinguish them.
+# Three colours of the colour-blind-safe palette of Okabe and Ito.
 BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#777777"
 STYLE = Path(__file__).with_name("rankcore.mplstyle")
 
@@ -34,7 +34,7 @@ ModuleNotFoundError
 
 
 def styled(plot: Plot) -> Plot:
-    """Draw in the style of this package; document ``ax`` and the error without Matplotlib."""
+    """Draw in the style of this package; document ``ax`` and the error if Matplotlib is missing."""
 
     @wraps(documented(_SHARED)(plot))
     def draw(*args: Any, **kwargs: Any) -> Any:
@@ -53,14 +53,14 @@ def styled(plot: Plot) -> Plot:
 
 
 def new_axes(width: float = 6.4, height: float = 4.0) -> Any:
-    """Axes in a figure of their own, of a size in inches."""
+    """New axes in a new figure of a size in inches."""
     from matplotlib import pyplot
 
     return pyplot.subplots(figsize=(width, height))[1]
 
 
 def diverging() -> Any:
-    """Colours from orange over white to blue, for numbers on both sides of 0."""
+    """Diverging colours from orange over white to blue, for numbers around 0."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("rankcore", [ORANGE, "#ffffff", BLUE])
@@ -72,25 +72,25 @@ def learner_of(model: Any) -> Any:
 
 
 def label_text(label: Any) -> str:
-    """A label as people write it: 3.0 is 3."""
+    """Format a label: 3.0 as 3."""
     label = label.item() if hasattr(label, "item") else label
     return f"{label:g}" if isinstance(label, float) else str(label)
 
 
 def whole_ticks(axis: Any) -> None:
-    """Ticks at whole numbers only."""
+    """Place ticks at integers only."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
 def bar_height(n: int) -> float:
-    """Inches for n bars, one below the other."""
+    """Height in inches of n horizontal bars."""
     return 1.0 + 0.26 * max(n, 3)
 
 
 def signed_bars(ax: Any, names: Sequence[str], values: Any, starts: Any = None) -> None:
-    """Horizontal bars, the first on top, coloured by their sign; ``starts`` where they begin."""
+    """Horizontal bars, the first at the top, coloured by sign; ``starts`` are their origins."""
     values = np.asarray(values, dtype=np.float64)
     places = np.arange(values.size)
     colours = np.where(values >= 0, BLUE, ORANGE)

@@ -1,8 +1,8 @@
-"""Orders by a judge that errs as often about distant items as about near ones.
+"""Rankings by judges whose error rate does not depend on the distance of items.
 
 Each answer is wrong with one probability e, so that an order with c answers against it has the
-likelihood e^c (1 - e)^(m - c): the best one has the fewest. Bradley-Terry strengths believe such a
-judge too much about distant items, and remain in doubt about one who never errs.
+likelihood e^c (1 - e)^(m - c), maximum for the fewest. Bradley-Terry strengths trust such a
+judge too much about distant items, and remain uncertain about a judge without errors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Answers in a file, so that a run that was killed goes on where it stopped."""
+"""Journal of answers in a file, from which killed runs resume."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ class PairwisePreference(Constrained, Documented, BaseEstimator):
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
         y : array-like of numbers, shape (n_samples,)
-            Greater for better.
+            Labels, higher is better.
         qid : array-like, shape (n_samples,), optional
             The query of each row. None: all rows are of one query.
         group : array-like of int, optional
@@ -224,7 +224,7 @@ class PairwisePreference(Constrained, Documented, BaseEstimator):
         -------
         ndarray of float64, shape (n_samples,)
             With "degree": the mean degree to which a row should precede the others of its query.
-            With "quicksort": the share of the others that stand behind it. They are not compared
+            With "quicksort": the share of the others that it precedes. They are not compared
             with those of other queries. In a query of one row 1/2.
         """
         matrix = self._more_rows(X)

@@ -13,7 +13,7 @@ Round = tuple[Places, Places]
 
 
 class QuickSort:
-    """QuickSort of one query or of many beside each other (Ailon and Mohri, 2010).
+    """QuickSort of one query or of several in parallel (Ailon and Mohri, 2010).
 
     The items of each query (``sizes``), numbered through, are shuffled once, and parts keep that
     order when they are divided. Their first item is then a uniformly random one, independent of all

@@ -91,14 +91,14 @@ class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator
         to repeat itself.
     both_orders : bool
         Whether a pair is also shown the other way round, and the answers averaged:
-        (g(u, v) + 1 - g(v, u)) / 2. It takes away the preference for what is shown first.
+        (g(u, v) + 1 - g(v, u)) / 2, which removes position bias.
     decide : {"majority", "sample"}
         How QuickSort takes a degree in between: by the larger half, with a coin for 1/2, or by
         drawing with it as the probability, as the theorems on degrees have it.
     opponents : int
         For "halving": comparisons of an item in a round, even.
     noise : float, optional
-        About what share of the answers is wrong, from 0 to 1/2, for the choice of "auto".
+        Approximate share of wrong answers, from 0 to 1/2, for the choice of "auto".
     confidence : float, optional
         For "rating": stop when the first ``top_k`` are the right ones with this probability, or
         without ``top_k`` when this share of the pairs is expected in the right order. None: spend

@@ -1,4 +1,4 @@
-"""Bradley-Terry ratings while they grow: near opponents of uncertain difference meet next."""
+"""Active Bradley-Terry rating: compares items of similar strength and uncertain order."""
 
 from __future__ import annotations
 

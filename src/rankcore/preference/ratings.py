@@ -1,4 +1,4 @@
-"""Ratings with their doubt: strengths, standard errors, places, and who is in the top."""
+"""Ratings with uncertainty: strengths, standard errors, places, and probabilities of the top."""
 
 from __future__ import annotations
 

@@ -69,9 +69,9 @@ def ranking_regret(
     n_samples: int = 1000,
     random_state: int | np.random.Generator | None = None,
 ) -> Regret:
-    """Regret of what makes an order of a preference.
+    """Regret of a ranking algorithm for a preference.
 
-    The expected loss, over targets and over what the algorithm draws, less that of the best fixed
+    The expected loss, over targets and the algorithm's random draws, minus that of the best fixed
     order of all items.
 
     Parameters

@@ -65,7 +65,7 @@ class Run:
                 going_on = self._advance(self._degrees(self._computed))
 
     def close(self) -> None:
-        """Hand the method what is known of a round that was broken off."""
+        """Pass the answers of an aborted round to the method."""
         if self._open is not None and self._computed is None:
             self._advance(self._answers())
         self._rounds.close()

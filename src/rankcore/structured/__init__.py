@@ -1,4 +1,4 @@
-"""The structured perceptron, plain and with a kernel, and the tasks it learns."""
+"""The structured perceptron, linear and kernel, and its tasks."""
 
 from rankcore.structured.kernel import KernelStructuredPerceptron
 from rankcore.structured.ordinal_tasks import CuSumTask, PRankTask

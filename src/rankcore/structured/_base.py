@@ -1,4 +1,4 @@
-"""Shared base of structured perceptrons: passes over examples, rivals, steps and figures."""
+"""Shared base of structured perceptrons: passes over examples, rivals, steps and statistics."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ class StructuredState(LearnerState):
     curve: list[tuple[int, float]] = field(default_factory=list)
 
     def copy(self) -> StructuredState:
-        """The same again, to go on from."""
+        """A copy to continue from."""
         log = [list(figures) for figures in self.log]
         return replace(self, arrays=self.arrays.copy(), curve=[*self.curve], log=log)
 
 
 @dataclass
 class Examples:
-    """Checked inputs and their true outputs, and the number of parameters."""
+    """Checked inputs and true outputs, and the number of parameters."""
 
     inputs: Any
     outputs: Any
@@ -64,14 +64,14 @@ class Steps:
     Parameters
     ----------
     update : {"perceptron", "pa", "pa1", "pa2"}, default="perceptron"
-        Length of a step: 1, or passive-aggressive: as long as it takes for the true output to beat
+        Step size: 1, or passive-aggressive: the smallest step after which the true output beats
         its rival by the loss ("pa"), at most C ("pa1"), or damped by C ("pa2").
     C : float, default=1.0
-        Aggressiveness of "pa1" and "pa2": the smaller, the shorter the steps.
+        Aggressiveness of "pa1" and "pa2": a smaller C gives smaller steps.
     margin : float, default=0.0
-        In training the rival is the output of the highest score plus margin times loss, so that
-        right outputs must also win clearly. The passive-aggressive updates leave a rival alone that
-        is beaten by its loss.
+        In training the rival is the output that maximises score plus margin times loss, so
+        correct outputs must win by a margin. The passive-aggressive updates make no step if the
+        true output beats the rival by its loss.
     average : bool, default=False
         Predict with the average of the parameters after every example instead of the last ones.
     max_iter : int, default=1
@@ -79,8 +79,8 @@ class Steps:
     shuffle : bool, default=False
         Visit the examples in a new random order in each pass.
     tol : float, optional
-        Stop after 5 passes in a row whose mean loss is not below the best by more than this, or
-        after a pass without mistakes. By default all ``max_iter`` passes are made.
+        Stop after 5 successive passes whose mean loss is not below the best by more than this, or
+        after a pass without mistakes. By default make all ``max_iter`` passes.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the shuffling. The same seed gives the same model on every platform.
     verbose : int, default=0
@@ -89,11 +89,11 @@ class Steps:
     Attributes
     ----------
     n_iter_, t_ : int
-        Passes made, and examples learned from over all of them.
+        Number of passes, and of examples learned in all passes.
     history_ : dict of lists
         Per pass: ``examples``, ``mistakes`` (examples with loss), ``loss`` (the mean) and
-        ``average_loss`` (the mean since the first example). Each example was predicted, without
-        margin, before it was learned.
+        ``average_loss`` (the mean since the first example). Each example is predicted, without
+        margin, before it is learned.
     loss_curve_ : ndarray, shape (n_points, 2)
         Examples seen and mean loss while learning.
     """
@@ -112,9 +112,9 @@ class Steps:
 
 
 class StructuredLearner(Steps, Documented, Constrained, BaseEstimator):
-    """A structured perceptron. Not public: a subclass says how it scores and moves.
+    """Base class of structured perceptrons.
 
-    A subclass provides ``_losses`` and ``_predict``; it may extend ``_settings``, ``_examples``,
+    A subclass implements ``_losses`` and ``_predict``; it may extend ``_settings``, ``_examples``,
     ``_new_state`` and ``_check_params``.
     """
 
@@ -125,9 +125,9 @@ class StructuredLearner(Steps, Documented, Constrained, BaseEstimator):
 
     @abstractmethod
     def _losses(self, state: Any, examples: Any, order: Array) -> Iterator[float]:
-        """Predict and learn one example after the other; the loss of each prediction.
+        """Predict and learn one example after the other; yield the loss of each prediction.
 
-        The caller counts an example in ``state`` before it requests the next.
+        The caller counts an example in ``state`` before it requests the next one.
         """
 
     @abstractmethod
@@ -138,8 +138,8 @@ class StructuredLearner(Steps, Documented, Constrained, BaseEstimator):
     def fit(self, X: Any, Y: Any) -> Self:
         """Learn from scratch, in ``max_iter`` passes.
 
-        X and Y are a sequence of inputs and one of their true outputs, or what the task's
-        ``examples`` takes. A failed or interrupted fit leaves the estimator as it was.
+        X and Y are sequences of inputs and true outputs, or the arguments of the task's
+        ``examples``. A failed or interrupted fit leaves the estimator unchanged.
         """
         self._check_params()
         examples = self._examples(X, Y)
@@ -152,12 +152,12 @@ class StructuredLearner(Steps, Documented, Constrained, BaseEstimator):
 
     @learns
     def partial_fit(self, X: Any, Y: Any) -> Self:
-        """Go on learning from the next examples, in the order given.
+        """Learn from further examples in the given order.
 
-        Chunks fed in order give the same model, to the bit, as one ``fit`` with ``max_iter=1`` and
-        ``shuffle=False`` over all of them. What is built into a model may not change on the way:
+        Chunks in order give the same model, to the bit, as one ``fit`` with ``max_iter=1`` and
+        ``shuffle=False`` over all of them. These must not change between calls:
         ``task``, ``average``, the numbers of parameters and labels, the kernel and its budget. A
-        failed or interrupted call leaves the estimator as it was.
+        failed or interrupted call leaves the estimator unchanged.
         """
         self._check_params()
         begun = hasattr(self, "coef_")
@@ -175,7 +175,7 @@ class StructuredLearner(Steps, Documented, Constrained, BaseEstimator):
         return self._predict(self._examples(X, None, fitted=True, labelled=False))
 
     def score(self, X: Any, Y: Any) -> float:
-        """Negate the mean loss of the predictions: higher is better, 0 is perfect."""
+        """Negative mean loss of the predictions: higher is better, 0 is perfect."""
         check_is_fitted(self)
         examples = self._examples(X, Y, fitted=True)
         return 0.0 - float(np.mean([*map(self._loss, examples.outputs, self._predict(examples))]))
@@ -232,7 +232,7 @@ class StructuredLearner(Steps, Documented, Constrained, BaseEstimator):
                 reported = perf_counter()
 
     def _rival(self, y: Any, search: Callable[[Any, float], Any]) -> tuple[float, Any, float]:
-        """The loss of the prediction; the rival, and its loss.
+        """The loss of the prediction, the rival, and the loss of the rival.
 
         ``search`` finds the best output, given the true one and a margin.
         """
@@ -257,13 +257,13 @@ class StructuredLearner(Steps, Documented, Constrained, BaseEstimator):
         state.arrays[:, indices] = moved
 
     def _step(self, loss: float, gap: float, norm: float) -> float:
-        """Length of the step for a rival of this loss that the true output beats by the gap."""
+        """Step size for a rival of this loss that the true output beats by the gap."""
         deficit = loss - gap
         if self.update == "perceptron":
             return 1.0
-        if not (isfinite(deficit) and isfinite(norm)):  # what overflowed must not pass for no step
+        if not (isfinite(deficit) and isfinite(norm)):  # an overflow must not count as no step
             return np.nan
-        if deficit <= 0:  # a rival within the margin, but beaten by its loss already
+        if deficit <= 0:  # a rival within the margin that is already beaten by its loss
             return 0.0
         if self.update == "pa2":
             return deficit / (norm + 1 / (2 * self.C))
@@ -288,7 +288,7 @@ class StructuredLearner(Steps, Documented, Constrained, BaseEstimator):
             weights -= state.arrays[1] / state.t
         examples, losses, mistakes = np.array(state.log).T
         curve = np.array(state.curve)
-        # In one go, so that Ctrl-C finds the old model or the new one.
+        # In one assignment, so that Ctrl-C leaves the old model or the new one.
         self.__dict__.update(
             _state=state,
             coef_=weights,
@@ -306,7 +306,7 @@ class StructuredLearner(Steps, Documented, Constrained, BaseEstimator):
 
 
 def _as_lists(X: Any, Y: Any) -> tuple[list[Any], list[Any] | None]:
-    """Examples of a task that does not say how to read them."""
+    """Examples of a task without a method ``examples``."""
     for name, values in [("X", X), ("Y", [] if Y is None else Y)]:
         try:
             sequence = len(list(values)) == len(values)
@@ -321,7 +321,7 @@ def _as_lists(X: Any, Y: Any) -> tuple[list[Any], list[Any] | None]:
 
 
 def difference(a: Pair, b: Pair) -> Pair:
-    """A sparse vector minus another; each is added up first, so that equal parts cancel exactly."""
+    """Difference of sparse vectors; each is summed first, so that equal parts cancel exactly."""
     indices, places = np.unique(np.append(a[0], b[0]), return_inverse=True)
     first, second = np.split(places, [a[0].size])
     n = indices.size

@@ -38,7 +38,7 @@ __all__ = ["KernelStructuredPerceptron"]
 
 @dataclass(kw_only=True)
 class KernelStructuredState(StructuredState):
-    """Coefficients of atoms, and the weights of plain features."""
+    """Coefficients of atoms, and the weights of linear features."""
 
     others: _pool.Arrays  # the arrays of ``rankcore.ordinal.kernel._pool``; an output is a label
     n_features: int  # columns of the parts
@@ -52,9 +52,9 @@ class KernelStructuredState(StructuredState):
 
 @dataclass
 class KernelExamples(Examples):
-    """Examples with their parts, one below the other: those of input i from ``ends[i]`` on."""
+    """Examples with their parts in one matrix: those of input i from ``ends[i]`` on."""
 
-    rows: Rows | None  # None if there is no part at all
+    rows: Rows | None  # None without parts
     ends: Array
     n_features: int
     n_labels: int
@@ -70,12 +70,12 @@ class KernelParameters(Budgeted, Steps):
 
 @documented()
 class KernelStructuredPerceptron(KernelParameters, DualLearner, StructuredLearner):
-    """The structured perceptron with a kernel: outputs made of atoms, each scored by a sum.
+    """Kernel structured perceptron for outputs that consist of atoms.
 
     `StructuredPerceptron` in the feature space of a kernel. The score of an atom, a part
     of the input with a label, is the sum over the parts of earlier examples of their kernel values
     times their signed counts for the label. A mistake adds 1 to the count of every atom of the true
-    output, and takes 1 from that of every atom of the predicted one.
+    output, and subtracts 1 from that of every atom of the predicted one.
 
     Parameters
     ----------
@@ -85,12 +85,12 @@ class KernelStructuredPerceptron(KernelParameters, DualLearner, StructuredLearne
         A function of two parts of inputs. A callable takes two blocks of parts, arrays or CSR, and
         returns their kernel values, shape (n_parts_1, n_parts_2).
     gamma
-        "scale" and "auto" are of the parts of the first call.
+        "scale" and "auto" are computed from the parts of the first call.
     update
-        A step is counted as often as it is long.
+        The step size is added to the counts.
     budget
-        Coefficients of all labels count together, and the parts of a mistake join one after the
-        other. The weights of plain features are not touched.
+        The budget covers the support vectors of all labels; the parts of a mistake join one after
+        the other. The weights of linear features are not affected.
     decay
         "norma" shrinks once per example.
     random_state
@@ -99,26 +99,26 @@ class KernelStructuredPerceptron(KernelParameters, DualLearner, StructuredLearne
     Attributes
     ----------
     support_ : ndarray of int64, shape (n_support,)
-        Numbers of the support vectors among the parts of all examples, as they came.
+        Indices of the support vectors among the parts of all examples, in order of arrival.
     support_vectors_ : ndarray or CSR, shape (n_support, n_features)
         A copy.
     dual_coef_ : ndarray of float64, shape (n_labels, n_support)
-        Signed counts to predict with (a copy): atoms score
+        Signed counts for prediction (a copy): the scores of atoms are
         ``K(parts, support_vectors_) @ dual_coef_.T``.
     coef_ : ndarray of float64, shape (n_parameters,)
-        Weights of plain features.
+        Weights of linear features.
     n_features_in_ : int
         Columns of the parts.
 
     Notes
     -----
-    Figure 5 of [1]_, with the example's index that it leaves out and one sign where it has two. The
-    kernel of two atoms is that of their parts if their labels are equal, else 0. A part costs its
-    kernel values with all support vectors and the sums over those of every label; ``partial_fit``
-    copies the model once per call. The model is the same to the bit however a stream is cut into
-    calls, its parts dense or CSR, on every CPU.
+    Figure 5 of [1]_, with the omitted index of the example and one of two signs corrected. The
+    kernel of two atoms is that of their parts if their labels are equal, else 0. Each part needs
+    its kernel values with all support vectors and a sum per label; ``partial_fit``
+    copies the model once per call. The model is the same to the bit for any division of a stream
+    into calls, dense or CSR parts, on every CPU.
 
-    `save` does not take this learner, whose task is user code: use pickle.
+    `save` refuses this learner, because its task is user code: use pickle.
 
     Plain form: ``tests/reference/structured.py``, ``kernel_structured``.
 
@@ -134,7 +134,7 @@ class KernelStructuredPerceptron(KernelParameters, DualLearner, StructuredLearne
     ... class Signs(KernelTask):  # of a row of numbers, each with one tag
     ...     def n_labels(self, X): return 2
     ...     def parts(self, x): return [[value] for value in x]
-    ...     def candidates(self, x): raise NotImplementedError  # the search does without
+    ...     def candidates(self, x): raise NotImplementedError  # not used by argmax
     ...     def atoms(self, x, y): return range(len(x)), y
     ...     def argmax(self, scores, weights, x, y=None, margin=0.0):
     ...         return scores.argmax(axis=1).tolist()
@@ -147,7 +147,7 @@ class KernelStructuredPerceptron(KernelParameters, DualLearner, StructuredLearne
     _protocol = KernelTask
     _least_parameters = 0
 
-    # Parts have no columns of their own.
+    # X itself has no columns.
     _constraints: ClassVar = {"kernel": function_or(option(*COMPILED))}
 
     @property
@@ -231,7 +231,7 @@ class KernelStructuredPerceptron(KernelParameters, DualLearner, StructuredLearne
         first = int(arrays["book"][_pool.FIRST]) if state.streaming else 0
         slot_of = row_order = None
         sizes = np.diff(examples.ends)[order]
-        edges = np.concatenate([[0], np.cumsum(sizes)])  # of the examples, as they come
+        edges = np.concatenate([[0], np.cumsum(sizes)])  # of the examples, in order of arrival
         if rows is not None:
             if "vectors" not in arrays:
                 self._resolve_gamma(arrays, rows)
@@ -266,7 +266,7 @@ class KernelStructuredPerceptron(KernelParameters, DualLearner, StructuredLearne
     ) -> tuple[KernelAtomsState, Array | None]:
         """A block of rows to score and learn, with the kernel values among them, if given."""
         arrays, values, among = state.others, None, None
-        filled = block.start < block.stop  # else there are no parts to score
+        filled = block.start < block.stop  # otherwise there are no parts to score
         if filled:
             which = row_order[block]
             _pool.make_room(arrays, rows, which, self.budget)

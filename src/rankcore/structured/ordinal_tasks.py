@@ -22,7 +22,7 @@ __all__ = ["CuSumTask", "PRankTask"]
 
 
 class _Rows(list[Pair]):
-    """Rows of a matrix, each the columns and the values of its non-zeros."""
+    """Rows of a matrix, as columns and values of the nonzeros."""
 
     def __init__(self, X: Any) -> None:
         rows = as_rows(X)
@@ -45,7 +45,7 @@ class _OrdinalTask(Task):
     """Ranks of rows, whose scores are cumulative sums of ``gains``, one per step between ranks."""
 
     n_ranks: int
-    tie_break = "high"  # not a field: PRank has no other
+    tie_break = "high"  # not a field: PRank has only this one
 
     def __post_init__(self) -> None:
         check_scalar(self.n_ranks, "n_ranks", Integral, min_val=2)
@@ -83,9 +83,9 @@ class _OrdinalTask(Task):
 
 @dataclass(frozen=True)
 class CuSumTask(_OrdinalTask):
-    """CuSum Rank as a task: `StructuredPerceptron` then computes the model of `CuSumRank`.
+    """CuSum Rank as a task, with which `StructuredPerceptron` is equivalent to `CuSumRank`.
 
-    X is a matrix as `CuSumRank` takes it, Y the rank of each row, from 1.
+    X is a matrix as for `CuSumRank`, Y the rank of each row, from 1.
 
     Parameters
     ----------
@@ -101,9 +101,9 @@ class CuSumTask(_OrdinalTask):
     ``coef_.reshape(-1, n_ranks - 1)`` has one column per step between ranks; the first row holds
     the thresholds, if there are any, each other row the weights of a feature.
 
-    With ``update="perceptron"`` the weights are those of `CuSumRank` to the bit whatever the data,
+    With ``update="perceptron"`` the weights equal those of `CuSumRank` to the bit on any data,
     since both add the same numbers in the same order. Passive-aggressive steps are quotients of
-    sums that the two form in different orders: they agree to rounding.
+    sums in different orders, and agree to rounding.
 
     Examples
     --------
@@ -147,9 +147,9 @@ class CuSumTask(_OrdinalTask):
 
 @dataclass(frozen=True)
 class PRankTask(_OrdinalTask):
-    """PRank as a task: `StructuredPerceptron` then is ``PRank(tie="strict")``.
+    """PRank as a task, with which `StructuredPerceptron` is ``PRank(tie="strict")``.
 
-    X is a matrix as `PRank` takes it, Y the rank of each row, from 1.
+    X is a matrix as for `PRank`, Y the rank of each row, from 1.
 
     Parameters
     ----------
@@ -158,8 +158,8 @@ class PRankTask(_OrdinalTask):
 
     Notes
     -----
-    ``coef_`` holds the n_ranks - 1 thresholds, then the direction. With other updates than
-    "perceptron", or a margin, this is a learner of its own, whose thresholds need not ascend.
+    ``coef_`` has the n_ranks - 1 thresholds, then the direction. With other updates than
+    "perceptron", or a margin, this differs from PRank, and thresholds need not ascend.
 
     On integers the weights are those of `PRank` to the bit, averaged thresholds to the rounding of
     their division. On other data both agree to rounding: the features of rank y are the row times
@@ -178,18 +178,18 @@ class PRankTask(_OrdinalTask):
         return self.n_ranks - 1 + X.n_features
 
     def features(self, x: Pair, y: int) -> Pair:
-        """Take the row as often as there are steps up to y, and -1 for the threshold of each."""
+        """Multiply the row by the number of steps up to y, with -1 for the threshold of each."""
         columns, values = x
         indices = np.append(np.arange(y - 1), self.n_ranks - 1 + columns)
         return indices, np.append(np.full(y - 1, -1.0), (y - 1) * values)
 
     def gains(self, weights: Array, x: Pair) -> Array:
-        """Project above each threshold."""
+        """Projection minus each threshold."""
         columns, values = x
         thresholds, direction = np.split(weights, [self.n_ranks - 1])
         return _sum_in_order(values * direction[columns]) - thresholds
 
 
 def _sum_in_order(products: Array) -> Any:
-    """Sums over the rows from first to last, as the compiled learners form them."""
+    """Sums over the rows from first to last, in the order of the compiled learners."""
     return np.cumsum(products, axis=0)[-1] if len(products) else np.zeros(products.shape[1:])

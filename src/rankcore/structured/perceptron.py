@@ -1,4 +1,4 @@
-"""The structured perceptron, which learns any output that a task can score and search."""
+"""The structured perceptron, for any task with a score and a search."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ class StructuredPerceptron(PerceptronParameters, StructuredLearner):
     Attributes
     ----------
     coef_ : ndarray of float64, shape (n_parameters,)
-        Parameters to predict with, in the order of the task.
+        Parameters for prediction, in the order of the task.
 
     Notes
     -----
-    An output of loss 0 counts as right, even if it is not the true one. An update costs the
-    features of two outputs, not the number of parameters; ``partial_fit`` copies these once per
-    call.
+    An output of loss 0 is correct, even if it is not the true one. The cost of an update depends on
+    the features of two outputs, not on the number of parameters; ``partial_fit`` copies the
+    parameters once per call.
 
-    If unit parameters score each true output better than any other by d times its loss, and the
-    squared difference of their features is at most R**2 times its loss, the total loss of
-    "perceptron" and "pa" is at most ``R**2 / d**2``.
+    If parameters of norm 1 score each true output higher than any other by at least d times the
+    loss of the other, and the squared norm of the difference of their features is at most R**2
+    times this loss, the total loss of "perceptron" and "pa" is at most ``R**2 / d**2``.
 
-    `save` does not take this learner, whose task is user code: use pickle.
+    `save` refuses this learner, because its task is user code: use pickle.
 
     Plain form: ``tests/reference/structured.py``, ``structured``.
 

@@ -1,4 +1,4 @@
-"""Protocols of a structured task, and of one with a kernel."""
+"""Protocols of structured tasks, linear and kernel."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Pair: TypeAlias = tuple[Array, Array]  # indices and values of a sparse vector
 
 @runtime_checkable
 class Task(Protocol):
-    """Protocol of a task for `StructuredPerceptron`: four functions and a loss.
+    """Protocol of a task for `StructuredPerceptron`.
 
-    Any object with these five methods will do. A subclass need only say ``n_parameters``,
-    ``candidates`` and ``features``; let it be a frozen dataclass, which can be compared and cloned.
-    If ``fit`` should take something else than a sequence of inputs and one of outputs, a method
-    ``examples(X, Y)``, which is optional, makes these two of it; to predict, of X and None.
+    Any object with these five methods is a task. A subclass only needs ``n_parameters``,
+    ``candidates`` and ``features``; make it a frozen dataclass, which can be compared and cloned.
+    If X and Y are not sequences of inputs and outputs, an optional method
+    ``examples(X, Y)`` converts them; Y is None in prediction.
 
     Examples
     --------
@@ -52,15 +52,15 @@ class Task(Protocol):
     def features(self, x: Any, y: Any) -> tuple[Any, Any]:
         """Indices and values of the features of input x with output y.
 
-        A sparse pair, because there may be millions of parameters and an update should cost only
-        the features it moves. Values of a repeated index add up, so parts may simply be listed.
+        A sparse pair, so that the cost of an update depends on the features of the output, not on
+        the number of parameters. Values of a repeated index are summed.
         """
 
     def argmax(self, weights: Array, x: Any, y: Any = None, margin: float = 0.0) -> Any:
         """Find the output z that maximises ``weights . features(x, z) + margin * loss(y, z)``.
 
-        With a margin, the true output y wins ties; without one, y is not to be looked at. Here: try
-        all candidates, of equal ones the first. The weights are read-only.
+        With a margin, the true output y wins ties; without one, y must not be used. The default
+        tries all candidates and returns the first of equal ones. The weights are read-only.
         """
 
         def score(z: Any) -> float:
@@ -78,13 +78,13 @@ class Task(Protocol):
 class KernelTask(Protocol):
     """Protocol of a task for `KernelStructuredPerceptron`, whose outputs are sets of atoms.
 
-    An input has parts, each described by a vector. An atom is a part with a label, as a word with
-    its tag; an output consists of atoms, and is scored by the sum of theirs. The kernel compares
-    parts, and each label has a function of its own. What needs no kernel, such as a tag and the
-    next, may have plain features beside the atoms, as in `Task`.
+    An input has parts, each described by a vector. An atom is a part with a label, such as a word
+    with its tag; the score of an output is the sum over its atoms. The kernel compares
+    parts, and each label has its own function. Features without a kernel, such as pairs of
+    successive tags, may be linear, as in `Task`.
 
-    Any object with these eight methods will do. A subclass need only say ``n_labels``, ``parts``,
-    ``candidates`` and ``atoms``; let it be a frozen dataclass. ``examples`` is optional, as in
+    Any object with these eight methods is a task. A subclass only needs ``n_labels``, ``parts``,
+    ``candidates`` and ``atoms``; make it a frozen dataclass. ``examples`` is optional, as in
     `Task`.
 
     Examples
@@ -112,7 +112,7 @@ class KernelTask(Protocol):
     def parts(self, x: Any) -> Any:
         """Parts of x: a matrix with one row per part, an array or sparse.
 
-        All matrices have the same columns. An input may be without parts.
+        All matrices have the same columns. An input may have no parts.
         """
 
     @abstractmethod
@@ -127,11 +127,11 @@ class KernelTask(Protocol):
         """
 
     def n_parameters(self, X: Any) -> int:
-        """Number of parameters of plain features; 0 by default."""
+        """Number of parameters of linear features; 0 by default."""
         return 0
 
     def features(self, x: Any, y: Any) -> tuple[Any, Any]:
-        """Plain features of x with output y, as `Task.features`; none by default.
+        """Linear features of x with output y, as `Task.features`; none by default.
 
         Returns the indices and the values of the features present.
         """
@@ -142,9 +142,10 @@ class KernelTask(Protocol):
     ) -> Any:
         """Find the output z with the maximum score plus ``margin * loss(y, z)``.
 
-        ``scores[part, label]`` is the score of an atom, ``weights`` are the parameters of plain
-        features. With a margin, the true output y wins ties; without one, y is not to be looked at.
-        Here: try all candidates, of equal ones the first. Both arrays are read-only.
+        ``scores[part, label]`` is the score of an atom, ``weights`` are the parameters of linear
+        features. With a margin, the true output y wins ties; without one, y must not be used.
+        The default tries all candidates and returns the first of equal ones. Both arrays are
+        read-only.
         """
 
         def score(z: Any) -> float:
@@ -206,7 +207,7 @@ def atoms_of(task: KernelTask, x: Any, y: Any, shape: tuple[int, ...]) -> Pair:
 
 def features_of(task: Task | KernelTask, x: Any, y: Any, n_parameters: int) -> Pair:
     """Validate a task's features."""
-    with np.errstate(over="ignore", invalid="ignore"):  # infinity is found out below
+    with np.errstate(over="ignore", invalid="ignore"):  # infinity is found below
         found = task.features(x, y)
     try:
         indices, values = (np.asarray(part) for part in found)
@@ -230,7 +231,7 @@ def features_of(task: Task | KernelTask, x: Any, y: Any, n_parameters: int) -> P
 
 def dot(a: Array, b: Array) -> float:
     # Not BLAS, whose order of summation, and so rounding, differs between machines.
-    with np.errstate(over="ignore", invalid="ignore"):  # who uses the result looks at it
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller checks the result
         return float((a * b).sum())
 
 

@@ -1,4 +1,4 @@
-"""``rankcore cache``: text or Parquet files as a directory of arrays that is mapped into memory."""
+"""``rankcore cache``: convert text or Parquet files to a directory of memory-mapped arrays."""
 
 from __future__ import annotations
 

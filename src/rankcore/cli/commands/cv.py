@@ -16,20 +16,22 @@ def cv(
     data: ManyDataArgument,
     choice: Choice,
     layout: Layout,
-    folds: Annotated[int, typer.Option(min=2, help="Parts of the queries, or of the rows.")] = 5,
+    folds: Annotated[
+        int, typer.Option(min=2, help="Number of folds of the queries, or of the rows.")
+    ] = 5,
     metric: Annotated[
         list[str] | None,
         typer.Option(
             "--metric",
             "-m",
-            help="Ranking measure of the queries left out: ndcg@10, map ... (repeatable).",
+            help="Ranking measure on the held-out queries: ndcg@10, map ... (repeatable).",
         ),
     ] = None,
     scale: ScaleOption = Scale.NONE,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Cross-validate: fit on all parts but one and measure on that one, in turn."""
+    """Cross-validate: fit on all folds but one and measure on that one, in turn."""
     import numpy as np
 
     from rankcore.cli.measuring import measure, split

@@ -1,4 +1,4 @@
-"""``rankcore demo``: a comparison of the learners on data that needs no file."""
+"""``rankcore demo``: compare the learners on built-in data."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def demo(
     png: Annotated[
         Path | None,
         Writes(),
-        typer.Option(help="Where to draw the loss curve.", show_default="rankcore-demo.png"),
+        typer.Option(help="PNG file for the loss curve.", show_default="rankcore-demo.png"),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run the demo and show it."""
+    """Run the demo and show its results."""
     path = png or Path("rankcore-demo.png")
 
     from rankcore.cli import demo as demonstration

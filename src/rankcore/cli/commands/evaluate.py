@@ -46,35 +46,33 @@ def evaluate(
     convention: Annotated[
         str | None,
         typer.Option(
-            help="What ranking measures mean: trec_eval, sklearn, lightgbm ...",
+            help="Convention of the ranking measures: trec_eval, sklearn, lightgbm ...",
             show_default="trec_eval for a run",
         ),
     ] = None,
     rel: Annotated[
-        float | None, typer.Option("--rel", "-l", help="The smallest relevant label.")
+        float | None, typer.Option("--rel", "-l", help="Minimum relevant label.")
     ] = None,
     per_query: Annotated[
-        bool, typer.Option("--per-query", "-q", help="Also the values of every query.")
+        bool, typer.Option("--per-query", "-q", help="Also print the values of every query.")
     ] = False,
     complete: Annotated[
-        bool, typer.Option("--complete", "-c", help="Count judged queries that a run lacks, as 0.")
+        bool, typer.Option("--complete", "-c", help="Count judged queries that a run lacks as 0.")
     ] = False,
     depth: Annotated[
         int | None,
-        typer.Option(
-            "--depth", "-M", min=1, help="Documents per query that count; the rest do not."
-        ),
+        typer.Option("--depth", "-M", min=1, help="Maximum number of documents per query."),
     ] = None,
     compare: Annotated[
         list[Path] | None,
         Reads(),
-        typer.Option(metavar="MODEL|RUN", help="Another one, to test the difference (repeatable)."),
+        typer.Option(metavar="MODEL|RUN", help="Another, for a significance test (repeatable)."),
     ] = None,
     layout: LabelledLayout,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure a model or a run, whichever the file holds."""
+    """Evaluate a model or a run."""
     from rankcore.cli import trec as runs
     from rankcore.metrics.conventions import resolve
 
@@ -164,7 +162,7 @@ def _print_runs(report: Any, compared: bool, per_query: bool, as_json: bool) -> 
         print_facts(runs.as_object(report.evaluations, comparison, per_query), as_json)
         return
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="surrogateescape")  # ids that are not UTF-8 come out as read
+        sys.stdout.reconfigure(errors="surrogateescape")  # ids may not be UTF-8
     for name in report.evaluations:
         if compared:
             print(f"{'file':<22}\tall\t{name}")
@@ -195,7 +193,7 @@ def _print_ordinal(
                 f"know; its classes are {', '.join(map(label_text, classes.tolist()))}"
             )
         ranks, predicted = encode(y, classes), encode(learned.predict(X), classes)
-        # No single answer has a smaller rank loss than the median rank of the data at hand.
+        # The median rank of the data minimises the rank loss among constant predictions.
         constant = np.full(ranks.shape, np.median(ranks))
         losses[name] = Evaluation(
             {"rank_loss": np.abs(ranks - predicted).astype(np.float64)},

@@ -1,4 +1,4 @@
-"""``rankcore explain``: explanations of a query, a pair, a rank, or scores as a whole."""
+"""``rankcore explain``: explanations of a query, a pair, a rank, or all scores."""
 
 from __future__ import annotations
 
@@ -23,30 +23,28 @@ from rankcore.cli.paths import Writes
 
 @dataclass(frozen=True)
 class Subject:
-    """Options of the subject that is explained."""
+    """Options that select what to explain."""
 
     query: Annotated[
-        str | None, typer.Option("--query", help="What decided the top of this query.")
+        str | None, typer.Option("--query", help="Explain the ranking at the top of this query.")
     ] = None
     pair: Annotated[
         tuple[str, str] | None,
         typer.Option(
             metavar="A B",
-            help="Why A is above B: two examples of DATA, of --query if given, by 'docid = NAME' "
-            "in comments, else by their line in DATA or in the query, from 1.",
+            help="Explain why A is above B: two examples of DATA, or of --query, named by "
+            "'docid = NAME' in comments, or by their line in DATA or the query, from 1.",
         ),
     ] = None
     row: Annotated[
         int | None,
-        typer.Option(min=1, help="Why this line of DATA has its rank, and what would move it."),
+        typer.Option(min=1, help="Explain the rank of this line of DATA, and changes of it."),
     ] = None
     metric: Annotated[
         str | None,
-        typer.Option(
-            "--metric", "-m", help="How much this measure suffers as features are shuffled."
-        ),
+        typer.Option("--metric", "-m", help="Permutation importance of features for this measure."),
     ] = None
-    top: Annotated[int, typer.Option(min=1, help="How many documents are the top of a query.")] = 10
+    top: Annotated[int, typer.Option(min=1, help="Number of documents in the top of a query.")] = 10
 
 
 def explain(
@@ -58,7 +56,7 @@ def explain(
         Path | None, Writes(), typer.Option(help="Also write the tables to this HTML file.")
     ] = None,
     plot: Annotated[
-        Path | None, Writes(), typer.Option(help="Also draw, to this PNG, SVG or PDF file.")
+        Path | None, Writes(), typer.Option(help="Also plot to this PNG, SVG or PDF file.")
     ] = None,
     layout: LabelledLayout,
     quiet: QuietOption = False,
@@ -74,7 +72,7 @@ def explain(
         raise ValueError(f"{' and '.join(wanted)} request different explanations: give one of them")
     try:
         found = _explained(model, data, replace(layout, docid=True), subject, quiet)
-    except TypeError as error:  # this model's score is no sum
+    except TypeError as error:  # the score of this model is not a sum
         raise ValueError(str(error)) from None
     if as_json:
         print(json.dumps(asdict(found), default=lambda one: one.tolist()))
@@ -111,7 +109,7 @@ def _explained(path: Path, data: str, layout: Layout, subject: Subject, quiet: b
         try:
             return explain.rank(loaded, X[[subject.row - 1]], background=X, feature_names=names)
         except TypeError as error:
-            # The functions that the message names are options here.
+            # The functions in the message correspond to options here.
             advice = "--query, --pair and --metric explain other models"
             text = str(error).replace("see contributions and permutation_importance", advice)
             raise TypeError(text) from error

@@ -1,4 +1,4 @@
-"""``rankcore export``: a model in the format of another program."""
+"""``rankcore export``: write a model in the format of another program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rankcore.cli.options import ModelArgument, NumberedLayout, QuietOption
 from rankcore.cli.paths import Reads, Writes
 from rankcore.cli.terminal import complain, progress_bar
 
-# How many rows of a file are compared, and how many values: 400 MB of doubles.
+# Maximum number of rows to compare, and of values: 400 MB of doubles.
 MOST, MOST_VALUES = 100_000, 50_000_000
 
 
@@ -26,15 +26,15 @@ def export(
     output: Annotated[
         Path,
         Writes(beside=_header),
-        typer.Argument(metavar="OUTPUT", help="The file to write; of c, a header beside it."),
+        typer.Argument(metavar="OUTPUT", help="The file to write; for c also a header."),
     ],
     data: Annotated[
         str | None,
         Reads(),
         typer.Argument(
             metavar="DATA",
-            help="svmlight/LETOR file, such as that of training, whose rows are scored with the "
-            "written file too and compared.",
+            help="svmlight/LETOR file, such as the training file: its rows are scored with the "
+            "written file, and the scores compared.",
         ),
     ] = None,
     format: Annotated[
@@ -47,10 +47,10 @@ def export(
         ),
     ] = "c",
     names: Annotated[
-        Path | None, Reads(), typer.Option(help="Names of the features, one in each line.")
+        Path | None, Reads(), typer.Option(help="Names of the features, one per line.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="Of the model in the other program; prefix of C.")
+        str | None, typer.Option(help="Name of the model in the other program; prefix in C.")
     ] = None,
     layout: NumberedLayout,
     quiet: QuietOption = False,

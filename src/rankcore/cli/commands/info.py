@@ -5,12 +5,12 @@ from __future__ import annotations
 from rankcore.cli.options import JsonOption, ModelArgument
 from rankcore.cli.terminal import print_facts
 
-# How many features are listed.
+# Maximum number of features listed.
 LARGEST = 10
 
 
 def info(model: ModelArgument, as_json: JsonOption = False) -> None:
-    """Print a model's learner, parameters and figures of its fit."""
+    """Print a model's learner, parameters and training statistics."""
     import numpy as np
 
     import rankcore

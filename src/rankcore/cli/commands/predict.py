@@ -32,7 +32,7 @@ def predict(
         bool,
         typer.Option(
             "--probabilities",
-            help="Print the probability of each rank, lowest first, of a model of train "
+            help="Print the probability of each rank, lowest first, for a model of train "
             "--calibrate.",
         ),
     ] = False,
@@ -42,21 +42,21 @@ def predict(
         typer.Option(
             metavar="RUN",
             help="Write a TREC run instead: the documents of each query by descending score, named "
-            "by 'docid = NAME' in comments, else by their line among those of the query.",
+            "by 'docid = NAME' in comments, or by their line within the query.",
         ),
     ] = None,
     tag: Annotated[
-        str | None, typer.Option(help="What the run calls itself.", show_default="name of MODEL")
+        str | None, typer.Option(help="Tag of the run.", show_default="name of MODEL")
     ] = None,
     with_input: Annotated[
-        bool, typer.Option("--with-input", help="Print each line of DATA behind its prediction.")
+        bool, typer.Option("--with-input", help="Print each line of DATA after its prediction.")
     ] = False,
     layout: UnlabelledLayout,
     quiet: QuietOption = False,
 ) -> None:
-    """Predict labels or scores; the labels in the file do not matter."""
+    """Predict labels or scores; labels in the file are ignored."""
     if run is not None and (output is not None or scores or probabilities or with_input):
-        raise ValueError("--run writes queries, documents and scores: no other output beside it")
+        raise ValueError("--run writes queries, documents and scores: no other output can be added")
     if scores and probabilities:
         raise ValueError("--scores and --probabilities are two outputs: give one of them")
     if with_input and data == "-":
@@ -118,7 +118,7 @@ def _write_run(path: Path, learned: Any, rows: Rows, tag: str) -> None:
 
 
 def _rows_of_text(data: str) -> Iterator[str]:
-    """The lines of a file that hold examples."""
+    """The lines of a file with examples."""
     from rankcore.datasets.streams import open_lines
 
     with open_lines(data) as blocks:

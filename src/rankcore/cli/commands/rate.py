@@ -24,13 +24,13 @@ def rate(
     winner: Annotated[str, typer.Option(help="Column of the item that won.")] = "winner",
     loser: Annotated[str, typer.Option(help="Column of the item that lost.")] = "loser",
     degree: Annotated[
-        str | None, typer.Option(help="Column of how much it won, 0 to 1; 0.5 for a tie.")
+        str | None, typer.Option(help="Column of the degree of the win, 0 to 1; 0.5 for a tie.")
     ] = None,
-    judge: Annotated[str | None, typer.Option(help="Column of who compared.")] = None,
+    judge: Annotated[str | None, typer.Option(help="Column of the judge.")] = None,
     scale: Annotated[float, typer.Option(help="Standard deviation of the prior of ratings.")] = 1.5,
     disconnected: Annotated[
         str,
-        typer.Option(help="Where no comparisons connect items: raise, or let the prior decide."),
+        typer.Option(help="If comparisons do not connect all items: raise, or rely on the prior."),
     ] = "raise",
 ) -> None:
     """Print ratings with standard errors as CSV, the best item first."""
@@ -66,7 +66,7 @@ def rate(
 def _open(games: str) -> AbstractContextManager[TextIO]:
     if games == "-":
         return nullcontext(sys.stdin)
-    return open(games, newline="", encoding="utf-8-sig")  # without the mark that spreadsheets set
+    return open(games, newline="", encoding="utf-8-sig")  # without byte order mark
 
 
 def _place(header: list[str], column: str) -> int:
@@ -82,7 +82,7 @@ def _blocks(rows: Iterator[list[str]]) -> Iterator[list[list[str]]]:
 
 
 def _table(block: list[list[str]], places: dict[str, int]) -> dict[str, Any]:
-    """The columns of a block; an empty label for one that a short row lacks."""
+    """The columns of a block; missing values of short rows are empty."""
     table: dict[str, Any] = {
         name: [row[k] if k < len(row) else "" for row in block] for name, k in places.items()
     }

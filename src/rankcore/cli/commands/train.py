@@ -1,4 +1,4 @@
-"""``rankcore train``: learn a model from files."""
+"""``rankcore train``: train a model on files."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class HeldOut:
         int | None,
         typer.Option(
             min=1,
-            help="Passes or rounds without a better measure of --valid after which training ends; "
+            help="Passes or rounds without improvement on --valid before training stops; "
             "by default a fifth of them.",
         ),
     ] = None
@@ -56,7 +56,7 @@ class HeldOut:
             raise typer.BadParameter(message, param_hint="--calibrate")
 
     def stopping(self, estimator: Any) -> dict[str, Any]:
-        """Parameters that end a fit by held-out rows."""
+        """Parameters of early stopping."""
         params = estimator.get_params(deep=False)
         planned = params.get("max_iter") or params.get("n_estimators") or 1
         patience = self.patience or params.get("early_stopping_rounds") or max(1, planned // 5)
@@ -79,7 +79,7 @@ def train(
         str | None,
         typer.Option(
             metavar="cumulative|isotonic",
-            help="Learn the probability of each rank, too, from held-out parts of the rows, which "
+            help="Also fit the probability of each rank, on held-out folds, which "
             "takes six fits: see predict --probabilities.",
         ),
     ] = None,
@@ -150,7 +150,7 @@ def _estimator(choice: Choice, learner: Learner, held_out: HeldOut, calibrate: A
 
 
 def _held_out_facts(estimator: Any) -> dict[str, Any]:
-    """Measures on held-out rows of the pass or round that the model is from."""
+    """Measures on held-out rows of the pass or round of the model."""
     history, names = estimator.history_, list(estimator._state.validation)
     best = getattr(estimator, "best_iteration_", None)
     facts: dict[str, Any] = {}

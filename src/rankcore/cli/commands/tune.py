@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def _logarithmic(low: float, high: float) -> Draw:
-    """A number whose logarithm is uniform, with three digits."""
+    """A log-uniform number with three digits."""
 
     def draw(rng: np.random.Generator) -> float:
         return float(f"{exp(rng.uniform(log(low), log(high))):.3g}")
@@ -49,7 +49,7 @@ def _logarithmic(low: float, high: float) -> Draw:
 
 
 def _integer(low: int, high: int) -> Draw:
-    """A whole number whose logarithm is uniform."""
+    """A log-uniform integer."""
     number = _logarithmic(low, high + 0.999)
     return lambda rng: int(number(rng))
 
@@ -98,12 +98,12 @@ SPACES: Mapping[str, Mapping[str, Draw]] = {
 # Candidates if no learner is named: one of each family.
 FOR_QUERIES = ("ranksvm", "pairwise", "rankboost", "rankboost-trees")
 FOR_LABELS = ("prank", "cusum", "pa-cusum", "oap-bpm", "widrow-hoff")
-# Their cost grows with the square of the number of rows: a trial of 5000 takes about 10 seconds.
+# Their cost is quadratic in the number of rows: a trial with 5000 takes about 10 seconds.
 FOR_FEW_LABELS, FEW = ("kernel-prank", "kernel-cusum"), 5000
 
 
 def families(in_queries: bool, n_rows: int) -> tuple[str, ...]:
-    """The learners that are tried if none is named."""
+    """The learners tried if none is named."""
     if in_queries:
         return FOR_QUERIES
     return FOR_LABELS + (FOR_FEW_LABELS if n_rows <= FEW else ())
@@ -117,23 +117,27 @@ def draw(name: str, rng: np.random.Generator) -> dict[str, Any]:
 
 
 COLUMNS = ("trial", "model", "value", "seconds", "params")
-# Seconds between two writes of the table of trials, each of the whole file.
+# Seconds between two writes of the whole table of trials.
 WRITTEN = 5.0
 
 
 def tune(
     data: ManyDataArgument,
     output: Annotated[
-        Path, Writes(), typer.Option("--output", "-o", metavar="MODEL", help="The best model.")
+        Path,
+        Writes(),
+        typer.Option("--output", "-o", metavar="MODEL", help="Output file for the best model."),
     ],
     layout: Layout,
-    minutes: Annotated[float, typer.Option(min=0.001, help="When no more trial begins.")] = 5.0,
+    minutes: Annotated[
+        float, typer.Option(min=0.001, help="Time limit, after which no trial starts.")
+    ] = 5.0,
     model: Annotated[
         list[str] | None,
         typer.Option(
             "--model",
             metavar="NAME",
-            help="Learner whose parameters are drawn (repeatable). By default "
+            help="Learner to search (repeatable). By default "
             f"{', '.join(FOR_QUERIES)} if every line has qid:, else {', '.join(FOR_LABELS)}, and "
             f"{', '.join(FOR_FEW_LABELS)} of at most {FEW} rows.",
         ),
@@ -141,7 +145,7 @@ def tune(
     valid: ValidOption = None,
     metric: MetricOption = None,
     folds: Annotated[
-        int, typer.Option(min=2, help="Parts to cross-validate by, without --valid.")
+        int, typer.Option(min=2, help="Number of cross-validation folds, without --valid.")
     ] = 5,
     trials: Annotated[
         Path | None, Writes(), typer.Option(metavar="CSV", help="Write all trials to this file.")
@@ -152,7 +156,7 @@ def tune(
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Try learners and parameters at random, and save the model that measures best."""
+    """Try learners and parameters at random, and save the best model."""
     import numpy as np
 
     choice = Choice(seed=seed, set_=set_)
@@ -196,7 +200,7 @@ def tune(
 
 
 def _one(metric: str | None) -> str | None:
-    """The selected measure, as results name it."""
+    """Name of the selected measure in results."""
     from rankcore.metrics.names import parse
 
     if metric is None or metric == "rank_loss":
@@ -208,7 +212,7 @@ def _one(metric: str | None) -> str | None:
 
 
 def _of_queries(learners: list[Learner], metric: str | None) -> bool:
-    """Whether trials are measured by query; raise ValueError for learners that do not fit."""
+    """Whether trials are measured by query; raise ValueError for unsuitable learners."""
     ranks = learners[0].ranks_queries
     if any(learner.ranks_queries != ranks for learner in learners):
         raise ValueError("--model names learners of labels and of queries: choose either kind")
@@ -229,7 +233,7 @@ class _Trial:
 
 
 class _Trials:
-    """A CSV file of trials, if any, replaced as a whole every few seconds and at the end."""
+    """A CSV file of trials, if any, rewritten every few seconds and at the end."""
 
     def __init__(self, path: Path | None) -> None:
         self._path, self._text = path, io.StringIO(newline="")
@@ -277,9 +281,9 @@ class _Task:
         bar: ProgressBar,
         write: Callable[[list[Any]], None],
     ) -> _Trial:
-        """Run trials until the time is over, or Ctrl-C after one trial at least.
+        """Run trials until the time limit, or until Ctrl-C after at least one trial.
 
-        A learner whose last trial took longer than the time that is left has had its last.
+        A learner is dropped if its last trial took longer than the remaining time.
         """
         from rankcore.metrics.names import greater_is_better
 
@@ -312,7 +316,7 @@ class _Task:
         return replace(best, count=count)
 
     def _draws(self, learners: list[Learner]) -> Iterator[tuple[Learner, dict[str, Any]]]:
-        """The learners in turn: first with their defaults, then with parameters drawn."""
+        """The learners in turn: first with defaults, then with random parameters."""
         import numpy as np
 
         for learner in learners:
@@ -326,7 +330,7 @@ class _Task:
     def _measured(
         self, learner: Learner, drawn: dict[str, Any]
     ) -> tuple[float, tuple[Any, Any] | None]:
-        """The measure, and the scaler and learner that were fitted to all rows, if they were."""
+        """The measure, and the scaler and learner if they were fitted to all rows."""
         import numpy as np
 
         from rankcore.cli.measuring import measure, measured, split
@@ -348,7 +352,7 @@ class _Task:
     def on_all(
         self, learner: Learner, drawn: dict[str, Any], *others: Rows
     ) -> tuple[Any, Any, list[Rows]]:
-        """Scaler and learner, fitted to all rows to learn from; and other rows on their scale."""
+        """Scaler and learner fitted to all training rows; and other rows, scaled."""
         estimator = self.choice.make(learner, **drawn)
         scaler, (rows, *others_scaled) = on_scale(self.scale, learner, self.rows, *others)
         fit(estimator, learner, rows)
