@@ -46,15 +46,19 @@ def bayesian_pass(
     const double[::1] attraction not None,  # (n_pairs,)
     const double[::1] satisfaction not None,  # (n_pairs,)
     double onward,  # probability to go on without satisfaction
-    double[:, ::1] expected not None,  # added to, (n_pairs, 2): examinations, satisfied clicks
-    double[::1] going not None,  # added to, (2,): chances to go on, and those taken
+    # Added to, (n_pairs, 4): examinations, satisfied clicks; and what sessions say of the two, each
+    # the sum of a square: examinations without a click, derivatives by the satisfaction.
+    double[:, ::1] expected not None,
+    # Added to, (3,): chances to go on, those taken, and squared derivatives by ``onward``.
+    double[::1] going not None,
     double[::1] silent not None,  # working memory, (longest session + 1,)
 ):
     """Add the expectations of the dynamic Bayesian network; returns the log-likelihood."""
     cdef int64_t q, i, first, stop, last
-    cdef double seen, after, share, total = 0.0
+    cdef double seen, after, share, derivative, chances, taken, total = 0.0
     with nogil:
         for q in range(bounds.shape[0] - 1):
+            chances = taken = 0.0
             first, stop = bounds[q], bounds[q + 1]
             last = stop - 1
             while last >= first and not clicked[last]:
@@ -66,11 +70,14 @@ def bayesian_pass(
                     total += log(attraction[pair[i]])
                 else:
                     total += log(1.0 - attraction[pair[i]])
+                    expected[pair[i], 2] += 1.0
                 if i < last:
-                    going[0] += 1.0
-                    going[1] += 1.0
+                    chances += 1.0
+                    taken += 1.0
                     total += log(onward)
                     if clicked[i]:
+                        derivative = 1.0 / (1.0 - satisfaction[pair[i]])
+                        expected[pair[i], 3] += derivative * derivative
                         total += log(1.0 - satisfaction[pair[i]])
             # Probability of no click from a document on, once it is examined.
             silent[stop - first] = 1.0
@@ -84,19 +91,27 @@ def bayesian_pass(
                 after = _after_click(share, onward, silent[last - first + 1])
                 total += log(after)
                 expected[pair[last], 1] += share / after
+                derivative = (1.0 - _after_click(0.0, onward, silent[last - first + 1])) / after
+                expected[pair[last], 3] += derivative * derivative
                 seen = (1.0 - share) * onward * silent[last - first + 1] / after
                 if last < stop - 1:
-                    going[0] += 1.0 - share / after
-                    going[1] += seen
+                    chances += 1.0 - share / after
+                    taken += seen
             else:
                 total += log(silent[0])
             for i in range(last + 1, stop):
                 expected[pair[i], 0] += seen
+                expected[pair[i], 2] += seen * seen
                 if i < stop - 1:
-                    going[0] += seen
-                    after = 1.0 - onward + onward * silent[i - first + 1]
+                    chances += seen
+                    after = _after_click(0.0, onward, silent[i - first + 1])
                     seen *= onward * silent[i - first + 1] / after
-                    going[1] += seen
+                    taken += seen
+            going[0] += chances
+            going[1] += taken
+            if 0.0 < onward < 1.0:
+                derivative = taken / onward - (chances - taken) / (1.0 - onward)
+                going[2] += derivative * derivative
     return total
 
 
