@@ -186,7 +186,7 @@ def test_position_based_model_recovers_its_parameters():
 def test_cascade_model_recovers_its_parameters():
     model = CascadeModel(smoothing=0).fit(simulated(User("cascade")))
     a = truth(model, ATTRACTION)
-    check_errors(model.attraction_, a, np.sqrt(a * (1 - a) / model._examined))
+    check_errors(model.attraction_, a, np.sqrt(a * (1 - a) / model._worth[0]))
     assert 0.9 < covered(model.attraction_interval_, a) < 0.99
 
 

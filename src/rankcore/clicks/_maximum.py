@@ -32,7 +32,7 @@ def maximise(
             return following, n
         change = then - at
         bend = (following - then) - change
-        length = max(1.0, float(np.linalg.norm(change) / max(np.linalg.norm(bend), 1e-300)))
+        length = max(1.0, _norm(change) / max(_norm(bend), 1e-300))
         trial = np.clip(at + 2 * length * change + length**2 * bend, 0.0, 1.0 - MARGIN)
         trial[following == 0] = 0.0
         trial[(following > 0) & (trial <= 0)] = following[(following > 0) & (trial <= 0)]
@@ -48,3 +48,7 @@ def maximise(
         ConvergenceWarning,
     )
     return then, n
+
+
+def _norm(x: Floats) -> float:
+    return float(np.linalg.norm(x))

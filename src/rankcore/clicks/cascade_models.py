@@ -21,7 +21,7 @@ UNSEEN, SKIPPED, CLICKED, SATISFIED = range(4)
 
 def clicks_before(log: ClickLog) -> NDArray[np.int64]:
     """Clicks above each impression in its session."""
-    before = np.cumsum(log.clicked) - log.clicked
+    before: NDArray[np.int64] = np.cumsum(log.clicked) - log.clicked
     return before - np.repeat(before[log.bounds[:-1]], np.diff(log.bounds))
 
 
@@ -156,8 +156,11 @@ class CascadeModel(_TopDown):
         self.continuation_ = 1.0
         self._take(counts, _rate(clicked, examined, self.smoothing), np.ones(clicked.size))
         self.attraction_interval_ = interval(clicked, examined)
-        self._clicked, self._examined = clicked, examined
+        self._worth = [examined]
         return self
+
+    def _evidence(self) -> tuple[Floats, Floats]:
+        return self.attraction_, self._worth[0]
 
 
 class DynamicBayesianModel(_TopDown):
@@ -276,9 +279,16 @@ class DynamicBayesianModel(_TopDown):
                 (clicked, satisfied), (examined, clicked), worth, strict=True
             )
         )
-        self._clicked, self._examined, self._satisfied = clicked, examined, satisfied
         self._worth = worth
         return self
+
+    def _evidence(self) -> tuple[Floats, Floats]:
+        a, s = self.attraction_, self.satisfaction_
+        relevance, (of_attraction, of_satisfaction) = a * s, self._worth
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = s**2 * a * (1 - a) / of_attraction + a**2 * s * (1 - s) / of_satisfaction
+            trials = relevance * (1 - relevance) / variance
+        return relevance, np.where(np.isfinite(trials), trials, of_attraction)
 
     def _maximise(self, log: Log, counts: Counts, clicked: Floats) -> tuple[Floats, Floats]:
         """Expectations of documents and of going on, at the maximum of the likelihood."""

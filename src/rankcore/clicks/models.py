@@ -34,6 +34,10 @@ class ClickModel(BaseEstimator):
     def _probabilities(self, log: ClickLog) -> Floats:
         """Implement `click_probabilities`."""
 
+    @abstractmethod
+    def _evidence(self) -> tuple[Floats, Floats]:
+        """Relevance of each document, and the observations that would have its variance."""
+
     def click_probabilities(self, log: ClickLog) -> Floats:
         """Probability of a click on each document, before anything of its session is known.
 
@@ -153,7 +157,15 @@ class ClickRates(ClickModel):
             self.rate_ = (clicked + self.smoothing) / (shown + 2 * self.smoothing)
         self._overall = float(clicked.sum() / shown.sum())
         self.interval_ = interval(clicked, shown)
+        self._shown = shown
         return self
+
+    def _evidence(self) -> tuple[Floats, Floats]:
+        if self.by != "document":
+            raise ValueError(
+                f"rates by {self.by!r} say nothing about documents: use ClickRates('document')"
+            )
+        return self.rate_, self._shown
 
     def _probabilities(self, log: ClickLog) -> Floats:
         rates = np.append(self.rate_, self._overall)  # the last is of what is not known

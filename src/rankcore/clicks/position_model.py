@@ -109,16 +109,22 @@ class PositionBasedModel(ClickModel):
         self.examination_interval_ = self.examination_[:, None] * np.exp(
             np.stack([-spread, spread], axis=1)
         )
-        self.attraction_interval_ = self._attraction_interval(counts)
         self.query_, self.document_ = counts.pairs.query_ids, counts.pairs.document_ids
         self._overall = float(self.attraction_.mean())
+        examined = counts.events.sum(axis=1) * self.examination_[counts.position]
+        of_pairs = np.bincount(counts.pair, examined, self.attraction_.size)
+        self._examined = of_pairs.astype(np.float64)
+        self.attraction_interval_ = self._attraction_interval()
         return self
 
-    def _attraction_interval(self, counts: Counts) -> Floats:
+    def _evidence(self) -> tuple[Floats, Floats]:
+        a, error = self.attraction_, self.attraction_error_
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return a, np.where((error > 0) & (a < 1), a * (1 - a) / error**2, self._examined)
+
+    def _attraction_interval(self) -> Floats:
         """By the information; without a click, by the examinations that were in vain."""
-        examined = counts.events.sum(axis=1) * self.examination_[counts.position]
-        trials = np.bincount(counts.pair, examined, self.attraction_.size)
-        found = interval(np.zeros(trials.size), trials)
+        found = interval(np.zeros(self._examined.size), self._examined)
         seen = self.attraction_error_ > 0
         spread = Z * self.attraction_error_[seen] / self.attraction_[seen]
         found[seen] = self.attraction_[seen, None] * np.exp(np.stack([-spread, spread], axis=1))
