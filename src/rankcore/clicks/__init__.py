@@ -8,6 +8,7 @@ from rankcore.clicks.position_model import PositionBasedModel
 from rankcore.clicks.propensity import Features, Propensities, propensities
 from rankcore.clicks.reading import ClickFile, open_clicks, read_clicks
 from rankcore.clicks.simulation import User, simulate_clicks, simulate_sessions
+from rankcore.clicks.ubi import read_ubi
 
 __all__ = [
     "CascadeModel",
@@ -24,6 +25,7 @@ __all__ = [
     "open_clicks",
     "propensities",
     "read_clicks",
+    "read_ubi",
     "simulate_clicks",
     "simulate_sessions",
     "to_judgments",

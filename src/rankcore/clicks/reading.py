@@ -331,6 +331,14 @@ class ClickFile:
         return places
 
 
+def numbered_lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, int]]:
+    """Lines of text that are not blank, and their numbers."""
+    name = title(path)
+    with open_lines(path) as lines:
+        for rows, numbers in _lines(iter(lines), "", 1, name):
+            yield from zip(rows, numbers, strict=True)
+
+
 def json_object(line: str, where: str) -> dict[str, Any]:
     """The object of a line of JSON; ValueError that begins with ``where``."""
     try:
