@@ -18,6 +18,8 @@ from rankcore.clicks.log import ClickLog, Log
 from rankcore.clicks.models import ClickModel, Z, interval
 
 Floats = NDArray[np.float64]
+# Documents of queries whose errors are computed at a time.
+ROWS = 1 << 14
 
 
 class PositionBasedModel(ClickModel):
@@ -32,7 +34,7 @@ class PositionBasedModel(ClickModel):
     smoothing : float, default=0.0
         Attractive impressions, and as many that are not, added to each document of a query. 0 is
         maximum likelihood.
-    tol : float, default=1e-8
+    tol : float, default=1e-6
         Passes end when none changes a probability by more than this.
     max_iter : int, default=2000
         Passes, at most.
@@ -80,7 +82,7 @@ class PositionBasedModel(ClickModel):
     (array([1.  , 0.59]), array([1.  , 0.59]))
     """
 
-    def __init__(self, smoothing: float = 0.0, tol: float = 1e-8, max_iter: int = 2000) -> None:
+    def __init__(self, smoothing: float = 0.0, tol: float = 1e-6, max_iter: int = 2000) -> None:
         self.smoothing = smoothing
         self.tol = tol
         self.max_iter = max_iter
@@ -160,7 +162,10 @@ class Positions:
         covariance = np.zeros_like(left)
         shown = np.flatnonzero(~np.isnan(self.examination) & (linked.sum(axis=1) > 0))[1:]
         covariance[np.ix_(shown, shown)] = np.linalg.inv(left[np.ix_(shown, shown)])
-        shared = np.asarray((share @ covariance * share.toarray()).sum(axis=1))
+        shared = np.empty(own.size)
+        for first in range(0, own.size, ROWS):
+            rows = share[first : first + ROWS].toarray()
+            shared[first : first + ROWS] = (rows @ covariance * rows).sum(axis=1)
         error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
         return self.examination * error, self.attraction * np.sqrt(own + shared)
 

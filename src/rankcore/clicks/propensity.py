@@ -25,6 +25,8 @@ from rankcore.ranking._click_pairs import theta_at
 
 Floats = NDArray[np.float64]
 METHODS = ("swap", "allpairs", "em", "regression-em")
+# Passes end when none changes a probability by more than this, or after so many.
+TOL, PASSES = 1e-6, 5000
 # Passes of regression-EM, each of which fits a classifier.
 ROUNDS = 50
 
@@ -174,7 +176,7 @@ def propensities(
 def _maximum(counts: Counts) -> tuple[Floats, Floats]:
     """Propensities of maximum likelihood, and standard errors of their logarithms."""
     check_linked(counts)
-    found, _ = fit_positions(counts, 0.0, 1e-8, 2000)
+    found, _ = fit_positions(counts, 0.0, TOL, PASSES)
     return found.examination, found.errors(counts)[0] / found.examination
 
 
@@ -232,7 +234,7 @@ def _all_pairs(counts: Counts) -> tuple[Floats, Floats]:
         position.astype(np.int32),
         np.ascontiguousarray(table[:, 3:]),
     )
-    found, _ = fit_positions(pseudo, 0.0, 1e-8, 2000)
+    found, _ = fit_positions(pseudo, 0.0, TOL, PASSES)
     # A document counts in several pairs of positions, so that this has no standard errors.
     return found.examination, np.full(found.examination.size, np.nan)
 
