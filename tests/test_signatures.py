@@ -13,6 +13,7 @@ MODULES = [
     "rankcore",
     "rankcore.bounds",
     "rankcore.callbacks",
+    "rankcore.clicks",
     "rankcore.dask",
     "rankcore.datasets",
     "rankcore.explain",

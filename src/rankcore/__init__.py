@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from rankcore import (
         bounds,
         callbacks,
+        clicks,
         dask,
         datasets,
         explain,
@@ -75,6 +76,7 @@ __all__ = [
     "WidrowHoff",
     "bounds",
     "callbacks",
+    "clicks",
     "dask",
     "datasets",
     "explain",

@@ -44,7 +44,8 @@ def parquet_files(folder: str | os.PathLike[str]) -> list[str]:
     return sorted(os.fsdecode(path) for path in paths if is_parquet(path))
 
 
-def _pyarrow(path: str) -> Any:
+def pyarrow_of(path: str) -> Any:
+    """The module pyarrow, with ``pyarrow.parquet``; ValueError that names a file without it."""
     try:
         import_module("pyarrow.parquet")
     except ImportError:
@@ -74,7 +75,7 @@ class ParquetRows(FileRows):
         columns: Sequence[str] | None,
         labelled: bool = True,
     ) -> None:
-        self._arrow = _pyarrow(paths[0])
+        self._arrow = pyarrow_of(paths[0])
         with self._opened(paths[0]) as file:
             names: list[str] = file.schema_arrow.names
         self.label: str | None = LABEL if label is None else label

@@ -134,6 +134,14 @@ class PairwiseState(LearnerState):
             new[k][: len(old[1])] = old[k]
         self.every = new
 
+    def keep_features(self, n_features: int) -> None:
+        """Drop all but the first features, of every hypothesis."""
+        self.weights, self.sums = (array[:n_features].copy() for array in (self.weights, self.sums))
+        self.members = [(w[:n_features].copy(), s, b, v) for w, s, b, v in self.members]
+        if self.every is not None:
+            members, successes, born = self.every
+            self.every = np.ascontiguousarray(members[:, :n_features]), successes, born
+
     def tally(self) -> tuple[int, int]:
         """Pairs and mistakes so far."""
         return int(self.counts[3]), int(self.counts[4])

@@ -127,6 +127,9 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
         Only where X had string column names.
     n_iter_ : int
         Passes made; all calls of ``partial_fit`` in a row count as one.
+    position_effect_ : ndarray of float64
+        By position, after a ``fit`` with ``position`` alone: what the score of a row gained by it.
+        Not part of the model, which neither predicts with it nor saves it.
     best_iteration_ : int
         The pass that early stopping chose, counted from 1.
     history_ : dict of lists
@@ -212,6 +215,12 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
         Trainer(learner, source, Monitor(fitted, learner.validation, watching)).run()
         self._warn_of_dropped(fitted._state, fitted)
         self._replace_with(fitted)
+
+    def _check_positions(self) -> None:
+        pass
+
+    def _keep_features(self, n_features: int) -> None:
+        self._state.keep_features(n_features)
 
     def _warn_of_dropped(self, state: PairwiseState, fitted: Self) -> None:
         if self.variant == "voted" and self.max_hypotheses == "auto":

@@ -120,6 +120,9 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
         The rows that have them.
     objective_, gap_ : float
         The objective reached, and the share of it by which it may lie above its minimum.
+    position_effect_ : ndarray of float64
+        By position, after a ``fit`` with ``position`` alone: what the score of a row gained by it.
+        Not part of the model, which neither predicts with it nor saves it.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Only where X had string column names.
@@ -206,6 +209,15 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
             fitted._take(problem, learner.solution())
         self._warn(learner.solution())
         self._replace_with(fitted)
+
+    def _check_positions(self) -> None:
+        if self.kernel is not None or self.warm_start:
+            raise ValueError(
+                "position without propensity requires kernel=None and warm_start=False"
+            )
+
+    def _keep_features(self, n_features: int) -> None:
+        self._state.model = LinearModel(self._state.model.weights[:n_features].copy())
 
     def _begin(
         self, source: Any, held_out: tuple[Any, ...]

@@ -1,0 +1,156 @@
+"""Click models: passes of expectation maximisation over counts and sessions, click probabilities.
+
+Probabilities lie within (0, 1). Counts of impressions are numbers of float64, exact to 2**53.
+"""
+
+from libc.math cimport log
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+
+def position_pass(
+    const int32_t[::1] pair not None,  # (n_cells,)
+    const int32_t[::1] position not None,  # (n_cells,), from 0
+    const double[:, ::1] counts not None,  # (n_cells, 2): impressions without and with a click
+    const double[::1] examination not None,  # (n_positions,)
+    const double[::1] attraction not None,  # (n_pairs,)
+    double[::1] examined not None,  # out, (n_positions,): expected examinations
+    double[::1] attracted not None,  # out, (n_pairs,): expected attractive impressions
+):
+    """Expectations of the position-based model; returns the log-likelihood."""
+    cdef int64_t i
+    cdef double theta, gamma, skip, total = 0.0
+    examined[:] = 0.0
+    attracted[:] = 0.0
+    with nogil:
+        for i in range(pair.shape[0]):
+            theta = examination[position[i]]
+            gamma = attraction[pair[i]]
+            skip = 1.0 - theta * gamma
+            total += counts[i, 0] * log(skip)
+            if counts[i, 1] > 0:
+                total += counts[i, 1] * log(theta * gamma)
+            examined[position[i]] += counts[i, 1] + counts[i, 0] * theta * (1.0 - gamma) / skip
+            attracted[pair[i]] += counts[i, 1] + counts[i, 0] * gamma * (1.0 - theta) / skip
+    return total
+
+
+cdef double _after_click(double satisfied, double onward, double silent) noexcept nogil:
+    """Probability of no click below a click; ``silent``: of none, once the next is examined."""
+    return satisfied + (1.0 - satisfied) * (1.0 - onward + onward * silent)
+
+
+def bayesian_pass(
+    const int64_t[::1] bounds not None,  # (n_sessions + 1,)
+    const int32_t[::1] pair not None,  # (n,), by position within each session
+    const uint8_t[::1] clicked not None,  # (n,)
+    const double[::1] attraction not None,  # (n_pairs,)
+    const double[::1] satisfaction not None,  # (n_pairs,)
+    double onward,  # probability to go on without satisfaction
+    # Added to, (n_pairs, 4): examinations, satisfied clicks; and what sessions say of the two, each
+    # the sum of a square: examinations without a click, derivatives by the satisfaction.
+    double[:, ::1] expected not None,
+    # Added to, (3,): chances to go on, those taken, and squared derivatives by ``onward``.
+    double[::1] going not None,
+    double[::1] silent not None,  # working memory, (longest session + 1,)
+):
+    """Add the expectations of the dynamic Bayesian network; returns the log-likelihood."""
+    cdef int64_t q, i, first, stop, last
+    cdef double seen, after, share, derivative, chances, taken, total = 0.0
+    with nogil:
+        for q in range(bounds.shape[0] - 1):
+            chances = taken = 0.0
+            first, stop = bounds[q], bounds[q + 1]
+            last = stop - 1
+            while last >= first and not clicked[last]:
+                last -= 1
+            # Down to the last click, everything was examined.
+            for i in range(first, last + 1):
+                expected[pair[i], 0] += 1.0
+                if clicked[i]:
+                    total += log(attraction[pair[i]])
+                else:
+                    total += log(1.0 - attraction[pair[i]])
+                    expected[pair[i], 2] += 1.0
+                if i < last:
+                    chances += 1.0
+                    taken += 1.0
+                    total += log(onward)
+                    if clicked[i]:
+                        derivative = 1.0 / (1.0 - satisfaction[pair[i]])
+                        expected[pair[i], 3] += derivative * derivative
+                        total += log(1.0 - satisfaction[pair[i]])
+            # Probability of no click from a document on, once it is examined.
+            silent[stop - first] = 1.0
+            for i in range(stop - 1, last, -1):
+                silent[i - first] = (1.0 - attraction[pair[i]]) * (
+                    1.0 - onward + onward * silent[i - first + 1]
+                )
+            seen = 1.0
+            if last >= first:
+                share = satisfaction[pair[last]]
+                after = _after_click(share, onward, silent[last - first + 1])
+                total += log(after)
+                expected[pair[last], 1] += share / after
+                derivative = (1.0 - _after_click(0.0, onward, silent[last - first + 1])) / after
+                expected[pair[last], 3] += derivative * derivative
+                seen = (1.0 - share) * onward * silent[last - first + 1] / after
+                if last < stop - 1:
+                    chances += 1.0 - share / after
+                    taken += seen
+            else:
+                total += log(silent[0])
+            for i in range(last + 1, stop):
+                expected[pair[i], 0] += seen
+                expected[pair[i], 2] += seen * seen
+                if i < stop - 1:
+                    chances += seen
+                    after = _after_click(0.0, onward, silent[i - first + 1])
+                    seen *= onward * silent[i - first + 1] / after
+                    taken += seen
+            going[0] += chances
+            going[1] += taken
+            if 0.0 < onward < 1.0:
+                derivative = taken / onward - (chances - taken) / (1.0 - onward)
+                going[2] += derivative * derivative
+    return total
+
+
+def bayesian_probabilities(
+    const int64_t[::1] bounds not None,  # (n_sessions + 1,)
+    const int32_t[::1] pair not None,  # (n,)
+    const double[::1] attraction not None,  # (n_pairs,)
+    const double[::1] satisfaction not None,  # (n_pairs,)
+    double onward,
+    double[::1] found not None,  # out, (n,)
+):
+    """Probability of a click on each document, before anything of its session is known."""
+    cdef int64_t q, i
+    cdef double seen
+    with nogil:
+        for q in range(bounds.shape[0] - 1):
+            seen = 1.0
+            for i in range(bounds[q], bounds[q + 1]):
+                found[i] = seen * attraction[pair[i]]
+                seen *= onward * (1.0 - attraction[pair[i]] * satisfaction[pair[i]])
+
+
+def bayesian_clicks(
+    const int64_t[::1] bounds not None,  # (n_sessions + 1,)
+    const double[::1] attraction not None,  # (n,), of each impression
+    const double[::1] satisfaction not None,  # (n,)
+    double onward,
+    const double[:, ::1] draws not None,  # (n, 3), from [0, 1)
+    uint8_t[::1] clicked not None,  # out, (n,)
+):
+    """Clicks of users who go down the list: a draw for attraction, satisfaction and going on."""
+    cdef int64_t q, i
+    cdef bint examining
+    with nogil:
+        for q in range(bounds.shape[0] - 1):
+            examining = True
+            for i in range(bounds[q], bounds[q + 1]):
+                clicked[i] = examining and draws[i, 0] < attraction[i]
+                if examining and clicked[i] and draws[i, 1] < satisfaction[i]:
+                    examining = False
+                if draws[i, 2] >= onward:
+                    examining = False

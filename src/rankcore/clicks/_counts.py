@@ -1,0 +1,155 @@
+"""Counts of what happened to documents of queries: what click models learn from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+
+from rankcore.clicks._ids import Codes
+from rankcore.clicks.log import ClickLog, Log, windows
+
+Floats = NDArray[np.float64]
+# Number of the event of each impression of a window.
+Event = Callable[[ClickLog], NDArray[np.integer[Any]]]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Documents of queries, in ascending order of the numbers of both."""
+
+    codes: Mapping[str, Codes]
+    query: NDArray[np.int64]  # (n_pairs,)
+    document: NDArray[np.int64]
+
+    def of(self, log: ClickLog) -> NDArray[np.int64]:
+        """Pair of each impression, -1 for those that are not known."""
+        query: NDArray[np.int64] = log.query.astype(np.int64)
+        document: NDArray[np.int64] = log.document.astype(np.int64)
+        if log._codes is not self.codes:
+            query = self.codes["query"].find("query", log.queries)[query]
+            document = self.codes["document"].find("document", log.documents)[document]
+        return self._find(query, document)
+
+    def rows(self, qid: ArrayLike, docid: ArrayLike) -> NDArray[np.int64]:
+        """Pair of each row, of ids as users give them; -1 for those that are not known."""
+        query = self.codes["query"].find("qid", qid)
+        document = self.codes["document"].find("docid", docid)
+        if query.size != document.size:
+            raise ValueError(
+                f"qid and docid must have the same length; found {query.size} and {document.size}"
+            )
+        return self._find(query, document)
+
+    def _find(self, query: NDArray[np.int64], document: NDArray[np.int64]) -> NDArray[np.int64]:
+        keys = (self.query << 32) | self.document
+        wanted = (query << 32) | document
+        place = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+        known = (query >= 0) & (document >= 0) & (keys[place] == wanted)
+        return np.where(known, place, -1)
+
+    @property
+    def query_ids(self) -> NDArray[Any]:
+        """Id of the query of each pair."""
+        return self.codes["query"].ids()[self.query]
+
+    @property
+    def document_ids(self) -> NDArray[Any]:
+        """Id of the document of each pair."""
+        return self.codes["document"].ids()[self.document]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How often each event happened, in cells: a document of a query, perhaps at a position."""
+
+    pairs: Pairs
+    pair: NDArray[np.int32]  # (n_cells,), ascending
+    position: NDArray[np.int32]  # (n_cells,), from 0
+    events: Floats  # (n_cells, n_events)
+
+    def by_pair(self) -> Floats:
+        """Shape (n_pairs, n_events)."""
+        return sums(self.pair, self.events, self.pairs.query.size)
+
+    def by_position(self) -> Floats:
+        """Shape (n_positions, n_events)."""
+        return sums(self.position, self.events, int(self.position.max()) + 1)
+
+    def table(self, values: Floats) -> csr_array:
+        """Values of the cells as a sparse table of pairs and positions."""
+        shape = (self.pairs.query.size, int(self.position.max()) + 1)
+        return csr_array((values, (self.pair, self.position)), shape=shape)
+
+
+def sums(of: NDArray[Any], values: Floats, n: int) -> Floats:
+    """Sums of the rows of a table by group."""
+    columns = [np.bincount(of, weights=column, minlength=n) for column in values.T]
+    return np.stack(columns, axis=1)
+
+
+def clicks(log: ClickLog) -> NDArray[np.uint8]:
+    """Events of impressions: 0 without and 1 with a click."""
+    return log.clicked.view(np.uint8)
+
+
+def count(log: Log, event: Event, n_events: int, *, by_position: bool = True) -> Counts:
+    """Count events; O(n log n), in memory for two windows and the cells."""
+    merged: list[NDArray[Any]] = []
+    waiting: list[list[NDArray[Any]]] = []
+    codes: Mapping[str, Codes] | None = None
+    for window in windows(log):
+        if codes is not None and window._codes is not codes:
+            raise ValueError("the windows of a log must share their numbers of ids (open_clicks)")
+        codes = window._codes
+        waiting.append(_cells(window, event, n_events, by_position))
+        if merged and sum(one[0].size for one in waiting) < merged[0].size:
+            continue
+        merged, waiting = _merged([merged, *waiting] if merged else waiting), []
+    if codes is None:
+        raise ValueError("the log is empty")
+    query, document, position, events = _merged([merged, *waiting]) if waiting else merged
+    first = np.ones(query.size, dtype=np.bool_)
+    first[1:] = (query[1:] != query[:-1]) | (document[1:] != document[:-1])
+    pairs = Pairs(codes, query[first], document[first])
+    return Counts(pairs, (np.cumsum(first) - 1).astype(np.int32), position.astype(np.int32), events)
+
+
+def _cells(log: ClickLog, event: Event, n_events: int, by_position: bool) -> list[NDArray[Any]]:
+    """Query, document, position and counts of each cell, in this order."""
+    n_documents = int(log.document.max()) + 1
+    n_positions = int(log.position.max()) if by_position else 1
+    if (int(log.query.max()) + 1) * n_documents * n_positions * n_events >= 2**63:
+        raise ValueError("the log has too many queries and documents: split it")
+    keys = log.query.astype(np.int64) * n_documents + log.document
+    if by_position:
+        keys = keys * n_positions + (log.position - 1)
+    keys, n = np.unique(keys * n_events + event(log), return_counts=True)
+    cells, number = np.divmod(keys, n_events)
+    first = np.append(True, cells[1:] != cells[:-1])
+    events = np.zeros((np.count_nonzero(first), n_events))
+    events[np.cumsum(first) - 1, number] = n
+    rest, position = np.divmod(cells[first], n_positions)
+    query, document = np.divmod(rest, n_documents)
+    return [query, document, position, events]
+
+
+def _merged(parts: list[list[NDArray[Any]]]) -> list[NDArray[Any]]:
+    """Cells of several windows, those that are equal added up."""
+    if len(parts) == 1:
+        return parts[0]
+    query, document, position, events = map(np.concatenate, zip(*parts, strict=True))
+    order = np.lexsort((position, document, query))
+    query, document, position = query[order], document[order], position[order]
+    first = np.ones(query.size, dtype=np.bool_)
+    first[1:] = (
+        (query[1:] != query[:-1])
+        | (document[1:] != document[:-1])
+        | (position[1:] != position[:-1])
+    )
+    added = np.add.reduceat(events[order], np.flatnonzero(first), axis=0)
+    return [query[first], document[first], position[first], added]

@@ -1,0 +1,356 @@
+"""Models of users who go down the list: cascade and dynamic Bayesian network."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.params import check_count, check_flag, check_real
+from rankcore._ext.clicks import bayesian_pass, bayesian_probabilities
+from rankcore.clicks._counts import Counts, count
+from rankcore.clicks._maximum import MARGIN, maximise
+from rankcore.clicks.log import ClickLog, Log, windows
+from rankcore.clicks.models import ClickModel, Z, interval
+
+Floats = NDArray[np.float64]
+# Events of impressions.
+UNSEEN, SKIPPED, CLICKED, SATISFIED = range(4)
+
+
+def clicks_before(log: ClickLog) -> NDArray[np.int64]:
+    """Clicks above each impression in its session."""
+    before: NDArray[np.int64] = np.cumsum(log.clicked) - log.clicked
+    return before - np.repeat(before[log.bounds[:-1]], np.diff(log.bounds))
+
+
+def clicks_in_session(log: ClickLog) -> NDArray[np.int64]:
+    """Clicks in the session of each impression."""
+    sizes = np.diff(log.bounds)
+    return np.repeat(np.add.reduceat(log.clicked.astype(np.int64), log.bounds[:-1]), sizes)
+
+
+def first_clicks(log: ClickLog) -> NDArray[np.uint8]:
+    """Events by the cascade model: what comes after the first click is unseen."""
+    events = np.where(log.clicked, CLICKED, SKIPPED)
+    return np.where(clicks_before(log) == 0, events, UNSEEN).astype(np.uint8)
+
+
+def last_clicks(log: ClickLog) -> NDArray[np.uint8]:
+    """Events by the simplified model: the last click satisfies, and what follows it is unseen."""
+    before, total = clicks_before(log), clicks_in_session(log)
+    events = np.where(log.clicked, CLICKED, SKIPPED)
+    events[log.clicked & (before == total - 1)] = SATISFIED
+    events[(before == total) & (total > 0)] = UNSEEN
+    return events.astype(np.uint8)
+
+
+class _TopDown(ClickModel):
+    """A user who examines documents from the top. Not public: subclasses say how to learn."""
+
+    attraction_: Floats
+    satisfaction_: Floats
+    continuation_: float
+
+    def _take(self, counts: Counts, attraction: Floats, satisfaction: Floats) -> None:
+        """Take over what was learned for each document of a query."""
+        self._pairs = counts.pairs
+        self.attraction_, self.satisfaction_ = attraction, satisfaction
+        self.query_, self.document_ = counts.pairs.query_ids, counts.pairs.document_ids
+        with np.errstate(invalid="ignore"):
+            self._overall = [float(np.nanmean(one)) for one in (attraction, satisfaction)]
+
+    def _known(self, log: ClickLog) -> list[Any]:
+        """Arguments of kernels: sessions, documents and their parameters."""
+        pair = self._pairs.of(log)
+        of = np.where(pair < 0, self.attraction_.size, pair).astype(np.int32)
+        of_all = (self.attraction_, self.satisfaction_)
+        known = [
+            np.append(np.nan_to_num(one), [0.0 if np.isnan(mean) else mean])
+            for one, mean in zip(of_all, self._overall, strict=True)
+        ]
+        return [log.bounds, of, *known]
+
+    def _probabilities(self, log: ClickLog) -> Floats:
+        found = np.empty(len(log))
+        bayesian_probabilities(*self._known(log), self.continuation_, found)
+        return found
+
+    def _log_likelihood(self, log: ClickLog) -> float:
+        bounds, of, attraction, satisfaction = self._known(log)
+        expected, silent = _room(log, attraction.size)
+        clicked = log.clicked.view(np.uint8)
+        return float(
+            bayesian_pass(
+                bounds,
+                of,
+                clicked,
+                attraction,
+                satisfaction,
+                self.continuation_,
+                expected,
+                np.zeros(3),
+                silent,
+            )
+        )
+
+
+class CascadeModel(_TopDown):
+    """The user goes down the list to the first click, and clicks if the document attracts.
+
+    Parameters
+    ----------
+    smoothing : float, default=1.0
+        Attractive examinations, and as many that are not, added to each document of a query. 0 is
+        maximum likelihood.
+
+    Attributes
+    ----------
+    attraction_ : ndarray of float64, shape (n_pairs,)
+        Of each document of a query: probability of a click once it is examined. NaN where it never
+        was and ``smoothing`` is 0.
+    attraction_interval_ : ndarray of float64, shape (n_pairs, 2)
+        Of 95%, by the posterior of Jeffreys' prior.
+    query_, document_ : ndarray, shape (n_pairs,)
+        Ids of the documents of queries.
+
+    Notes
+    -----
+    Clicks after the first are impossible: ``fit`` passes over them, and the likelihood of a log
+    that has some is 0. O(n log n).
+
+    Plain form: ``tests/reference/clicks.py``, ``cascade``.
+
+    References
+    ----------
+    .. [1] N. Craswell, O. Zoeter, M. Taylor and B. Ramsey. "An Experimental Comparison of Click
+       Position-Bias Models". WSDM 2008.
+
+    Examples
+    --------
+    >>> from rankcore.clicks import CascadeModel, ClickLog
+    >>> log = ClickLog(["q"] * 4, [*"abab"], [1, 2, 1, 2], [0, 1, 1, 0])
+    >>> CascadeModel(smoothing=0).fit(log).attraction_
+    array([0.5, 1. ])
+    """
+
+    def __init__(self, smoothing: float = 1.0) -> None:
+        self.smoothing = smoothing
+
+    def fit(self, log: Log) -> Self:
+        """Learn from a log.
+
+        Parameters
+        ----------
+        log : ClickLog or windows of one
+
+        Returns
+        -------
+        self
+        """
+        check_real(self.smoothing, "smoothing", 0.0)
+        counts = count(log, first_clicks, 3, by_position=False)
+        clicked = counts.events[:, CLICKED]
+        examined = clicked + counts.events[:, SKIPPED]
+        self.continuation_ = 1.0
+        self._take(counts, _rate(clicked, examined, self.smoothing), np.ones(clicked.size))
+        self.attraction_interval_ = interval(clicked, examined)
+        self._worth = [examined]
+        return self
+
+    def _evidence(self) -> tuple[Floats, Floats]:
+        return self.attraction_, self._worth[0]
+
+
+class DynamicBayesianModel(_TopDown):
+    """The user goes down the list, clicks what attracts, and stops once a click satisfies.
+
+    After a click the user is satisfied with the probability ``satisfaction_`` of the document.
+    Otherwise, and after documents that are not clicked, the next one is examined with probability
+    ``continuation_``.
+
+    Parameters
+    ----------
+    simplified : bool, default=False
+        Count instead of maximising the likelihood: documents down to the last click (all without
+        one) were examined, and the last click satisfied. This is fast, takes the continuation for
+        1, and overestimates satisfaction where the rest of a list does not attract.
+    continuation : float, optional
+        A known ``continuation_``; None estimates it.
+    smoothing : float, default=1.0
+        Attractive examinations and satisfied clicks, and as many that are not, added to each
+        document of a query. 0 is maximum likelihood.
+    tol : float, default=1e-6
+        Passes end when none changes a probability by more than this.
+    max_iter : int, default=500
+        Passes, at most.
+
+    Attributes
+    ----------
+    attraction_, satisfaction_ : ndarray of float64, shape (n_pairs,)
+        Of each document of a query; NaN without an examination or click to learn from.
+    attraction_interval_, satisfaction_interval_ : ndarray of float64, shape (n_pairs, 2)
+        Of 95%, by the posterior of Jeffreys' prior for as many observations as say the same; from
+        the squared derivatives of the log-likelihood of sessions by each parameter alone.
+    continuation_ : float
+    continuation_interval_ : ndarray of float64, shape (2,)
+    query_, document_ : ndarray, shape (n_pairs,)
+        Ids of the documents of queries.
+    n_iter_ : int
+        Passes made; 1 if ``simplified``.
+
+    Notes
+    -----
+    A pass goes through all sessions, O(n). Memory beyond the log: some numbers for each document of
+    a query; a log in windows is read again in each pass.
+
+    Plain form: ``tests/reference/clicks.py``, ``bayesian_posteriors``.
+
+    References
+    ----------
+    .. [1] O. Chapelle and Y. Zhang. "A Dynamic Bayesian Network Click Model for Web Search
+       Ranking". WWW 2009.
+
+    Examples
+    --------
+    >>> from rankcore.clicks import ClickLog, DynamicBayesianModel
+    >>> log = ClickLog(["q"] * 4, [*"abab"], [1, 2, 1, 2], [1, 1, 1, 0])
+    >>> model = DynamicBayesianModel(simplified=True, smoothing=0).fit(log)
+    >>> model.attraction_, model.satisfaction_
+    (array([1., 1.]), array([0.5, 1. ]))
+    """
+
+    def __init__(
+        self,
+        simplified: bool = False,
+        continuation: float | None = None,
+        smoothing: float = 1.0,
+        tol: float = 1e-6,
+        max_iter: int = 500,
+    ) -> None:
+        self.simplified = simplified
+        self.continuation = continuation
+        self.smoothing = smoothing
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def fit(self, log: Log) -> Self:
+        """Learn from a log.
+
+        Parameters
+        ----------
+        log : ClickLog or windows of one
+
+        Returns
+        -------
+        self
+        """
+        check_flag(self.simplified, "simplified")
+        check_real(self.smoothing, "smoothing", 0.0)
+        check_real(self.tol, "tol", 0.0)
+        check_count(self.max_iter, "max_iter")
+        if self.continuation is not None:
+            check_real(self.continuation, "continuation", 0.0, 1.0)
+        counts = count(log, last_clicks, 4, by_position=False)
+        satisfied = counts.events[:, SATISFIED]
+        clicked = counts.events[:, CLICKED] + satisfied
+        examined = clicked + counts.events[:, SKIPPED]
+        self.continuation_, self.n_iter_ = 1.0, 1
+        # How many observed outcomes would say as much of attraction and of satisfaction.
+        worth = [examined, clicked]
+        self.continuation_interval_ = np.full(2, self.continuation_)
+        if not self.simplified:
+            expected, going = self._maximise(log, counts, clicked)
+            examined, satisfied = expected[:, 0], expected[:, 1]
+            worth = _worth(clicked, expected)
+            if self.continuation is None:
+                spread = Z / np.sqrt(max(going[2], MARGIN))
+                ends = self.continuation_ + np.array([-spread, spread])
+                self.continuation_interval_ = np.clip(ends, 0.0, 1.0)
+        self._take(
+            counts,
+            _rate(clicked, examined, self.smoothing),
+            _rate(satisfied, clicked, self.smoothing),
+        )
+        self.attraction_interval_, self.satisfaction_interval_ = (
+            interval(np.nan_to_num(_rate(happened, trials, 0.0) * n), n)
+            for happened, trials, n in zip(
+                (clicked, satisfied), (examined, clicked), worth, strict=True
+            )
+        )
+        self._worth = worth
+        return self
+
+    def _evidence(self) -> tuple[Floats, Floats]:
+        a, s = self.attraction_, self.satisfaction_
+        relevance, (of_attraction, of_satisfaction) = a * s, self._worth
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = s**2 * a * (1 - a) / of_attraction + a**2 * s * (1 - s) / of_satisfaction
+            trials = relevance * (1 - relevance) / variance
+        return relevance, np.where(np.isfinite(trials), trials, of_attraction)
+
+    def _maximise(self, log: Log, counts: Counts, clicked: Floats) -> tuple[Floats, Floats]:
+        """Expectations of documents and of going on, at the maximum of the likelihood."""
+        n, b = clicked.size, self.smoothing
+        fixed = self.continuation
+        kept = counts.pairs.of(log).astype(np.int32) if isinstance(log, ClickLog) else None
+        expected, going = np.zeros((n, 4)), np.zeros(3)
+
+        def step(at: Floats) -> tuple[Floats, float]:
+            attraction, satisfaction, onward = at[:n], at[n:-1], float(at[-1])
+            expected[:], going[:], value = 0.0, 0.0, 0.0
+            for window in windows(log):
+                of = counts.pairs.of(window).astype(np.int32) if kept is None else kept
+                _, silent = _room(window, 0)
+                value += bayesian_pass(
+                    window.bounds,
+                    of,
+                    window.clicked.view(np.uint8),
+                    attraction,
+                    satisfaction,
+                    onward,
+                    expected,
+                    going,
+                    silent,
+                )
+            if b:
+                value += b * float(np.log(at[:-1] * (1.0 - at[:-1])).sum())
+            then = fixed if fixed is not None else going[1] / max(going[0], MARGIN)
+            following = np.concatenate(
+                [_rate(clicked, expected[:, 0], b), _rate(expected[:, 1], clicked, b), [then]]
+            )
+            # A continuation that is known may be 1.
+            return np.append(np.clip(np.nan_to_num(following[:-1]), 0.0, 1.0 - MARGIN), then), value
+
+        start = np.full(2 * n + 1, 0.5)
+        start[:n] = np.where(clicked > 0, 0.5, 0.0) if not b else 0.5
+        start[-1] = 0.9 if fixed is None else fixed
+        found, self.n_iter_ = maximise(step, start, self.tol, self.max_iter)
+        step(found)
+        self.continuation_ = float(found[-1])
+        return expected, going
+
+
+def _room(log: ClickLog, n_pairs: int) -> tuple[Floats, Floats]:
+    """Memory for a pass: expectations, and probabilities of the longest session."""
+    return np.zeros((n_pairs, 4)), np.empty(int(np.diff(log.bounds).max()) + 1)
+
+
+def _worth(clicked: Floats, expected: Floats) -> list[Floats]:
+    """Numbers of observed outcomes that say as much of attraction and satisfaction as the log."""
+    examined, satisfied = expected[:, 0], expected[:, 1]
+    a, s = _rate(clicked, examined, 0.0), _rate(satisfied, clicked, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # The information of n outcomes is n / (p (1 - p)).
+        of_attraction = (1.0 - a) * clicked / a + a * expected[:, 2] / (1.0 - a)
+        of_satisfaction = s * (1.0 - s) * expected[:, 3]
+    return [
+        np.where((a > 0) & (a < 1), of_attraction, examined),
+        np.where((s > 0) & (s < 1), of_satisfaction, clicked),
+    ]
+
+
+def _rate(happened: Floats, trials: Floats, smoothing: float) -> Floats:
+    with np.errstate(invalid="ignore"):
+        return np.asarray((happened + smoothing) / (trials + 2 * smoothing))

@@ -1,0 +1,184 @@
+"""Click models: what they have in common, and click-through rates."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from rankcore._core.params import check_option, check_real
+from rankcore.clicks._counts import Pairs, clicks, count
+from rankcore.clicks.log import ClickLog, Log, windows
+
+Floats = NDArray[np.float64]
+# Quantile of the normal distribution for intervals of 95%.
+Z = 1.959963984540054
+
+
+class ClickModel(BaseEstimator):
+    """A model of the clicks in a session. Not public.
+
+    A subclass has ``fit`` and ``_probabilities``; ``_pairs`` are the documents of queries that it
+    knows.
+    """
+
+    _pairs: Pairs
+    smoothing: float
+
+    @abstractmethod
+    def _probabilities(self, log: ClickLog) -> Floats:
+        """Implement `click_probabilities`."""
+
+    @abstractmethod
+    def _evidence(self) -> tuple[Floats, Floats]:
+        """Relevance of each document, and the observations that would have its variance."""
+
+    def click_probabilities(self, log: ClickLog) -> Floats:
+        """Probability of a click on each document, before anything of its session is known.
+
+        Parameters
+        ----------
+        log : ClickLog
+            Documents of queries that were not in the log of the fit get mean parameters.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_impressions,)
+        """
+        check_is_fitted(self)
+        return self._probabilities(log)
+
+    def log_likelihood(self, log: Log) -> float:
+        """Natural logarithm of the probability of all clicks.
+
+        Parameters
+        ----------
+        log : ClickLog or windows of one
+
+        Returns
+        -------
+        float
+        """
+        check_is_fitted(self)
+        return float(sum(self._log_likelihood(window) for window in windows(log)))
+
+    def _log_likelihood(self, log: ClickLog) -> float:
+        p = self._probabilities(log)
+        with np.errstate(divide="ignore"):
+            return float(np.log(np.where(log.clicked, p, 1.0 - p)).sum())
+
+    def perplexity(self, log: Log) -> Floats:
+        """Perplexity of the clicks at each position: 1 for certainty, 2 for a coin.
+
+        It is ``2**-m``, where m is the mean binary logarithm of the probability of what happened,
+        click or no click, before anything of its session is known.
+
+        Parameters
+        ----------
+        log : ClickLog or windows of one
+
+        Returns
+        -------
+        ndarray of float64, shape (n_positions,)
+            NaN at positions where nothing was shown.
+        """
+        check_is_fitted(self)
+        sums, shown = np.zeros(0), np.zeros(0)
+        for window in windows(log):
+            p = self._probabilities(window)
+            with np.errstate(divide="ignore"):
+                bits = np.log2(np.where(window.clicked, p, 1.0 - p))
+            place, n = window.position - 1, max(shown.size, int(window.position.max()))
+            sums = np.pad(sums, (0, n - sums.size)) + np.bincount(place, bits, n)
+            shown = np.pad(shown, (0, n - shown.size)) + np.bincount(place, minlength=n)
+        with np.errstate(invalid="ignore"):
+            return np.asarray(2.0 ** -(sums / shown))
+
+
+class ClickRates(ClickModel):
+    """Click-through rates: the baseline that any click model should beat.
+
+    Parameters
+    ----------
+    by : {"document", "position", "all"}, default="document"
+        One rate for each document of a query, for each position, or for all impressions.
+    smoothing : float, default=1.0
+        Clicks, and as many impressions without one, added to each rate.
+
+    Attributes
+    ----------
+    rate_ : ndarray of float64
+        Of shape (n_pairs,), (n_positions,) or (1,).
+    interval_ : ndarray of float64, shape (n, 2)
+        Of 95%, by the posterior of Jeffreys' prior.
+
+    Examples
+    --------
+    >>> from rankcore.clicks import ClickLog, ClickRates
+    >>> log = ClickLog(["q"] * 4, [*"abab"], [1, 2, 1, 2], [1, 0, 1, 1])
+    >>> ClickRates("position", smoothing=0).fit(log).rate_
+    array([1. , 0.5])
+    """
+
+    def __init__(
+        self, by: Literal["document", "position", "all"] = "document", smoothing: float = 1.0
+    ) -> None:
+        self.by = by
+        self.smoothing = smoothing
+
+    def fit(self, log: Log) -> Self:
+        """Learn from a log.
+
+        Parameters
+        ----------
+        log : ClickLog or windows of one
+
+        Returns
+        -------
+        self
+        """
+        check_option(self.by, "by", ("document", "position", "all"))
+        check_real(self.smoothing, "smoothing", 0.0)
+        found = count(log, clicks, 2)
+        if self.by == "document":
+            events = found.by_pair()
+        elif self.by == "position":
+            events = found.by_position()
+        else:
+            events = found.events.sum(axis=0)[None]
+        self._pairs = found.pairs
+        shown, clicked = events.sum(axis=1), events[:, 1]
+        with np.errstate(invalid="ignore"):
+            self.rate_ = (clicked + self.smoothing) / (shown + 2 * self.smoothing)
+        self._overall = float(clicked.sum() / shown.sum())
+        self.interval_ = interval(clicked, shown)
+        self._shown = shown
+        return self
+
+    def _evidence(self) -> tuple[Floats, Floats]:
+        if self.by != "document":
+            raise ValueError(
+                f"rates by {self.by!r} say nothing about documents: use ClickRates('document')"
+            )
+        return self.rate_, self._shown
+
+    def _probabilities(self, log: ClickLog) -> Floats:
+        rates = np.append(self.rate_, self._overall)  # the last is of what is not known
+        if self.by == "all":
+            return np.full(len(log), rates[0])
+        if self.by == "position":
+            return rates[np.minimum(log.position, rates.size) - 1]
+        return rates[self._pairs.of(log)]
+
+
+def interval(happened: Floats, trials: Floats) -> Floats:
+    """Interval of 95% for probabilities, by the posterior of Jeffreys' prior; shape (n, 2)."""
+    missed = np.maximum(trials - happened, 0.0)
+    low = betaincinv(happened + 0.5, missed + 0.5, 0.025)
+    high = betaincinv(happened + 0.5, missed + 0.5, 0.975)
+    return np.stack([np.where(happened <= 0, 0.0, low), np.where(missed <= 0, 1.0, high)], axis=1)

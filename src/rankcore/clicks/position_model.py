@@ -1,0 +1,232 @@
+"""The position-based model, and whether a log identifies it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import block_array
+from scipy.sparse.csgraph import connected_components
+
+from rankcore._core.params import check_count, check_real
+from rankcore._ext.clicks import position_pass
+from rankcore.clicks._counts import Counts, clicks, count
+from rankcore.clicks._maximum import MARGIN, maximise
+from rankcore.clicks.log import ClickLog, Log
+from rankcore.clicks.models import ClickModel, Z, interval
+
+Floats = NDArray[np.float64]
+# Documents of queries whose errors are computed at a time.
+ROWS = 1 << 14
+
+
+class PositionBasedModel(ClickModel):
+    """A click is an examination of the position times the attraction of the document.
+
+    P(click on d of q at position p) = examination[p] * attraction[q, d]. Both are estimated by
+    expectation maximisation over counts. Only ratios are identified: the examination of the first
+    position that was shown is 1.
+
+    Parameters
+    ----------
+    smoothing : float, default=0.0
+        Attractive impressions, and as many that are not, added to each document of a query. 0 is
+        maximum likelihood.
+    tol : float, default=1e-6
+        Passes end when none changes a probability by more than this.
+    max_iter : int, default=2000
+        Passes, at most.
+
+    Attributes
+    ----------
+    examination_ : ndarray of float64, shape (n_positions,)
+        By position, relative to the first; NaN where nothing was shown.
+    examination_interval_ : ndarray of float64, shape (n_positions, 2)
+        Of 95%.
+    examination_error_ : ndarray of float64, shape (n_positions,)
+        Standard errors.
+    attraction_ : ndarray of float64, shape (n_pairs,)
+        Of each document of a query: the probability of a click on it at the first position.
+    attraction_interval_ : ndarray of float64, shape (n_pairs, 2)
+    attraction_error_ : ndarray of float64, shape (n_pairs,)
+    query_, document_ : ndarray, shape (n_pairs,)
+        Ids of the documents of queries.
+    n_iter_ : int
+        Passes made.
+
+    Raises
+    ------
+    ValueError
+        From ``fit``, if the log does not identify the ratios: see `propensities`.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If ``max_iter`` passes do not suffice.
+
+    Notes
+    -----
+    A pass is O(cells), where a cell is a document of a query at one position. Standard errors are
+    those of the inverse of the expected information of the logarithms of all parameters.
+
+    Plain form: ``tests/reference/clicks.py``, ``position_pass``.
+
+    Examples
+    --------
+    >>> from rankcore.clicks import ClickLog, PositionBasedModel
+    >>> log = ClickLog(["q"] * 8, [*"ab" * 2, *"ba" * 2], [1, 2] * 4, [1, 0, 1, 1, 0, 0, 1, 1])
+    >>> model = PositionBasedModel().fit(log)
+    >>> model.examination_.round(2), model.attraction_.round(2)
+    (array([1.  , 0.59]), array([1.  , 0.59]))
+    """
+
+    def __init__(self, smoothing: float = 0.0, tol: float = 1e-6, max_iter: int = 2000) -> None:
+        self.smoothing = smoothing
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def fit(self, log: Log) -> Self:
+        """Learn from a log.
+
+        Parameters
+        ----------
+        log : ClickLog or windows of one
+
+        Returns
+        -------
+        self
+        """
+        check_real(self.smoothing, "smoothing", 0.0)
+        check_real(self.tol, "tol", 0.0)
+        check_count(self.max_iter, "max_iter")
+        counts = count(log, clicks, 2)
+        check_linked(counts)
+        found, self.n_iter_ = fit_positions(counts, self.smoothing, self.tol, self.max_iter)
+        self._pairs = counts.pairs
+        self.examination_, self.attraction_ = found.examination, found.attraction
+        self.examination_error_, self.attraction_error_ = found.errors(counts)
+        spread = Z * self.examination_error_ / self.examination_
+        self.examination_interval_ = self.examination_[:, None] * np.exp(
+            np.stack([-spread, spread], axis=1)
+        )
+        self.query_, self.document_ = counts.pairs.query_ids, counts.pairs.document_ids
+        self._overall = float(self.attraction_.mean())
+        examined = counts.events.sum(axis=1) * self.examination_[counts.position]
+        of_pairs = np.bincount(counts.pair, examined, self.attraction_.size)
+        self._examined = of_pairs.astype(np.float64)
+        self.attraction_interval_ = self._attraction_interval()
+        return self
+
+    def _evidence(self) -> tuple[Floats, Floats]:
+        a, error = self.attraction_, self.attraction_error_
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return a, np.where((error > 0) & (a < 1), a * (1 - a) / error**2, self._examined)
+
+    def _attraction_interval(self) -> Floats:
+        """By the information; without a click, by the examinations that were in vain."""
+        found = interval(np.zeros(self._examined.size), self._examined)
+        seen = self.attraction_error_ > 0
+        spread = Z * self.attraction_error_[seen] / self.attraction_[seen]
+        found[seen] = self.attraction_[seen, None] * np.exp(np.stack([-spread, spread], axis=1))
+        return np.minimum(found, 1.0)
+
+    def _probabilities(self, log: ClickLog) -> Floats:
+        attraction = np.append(self.attraction_, self._overall)[self._pairs.of(log)]
+        known = np.nan_to_num(self.examination_)
+        examination = known[np.minimum(log.position, known.size) - 1]
+        return np.clip(examination * attraction, 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Parameters of a position-based model."""
+
+    examination: Floats  # (n_positions,), NaN where nothing was shown
+    attraction: Floats  # (n_pairs,)
+
+    def errors(self, counts: Counts) -> tuple[Floats, Floats]:
+        """Standard errors of both, from the expected information of their logarithms."""
+        weights = information(counts, self)
+        table = counts.table(weights)
+        of_pair = np.bincount(counts.pair, weights, self.attraction.size)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = counts.table(np.where(weights > 0, weights / of_pair[counts.pair], 0.0))
+            own = np.where(of_pair > 0, 1.0 / of_pair, 0.0)
+        # What remains of the information on positions once attraction is estimated, too: a graph
+        # of positions, so that its rows add up to 0.
+        linked = (table.T @ share).toarray()
+        np.fill_diagonal(linked, 0.0)
+        left = np.diag(linked.sum(axis=1)) - linked
+        covariance = np.zeros_like(left)
+        shown = np.flatnonzero(~np.isnan(self.examination) & (linked.sum(axis=1) > 0))[1:]
+        covariance[np.ix_(shown, shown)] = np.linalg.inv(left[np.ix_(shown, shown)])
+        shared = np.empty(own.size)
+        for first in range(0, own.size, ROWS):
+            rows = share[first : first + ROWS].toarray()
+            shared[first : first + ROWS] = (rows @ covariance * rows).sum(axis=1)
+        error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        return self.examination * error, self.attraction * np.sqrt(own + shared)
+
+
+def information(counts: Counts, found: Positions) -> Floats:
+    """Expected information of each cell on the logarithm of its click probability."""
+    p = found.examination[counts.position] * found.attraction[counts.pair]
+    return np.asarray(counts.events.sum(axis=1) * p / np.maximum(1.0 - p, MARGIN))
+
+
+def fit_positions(
+    counts: Counts, smoothing: float, tol: float, max_iter: int
+) -> tuple[Positions, int]:
+    """The parameters of maximum likelihood, and the passes taken."""
+    of_position, of_pair = counts.by_position(), counts.by_pair()
+    shown, n_positions = of_position.sum(axis=1), len(of_position)
+    trials = of_pair.sum(axis=1) + 2 * smoothing
+    with np.errstate(invalid="ignore"):
+        rate = np.nan_to_num(of_position[:, 1] / shown)
+    examination = np.clip(rate / max(rate.max(), MARGIN), 0.05, 0.95)
+    attraction = np.clip((of_pair[:, 1] + smoothing) / trials, 0.0, 0.95)
+    examined, attracted = np.empty(n_positions), np.empty(trials.size)
+
+    def step(at: Floats) -> tuple[Floats, float]:
+        theta, gamma = at[:n_positions], at[n_positions:]
+        value = position_pass(
+            counts.pair, counts.position, counts.events, theta, gamma, examined, attracted
+        )
+        if smoothing:
+            value += smoothing * float(np.log(gamma * (1.0 - gamma)).sum())
+        following = np.concatenate(
+            [examined / np.maximum(shown, 1.0), (attracted + smoothing) / trials]
+        )
+        return np.clip(following, 0.0, 1.0 - MARGIN), value
+
+    found, n = maximise(step, np.concatenate([examination, attraction]), tol, max_iter)
+    theta, gamma = found[:n_positions], found[n_positions:]
+    scale = theta[np.flatnonzero(shown)[0]]
+    return Positions(np.where(shown > 0, theta / scale, np.nan), gamma * scale), n
+
+
+def check_linked(counts: Counts) -> None:
+    """Raise ValueError unless the clicks link all positions that were shown."""
+    shown, clicked = counts.by_position().sum(axis=1), counts.by_pair()[:, 1] > 0
+    links = counts.table(np.where(clicked[counts.pair], 1.0, 0.0))
+    links.eliminate_zeros()
+    _, part = connected_components(block_array([[None, links.T], [links, None]]), directed=False)
+    places = np.flatnonzero(shown)
+    part = part[: shown.size][places]
+    apart = places[part != part[0]] + 1
+    if apart.size:
+        raise ValueError(not_linked(int(places[0]) + 1, apart))
+
+
+def not_linked(first: int, apart: NDArray[Any]) -> str:
+    """Why a log does not identify propensities, and what to log."""
+    listed = ", ".join(map(str, apart[:5].tolist())) + (", ..." if apart.size > 5 else "")
+    return (
+        f"the log does not identify the propensities of positions {listed} relative to position "
+        f"{first}: no clicked document links them, so that less examination and less relevant "
+        "documents look the same. Show documents of a query at several positions: swap the one at "
+        f"position {first} with one at a position drawn at random in a share of the sessions, or "
+        "log several rankers; or give features of the documents to method='regression-em'"
+    )

@@ -1,0 +1,216 @@
+"""Seeded simulators of clicks: every click model, with parameters that are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankcore._core.arguments import Seed
+from rankcore._core.params import as_generator, check_option, check_real
+from rankcore._ext.clicks import bayesian_clicks
+from rankcore.clicks._ids import Codes, as_ids
+from rankcore.clicks.log import ClickLog
+
+Floats = NDArray[np.float64]
+
+MODELS = ("position", "cascade", "bayesian")
+
+
+@dataclass(frozen=True)
+class User:
+    """How a simulated user clicks.
+
+    Parameters
+    ----------
+    model : {"position", "cascade", "bayesian"}, default="position"
+        "position": a document at position p is examined with probability ``examination[p - 1]``,
+        whatever else is shown. "cascade": documents are examined from the top to the first click.
+        "bayesian": from the top; a click satisfies with some probability, which ends the session,
+        and otherwise the user goes on with probability ``continuation``.
+    examination : array-like of float, optional
+        Of "position": probabilities by position; those beyond the last are 0. None: 1 / p.
+    trust : array-like of float, optional
+        Of "position": probabilities by position that an examined document is clicked that is not
+        attractive. None: 0.
+    continuation : float, default=1.0
+        Of "bayesian". 1 is the simplified model.
+
+    Examples
+    --------
+    >>> from rankcore.clicks import User
+    >>> User("bayesian", continuation=0.9).model
+    'bayesian'
+    """
+
+    model: Literal["position", "cascade", "bayesian"] = "position"
+    examination: ArrayLike | None = None
+    trust: ArrayLike | None = None
+    continuation: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_option(self.model, "model", MODELS)
+        check_real(self.continuation, "continuation", 0.0, 1.0)
+        for name in ("examination", "trust"):
+            given = getattr(self, name)
+            if given is not None:
+                _probabilities(given, name, None)
+
+
+def simulate_clicks(
+    log: ClickLog,
+    attraction: ArrayLike,
+    *,
+    user: User | None = None,
+    satisfaction: ArrayLike | None = None,
+    random_state: Seed | None = None,
+) -> ClickLog:
+    """Draw clicks on the impressions of a log from a click model.
+
+    Parameters
+    ----------
+    log : ClickLog
+        Whose clicks do not matter.
+    attraction : array-like of float, shape (n_impressions,)
+        Probability of a click on each document once it is examined.
+    user : User, optional
+        How the user clicks. None: ``User()``.
+    satisfaction : array-like of float, shape (n_impressions,), optional
+        Of a "bayesian" user: probability that a click on it satisfies. None: 1 / 2.
+    random_state : int or numpy Generator, optional
+        The same seed gives the same clicks on every platform.
+
+    Returns
+    -------
+    ClickLog
+
+    Raises
+    ------
+    ValueError
+        On numbers that are no probabilities.
+
+    Examples
+    --------
+    >>> from rankcore.clicks import ClickLog, User, simulate_clicks
+    >>> log = ClickLog(["q"] * 6, list("abcabc"), [1, 2, 3, 1, 2, 3], [0] * 6)
+    >>> simulate_clicks(log, [0.5] * 6, user=User("cascade"), random_state=0).clicked
+    array([False,  True, False, False, False,  True])
+    """
+    user = User() if user is None else user
+    generator = as_generator(random_state)
+    attractive = _probabilities(attraction, "attraction", len(log))
+    draws = generator.random((len(log), 3))
+    if user.model == "position":
+        examined = _by_position(user.examination, log.position, "examination")
+        trusted: Floats | float = 0.0
+        if user.trust is not None:
+            trusted = _by_position(user.trust, log.position, "trust")
+        return log.with_clicks(draws[:, 0] < examined * (attractive + (1.0 - attractive) * trusted))
+    satisfying = np.full(len(log), 0.5)
+    if user.model == "cascade":
+        satisfying[:] = 1.0
+    elif satisfaction is not None:
+        satisfying = _probabilities(satisfaction, "satisfaction", len(log))
+    onward = user.continuation if user.model == "bayesian" else 1.0
+    clicked = np.empty(len(log), dtype=np.uint8)
+    bayesian_clicks(log.bounds, attractive, satisfying, onward, draws, clicked)
+    return log.with_clicks(clicked != 0)
+
+
+def simulate_sessions(
+    qid: ArrayLike,
+    docid: ArrayLike,
+    score: ArrayLike,
+    n_sessions: int,
+    *,
+    depth: int = 10,
+    swap: float = 0.0,
+    random_state: Seed | None = None,
+) -> tuple[ClickLog, NDArray[np.int64]]:
+    """Show rankings in sessions, of queries that are drawn with equal probability.
+
+    Parameters
+    ----------
+    qid, docid : array-like of int or str, shape (n_rows,)
+        Query and document of each row.
+    score : array-like of float, shape (n_rows,)
+        Lists are in the order of descending scores; of equal ones the first row comes first.
+    n_sessions : int
+        Number of lists to show.
+    depth : int, default=10
+        Documents shown, at most.
+    swap : float, default=0.0
+        Probability that the document at position 1 and one at a position that is drawn from all of
+        the list change places: the experiment that identifies propensities.
+    random_state : int or numpy Generator, optional
+        Seed of the queries and swaps.
+
+    Returns
+    -------
+    log : ClickLog
+        Without clicks, for `simulate_clicks`.
+    row : ndarray of int64, shape (n_impressions,)
+        The row of each impression.
+
+    Raises
+    ------
+    ValueError
+        If lengths differ, or numbers are out of range.
+
+    Examples
+    --------
+    >>> from rankcore.clicks import simulate_sessions
+    >>> log, row = simulate_sessions([1, 1, 1], [7, 8, 9], [0.5, 0.9, 0.1], 2, depth=2)
+    >>> row
+    array([1, 0, 1, 0])
+    """
+    check_real(swap, "swap", 0.0, 1.0)
+    if n_sessions < 1 or depth < 1:
+        raise ValueError("n_sessions and depth must be at least 1")
+    generator = as_generator(random_state)
+    codes = {"query": Codes("query"), "document": Codes("document")}
+    query = codes["query"].number(as_ids("qid", qid).tolist())
+    document = codes["document"].number(as_ids("docid", docid).tolist())
+    scores = np.asarray(score, dtype=np.float64)
+    if not query.shape == document.shape == scores.shape:
+        raise ValueError("qid, docid and score must have the same length")
+    order = np.lexsort((-scores, query))
+    first = np.searchsorted(query[order], np.arange(len(codes["query"])))
+    sizes = np.minimum(np.diff(np.append(first, query.size)), depth)
+    drawn = generator.integers(first.size, size=n_sessions)
+    sizes, first = sizes[drawn], first[drawn]
+    ends = np.cumsum(sizes)
+    place = np.arange(ends[-1]) - np.repeat(ends - sizes, sizes)
+    row = order[np.repeat(first, sizes) + place]
+    other = (ends - sizes) + (generator.random(n_sessions) * sizes).astype(np.int64)
+    swapped = np.flatnonzero(generator.random(n_sessions) < swap)
+    top, other = (ends - sizes)[swapped], other[swapped]
+    row[top], row[other] = row[other], row[top]
+    columns = {
+        "query": query[row],
+        "document": document[row],
+        "position": place + 1,
+        "clicked": np.zeros(row.size),
+        "session": np.repeat(np.arange(n_sessions), sizes),
+    }
+    return ClickLog._of(columns, codes, "row {}".format), row
+
+
+def _probabilities(given: ArrayLike, name: str, n: int | None) -> Floats:
+    found = np.ascontiguousarray(given, dtype=np.float64)
+    if found.ndim != 1 or (n is not None and found.size != n):
+        raise ValueError(f"{name} must have shape ({n},); found {found.shape}")
+    if not ((found >= 0) & (found <= 1)).all():
+        raise ValueError(f"{name} must hold probabilities")
+    return found
+
+
+def _by_position(given: ArrayLike | None, position: NDArray[np.int32], name: str) -> Floats:
+    if given is None:
+        return np.asarray(1.0 / position)
+    known = np.zeros(int(position.max()))
+    values = _probabilities(given, name, None)[: known.size]
+    known[: values.size] = values
+    return known[position - 1]

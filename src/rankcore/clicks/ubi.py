@@ -1,0 +1,152 @@
+"""Logs of OpenSearch's User Behavior Insights: queries with what they returned, and events."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from rankcore._core.warning import warn
+from rankcore.clicks._ids import Codes
+from rankcore.clicks.log import ClickLog
+from rankcore.clicks.reading import json_object, numbered_lines
+from rankcore.datasets.streams import title
+
+# Names of actions that are clicks.
+ACTIONS = ("click", "item_click", "product_click")
+
+
+def read_ubi(
+    queries: str | os.PathLike[str],
+    events: str | os.PathLike[str],
+    *,
+    actions: Sequence[str] = ACTIONS,
+    depth: int | None = None,
+) -> ClickLog:
+    """Read a log of OpenSearch's User Behavior Insights, version 1.0.
+
+    Each record of the index ``ubi_queries`` is a session: the hits in ``query_response_hit_ids``
+    were shown for ``user_query``, at positions 1, 2, ... Events of the index ``ubi_events`` with
+    its ``query_id`` are clicks on ``event_attributes.object.object_id``.
+
+    Parameters
+    ----------
+    queries, events : str or path-like
+        JSON lines, perhaps compressed: records, or hits of a search, which have them in
+        ``_source``.
+    actions : sequence of str, default=("click", "item_click", "product_click")
+        Values of ``action_name`` that are clicks.
+    depth : int, optional
+        Hits that users can see, where a query returns more.
+
+    Returns
+    -------
+    ClickLog
+        With ``ranker`` if the queries have a field ``application``.
+
+    Raises
+    ------
+    ValueError
+        On a bad line, by its number, and on a ``query_id`` that two records have.
+
+    Warns
+    -----
+    UserWarning
+        If clicks are on objects that their query did not return, which are left out.
+
+    Notes
+    -----
+    Memory: the log, and the clicks. Clicks with a ``query_id`` that ``queries`` lack are left out:
+    they are of another time.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from rankcore.clicks import read_ubi
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     queries, events = (os.path.join(folder, name) for name in ("q.jsonl", "e.jsonl"))
+    ...     with open(queries, "w") as file:
+    ...         _ = file.write('{"query_id": "1", "user_query": "toner", '
+    ...                        '"query_response_hit_ids": ["a", "b"]}')
+    ...     with open(events, "w") as file:
+    ...         _ = file.write('{"query_id": "1", "action_name": "click", '
+    ...                        '"event_attributes": {"object": {"object_id": "b"}}}')
+    ...     log = read_ubi(queries, events)
+    >>> log.clicked
+    array([False,  True])
+    """
+    clicked = _clicks(events, frozenset(actions))
+    columns: dict[str, list[Any]] = {name: [] for name in ("query", "document", "ranker")}
+    sizes: list[int] = []
+    lines: list[int] = []
+    clicks: list[bool] = []
+    lost, seen = 0, set()
+    for record, where, line in _records(queries):
+        query_id = _field(record, "query_id", where)
+        if query_id in seen:
+            raise ValueError(f"{where}: query_id {query_id!r} was in a line before")
+        seen.add(query_id)
+        hits = record.get("query_response_hit_ids")
+        if not isinstance(hits, list):
+            raise ValueError(
+                f"{where}: query_response_hit_ids must be a list of ids; found {hits!r}"
+            )
+        shown = [str(one) for one in hits[:depth]]
+        of_query = clicked.get(query_id, set())
+        lost += len(of_query.difference(shown))
+        columns["query"] += [_field(record, "user_query", where)] * len(shown)
+        columns["document"] += shown
+        columns["ranker"] += [str(record.get("application") or "unknown")] * len(shown)
+        clicks += [one in of_query for one in shown]
+        sizes.append(len(shown))
+        lines += [line] * len(shown)
+    if lost:
+        warn(f"{lost} clicks are on objects that their query did not return, and are left out")
+    name = title(queries)
+    codes = {column: Codes(column) for column in columns}
+    if set(columns["ranker"]) <= {"unknown"}:
+        del columns["ranker"]
+    numbers: dict[str, Any] = {
+        column: codes[column].number(ids, lambda i: f"{name}, line {lines[i]}")
+        for column, ids in columns.items()
+    }
+    n = np.array(sizes, dtype=np.int64)
+    numbers["session"] = np.repeat(np.arange(n.size), n)
+    numbers["position"] = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n) + 1
+    numbers["clicked"] = np.array(clicks)
+    return ClickLog._of(numbers, codes, lambda i: f"{name}, line {lines[i]}")
+
+
+def _clicks(path: str | os.PathLike[str], actions: frozenset[str]) -> dict[str, set[str]]:
+    """Objects that were clicked, by query."""
+    found: dict[str, set[str]] = {}
+    for record, where, _ in _records(path):
+        if record.get("action_name") not in actions:
+            continue
+        attributes = record.get("event_attributes")
+        clicked = attributes.get("object") if isinstance(attributes, dict) else None
+        if not isinstance(clicked, dict) or clicked.get("object_id") is None:
+            raise ValueError(f"{where}: a click requires event_attributes.object.object_id")
+        found.setdefault(_field(record, "query_id", where), set()).add(str(clicked["object_id"]))
+    return found
+
+
+def _records(path: str | os.PathLike[str]) -> Iterator[tuple[dict[str, Any], str, int]]:
+    """Records, where each is, and the number of its line."""
+    name = title(path)
+    for line, number in numbered_lines(path):
+        where = f"{name}, line {number}"
+        record = json_object(line, where)
+        source = record.get("_source", record)
+        if not isinstance(source, dict):
+            raise ValueError(f"{where}: _source must be a JSON object")
+        yield source, where, number
+
+
+def _field(record: dict[str, Any], key: str, where: str) -> str:
+    found = record.get(key)
+    if not isinstance(found, str | int) or found == "":
+        raise ValueError(f"{where}: {key} must be a word; found {found!r}")
+    return str(found)

@@ -1,0 +1,129 @@
+"""Weighted pairs from clicks: each clicked row against every other row of its query."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from rankcore._core.inputs import as_rows
+from rankcore._core.kernels import as_matrix
+from rankcore._core.queries import Queries, query_numbers
+from rankcore._core.sources import RowBlocks
+from rankcore.ranking._queries import Given, as_relevance, queries_of, take_queries
+
+Floats = NDArray[np.float64]
+
+
+class PropensitiesLike(Protocol):
+    """Propensities by position, as `rankcore.clicks.propensities` estimates them."""
+
+    @property
+    def theta(self) -> Floats:
+        """Propensities of positions 1, 2, ...; NaN for those that are not known."""
+
+
+# Propensities below this count as this.
+TAU = 0.01
+
+
+def theta_at(theta: ArrayLike, position: ArrayLike) -> Floats:
+    """Propensity of each position, given those of 1, 2, ...; checked."""
+    known = np.asarray(theta, dtype=np.float64)
+    places = np.asarray(position)
+    if known.ndim != 1 or not (np.isnan(known) | ((known >= 0) & np.isfinite(known))).all():
+        raise ValueError("propensities must be finite numbers from 0 on, one for each position")
+    if places.dtype.kind not in "iu" or (places < 1).any():
+        raise ValueError("positions must be integers from 1 on")
+    found = np.append(known, np.nan)[np.minimum(places, known.size + 1) - 1]
+    if np.isnan(found).any():
+        at = places[np.isnan(found)].flat[0]
+        raise ValueError(f"position {at} has no propensity; found {known.size}, from position 1 on")
+    return np.asarray(found)
+
+
+def against_others(weights: Floats, queries: Queries) -> tuple[NDArray[np.int64], Floats]:
+    """Pairs of each row of a weight above 0 and every other row of its query, and their weights."""
+    rows = np.arange(weights.size) if queries.rows is None else queries.rows
+    sizes = np.diff(queries.bounds)
+    winners = np.flatnonzero(weights[rows] > 0)  # places in the order of the queries
+    of = np.searchsorted(queries.bounds, winners, side="right") - 1
+    n = sizes[of]
+    ends = np.cumsum(n)
+    losers = np.arange(int(n.sum())) - np.repeat(ends - n - queries.bounds[of], n)
+    winners = np.repeat(winners, n)
+    others = losers != winners
+    pairs = np.stack([rows[winners[others]], rows[losers[others]]], axis=1)
+    return pairs.astype(np.int64), weights[pairs[:, 0]]
+
+
+def weigh_clicks(
+    given: Given, weights: dict[str, Any], propensity: Any, position: ArrayLike | None
+) -> dict[str, Any]:
+    """Weights of a fit whose rows are impressions and whose labels are clicks.
+
+    A pair weighs the clicks of its first row divided by the propensity. A query weighs the sum of
+    its pairs, relative to the mean: with ``balance="query"`` alone, where the pairs of each weigh
+    1, the propensities of sessions with one click would cancel.
+    """
+    for name, value in weights.items():
+        if value is not None:
+            raise ValueError(f"propensity makes the weights of pairs, which excludes {name}")
+    X, y, qid, group = given
+    if isinstance(X, RowBlocks):
+        raise ValueError("propensity requires rows in memory; found rows on disk")
+    X, qid = take_queries(X, qid, group)
+    if y is None or (qid is None and group is None):
+        raise ValueError("propensity requires y, the clicks, and qid, the session of each row")
+    clicks = as_relevance(y, X.shape[0] if hasattr(X, "shape") else len(X))
+    if (clicks < 0).any():
+        raise ValueError("with propensity y must hold clicks, from 0 on")
+    theta = getattr(propensity, "theta", propensity)
+    if position is not None:
+        theta = theta_at(theta, position)
+    theta = np.asarray(theta, dtype=np.float64)
+    if theta.shape != clicks.shape:
+        raise ValueError(
+            f"propensity must have shape {clicks.shape}, one for each row, or come with position; "
+            f"found {theta.shape}"
+        )
+    if not ((theta >= 0) & np.isfinite(theta)).all():
+        raise ValueError("propensity must hold finite numbers from 0 on")
+    queries = queries_of(qid, group, clicks.size)
+    pairs, of_pairs = against_others(clicks / np.maximum(theta, TAU), queries)
+    if not len(pairs):
+        raise ValueError("nothing to learn from: no query has a click and another row")
+    of = query_numbers(queries)[pairs[:, 0]]
+    of_queries = np.bincount(of, of_pairs, queries.ids.size)
+    return {
+        "pairs": pairs,
+        "pairs_weight": of_pairs,
+        "sample_weight": of_queries / of_queries[of_queries > 0].mean(),
+    }
+
+
+def with_positions(given: Given, position: ArrayLike) -> tuple[Given, NDArray[np.int64]]:
+    """What a fit was given, with a feature more for each position; and the positions."""
+    X, y, qid, group = given
+    if isinstance(X, RowBlocks):
+        raise ValueError("position requires rows in memory; found rows on disk")
+    X, qid = take_queries(X, qid, group)
+    rows = as_rows(X)
+    found = np.asarray(position)
+    if found.shape != (rows.n_rows,) or found.dtype.kind not in "iu" or (found < 1).any():
+        raise ValueError(
+            f"position must be integers from 1 on, of shape ({rows.n_rows},); found shape "
+            f"{found.shape} and dtype {found.dtype}"
+        )
+    places, column = np.unique(found, return_inverse=True)
+    X = as_matrix(rows)
+    if sp.issparse(X):
+        ones = (np.ones(rows.n_rows, X.dtype), (np.arange(rows.n_rows), column))
+        wide: Any = sp.hstack([X, sp.csr_array(ones)], format="csr")
+    else:
+        wide = np.zeros((rows.n_rows, rows.n_features + places.size), X.dtype)
+        wide[:, : rows.n_features] = X
+        wide[np.arange(rows.n_rows), rows.n_features + column] = 1.0
+    return (wide, y, qid, group), places.astype(np.int64)

@@ -1,0 +1,307 @@
+"""What rankers learn from clicks: weighted pairs and graded labels."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from scipy.stats import beta
+
+import rankcore as rc
+from rankcore.clicks import (
+    CascadeModel,
+    ClickLog,
+    ClickRates,
+    DynamicBayesianModel,
+    PositionBasedModel,
+    Propensities,
+    User,
+    click_pairs,
+    simulate_clicks,
+    simulate_sessions,
+    to_judgments,
+)
+
+N_QUERIES, N_DOCUMENTS = 25, 12
+THETA = 1 / np.arange(1, 11)
+QID = np.repeat(np.arange(N_QUERIES), N_DOCUMENTS)
+DOCID = np.tile(np.arange(N_DOCUMENTS), N_QUERIES)
+
+
+def problem(n_sessions=40_000, trust=None, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(QID.size, 4))
+    utility = X @ [1.0, 0.5, 0.0, 0.0] + 0.3 * rng.normal(size=QID.size)
+    y = np.digitize(utility, [-0.5, 0.7, 1.5])
+    attraction = 0.1 + 0.9 * (2.0**y - 1) / 7
+    # The ranker in use mistakes a feature.
+    log, row = simulate_sessions(QID, DOCID, X[:, 2] + 0.3 * X[:, 0], n_sessions, random_state=seed)
+    user = User(trust=trust)
+    return X, y, attraction, simulate_clicks(log, attraction[row], user=user, random_state=seed + 1)
+
+
+def plain_pairs(log, theta, trust, tau):
+    """Weights of pairs of rows, one session after the other."""
+    found = {}
+    row = log.queries[log.query] * N_DOCUMENTS + log.documents[log.document]
+    for first, stop in pairwise(log.bounds.tolist()):
+        for i in range(first, stop):
+            p = log.position[i] - 1
+            weight = (log.clicked[i] - trust[p]) / max(theta[p], tau)
+            for j in range(first, stop):
+                if i != j:
+                    key = int(row[i]), int(row[j])
+                    found[key] = found.get(key, 0.0) + weight
+    return {key: weight for key, weight in found.items() if weight > 0}
+
+
+@pytest.mark.parametrize("trust", [None, 0.1 / np.arange(1, 11)])
+@pytest.mark.parametrize("tau", [0.01, 0.3])
+def test_pairs_weigh_what_the_impressions_say(trust, tau):
+    _, _, _, log = problem(300)
+    pairs, weights = click_pairs(log, QID, DOCID, THETA, tau=tau, trust=trust)
+    expected = plain_pairs(log, THETA, np.zeros(10) if trust is None else trust, tau)
+    found = dict(zip(map(tuple, pairs.tolist()), weights.tolist(), strict=True))
+    assert len(found) == len(pairs)
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_rows_in_any_order_and_of_some_queries():
+    _, _, _, log = problem(300)
+    whole = click_pairs(log, QID, DOCID, THETA)
+    rows = np.random.default_rng(0).permutation(QID.size)[:150]
+    pairs, weights = click_pairs(log, QID[rows].astype(str), DOCID[rows].astype(str), THETA)
+    kept = np.isin(whole[0], rows).all(axis=1)
+    expected = dict(zip(map(tuple, whole[0][kept].tolist()), whole[1][kept].tolist(), strict=True))
+    found = dict(zip(map(tuple, rows[pairs].tolist()), weights.tolist(), strict=True))
+    assert found == expected
+
+
+@pytest.mark.parametrize("trust", [None, np.full(10, 0.2)])
+def test_weights_are_unbiased(trust):
+    """The mean over sessions is the relevance, wherever a document was shown."""
+    _, _, attraction, log = problem(200_000, trust)
+    alpha, offset = THETA, np.zeros(10)
+    if trust is not None:  # examination (a + (1 - a) trust)
+        alpha, offset = THETA * (1 - trust), THETA * trust
+    pairs, weights = click_pairs(log, QID, DOCID, alpha, trust=offset)
+    row = log.queries[log.query] * N_DOCUMENTS + log.documents[log.document]
+    shown, position = np.bincount(row), np.zeros(QID.size, int)
+    position[row] = log.position
+    # One list for each query here, so that all pairs of a document weigh the same.
+    rows, first = np.unique(pairs[:, 0], return_index=True)
+    assert rows.size == 10 * N_QUERIES
+    estimate = weights[first] / shown[rows]
+    p = alpha[position[rows] - 1] * attraction[rows] + offset[position[rows] - 1]
+    error = np.sqrt(p * (1 - p) / shown[rows]) / alpha[position[rows] - 1]
+    certain = error == 0
+    assert estimate[certain] == pytest.approx(1.0)
+    z = ((estimate - attraction[rows]) / np.where(certain, 1.0, error))[~certain]
+    assert np.abs(z).max() < 4
+    assert 0.8 < np.sqrt(np.mean(z**2)) < 1.2
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        rc.RankSVM(C=1.0, random_state=0),
+        rc.PairwisePerceptron(max_iter=5, random_state=0),
+        rc.RankBoost(60),
+    ],
+    ids=lambda learner: type(learner).__name__,
+)
+def test_propensities_make_up_for_the_bias(learner):
+    X, y, _, log = problem()
+
+    def quality(theta):
+        pairs, weights = click_pairs(log, QID, DOCID, theta)
+        learner.fit(X, qid=QID, pairs=pairs, pairs_weight=weights)
+        return learner.score(X, y, qid=QID)
+
+    naive, corrected = quality(np.ones(10)), quality(THETA)
+    best = learner.fit(X, y, qid=QID).score(X, y, qid=QID)
+    assert corrected > naive + 0.9 * (best - naive)
+    assert best > naive + 0.05
+
+
+def test_pairs_of_documents_are_those_of_sessions():
+    """The same problem, with rows of documents and with rows of impressions."""
+    X, _, _, log = problem(200)
+    row = log.queries[log.query] * N_DOCUMENTS + log.documents[log.document]
+    pairs, weights = click_pairs(log, QID, DOCID, THETA)
+    svm = rc.RankSVM(C=1e-3, balance=None, tol=1e-12, random_state=0)
+    expected = svm.fit(X, qid=QID, pairs=pairs, pairs_weight=weights).coef_
+    given = {"qid": log.session, "position": log.position}
+    known = Propensities(THETA, np.full((10, 2), np.nan), "known")
+    found = svm.fit(X[row], log.clicked, **given, propensity=known).coef_
+    assert found == pytest.approx(expected, rel=1e-5)
+    # Balanced, sessions weigh the sums of their pairs, relative to the mean.
+    sums = 9 * np.bincount(log.session, log.clicked / THETA[log.position - 1])
+    svm = rc.RankSVM(C=1e-3 * sums[sums > 0].mean(), tol=1e-12, random_state=0)
+    theta = THETA[log.position - 1]
+    found = svm.fit(X[row], log.clicked, qid=log.session, propensity=theta).coef_
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        rc.PairwisePerceptron(max_iter=2, balance=None, random_state=0),
+        rc.RankBoost(20, balance=None),
+        rc.RankBoost(10, max_leaf_nodes=4, balance=None, random_state=0),
+    ],
+    ids=["perceptron", "stumps", "trees"],
+)
+def test_propensities_of_rows_are_weights_of_listed_pairs(learner):
+    X, _, _, log = problem(200)
+    row = log.queries[log.query] * N_DOCUMENTS + log.documents[log.document]
+    pairs, weights = [], []
+    for first, stop in pairwise(log.bounds.tolist()):
+        for i in range(first, stop):
+            if log.clicked[i]:
+                others = [j for j in range(first, stop) if j != i]
+                pairs += [(i, j) for j in others]
+                weights += [1 / THETA[log.position[i] - 1]] * len(others)
+    X, qid = X[row], log.session
+    expected = learner.fit(X, qid=qid, pairs=pairs, pairs_weight=weights).predict(X)
+    given = {"qid": qid, "position": log.position, "propensity": THETA}
+    assert np.array_equal(learner.fit(X, log.clicked, **given).predict(X), expected)
+
+
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_effects_of_positions_are_learned_and_dropped(form, tmp_path):
+    X, y, _, log = problem(1000)
+    row = log.queries[log.query] * N_DOCUMENTS + log.documents[log.document]
+    svm = rc.RankSVM(tol=1e-12, random_state=0)
+    given = {"qid": log.session, "position": log.position}
+    svm.fit(form(X[row]), log.clicked, **given)
+    # The same as a feature more for each position.
+    wide = np.hstack([X[row], log.position[:, None] == np.arange(1, 11)])
+    plain = rc.RankSVM(tol=1e-12, random_state=0).fit(wide, log.clicked, qid=log.session)
+    # Half the squared distance to the minimum is at most the gap, of each of the two.
+    near = 2 * np.sqrt(2 * 1e-12 * plain.objective_)
+    assert near < 1e-4
+    assert svm.coef_ == pytest.approx(plain.coef_[:4], abs=near)
+    assert svm.position_effect_ == pytest.approx(plain.coef_[4:], abs=near)
+    assert svm.gap_ <= 1e-12
+    assert svm.n_features_in_ == 4
+    assert svm.predict(X) == pytest.approx(X @ svm.coef_)
+    naive = rc.RankSVM().fit(X[row], log.clicked, qid=log.session).score(X, y, qid=QID)
+    assert svm.score(X, y, qid=QID) > naive + 0.05
+    rc.save(svm, tmp_path / "model.rc")
+    loaded = rc.load(tmp_path / "model.rc")
+    assert np.array_equal(loaded.predict(X), svm.predict(X))
+    assert not hasattr(loaded, "position_effect_")
+    assert not hasattr(svm.fit(X, y, qid=QID), "position_effect_")
+
+
+@pytest.mark.parametrize("variant", ["averaged", "committee", "voted", "pocket", "last"])
+def test_effects_of_positions_in_perceptrons(variant, tmp_path):
+    pd = pytest.importorskip("pandas")
+    X, _, _, log = problem(300)
+    row = log.queries[log.query] * N_DOCUMENTS + log.documents[log.document]
+    frame = pd.DataFrame(X[row], columns=[*"abcd"])
+    model = rc.PairwisePerceptron(variant, max_iter=2, committee_size=3, random_state=0)
+    model.fit(frame, log.clicked, qid=log.session, position=log.position)
+    wide = np.hstack([X[row], log.position[:, None] == np.arange(1, 11)])
+    plain = rc.PairwisePerceptron(variant, max_iter=2, committee_size=3, random_state=0)
+    plain.fit(wide, log.clicked, qid=log.session)
+    assert np.array_equal(model.committee_.weights, plain.committee_.weights[:, :4])
+    assert model.feature_names_in_.tolist() == [*"abcd"]
+    if variant != "voted":
+        assert np.array_equal(model.position_effect_, plain.coef_[4:])
+    rc.save(model, tmp_path / "model.rc")
+    rows = pd.DataFrame(X, columns=[*"abcd"])
+    expected = model.predict(rows, qid=QID)
+    assert np.array_equal(rc.load(tmp_path / "model.rc").predict(rows, qid=QID), expected)
+
+
+def test_fits_on_clicks_refuse_what_they_cannot_use():
+    X, clicked, qid, position = np.eye(3), [0, 1, 0], [1, 1, 1], [1, 2, 3]
+    svm, theta = rc.RankSVM(), [1.0, 0.5, 0.25]
+    for changes, message in [
+        ({"sample_weight": [1, 1, 1]}, "excludes sample_weight"),
+        ({"qid": None}, "requires y, the clicks, and qid"),
+        ({"position": [1, 2, 4]}, "position 4 has no propensity"),
+        ({"position": None, "propensity": [1.0]}, r"propensity must have shape \(3,\)"),
+        ({"position": None, "propensity": [1.0, np.nan, 1]}, "finite numbers"),
+        ({"y": [0, -1, 0]}, "clicks, from 0 on"),
+        ({"y": [0, 0, 0]}, "no query has a click and another row"),
+        ({"propensity": None, "position": [1, 2]}, "position must be integers"),
+        ({"propensity": None, "eval_set": (X, clicked)}, "excludes eval_set"),
+    ]:
+        given = {"y": clicked, "qid": qid, "position": position, "propensity": theta} | changes
+        with pytest.raises(ValueError, match=message):
+            svm.fit(X, **given)
+    with pytest.raises(ValueError, match="requires propensity with position"):
+        rc.RankBoost().fit(X, clicked, qid=qid, position=position)
+    with pytest.raises(ValueError, match="requires kernel=None"):
+        rc.RankSVM(kernel="rbf").fit(X, clicked, qid=qid, position=position)
+
+
+def test_bad_pairs_are_refused():
+    log = ClickLog(["q", "q"], ["a", "b"], [1, 2], [1, 0])
+    with pytest.raises(ValueError, match="no document of the rows was clicked beside"):
+        click_pairs(log, ["r"], ["a"], [1.0, 1.0])
+    with pytest.raises(ValueError, match="position 2 has no propensity"):
+        click_pairs(log, ["q", "q"], ["a", "b"], [1.0])
+    with pytest.raises(ValueError, match="each document of a query once"):
+        click_pairs(log, ["q", "q"], ["a", "a"], [1.0, 0.5])
+    with pytest.raises(ValueError, match="same length"):
+        click_pairs(log, ["q", "q"], ["a"], [1.0, 0.5])
+    with pytest.raises(ValueError, match="tau above 0"):
+        click_pairs(log, ["q", "q"], ["a", "b"], [1.0, 0.0], tau=0)
+
+
+# ----------------------------------------------------------------- judgments
+
+
+@pytest.mark.parametrize(
+    ("model", "user"),
+    [
+        (ClickRates(), User(examination=np.ones(10))),
+        (PositionBasedModel(), User()),
+        (CascadeModel(), User("cascade")),
+        (DynamicBayesianModel(), User("bayesian", continuation=0.9)),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_grades_are_those_of_the_relevance_where_it_is_known(model, user):
+    rng = np.random.default_rng(0)
+    attraction, satisfaction = rng.uniform(0.1, 0.9, QID.size), rng.uniform(0.2, 0.9, QID.size)
+    log, row = simulate_sessions(QID, DOCID, rng.random(QID.size), 40_000, swap=0.9)
+    log = simulate_clicks(
+        log, attraction[row], user=user, satisfaction=satisfaction[row], random_state=1
+    )
+    judgments = to_judgments(model.fit(log), thresholds=[0.25, 0.5, 0.75])
+    truth = attraction * satisfaction if user.model == "bayesian" else attraction
+    grades, confidence = judgments.labels(QID, DOCID)
+    known = np.digitize(truth, [0.25, 0.5, 0.75])
+    shown = confidence > 0
+    right = (grades == known)[shown]
+    # A grade is right as often as its confidence says.
+    assert abs(right.mean() - confidence[shown].mean()) < 0.06
+    assert right[confidence[shown] > 0.95].mean() > 0.95
+    qrels = judgments.qrels()
+    assert len(qrels) == judgments.grade.size == np.count_nonzero(shown)
+
+
+def test_confidence_is_the_posterior_of_the_bin():
+    log = ClickLog(["q"] * 6, [*"ababab"], [1, 2] * 3, [1, 0, 1, 0, 1, 1])
+    found = to_judgments(ClickRates(smoothing=0).fit(log), thresholds=[0.2, 0.5])
+    assert found.relevance.tolist() == [1.0, 1 / 3]
+    assert found.grade.tolist() == [2, 1]
+    one, other = beta(3.5, 0.5), beta(1.5, 2.5)
+    expected = [1 - one.cdf(0.5), other.cdf(0.5) - other.cdf(0.2)]
+    assert found.confidence == pytest.approx(expected)
+    y, weight = found.labels(["q", "q"], ["b", "c"])
+    assert y.tolist() == [1, 0]
+    assert weight.tolist() == [found.confidence[1], 0.0]
+
+
+def test_rates_of_positions_are_no_judgments():
+    log = ClickLog(["q"], ["a"], [1], [1])
+    with pytest.raises(ValueError, match="say nothing about documents"):
+        to_judgments(ClickRates("position").fit(log))
+    with pytest.raises(ValueError, match="thresholds must ascend"):
+        to_judgments(ClickRates().fit(log), thresholds=[0.5, 0.2])

@@ -1,0 +1,190 @@
+"""Click logs: sessions of arrays, and files that are read in windows."""
+
+import gzip
+import json
+import tracemalloc
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from rankcore.clicks import ClickLog, open_clicks, read_clicks
+
+ROWS = [
+    # session, query, document, position, clicked, dwell, ranker
+    ("s1", "shoes", "a", 1, 0, None, "old"),
+    ("s1", "shoes", "b", 2, 1, 12.5, "old"),
+    ("s1", "shoes", "c", 4, 1, None, "old"),
+    ("s2", "shoes", "b", 1, 1, 3.0, "new"),
+    ("s2", "shoes", "a", 2, 0, None, "new"),
+    ("s3", "hats", "a", 1, 0, None, "old"),
+]
+NAMES = ("session", "query", "document", "position", "clicked", "dwell", "ranker")
+
+
+def columns(rows=ROWS):
+    return dict(zip(NAMES, map(list, zip(*rows, strict=True)), strict=True))
+
+
+def whole(log):
+    """What a log holds, with ids in place of numbers."""
+    return [
+        (
+            int(session),
+            log.queries[log.query[i]],
+            log.documents[log.document[i]],
+            int(log.position[i]),
+            bool(log.clicked[i]),
+        )
+        for i, session in enumerate(log.session)
+    ]
+
+
+def write(path, form, rows=ROWS):
+    table = columns(rows)
+    if form == "csv":
+        lines = [",".join(NAMES)]
+        lines += [",".join("" if one is None else str(one) for one in row) for row in rows]
+        path.write_text("\n".join(lines) + "\n")
+    elif form == "jsonl":
+        records = [
+            {name: one for name, one in zip(NAMES, row, strict=True) if one is not None}
+            for row in rows
+        ]
+        path.write_text("".join(json.dumps(one) + "\n" for one in records))
+    else:
+        arrow = pytest.importorskip("pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(arrow.table(table), path, row_group_size=2)
+    return path
+
+
+def test_sessions_come_in_order_of_position():
+    rng = np.random.default_rng(0)
+    given = {k: np.array(v)[order] for order in [rng.permutation(6)] for k, v in columns().items()}
+    log = ClickLog(**given | {"dwell": given["dwell"].astype(float)})
+    expected = {}
+    for session in dict.fromkeys(given["session"].tolist()):
+        expected[session] = [row[1:] for row in ROWS if row[0] == session]
+    found = [
+        (
+            log.queries[log.query[i]],
+            log.documents[log.document[i]],
+            int(log.position[i]),
+            int(log.clicked[i]),
+            None if np.isnan(log.dwell[i]) else log.dwell[i],
+            log.rankers[log.ranker[i]],
+        )
+        for i in range(len(log))
+    ]
+    for (first, stop), rows in zip(pairwise(log.bounds), expected.values(), strict=True):
+        assert found[first:stop] == sorted(rows, key=lambda row: row[2])
+
+
+def test_without_ids_sessions_begin_where_query_or_position_says_so():
+    table = columns()
+    log = ClickLog(*(table[name] for name in ("query", "document", "position", "clicked")))
+    assert log.bounds.tolist() == [0, 3, 5, 6]
+    assert whole(log) == whole(ClickLog(**table))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"position": [1, 2, 0, 1, 2, 1]}, r"row 2: positions must be .* found 0 \(add 1"),
+        ({"position": [1, 2, 2.5, 1, 2, 1]}, "row 2: positions must be integers .* found 2.5"),
+        ({"position": [1, 2, 10**6, 1, 2, 1]}, "row 2: positions must be"),
+        ({"position": [1, 2, 2, 1, 2, 1]}, "row 2 and row 1 .* both at position 2"),
+        ({"document": [*"abbbaa"]}, "row 2: document 'b' is in its session already, in row 1"),
+        ({"clicked": [0, 2, 0, 0, 0, 0]}, "row 1: clicked must be 0 or 1; found 2"),
+        ({"dwell": [0, -1.0, 0, 0, 0, 0]}, "row 1: dwell must be"),
+        ({"query": [*"xxyxxz"]}, "row 2 and row 1 are of one session and of different queries"),
+        ({"query": [*"xxxxx"]}, "same length; found query 5"),
+        ({"document": ["", *"bcbaa"]}, "row 0: ids of document must be integers or words"),
+    ],
+)
+def test_bad_columns_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        ClickLog(**columns() | changes)
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("window", [1, 3, 4, 100])
+def test_files_hold_what_was_written(tmp_path, form, window):
+    path = write(tmp_path / "log", form)
+    expected = ClickLog(**columns())
+    log = read_clicks(path)
+    assert whole(log) == whole(expected)
+    assert np.array_equal(log.dwell, expected.dwell, equal_nan=True)
+    assert log.rankers[log.ranker].tolist() == expected.rankers[expected.ranker].tolist()
+    file = open_clicks(path, window=window)
+    for _ in range(2):
+        found, n = [], 0
+        for part in file:
+            assert len(part) <= max(window, 3)
+            found += [(row[0] + n, *row[1:]) for row in whole(part)]
+            n += part.bounds.size - 1
+        assert found == whole(expected)
+
+
+def test_compressed_text_and_other_names(tmp_path):
+    path = tmp_path / "log.csv.gz"
+    path.write_bytes(gzip.compress(b"rank,q,doc,clicked\n1,5,7,true\n\n2,5,8,false\n"))
+    log = read_clicks(path, columns={"query": "q", "document": "doc", "position": "rank"})
+    assert whole(log) == [(0, "5", "7", 1, True), (0, "5", "8", 2, False)]
+    with pytest.raises(ValueError, match="has no column 'query'; it has rank, q, doc, clicked"):
+        read_clicks(path)
+    with pytest.raises(ValueError, match="keys from"):
+        read_clicks(path, columns={"url": "doc"})
+
+
+HEADER = "session,query,document,position,clicked\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (HEADER + "1,q,a,1,0\n1,q,b,2\n", "line 3: 4 fields; the header has 5"),
+        (HEADER + "1,q,a,1,0\n\n1,q,b,x,0\n", "line 4: position must be a number; found 'x'"),
+        (HEADER + "1,q,a,1,0\n1,q,b,0,0\n", "line 3: positions must be"),
+        (HEADER + "1,q,a,1,maybe\n", "line 2: clicked must be a number; found 'maybe'"),
+        (HEADER + "1,q,a,1,0\n1,q,a,2,0\n", "line 3: document 'a' is in its .* in .* line 2"),
+        (HEADER + "1,q,a,1,0\n2,q,a,1,0\n1,q,b,2,0\n", "line 4: session '1' goes on after"),
+        (HEADER + '1,q,"a,1,0\n', "line 2: unexpected end of data"),
+        (HEADER + '1,q,"a\nb",1,0\n1,q,c,2,0\n', "line 2: a line break"),
+        (HEADER, "holds no impressions"),
+        ("", "has no column"),
+        ('{"query": "q", "document": 1, "position": 1, "clicked": 0}\n{]\n', "line 2: Expecting"),
+        (
+            '{"query": "q", "document": 1, "position": 1, "clicked": 0}\n\n{"query": "q"}\n',
+            "line 3 has no field 'document'",
+        ),
+        (
+            '{"query": "q", "document": 1, "position": 1, "clicked": 0}\n'
+            '{"query": "q", "document": "1", "position": 2, "clicked": 0}\n',
+            "line 2: ids of document must all be integers or all strings",
+        ),
+        ('{"query": "q", "document": null, "position": 1, "clicked": 0}\n', "line 1: ids of doc"),
+    ],
+)
+def test_bad_lines_are_refused_with_their_number(tmp_path, text, message):
+    path = tmp_path / "log"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_clicks(path)
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path):
+    def peak(n_sessions):
+        path = tmp_path / "log.csv"
+        ids = [f"{'d' * 200}{p}" for p in range(11)]
+        lines = [f"{s},q{s % 9},{ids[p]},{p},0\n" for s in range(n_sessions) for p in range(1, 11)]
+        path.write_text(HEADER + "".join(lines))
+        tracemalloc.start()
+        n = sum(len(part) for part in open_clicks(path, window=5_000))
+        size = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert n == 10 * n_sessions
+        return size
+
+    assert peak(6_000) < 1.1 * peak(2_000)

@@ -1,0 +1,158 @@
+"""Propensities: known ones are found, and logs that cannot tell are refused."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from rankcore.clicks import (
+    ClickLog,
+    Features,
+    User,
+    propensities,
+    simulate_clicks,
+    simulate_sessions,
+)
+
+THETA = np.array([1.0, 0.7, 0.5, 0.4, 0.3, 0.2])
+N_QUERIES, N_DOCUMENTS = 60, 6
+
+
+def problem(swap, n_sessions=40_000, seed=0, n_queries=N_QUERIES):
+    rng = np.random.default_rng(seed)
+    qid = np.repeat(np.arange(n_queries), N_DOCUMENTS)
+    docid = np.tile(np.arange(N_DOCUMENTS), n_queries)
+    X = rng.normal(size=(qid.size, 3))
+    attraction = 1 / (1 + np.exp(1 - X @ [1.5, -1.0, 0.0]))
+    # The ranker in use knows something, so that what is clicked at the top is better.
+    score = X[:, 0] + rng.normal(size=qid.size)
+    log, row = simulate_sessions(qid, docid, score, n_sessions, swap=swap, random_state=seed)
+    log = simulate_clicks(log, attraction[row], user=User(examination=THETA), random_state=seed + 1)
+    return log, Features(X, qid, docid)
+
+
+@pytest.mark.parametrize("method", ["swap", "em"])
+def test_known_propensities_are_within_their_errors(method):
+    z = []
+    for seed in range(8):
+        found = propensities(problem(0.3, 20_000, 10 * seed)[0], method)
+        error = np.log(found.interval[1:, 1] / found.theta[1:]) / 1.96
+        z.append(np.log(found.theta[1:] / THETA[1:]) / error)
+        assert found.theta[0] == 1.0
+        assert (error < 0.2).all()
+    z = np.array(z)
+    assert np.abs(z).max() < 3.5
+    assert 0.75 < np.sqrt(np.mean(z**2)) < 1.25
+
+
+@pytest.mark.parametrize(
+    ("method", "swap"), [("allpairs", 0.3), ("regression-em", 0.3), ("regression-em", 0.0)]
+)
+def test_known_propensities_are_the_mean_of_estimates(method, swap):
+    found = []
+    for seed in range(8):
+        log, features = problem(swap, 20_000, 10 * seed)
+        options = {"features": features} if method == "regression-em" else {}
+        found.append(propensities(log, method, **options))
+        assert np.isnan(found[-1].interval).all()
+    theta = np.array([one.theta for one in found])
+    assert (theta[:, 0] == 1.0).all()
+    ratio = theta[:, 1:] / THETA[1:]
+    assert np.abs(ratio.mean(axis=0) - 1).max() < 0.06
+    assert ratio.std(axis=0).max() < 0.15
+
+
+def test_many_documents_of_few_impressions():
+    """The ratio and the pairs of positions need no parameter for each document."""
+    log, _ = problem(0.5, 40_000, n_queries=5000)
+    assert np.abs(propensities(log, "swap").theta / THETA - 1).max() < 0.1
+    assert np.abs(propensities(log, "allpairs").theta / THETA - 1).max() < 0.1
+
+
+def test_swap_is_the_ratio_of_mantel_and_haenszel():
+    log, _ = problem(0.3, 500)
+    tables = {}
+    for q, d, p, c in zip(log.query, log.document, log.position, log.clicked, strict=True):
+        shown, clicked = tables.setdefault((int(q), int(d)), (np.zeros(7), np.zeros(7)))
+        shown[p] += 1
+        clicked[p] += c
+    found = propensities(log, "swap")
+    for p in range(2, 7):
+        above = below = 0.0
+        for shown, clicked in tables.values():
+            if shown[1] and shown[p]:
+                above += clicked[p] * shown[1] / (shown[1] + shown[p])
+                below += clicked[1] * shown[p] / (shown[1] + shown[p])
+        assert found.theta[p - 1] == pytest.approx(above / below, rel=1e-12)
+
+
+def test_swap_and_allpairs_agree_on_two_positions():
+    log, _ = problem(0.5)
+    two = log.position <= 2
+    log = ClickLog(
+        log.query[two],
+        log.document[two],
+        log.position[two],
+        log.clicked[two],
+        session=log.session[two],
+    )
+    assert propensities(log, "swap").theta == pytest.approx(propensities(log, "allpairs").theta)
+
+
+@pytest.mark.parametrize("method", ["swap", "allpairs", "em"])
+def test_what_a_log_does_not_tell_is_refused(method):
+    log, features = problem(0.0, 1000)
+    message = r"positions 2, 3, 4, 5, 6 relative to position 1.*several positions: swap"
+    with pytest.raises(ValueError, match=message):
+        propensities(log, method)
+    with pytest.raises(ValueError, match="features and method"):
+        propensities(log, method, features=features)
+
+
+def test_a_chain_of_positions_suffices_for_all_but_swap():
+    # Documents move between neighbours only.
+    rng = np.random.default_rng(0)
+    query = np.repeat(np.arange(4000) % 20, 3)
+    order = np.tile([0, 1, 2], (4000, 1))
+    order[::3] = [1, 0, 2]
+    order[1::3] = [0, 2, 1]
+    position = np.tile([1, 2, 3], 4000)
+    clicked = rng.random(12_000) < 0.5 * np.tile([1, 0.6, 0.3], 4000)
+    rows = (query, order.ravel(), position, clicked)
+    log = ClickLog(*rows, session=np.repeat(np.arange(4000), 3))
+    for method in ("allpairs", "em"):
+        assert propensities(log, method).theta == pytest.approx([1, 0.6, 0.3], rel=0.12)
+    # Documents 0 and 2 were each at two positions, 1 at three: without it none links 1 and 3.
+    kept = order.ravel() != 1
+    log = ClickLog(*(one[kept] for one in rows), session=np.repeat(np.arange(4000), 3)[kept])
+    with pytest.raises(ValueError, match="positions? .*3"):
+        propensities(log, "swap")
+
+
+def test_features():
+    log, features = problem(0.3, 3000)
+    sparse = propensities(
+        log, "regression-em", features=Features(csr_array(features.X), features.qid, features.docid)
+    )
+    dense = propensities(log, "regression-em", features=features)
+    assert sparse.theta == pytest.approx(dense.theta, rel=1e-3)
+    with pytest.raises(ValueError, match="features have no row for .* clicked documents"):
+        propensities(
+            log,
+            "regression-em",
+            features=Features(features.X[:20], features.qid[:20], features.docid[:20]),
+        )
+    with pytest.raises(ValueError, match="no clicks"):
+        propensities(log.with_clicks(np.zeros(len(log), bool)))
+
+
+def test_positions_that_were_not_shown():
+    log = ClickLog(["q"] * 8, [*"ab" * 2, *"ba" * 2], [1, 4] * 4, [1, 0, 1, 1, 0, 0, 1, 1])
+    found = propensities(log, "swap")
+    assert np.isnan(found.theta).tolist() == [False, True, True, False]
+    assert found.at([1, 4]).tolist() == [1.0, found.theta[3]]
+    with pytest.raises(ValueError, match="position 2 has no propensity"):
+        found.at([1, 2])
+    with pytest.raises(ValueError, match="position 5 has no propensity"):
+        found.at([5])
+    with pytest.raises(ValueError, match="from 1 on"):
+        found.at([0])
