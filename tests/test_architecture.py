@@ -12,7 +12,7 @@ LEVELS = [
     {"_ext", "include", "_core", "progress"},
     {"metrics", "datasets"},
     {"ordinal", "ranking", "model_selection"},
-    {"boosting", "structured", "preference", "bounds"},
+    {"boosting", "structured", "preference", "bounds", "interleaving"},
     {"plotting", "dask"},
     {"explain"},
     {"io", "exporters"},
