@@ -11,7 +11,7 @@ PACKAGE = Path(rankcore.__file__).parent
 LEVELS = [
     {"_ext", "include", "_core", "progress"},
     {"metrics", "datasets"},
-    {"ordinal", "ranking", "model_selection"},
+    {"clicks", "ordinal", "ranking", "model_selection"},
     {"boosting", "structured", "preference", "bounds", "interleaving"},
     {"plotting", "dask"},
     {"explain"},
