@@ -187,19 +187,19 @@ def population(measure):
 @pytest.mark.sampled
 @pytest.mark.parametrize(("estimator", "clip"), [("ips", None), ("snips", 3.0)])
 def test_intervals_cover_the_truth(estimator, clip):
-    runs = 2000 if NIGHTLY else 100
+    runs = 2000 if NIGHTLY else 60
     rng, hits = np.random.default_rng(3), {"ndcg@5": 0, "precision@3": 0, "mrr": 0}
     truths = {measure: population(measure) for measure in hits}
     for _ in range(runs):
-        log, new, theta, _ = simulated(rng, 60, 200, relevance(rng, 60), 0.3)
+        log, new, theta, _ = simulated(rng, 60, 400, relevance(rng, 60), 0.3)
         found = evaluate(
             log, new, propensity=theta, metrics=[*hits], estimator=estimator, clip=clip,
             n_resamples=400,
         )  # fmt: skip
         for measure in hits:
             hits[measure] += found[measure].low <= truths[measure] <= found[measure].high
-    # Of 100 runs with 95%, fewer than 88 have a probability of 0.1%.
-    low, high = (0.92, 0.97) if NIGHTLY else (0.88, 1.0)
+    # Of 60 runs with 95%, fewer than 51 have a probability of 0.1%.
+    low, high = (0.92, 0.97) if NIGHTLY else (0.85, 1.0)
     for measure, count in hits.items():
         assert low <= count / runs <= high, measure
 

@@ -109,6 +109,10 @@ COMMANDS: dict[str, tuple[str, str | None]] = {
         "Say what decided a query, a pair of examples, a rank, or scores as a whole.",
         None,
     ),
+    "interleave": (
+        "Interleave TREC runs; or say by clicks on such lists which ranker has won.",
+        None,
+    ),
     "rate": ("Rate items by a table of comparisons, with standard errors.", None),
     "info": ("Show what a model file holds.", None),
     "export": ("Write a model in the format of another program, and check it.", None),
