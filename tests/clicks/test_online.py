@@ -20,7 +20,7 @@ from strategies import NIGHTLY, examples
 def with_scores(scores, **settings):
     """A ranker that gives the rows of a unit matrix these scores."""
     ranker = PairwiseGradientRanker(**settings)
-    ranker.coef_ = np.array(scores, dtype=float)
+    ranker.list_coef_ = np.array(scores, dtype=float)
     return ranker, np.eye(len(scores))
 
 
@@ -36,7 +36,7 @@ def test_steps_are_those_of_the_plain_form(seed, n, spread):
     expected = plain.gradient(scores.tolist(), shown.tolist(), clicked.tolist())
     # Ratios of products of sums here, quotients of probabilities there.
     np.testing.assert_allclose(
-        (ranker.coef_ - scores) / 0.5, expected, rtol=1e-9, atol=1e-14 * max(1, spread)
+        (ranker.list_coef_ - scores) / 0.5, expected, rtol=1e-9, atol=1e-14 * max(1, spread)
     )
     assert ranker.t_ == 1
 
@@ -46,7 +46,7 @@ def test_lists_are_those_of_the_plackett_luce_model():
     n = 20_000
     counts = Counter(tuple(ranker.rank(X, seed=seed).tolist()) for seed in range(n))
     for shown in permutations(range(4), 2):
-        p = plain.probability(ranker.coef_.tolist(), shown)
+        p = plain.probability(ranker.list_coef_.tolist(), shown)
         assert abs(counts[shown] / n - p) <= 4 * (p * (1 - p) / n) ** 0.5
     assert sum(counts.values()) == n
 
@@ -61,7 +61,7 @@ def test_clicks_at_random_teach_nothing():
             clicked = np.array([k >> i & 1 for i in range(4)], dtype=bool)
             chance = p * np.prod(np.where(clicked, seen, 1 - seen))
             ranker, X = with_scores(scores, learning_rate=1.0)
-            step = ranker.partial_fit(X, shown, clicked).coef_ - scores
+            step = ranker.partial_fit(X, shown, clicked).list_coef_ - scores
             total += chance * step
             size += chance * np.abs(step)
     np.testing.assert_allclose(total, 0, atol=1e-14)
@@ -89,18 +89,29 @@ def test_it_learns_from_a_simulated_user():
     assert ndcg(ranker.predict(X[held_out])) > ndcg(rng.random(held_out.size)) + 0.2
 
 
+def test_predictions_are_by_the_mean_of_weights():
+    ranker, X = PairwiseGradientRanker(1.0), np.eye(3)
+    rng, after = np.random.default_rng(0), []
+    for seed in range(20):
+        shown = ranker.rank(X, seed=seed)
+        after.append(ranker.partial_fit(X, shown, rng.random(3) < 0.5).list_coef_)
+    expected = np.average(after, axis=0, weights=np.arange(1, 21))
+    np.testing.assert_allclose(ranker.predict(X), expected, rtol=1e-12)
+    assert not np.allclose(expected, after[-1])
+
+
 def test_what_teaches_nothing_changes_nothing():
     ranker, X = with_scores([1.0, 2.0, 3.0])
     for shown, clicked in [([0, 1, 2], [0, 0, 0]), ([0, 1], [1, 1]), ([], [])]:
         ranker.partial_fit(X, np.array(shown, dtype=int), clicked)
-        assert ranker.coef_.tolist() == [1, 2, 3]
+        assert ranker.list_coef_.tolist() == [1, 2, 3]
     assert ranker.t_ == 3
 
 
 def test_extreme_scores_stay_finite():
     ranker, X = with_scores([2000.0, 0.0, -2000.0])
     ranker.partial_fit(X, [2, 1, 0], [0, 0, 1]).partial_fit(X, [0, 1, 2], [0, 0, 1])
-    assert np.isfinite(ranker.coef_).all()
+    assert np.isfinite(ranker.list_coef_).all()
 
 
 def test_it_is_an_estimator():
@@ -135,6 +146,6 @@ def test_bad_input_is_refused(X, shown, clicked, message):
 def test_other_numbers_of_features_are_refused():
     ranker, X = with_scores([1.0, 2.0])
     with pytest.raises(ValueError, match="X must have 2 features, as before; found 3"):
-        ranker.predict(np.eye(3))
+        ranker.rank(np.eye(3), seed=0)
     with pytest.raises(ValueError, match="learning_rate"):
         PairwiseGradientRanker(0.0).partial_fit(X, [0], [1])

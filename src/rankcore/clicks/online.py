@@ -32,7 +32,10 @@ class PairwiseGradientRanker(BaseEstimator):
     Attributes
     ----------
     coef_ : ndarray of float64, shape (n_features,)
-        Weights; before the first impression there are none, and all documents are alike.
+        Weights of predictions: the mean of those after each impression, which counts the more the
+        later it was.
+    list_coef_ : ndarray of float64, shape (n_features,)
+        Weights of the next list; before the first impression all documents are alike.
     n_features_in_ : int
     t_ : int
         Impressions learned from.
@@ -44,7 +47,8 @@ class PairwiseGradientRanker(BaseEstimator):
     without a click, above the last click or directly below it. The step of the pair is the gradient
     of its probability exp(f_k) / (exp(f_k) + exp(f_l)), times P(R*) / (P(R) + P(R*)), where R* is R
     with the two documents swapped: so a pair counts the same in expectation whichever of the two
-    was on top. Bring features to one scale, as by ``StandardScaler``. O(n_documents n_features +
+    was on top. Constant steps keep the weights of lists in motion; their mean is the better ranker.
+    Bring features to one scale, as by ``StandardScaler``. O(n_documents n_features +
     length^3) for an impression. Plain form: ``tests/reference/pdgd.py``, ``gradient``.
 
     Examples
@@ -82,7 +86,8 @@ class PairwiseGradientRanker(BaseEstimator):
         """
         check_count(self.length, "length")
         rows = self._rows(X)
-        scores = rows @ self.coef_ if hasattr(self, "coef_") else np.zeros(len(rows))
+        drawn = hasattr(self, "list_coef_")
+        scores = rows @ self.list_coef_ if drawn else np.zeros(len(rows))
         # The order of scores with Gumbel noise is one of the Plackett-Luce model.
         noisy = scores + np.random.default_rng(seed).gumbel(size=len(rows))
         return np.argsort(-noisy, kind="stable")[: self.length]
@@ -112,14 +117,17 @@ class PairwiseGradientRanker(BaseEstimator):
         check_real(self.learning_rate, "learning_rate", np.nextafter(0, 1))
         rows = self._rows(X)
         places, clicks = _checked(shown, clicked, len(rows))
-        weights = getattr(self, "coef_", np.zeros(rows.shape[1]))
+        weights = getattr(self, "list_coef_", np.zeros(rows.shape[1]))
         step = _gradient(rows @ weights, places, clicks)
         moved = weights + self.learning_rate * (step @ rows[places])
         if not np.isfinite(moved).all():
             raise ValueError("weights would overflow: bring features to one scale")
-        self.coef_: Floats = moved
+        self.list_coef_: Floats = moved
         self.n_features_in_: int = rows.shape[1]
         self.t_: int = getattr(self, "t_", 0) + 1
+        # Impression s has the weight s.
+        mean = getattr(self, "coef_", weights)
+        self.coef_: Floats = mean + (moved - mean) * (2.0 / (self.t_ + 1))
         return self
 
     def predict(self, X: ArrayLike) -> Floats:
@@ -143,10 +151,9 @@ class PairwiseGradientRanker(BaseEstimator):
             raise ValueError(f"X must have documents and features; found shape {rows.shape}")
         if not np.isfinite(rows).all():
             raise ValueError("X must be finite")
-        if hasattr(self, "coef_") and rows.shape[1] != self.coef_.size:
-            raise ValueError(
-                f"X must have {self.coef_.size} features, as before; found {rows.shape[1]}"
-            )
+        known = getattr(self, "list_coef_", rows[0]).size
+        if rows.shape[1] != known:
+            raise ValueError(f"X must have {known} features, as before; found {rows.shape[1]}")
         return rows
 
 
