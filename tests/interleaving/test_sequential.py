@@ -93,7 +93,7 @@ def test_intervals_contain_the_truth_at_every_look():
 
 @pytest.mark.sampled
 def test_power_beside_a_fixed_t_test():
-    """With twice the impressions of a t-test of 90% power it finds as many of the differences."""
+    """With twice the impressions of a t-test of 90% power it finds nearly as many differences."""
     n, days, per_day = 1000 if NIGHTLY else 100, 14, 200
     effect = stats.norm.ppf(0.975) + stats.norm.ppf(0.9)  # in standard errors at half the time
     difference = effect * np.sqrt(0.4 / (days * per_day / 2))
