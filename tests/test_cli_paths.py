@@ -24,7 +24,8 @@ COMMANDS = {one.callback.__name__: one.callback for one in app.registered_comman
 # Strings that name no file. A new one belongs here, or is marked in its declaration.
 NO_FILES = {
     "calibrate", "classes", "columns", "convention", "degree", "disconnected", "format", "judge",
-    "label", "loser", "metric", "model", "name", "pair", "qid", "query", "set_", "tag", "winner",
+    "label", "loser", "method", "metric", "model", "name", "pair", "qid", "query", "set_", "tag",
+    "winner",
 }  # fmt: skip
 X, Y = [[1.0, 0], [0, 1], [1, 1]], [3, 1, 2]
 

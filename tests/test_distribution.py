@@ -178,6 +178,7 @@ def test_wheel_contents(wheel):
             f"rankcore/include/rankcore_{part}.h"
             for part in ("model", "open", "forms", "calibration", "tensors", "svmlight")
         ),
+        *(f"rankcore/include/rankcore_{part}.h" for part in ("interleave", "random")),
         "rankcore/include/librankcore.h",
         "rankcore/include/librankcore.c",
         "rankcore/cmake/rankcore-config.cmake",

@@ -18,6 +18,7 @@ MODULES = [
     "rankcore.datasets",
     "rankcore.explain",
     "rankcore.exporters",
+    "rankcore.interleaving",
     "rankcore.metrics",
     "rankcore.model_selection",
     "rankcore.plotting",

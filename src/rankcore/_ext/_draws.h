@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "_random.h"
+#include "rankcore_random.h"
 #include "rankcore_vectors.h"
 
 /* Writes how often each of the members first .. first + n - 1 takes the example at time t: once for

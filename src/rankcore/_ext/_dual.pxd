@@ -21,7 +21,7 @@ from rankcore._ext._kernel_block cimport (
 from rankcore.core cimport RC_FLOAT32, rc_kernel, rc_kernel_value, rc_row
 
 
-cdef extern from "_random.h" nogil:
+cdef extern from "rankcore_random.h" nogil:
     uint64_t rc_stream(uint64_t seed, uint64_t visit) noexcept
     uint32_t rc_below(uint64_t *state, uint32_t n) noexcept
 

@@ -72,7 +72,7 @@ cdef extern from "_gram.h" nogil:
     ) noexcept
 
 
-cdef extern from "_random.h" nogil:
+cdef extern from "rankcore_random.h" nogil:
     uint64_t rc_stream(uint64_t seed, uint64_t visit) noexcept
     int64_t rc_below(uint64_t *state, int64_t n) noexcept
 

@@ -3,7 +3,7 @@
 #define RANKCORE_WALK_H
 
 #include "_docs.h"
-#include "_random.h"
+#include "rankcore_random.h"
 
 /* Winners of one label: pairs first_pair and on, `width` losers each, those up to the last
  * document. Pair number k of them is winner (k - origin) / width, rounded down. */

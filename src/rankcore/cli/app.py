@@ -109,6 +109,10 @@ COMMANDS: dict[str, tuple[str, str | None]] = {
         "Explain the ranking of a query, a pair of examples, a rank, or all scores.",
         None,
     ),
+    "interleave": (
+        "Interleave TREC runs; or say by clicks on such lists which ranker has won.",
+        None,
+    ),
     "rate": ("Rate items from a table of comparisons, with standard errors.", None),
     "info": ("Describe a model file.", None),
     "export": ("Write a model in the format of another program, and check it.", None),

@@ -30,3 +30,4 @@ __all__ = [
     "simulate_sessions",
     "to_judgments",
 ]
+"""Learning from clicks."""

@@ -1,8 +1,13 @@
-/* One stream of random numbers for all kernels: SplitMix64. Private. */
+/* rankcore_random.h - one stream of random numbers for all kernels: SplitMix64. Part of
+ * rankcore_interleave.h. C99 (and C++11), header only. Every function is O(1). */
 #ifndef RANKCORE_RANDOM_H
 #define RANKCORE_RANDOM_H
 
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* The finaliser of SplitMix64 (Steele, Lea and Flood 2014): a good hash of 64 bits. */
 static inline uint64_t rc_mix(uint64_t z)
@@ -24,7 +29,7 @@ static inline uint64_t rc_draw(uint64_t *state)
     return rc_mix(*state);
 }
 
-/* Uniform on 0 .. n - 1 (Lemire 2019). */
+/* Uniform on 0 .. n - 1, n at least 1 (Lemire 2019). */
 static inline uint32_t rc_below(uint64_t *state, uint32_t n)
 {
     for (;;) {
@@ -34,10 +39,14 @@ static inline uint32_t rc_below(uint64_t *state, uint32_t n)
     }
 }
 
-/* Uniform on [0, 1). */
+/* Uniform on [0, 1), a multiple of 2**-53. */
 static inline double rc_unit(uint64_t *state)
 {
-    return (double)(int64_t)(rc_draw(state) >> 11) * 0x1p-53;
+    return (double)(int64_t)(rc_draw(state) >> 11) * (1.0 / 9007199254740992.0);
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif /* RANKCORE_RANDOM_H */

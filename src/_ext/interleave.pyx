@@ -1,0 +1,133 @@
+"""Interleaved lists and credits of many impressions of the same rankings: rankcore_interleave.h."""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+
+cdef extern from "rankcore_interleave.h" nogil:
+    ctypedef struct rc_rankings:
+        const int64_t *documents
+        const int64_t *offsets
+        int32_t n_rankings
+
+    int32_t rc_interleave_team_draft(
+        const rc_rankings *R, int32_t length, uint64_t seed, int64_t *shown, int32_t *owners)
+    int32_t rc_interleave_balanced(
+        const rc_rankings *R, int32_t length, uint64_t seed, int64_t *shown, int32_t *owners)
+    int32_t rc_interleave_prefixes(
+        const rc_rankings *R, int32_t length, uint64_t seed, int64_t *shown, int32_t *owners)
+    void rc_interleave_weights(double tau, int64_t n, double *weights)
+    int32_t rc_interleave_probabilistic(
+        const rc_rankings *R, const double *weights, int32_t length, uint64_t seed, uint8_t *taken,
+        int64_t *shown, int32_t *owners)
+    int32_t rc_interleave_pick(const double *cumulative, int32_t n, uint64_t seed)
+    void rc_credit_owners(
+        const int32_t *owners, const double *clicks, int32_t n, int32_t n_rankings, double *credit)
+    void rc_credit_balanced(
+        const rc_rankings *R, const int64_t *shown, const double *clicks, int32_t n, double *credit)
+    void rc_credit_probabilistic(
+        const rc_rankings *R, const double *weights, const int64_t *shown, const double *clicks,
+        int32_t n, uint8_t *taken, double *credit)
+    void rc_credit_places(
+        const rc_rankings *R, const int64_t *shown, const double *clicks, int32_t n, int32_t kind,
+        double *credit)
+
+# Methods; of credits by places there are two kinds, in the order of the header.
+cdef enum:
+    TEAM_DRAFT, BALANCED, PROBABILISTIC, PREFIXES, INVERSE, NEGATIVE
+
+METHODS = {
+    "team_draft": TEAM_DRAFT,
+    "balanced": BALANCED,
+    "probabilistic": PROBABILISTIC,
+    "prefixes": PREFIXES,
+    "inverse": INVERSE,
+    "negative": NEGATIVE,
+}
+
+
+cdef rc_rankings _rankings(const int64_t[::1] documents, const int64_t[::1] offsets) noexcept:
+    cdef rc_rankings R
+    R.documents = &documents[0] if documents.shape[0] else NULL
+    R.offsets = &offsets[0]
+    R.n_rankings = <int32_t> (offsets.shape[0] - 1)
+    return R
+
+
+def place_weights(double tau, double[::1] weights not None):
+    """Write the weights of the places of a ranking, the first one's first; at least one."""
+    rc_interleave_weights(tau, weights.shape[0], &weights[0])
+
+
+def draw(
+    int method,
+    const int64_t[::1] documents not None,
+    const int64_t[::1] offsets not None,
+    const double[::1] weights not None,
+    uint8_t[::1] taken not None,
+    const uint64_t[::1] seeds not None,
+    int64_t[:, ::1] shown not None,
+    int32_t[:, ::1] owners not None,
+    int32_t[::1] lengths not None,
+):
+    """Write a list for each seed, of at most as many documents as `shown` has columns, one or more.
+
+    `weights` has the longest ranking's length and `taken` that of `documents`, one at least.
+    """
+    cdef rc_rankings R = _rankings(documents, offsets)
+    cdef int32_t length = <int32_t> shown.shape[1]
+    cdef int64_t i
+    with nogil:
+        for i in range(seeds.shape[0]):
+            if method == TEAM_DRAFT:
+                lengths[i] = rc_interleave_team_draft(
+                    &R, length, seeds[i], &shown[i, 0], &owners[i, 0])
+            elif method == BALANCED:
+                lengths[i] = rc_interleave_balanced(
+                    &R, length, seeds[i], &shown[i, 0], &owners[i, 0])
+            elif method == PREFIXES:
+                lengths[i] = rc_interleave_prefixes(
+                    &R, length, seeds[i], &shown[i, 0], &owners[i, 0])
+            else:
+                lengths[i] = rc_interleave_probabilistic(
+                    &R, &weights[0], length, seeds[i], &taken[0], &shown[i, 0], &owners[i, 0])
+
+
+def pick(const double[::1] cumulative not None, const uint64_t[::1] seeds not None,
+         int32_t[::1] found not None):
+    """Write an index for each seed, with probabilities whose cumulative sums are given."""
+    cdef int64_t i
+    with nogil:
+        for i in range(seeds.shape[0]):
+            found[i] = rc_interleave_pick(
+                &cumulative[0], <int32_t> cumulative.shape[0], seeds[i])
+
+
+def credit(
+    int method,
+    const int64_t[::1] documents not None,
+    const int64_t[::1] offsets not None,
+    const double[::1] weights not None,
+    uint8_t[::1] taken not None,
+    const int64_t[:, ::1] shown not None,
+    const int32_t[:, ::1] owners not None,
+    const int32_t[::1] lengths not None,
+    const double[:, ::1] clicks not None,
+    double[:, ::1] found not None,
+):
+    """Write the credit of each ranker in each impression."""
+    cdef rc_rankings R = _rankings(documents, offsets)
+    cdef int64_t i
+    with nogil:
+        for i in range(shown.shape[0]):
+            if method == TEAM_DRAFT:
+                rc_credit_owners(
+                    &owners[i, 0], &clicks[i, 0], lengths[i], R.n_rankings, &found[i, 0])
+            elif method == BALANCED:
+                rc_credit_balanced(&R, &shown[i, 0], &clicks[i, 0], lengths[i], &found[i, 0])
+            elif method == PROBABILISTIC:
+                rc_credit_probabilistic(
+                    &R, &weights[0], &shown[i, 0], &clicks[i, 0], lengths[i], &taken[0],
+                    &found[i, 0])
+            else:
+                rc_credit_places(
+                    &R, &shown[i, 0], &clicks[i, 0], lengths[i], method - INVERSE, &found[i, 0])

@@ -1,0 +1,156 @@
+"""``rankcore interleave``: lists of several runs, and what clicks on such lists say of them."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rankcore.cli.paths import Reads
+
+if TYPE_CHECKING:
+    from rankcore.datasets import Run
+
+METHODS = ("team_draft", "probabilistic")
+_COLUMNS = ("query", "impression", "ranker", "clicked")
+
+
+def interleave(
+    files: Annotated[
+        list[Path],
+        Reads(),
+        typer.Argument(help="Two TREC runs or more; or the CSV file of lists with clicks."),
+    ],
+    method: Annotated[
+        str, typer.Option(help="How to make lists: team_draft or probabilistic.")
+    ] = "team_draft",
+    length: Annotated[
+        int | None, typer.Option(min=1, help="Documents of a list; by default of the shortest run.")
+    ] = None,
+    impressions: Annotated[int, typer.Option(min=1, help="Lists of each query.")] = 1,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Of the first list; each other one takes the next.")
+    ] = 0,
+    alpha: Annotated[
+        float, typer.Option(help="Probability of a false alarm, at any look, of all pairs.")
+    ] = 0.05,
+) -> None:
+    """Print lists of runs as CSV; or, of such a file with clicks, which ranker has won."""
+    from rankcore.cli.trec import is_run
+
+    if len(files) == 1 and not is_run(files[0]):
+        _print_results(files[0], alpha)
+    else:
+        _print_lists(files, method, length, impressions, seed)
+
+
+def _print_lists(
+    files: list[Path], method: str, length: int | None, impressions: int, seed: int
+) -> None:
+    from rankcore._core.params import check_option
+    from rankcore.datasets import read_run
+    from rankcore.interleaving import Probabilistic, TeamDraft
+
+    check_option(method, "method", METHODS)
+    if len(files) < 2:
+        raise ValueError(f"two runs or more are required; found {files[0]} alone")
+    runs = [_by_query(read_run(path)) for path in files]
+    names = [path.stem for path in files]
+    if len({*names}) < len(names):
+        names = [str(path) for path in files]
+    queries = [query for query in runs[0] if all(query in run for run in runs)]
+    left_out = len({query for run in runs for query in run}) - len(queries)
+    if left_out:
+        print(f"{left_out} queries are not in all runs: left out", file=sys.stderr)
+    maker: Any = TeamDraft() if method == "team_draft" else Probabilistic()
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(["query", "impression", "position", "document", "ranker"])
+    for query in queries:
+        for _ in range(impressions):
+            shown = maker.interleave([run[query] for run in runs], length=length, seed=seed)
+            owned = zip(shown.documents, shown.owners.tolist(), strict=True)
+            for position, (document, owner) in enumerate(owned, 1):
+                writer.writerow([query, seed, position, document, names[owner]])
+            seed += 1
+
+
+def _by_query(run: Run) -> dict[str, list[str]]:
+    """Documents of each query, in the order of trec_eval."""
+    found: dict[str, list[tuple[float, str]]] = {}
+    for query, document, score in zip(
+        run.qid.tolist(), run.docid.tolist(), run.score.tolist(), strict=True
+    ):
+        found.setdefault(query, []).append((score, document))
+    return {
+        query: [document for _, document in sorted(rows, reverse=True)]
+        for query, rows in found.items()
+    }
+
+
+def _print_results(path: Path, alpha: float) -> None:
+    import numpy as np
+
+    from rankcore.interleaving import preference, sequential_test
+
+    clicks, days = _read_clicks(path)
+    rankers = sorted({ranker for one in clicks for ranker in one})
+    if len(rankers) < 2:
+        raise ValueError(f"{path}: two rankers or more are required; found {', '.join(rankers)}")
+    ends = [i for i in range(1, len(days) + 1) if i == len(days) or days[i] != days[i - 1]]
+    pairs = [*combinations(rankers, 2)]
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(
+        ["a", "b", "day", "impressions", "preference", "low", "high", "p_value", "winner"]
+    )
+    for a, b in pairs:
+        credit = np.array([(one.get(a, 0.0), one.get(b, 0.0)) for one in clicks])
+        found = sequential_test(preference(credit), looks=ends, alpha=alpha / len(pairs))
+        for i, end in enumerate(ends):
+            figures = (found.mean[i], found.low[i], found.high[i])
+            winner = ""
+            if found.p_value[i] <= found.alpha:
+                winner = b if found.mean[i] > 0 else a
+            p = f"{min(1.0, found.p_value[i] * len(pairs)):.3g}"
+            writer.writerow([a, b, days[end - 1], end, *(f"{x:.4f}" for x in figures), p, winner])
+
+
+def _read_clicks(path: Path) -> tuple[list[dict[str, float]], list[str]]:
+    """Clicks on the documents of each ranker, and the day, of each impression."""
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    days: list[str] = []
+    with open(path, newline="", encoding="utf-8-sig") as lines:  # without a spreadsheet's mark
+        for line, row in _rows(csv.DictReader(lines, strict=True), path):
+            key = row["query"], row["impression"]
+            if key not in found:
+                found[key] = {}
+                days.append(row.get("day") or "")
+            if row["clicked"] not in ("0", "1"):
+                raise ValueError(
+                    f"{path}, line {line}: clicked must be 0 or 1; found {row['clicked']!r}"
+                )
+            if not row["ranker"]:
+                raise ValueError(f"{path}, line {line}: ranker must not be empty")
+            ranker = row["ranker"]
+            found[key][ranker] = found[key].get(ranker, 0.0) + float(row["clicked"])
+    if not found:
+        raise ValueError(f"{path}: one impression or more is required; found none")
+    return [*found.values()], days
+
+
+def _rows(reader: csv.DictReader[str], path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    try:
+        header = reader.fieldnames or []
+        if not {*_COLUMNS} <= {*header}:
+            raise ValueError(
+                f"{path}: a header with the columns {', '.join(_COLUMNS)} is required; found: "
+                f"{', '.join(header) or 'none'}"
+            )
+        for row in reader:
+            yield reader.line_num, {name: value or "" for name, value in row.items() if name}
+    except csv.Error as error:
+        raise ValueError(f"{path}, line {reader.line_num}: {error}") from error

@@ -1,0 +1,116 @@
+"""A new ranking and the impressions of its documents in a click log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankcore._core.numbers import as_vector
+
+Floats = NDArray[np.float64]
+
+
+class Log(Protocol):
+    """What is read of a click log: an array for each, of the same length.
+
+    Where there are ``queries`` and ``documents``, the arrays have indices of these.
+    """
+
+    @property
+    def query(self) -> NDArray[Any]:
+        """The query of each impression."""
+
+    @property
+    def document(self) -> NDArray[Any]:
+        """The document."""
+
+    @property
+    def position(self) -> NDArray[Any]:
+        """Its place, from 1."""
+
+    @property
+    def clicked(self) -> NDArray[Any]:
+        """Whether it was clicked."""
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Documents of the new ranking, query by query, the best first."""
+
+    queries: list[Any]
+    bounds: NDArray[np.int64]  # of queries among the rows
+    place: dict[tuple[Any, Any], int]  # rows by query and document
+    model: Floats | None
+
+    @classmethod
+    def of(cls, ranking: Mapping[str, ArrayLike], log: Log, modelled: bool) -> Ranked:
+        """Read and sort a ranking, without the queries that the log does not have."""
+        columns = ["query", "document", "score", *["relevance"] * modelled]
+        lacking = [name for name in columns if name not in ranking]
+        if lacking:
+            raise ValueError(f"ranking must have {', '.join(columns)}; it lacks {lacking[0]}")
+        query, document = (np.asarray(ranking[name]).tolist() for name in columns[:2])
+        score = as_vector(ranking["score"], "score")
+        model = as_vector(ranking["relevance"], "relevance") if modelled else None
+        if len({len(np.asarray(ranking[name])) for name in columns}) > 1:
+            raise ValueError("the columns of ranking must have the same length")
+        if not np.isfinite(score).all():
+            raise ValueError("score must be finite")
+        if model is not None and not ((model >= 0) & (model <= 1)).all():
+            raise ValueError("relevance must be from 0 to 1")
+        logged = np.unique(log.query)
+        known = {*(_labels(log, "queries")[logged] if hasattr(log, "queries") else logged).tolist()}
+        numbers: dict[Any, int] = {}
+        kept = [i for i, one in enumerate(query) if one in known]
+        number = np.array([numbers.setdefault(query[i], len(numbers)) for i in kept], dtype=int)
+        if not kept:
+            raise ValueError("log and ranking must have queries in common; found none")
+        order = np.asarray(kept)[np.lexsort((-score[kept], number))]
+        place = {(query[i], document[i]): row for row, i in enumerate(order.tolist())}
+        if len(place) < len(kept):
+            raise ValueError("ranking must have each document of a query once")
+        bounds = np.concatenate([[0], np.cumsum(np.bincount(number))])
+        return cls([*numbers], bounds, place, None if model is None else model[order])
+
+
+def _labels(log: Any, name: str) -> NDArray[Any]:
+    return np.asarray(getattr(log, name))
+
+
+def impressions(log: Log, rows: Ranked, propensity: Any) -> tuple[NDArray[np.intp], Floats, Floats]:
+    """Of the impressions of ranked documents: the row, the propensity and the click."""
+    theta = as_vector(getattr(propensity, "theta", propensity), "propensity")
+    position = np.asarray(log.position)
+    if position.size and not 1 <= position.min() <= position.max() <= theta.size:
+        raise ValueError(
+            f"propensity must have one number for each position, 1 to {position.max()}; found "
+            f"{theta.size}"
+        )
+    seen = theta[position - 1]
+    if not ((seen > 0) & (seen < np.inf)).all():
+        raise ValueError("propensity must be finite and above 0 at all positions of the log")
+    codes, labels = [], []
+    for name, of in [("query", "queries"), ("document", "documents")]:
+        column = np.asarray(getattr(log, name))
+        if hasattr(log, of):
+            codes.append(column.astype(np.int64))
+            labels.append(_labels(log, of).tolist())
+        else:
+            found, inverse = np.unique(column, return_inverse=True)
+            codes.append(inverse)
+            labels.append(found.tolist())
+    pairs, inverse = np.unique(codes[0] * max(1, len(labels[1])) + codes[1], return_inverse=True)
+    q, d = np.divmod(pairs, max(1, len(labels[1])))
+    row = np.array(
+        [
+            rows.place.get((labels[0][i], labels[1][j]), -1)
+            for i, j in zip(q.tolist(), d.tolist(), strict=True)
+        ],
+        dtype=np.intp,
+    )[inverse]
+    ranked = row >= 0
+    return row[ranked], seen[ranked], np.asarray(log.clicked, dtype=np.float64)[ranked]

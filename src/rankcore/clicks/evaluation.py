@@ -1,0 +1,241 @@
+"""Measures of a new ranker from the clicks on an old one's lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankcore._core.params import check_count, check_option, check_real
+from rankcore._core.warning import warn
+from rankcore.clicks._ranked import Floats, Log, Ranked, impressions
+from rankcore.clicks._relevance import VALUES, Relevance, estimate
+from rankcore.metrics.names import parse
+
+# Below this many clicks, as counted by their weights, intervals are not to be trusted.
+FEW_CLICKS = 100
+ESTIMATORS = ("ips", "snips", "dr")
+# Values that are resampled at a time: 8 MB of them.
+_BATCH = 1_000_000
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A measure of a ranker, as clicks on other lists estimate it.
+
+    Attributes
+    ----------
+    value : float
+        Mean over queries.
+    low, high : float
+        Studentised bootstrap interval over queries.
+    per_query : ndarray of float64, shape (n_queries,)
+        The value of each query.
+    """
+
+    value: float
+    low: float
+    high: float
+    per_query: Floats
+
+
+class CounterfactualEvaluation(dict[str, Estimate]):
+    """Estimates by the name of the measure.
+
+    Attributes
+    ----------
+    queries : list
+        The queries that are in the log and in the ranking.
+    effective_sample_size : float
+        Number of clicks of equal weight that would have the same variance.
+    never_shown : float
+        Share of the new ranking's documents, to the depth of the deepest measure, that the log
+        never shows: their relevance is 0, or the model's.
+    """
+
+    queries: list[Any]
+    effective_sample_size: float
+    never_shown: float
+
+
+def evaluate(
+    log: Log,
+    ranking: Mapping[str, ArrayLike],
+    *,
+    propensity: ArrayLike | Any,
+    metrics: str | Iterable[str] = ("ndcg@10", "precision@10", "mrr"),
+    estimator: str = "ips",
+    clip: float | None = None,
+    confidence_level: float = 0.95,
+    n_resamples: int = 2000,
+    random_state: int = 0,
+) -> CounterfactualEvaluation:
+    """Estimate how a new ranker would do, from clicks on the lists of another one.
+
+    Parameters
+    ----------
+    log : ClickLog
+        Impressions.
+    ranking : mapping or data frame
+        A row for each document that the new ranker ranks: "query", "document" and "score", higher
+        for better; of equal ones the first comes first. For the estimator "dr" also "relevance",
+        the probability that a model of the log gives, such as that of a click model.
+    propensity : array-like, shape (n_positions,), or Propensities
+        Probability that each position is examined, the first one's first.
+    metrics : str or iterable of str
+        "ndcg", "dcg" and "mrr", to a depth or not, and "precision" to a depth: "ndcg@10".
+    estimator : {"ips", "snips", "dr"}
+        See Notes.
+    clip : float, optional
+        Maximum weight of a click, at least 1; None: 1 / propensity, however large.
+    confidence_level : float
+        Of the intervals, between 0 and 1.
+    n_resamples : int
+        Bootstrap samples of queries.
+    random_state : int
+        Seed of the bootstrap.
+
+    Returns
+    -------
+    CounterfactualEvaluation
+
+    Raises
+    ------
+    ValueError
+        For columns that are missing or of different lengths, a pair that is ranked twice, numbers
+        out of range, positions without a propensity, a log and a ranking without a query in common,
+        and unknown measures and options.
+
+    Warns
+    -----
+    UserWarning
+        Where the effective sample size is below 100 clicks.
+
+    Notes
+    -----
+    In the position-based model a click at position p has probability theta_p gamma, where gamma is
+    the probability that the document is relevant. With weights w = 1 / theta_p, at most ``clip``,
+    and the n impressions of a document in a query, gamma is estimated as
+
+    - "ips": the sum of w c over n (Joachims, Swaminathan and Schnabel, 2017). Unbiased without
+      ``clip``, too low with it.
+    - "snips", self-normalised: the sum of w c over the sum of w theta. Unbiased with ``clip``, too;
+      without it the same as "ips".
+    - "dr", doubly robust: m + the sum of w (c - theta m) over n, with the model's relevance m
+      (Oosterhuis, 2023). Unbiased if no weight is clipped and all documents were shown, or
+      if m is right.
+
+    Estimates may be above 1. A measure is the mean over queries of its expectation under the model:
+    precision is the mean relevance of the best k; DCG its sum with discounts 1 / log2(1 + place);
+    MRR is the sum over places of 1 / place times the probability that the first relevant document
+    is there. They are unbiased if relevance is. NDCG divides by the DCG of the best order, 0 if it
+    is not above 0. That order is not known: a third of this DCG is that of the best order of the
+    estimates, the rest cross-fitted, by orders of nine tenths of the impressions and the clicks of
+    the others. With 100 impressions of each of five documents of a query its bias was about 0.006,
+    with 400 it was 0.004.
+
+    O(n log n) for n impressions. Plain form: ``tests/reference/counterfactual.py``, ``evaluate``.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> import numpy as np
+    >>> from rankcore.clicks.evaluation import evaluate
+    >>> rng, n = np.random.default_rng(0), 20_000
+    >>> theta, relevance = np.array([1, 0.5, 0.25]), np.array([0.2, 0.4, 0.8])
+    >>> position = np.tile([1, 2, 3], n)  # the worst document first
+    >>> clicked = rng.random(3 * n) < theta[position - 1] * relevance[position - 1]
+    >>> log = SimpleNamespace(query=np.repeat(np.arange(n) % 50, 3), document=position,
+    ...                       position=position, clicked=clicked)
+    >>> new = {"query": np.repeat(np.arange(50), 3), "document": np.tile([1, 2, 3], 50),
+    ...        "score": np.tile([1, 2, 3], 50)}
+    >>> found = evaluate(log, new, propensity=theta, metrics=["precision@1", "precision@2"])
+    >>> print(f"{found['precision@1'].value:.2f} {found['precision@2'].value:.2f}")
+    0.81 0.60
+    """
+    measures = _measures(metrics)
+    check_option(estimator, "estimator", ESTIMATORS)
+    if clip is not None:
+        check_real(clip, "clip", 1.0)
+    check_count(n_resamples, "n_resamples")
+    if not 0 < confidence_level < 1:
+        raise ValueError(f"confidence_level must be between 0 and 1; found {confidence_level!r}")
+    rows = Ranked.of(ranking, log, estimator == "dr")
+    at, theta, clicks = impressions(log, rows, propensity)
+    weights = np.minimum(1.0 / theta, np.inf if clip is None else float(clip))
+    relevance = estimate(rows, at, theta, clicks, weights, estimator)
+    counted = weights * clicks
+    size = float(counted.sum() ** 2 / (counted @ counted)) if counted.any() else 0.0
+    if size < FEW_CLICKS:
+        warn(
+            f"the effective sample size is {size:.0f} clicks, below {FEW_CLICKS}: intervals may be "
+            "too narrow. Log more sessions, or clip the weights"
+        )
+    return _result(
+        rows, relevance, measures, size,
+        (n_resamples, confidence_level, random_state),
+    )  # fmt: skip
+
+
+def _measures(metrics: str | Iterable[str]) -> dict[str, tuple[str, int | None]]:
+    """Kinds and depths of measures, by name."""
+    found = {}
+    for text in [metrics] if isinstance(metrics, str) else metrics:
+        for name, measure in parse(text):
+            if measure.kind not in VALUES:
+                raise ValueError(
+                    f"metrics must be of ndcg, dcg, precision and mrr, which clicks can estimate; "
+                    f"found {name!r}"
+                )
+            found[name] = measure.kind, measure.k
+    if not found:
+        raise ValueError("metrics must name at least one measure")
+    return found
+
+
+def _result(
+    rows: Ranked,
+    relevance: Relevance,
+    measures: dict[str, tuple[str, int | None]],
+    size: float,
+    bootstrap: tuple[int, float, int],
+) -> CounterfactualEvaluation:
+    n_resamples, level, seed = bootstrap
+    ends = [*zip(rows.bounds[:-1].tolist(), rows.bounds[1:].tolist(), strict=True)]
+    found = CounterfactualEvaluation()
+    for name, (kind, k) in measures.items():
+        value = VALUES[kind]
+        each = np.array([value(relevance.of(slice(a, b)), k) for a, b in ends])
+        low, high = _interval(each, n_resamples, level, np.random.default_rng(seed))
+        found[name] = Estimate(float(each.mean()), low, high, each)
+    depths = [k for _, k in measures.values()]
+    deepest = None if None in depths else max(k for k in depths if k is not None)
+    top = np.concatenate([relevance.shown[a:b][:deepest] for a, b in ends])
+    found.queries = rows.queries
+    found.effective_sample_size = size
+    found.never_shown = float(1 - top.mean())
+    return found
+
+
+def _interval(
+    values: Floats, n_resamples: int, level: float, rng: np.random.Generator
+) -> tuple[float, float]:
+    """Studentised bootstrap interval of a mean, which is right for few queries sooner than others.
+
+    Of one query, or of equal values, the mean alone.
+    """
+    n, mean = values.size, float(values.mean())
+    if n < 2 or not values.std():
+        return mean, mean
+    statistics = np.empty(n_resamples)
+    step = max(1, _BATCH // n)
+    for first in range(0, n_resamples, step):
+        drawn = values[rng.integers(0, n, (min(step, n_resamples - first), n))]
+        off, deviation = drawn.mean(axis=1) - mean, drawn.std(axis=1)
+        t = np.divide(off, deviation, out=np.zeros_like(off), where=deviation > 0)
+        statistics[first : first + len(drawn)] = t
+    below, above = np.quantile(statistics, [(1 - level) / 2, (1 + level) / 2]) * values.std()
+    return mean - float(above), mean - float(below)

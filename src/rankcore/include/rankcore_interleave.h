@@ -1,0 +1,352 @@
+/* rankcore_interleave.h - show documents of several rankers in one list, and divide the clicks
+ * among the rankers. C99 (and C++11), header only, no Python.
+ *
+ *     rc_rankings R = {documents, offsets, 2};
+ *     n = rc_interleave_team_draft(&R, 10, seed, shown, owners);
+ *     ...
+ *     rc_credit_owners(owners, clicks, n, 2, credit);
+ *
+ * Nothing is kept between calls: a list is a function of the rankings and the seed, which should
+ * differ from impression to impression (a counter or a hash of the session will do: it is mixed).
+ * Numbers come from SplitMix64 (rankcore_random.h), one for each choice among several rankers, in
+ * the order of the list, so that rankcore.interleaving in Python gives the same lists.
+ *
+ * Ownership: nothing allocates, nothing frees. Thread safety: functions only read and write through
+ * their arguments. Documents are any numbers that differ where documents do. A ranking has each of
+ * its documents once. Compile without -ffast-math, as rankcore.h says.
+ */
+#ifndef RANKCORE_INTERLEAVE_H
+#define RANKCORE_INTERLEAVE_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "rankcore_random.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Codes in place of a number of documents, and limits. */
+enum {
+    RC_INTERLEAVE_BAD = -1,         /* the number of rankings or the length is out of range */
+    RC_INTERLEAVE_MAX_RANKINGS = 64 /* at most */
+};
+
+/* Credit of a ranker for a click, where all rankers earn by where they place the document. */
+enum {
+    RC_CREDIT_INVERSE = 0, /* 1 / place */
+    RC_CREDIT_NEGATIVE = 1 /* -place */
+};
+
+/* Rankings of one query: that of ranker r has documents[offsets[r]] .. documents[offsets[r + 1] -
+ * 1], best first. */
+typedef struct rc_rankings {
+    const int64_t *documents;
+    const int64_t *offsets; /* n_rankings + 1 */
+    int32_t n_rankings;
+} rc_rankings;
+
+static inline int32_t rc_interleave_bad_(const rc_rankings *R, int32_t length)
+{
+    return R->n_rankings < 1 || R->n_rankings > RC_INTERLEAVE_MAX_RANKINGS || length < 0;
+}
+
+static inline int32_t rc_interleave_has_(const int64_t *shown, int32_t n, int64_t document)
+{
+    int32_t i;
+    for (i = 0; i < n; i++)
+        if (shown[i] == document)
+            return 1;
+    return 0;
+}
+
+/* Place of a document in a ranking, from 0; the length of the ranking if it is not there. */
+static inline int64_t rc_interleave_place_(const rc_rankings *R, int32_t r, int64_t document)
+{
+    const int64_t first = R->offsets[r], n = R->offsets[r + 1] - first;
+    int64_t i;
+    for (i = 0; i < n; i++)
+        if (R->documents[first + i] == document)
+            break;
+    return i;
+}
+
+/* One of the rankers whose bit is set, all alike; draws only where there are several. */
+static inline int32_t rc_interleave_ranker_(uint64_t bits, uint64_t *state)
+{
+    uint64_t left = bits;
+    uint32_t n = 0, skip;
+    int32_t r = 0;
+    for (; left; left &= left - 1)
+        n++;
+    for (skip = n > 1 ? rc_below(state, n) : 0; skip; skip--)
+        bits &= bits - 1;
+    for (; !(bits & 1); bits >>= 1)
+        r++;
+    return r;
+}
+
+static inline uint64_t rc_interleave_all_(const rc_rankings *R)
+{
+    return ~UINT64_C(0) >> (64 - R->n_rankings);
+}
+
+/* Rankers take turns: `fair`, of those with the fewest documents; otherwise of all. */
+static inline int32_t rc_interleave_turns_(const rc_rankings *R, int32_t length, uint64_t seed,
+                                           int32_t fair, int64_t *shown, int32_t *owners)
+{
+    int64_t next[RC_INTERLEAVE_MAX_RANKINGS];
+    uint64_t state = rc_stream(seed, 0), open, waiting;
+    int32_t n = 0, r;
+    if (rc_interleave_bad_(R, length))
+        return RC_INTERLEAVE_BAD;
+    for (r = 0; r < R->n_rankings; r++)
+        next[r] = R->offsets[r];
+    /* Of those that still have documents, the ones whose turn in this round is to come. */
+    open = waiting = rc_interleave_all_(R);
+    while (n < length && open) {
+        r = rc_interleave_ranker_(fair ? waiting : open, &state);
+        while (next[r] < R->offsets[r + 1] && rc_interleave_has_(shown, n, R->documents[next[r]]))
+            next[r]++;
+        if (next[r] < R->offsets[r + 1]) {
+            owners[n] = r;
+            shown[n++] = R->documents[next[r]++];
+        } else {
+            open &= ~(UINT64_C(1) << r);
+        }
+        waiting &= ~(UINT64_C(1) << r);
+        if (!waiting)
+            waiting = open;
+    }
+    return n;
+}
+
+/* Team draft (Radlinski, Kurup and Joachims 2008), of more than two rankers its multileaving form
+ * (Schuth et al. 2014): in each round every ranker adds its best document that is not shown yet, in
+ * random order. Writes at most `length` documents and the ranker that each is from; returns how
+ * many, or RC_INTERLEAVE_BAD. O(length (length + rankings)) and the documents that are skipped. */
+static inline int32_t rc_interleave_team_draft(const rc_rankings *R, int32_t length, uint64_t seed,
+                                               int64_t *shown, int32_t *owners)
+{
+    return rc_interleave_turns_(R, length, seed, 1, shown, owners);
+}
+
+/* The same without rounds: every document is from a ranker drawn among all that have any left. The
+ * lists among which optimised interleaving chooses. */
+static inline int32_t rc_interleave_prefixes(const rc_rankings *R, int32_t length, uint64_t seed,
+                                             int64_t *shown, int32_t *owners)
+{
+    return rc_interleave_turns_(R, length, seed, 0, shown, owners);
+}
+
+/* Balanced interleaving of two rankings (Joachims 2002): turn by turn, whoever won the toss first.
+ * It ends where one of them does. Arguments, result and cost are those of team draft. */
+static inline int32_t rc_interleave_balanced(const rc_rankings *R, int32_t length, uint64_t seed,
+                                             int64_t *shown, int32_t *owners)
+{
+    uint64_t state = rc_stream(seed, 0);
+    int64_t next[2];
+    int32_t n = 0, first, r;
+    if (R->n_rankings != 2 || length < 0)
+        return RC_INTERLEAVE_BAD;
+    first = (int32_t)rc_below(&state, 2);
+    next[0] = next[1] = 0;
+    while (n < length && next[0] < R->offsets[1] - R->offsets[0] &&
+           next[1] < R->offsets[2] - R->offsets[1]) {
+        int64_t document;
+        r = next[0] == next[1] ? first : next[1] < next[0];
+        document = R->documents[R->offsets[r] + next[r]++];
+        if (!rc_interleave_has_(shown, n, document)) {
+            owners[n] = r;
+            shown[n++] = document;
+        }
+    }
+    return n;
+}
+
+/* Weights 1 / place^tau of the places 1 .. n; for whole tau by multiplications, whose bits are the
+ * same everywhere. They may be computed once. O(n). */
+static inline void rc_interleave_weights(double tau, int64_t n, double *weights)
+{
+    int64_t i;
+    for (i = 0; i < n; i++) {
+        const double place = (double)(i + 1);
+        double power = 1.0, left = tau;
+        if (tau >= 0.0 && tau <= 64.0 && tau == floor(tau))
+            for (; left > 0.0; left -= 1.0)
+                power *= place;
+        else
+            power = pow(place, tau);
+        weights[i] = 1.0 / power;
+    }
+}
+
+/* Sum of the weights of what is left of a ranking. */
+static inline double rc_interleave_left_(const rc_rankings *R, int32_t r, const double *weights,
+                                         const uint8_t *taken)
+{
+    const int64_t first = R->offsets[r], n = R->offsets[r + 1] - first;
+    double total = 0.0;
+    int64_t i;
+    for (i = 0; i < n; i++)
+        total += taken[first + i] ? 0.0 : weights[i];
+    return total;
+}
+
+/* Takes a document from all rankings. */
+static inline void rc_interleave_take_(const rc_rankings *R, int64_t document, uint8_t *taken)
+{
+    int64_t i;
+    for (i = R->offsets[0]; i < R->offsets[R->n_rankings]; i++)
+        taken[i] |= R->documents[i] == document;
+}
+
+/* Probabilistic interleaving (Hofmann, Whiteson and de Rijke 2011), of more than two rankers its
+ * multileaving form (Schuth et al. 2015): each document is from a ranker drawn among all, which
+ * draws it with probabilities that fall with its place. `weights` has the longest ranking's length;
+ * `taken` is scratch for offsets[n_rankings] bytes. Otherwise as team draft.
+ * O(length * documents of all rankings). */
+static inline int32_t rc_interleave_probabilistic(const rc_rankings *R, const double *weights,
+                                                  int32_t length, uint64_t seed, uint8_t *taken,
+                                                  int64_t *shown, int32_t *owners)
+{
+    uint64_t state = rc_stream(seed, 0), open;
+    int32_t n = 0;
+    if (rc_interleave_bad_(R, length))
+        return RC_INTERLEAVE_BAD;
+    memset(taken, 0, (size_t)R->offsets[R->n_rankings]);
+    open = rc_interleave_all_(R);
+    while (n < length && open) {
+        const int32_t r = rc_interleave_ranker_(open, &state);
+        const double total = rc_interleave_left_(R, r, weights, taken);
+        const int64_t first = R->offsets[r], end = R->offsets[r + 1];
+        double rest;
+        int64_t i, found = -1;
+        if (!(total > 0.0)) {
+            open &= ~(UINT64_C(1) << r);
+            continue;
+        }
+        rest = rc_unit(&state) * total;
+        for (i = first; i < end && rest >= 0.0; i++)
+            if (!taken[i]) {
+                rest -= weights[i - first];
+                found = i; /* rounding may leave something behind the last one */
+            }
+        owners[n] = r;
+        shown[n++] = R->documents[found];
+        rc_interleave_take_(R, R->documents[found], taken);
+    }
+    return n;
+}
+
+/* Index 0 .. n - 1 with probabilities whose cumulative sums are given, the last of them above 0:
+ * draws among lists that were prepared, as those of optimised interleaving are. O(log n). */
+static inline int32_t rc_interleave_pick(const double *cumulative, int32_t n, uint64_t seed)
+{
+    uint64_t state = rc_stream(seed, 0);
+    const double u = rc_unit(&state) * cumulative[n - 1];
+    int32_t low = 0, left = n - 1;
+    while (left > 0) {
+        const int32_t half = left / 2;
+        if (cumulative[low + half] <= u) {
+            low += half + 1;
+            left -= half + 1;
+        } else {
+            left = half;
+        }
+    }
+    return low;
+}
+
+/* Credits. `clicks` has a number for each document shown: 0 without a click, 1 for one, or a weight
+ * of it. All write credit[0 .. n_rankings - 1]. */
+
+/* Clicks on the documents of each ranker: of team draft. An owner below 0 is none. O(n). */
+static inline void rc_credit_owners(const int32_t *owners, const double *clicks, int32_t n,
+                                    int32_t n_rankings, double *credit)
+{
+    int32_t i;
+    for (i = 0; i < n_rankings; i++)
+        credit[i] = 0.0;
+    for (i = 0; i < n; i++)
+        if (owners[i] >= 0 && owners[i] < n_rankings)
+            credit[owners[i]] += clicks[i];
+}
+
+/* Of balanced interleaving: each ranker has the clicks on its best k documents, with the smallest k
+ * that has the last clicked document among the best k of one of them. O(n * documents). */
+static inline void rc_credit_balanced(const rc_rankings *R, const int64_t *shown,
+                                      const double *clicks, int32_t n, double *credit)
+{
+    int32_t last = n - 1, i, r;
+    int64_t k;
+    credit[0] = credit[1] = 0.0;
+    while (last >= 0 && !(clicks[last] > 0.0))
+        last--;
+    if (last < 0)
+        return;
+    k = rc_interleave_place_(R, 0, shown[last]);
+    if (rc_interleave_place_(R, 1, shown[last]) < k)
+        k = rc_interleave_place_(R, 1, shown[last]);
+    for (r = 0; r < 2; r++)
+        for (i = 0; i <= last; i++) {
+            const int64_t place = rc_interleave_place_(R, r, shown[i]);
+            if (place <= k && place < R->offsets[r + 1] - R->offsets[r])
+                credit[r] += clicks[i];
+        }
+}
+
+/* Of probabilistic interleaving: each click is divided by the probabilities that the document was
+ * from each of the rankers, given the list. They are independent from place to place, so that no
+ * assignments are enumerated. `weights` and `taken` as for the list. O(n * documents). */
+static inline void rc_credit_probabilistic(const rc_rankings *R, const double *weights,
+                                           const int64_t *shown, const double *clicks, int32_t n,
+                                           uint8_t *taken, double *credit)
+{
+    double share[RC_INTERLEAVE_MAX_RANKINGS];
+    int32_t i, r;
+    memset(taken, 0, (size_t)R->offsets[R->n_rankings]);
+    for (r = 0; r < R->n_rankings; r++)
+        credit[r] = 0.0;
+    for (i = 0; i < n; i++) {
+        double total = 0.0;
+        if (clicks[i] > 0.0) {
+            for (r = 0; r < R->n_rankings; r++) {
+                const int64_t first = R->offsets[r];
+                const int64_t place = rc_interleave_place_(R, r, shown[i]);
+                share[r] = 0.0;
+                if (place < R->offsets[r + 1] - first && !taken[first + place])
+                    share[r] = weights[place] / rc_interleave_left_(R, r, weights, taken);
+                total += share[r];
+            }
+            for (r = 0; r < R->n_rankings && total > 0.0; r++)
+                credit[r] += clicks[i] * (share[r] / total);
+        }
+        rc_interleave_take_(R, shown[i], taken);
+    }
+}
+
+/* Of optimised interleaving: all rankers have a credit for each click, by where they place the
+ * document; behind the last place if they do not have it. `kind` is RC_CREDIT_INVERSE or
+ * RC_CREDIT_NEGATIVE. O(n * documents). */
+static inline void rc_credit_places(const rc_rankings *R, const int64_t *shown,
+                                    const double *clicks, int32_t n, int32_t kind, double *credit)
+{
+    int32_t i, r;
+    for (r = 0; r < R->n_rankings; r++) {
+        credit[r] = 0.0;
+        for (i = 0; i < n; i++)
+            if (clicks[i] > 0.0) {
+                const double place = (double)(rc_interleave_place_(R, r, shown[i]) + 1);
+                credit[r] += clicks[i] * (kind == RC_CREDIT_INVERSE ? 1.0 / place : -place);
+            }
+    }
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RANKCORE_INTERLEAVE_H */

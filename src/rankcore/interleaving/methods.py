@@ -1,0 +1,281 @@
+"""Methods of interleaving: a list of several rankings, and the credit of each for its clicks."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankcore._core.params import check_real
+from rankcore.interleaving.rankings import Floats, Rankings, as_clicks, check_seed
+
+
+@dataclass(frozen=True)
+class Interleaved:
+    """A list that was made of several rankings.
+
+    Attributes
+    ----------
+    documents : list
+        Documents to show, best first.
+    owners : ndarray of int32, shape (n_documents,)
+        The ranking that each is from, counted from 0; -1 where the method has none.
+    rankings : tuple of list
+        The rankings. Log them, too, for methods whose credit depends on them: all but `TeamDraft`.
+    """
+
+    documents: list[Any]
+    owners: NDArray[np.int32]
+    rankings: tuple[list[Any], ...]
+
+
+def credit_of(
+    method: str, shown: Interleaved, clicked: ArrayLike, weights: Floats | None = None
+) -> Floats:
+    """Credit of each ranking for the clicks on a list, by a method of the kernel."""
+    from rankcore._ext import interleave
+
+    clicks = as_clicks(clicked, len(shown.documents))
+    rankings = Rankings.of(shown.rankings)
+    credit = np.zeros((1, len(rankings)))
+    if not clicks.size:
+        return credit[0]
+    # A document of none of the rankings gets a number of none.
+    codes = [rankings.codes.get(document, -1) for document in shown.documents]
+    interleave.credit(
+        interleave.METHODS[method],
+        rankings.documents,
+        rankings.offsets,
+        np.ones(1) if weights is None else weights,
+        np.empty(rankings.documents.size, dtype=np.uint8),
+        np.array([codes], dtype=np.int64),
+        np.array([shown.owners], dtype=np.int32),
+        np.array([clicks.size], dtype=np.int32),
+        clicks.reshape(1, -1),
+        credit,
+    )
+    return credit[0]
+
+
+class _Drawn:
+    """Lists that the kernel draws, and what all methods have in common."""
+
+    _method: ClassVar[str]
+    _n_rankings: ClassVar[int | None] = None
+
+    def interleave(
+        self,
+        rankings: Iterable[Sequence[Hashable]],
+        *,
+        length: int | None = None,
+        seed: int,
+    ) -> Interleaved:
+        """Make the list of an impression.
+
+        Parameters
+        ----------
+        rankings : iterable of sequences
+            Documents of each ranker, best first, each once; any hashable values.
+        length : int, optional
+            Maximum number of documents to show; None: that of the shortest ranking.
+        seed : int
+            0 to 2**64 - 1, another one for each impression: a counter, or a hash of the session
+            and the query.
+
+        Returns
+        -------
+        Interleaved
+            The same for the same arguments, in C too.
+
+        Raises
+        ------
+        ValueError
+            For a document that a ranking has twice, and numbers out of range.
+        TypeError
+            For rankings that are no sequences, and documents that are not hashable.
+        """
+        from rankcore._ext import interleave
+
+        numbered = Rankings.of(rankings, self._n_rankings)
+        seeds = np.array([check_seed(seed)], dtype=np.uint64)
+        # No list is longer than all documents.
+        most = min(numbered.length(length), len(numbered.names))
+        shown = np.empty((1, max(1, most)), dtype=np.int64)
+        owners = np.empty(shown.shape, dtype=np.int32)
+        n = np.zeros(1, dtype=np.int32)
+        if most:
+            interleave.draw(
+                interleave.METHODS[self._method],
+                numbered.documents,
+                numbered.offsets,
+                self._weights(numbered),
+                np.empty(numbered.documents.size, dtype=np.uint8),
+                seeds,
+                shown,
+                owners,
+                n,
+            )
+        return Interleaved(
+            [numbered.names[code] for code in shown[0, : n[0]]], owners[0, : n[0]], lists(numbered)
+        )
+
+    def _weights(self, rankings: Rankings) -> Floats:
+        return np.ones(1)
+
+
+def lists(rankings: Rankings) -> tuple[list[Any], ...]:
+    """The rankings with their documents again."""
+    ends = zip(rankings.offsets, rankings.offsets[1:], strict=False)
+    return tuple([rankings.names[code] for code in rankings.documents[a:b]] for a, b in ends)
+
+
+@dataclass(frozen=True)
+class TeamDraft(_Drawn):
+    """Team draft interleaving, of two rankings or more.
+
+    In each round every ranker adds its best document that is not shown yet, in random order. A
+    click counts for the ranker that added the document.
+
+    Notes
+    -----
+    Radlinski, Kurup and Joachims (2008); of more than two rankings team draft multileaving (Schuth
+    et al., 2014). Under clicks that do not depend on the documents, rankers have the same expected
+    credit, as long as none runs out of documents. Plain form: ``tests/reference/interleaving.py``,
+    ``team_draft``.
+
+    Examples
+    --------
+    >>> from rankcore.interleaving import TeamDraft
+    >>> method = TeamDraft()
+    >>> shown = method.interleave([["a", "b", "c"], ["b", "d", "a"]], seed=1)
+    >>> shown.documents, shown.owners.tolist()
+    (['a', 'b', 'd'], [0, 1, 1])
+    >>> method.credit(shown, [0, 1, 0]).tolist()
+    [0.0, 1.0]
+    """
+
+    _method: ClassVar[str] = "team_draft"
+
+    def credit(self, shown: Interleaved, clicked: ArrayLike) -> Floats:
+        """Clicks on the documents of each ranker.
+
+        Parameters
+        ----------
+        shown : Interleaved
+            A list.
+        clicked : array-like, shape (n_documents,)
+            1 for each document that was clicked, otherwise 0; or weights of the clicks.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rankings,)
+        """
+        return credit_of("team_draft", shown, clicked)
+
+
+@dataclass(frozen=True)
+class Balanced(_Drawn):
+    """Balanced interleaving of two rankings.
+
+    Rankers take turns, a toss decides who begins; documents that are shown already are skipped.
+
+    Notes
+    -----
+    Joachims (2002). It is biased between rankings that differ by a shift: of 1 2 3 4 and 2 3 4 1,
+    clicks at random prefer the second. Prefer `TeamDraft` for new experiments. Plain form:
+    ``tests/reference/interleaving.py``, ``balanced``.
+
+    Examples
+    --------
+    >>> from rankcore.interleaving import Balanced
+    >>> shown = Balanced().interleave([["a", "b", "c"], ["b", "d", "a"]], seed=2)
+    >>> shown.documents
+    ['a', 'b', 'd']
+    >>> Balanced().credit(shown, [0, 0, 1]).tolist()
+    [0.0, 1.0]
+    """
+
+    _method: ClassVar[str] = "balanced"
+    _n_rankings: ClassVar[int | None] = 2
+
+    def credit(self, shown: Interleaved, clicked: ArrayLike) -> Floats:
+        """Clicks on the best k documents of each ranker.
+
+        k is the least number with which one of them has the last clicked document.
+
+        Parameters
+        ----------
+        shown : Interleaved
+            A list.
+        clicked : array-like, shape (n_documents,)
+            As for `TeamDraft`.
+
+        Returns
+        -------
+        ndarray of float64, shape (2,)
+        """
+        return credit_of("balanced", shown, clicked)
+
+
+@dataclass(frozen=True)
+class Probabilistic(_Drawn):
+    """Probabilistic interleaving, of two rankings or more.
+
+    Each document is from a ranker drawn among all, which draws it from its ranking with
+    probabilities proportional to 1 / place^tau. So every order is possible, and a click is divided
+    by the probabilities that the document was from each of the rankers.
+
+    Parameters
+    ----------
+    tau : float
+        How fast probabilities fall with the place, at least 0.
+
+    Notes
+    -----
+    Hofmann, Whiteson and de Rijke (2011); of more than two rankings probabilistic multileaving
+    (Schuth et al., 2015). Given the list, the rankers of its documents are independent, so that
+    credit is their exact expectation, without enumeration or sampling of assignments. Plain form:
+    ``tests/reference/interleaving.py``, ``probabilistic``.
+
+    Examples
+    --------
+    >>> from rankcore.interleaving import Probabilistic
+    >>> method = Probabilistic()
+    >>> shown = method.interleave([["a", "b", "c"], ["b", "d", "a"]], seed=1)
+    >>> shown.documents
+    ['b', 'a', 'c']
+    >>> method.credit(shown, [0, 1, 0]).round(3).tolist()
+    [0.808, 0.192]
+    """
+
+    tau: float = 3.0
+
+    _method: ClassVar[str] = "probabilistic"
+
+    def __post_init__(self) -> None:
+        """Check tau."""
+        check_real(self.tau, "tau", 0.0, 64.0)
+
+    def _weights(self, rankings: Rankings) -> Floats:
+        return rankings.weights(float(self.tau))
+
+    def credit(self, shown: Interleaved, clicked: ArrayLike) -> Floats:
+        """Expected clicks on the documents of each ranker, given the list.
+
+        Parameters
+        ----------
+        shown : Interleaved
+            A list.
+        clicked : array-like, shape (n_documents,)
+            As for `TeamDraft`.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rankings,)
+            They add up to the clicks on documents of the rankings.
+        """
+        weights = self._weights(Rankings.of(shown.rankings))
+        return credit_of("probabilistic", shown, clicked, weights)

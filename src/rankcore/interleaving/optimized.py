@@ -1,0 +1,300 @@
+"""Optimised interleaving: the most sensitive of the unbiased distributions over lists."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankcore._core.params import check_count, check_option
+from rankcore._core.warning import warn
+from rankcore.interleaving.methods import Interleaved, credit_of, lists
+from rankcore.interleaving.rankings import Floats, Rankings, check_seed
+
+# Kinds of credit, by place.
+CREDITS = ("inverse", "negative")
+# Biases up to this count as none: as far as a linear program keeps its equations.
+_UNBIASED = 1e-6
+# On the least possible biases, so that the second program keeps them in spite of rounding.
+_SLACK = 1e-9
+# Lists drawn for each one that is looked for, where there are too many to enumerate.
+_DRAWS = 20
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Lists that may be shown for some rankings, with their probabilities.
+
+    Attributes
+    ----------
+    lists : list of list
+        The lists whose probability is above 0.
+    probabilities : ndarray of float64, shape (n_lists,)
+        Their probabilities, which add up to 1.
+    rankings : tuple of list
+        The rankings.
+    bias : float
+        Maximum difference of expected credits of two neighbouring rankings, over all lengths of
+        the list, if every document is clicked alike.
+    """
+
+    lists: list[list[Any]]
+    probabilities: Floats
+    rankings: tuple[list[Any], ...]
+    bias: float
+
+    def draw(self, seed: int) -> Interleaved:
+        """Draw the list of an impression.
+
+        Parameters
+        ----------
+        seed : int
+            As for `TeamDraft.interleave`.
+
+        Returns
+        -------
+        Interleaved
+            Without owners: every ranking has a credit for every click.
+        """
+        from rankcore._ext import interleave
+
+        found = np.empty(1, dtype=np.int32)
+        seeds = np.array([check_seed(seed)], dtype=np.uint64)
+        interleave.pick(np.cumsum(self.probabilities), seeds, found)
+        documents = self.lists[found[0]]
+        return Interleaved([*documents], np.full(len(documents), -1, dtype=np.int32), self.rankings)
+
+
+@dataclass(frozen=True)
+class Optimized:
+    """Optimised interleaving, of two rankings or more.
+
+    Every ranker has a credit for every click, by where it places the document. Of the
+    distributions over lists under which clicks at random give all rankers the same expected credit,
+    at every length, the one of the least expected variance of credits, which is the most sensitive.
+
+    Parameters
+    ----------
+    credit_by : {"inverse", "negative"}
+        Credit for a click: 1 / place or -place; a ranking that lacks the document has it behind its
+        last place.
+    max_lists : int
+        Where rankings allow for more lists, so many are drawn, always the same.
+
+    Notes
+    -----
+    Radlinski and Craswell (2013), with the variance of Schuth et al. (2014), who extend it to more
+    than two rankings. Two rankings of the same length have had an unbiased distribution in all our
+    tests; more than two often have none. Every document of a list is the best remaining one of a
+    ranking, so that two rankings of n allow for at most 2^n lists. One linear program for each
+    query: make its `plan` once and draw from that. Plain form:
+    ``tests/reference/interleaving.py``, ``prefix_lists``.
+
+    Examples
+    --------
+    >>> from rankcore.interleaving import Optimized
+    >>> plan = Optimized().plan([["a", "b"], ["b", "c"]])
+    >>> for documents, p in zip(plan.lists, plan.probabilities):
+    ...     print(documents, f"{p:.3f}")
+    ['a', 'b'] 0.429
+    ['b', 'a'] 0.371
+    ['b', 'c'] 0.200
+    >>> shown = plan.draw(seed=0)
+    >>> shown.documents, Optimized().credit(shown, [1, 0]).tolist()
+    (['b', 'a'], [0.5, 1.0])
+    """
+
+    credit_by: str = "inverse"
+    max_lists: int = 2048
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        check_option(self.credit_by, "credit_by", CREDITS)
+        check_count(self.max_lists, "max_lists")
+
+    def plan(self, rankings: Iterable[Sequence[Hashable]], *, length: int | None = None) -> Plan:
+        """Find the distribution over lists.
+
+        Parameters
+        ----------
+        rankings : iterable of sequences
+            As for `TeamDraft.interleave`.
+        length : int, optional
+            As for `TeamDraft.interleave`.
+
+        Returns
+        -------
+        Plan
+
+        Raises
+        ------
+        ValueError, TypeError
+            As `TeamDraft.interleave`.
+
+        Warns
+        -----
+        UserWarning
+            Where no distribution over these lists is unbiased, as often for more than two rankings.
+        """
+        numbered = Rankings.of(rankings)
+        found = self._lists(numbered, min(numbered.length(length), len(numbered.names)))
+        probabilities, bias = _most_sensitive(self._credits(numbered, found))
+        if bias:
+            warn(
+                f"no distribution over lists of these {len(numbered)} rankings is unbiased: its "
+                f"bias is {bias:.3g}; TeamDraft has none"
+            )
+        kept = np.flatnonzero(probabilities > 0)
+        return Plan(
+            [[numbered.names[code] for code in found[i]] for i in kept],
+            probabilities[kept],
+            lists(numbered),
+            bias,
+        )
+
+    def interleave(
+        self,
+        rankings: Iterable[Sequence[Hashable]],
+        *,
+        length: int | None = None,
+        seed: int,
+    ) -> Interleaved:
+        """Make the list of an impression: of a plan that is made for it alone.
+
+        Parameters
+        ----------
+        rankings : iterable of sequences
+            As for `TeamDraft.interleave`.
+        length : int, optional
+            As for `TeamDraft.interleave`.
+        seed : int
+            As for `TeamDraft.interleave`.
+
+        Returns
+        -------
+        Interleaved
+        """
+        return self.plan(rankings, length=length).draw(seed)
+
+    def credit(self, shown: Interleaved, clicked: ArrayLike) -> Floats:
+        """Credits of each ranker for all clicks.
+
+        Parameters
+        ----------
+        shown : Interleaved
+            A list.
+        clicked : array-like, shape (n_documents,)
+            As for `TeamDraft`.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rankings,)
+        """
+        return credit_of(self.credit_by, shown, clicked)
+
+    def _lists(self, rankings: Rankings, length: int) -> list[tuple[int, ...]]:
+        """All lists, in the order of their documents; or some of them, if they are too many."""
+        from rankcore._ext import interleave
+
+        each = [
+            rankings.documents[a:b].tolist()
+            for a, b in zip(rankings.offsets, rankings.offsets[1:], strict=False)
+        ]
+        found: list[tuple[int, ...]] = [()]
+        for _ in range(length):
+            longer = {
+                (*shown, best)
+                for shown in found
+                for ranking in each
+                if (best := next((d for d in ranking if d not in shown), None)) is not None
+            }
+            if len(longer) > self.max_lists:
+                break
+            found = sorted(longer)
+        else:
+            return found
+        draws = _DRAWS * self.max_lists
+        shown = np.empty((draws, length), dtype=np.int64)
+        owners, n = np.empty((draws, length), dtype=np.int32), np.empty(draws, dtype=np.int32)
+        interleave.draw(
+            interleave.METHODS["prefixes"],
+            rankings.documents,
+            rankings.offsets,
+            np.ones(1),
+            np.empty(1, dtype=np.uint8),
+            np.arange(draws, dtype=np.uint64),
+            shown,
+            owners,
+            n,
+        )
+        drawn = dict.fromkeys(tuple(row[:k]) for row, k in zip(shown.tolist(), n, strict=True))
+        return sorted([*drawn][: self.max_lists])
+
+    def _credits(self, rankings: Rankings, found: list[tuple[int, ...]]) -> Floats:
+        """Credits for a click, (lists, places, rankings)."""
+        by_document = np.empty((len(rankings.names), len(rankings)))
+        ends = zip(rankings.offsets, rankings.offsets[1:], strict=False)
+        for r, (a, b) in enumerate(ends):
+            places = np.full(len(rankings.names), b - a + 1.0)
+            places[rankings.documents[a:b]] = np.arange(1.0, b - a + 1.0)
+            by_document[:, r] = 1.0 / places if self.credit_by == "inverse" else -places
+        return by_document[np.array(found, dtype=np.intp)]
+
+
+def _most_sensitive(credits: Floats) -> tuple[Floats, float]:
+    """Probabilities of lists, and their bias.
+
+    Unbiased at every length, if that is possible, or else of the least sum of biases; of these, of
+    the least expected variance of credits.
+    """
+    n, length, _ = credits.shape
+    if not length:
+        return np.ones(n), 0.0
+    upto = credits.cumsum(axis=1)
+    bias = (upto[:, :, :-1] - upto[:, :, 1:]).reshape(n, -1).T
+    # Clicks at random: fewer further down.
+    total = (credits / np.arange(1.0, length + 1.0)[:, np.newaxis]).sum(axis=1)
+    variance = ((total - total.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
+    p = _distribution(variance, bias, np.zeros(len(bias)))
+    if p is None:
+        p = _distribution(variance, bias, _least_bias(bias) + _SLACK)
+    if p is None:
+        raise ArithmeticError("the linear program of optimised interleaving has no solution")
+    p = np.where(p > 1e-12, p, 0.0)
+    p /= p.sum()
+    largest = float(np.abs(bias @ p).max(initial=0.0))
+    return p, largest if largest > _UNBIASED else 0.0
+
+
+def _distribution(variance: Floats, bias: Floats, allowed: Floats) -> Floats | None:
+    """Probabilities of the least variance with at most the biases allowed; None without any."""
+    from scipy.optimize import linprog
+
+    one: dict[str, Any] = {"A_eq": np.ones((1, variance.size)), "b_eq": [1.0]}
+    if allowed.any():
+        one |= {"A_ub": np.vstack([bias, -bias]), "b_ub": np.tile(allowed, 2)}
+    else:
+        equal = np.vstack([np.ones(variance.size), bias])
+        one = {"A_eq": equal, "b_eq": np.eye(1, len(equal))[0]}
+    found = linprog(variance, **one, bounds=(0, 1), method="highs-ds")
+    return np.asarray(found.x) if found.success else None
+
+
+def _least_bias(bias: Floats) -> Floats:
+    """Sizes of biases whose sum is least."""
+    from scipy.optimize import linprog
+
+    m, n = bias.shape
+    sizes = -np.eye(m)
+    found = linprog(
+        np.repeat([0.0, 1.0], [n, m]),
+        A_eq=np.repeat([[1.0, 0.0]], [n, m], axis=1),
+        b_eq=[1.0],
+        A_ub=np.block([[bias, sizes], [-bias, sizes]]),
+        b_ub=np.zeros(2 * m),
+        method="highs-ds",
+    )
+    return np.abs(bias @ found.x[:n])

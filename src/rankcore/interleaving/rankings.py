@@ -1,0 +1,111 @@
+"""Rankings of one query as users give them and as the kernel takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankcore._core.numbers import as_vector
+from rankcore._core.params import check_count
+
+Floats = NDArray[np.float64]
+
+# As in rankcore_interleave.h.
+MAX_RANKINGS = 64
+
+
+@dataclass(frozen=True)
+class Rankings:
+    """Documents by number, in the order in which they first appear, one ranking after the other."""
+
+    names: list[Any]
+    codes: dict[Any, int]
+    documents: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rankings: Iterable[Sequence[Hashable]], n: int | None = None) -> Rankings:
+        """Number the documents of rankings, of which there must be ``n`` where it is given."""
+        if isinstance(rankings, str) or not isinstance(rankings, Iterable):
+            raise TypeError(
+                f"rankings must be sequences of documents; found {type(rankings).__name__}"
+            )
+        codes: dict[Any, int] = {}
+        numbers: list[int] = []
+        offsets = [0]
+        for r, ranking in enumerate(rankings):
+            items = _items(ranking, r)
+            numbers += [codes.setdefault(item, len(codes)) for item in items]
+            offsets.append(len(numbers))
+        found = len(offsets) - 1
+        if n is not None and found != n:
+            raise ValueError(f"rankings must be {n}; found {found}")
+        if not 2 <= found <= MAX_RANKINGS:
+            raise ValueError(f"rankings must be 2 to {MAX_RANKINGS}; found {found}")
+        documents = np.array(numbers or [0], dtype=np.int64)  # the kernel needs an address
+        return cls([*codes], codes, documents, np.array(offsets, dtype=np.int64))
+
+    def __len__(self) -> int:
+        """Number of rankings."""
+        return len(self.offsets) - 1
+
+    @property
+    def shortest(self) -> int:
+        """Documents of the shortest ranking."""
+        return int(np.diff(self.offsets).min())
+
+    def length(self, length: int | None) -> int:
+        """Documents to show: those of the shortest ranking by default."""
+        if length is None:
+            return self.shortest
+        check_count(length, "length")
+        return int(length)
+
+    def weights(self, tau: float) -> Floats:
+        """Weights of the places of the longest ranking."""
+        from rankcore._ext import interleave
+
+        weights = np.empty(max(1, int(np.diff(self.offsets).max())))
+        interleave.place_weights(tau, weights)
+        return weights
+
+
+def _items(ranking: Any, r: int) -> list[Any]:
+    if isinstance(ranking, str | bytes) or not isinstance(ranking, Iterable):
+        raise TypeError(
+            f"ranking {r} must be a sequence of documents; found {type(ranking).__name__}"
+        )
+    items = ranking.tolist() if isinstance(ranking, np.ndarray) else list(ranking)
+    try:
+        distinct = set(items)
+    except TypeError as error:
+        raise TypeError(f"documents of ranking {r} must be hashable: {error}") from None
+    if len(distinct) != len(items):
+        twice = next(item for i, item in enumerate(items) if item in items[:i])
+        raise ValueError(f"ranking {r} must have each document once; found {twice!r:.60} twice")
+    return items
+
+
+def as_clicks(clicked: ArrayLike, n: int) -> Floats:
+    """Clicks on the documents of a list: a number for each, not negative."""
+    clicks = as_vector(clicked, "clicked")
+    if clicks.size != n:
+        raise ValueError(
+            f"clicked must have one number for each of the {n} documents shown; found {clicks.size}"
+        )
+    if not np.isfinite(clicks).all() or (clicks < 0).any():
+        raise ValueError("clicked must be finite and not negative")
+    return clicks
+
+
+def check_seed(seed: Any) -> int:
+    """A seed as the generator takes it."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise TypeError(f"seed must be an integer; found {seed!r:.60}")
+    if not 0 <= seed < 2**64:
+        raise ValueError(f"seed must be from 0 to 2**64 - 1; found {seed}")
+    return int(seed)

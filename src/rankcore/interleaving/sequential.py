@@ -1,0 +1,208 @@
+"""A test that may be looked at any time: bets on bounded preferences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankcore._core.numbers import as_reals, as_vector
+from rankcore._core.params import check_option
+
+Floats = NDArray[np.float64]
+
+# Shares of the wealth that are bet, with either sign: from 1/2, with which no bet on a preference
+# less a mean loses more than all, down to effects that millions of impressions are needed for.
+BETS = 0.5 ** np.arange(1.0, 8.5, 0.5)
+_WITHIN = 1e-10  # of the ends of an interval
+
+
+@dataclass(frozen=True)
+class SequentialResult:
+    """What a sequential test knew at each look.
+
+    Attributes
+    ----------
+    n : ndarray of int64, shape (n_looks,)
+        Impressions so far.
+    mean : ndarray of float64, shape (n_looks,)
+        Their mean preference: above 0, the second ranker is ahead.
+    p_value : ndarray of float64, shape (n_looks,)
+        Least of all looks so far; below alpha, the rankers differ.
+    low, high : ndarray of float64, shape (n_looks,)
+        Interval of the expected preference, the intersection of those of all looks so far. With
+        probability 1 - alpha it contains the truth at every look.
+    alpha : float
+        Probability of a false alarm at any look.
+    """
+
+    n: NDArray[np.int64]
+    mean: Floats
+    p_value: Floats
+    low: Floats
+    high: Floats
+    alpha: float
+
+    @property
+    def winner(self) -> int | None:
+        """0 or 1, the ranker that has won by the last look; None if neither has."""
+        if self.p_value[-1] > self.alpha:
+            return None
+        return int(self.mean[-1] > 0)
+
+
+def preference(credit: ArrayLike, *, by: str = "sign") -> Floats:
+    """Preference of each impression, from the credits of two rankers.
+
+    Parameters
+    ----------
+    credit : array-like, shape (n_impressions, 2)
+        Credits of the two rankers.
+    by : {"sign", "share"}
+        "sign": 1 where the second has more, -1 where the first has, 0 otherwise. "share": the
+        difference over the sum of both sizes.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_impressions,)
+        From -1 to 1.
+
+    Raises
+    ------
+    ValueError
+        For another shape, values that are not finite and an unknown option.
+
+    Examples
+    --------
+    >>> from rankcore.interleaving import preference
+    >>> preference([[1, 0], [0, 0], [1, 3]]).tolist()
+    [-1.0, 0.0, 1.0]
+    >>> preference([[1, 0], [0, 0], [1, 3]], by="share").tolist()
+    [-1.0, 0.0, 0.5]
+    """
+    check_option(by, "by", ("sign", "share"))
+    credits = np.asarray(as_reals(credit, "credit"), dtype=np.float64)
+    if credits.ndim != 2 or credits.shape[1] != 2:
+        raise ValueError(f"credit must have shape (n_impressions, 2); found {credits.shape}")
+    if not np.isfinite(credits).all():
+        raise ValueError("credit must be finite")
+    difference = credits[:, 1] - credits[:, 0]
+    if by == "sign":
+        return np.sign(difference)
+    total = np.abs(credits).sum(axis=1)
+    return np.divide(difference, total, out=np.zeros_like(difference), where=total > 0)
+
+
+def sequential_test(
+    preferences: ArrayLike, *, looks: ArrayLike | None = None, alpha: float = 0.05
+) -> SequentialResult:
+    """Test whether two rankers differ, with any number of looks at the experiment.
+
+    Parameters
+    ----------
+    preferences : array-like, shape (n_impressions,)
+        From -1 to 1, in the order of the impressions, for example by `preference`. Impressions of
+        one user are best averaged first.
+    looks : array-like of int, optional
+        Numbers of impressions at which to look, ascending, for example at the end of each day;
+        None: after the last one.
+    alpha : float
+        Probability of a false alarm, whatever the number of looks, between 0 and 1.
+
+    Returns
+    -------
+    SequentialResult
+
+    Raises
+    ------
+    ValueError
+        For preferences out of range, looks that do not ascend or are beyond the last impression,
+        and alpha out of range.
+
+    Notes
+    -----
+    If neither ranker is better, a gambler who bets on each preference before it is seen can expect
+    no gain, and multiplies the stake by 1 / alpha at any time with probability alpha at most
+    (Ville, 1939; Waudby-Smith and Ramdas, 2024). The wealth is the mean of that of 30 gamblers,
+    who always bet the same share, between 2^-8 and 1/2, on one of the two rankers. Thus it does
+    not depend on the order of impressions before a look. The interval has those means for which the
+    wealth of gamblers against them has stayed below 1 / alpha. It assumes that a preference has
+    the same expectation whatever came before. O(n distinct values * looks). Plain form:
+    ``tests/reference/sequential.py``, ``wealth``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankcore.interleaving import sequential_test
+    >>> rng = np.random.default_rng(0)
+    >>> found = sequential_test(np.sign(rng.normal(0.2, 1, 3000)), looks=[1000, 2000, 3000])
+    >>> found.p_value < 0.05, found.winner
+    (array([ True,  True,  True]), 1)
+    """
+    values, ends = _checked(preferences, looks, alpha)
+    p_value, low, high = np.ones(ends.size), np.empty(ends.size), np.empty(ends.size)
+    mean = np.zeros(ends.size)
+    distinct, which = np.unique(values, return_inverse=True)
+    counts = np.zeros(distinct.size)
+    least, interval, begin = 1.0, (-1.0, 1.0), 0
+    for i, end in enumerate(ends.tolist()):
+        counts += np.bincount(which[begin:end], minlength=distinct.size)
+        begin = end
+        if end:
+            mean[i] = counts @ distinct / end
+        seen = counts > 0
+        wealth = _log_wealth(distinct[seen], counts[seen])
+        least = min(least, float(np.exp(-max(wealth(0.0), 0.0))))
+        found = _interval(wealth, float(mean[i]), -np.log(alpha))
+        interval = max(interval[0], found[0]), min(interval[1], found[1])
+        p_value[i], low[i], high[i] = least, *interval
+    return SequentialResult(ends, mean, p_value, low, high, alpha)
+
+
+def _checked(
+    preferences: ArrayLike, looks: ArrayLike | None, alpha: Any
+) -> tuple[Floats, NDArray[np.int64]]:
+    values = as_vector(preferences, "preferences")
+    if not (np.abs(values) <= 1).all():
+        raise ValueError("preferences must be from -1 to 1")
+    if isinstance(alpha, bool) or not 0 < alpha < 1:
+        raise ValueError(f"alpha must be between 0 and 1; found {alpha!r}")
+    if looks is None:
+        return values, np.array([values.size], dtype=np.int64)
+    ends = as_reals(looks, "looks")
+    if ends.ndim != 1 or not ends.size or ends.dtype.kind not in "iu":
+        raise ValueError("looks must be one or more integers")
+    ends = ends.astype(np.int64)
+    if ends[0] < 0 or ends[-1] > values.size or (np.diff(ends) < 0).any():
+        raise ValueError(f"looks must ascend from 0 to at most {values.size} impressions")
+    return values, ends
+
+
+def _log_wealth(values: Floats, counts: Floats) -> Callable[[float], float]:
+    """The logarithm of the wealth of gamblers against a mean."""
+    bets = np.concatenate([BETS, -BETS])
+
+    def log_wealth(mean: float) -> float:
+        with np.errstate(divide="ignore"):  # a bet that lost everything
+            logs = np.log1p(np.outer(bets, values - mean)) @ counts
+        most = logs.max()
+        return float(most + np.log(np.exp(logs - most).mean()))
+
+    return log_wealth
+
+
+def _interval(wealth: Callable[[float], float], mean: float, limit: float) -> tuple[float, float]:
+    """Interval of means with a wealth below a limit: it is convex, and at most 1 at ``mean``."""
+    from scipy.optimize import brentq
+
+    bounds = []
+    for end in (-1.0, 1.0):
+        if wealth(end) < limit:
+            bounds.append(end)
+            continue
+        # Of nothing but 1 or -1, the wealth against the mean itself is 1 at most, too.
+        bounds.append(float(brentq(lambda m: min(wealth(m) - limit, 1.0), mean, end, xtol=_WITHIN)))
+    return bounds[0], bounds[1]

@@ -1,0 +1,151 @@
+"""Pairwise differentiable gradient descent: the plain form, its lists, and what it learns."""
+
+from collections import Counter
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from rankcore.clicks.online import PairwiseGradientRanker
+from rankcore.datasets import make_letor
+from rankcore.metrics import ndcg_score
+from reference import pdgd as plain
+from strategies import NIGHTLY, examples
+
+
+def with_scores(scores, **settings):
+    """A ranker that gives the rows of a unit matrix these scores."""
+    ranker = PairwiseGradientRanker(**settings)
+    ranker.list_coef_ = np.array(scores, dtype=float)
+    return ranker, np.eye(len(scores))
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 7), st.sampled_from([0.1, 1.0, 5.0]))
+@settings(max_examples=examples(150))
+def test_steps_are_those_of_the_plain_form(seed, n, spread):
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(0, spread, n)
+    shown = rng.permutation(n)[: rng.integers(1, n + 1)]
+    clicked = rng.random(shown.size) < 0.4
+    ranker, X = with_scores(scores, learning_rate=0.5)
+    ranker.partial_fit(X, shown, clicked)
+    expected = plain.gradient(scores.tolist(), shown.tolist(), clicked.tolist())
+    # Ratios of products of sums here, quotients of probabilities there.
+    np.testing.assert_allclose(
+        (ranker.list_coef_ - scores) / 0.5, expected, rtol=1e-9, atol=1e-14 * max(1, spread)
+    )
+    assert ranker.t_ == 1
+
+
+def test_lists_are_those_of_the_plackett_luce_model():
+    ranker, X = with_scores([0.5, 0.0, 1.2, -0.3], length=2)
+    n = 20_000
+    counts = Counter(tuple(ranker.rank(X, seed=seed).tolist()) for seed in range(n))
+    for shown in permutations(range(4), 2):
+        p = plain.probability(ranker.list_coef_.tolist(), shown)
+        assert abs(counts[shown] / n - p) <= 4 * (p * (1 - p) / n) ** 0.5
+    assert sum(counts.values()) == n
+
+
+def test_clicks_at_random_teach_nothing():
+    """Where clicks fall with the place alone, steps cancel, whatever the scores."""
+    scores, seen = [1.5, 0.7, 0.0, -0.4], np.array([0.9, 0.5, 0.3, 0.2])
+    total, size = np.zeros(4), np.zeros(4)
+    for shown in permutations(range(4)):
+        p = plain.probability(scores, shown)
+        for k in range(16):
+            clicked = np.array([k >> i & 1 for i in range(4)], dtype=bool)
+            chance = p * np.prod(np.where(clicked, seen, 1 - seen))
+            ranker, X = with_scores(scores, learning_rate=1.0)
+            step = ranker.partial_fit(X, shown, clicked).list_coef_ - scores
+            total += chance * step
+            size += chance * np.abs(step)
+    np.testing.assert_allclose(total, 0, atol=1e-14)
+    assert (size > 0.01).all()
+
+
+@pytest.mark.sampled
+def test_it_learns_from_a_simulated_user():
+    X, y, qid = make_letor(120, 20, random_state=0)
+    X = np.asarray(X, dtype=float)
+    X = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
+    rows = [np.flatnonzero(qid == one) for one in np.unique(qid)]
+    held_out = np.concatenate(rows[80:])
+    ranker, rng = PairwiseGradientRanker(0.03), np.random.default_rng(1)
+    for seed in range(20_000 if NIGHTLY else 3000):
+        of = rows[rng.integers(80)]
+        shown = ranker.rank(X[of], seed=seed)
+        relevant = 0.1 + 0.8 * y[of][shown] / y.max()
+        clicked = rng.random(shown.size) < relevant / np.arange(1, shown.size + 1)
+        ranker.partial_fit(X[of], shown, clicked)
+
+    def ndcg(scores):
+        return ndcg_score(y[held_out], scores, qid=qid[held_out], k=10)
+
+    assert ndcg(ranker.predict(X[held_out])) > ndcg(rng.random(held_out.size)) + 0.2
+
+
+def test_predictions_are_by_the_mean_of_weights():
+    ranker, X = PairwiseGradientRanker(1.0), np.eye(3)
+    rng, after = np.random.default_rng(0), []
+    for seed in range(20):
+        shown = ranker.rank(X, seed=seed)
+        after.append(ranker.partial_fit(X, shown, rng.random(3) < 0.5).list_coef_)
+    expected = np.average(after, axis=0, weights=np.arange(1, 21))
+    np.testing.assert_allclose(ranker.predict(X), expected, rtol=1e-12)
+    assert not np.allclose(expected, after[-1])
+
+
+def test_what_teaches_nothing_changes_nothing():
+    ranker, X = with_scores([1.0, 2.0, 3.0])
+    for shown, clicked in [([0, 1, 2], [0, 0, 0]), ([0, 1], [1, 1]), ([], [])]:
+        ranker.partial_fit(X, np.array(shown, dtype=int), clicked)
+        assert ranker.list_coef_.tolist() == [1, 2, 3]
+    assert ranker.t_ == 3
+
+
+def test_extreme_scores_stay_finite():
+    ranker, X = with_scores([2000.0, 0.0, -2000.0])
+    ranker.partial_fit(X, [2, 1, 0], [0, 0, 1]).partial_fit(X, [0, 1, 2], [0, 0, 1])
+    assert np.isfinite(ranker.list_coef_).all()
+
+
+def test_it_is_an_estimator():
+    ranker = PairwiseGradientRanker(0.2, length=3)
+    assert clone(ranker).get_params() == {"learning_rate": 0.2, "length": 3}
+    with pytest.raises(NotFittedError):
+        ranker.predict([[1.0]])
+    X = np.eye(4)
+    assert ranker.rank(X, seed=1).tolist() == ranker.rank(X, seed=1).tolist()
+    assert ranker.rank(X, seed=1).size == 3
+
+
+@pytest.mark.parametrize(
+    ("X", "shown", "clicked", "message"),
+    [
+        ([[1.0, np.nan]], [0], [1], "X must be finite"),
+        ([1.0, 2.0], [0], [1], "X must have documents and features"),
+        ([[1.0], [2.0]], [0, 0], [1, 0], "shown must be different integers"),
+        ([[1.0], [2.0]], [0, 2], [1, 0], "shown must be rows of X, 0 to 1"),
+        ([[1.0], [2.0]], [0.5], [1], "shown must be different integers"),
+        ([[1.0], [2.0]], [0, 1], [1], "clicked must be 2 values of 0 or 1"),
+        ([[1.0], [2.0]], [0, 1], [1, 2], "clicked must be 2 values of 0 or 1"),
+    ],
+)
+def test_bad_input_is_refused(X, shown, clicked, message):
+    ranker = PairwiseGradientRanker()
+    with pytest.raises(ValueError, match=message):
+        ranker.partial_fit(X, shown, clicked)
+    assert not hasattr(ranker, "coef_")
+
+
+def test_other_numbers_of_features_are_refused():
+    ranker, X = with_scores([1.0, 2.0])
+    with pytest.raises(ValueError, match="X must have 2 features, as before; found 3"):
+        ranker.rank(np.eye(3), seed=0)
+    with pytest.raises(ValueError, match="learning_rate"):
+        PairwiseGradientRanker(0.0).partial_fit(X, [0], [1])

@@ -1,0 +1,117 @@
+"""``rankcore interleave``: lists of runs, and results of clicks on them."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+
+from rankcore.interleaving import Probabilistic, TeamDraft, sequential_test
+from test_cli import fail, run, succeed
+
+pytest.importorskip("typer")
+
+RUNS = {
+    "old": {"q1": ["a", "b", "c"], "q2": ["d", "e", "f"]},
+    "new": {"q1": ["b", "x", "a"], "q2": ["f", "d", "y"], "q3": ["z"]},
+}
+
+
+@pytest.fixture
+def runs(tmp_path):
+    paths = []
+    for name, queries in RUNS.items():
+        lines = [
+            f"{query} Q0 {document} 0 {10 - i} {name}\n"
+            for query, documents in queries.items()
+            for i, document in enumerate(documents)
+        ]
+        paths.append(tmp_path / f"{name}.run")
+        paths[-1].write_text("".join(lines[::-1]))  # scores decide
+    return paths
+
+
+def table(text):
+    return [*csv.DictReader(io.StringIO(text))]
+
+
+@pytest.mark.parametrize(
+    ("name", "method"), [("team_draft", TeamDraft()), ("probabilistic", Probabilistic())]
+)
+def test_lists_are_those_of_python(runs, name, method):
+    result = run(
+        "interleave", *runs, "--method", name, "--length", 2, "--impressions", 3, "--seed", 5
+    )
+    assert result.exit_code == 0
+    assert result.stderr == "1 queries are not in all runs: left out\n"
+    rows = table(result.stdout)
+    found = {}
+    for row in rows:
+        one = found.setdefault((row["query"], int(row["impression"])), ([], []))
+        assert int(row["position"]) == len(one[0]) + 1
+        one[0].append(row["document"])
+        one[1].append(row["ranker"])
+    assert {seed for _, seed in found} == {*range(5, 11)}
+    for (query, seed), (documents, rankers) in found.items():
+        expected = method.interleave([run[query] for run in RUNS.values()], length=2, seed=seed)
+        assert documents == expected.documents
+        assert rankers == [[*RUNS][owner] for owner in expected.owners]
+
+
+def test_ties_are_in_the_order_of_trec_eval(tmp_path):
+    for name in "ab":
+        (tmp_path / name).write_text("q Q0 d1 1 3 t\nq Q0 d2 2 3 t\n")
+    rows = table(succeed("interleave", tmp_path / "a", tmp_path / "b"))
+    assert [row["document"] for row in rows] == ["d2", "d1"]
+
+
+def test_results_of_a_log(tmp_path):
+    rng = np.random.default_rng(0)
+    preferences, lines = [], ["query,impression,ranker,clicked,day\n"]
+    for i in range(1500):
+        clicks = rng.random(2) < [0.2, 0.4]
+        preferences.append(int(clicks[1]) - int(clicks[0]))
+        for ranker, clicked in zip(["new", "old"], clicks[::-1], strict=True):
+            lines.append(f"q,{i},{ranker},{int(clicked)},{'mon' if i < 1000 else 'tue'}\n")
+    (tmp_path / "log.csv").write_text("".join(lines))
+    found = table(succeed("interleave", tmp_path / "log.csv"))
+    expected = sequential_test([-x for x in preferences], looks=[1000, 1500])
+    assert [(row["day"], row["impressions"]) for row in found] == [("mon", "1000"), ("tue", "1500")]
+    for i, row in enumerate(found):
+        assert (row["a"], row["b"], row["winner"]) == ("new", "old", "new")
+        assert row["preference"] == f"{expected.mean[i]:.4f}"
+        assert row["p_value"] == f"{expected.p_value[i]:.3g}"
+        assert (row["low"], row["high"]) == (f"{expected.low[i]:.4f}", f"{expected.high[i]:.4f}")
+
+
+def test_several_pairs_share_alpha(tmp_path):
+    lines = ["query,impression,ranker,clicked\n"]
+    lines += [f"q,{i},{r},{int(r == 'c')}\n" for i in range(40) for r in "abc"]
+    (tmp_path / "log.csv").write_text("".join(lines))
+    found = {row["a"] + row["b"]: row for row in table(succeed("interleave", tmp_path / "log.csv"))}
+    assert {pair: row["winner"] for pair, row in found.items()} == {"ab": "", "ac": "c", "bc": "c"}
+    expected = sequential_test(np.ones(40), alpha=0.05 / 3)
+    assert found["ac"]["p_value"] == f"{3 * expected.p_value[0]:.3g}"
+    assert found["ac"]["low"] == f"{expected.low[0]:.4f}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("query,impression,clicked\n", "columns query, impression, ranker, clicked is required"),
+        ("", "found: none"),
+        ("query,impression,ranker,clicked\n", "one impression or more is required"),
+        ("query,impression,ranker,clicked\nq,1,a,2\n", "line 2: clicked must be 0 or 1; found '2'"),
+        ("query,impression,ranker,clicked\nq,1,,1\n", "line 2: ranker must not be empty"),
+        ("query,impression,ranker,clicked\nq,1,a,1\n", "two rankers or more are required; found a"),
+        ('query,impression,ranker,clicked\nq,1,"a,1\n', "unexpected end of data"),
+    ],
+)
+def test_bad_logs_are_refused(tmp_path, text, message):
+    (tmp_path / "log.csv").write_text(text)
+    assert message in fail("interleave", tmp_path / "log.csv")
+
+
+def test_bad_commands_are_refused(runs):
+    assert "two runs or more are required" in fail("interleave", runs[0])
+    assert "method must be one of" in fail("interleave", *runs, "--method", "optimized")

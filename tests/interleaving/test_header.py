@@ -1,0 +1,143 @@
+"""rankcore_interleave.h without Python: it gives Python's lists and credits for the same seeds."""
+
+import ctypes
+import sys
+
+import numpy as np
+import pytest
+
+import rankcore as rc
+from rankcore.interleaving import Balanced, Optimized, Probabilistic, TeamDraft
+from test_c_header import C99, COMPILERS, SOURCES, STRICT, build, pytestmark, run  # noqa: F401
+
+
+class Rankings(ctypes.Structure):
+    _fields_ = [
+        ("documents", ctypes.c_void_p),
+        ("offsets", ctypes.c_void_p),
+        ("n_rankings", ctypes.c_int32),
+    ]
+
+
+def loaded(path):
+    library = ctypes.CDLL(str(path))
+    library.probe_weights.argtypes = [ctypes.c_double, ctypes.c_int64, ctypes.c_void_p]
+    library.probe_list.argtypes = [
+        ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_uint64,
+        ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p,
+    ]  # fmt: skip
+    library.probe_credit.argtypes = [
+        ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p,
+        ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p,
+    ]  # fmt: skip
+    library.probe_pick.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_uint64]
+    return library
+
+
+@pytest.fixture(scope="module", params=COMPILERS)
+def probe(request, tmp_path_factory):
+    target = tmp_path_factory.mktemp("probe") / "interleave_probe.so"
+    return loaded(build(request.param, SOURCES / "interleave_probe.c", target, "-shared", "-fPIC"))
+
+
+def problems(rng, n):
+    """Rankings of documents with large numbers, some shared, of unequal length."""
+    for i in range(n):
+        k = 2 if i % 2 else int(rng.integers(2, 7))
+        pool = rng.permutation(2**62 - np.arange(20))
+        yield [rng.permutation(pool)[: rng.integers(1, 15)].tolist() for _ in range(k)]
+
+
+METHODS = [TeamDraft(), Balanced(), Probabilistic(), Probabilistic(2.5), Optimized()]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_lists_and_credits_are_pythons(probe, method):
+    rng = np.random.default_rng(1)
+    code = [TeamDraft, Balanced, Probabilistic, Optimized].index(type(method))
+    made = 0
+    for rankings in problems(rng, 200):
+        if code == 1 and len(rankings) != 2:
+            continue
+        documents = np.concatenate(rankings)
+        offsets = np.cumsum([0, *map(len, rankings)], dtype=np.int64)
+        R = Rankings(documents.ctypes.data, offsets.ctypes.data, len(rankings))
+        weights = np.empty(15)
+        probe.probe_weights(getattr(method, "tau", 3.0), 15, weights.ctypes.data)
+        taken = np.full(documents.size + 1, 7, np.uint8)
+        shown, owners = np.full(11, -7, np.int64), np.full(11, -7, np.int32)
+        seed = int(rng.integers(2**64, dtype=np.uint64))
+        n = probe.probe_list(
+            code, ctypes.addressof(R), weights.ctypes.data, 10, seed, taken.ctypes.data,
+            shown.ctypes.data, owners.ctypes.data,
+        )  # fmt: skip
+        assert shown[n:].tolist() == owners[n:].tolist() == [-7] * (11 - n)
+        assert taken[-1] == 7  # nothing is written behind the last
+        if code < 3:
+            expected = method.interleave(rankings, length=10, seed=seed)
+            assert shown[:n].tolist() == expected.documents
+            assert owners[:n].tolist() == expected.owners.tolist()
+        else:  # of optimised lists Python draws from a plan
+            expected = TeamDraft().interleave(rankings, length=10, seed=seed)
+            n = len(expected.documents)
+            shown[:n] = expected.documents
+        clicks = (rng.random(n) < 0.3) * rng.random(n)
+        credit = np.full(len(rankings) + 1, np.nan)
+        probe.probe_credit(
+            code, ctypes.addressof(R), weights.ctypes.data, shown.ctypes.data, owners.ctypes.data,
+            clicks.ctypes.data, n, taken.ctypes.data, credit.ctypes.data,
+        )  # fmt: skip
+        assert np.isnan(credit[-1])
+        assert credit[:-1].tobytes() == method.credit(expected, clicks).tobytes()
+        made += n > 3
+    assert made > 50
+
+
+def test_draws_of_a_plan_are_pythons(probe):
+    plan = Optimized().plan([[1, 2, 3, 4], [3, 1, 5, 2]])
+    cumulative = np.cumsum(plan.probabilities)
+    for seed in range(200):
+        i = probe.probe_pick(cumulative.ctypes.data, len(cumulative), seed)
+        assert plan.lists[i] == plan.draw(seed).documents
+
+
+def test_numbers_out_of_range_are_refused(probe):
+    documents, offsets = np.arange(4), np.array([0, 2, 4], np.int64)
+    shown, owners = np.empty(5, np.int64), np.empty(5, np.int32)
+    for n_rankings, length, bad in [
+        (0, 3, {0, 1, 2, 3}), (65, 3, {0, 1, 2, 3}), (2, -1, {0, 1, 2, 3}), (1, 2, {1}), (2, 0, ())
+    ]:  # fmt: skip
+        R = Rankings(documents.ctypes.data, offsets.ctypes.data, n_rankings)
+        for code in range(4):
+            if code in bad:
+                found = probe.probe_list(
+                    code, ctypes.addressof(R), None, length, 1, None, shown.ctypes.data,
+                    owners.ctypes.data,
+                )  # fmt: skip
+                assert found == -1
+
+
+def test_header_needs_no_python_and_touches_nothing_else(tmp_path):
+    done = run("cc", *C99, "-M", f"-I{rc.get_include()}", SOURCES / "interleave_probe.c")
+    assert done.returncode == 0, done.stderr
+    assert "rankcore_random.h" in done.stdout
+    assert "Python.h" not in done.stdout
+
+
+@pytest.mark.skipif(sys.maxsize < 2**32, reason="the numbers are those of 64-bit platforms")
+def test_layout_is_frozen(tmp_path):
+    source = tmp_path / "layout.c"
+    source.write_text(
+        '#include <stddef.h>\n#include <stdio.h>\n#include "rankcore_interleave.h"\n'
+        "int main(void) {\n"
+        '    printf("%d %d %d %d\\n", (int)sizeof(rc_rankings),\n'
+        "           (int)offsetof(rc_rankings, documents), (int)offsetof(rc_rankings, offsets),\n"
+        "           (int)offsetof(rc_rankings, n_rankings));\n"
+        '    printf("%d %d %d %d\\n", RC_INTERLEAVE_BAD, RC_INTERLEAVE_MAX_RANKINGS,\n'
+        "           RC_CREDIT_INVERSE, RC_CREDIT_NEGATIVE);\n"
+        "    return 0;\n}\n"
+    )
+    command = ["cc", *C99, *STRICT, f"-I{rc.get_include()}", source, "-o", tmp_path / "layout"]
+    assert run(*command, "-lm").returncode == 0
+    # A compiled program has these numbers built in: lines may be added, never edited.
+    assert run(tmp_path / "layout").stdout == "24 0 8 16\n-1 64 0 1\n"
