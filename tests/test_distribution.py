@@ -19,19 +19,15 @@ from pkgutil import iter_modules
 import pytest
 
 import rankcore
+from builds import HAS_SOURCES, ROOT, copy_sources, new_venv, pip_install, run
 from rankcore import _ext
 
-ROOT = Path(__file__).resolve().parent.parent
-# A wheel is also tested where only the tests are.
-HAS_SOURCES = (ROOT / "setup.py").exists()
 needs_sources = pytest.mark.skipif(not HAS_SOURCES, reason="no source tree beside the tests")
 
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 KERNELS = sorted({kernel.name for kernel in iter_modules(_ext.__path__)} - {"_cyutility"})
 BINARY = (".so", ".pyd")
 MEGABYTE = 10**6
-# Not part of a source tree, or made from it.
-ARTIFACTS = [".*", "build", "dist", "out", "__pycache__", "*.egg-info", "*.so", "*.pyd"]
 
 # Run by several interpreters, which must print the same: numbers as hexadecimal floats.
 SMOKE = """
@@ -55,32 +51,6 @@ print(json.dumps(out))
 """
 
 
-def run(*command, **kwargs):
-    """Standard output of a command; what it printed is in the error if it fails."""
-    done = subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, check=False, **kwargs
-    )
-    if done.returncode:
-        raise AssertionError(f"{command} failed:\n{done.stdout}\n{done.stderr}")
-    return done.stdout
-
-
-def python_of(venv):
-    """The interpreter of a virtual environment."""
-    return venv / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-
-
-def new_venv(python, venv):
-    """Make a virtual environment and return its interpreter."""
-    run(python, "-m", "venv", venv)
-    return python_of(venv)
-
-
-def pip_install(python, *arguments, **kwargs):
-    """Install into an environment, without the seconds that byte-compiling costs."""
-    run(python, "-m", "pip", "install", "-q", "--no-compile", *arguments, **kwargs)
-
-
 @pytest.fixture(scope="session")
 def project():
     """What pyproject.toml says."""
@@ -92,9 +62,7 @@ def tree(tmp_path_factory):
     """A copy of the sources: building leaves the tree that is tested as it was."""
     if not HAS_SOURCES:
         pytest.skip("no source tree beside the tests")
-    copy = tmp_path_factory.mktemp("tree") / "rankcore"
-    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*ARTIFACTS))
-    return copy
+    return copy_sources(tmp_path_factory.mktemp("tree") / "rankcore")
 
 
 @pytest.fixture(scope="session")
