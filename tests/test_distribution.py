@@ -230,6 +230,18 @@ def test_names_that_are_almost_right_get_the_right_one():
 
 
 @needs_sources
+def test_the_page_of_supported_versions_is_that_of_the_package(project):
+    page = (ROOT / "docs/project/support.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| ([\w-]+) \| ([^|]+) \|", page, re.MULTILINE))
+    pythons = re.findall(r"\d\.\d+", rows["CPython"].partition(";")[0])
+    classifiers = "\n".join(project["project"]["classifiers"])
+    assert pythons == re.findall(r":: Python :: (\d\.\d+)$", classifiers, re.MULTILINE)
+    assert project["project"]["requires-python"] == f">={pythons[0]}"
+    supported = {one.lower() + rows[one].split()[0] for one in ["NumPy", "SciPy", "scikit-learn"]}
+    assert supported == {one.replace(">=", "") for one in project["project"]["dependencies"]}
+
+
+@needs_sources
 def test_version_is_that_of_the_sources(project):
     assert rankcore.__version__ == project["project"]["version"]
 
@@ -296,6 +308,7 @@ PLATFORMS = {
     "linux": ("x86_64,aarch64", ["{}linux_x86_64", "{}linux_aarch64"]),
     "macos": ("x86_64,arm64", ["macosx_x86_64", "macosx_arm64"]),
     "windows": ("AMD64,ARM64", ["win_amd64", "win_arm64"]),
+    "pyodide": ("wasm32", ["pyodide_wasm32"]),
 }
 
 
@@ -310,11 +323,21 @@ def test_wheels_that_a_release_builds(platform):
     libcs = ["many", "musl"] if platform == "linux" else [""]
     expected = {
         f"{tag}-{name.format(libc)}"
-        for tag in ["cp311", "cp314t", "cp315t"]
+        for tag in (["cp314"] if platform == "pyodide" else ["cp311", "cp314t", "cp315t"])
         for name in names
         for libc in libcs
     }
     assert sorted(listed) == sorted(expected)
+
+
+@needs_sources
+def test_actions_and_tools_of_workflows_are_pinned():
+    for path in (ROOT / ".github/workflows").glob("*.yml"):
+        text = path.read_text(encoding="utf-8")
+        for action in re.findall(r"uses: (\S.*)", text):
+            assert re.fullmatch(r"\$/\S+|[\w/-]+@[0-9a-f]{40} # v?\d+\.\d+\.\d+", action), path
+        for tool in re.findall(r"pip install (build|cibuildwheel)(.*)", text):
+            assert re.fullmatch(r"==[\d.]+", tool[1]), path
 
 
 @needs_sources
