@@ -121,6 +121,10 @@ release: .venv/installed
 	RANKCORE_DIST=$(CURDIR)/$(DIST) $(PYTEST) -m slow $(SLOW_TESTS)
 	python -m pytest -m slow tests/test_dask_faults.py
 
+# A release but for publishing: TESTS=tests/test_prank.py runs less than everything.
+rehearse: .venv/made
+	$(VENV)/python packaging/rehearse.py build/rehearsal $(TESTS)
+
 # Ten times as many examples of every property, and all cases of what is sampled.
 nightly: .venv/installed
 	HYPOTHESIS_PROFILE=nightly $(PYTEST) -q -m "(hypothesis or sampled) and not slow"

@@ -1,5 +1,7 @@
 """Copies of the source tree, virtual environments, and commands whose output tests read."""
 
+import functools
+import os
 import shutil
 import subprocess
 import sys
@@ -41,3 +43,27 @@ def pip_install(python, *arguments, **kwargs):
 def copy_sources(folder):
     """Copy the source tree without what is made from it, and return the folder."""
     return shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*ARTIFACTS))
+
+
+@functools.cache
+def interpreters():
+    """CPythons from 3.11 on that share the stable ABI: this one, pyenv's, those on PATH.
+
+    One a version; no pre-releases, for which NumPy may have no wheels yet.
+    """
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    candidates = [sys.executable, *sorted(pyenv.glob("*/bin/python"))]
+    candidates += [shutil.which(f"python3.{minor}") for minor in range(11, 20)]
+    ask = (
+        "import sys, sysconfig; print(sys.implementation.name, *sys.version_info[:2], "
+        "sys.version_info.releaselevel, sysconfig.get_config_var('Py_GIL_DISABLED') or 0)"
+    )
+    found = {}
+    for python in filter(None, candidates):
+        done = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            name, major, minor, *level = done.stdout.split()
+            version = int(major), int(minor)
+            if name == "cpython" and version >= (3, 11) and level == ["final", "0"]:
+                found.setdefault(version, python)
+    return {"{}.{}".format(*version): python for version, python in sorted(found.items())}

@@ -1,12 +1,9 @@
 """What users receive: the sdist, the wheel, and how they install."""
 
-import functools
 import importlib
 import json
 import os
 import re
-import shutil
-import subprocess
 import sys
 import sysconfig
 import tarfile
@@ -19,7 +16,15 @@ from pkgutil import iter_modules
 import pytest
 
 import rankcore
-from builds import HAS_SOURCES, ROOT, copy_sources, new_venv, pip_install, run
+from builds import (
+    HAS_SOURCES,
+    ROOT,
+    copy_sources,
+    interpreters,
+    new_venv,
+    pip_install,
+    run,
+)
 from rankcore import _ext
 
 needs_sources = pytest.mark.skipif(not HAS_SOURCES, reason="no source tree beside the tests")
@@ -246,32 +251,6 @@ def test_version_is_that_of_the_sources(project):
     assert rankcore.__version__ == project["project"]["version"]
 
 
-@functools.cache
-def interpreters():
-    """CPythons from 3.11 on that share the stable ABI: this one, pyenv's, those on PATH.
-
-    One a version; no pre-releases, for which NumPy may have no wheels yet.
-    """
-    if not HAS_SOURCES:
-        return {}
-    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    candidates = [sys.executable, *sorted(pyenv.glob("*/bin/python"))]
-    candidates += [shutil.which(f"python3.{minor}") for minor in range(11, 20)]
-    ask = (
-        "import sys, sysconfig; print(sys.implementation.name, *sys.version_info[:2], "
-        "sys.version_info.releaselevel, sysconfig.get_config_var('Py_GIL_DISABLED') or 0)"
-    )
-    found = {}
-    for python in filter(None, candidates):
-        done = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=False)
-        if done.returncode == 0:
-            name, major, minor, *level = done.stdout.split()
-            version = int(major), int(minor)
-            if name == "cpython" and version >= (3, 11) and level == ["final", "0"]:
-                found.setdefault(version, python)
-    return {"{}.{}".format(*version): python for version, python in sorted(found.items())}
-
-
 @pytest.fixture(scope="session")
 def expected():
     """What the smoke script prints here."""
@@ -280,7 +259,7 @@ def expected():
 
 @pytest.mark.slow
 @pytest.mark.skipif(FREE_THREADED, reason="free-threaded wheels serve one version")
-@pytest.mark.parametrize("version", interpreters())
+@pytest.mark.parametrize("version", interpreters() if HAS_SOURCES else [])
 def test_one_wheel_runs_on_every_cpython(version, wheel, expected, tmp_path):
     python = new_venv(interpreters()[version], tmp_path / "venv")
     pip_install(python, "--only-binary=:all:", f"{wheel}[cli]")
