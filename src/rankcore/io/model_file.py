@@ -28,7 +28,7 @@ from rankcore._core.replacing import file_target, replacing
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore.io import safetensors, text_arrays
 from rankcore.io.documents import read_json
-from rankcore.io.parameters import check_learner, decode_param, encode_param, learner_named
+from rankcore.io.parameters import check_learner, encode_param, learner_named, with_params
 from rankcore.io.scaled import is_scaler, scaler_scoring, split_front
 from rankcore.io.steps import (
     describe_front,
@@ -404,8 +404,7 @@ def _rebuild_model(metadata: dict[str, str], arrays: Arrays) -> tuple[Any, set[s
         part, its_names = _rebuild_model(under, arrays.under(prefix))
         known |= {prefix + one for one in its_names}
         parts[name] = (part, None)
-    params = read_json(metadata["parameters"])
-    model = kind(**{name: decode_param(value) for name, value in params.items()})
+    model = with_params(kind, read_json(metadata["parameters"]))
     model._check_params()
     n_features = check_n_features(read_json(metadata["n_features"]))
     names = None

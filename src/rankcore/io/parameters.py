@@ -14,6 +14,9 @@ from rankcore.io.scaled import is_scaler, split_front
 from rankcore.io.steps import describe_front, describe_scaled, restore_front, restore_scaled
 from rankcore.ordinal._held_out import is_frozen
 
+# Parameters that older files have: how models were computed, not which.
+FORMER = {"RankBoost": {"search"}, "BipartiteRankBoost": {"search"}}
+
 
 def check_params(model: Any) -> None:
     """Raise TypeError unless a model file can hold the parameters of an estimator."""
@@ -95,12 +98,18 @@ def _decode_estimator(found: dict[str, Any]) -> Any:
     kind = learner_named(found["learner"])
     if kind is None:
         raise ValueError(f"its learner {found['learner']!r} is unknown here")
-    learner = kind(**{name: decode_param(value) for name, value in found["parameters"].items()})
+    learner = with_params(kind, found["parameters"])
     if "front" in found:
         return restore_front(found["front"], None, learner)
     if "scaler" not in found:
         return learner
     return restore_scaled({**found["scaler"], "steps": found["steps"]}, None, learner)
+
+
+def with_params(kind: Any, found: dict[str, Any]) -> Any:
+    """An estimator of a class with the parameters of a file."""
+    kept = found.keys() - FORMER.get(kind.__name__, set())
+    return kind(**{name: decode_param(value) for name, value in found.items() if name in kept})
 
 
 def decode_param(value: Any) -> Any:
