@@ -34,8 +34,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export OPENBLAS_NUM_THREADS ?= 1
 export PATH := $(CURDIR)/$(VENV):$(PATH)
 
-.PHONY: demo demo-cluster test lint types doctests check deep oldest sanitize nightly release \
-	faults mutants bench wasm docs docs-quick browser clean
+.PHONY: demo demo-cluster test lint audit types doctests check deep oldest sanitize nightly release \
+	rehearse faults mutants bench wasm docs docs-quick browser clean
 ifndef TOGETHER
 .NOTPARALLEL:
 endif
@@ -63,7 +63,17 @@ lint: .venv/installed
 	ruff format --check
 	cython-lint src
 	clang-format --dry-run -Werror $(C_FILES)
-	codespell $(wildcard *.md *.py *.toml Makefile src tests examples benchmarks reproduce docs)
+	codespell $(wildcard *.md *.py *.toml Makefile src tests examples benchmarks reproduce docs \
+		packaging changes .github)
+
+# Workflows, the citation, news fragments and the conda recipe, each by its own tool, offline.
+audit: .venv/made
+	$(VENV)/python -m venv .venv-audit
+	.venv-audit/bin/pip install -q -r packaging/audit.txt
+	.venv-audit/bin/zizmor --offline --no-progress --persona auditor .github
+	.venv-audit/bin/cffconvert --validate
+	.venv-audit/bin/towncrier build --draft --version next
+	.venv-audit/bin/python packaging/render.py
 
 # stubtest reports all that `mypy src/rankcore` does: it analyses the same files with the same flags.
 types: .venv/installed
@@ -113,6 +123,10 @@ release: .venv/installed
 	RANKCORE_DIST=$(CURDIR)/$(DIST) $(PYTEST) -m slow $(SLOW_TESTS)
 	python -m pytest -m slow tests/test_dask_faults.py
 
+# A release but for publishing: TESTS=tests/test_prank.py runs less than everything.
+rehearse: .venv/made
+	$(VENV)/python packaging/rehearse.py build/rehearsal $(TESTS)
+
 # Ten times as many examples of every property, and all cases of what is sampled.
 nightly: .venv/installed
 	HYPOTHESIS_PROFILE=nightly $(PYTEST) -q -m "(hypothesis or sampled) and not slow"
@@ -148,7 +162,7 @@ browser: docs-quick
 	$(VENV)/python -m pytest -q tests/test_site_browser.py
 
 clean:
-	rm -rf build .venv .venv-oldest src/rankcore.egg-info
+	rm -rf build .venv .venv-oldest .venv-audit src/rankcore.egg-info
 	find src -name '*.so' -delete
 	git clean -qfdX docs
 
@@ -160,7 +174,7 @@ clean:
 $(DIST)/made: $(SOURCES) | .venv/made
 	rm -rf $(DIST)
 	mkdir -p $(DIST)
-	$(VENV)/pip install -q build
+	$(VENV)/pip install -q build==1.6.1
 	RANKCORE_WERROR=1 $(VENV)/python -m build --outdir $(DIST) >build/log 2>&1 || \
 		{ cat build/log; exit 1; }
 	touch $@

@@ -1,25 +1,45 @@
 """The compiled kernels. Everything declarative is in pyproject.toml.
 
 Environment: RANKCORE_CHECKED=1 turns the bounds checks of Cython back on;
-RANKCORE_WERROR=1 makes the C compiler's warnings errors (what CI builds with).
+RANKCORE_WERROR=1 makes the C compiler's warnings errors (what CI builds with);
+RANKCORE_ABI3T=1 builds for the stable ABI of free-threaded CPython 3.15 and later;
+SOURCE_DATE_EPOCH makes sdist and wheel the same bytes in each build.
 """
 
+import gzip
 import os
+import shutil
 import sys
 import sysconfig
+import tarfile
 from pathlib import Path
 from threading import Lock
 
 from Cython.Build import Dependencies
 from Cython.Compiler import Options
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.command.sdist import sdist
+from setuptools.errors import PlatformError
 
 CHECKED = os.environ.get("RANKCORE_CHECKED") == "1"
 WERROR = os.environ.get("RANKCORE_WERROR") == "1"
-# The limited API has no free-threaded variant yet: those interpreters get wheels of their own.
-ABI3 = not sysconfig.get_config_var("Py_GIL_DISABLED")
+EPOCH = os.environ.get("SOURCE_DATE_EPOCH")
+# Pyodide is built by an interpreter of the machine that builds: sys.platform does not name it.
+PLATFORM = "emscripten" if "PYODIDE" in os.environ else sys.platform
+if PLATFORM == "emscripten":
+    stable_abi = None  # its ABI changes with each release of Pyodide
+elif not sysconfig.get_config_var("Py_GIL_DISABLED"):
+    stable_abi = "cp311", ("Py_LIMITED_API", "0x030B0000")
+elif os.environ.get("RANKCORE_ABI3T") == "1" and sys.version_info >= (3, 15):
+    # PEP 803. Not the default: Cython 3.3 writes modules that read what abi3t hides.
+    stable_abi = "cp315", ("Py_TARGET_ABI3T", "0x030F0000")
+else:
+    stable_abi = None
+if EPOCH is not None:
+    os.umask(0o022)  # modes of files are in a wheel
 
-if sys.platform == "win32":
+if PLATFORM == "win32":
     # MSVC contracts a*b + c only when asked to (/fp:contract), so it needs no flag for that.
     cflags = ["/O2", "/W3"] + ["/WX"] * WERROR
     small, ldflags = [], []
@@ -29,9 +49,8 @@ else:
     # Checked kernels are compiled in half the time, and then run for a minute.
     level = "-O1" if CHECKED else "-O3"
     cflags = [level, "-g0", "-std=c99", "-ffp-contract=off", "-Wall", "-Wextra"]
-    cflags += ["-Werror"] * WERROR
     small, ldflags = ["-Os"], []
-    if sys.platform == "linux":
+    if PLATFORM == "linux":
         # What nothing refers to, the names of what is not exported, tables for unwinding C++ and
         # pages of padding between sections stay out of the binaries.
         cflags += ["-ffunction-sections", "-fdata-sections", "-fno-asynchronous-unwind-tables"]
@@ -49,6 +68,52 @@ def cythonize(*args, **kwargs):
 
 
 Dependencies.cythonize = cythonize
+
+
+class Kernels(build_ext):
+    """Say what is missing before minutes of translation, not after."""
+
+    def build_extensions(self):
+        """Build all kernels."""
+        compiler = getattr(self.compiler, "compiler_so", [])  # MSVC is looked for by setuptools
+        if compiler and shutil.which(compiler[0]) is None:
+            raise PlatformError(
+                f"rankcore requires a C compiler to be built from source; found no {compiler[0]}. "
+                "Install GCC or Clang (Debian: build-essential, Fedora: gcc, macOS: xcode-select "
+                "--install) or set CC to one, or install a wheel: "
+                "pip install --only-binary rankcore rankcore"
+            )
+        if WERROR and PLATFORM != "win32":
+            # Not a flag of the extensions: Cython writes those into the C file, and a line more in
+            # front makes other line numbers, and so other binaries than those of a release.
+            compiler.append("-Werror")
+        super().build_extensions()
+
+
+class SourceArchive(sdist):
+    """With SOURCE_DATE_EPOCH, one archive whenever and by whomever it is made."""
+
+    def make_archive(self, base_name, format, root_dir=None, base_dir=None, **owner):
+        """Write the archive and return its name."""
+        if EPOCH is None or format != "gztar":
+            return super().make_archive(base_name, format, root_dir, base_dir, **owner)
+
+        def anonymous(member):
+            member.mtime, member.uid, member.gid = int(EPOCH), 0, 0
+            member.uname = member.gname = ""
+            member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+            return member
+
+        archive = Path(f"{base_name}.tar.gz")
+        with (
+            archive.open("wb") as file,
+            gzip.GzipFile("", "wb", mtime=int(EPOCH), fileobj=file) as packed,
+            tarfile.open(mode="w", fileobj=packed, format=tarfile.PAX_FORMAT) as tar,
+        ):
+            tar.add(base_dir, filter=anonymous)  # in the order of names
+        return str(archive)
+
+
 # Kernels are private: their docstrings are for who reads the source.
 Options.docstrings = False
 
@@ -68,8 +133,8 @@ directives = {
     "auto_pickle": False,
     "freethreading_compatible": True,
 }
-build_ext = {"cython_include_dirs": "src", "cython_c_in_temp": True, "parallel": os.cpu_count()}
-build_ext |= {"cython_directives": directives, "shared_utility_qualified_name": shared}
+building = {"cython_include_dirs": "src", "cython_c_in_temp": True, "parallel": os.cpu_count()}
+building |= {"cython_directives": directives, "shared_utility_qualified_name": shared}
 
 setup(
     ext_modules=[
@@ -78,12 +143,16 @@ setup(
             sources=[source],
             include_dirs=["src/rankcore/include", "src/rankcore/_ext"],
             depends=private,
-            define_macros=[("Py_LIMITED_API", "0x030B0000")] * ABI3,
+            define_macros=[stable_abi[1]] if stable_abi else [],
             extra_compile_args=cflags + small * (name in cold),
             extra_link_args=ldflags,
-            py_limited_api=ABI3,
+            py_limited_api=bool(stable_abi),
         )
         for name, source in sources.items()
     ],
-    options={"bdist_wheel": {"py_limited_api": "cp311"} if ABI3 else {}, "build_ext": build_ext},
+    options={
+        "bdist_wheel": {"py_limited_api": stable_abi[0]} if stable_abi else {},
+        "build_ext": building,
+    },
+    cmdclass={"build_ext": Kernels, "sdist": SourceArchive},
 )

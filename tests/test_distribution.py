@@ -1,12 +1,9 @@
 """What users receive: the sdist, the wheel, and how they install."""
 
-import functools
 import importlib
 import json
 import os
 import re
-import shutil
-import subprocess
 import sys
 import sysconfig
 import tarfile
@@ -19,19 +16,23 @@ from pkgutil import iter_modules
 import pytest
 
 import rankcore
+from builds import (
+    HAS_SOURCES,
+    ROOT,
+    copy_sources,
+    interpreters,
+    new_venv,
+    pip_install,
+    run,
+)
 from rankcore import _ext
 
-ROOT = Path(__file__).resolve().parent.parent
-# A wheel is also tested where only the tests are.
-HAS_SOURCES = (ROOT / "setup.py").exists()
 needs_sources = pytest.mark.skipif(not HAS_SOURCES, reason="no source tree beside the tests")
 
 FREE_THREADED = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 KERNELS = sorted({kernel.name for kernel in iter_modules(_ext.__path__)} - {"_cyutility"})
 BINARY = (".so", ".pyd")
 MEGABYTE = 10**6
-# Not part of a source tree, or made from it.
-ARTIFACTS = [".*", "build", "dist", "out", "__pycache__", "*.egg-info", "*.so", "*.pyd"]
 
 # Run by several interpreters, which must print the same: numbers as hexadecimal floats.
 SMOKE = """
@@ -55,32 +56,6 @@ print(json.dumps(out))
 """
 
 
-def run(*command, **kwargs):
-    """Standard output of a command; what it printed is in the error if it fails."""
-    done = subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, check=False, **kwargs
-    )
-    if done.returncode:
-        raise AssertionError(f"{command} failed:\n{done.stdout}\n{done.stderr}")
-    return done.stdout
-
-
-def python_of(venv):
-    """The interpreter of a virtual environment."""
-    return venv / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-
-
-def new_venv(python, venv):
-    """Make a virtual environment and return its interpreter."""
-    run(python, "-m", "venv", venv)
-    return python_of(venv)
-
-
-def pip_install(python, *arguments, **kwargs):
-    """Install into an environment, without the seconds that byte-compiling costs."""
-    run(python, "-m", "pip", "install", "-q", "--no-compile", *arguments, **kwargs)
-
-
 @pytest.fixture(scope="session")
 def project():
     """What pyproject.toml says."""
@@ -92,9 +67,7 @@ def tree(tmp_path_factory):
     """A copy of the sources: building leaves the tree that is tested as it was."""
     if not HAS_SOURCES:
         pytest.skip("no source tree beside the tests")
-    copy = tmp_path_factory.mktemp("tree") / "rankcore"
-    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(*ARTIFACTS))
-    return copy
+    return copy_sources(tmp_path_factory.mktemp("tree") / "rankcore")
 
 
 @pytest.fixture(scope="session")
@@ -263,34 +236,20 @@ def test_names_that_are_almost_right_get_the_right_one():
 
 
 @needs_sources
+def test_the_page_of_supported_versions_is_that_of_the_package(project):
+    page = (ROOT / "docs/project/support.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| ([\w-]+) \| ([^|]+) \|", page, re.MULTILINE))
+    pythons = re.findall(r"\d\.\d+", rows["CPython"].partition(";")[0])
+    classifiers = "\n".join(project["project"]["classifiers"])
+    assert pythons == re.findall(r":: Python :: (\d\.\d+)$", classifiers, re.MULTILINE)
+    assert project["project"]["requires-python"] == f">={pythons[0]}"
+    supported = {one.lower() + rows[one].split()[0] for one in ["NumPy", "SciPy", "scikit-learn"]}
+    assert supported == {one.replace(">=", "") for one in project["project"]["dependencies"]}
+
+
+@needs_sources
 def test_version_is_that_of_the_sources(project):
     assert rankcore.__version__ == project["project"]["version"]
-
-
-@functools.cache
-def interpreters():
-    """CPythons from 3.11 on that share the stable ABI: this one, pyenv's, those on PATH.
-
-    One a version; no pre-releases, for which NumPy may have no wheels yet.
-    """
-    if not HAS_SOURCES:
-        return {}
-    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    candidates = [sys.executable, *sorted(pyenv.glob("*/bin/python"))]
-    candidates += [shutil.which(f"python3.{minor}") for minor in range(11, 20)]
-    ask = (
-        "import sys, sysconfig; print(sys.implementation.name, *sys.version_info[:2], "
-        "sys.version_info.releaselevel, sysconfig.get_config_var('Py_GIL_DISABLED') or 0)"
-    )
-    found = {}
-    for python in filter(None, candidates):
-        done = subprocess.run([python, "-c", ask], capture_output=True, text=True, check=False)
-        if done.returncode == 0:
-            name, major, minor, *level = done.stdout.split()
-            version = int(major), int(minor)
-            if name == "cpython" and version >= (3, 11) and level == ["final", "0"]:
-                found.setdefault(version, python)
-    return {"{}.{}".format(*version): python for version, python in sorted(found.items())}
 
 
 @pytest.fixture(scope="session")
@@ -301,7 +260,7 @@ def expected():
 
 @pytest.mark.slow
 @pytest.mark.skipif(FREE_THREADED, reason="free-threaded wheels serve one version")
-@pytest.mark.parametrize("version", interpreters())
+@pytest.mark.parametrize("version", interpreters() if HAS_SOURCES else [])
 def test_one_wheel_runs_on_every_cpython(version, wheel, expected, tmp_path):
     python = new_venv(interpreters()[version], tmp_path / "venv")
     pip_install(python, "--only-binary=:all:", f"{wheel}[cli]")
@@ -329,6 +288,7 @@ PLATFORMS = {
     "linux": ("x86_64,aarch64", ["{}linux_x86_64", "{}linux_aarch64"]),
     "macos": ("x86_64,arm64", ["macosx_x86_64", "macosx_arm64"]),
     "windows": ("AMD64,ARM64", ["win_amd64", "win_arm64"]),
+    "pyodide": ("wasm32", ["pyodide_wasm32"]),
 }
 
 
@@ -343,11 +303,21 @@ def test_wheels_that_a_release_builds(platform):
     libcs = ["many", "musl"] if platform == "linux" else [""]
     expected = {
         f"{tag}-{name.format(libc)}"
-        for tag in ["cp311", "cp314t", "cp315t"]
+        for tag in (["cp314"] if platform == "pyodide" else ["cp311", "cp314t", "cp315t"])
         for name in names
         for libc in libcs
     }
     assert sorted(listed) == sorted(expected)
+
+
+@needs_sources
+def test_actions_and_tools_of_workflows_are_pinned():
+    for path in (ROOT / ".github/workflows").glob("*.yml"):
+        text = path.read_text(encoding="utf-8")
+        for action in re.findall(r"uses: (\S.*)", text):
+            assert re.fullmatch(r"\$/\S+|[\w/-]+@[0-9a-f]{40} # v?\d+\.\d+\.\d+", action), path
+        for tool in re.findall(r"pip install (build|cibuildwheel)(.*)", text):
+            assert re.fullmatch(r"==[\d.]+", tool[1]), path
 
 
 @needs_sources

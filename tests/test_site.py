@@ -87,9 +87,3 @@ def test_an_example_asks_one_question_and_draws_one_picture(path):
     assert text.count("plt.show()") == 1
     assert "# %%" in text  # words beside the picture
     assert "random_state=None" not in text
-
-
-def test_actions_are_pinned():
-    for workflow in (ROOT / ".github" / "workflows").glob("*.yml"):
-        for used in re.findall(r"uses: (\S+)", workflow.read_text(encoding="utf-8")):
-            assert re.search(r"@[0-9a-f]{40}$", used), f"{workflow.name}: {used}"

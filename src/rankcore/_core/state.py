@@ -104,6 +104,8 @@ def log_array(log: Sequence[Sequence[float]], figures: Sequence[str]) -> NDArray
 def restored_log(spec: ModelSpec, figures: Sequence[str]) -> list[list[Any]]:
     """The log that `log_array` made an array of; raise ValueError if it is none."""
     arrays = {"log": spec.arrays["log"]}  # never mapped
+    if arrays["log"].ndim == 2 and arrays["log"].shape[1] == len(figures) + 1:
+        arrays["log"] = arrays["log"][:, :-1]  # older files have the seconds of each iteration
     form = Field(("iterations", len(figures)), infinite=True)
     log: list[list[Any]] = read_fields(arrays, {"log": form})["log"].tolist()
     return log

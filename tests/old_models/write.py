@@ -1,0 +1,112 @@
+"""Write a model file of each kind, and what the models predict, by the rankcore that is imported.
+
+    git worktree add ../old COMMIT && cd ../old && python setup.py build_ext --inplace
+    PYTHONPATH=src python .../tests/old_models/write.py .../tests/old_models/NAME
+
+Run by the commits that changed what is in a model file; test_old_models.py loads what they wrote.
+A learner or a step that a commit could not save yet is left out.
+"""
+
+import json
+import random
+import sys
+from pathlib import Path
+
+import numpy as np
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
+
+import rankcore as rc
+
+DRAW = random.Random(37)
+N_ROWS, N_FEATURES = 60, 4
+WORDS = ["good", "fine", "plain", "bad", "poor", "bright", "dull", "long"]
+
+
+def rows():
+    """Rows, labels 1 to 3 that follow from them, and queries of ten rows."""
+    X = np.array([[DRAW.gauss(0, 1) for _ in range(N_FEATURES)] for _ in range(N_ROWS)])
+    y = np.digitize(X @ [1.0, -0.5, 0.25, 0.0], [-0.5, 0.5]) + 1
+    return X, y, np.repeat(np.arange(N_ROWS // 10), 10)
+
+
+def learners():
+    """Learners by the names of their files: of ordered labels, and of rankings."""
+    seeded = {"random_state": 0, "max_iter": 3}
+    ordinal = {
+        "prank": rc.PRank(**seeded),
+        "prank_last": rc.PRank(average=False, tie="strict", **seeded),
+        "cusum": rc.CuSumRank(**seeded),
+        "cusum_pa": rc.CuSumRank(update="pa1", average=False, **seeded),
+        "voted": rc.VotedPRank(max_hypotheses=20, **seeded),
+        "oap": rc.OAPBPM(n_estimators=5, **seeded),
+        "bagging": rc.OAPBagging(n_estimators=5, output="mean", **seeded),
+        "voting": rc.OAPVoting(n_estimators=5, **seeded),
+        "widrow_hoff": rc.WidrowHoff(**seeded),
+        "multiclass": rc.MulticlassPerceptron(**seeded),
+        "kernel_prank": rc.KernelPRank(kernel="rbf", budget=20, **seeded),
+        "kernel_cusum": rc.KernelCuSumRank(kernel="poly", **seeded),
+        "kernel_oap": rc.KernelOAPBPM(n_estimators=3, **seeded),
+        "calibrated": rc.CalibratedOrdinal(rc.PRank(**seeded)),
+        "scaled": make_pipeline(StandardScaler(), rc.PRank(**seeded)),
+        "clipped": make_pipeline(MinMaxScaler(clip=True), rc.PRank(**seeded)),
+    }
+    ranking = {
+        "pairwise": rc.PairwisePerceptron(random_state=0, max_iter=3),
+        "committee": rc.PairwisePerceptron("committee", random_state=0, max_iter=3),
+        "stumps": rc.RankBoost(10),
+        "trees": rc.RankBoost(5, max_leaf_nodes=4, min_samples_leaf=5, random_state=0),
+        "bipartite": rc.BipartiteRankBoost(10, rel=3),
+        "svm": rc.RankSVM(random_state=0),
+        "kernel_svm": rc.RankSVM(kernel="rbf", random_state=0),
+    }
+    return ordinal, ranking
+
+
+def texts(y):
+    """Short texts that follow the labels."""
+    return [" ".join(DRAW.choices(WORDS[label - 1 :], k=4)) for label in y]
+
+
+def values(model, X):
+    """What a model says of rows, as hexadecimal floats by the name of the method."""
+    said = {}
+    for method in ["predict", "decision_function", "predict_proba"]:
+        try:
+            found = getattr(model, method)(X)
+        except AttributeError:
+            continue
+        said[method] = [float(value).hex() for value in np.ravel(found)]
+    return said
+
+
+def main(folder):
+    """Write the files."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    X, y, qid = rows()
+    ordinal, ranking = learners()
+    fitted = {name: (model.fit(X, y), X) for name, model in ordinal.items()}
+    fitted |= {name: (model.fit(X, y, qid=qid), X) for name, model in ranking.items()}
+    said = texts(y)
+    fitted["texts"] = make_pipeline(TfidfVectorizer(), rc.PRank(random_state=0)).fit(said, y), said
+    kinds = [[WORDS[label]] for label in y]
+    fitted["kinds"] = make_pipeline(OneHotEncoder(), rc.PRank(random_state=0)).fit(kinds, y), kinds
+    for old in folder.iterdir():
+        old.unlink()
+    written = {}
+    for name, (model, rows_of_it) in fitted.items():
+        try:
+            rc.save(model, folder / f"{name}.rank")
+        except (TypeError, ValueError) as error:
+            print(f"{name}: {error}")
+            continue
+        written[name] = values(model, rows_of_it)
+    rows_of_all = [[value.hex() for value in row] for row in X.tolist()]
+    document = {"X": rows_of_all, "texts": said, "kinds": kinds, "models": written}
+    (folder / "predictions.json").write_text(json.dumps(document, separators=(",", ":")) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
