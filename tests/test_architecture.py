@@ -14,7 +14,7 @@ LEVELS = [
     {"_ext", "include", "_core", "progress"},
     {"metrics", "datasets"},
     {"clicks", "ordinal", "ranking", "model_selection"},
-    {"boosting", "structured", "preference", "bounds"},
+    {"boosting", "structured", "preference", "bounds", "interleaving"},
     {"plotting", "dask"},
     {"explain"},
     {"io", "exporters"},

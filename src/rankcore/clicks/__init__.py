@@ -30,4 +30,3 @@ __all__ = [
     "simulate_sessions",
     "to_judgments",
 ]
-"""Learning from clicks."""

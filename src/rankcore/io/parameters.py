@@ -14,9 +14,6 @@ from rankcore.io.scaled import is_scaler, split_front
 from rankcore.io.steps import describe_front, describe_scaled, restore_front, restore_scaled
 from rankcore.ordinal._held_out import is_frozen
 
-# Parameters that older files have: how models were computed, not which.
-FORMER = {"RankBoost": {"search"}, "BipartiteRankBoost": {"search"}}
-
 
 def check_params(model: Any) -> None:
     """Raise TypeError if parameters of an estimator cannot be stored in a model file."""
@@ -110,10 +107,6 @@ def decode_learner(kind: Any, found: dict[str, Any]) -> Any:
     """A learner with the parameters of a file, except obsolete ones without effect."""
     known = {name: value for name, value in found.items() if name not in kind._RETIRED}
     return kind(**{name: decode_param(value) for name, value in known.items()})
-def with_params(kind: Any, found: dict[str, Any]) -> Any:
-    """An estimator of a class with the parameters of a file."""
-    kept = found.keys() - FORMER.get(kind.__name__, set())
-    return kind(**{name: decode_param(value) for name, value in found.items() if name in kept})
 
 
 def decode_param(value: Any) -> Any:
