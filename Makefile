@@ -17,8 +17,7 @@ KERNEL_TESTS := $(patsubst %,tests/test_%.py,rows prank cusum kernel kernel_budg
 	persistence pairwise pairwise_fits boosting tree_grower tree_boosting tree_tiles focus \
 	pair_loss ranksvm decimals letor letor_batches letor_writer trec measures concordance \
 	pair_measures contributions calibrated hostile model_file model_file_limits concurrency random_state) \
-	tests/clicks/test_click_models.py
-	tests/interleaving/test_methods.py
+	tests/clicks/test_click_models.py tests/interleaving/test_methods.py
 # Builds and installs take both processors; workers that are killed are a test for itself.
 SLOW_TESTS = $(filter-out %/test_dask_faults.py,$(shell grep -rl 'mark\.slow' tests --include='test_*.py'))
 # Half of the files to each of two workers: a fixture of a file is mostly made once.

@@ -45,6 +45,7 @@ class PairBoosting(BoostingParams, SplitsCategories, Specified):
     _state: ModelState
     _figures: tuple[str, ...] = FIGURES
     _allows_nan = True
+    _RETIRED = ("search",)
     # Of `Ranker`.
     _validation: Any
     _shadow: Any
