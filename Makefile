@@ -33,7 +33,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 export PATH := $(CURDIR)/$(VENV):$(PATH)
 
 .PHONY: demo demo-cluster test lint types doctests check deep oldest sanitize nightly release \
-	faults mutants bench wasm docs docs-quick browser clean
+	faults elsewhere mutants bench wasm docs docs-quick browser clean
 ifndef TOGETHER
 .NOTPARALLEL:
 endif
@@ -118,6 +118,12 @@ nightly: .venv/installed
 # Twenty workers of a Dask cluster are killed at random moments.
 faults: .venv/installed
 	RANKCORE_FAULTS=1 python -m pytest -q tests/test_dask_faults.py
+
+# The C code on other processors and systems, and the examples in other languages; what is not
+# installed is skipped by name. RANKCORE_FUZZ_SECONDS=600: the fuzzer for ten minutes on each.
+elsewhere: .venv/installed
+	$(VENV)/pip install -q "$(WHEEL)[elsewhere]"
+	python -m pytest -q -rs --durations=20 tests/elsewhere/test_*.py
 
 # Changes of one token in the sources, which the tests should notice: some hours, once a release.
 mutants: .venv/installed
