@@ -72,12 +72,12 @@ PROCESSORS = {
     "arm, 32 bits": Machine("arm-linux-musleabihf", "qemu-arm"),
     "s390x, big-endian": Machine("s390x-linux-musl", "qemu-s390x", big_endian=True),
 }
-WINE = next((p for p in ["/usr/lib/wine/wine64"] if os.path.exists(p)), "wine64")
+# Debian's wine64 leaves the program where PATH does not lead.
+WINE = "/usr/lib/wine/wine64" if os.path.exists("/usr/lib/wine/wine64") else "wine64"
 SYSTEMS = PROCESSORS | {"Windows": Machine("x86_64-windows-gnu", WINE, ".exe")}
 NOT_RUN = {
     "macOS, ARM": Machine("aarch64-macos"),
     "macOS, Intel": Machine("x86_64-macos"),
-    "Windows, ARM": Machine("aarch64-windows-gnu", ending=".exe"),
 }
 
 
@@ -268,7 +268,7 @@ def test_rows_side_by_side_go_down_trees_as_one(machine, tmp_path):
 
 def test_layouts_of_64_bits_are_one(machine, tmp_path):
     """The numbers that test_layouts_are_frozen holds on to."""
-    if "32" in machine.target or machine.target.startswith("arm-"):
+    if machine.target.startswith("arm-"):
         pytest.skip("pointers of 32 bits")
     there = call(machine.runner, machine.build(tmp_path / "there", SOURCES / "layout.c"))
     command = ["cc", "-std=c99", f"-I{INCLUDE}", SOURCES / "layout.c", "-o", tmp_path / "here"]
