@@ -134,6 +134,12 @@ nightly: .venv/installed
 faults: .venv/installed
 	RANKCORE_FAULTS=1 python -m pytest -q tests/test_dask_faults.py
 
+# The C code on other processors and systems, and the examples in other languages; what is not
+# installed is skipped by name. RANKCORE_FUZZ_SECONDS=600: the fuzzer for ten minutes on each.
+elsewhere: .venv/installed
+	$(VENV)/pip install -q "$(WHEEL)[elsewhere]"
+	python -m pytest -q -rs --durations=20 tests/elsewhere/test_*.py
+
 # Changes of one token in the sources, which the tests should notice: some hours, once a release.
 mutants: .venv/installed
 	$(VENV)/pip install -q "cosmic-ray>=8.7,<9" "pytest-cov>=7"

@@ -643,36 +643,27 @@ def svmlight(path):
     return path
 
 
-EXAMPLES = Path(__file__).parents[1] / "examples" / "shared_library"
+EXAMPLE = Path(__file__).parents[1] / "examples" / "other_languages" / "python" / "score.py"
 
 
-@pytest.mark.parametrize("language", ["python", "rust"])
 @pytest.mark.parametrize("learner", [rc.PRank(random_state=0), rc.RankBoost(20)], ids=str)
-def test_examples_in_other_languages(built, tmp_path, language, learner):
-    if language == "rust":
-        rustc = shutil.which("rustc")
-        if rustc is None:
-            pytest.skip("no rustc")
-        program = tmp_path / "score"
-        command = [rustc, "-D", "warnings", "-L", built.parent, "-l", "rankcore", "-o", program]
-        link = f"link-arg=-Wl,-rpath,{built.parent}"
-        done = subprocess.run(
-            [*command, "-C", link, EXAMPLES / "score.rs"], capture_output=True, text=True
-        )
-        if "toolchain" in done.stderr:
-            pytest.skip("rustc has no toolchain")
-        assert done.returncode == 0, done.stderr
-        command = [program]
-    else:
-        command = [sys.executable, "-S", EXAMPLES / "score.py", built]
+def test_example_in_python(built, tmp_path, learner):
+    """The other languages: tests/elsewhere/test_languages.py."""
+    command = [sys.executable, "-S", EXAMPLE, built, tmp_path / "m"]
     model = learner.fit(X, Y)
     rc.save(model, tmp_path / "m")
     rows = svmlight(tmp_path / "rows.svm").read_text()
-    done = subprocess.run([*command, tmp_path / "m"], input=rows, capture_output=True, text=True)
+    done = subprocess.run(command, input=rows, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert list(map(float, done.stdout.split())) == model.predict(X).tolist()
+    scores, labels = zip(*map(str.split, done.stdout.splitlines()), strict=True)
+    if isinstance(model, rc.PRank):
+        assert list(map(float, scores)) == model.project(X).tolist()
+        assert list(map(int, labels)) == model.predict(X).tolist()
+    else:
+        assert list(map(float, scores)) == model.predict(X).tolist()
+        assert set(labels) == {"-"}
     (tmp_path / "m").write_bytes(b"hello")
-    done = subprocess.run([*command, tmp_path / "m"], input=rows, capture_output=True, text=True)
+    done = subprocess.run(command, input=rows, capture_output=True, text=True)
     assert done.returncode == 1
     assert "not a rankcore model file" in done.stderr
 

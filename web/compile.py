@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "rankcore" / "include" / "librankcore.c"
 # Contraction would round a*b + c once, where Python rounds twice.
 FLAGS = ["-std=c99", "-Os", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror"]
-FLAGS += ["-Wno-string-concatenation", "-Wl,--strip-all"]
+FLAGS += ["-Wl,--strip-all"]
 
 
 def exported() -> list[str]:

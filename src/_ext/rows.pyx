@@ -28,6 +28,17 @@ cdef extern from "_reading.h" nogil:
     void rc_read_f64(const double *x, int64_t n, rc_reading *r)
     void rc_read_f32(const float *x, int64_t n, rc_reading *r)
 
+cdef extern from "_platform.h" nogil:
+    const char *rc_platform_fault()
+
+
+# All learners import this module: the one place that says what kernels assume of a machine.
+if rc_platform_fault() is not NULL:
+    raise ImportError(
+        f"the kernels of rankcore require {rc_platform_fault().decode()}; this build or machine "
+        "does not have them"
+    )
+
 
 cdef enum Fault:
     NONE

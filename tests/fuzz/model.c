@@ -80,12 +80,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(bytes, data, size);
     if (rc_model_open(&model, bytes, size) == RC_MODEL_OK)
         use(&model);
+    rc_model_close(&model);
     if (size >= 4) { /* once more with a checksum that fits: what is behind it */
         crc = rc_crc32_(bytes, size - 4);
         for (i = 0; i < 4; i++)
             bytes[size - 4 + (size_t)i] = (unsigned char)(crc >> 8 * i);
         if (rc_model_open(&model, bytes, size) == RC_MODEL_OK)
             use(&model);
+        rc_model_close(&model);
     }
     free(bytes);
     return 0;

@@ -84,8 +84,9 @@ typedef struct rc_model {
     const int64_t *name_ends;   /* NULL: they have none */
     const unsigned char *bytes; /* the file */
     size_t size;
-    int32_t owned;   /* whether rc_model_close gives the bytes back: 1 mapped, 2 allocated */
-    char error[160]; /* of the last call that failed while it was opened */
+    unsigned char *swapped; /* on big-endian machines: its numbers in their order of bytes */
+    int32_t owned;          /* whether rc_model_close gives the bytes back: 1 mapped, 2 allocated */
+    char error[160];        /* of the last call that failed while it was opened */
 } rc_model;
 
 /* ------------------------------------------------------------------------ errors */

@@ -2,14 +2,15 @@
  * C99 (and C++11), header only, no Python.
  *
  * Ownership: a model borrows the bytes of its file; rc_model_open_file maps them, and
- *   rc_model_close gives them back. Opening allocates nothing.
+ *   rc_model_close gives them back. Opening allocates nothing, but on big-endian machines.
  * Thread safety: an open model is never written to; any number of threads may score with it at
  *   once. Close it when none does.
  * Exactness: the numbers are Python's, to the bit, under the conditions of rankcore.h.
  * Trust: whatever the bytes are, opening and scoring read nothing beyond them. Rows are yours to
  *   check, with rc_model_check_rows where they come from outside.
  *
- * docs/model_file.md describes the files. Values are little-endian; so must be the machine.
+ * docs/model_file.md describes the files. Numbers are little-endian: a big-endian machine keeps a
+ * copy of them in its own order of bytes, from rc_model_open to rc_model_close.
  */
 #ifndef RANKCORE_MODEL_H
 #define RANKCORE_MODEL_H

@@ -19,6 +19,39 @@
 extern "C" {
 #endif
 
+/* Whether numbers of this machine have their bytes in another order than those of a file. */
+static inline int32_t rc_model_swaps_(void)
+{
+    const uint32_t one = 1;
+    unsigned char first;
+    memcpy(&first, &one, 1);
+    return first != 1;
+}
+
+/* Leads the wide arrays of a located file to copies in this machine's order of bytes, which lie in
+ * `swapped` as the arrays lie in the file; with `writes` makes them. Bytes stay where they are. */
+static inline void rc_model_swap_(rc_model_file_ *file, unsigned char *swapped, int32_t writes)
+{
+    int32_t k;
+    for (k = 0; k < RC_MODEL_KEYS_ + RC_MODEL_NAMES_; k++) {
+        rc_model_array *array =
+            k < RC_MODEL_KEYS_ ? file->parts + k : file->named + (k - RC_MODEL_KEYS_);
+        const int32_t eight = array->dtype == RC_MODEL_F64 || array->dtype == RC_MODEL_I64;
+        const int32_t four = array->dtype == RC_MODEL_F32 || array->dtype == RC_MODEL_I32 ||
+                             array->dtype == RC_MODEL_U32;
+        const int64_t item = eight ? 8 : 4;
+        const unsigned char *from = (const unsigned char *)array->data;
+        unsigned char *to;
+        int64_t i;
+        if (!from || !(eight || four))
+            continue;
+        to = swapped + (from - file->data);
+        for (i = 0; writes && i < array->size * item; i++)
+            to[i] = from[i / item * item + (item - 1 - i % item)];
+        array->data = to;
+    }
+}
+
 static inline int32_t rc_model_numbers_are_finite_(const rc_model *model,
                                                    const rc_model_file_ *file)
 {
@@ -49,6 +82,8 @@ static inline int32_t rc_model_verify(rc_model *model)
     rc_model_array sum;
     if (!rc_model_locate_(model->bytes, model->size, &file))
         return rc_model_fail_(model, RC_MODEL_DAMAGED, "its header is damaged");
+    if (model->swapped)
+        rc_model_swap_(&file, model->swapped, 0);
     sum = rc_model_named_(&file, "~crc32");
     if (!sum.data && rc_model_fact_(&file, "checksum").first)
         return rc_model_fail_(model, RC_MODEL_DAMAGED, "its checksum is lost");
@@ -65,19 +100,14 @@ static inline int32_t rc_model_verify(rc_model *model)
     return RC_MODEL_OK;
 }
 
-/* Opens the bytes of a file, which must begin at a multiple of 8 and stay as they are while the
- * model is used; writes model. O(header), and O(bytes) up to RC_MODEL_LARGE; of stumps, trees and
- * sparse support vectors also what it takes to see that nothing leads beyond an array. */
-static inline int32_t rc_model_open(rc_model *model, const void *bytes, size_t size)
+/* rc_model_open, but for giving back what a model that failed holds. */
+static inline int32_t rc_model_read_(rc_model *model, const void *bytes, size_t size)
 {
-    static const uint32_t one = 1;
     rc_model_file_ file;
     int64_t version;
     memset(model, 0, sizeof *model);
     model->bytes = (const unsigned char *)bytes;
     model->size = size;
-    if (*(const unsigned char *)&one != 1)
-        return rc_model_fail_(model, RC_MODEL_UNSUPPORTED, "this machine is big-endian");
     if ((uintptr_t)bytes % 8)
         return rc_model_fail_(model, RC_MODEL_DAMAGED,
                               "the bytes of a model must begin at a multiple of 8");
@@ -85,6 +115,12 @@ static inline int32_t rc_model_open(rc_model *model, const void *bytes, size_t s
         !rc_model_is_(rc_model_fact_(&file, "format"), "rankcore model"))
         return rc_model_fail_(model, RC_MODEL_DAMAGED,
                               "it is not a rankcore model file, or it is damaged");
+    if (rc_model_swaps_()) {
+        model->swapped = (unsigned char *)malloc((size_t)file.n_data + 1);
+        if (!model->swapped)
+            return rc_model_fail_(model, RC_MODEL_MEMORY, "no memory");
+        rc_model_swap_(&file, model->swapped, 1);
+    }
     version = rc_model_integer_(rc_model_fact_(&file, "version"));
     if (version > 1)
         return rc_model_fail_(model, RC_MODEL_NEWER,
@@ -105,7 +141,7 @@ static inline int32_t rc_model_open(rc_model *model, const void *bytes, size_t s
     return size <= RC_MODEL_LARGE ? rc_model_verify(model) : RC_MODEL_OK;
 }
 
-/* Gives back what rc_model_open_file holds. The model may not be used again until it is opened. */
+/* Gives back what the model holds. It may not be used again until it is opened. */
 static inline void rc_model_close(rc_model *model)
 {
 #ifdef RC_MODEL_MAPS_
@@ -114,9 +150,23 @@ static inline void rc_model_close(rc_model *model)
 #endif
     if (model->owned == 2)
         free((void *)(uintptr_t)model->bytes);
+    free(model->swapped);
+    model->swapped = NULL;
     model->bytes = NULL;
     model->owned = 0;
     model->form = RC_MODEL_NONE;
+}
+
+/* Opens the bytes of a file, which must begin at a multiple of 8 and stay as they are while the
+ * model is used; writes model. O(header), and O(bytes) up to RC_MODEL_LARGE or on big-endian
+ * machines; of stumps, trees and sparse support vectors also what it takes to see that nothing
+ * leads beyond an array. Close the model where it may have been swapped. */
+static inline int32_t rc_model_open(rc_model *model, const void *bytes, size_t size)
+{
+    const int32_t code = rc_model_read_(model, bytes, size);
+    if (code != RC_MODEL_OK)
+        rc_model_close(model);
+    return code;
 }
 
 /* Opens a file: maps it, or reads it where files cannot be mapped; writes model. Close the model
@@ -159,7 +209,7 @@ static inline int32_t rc_model_open_file(rc_model *model, const char *path)
 #endif
     if (!bytes)
         return rc_model_fail_(model, RC_MODEL_NO_FILE, "it cannot be read, or is empty");
-    code = rc_model_open(model, bytes, size);
+    code = rc_model_read_(model, bytes, size);
     model->owned = owned;
     if (code != RC_MODEL_OK)
         rc_model_close(model);

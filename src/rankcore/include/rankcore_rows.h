@@ -5,6 +5,8 @@
 
 #include "rankcore.h"
 
+#include "rankcore_vectors.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -15,9 +17,8 @@ static inline int32_t rc_columns_ascend_(const int32_t *columns, int64_t n)
 {
     int64_t at = 1;
     int32_t good = -1; /* all bits, or none */
-#if defined(__GNUC__) || defined(__clang__)
-    typedef int32_t rc_four __attribute__((vector_size(16)));
-    rc_four a, b, c, d, low = {-1, -1, -1, -1}, high = {-1, -1, -1, -1};
+#if defined(RC_COMPARES_VECTORS_)
+    rc_four_i32 a, b, c, d, low = {-1, -1, -1, -1}, high = {-1, -1, -1, -1};
     for (; at + 8 <= n; at += 8) {
         memcpy(&a, columns + at - 1, sizeof a);
         memcpy(&b, columns + at, sizeof b);

@@ -30,7 +30,7 @@ enum {
     RC_TILED_LEAVES_ = 64
 };
 
-#if defined(__GNUC__)
+#if defined(RC_COMPARES_VECTORS_)
 /* A node as single precision takes it, and as double precision does. */
 typedef struct rc_tile_node_f32_ {
     int32_t column; /* of the tile; ~column of a node that splits categories */

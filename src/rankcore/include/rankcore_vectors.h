@@ -29,6 +29,11 @@
 /* Numbers side by side, split by the compiler into whatever registers there are. GCC and Clang
  * know such types; left to themselves they miss half of these loops. Elsewhere they are arrays. */
 #if defined(__GNUC__)
+/* Clang for AltiVec says that it will compare vectors into one truth value, not into a vector. NEON
+ * of 32-bit ARM takes subnormal floats for zero: forests would send rows another way. */
+#if !(defined(__clang__) && defined(__ALTIVEC__)) && !defined(__arm__)
+#define RC_COMPARES_VECTORS_ 1
+#endif
 typedef double rc_eight __attribute__((vector_size(64)));
 typedef double rc_four __attribute__((vector_size(32)));
 typedef float rc_eight_f32 __attribute__((vector_size(32)));
