@@ -22,6 +22,7 @@ RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(90, 5)), RNG.integers(1, 5, size=90)
 QID = np.repeat(np.arange(9), 10)
 DOCUMENT = Path(__file__).parents[1] / "docs" / "model_file.md"
+needs_document = pytest.mark.skipif(not DOCUMENT.exists(), reason="the sources are not here")
 
 ORDINAL = [
     rc.PRank(random_state=0),
@@ -192,6 +193,7 @@ def files(tmp_path_factory):
     return found
 
 
+@needs_document
 def test_every_array_and_key_is_in_the_document_and_none_else(files):
     numbered = re.compile(r"(?<=^validation\.)\d+$")
     # A model that asks another has its arrays and keys under `estimator.`.
@@ -210,6 +212,7 @@ def test_every_array_and_key_is_in_the_document_and_none_else(files):
     assert facts == rows_of("Facts")
 
 
+@needs_document
 def test_dtypes_and_dimensions_are_those_of_the_document(files):
     text = DOCUMENT.read_text().split("## Arrays\n")[1].split("\n## ")[0]
     rows = re.findall(r"^\| (`.*?) \| (.*?) \| \((.*?)\) \|", text, flags=re.M)
@@ -230,6 +233,7 @@ def test_dtypes_and_dimensions_are_those_of_the_document(files):
                 assert array.ndim in [len(one) for one in shapes], name
 
 
+@needs_document
 def test_the_example_of_the_document_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rc.save(fitted(ORDINAL[0]), "model.rankcore")

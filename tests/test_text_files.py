@@ -29,6 +29,7 @@ from model_files import taken_apart
 from texts import TEXTS, Y, reviews, table
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "model_file.md"
+needs_document = pytest.mark.skipif(not DOCUMENT.exists(), reason="the sources are not here")
 UNSEEN = [*reviews(40, seed=7)[0], "", "nothing known", "Café CAFÉ cafe\u0301 don't a1 _x_"]
 NUMBERS = np.random.default_rng(0).normal(size=(len(Y), 4)) * [1, 10, 1000, 0.1]
 CATEGORIES = np.random.default_rng(1).integers(0, 6, size=(len(Y), 3))
@@ -391,6 +392,7 @@ def test_settings_changed_after_a_fit_are_refused(path):
 # ------------------------------------------------------------------------ the document
 
 
+@needs_document
 def test_arrays_and_keys_of_steps_are_in_the_document(path):
     pytest.importorskip("pandas")
     frame, arrays, keys = table(), set(), set()
