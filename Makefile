@@ -34,7 +34,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 export PATH := $(CURDIR)/$(VENV):$(PATH)
 
 .PHONY: demo demo-cluster test lint audit types doctests check deep oldest sanitize nightly release \
-	rehearse faults mutants bench wasm docs docs-quick browser clean
+	rehearse faults elsewhere mutants bench wasm docs docs-quick browser clean
 ifndef TOGETHER
 .NOTPARALLEL:
 endif
