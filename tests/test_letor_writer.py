@@ -9,7 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from letor_rows import load, same_bits
+from rankcore._core.inputs import as_rows
+from rankcore._ext.letor_writing import row_texts
 from rankcore.datasets import dump_letor, load_letor
+from rankcore.datasets.letor_writer import BLOCK_VALUES
 from strategies import csr_matrices, examples
 
 IDS = st.text(st.characters(codec="utf-8", exclude_characters=" \t\n\r\v\f\0#="), min_size=1)
@@ -70,6 +73,73 @@ def test_every_float32_survives():
     file = io.BytesIO()
     dump_letor(values[:, None], np.zeros(values.size), file)
     assert same_bits(load(file.getvalue(), dtype=np.float32, dense=True).X[:, 0], values)
+
+
+def words_of(values):
+    """What is written for each value of a column."""
+    file = io.BytesIO()
+    dump_letor(values[:, None], np.zeros(values.size), file)
+    return [line.removeprefix("0 1:") for line in file.getvalue().decode().splitlines()]
+
+
+def around(values):
+    """Numbers, and their neighbours on both sides."""
+    return np.r_[values, np.nextafter(values, np.inf), np.nextafter(values, -np.inf)]
+
+
+DRAWN = np.random.default_rng(0)
+EXPONENTS = np.arange(-1074, 1024)
+DOUBLES = {
+    "bits": DRAWN.integers(0, 0x7FF0000000000000, 50_000).view(np.float64),
+    "subnormal": DRAWN.integers(0, 2**52, 10_000).view(np.float64),
+    "least": np.arange(2000) * 5e-324,
+    "powers of two": around(2.0**EXPONENTS),
+    "powers of ten": around(10.0 ** np.arange(-320, 308)),
+    "normal": -DRAWN.normal(size=20_000),
+    "six places": DRAWN.random(20_000).round(6),
+    "whole": DRAWN.integers(-(10**17), 10**17, 20_000).astype(np.float64),
+    "nearly too wide": around(2.0**53 + np.arange(-20, 20)),
+    "at the ends of the form": around(10.0 ** np.array([-5, -4, 15, 16, 17, 22, 23])),
+    "zeros": np.array([0.0, -0.0]),
+}
+FLOATS = {
+    "bits": DRAWN.integers(0, 0x7F800000, 50_000, dtype=np.uint32).view(np.float32),
+    "subnormal": DRAWN.integers(0, 2**23, 10_000, dtype=np.uint32).view(np.float32),
+    # Of more than nine digits, many of which end in a 5: half way between two texts.
+    "half way": np.ldexp(DRAWN.integers(10**6, 2**24, 50_000), DRAWN.integers(-40, 60, 50_000)),
+    "powers of two": 2.0 ** np.arange(-149, 128),
+    "powers of ten": 10.0 ** np.arange(-44, 39),
+    "rounded up": np.array([0.99999999, 9.9999999, 999999999.0, 1e9, 99999999.0, 2.0**30]),
+    "zeros": np.array([0.0, -0.0]),
+}
+
+
+@pytest.mark.parametrize("kind", DOUBLES)
+def test_doubles_are_as_repr_writes_them(kind):
+    values = DOUBLES[kind]
+    assert words_of(values) == [repr(value).removesuffix(".0") for value in values.tolist()]
+
+
+@pytest.mark.parametrize("kind", FLOATS)
+def test_floats_have_nine_digits(kind):
+    values = FLOATS[kind].astype(np.float32)
+    assert words_of(values) == [f"{value:.9g}" for value in values.tolist()]
+
+
+def test_longer_rows_than_a_block():
+    X = np.arange(3 * (BLOCK_VALUES + 1), dtype=np.float64).reshape(3, -1)
+    file = io.BytesIO()
+    dump_letor(X, [1, 2, 3], file, zero_based=True)
+    lines = file.getvalue().decode().splitlines()
+    assert lines == [
+        f"{i + 1} " + " ".join(f"{j}:{value:.0f}" for j, value in enumerate(row))
+        for i, row in enumerate(X)
+    ]
+
+
+def test_the_kernel_refuses_a_range_beyond_its_rows():
+    with pytest.raises(ValueError, match="do not fit"):
+        row_texts(as_rows(np.ones((2, 1))), 0, 3, 1)
 
 
 def test_what_is_written():

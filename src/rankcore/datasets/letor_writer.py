@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise, repeat
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,13 @@ from numpy.typing import ArrayLike
 from rankcore._core.arguments import RowsLike
 from rankcore._core.inputs import as_rows
 from rankcore._core.numbers import as_reals, refuse_mask
+from rankcore._ext.letor_writing import row_texts
 from rankcore.datasets.ids import written
 from rankcore.datasets.streams import Target, writable
 
-# Rows formatted at a time.
+# Rows formatted at a time, and values unless one row has more.
 BLOCK = 4096
+BLOCK_VALUES = 2**15
 
 
 def dump_letor(
@@ -84,19 +86,22 @@ def dump_letor(
         name: None if part is None else _column(name, part, n_rows).tolist()
         for name, part in [("qid", qid), ("docid", docid), ("comments", comments)]
     }
+    per_row = 1 if examples is None else examples.n_values // n_rows + 1
+    step = max(1, min(BLOCK, BLOCK_VALUES // per_row))
     with writable(target) as stream:
-        for start in range(0, n_rows, BLOCK):
-            rows = slice(start, start + BLOCK)
+        for start in range(0, n_rows, step):
+            rows = slice(start, min(start + step, n_rows))
             parts = {name: part and part[rows] for name, part in columns.items()}
             lines = zip(
                 _labels(labels[rows]),
                 _ids(" qid:", "qid", parts["qid"], start, "#"),
-                _features(examples, rows, 0 if zero_based else 1),
+                row_texts(examples, rows.start, rows.stop, 0 if zero_based else 1),
                 _ids(" #docid = ", "docid", parts["docid"], start),
                 _comments(parts["comments"], start),
+                repeat("\n"),
                 strict=False,  # omitted columns are infinite iterators
             )
-            text = "".join("".join(line) + "\n" for line in lines)
+            text = "".join(chain.from_iterable(lines))
             stream.write(text.encode("utf-8", "surrogateescape"))
 
 
@@ -114,31 +119,6 @@ def _labels(labels: np.ndarray) -> Iterator[str]:
     if labels.dtype.kind == "f":
         return (repr(label).removesuffix(".0") for label in labels.astype(np.float64).tolist())
     return map(str, labels.astype(int if labels.dtype.kind == "b" else labels.dtype).tolist())
-
-
-def _features(examples: Any, rows: slice, first: int) -> Iterator[str]:
-    """The features of each of some rows, each after a space."""
-    # Reading rounds float32 twice. Nine digits are so close that this is harmless, unlike the
-    # shortest text that identifies a float32.
-    pattern = "%.9g" if examples.arrays[0].dtype.itemsize == 4 else "%r"
-    if examples.columns is None:
-        X = examples.arrays[0][rows]
-        template = "".join(f" {first + column}:{pattern}" for column in range(X.shape[1])) + " "
-        texts: Iterator[str] = (template % tuple(row) for row in X.tolist())
-    else:
-        texts = _sparse_features(examples, rows, first, f" %d:{pattern}")
-    return (text.replace(".0 ", " ").rstrip(" ") for text in texts)
-
-
-def _sparse_features(examples: Any, rows: slice, first: int, pattern: str) -> Iterator[str]:
-    data, indices, indptr = examples.arrays
-    ends = indptr[rows.start : rows.stop + 1].tolist()
-    stored = slice(ends[0], ends[-1])
-    pairs: list[Any] = [None] * (2 * (ends[-1] - ends[0]))
-    pairs[::2] = (indices[stored].astype(np.int64) + first).tolist()
-    pairs[1::2] = data[stored].tolist()
-    for start, end in pairwise(end - ends[0] for end in ends):
-        yield pattern * (end - start) % tuple(pairs[2 * start : 2 * end]) + " "
 
 
 def _ids(
