@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import chain
 from typing import Any
 
@@ -14,8 +15,11 @@ from rankcore._ext.rows import Rows, csr_rows, dense_rows
 MAX_FEATURES = 2**31 - 1
 # What the kernels read in place: native floats.
 KERNEL_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
+KERNEL_STARTS = (np.dtype(np.int32), np.dtype(np.int64))
 # Labels are encoded this many at a time, so that no temporary grows with the data.
 LABEL_BLOCK = 8192
+# Classes among which one label is found faster by Python than by NumPy.
+FEW_CLASSES = 32
 # Labels that a message lists.
 MOST_SHOWN = 20
 _ENCODERS = (
@@ -39,9 +43,9 @@ def as_rows(X: Any, name: str = "X", nan: bool = False) -> Rows:
     """
     if isinstance(X, type):
         raise TypeError(f"{name} must be a matrix, found the class {X.__name__}")
-    refuse_mask(X, name)
     if hasattr(X, "tocsr") and hasattr(X, "format"):
         return _sparse_rows(X, name, nan)
+    refuse_mask(X, name)
     if hasattr(X, "dtypes") and hasattr(X, "columns"):
         return _frame_rows(X, name, nan)
     if hasattr(X, "to_frame"):
@@ -189,6 +193,10 @@ def _checked_csr(
     data: Any, indices: Any, indptr: Any, shape: tuple[int, int], name: str, nan: bool
 ) -> Rows:
     n_rows, n_features = shape
+    if _in_place(data, indices, indptr) and indptr.size == n_rows + 1:
+        rows = csr_rows(data, indices, indptr.astype(np.int64, copy=False), n_features, name, nan)
+        if rows.canonical:
+            return rows
     data, indices, indptr = np.asarray(data), np.asarray(indices), np.asarray(indptr)
     for part, array in (("data", data), ("indices", indices), ("indptr", indptr)):
         if array.ndim != 1:
@@ -220,6 +228,20 @@ def _checked_csr(
     copy = sp.csr_array((data, indices, indptr), shape=shape, copy=True)
     copy.sum_duplicates()
     return _checked_csr(copy.data, copy.indices, copy.indptr, shape, name, nan)
+
+
+def _in_place(data: Any, indices: Any, indptr: Any) -> bool:
+    """Whether kernels read the arrays of a CSR matrix as they are, starts of int32 aside."""
+    return (
+        type(data) is type(indices) is type(indptr) is np.ndarray
+        and data.dtype in KERNEL_FLOATS
+        and indices.dtype == np.int32
+        and indptr.dtype in KERNEL_STARTS
+        and data.ndim == indices.ndim == indptr.ndim == 1
+        and data.flags.carray
+        and indices.flags.carray
+        and indptr.flags.carray
+    )
 
 
 def _packed(values: np.ndarray) -> np.ndarray:
@@ -386,11 +408,9 @@ def encode(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
             f"y holds {labels.dtype} labels and the classes are {classes.dtype}: {classes.tolist()}"
             + (_NUMBERED if words and labels.dtype.kind in "iu" else "")
         )
-    if labels.size == 1 and labels.dtype.kind == classes.dtype.kind:
-        same = classes == labels
-        rank = same.argmax()
-        if same[rank]:
-            return np.array([rank], dtype=np.int32)
+    if labels.size == 1 and classes.size <= FEW_CLASSES and labels.dtype.kind == classes.dtype.kind:
+        with suppress(ValueError):
+            return np.array([classes.tolist().index(labels.item())], dtype=np.int32)
     low, n_between = _span(classes)
     if 0 < n_between <= labels.size and _fits_int64(labels):
         rank_of = np.full(n_between, -1, dtype=np.int32)

@@ -15,6 +15,8 @@ from rankcore._core.model_spec import Field, ModelSpec, array_like, read_fields
 # What a model file may say was counted: more than any run does, and so little that whoever goes on
 # learning leaves neither int64 nor the integers that float64 has.
 MOST_COUNTED = 2**50
+# What `checkpoints` are of most single rows.
+NO_MARKS = np.zeros(0, dtype=np.int64)
 
 
 def widened(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
@@ -339,7 +341,7 @@ def checkpoints(t: int, n: int) -> NDArray[np.int64]:
         step = 10 ** max(0, len(str(t)) - 2)
         t = (t // step + 1) * step
         if t > last:
-            return np.array(marks, dtype=np.int64)
+            return np.array(marks, dtype=np.int64) if marks else NO_MARKS
         marks.append(t)
 
 
