@@ -32,9 +32,13 @@ from rankcore._ext._query cimport (
 )
 
 cdef extern from "_scan.h" nogil:
+    enum:
+        RC_LANES
+
     int rc_all_finite(const double *x, int64_t n)
     int64_t rc_count_from(const double *x, int64_t n, double least)
     void rc_top_values(const double *x, int64_t n, int64_t k, double *top)
+    double rc_reached(const double *x, int64_t n, int64_t k)
     int64_t rc_places_from(const double *x, int64_t n, double least, uint32_t *places)
 
 cdef dict _numbered(str names):
@@ -66,6 +70,8 @@ cdef enum:
     # A prefix this short is selected instead of sorted, if the query is several times longer.
     SELECT = 64
     LONGER = 4
+    # Of so few, a number that they reach is found first.
+    FEW = 16
 
 cdef enum Trouble:
     NOTHING
@@ -154,21 +160,34 @@ cdef void _put_in_order(
     """Fill labels (and gains) by position at least as deep as `depth`."""
     cdef uint32_t *place = desk.room.place
     cdef int64_t i, start, stop, m = q.n
-    cdef bint tied
+    cdef double least
+    cdef bint tied, selected
     depth = min(depth, q.n)
     q.y, q.g, q.ends, q.grouped = desk.y, desk.g, desk.ends, False
     if depth == 0:
         return
-    if depth <= SELECT and depth * LONGER <= q.n:
-        rc_top_values(q.score, q.n, depth, desk.chances)
-        # All that tie with the last one come along: they share its position.
-        m = rc_places_from(q.score, q.n, desk.chances[depth - 1], place)
+    selected = depth <= SELECT and depth * LONGER <= q.n
+    if selected:
+        if depth <= FEW and q.n >= RC_LANES:
+            least = rc_reached(q.score, q.n, depth)
+        else:
+            rc_top_values(q.score, q.n, depth, desk.chances)
+            least = desk.chances[depth - 1]
+        m = rc_places_from(q.score, q.n, least, place)
     else:
         for i in range(m):
             place[i] = <uint32_t> i
     for i in range(m):
         desk.room.key[place[i]] = descending_key(q.score[place[i]])
     tied = order(desk.room.key, place, m, desk.room.packed, desk.room.spare, desk.room.counts)
+    if selected and m > depth:
+        # All that tie with the last one come along, as they share its position, and no others.
+        while desk.room.key[place[m - 1]] != desk.room.key[place[depth - 1]]:
+            m -= 1
+        start, tied = 1, tied and m > 1
+        while tied and desk.room.key[place[start]] != desk.room.key[place[start - 1]]:
+            start += 1
+            tied = start < m
     for i in range(m):
         desk.y[i] = q.label[place[i]]
     if with_gains:
@@ -215,10 +234,20 @@ cdef bint _counted(const double *x, int64_t n, int64_t *counts) noexcept nogil:
 cdef void _fill_ideal(Desk *desk, Query *q, int64_t depth, bint gains) noexcept nogil:
     """The `depth` largest labels or gains of the query, descending."""
     cdef const double *x = q.gain if gains else q.label
-    cdef int64_t i, level, n = q.n_judged, filled = 0
+    cdef int64_t i, m, level, n = q.n_judged, filled = 0
     cdef int64_t counts[256]
+    cdef double least
     depth = min(depth, n)
-    if depth <= SELECT and depth * LONGER <= n:
+    if 0 < depth <= FEW and depth * LONGER <= n and n >= RC_LANES:
+        # Those above a number that so many reach, then the number itself.
+        least = rc_reached(x, n, depth)
+        m = rc_places_from(x, n, nextafter(least, INFINITY), desk.room.place)
+        for i in range(m):
+            desk.chances[i] = x[desk.room.place[i]]
+        rc_top_values(desk.chances, m, min(m, depth), desk.ideal)
+        for i in range(m, depth):
+            desk.ideal[i] = least
+    elif depth <= SELECT and depth * LONGER <= n:
         rc_top_values(x, n, depth, desk.ideal)
     elif _counted(x, n, counts):
         for level in range(255, -1, -1):

@@ -2,6 +2,7 @@
 #ifndef RANKCORE_SCAN_H
 #define RANKCORE_SCAN_H
 
+#include <float.h>
 #include <stdint.h>
 
 /* glibc's headers define what _clones.h requires, so they come first. */
@@ -58,27 +59,50 @@ RC_CLONES_ static void rc_top_values(const double *x, int64_t n, int64_t k, doub
     }
 }
 
-/* Writes the places of the numbers that are at least `least`, ascending; how many there are. */
+enum { RC_LANES = 32 };
+
+/* A number that at least k <= RC_LANES of n >= RC_LANES numbers reach, mostly few more: the k-th
+ * largest of the maxima of every 32nd number. It takes no branches, while the k largest themselves
+ * take several that are hard to foresee for each of k ln(n / k). */
+RC_CLONES_ static double rc_reached(const double *x, int64_t n, int64_t k)
+{
+    double most[RC_LANES], reached = DBL_MAX;
+    int64_t i, j, l;
+    for (j = 0; j < RC_LANES; j += 16) {
+        double here[16];
+        for (l = 0; l < 16; l++)
+            here[l] = x[j + l];
+        for (i = RC_LANES; i + RC_LANES <= n; i += RC_LANES) {
+            for (l = 0; l < 16; l++)
+                here[l] = x[i + j + l] > here[l] ? x[i + j + l] : here[l];
+        }
+        for (l = 0; l < 16; l++)
+            most[j + l] = here[l];
+    }
+    /* The least of those that fewer than k exceed. */
+    for (j = 0; j < RC_LANES; j++) {
+        int64_t above = 0;
+        for (l = 0; l < RC_LANES; l++)
+            above += most[l] > most[j];
+        reached = above < k && most[j] < reached ? most[j] : reached;
+    }
+    return reached;
+}
+
+/* Writes the places of the numbers that are at least `least`, ascending; how many there are. Any
+ * of the n entries may be overwritten. */
 RC_CLONES_ static int64_t rc_places_from(const double *x, int64_t n, double least, uint32_t *places)
 {
     int64_t i = 0, j, found = 0;
     while (i < n) {
-        const int64_t stop = n - i < 64 ? n : i + 64;
+        const int64_t stop = n - i < 32 ? n : i + 32;
         int64_t some = 0;
         for (j = i; j < stop; j++)
             some += x[j] >= least;
-        for (j = i; some && j + 8 <= stop; j += 8) {
-            int64_t here = 0, l;
-            for (l = j; l < j + 8; l++)
-                here += x[l] >= least;
-            for (l = j; here && l < j + 8; l++) {
-                if (x[l] >= least)
-                    places[found++] = (uint32_t)l;
-            }
-        }
-        for (; some && j < stop; j++) {
-            if (x[j] >= least)
-                places[found++] = (uint32_t)j;
+        /* Which of them it is would be hard to foresee. */
+        for (j = i; some && j < stop; j++) {
+            places[found] = (uint32_t)j;
+            found += x[j] >= least;
         }
         i = stop;
     }
