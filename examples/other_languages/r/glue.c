@@ -75,8 +75,8 @@ SEXP r_answer(SEXP handle, SEXP values, SEXP columns, SEXP offsets)
         SET_VECTOR_ELT(found, 1, allocVector(INTSXP, n));
         SET_VECTOR_ELT(found, 2, allocMatrix(REALSXP, k, (int)n));
     }
-    code = rankcore_csr(model, REAL(values), INTEGER(columns), ends, n,
-                        REAL(VECTOR_ELT(found, 0)), k ? INTEGER(VECTOR_ELT(found, 1)) : NULL);
+    code = rankcore_csr(model, REAL(values), INTEGER(columns), ends, n, REAL(VECTOR_ELT(found, 0)),
+                        k ? INTEGER(VECTOR_ELT(found, 1)) : NULL);
     if (code)
         error("%s", rankcore_message(code));
     if (k && rankcore_csr_probabilities(model, REAL(values), INTEGER(columns), ends, n,
