@@ -8,7 +8,13 @@ from pathlib import Path
 
 import rankcore
 
-HEADERS = ("rankcore.h", "rankcore_calibration.h", "rankcore_forms.h", "rankcore_model.h")
+HEADERS = (
+    "rankcore.h",
+    "rankcore_calibration.h",
+    "rankcore_ordinal.h",
+    "rankcore_forms.h",
+    "rankcore_model.h",
+)
 # A comment in front of it belongs to a piece.
 _COMMENT = r"(?:^/\*(?:[^*]|\*(?!/))*\*/\n)?"
 _PIECES = re.compile(

@@ -475,14 +475,21 @@ static inline int32_t rc_trees_leaf(const rc_trees *model, int64_t t, rc_row x)
     return -1 - at;
 }
 
-/* Score of a sum of trees: their values, added in order. As rc_trees_leaf, for each tree. */
-static inline double rc_trees_score(const rc_trees *model, rc_row x)
+/* Sum of the values that the trees first .. last - 1 give a row, added in order. As rc_trees_leaf,
+ * for each tree. */
+static inline double rc_trees_sum(const rc_trees *model, int64_t first, int64_t last, rc_row x)
 {
     double score = 0.0;
     int64_t t;
-    for (t = 0; t < model->n_trees; t++)
+    for (t = first; t < last; t++)
         score += model->values[model->offsets[t] + t + rc_trees_leaf(model, t, x)];
     return score;
+}
+
+/* Score of a sum of trees: their values, added in order. As rc_trees_leaf, for each tree. */
+static inline double rc_trees_score(const rc_trees *model, rc_row x)
+{
+    return rc_trees_sum(model, 0, model->n_trees, x);
 }
 
 /* Rows that go down a tree side by side: each step of one waits for the step before it. And rows
