@@ -45,7 +45,7 @@ def agrees(library, path, model, rows):  # noqa: F811
 @pytest.mark.parametrize("k", [2, 3, 6])
 @pytest.mark.parametrize(("tasks", "link"), ALL)
 def test_c_answers_as_python(library, tmp_path, tasks, link, k):  # noqa: F811
-    model = small(tasks, link, learning_rate=0.5).fit(*data(k=k))
+    model = small(tasks, link, learning_rate=0.5, n_estimators=11).fit(*data(k=k))
     rc.save(model, tmp_path / "m")
     rows = hostile_rows(model)
     assert np.unique(model.predict(rows)).size == k
@@ -150,7 +150,7 @@ def exported(model, folder, rows):
 @pytest.mark.parametrize("k", [2, 4])
 @pytest.mark.parametrize(("tasks", "link"), ALL)
 def test_c_source(tmp_path, tasks, link, k):
-    model = small(tasks, link, learning_rate=0.5).fit(*data(k=k))
+    model = small(tasks, link, learning_rate=0.5, n_estimators=11).fit(*data(k=k))
     rows = hostile_rows(model)
     ranks, table, found = exported(model, tmp_path, rows)
     np.testing.assert_array_equal(table, model._probabilities(rows))
