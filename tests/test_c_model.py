@@ -765,6 +765,7 @@ def corpus(folder):
     frame = sp.csr_array(X)
     models = [
         *(fitted(one) for one in ORDINAL + RANKERS),
+        *(rc.OrdinalBoost(3, tasks=tasks).fit(X, Y) for tasks in ("shared", "mixed", "average")),
         *(fitted(one, sp.csr_array) for one in ORDINAL if "Kernel" in repr(one)),
         make_pipeline(StandardScaler(), rc.PRank()).fit(X, Y),
         make_pipeline(MaxAbsScaler(), rc.PRank()).fit(frame, Y),

@@ -187,6 +187,7 @@ def files(tmp_path_factory):
     models.append(rc.CalibratedOrdinal(make_pipeline(CountVectorizer(), rc.PRank())).fit(texts, Y))
     models.append(rc.PRank().fit(frame, Y))
     models.append(rc.CalibratedOrdinal().fit(X, Y).conformalize(X, Y))
+    models.append(rc.OrdinalBoost(3).fit(X, Y).conformalize(X, Y))
     for model in models:
         rc.save(model, path)
         found.append(taken_apart(path.read_bytes()))

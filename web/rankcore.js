@@ -141,7 +141,7 @@ class Model {
         return this.#answer(rows, "", Int32Array, 1, (at) => [0, at]);
     }
 
-    /* The probability of each rank, nRanks for each row, of a calibrated model. */
+    /* The probability of each rank, nRanks for each row, of a calibrated model or OrdinalBoost. */
     probabilities(rows) {
         return this.#answer(rows, "_probabilities", Float64Array, this.nRanks, (at) => [at]);
     }

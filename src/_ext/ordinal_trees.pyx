@@ -9,8 +9,18 @@ from libc.math cimport log
 from libc.stdint cimport int32_t, int64_t
 
 
-cdef extern from "rankcore.h" nogil:
-    double rc_kernel_exp(double x) noexcept
+cdef extern from "rankcore_ordinal.h" nogil:
+    ctypedef struct rc_tasks:
+        const double *biases
+        int32_t n_ranks
+        int32_t shared
+        int32_t separate
+        int32_t cumulative
+
+    void rc_tasks_probabilities(
+        const rc_tasks *tasks, const double *scores, int64_t apart, double *p, double *above,
+        double *below,
+    ) noexcept
 
 
 cdef enum:
@@ -20,73 +30,14 @@ MAX_RANKS = MOST_RANKS
 
 ctypedef struct Row:
     double p[MOST_RANKS]  # probability of each rank
-    double above[MOST_RANKS + 1]  # P(rank >= j)
-    double below[MOST_RANKS + 1]  # P(rank < j)
+    double above[MOST_RANKS]  # P(rank >= j)
+    double below[MOST_RANKS]  # P(rank < j)
 
 
 ctypedef struct Form:
+    rc_tasks tasks
     int64_t k, m, n
-    bint shared, separate, cumulative
     const double *scores
-    const double *biases
-
-
-cdef inline double _logistic(double x) noexcept nogil:
-    cdef double e = rc_kernel_exp(x if x < 0.0 else -x)
-    return e / (1.0 + e) if x < 0.0 else 1.0 / (1.0 + e)
-
-
-cdef void _adjacent(const Form *form, int64_t i, Row *row) noexcept nogil:
-    """Of adjacent categories: sums of few terms that are not negative, so that none rises."""
-    cdef int64_t j, k = form.k
-    cdef double f = form.scores[i] if form.shared else 0.0, most = 0.0, total
-    cdef const double *g = form.scores + (form.n if form.shared else 0)
-    row.p[0] = 0.0
-    for j in range(1, k):
-        row.p[j] = row.p[j - 1] + (f - form.biases[j - 1])
-        if form.separate:
-            row.p[j] += g[(j - 1) * form.n + i]
-        most = max(most, row.p[j])
-    row.above[k] = row.below[0] = 0.0
-    for j in range(k - 1, -1, -1):
-        row.p[j] = rc_kernel_exp(row.p[j] - most)
-        row.above[j] = row.above[j + 1] + row.p[j]
-    total = row.above[0]
-    for j in range(k):
-        row.below[j + 1] = row.below[j] + row.p[j]
-    for j in range(k):
-        row.p[j] /= total
-        row.above[j] /= total
-        row.below[j] = min(row.below[j] / total, 1.0)
-
-
-cdef void _cumulative(const Form *form, int64_t i, Row *row) noexcept nogil:
-    """Of cumulative logits: differences of small numbers in both tails."""
-    cdef int64_t j, k = form.k
-    cdef double f = form.scores[i], total = 0.0, s
-    row.above[0] = 1.0
-    row.below[0] = 0.0
-    for j in range(1, k):
-        s = f - form.biases[j - 1]
-        row.above[j] = min(row.above[j - 1], _logistic(s))
-        row.below[j] = max(row.below[j - 1], _logistic(-s))
-        # Rank j - 1 has what lies between the scores of two tasks.
-        if s > 0.0:
-            row.p[j - 1] = row.below[j] - row.below[j - 1]
-        else:
-            row.p[j - 1] = row.above[j - 1] - row.above[j]
-        total += row.p[j - 1]
-    row.p[k - 1] = row.above[k - 1]
-    total += row.p[k - 1]
-    for j in range(k):
-        row.p[j] /= total
-
-
-cdef inline void _look(const Form *form, int64_t i, Row *row) noexcept nogil:
-    if form.cumulative:
-        _cumulative(form, i, row)
-    else:
-        _adjacent(form, i, row)
 
 
 cdef int _check(
@@ -94,16 +45,17 @@ cdef int _check(
 ) except -1:
     form.k = biases.shape[0] + 1
     form.m, form.n = scores.shape[0], scores.shape[1]
-    form.shared, form.cumulative = shared, cumulative
-    form.separate = form.m > shared
+    form.tasks.shared, form.tasks.cumulative = shared, cumulative
+    form.tasks.separate = form.m > shared
     if (
         not 2 <= form.k <= MOST_RANKS
-        or form.m != shared + (form.k - 1 if form.separate else 0)
-        or (cumulative and (not shared or form.separate))
+        or form.m != shared + (form.k - 1 if form.tasks.separate else 0)
+        or (cumulative and (not shared or form.tasks.separate))
         or form.n == 0
     ):
         raise ValueError("the scores do not fit the biases")
-    form.scores, form.biases = &scores[0, 0], &biases[0]
+    form.scores = &scores[0, 0]
+    form.tasks.biases, form.tasks.n_ranks = &biases[0], <int32_t> form.k
     return 0
 
 
@@ -116,8 +68,7 @@ def probabilities(
 ):
     """Write probabilities of ranks. O(n k)."""
     cdef Form form
-    cdef Row row
-    cdef int64_t i, j
+    cdef int64_t i
     if scores.shape[1] == 0:
         return
     _check(&form, scores, biases, shared, cumulative)
@@ -125,9 +76,9 @@ def probabilities(
         raise ValueError("the table does not fit the scores")
     with nogil:
         for i in range(form.n):
-            _look(&form, i, &row)
-            for j in range(form.k):
-                found[i, j] = row.p[j]
+            rc_tasks_probabilities(
+                &form.tasks, form.scores + i, form.n, &found[i, 0], NULL, NULL
+            )
 
 
 cdef void _add_to_biases(
@@ -136,7 +87,7 @@ cdef void _add_to_biases(
     """Add what a row says of the biases: minus the gradient and the Hessian of its loss."""
     cdef int64_t j, other, d = form.k - 1
     cdef double up, down, p, f, both
-    if not form.cumulative:
+    if not form.tasks.cumulative:
         for j in range(1, form.k):
             slopes[j - 1] += w * (row.above[j] - (1.0 if y >= j else 0.0))
             for other in range(j, form.k):
@@ -201,17 +152,19 @@ def slopes(
                 for i in range(form.k - 1):
                     of_pairs[j, i] = 0.0
         for i in range(form.n):
-            _look(&form, i, &row)
+            rc_tasks_probabilities(
+                &form.tasks, form.scores + i, form.n, row.p, row.above, row.below
+            )
             y = ranks[i]
             w = 1.0 if weights is None else weights[i]
             loss -= w * log(max(row.p[y], 1e-300))
-            if form.cumulative:
+            if form.tasks.cumulative:
                 # 1 - F_y - F_{y-1}, with F the distribution: 0 before the first, 1 at the last.
                 p = row.above[y + 1] if y < form.k - 1 else 0.0
                 steep[0, i] = w * (row.below[y] - p)
                 mean = p * row.below[y + 1] if y < form.k - 1 else 0.0
                 curved[0, i] = w * (mean + row.below[y] * row.above[y])
-            elif form.shared:
+            elif form.tasks.shared:
                 mean = 0.0
                 for j in range(1, form.k):
                     mean += row.above[j]
@@ -220,11 +173,11 @@ def slopes(
                     spread += (j - mean) * (j - mean) * row.p[j]
                 steep[0, i] = w * (y - mean)
                 curved[0, i] = w * spread
-            if form.separate:
+            if form.tasks.separate:
                 for j in range(1, form.k):
                     p = row.above[j]
-                    steep[form.shared + j - 1, i] = w * (row.below[j] if y >= j else -p)
-                    curved[form.shared + j - 1, i] = w * p * row.below[j]
+                    steep[form.tasks.shared + j - 1, i] = w * (row.below[j] if y >= j else -p)
+                    curved[form.tasks.shared + j - 1, i] = w * p * row.below[j]
             if of_biases is not None:
                 _add_to_biases(&form, &row, y, w, &of_biases[0], &of_pairs[0, 0])
     return loss

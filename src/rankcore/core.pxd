@@ -92,6 +92,9 @@ cdef extern from "rankcore.h" nogil:
     double rc_row_value(rc_row x, int64_t column) noexcept
     int32_t rc_trees_has(const rc_trees *model, int64_t node, double value) noexcept
     int32_t rc_trees_leaf(const rc_trees *model, int64_t t, rc_row x) noexcept
+    double rc_trees_sum(
+        const rc_trees *model, int64_t first, int64_t last, rc_row x
+    ) noexcept
     double rc_trees_score(const rc_trees *model, rc_row x) noexcept
     void rc_trees_add(
         const rc_trees *model, int64_t first, int64_t last, const rc_rows *X, double *scores

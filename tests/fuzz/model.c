@@ -45,7 +45,7 @@ static void use(const rc_model *model)
             if (ranks[i] < 0 || ranks[i] >= model->n_ranks)
                 abort();
     rc_model_score(model, &X, scores);
-    if (model->calibrated && model->n_ranks <= 4096) {
+    if ((model->calibrated || model->form == RC_MODEL_ORDINAL_TREES) && model->n_ranks <= 4096) {
         double *table = (double *)malloc(N * (size_t)model->n_ranks * sizeof *table);
         void *room = malloc(rc_model_room(model));
         if (!table || !room)

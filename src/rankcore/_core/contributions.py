@@ -72,7 +72,13 @@ def contributions_of(
     The default background is a row of zeros. ``output`` is the rank whose score is explained, from
     0; ``name`` is the name of the model in errors for scores that are not sums over features.
     """
-    if scoring.form in {"stumps", "trees"}:
+    if scoring.form in {"stumps", "trees", "ordinal_trees"}:
+        if not scoring.has_one_score:
+            raise TypeError(
+                f"{name} with tasks={scoring.facts['tasks']!r} has a score for each task, and no "
+                "one score that is a sum over features: fit with tasks='shared', or use "
+                "rankcore.explain.permutation_importance"
+            )
         _refuse_output(output, name)
         explain = _of_stumps if scoring.form == "stumps" else _of_trees
         values, base = explain(scoring, rows, background)
@@ -90,7 +96,7 @@ def contributions_of(
 
 def is_additive(scoring: Scoring) -> bool:
     """Whether the score is a sum of functions of one feature each, whatever the background."""
-    if scoring.form != "trees":
+    if scoring.form not in {"trees", "ordinal_trees"}:
         return True
     offsets, features = scoring.arrays["offsets"], scoring.arrays["features"]
     first = np.repeat(offsets[:-1], np.diff(offsets))
@@ -103,7 +109,7 @@ def used_features(scoring: Scoring, n_features: int) -> NDArray[np.bool_]:
     used: Any = np.ones(n_features, dtype=bool)
     if scoring.form == "stumps":
         used = np.diff(arrays["offsets"]) > 0
-    elif scoring.form == "trees":
+    elif scoring.form in {"trees", "ordinal_trees"}:
         used = np.bincount(arrays["features"], minlength=n_features) > 0
     elif scoring.form in {"linear", "thresholds", "rounded", "tasks", "classes"}:
         used = arrays["weights"].reshape(n_features, -1).any(axis=1)

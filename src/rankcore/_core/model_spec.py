@@ -127,8 +127,8 @@ class Specified:
         Raises
         ------
         TypeError
-            If the score is not a sum over features: of kernels that are not linear, votes, and
-            ranks that are combined.
+            If the score is not a sum over features: of kernels that are not linear, votes, ranks
+            that are combined, and tasks of `OrdinalBoost` that have scores of their own.
         ValueError
             On bad input, or an ``output`` that is unknown, needed or not possible.
 

@@ -31,6 +31,11 @@ FORMS = {
         "vectors values indices indptr norms sizes slots coefs constants thresholds",
         "kernel degree rule decision tie",
     ),
+    "ordinal_trees": (
+        "sums of trees for the tasks of ranks, ``rc_tasks`` in rankcore_ordinal.h",
+        "offsets features children sides thresholds values sets words biases costs",
+        "zero_missing tasks link",
+    ),
     "none": ("no score of a row by itself", "", "reason"),
 }
 # Of calibrated models, and of a scaler in front.
@@ -48,6 +53,13 @@ class Scoring:
     form: str
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     facts: dict[str, str | int] = field(default_factory=dict)
+
+    @property
+    def has_one_score(self) -> bool:
+        """Whether a row has one score: not so of a score for each rank, or task of trees."""
+        if self.form == "ordinal_trees":
+            return self.facts["tasks"] == "shared" or self.arrays["biases"].size == 1
+        return self.form not in {"classes", "none"}
 
 
 def no_scoring(reason: str) -> Scoring:

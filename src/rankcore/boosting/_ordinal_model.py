@@ -16,7 +16,7 @@ from rankcore._core.model_spec import (
     outline,
 )
 from rankcore._core.numbers import Floats
-from rankcore._core.scoring import Scoring, no_scoring
+from rankcore._core.scoring import Scoring
 from rankcore._core.state import log_array, restored_log, restored_validation, validation_arrays
 from rankcore.boosting._categories import Categories, SplitsCategories
 from rankcore.boosting._ordinal_sum import MAX_RANKS, Form, OrdinalSum
@@ -83,7 +83,7 @@ class OrdinalModel(SplitsCategories, Specified):
         }, arrays
 
     def _scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
-        return no_scoring("a score for each task of ordinal boosting")
+        return self._state.model.scoring(arrays)
 
     def _restore(self, spec: ModelSpec) -> None:
         arrays, settings, best = spec.arrays, spec.facts["settings"], spec.facts["best_iteration"]

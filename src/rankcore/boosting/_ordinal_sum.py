@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.model_spec import Field, read_fields
 from rankcore._core.numbers import Floats
+from rankcore._core.scoring import Scoring
 from rankcore._ext import ordinal_trees
 from rankcore._ext.rows import Rows
 from rankcore._ext.trees import Trees, add_scores
@@ -160,6 +161,15 @@ class OrdinalSum:
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays for a model file."""
         return {**self.together().to_arrays(), "biases": np.array(self.biases)}
+
+    def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
+        """Scoring form of the arrays of `to_arrays` and costs."""
+        trees, form = self.together().scoring(arrays), self.form
+        own = {"biases": self.biases[-1], "costs": arrays["costs"]}
+        # Of two ranks there is one score, whatever the tasks.
+        tasks = "shared" if form.n_scores == 1 and form.tasks != "separate" else form.tasks
+        facts = {**trees.facts, "tasks": tasks, "link": form.link}
+        return Scoring("ordinal_trees", {**trees.arrays, **own}, facts)
 
     @classmethod
     def from_arrays(

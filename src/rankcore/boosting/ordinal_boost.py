@@ -373,11 +373,16 @@ class OrdinalBoost(
 
     # ---------------------------------------------------------------- predicting
 
+    def _scores(self, X: Any) -> Floats:
+        """Sums of trees, shape (n_scores, n_rows)."""
+        found: Floats = self._state.model.score(self._more_rows(X))
+        return found
+
     @reads
     def _probabilities(self, X: Any) -> Floats:
         check_fitted(self)
         model: OrdinalSum = self._state.model
-        return model.probabilities(model.score(self._more_rows(X)))
+        return model.probabilities(self._scores(X))
 
     def decision_function(self, X: RowsLike) -> Floats:
         """Margin by which the expected loss of each label is below that of the best other one.

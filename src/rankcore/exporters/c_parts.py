@@ -8,11 +8,18 @@ from pathlib import Path
 
 import rankcore
 
-HEADERS = ("rankcore.h", "rankcore_calibration.h", "rankcore_forms.h", "rankcore_model.h")
+HEADERS = (
+    "rankcore.h",
+    "rankcore_calibration.h",
+    "rankcore_ordinal.h",
+    "rankcore_forms.h",
+    "rankcore_model.h",
+)
 # A piece includes the comment before it.
 _COMMENT = r"(?:^/\*(?:[^*]|\*(?!/))*\*/\n)?"
+_INLINE = "(?:static inline|RC_WITH_CONSTANTS_)"
 _PIECES = re.compile(
-    rf"(?P<function>{_COMMENT}^static inline [^;{{]*?\b(?P<name>rc_\w+)\([^;{{]*\)\n\{{\n.*?^\}}\n)"
+    rf"(?P<function>{_COMMENT}^{_INLINE} [^;{{]*?\b(?P<name>rc_\w+)\([^;{{]*\)\n\{{\n.*?^\}}\n)"
     rf"|(?P<struct>{_COMMENT}^typedef struct \w+ \{{\n.*?^\}} (?P<type>\w+);\n)"
     rf"|(?P<enum>{_COMMENT}^enum \{{.*?\}};\n)"
     r"|(?P<switch>^#if defined\(__GNUC__\)[^\n]*\n(?:#define[^\n]*\n|#else\n)+#endif\n)"

@@ -61,10 +61,6 @@ class _Source:
                 f"features; found {max(self.width, described.n_features)}"
             )
 
-    @property
-    def has_score(self) -> bool:
-        return self.form != "classes"
-
     # -------------------------------------------------------------- tables
 
     def table(self, name: str, values: NDArray[Any]) -> str:
@@ -134,10 +130,9 @@ class _Source:
                 names = ("offsets", "thresholds", "values", "missing", "at_zero")
                 return {"stumps": [*map(self.array, names), float(arrays["base"][0]), d]}
             case "trees":
-                nodes = ("offsets", "features", "children", "sides", "thresholds", "values")
-                sizes = [arrays["offsets"].size - 1, d, facts["zero_missing"]]
-                sets = map(self.array, ("sets", "words"))
-                return {"trees": [*map(self.array, nodes), *sizes, *sets]}
+                return self._trees()
+            case "ordinal_trees":
+                return self._trees() | self._tasks()
         rules = {"score": "RC_MODEL_LINEAR", "tasks": "RC_MODEL_TASKS"}
         kind, n = f"RC_KERNEL_{str(facts['kernel']).upper()}", arrays["norms"].size
         data = np.asarray(arrays["vectors"] if "vectors" in arrays else arrays["values"])
@@ -155,6 +150,28 @@ class _Source:
             "n_outputs": arrays["sizes"].size,
             "weights": self.array("coefs"),
             "rule": rules.get(str(facts["rule"]), "RC_MODEL_THRESHOLDS"),
+        }
+
+    def _trees(self) -> dict[str, Any]:
+        nodes = ("offsets", "features", "children", "sides", "thresholds", "values")
+        sizes = [self.arrays["offsets"].size - 1, self.width, self.facts["zero_missing"]]
+        sets = map(self.array, ("sets", "words"))
+        return {"trees": [*map(self.array, nodes), *sizes, *sets]}
+
+    def _tasks(self) -> dict[str, Any]:
+        """Fields of the tasks of trees, as ``rc_model_read_ordinal_trees_`` sets them."""
+        tasks, k = self.facts["tasks"], self.described.n_ranks
+        shared, separate = int(tasks != "separate"), int(tasks != "shared")
+        cumulative = int(self.facts["link"] == "cumulative")
+        biases, costs = self.array("biases"), self.array("costs")
+        parts = [[biases, k, shared, separate, cumulative]]
+        if tasks == "average":
+            parts = [[biases, k, 1, 0, cumulative], [f"{biases} + {k - 1}", k, 0, 1, 0]]
+        return {
+            "n_outputs": shared + separate * (k - 1),
+            "n_parts": len(parts),
+            "parts": parts,
+            "calibration": [k, 0, "NULL", "NULL", 0.0, 0.0, 1.0, costs],
         }
 
     # -------------------------------------------------------------- files
@@ -191,14 +208,17 @@ class _Source:
             if kind and not self.sparse:
                 continue
             row = row or "rc_row_f64(values, columns, n)"
-            if self.has_score:
+            if self.described.scoring.has_one_score:
                 found.append(("double", f"score{kind}", arguments, row, "return score;"))
             if self.described.n_ranks:
                 last = "(void)score;\n    return rank;"
                 last = "return decided(score);" if calibrated else last
                 found.append(("int32_t", f"rank{kind}", arguments, row, last))
-            if calibrated:
+            if self.described.has_probabilities:
                 last = "rc_calibration_probabilities(&calibration, score, probabilities);"
+                if not calibrated:  # they are in the room of the answer
+                    size = f"{self.described.n_ranks} * sizeof *room"
+                    last = f"(void)score;\n    memcpy(probabilities, room, {size});"
                 more = f"{arguments}, double *probabilities"
                 found.append(("void", f"probabilities{kind}", more, row, last))
         return found
@@ -208,7 +228,9 @@ class _Source:
         fields = {"n_ranks": self.described.n_ranks, **self.fields()}
         size = self.described.n_ranks + 6 * fields.get("n_outputs", 0) + 2  # rc_model_sums_
         kind, scored = "rc_model", f"rc_model_{self.form}_(&model, x, room, rank)"
-        first = f"    double room[{size}];\n"
+        first, outside = f"    double room[{size}];\n", ("", "", "")
+        if self.form == "ordinal_trees":
+            outside, first = (first, ", room", ", double *room"), ""
         body = "".join(f"    .{name} = {_initializer(one)},\n" for name, one in fields.items())
         body = f"{{\n{body}}}"
         if self.form in ("stumps", "trees"):
@@ -222,13 +244,16 @@ class _Source:
         for result, name, arguments, source, last in self._functions():
             value = source.format(x="y") if front else source.format(x="x")
             room = f"    double y[{self.described.n_features}];\n" if front else ""
+            room += outside[0]
             call = "    front(x, y);\n" if front else ""
             functions.append(
                 f"{result} {self.prefix}_{name}({arguments})\n{{\n{room}    int32_t rank = 0;\n"
-                f"    double score;\n{call}    score = answer({value}, &rank);\n    {last}\n}}\n"
+                f"    double score;\n{call}    score = answer({value}, &rank{outside[1]});\n"
+                f"    {last}\n}}\n"
             )
         answer = (
-            f"static double answer(rc_row x, int32_t *rank)\n{{\n{first}    return {scored};\n}}\n"
+            f"static double answer(rc_row x, int32_t *rank{outside[2]})\n{{\n"
+            f"{first}    return {scored};\n}}\n"
         )
         code = [model, front, answer, calibration]
         blocks = [

@@ -89,6 +89,10 @@ def check_export(
     expected = described.answers(rows)
     name, found = engine(described, files, rows, options)
     _check_rows(expected.ranks, found.ranks, "ranks", target, name)
+    if described.scoring.form == "ordinal_trees":
+        _check_rows(expected.scores, found.scores, "scores", target, name)
+        _check_rows(expected.probabilities, found.probabilities, "probabilities", target, name)
+        return Check(target, name, len(rows), 0.0, 0.0, 0, 0.0)
     if expected.scores is None or found.scores is None:
         return Check(target, name, len(rows), 0.0, 0.0, 0)
     size = float(magnitudes(described, rows).max(initial=0.0))
@@ -235,13 +239,13 @@ def _in_c(
     prefix, k = options.get("name") or prefix_of(files[0]), described.n_ranks
     # Available outputs, and their numbers per row.
     widths, calls = {}, []
-    if described.scoring.form != "classes":
+    if described.scoring.has_one_score:
         widths["scores"] = 1
         calls.append(f"found[0] = {prefix}_score(x);")
     if k:
         calls.append(f"found[{len(widths)}] = (double){prefix}_rank(x);")
         widths["ranks"] = 1
-    if described.calibration is not None:
+    if described.has_probabilities:
         calls.append(f"{prefix}_probabilities(x, found + {len(widths)});")
         widths["probabilities"] = k
     width = sum(widths.values())

@@ -64,6 +64,11 @@ class Described:
         """Number of ranks; 0 for a model that has only scores."""
         return 0 if self.classes is None else int(self.classes.size)
 
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether ranks follow from probabilities."""
+        return self.calibration is not None or self.scoring.form == "ordinal_trees"
+
     def named(self, target: str) -> list[str]:
         """Names of all features; raise ValueError if there are none."""
         if self.names is None:
@@ -84,6 +89,10 @@ class Described:
         labels = np.asarray(last.predict(rows))
         order = np.argsort(self.classes, kind="stable")
         ranks = order[np.searchsorted(self.classes[order], labels)].astype(np.int64)
+        if self.scoring.form == "ordinal_trees":
+            found = last._scores(rows)
+            scores = found[0] if self.scoring.has_one_score else None
+            return Answers(scores, ranks, last._probabilities(rows))
         if not hasattr(last, "project"):
             return Answers(None, ranks)
         scores = np.asarray(last.project(rows), dtype=np.float64)

@@ -475,18 +475,9 @@ static inline int32_t rc_trees_leaf(const rc_trees *model, int64_t t, rc_row x)
     return -1 - at;
 }
 
-/* Score of a sum of trees: their values, added in order. As rc_trees_leaf, for each tree. */
-static inline double rc_trees_score(const rc_trees *model, rc_row x)
-{
-    double score = 0.0;
-    int64_t t;
-    for (t = 0; t < model->n_trees; t++)
-        score += model->values[model->offsets[t] + t + rc_trees_leaf(model, t, x)];
-    return score;
-}
-
-/* Rows that go down a tree side by side: each step of one waits for the step before it. And rows
- * that go through all trees before the next ones do: they stay in the cache. */
+/* Rows that go down a tree side by side, or trees that a row goes down: each step of one waits for
+ * the step before it. And rows that go through all trees before the next ones do: they stay in the
+ * cache. */
 #define RC_WALKS_ 8
 #define RC_WALKED_ROWS_ 64
 
@@ -513,6 +504,62 @@ RC_WITH_CONSTANTS_ int32_t rc_trees_step_(const rc_trees *model, int64_t first,
         above = none ? missing[node] : missing[node] ^ rc_trees_has(model, first + node, value);
     next = children[2 * node + above];
     return here < 0 ? here : next;
+}
+
+/* Adds to a score what the trees t .. t + RC_WALKS_ - 1, which split no categories, give a dense
+ * row, one after the other; 0, and nothing is added, if one of them has no node. */
+RC_WITH_CONSTANTS_ int32_t rc_trees_abreast_(const rc_trees *model, int64_t t, const void *x,
+                                             double *score, const int single, const int zero)
+{
+    const int64_t *first = model->offsets + t;
+    int32_t at[RC_WALKS_] = {0}, lane;
+    for (lane = 0; lane < RC_WALKS_; lane++)
+        if (first[lane] == first[lane + 1])
+            return 0;
+#define RC_STEP_(LANE)                                                                         \
+    at[LANE] = rc_trees_step_(model, first[LANE], model->features + first[LANE],               \
+                              model->children + 2 * first[LANE], model->missing + first[LANE], \
+                              model->thresholds + first[LANE], x, at[LANE], single, zero, 0)
+    do {
+        RC_STEP_(0);
+        RC_STEP_(1);
+        RC_STEP_(2);
+        RC_STEP_(3);
+        RC_STEP_(4);
+        RC_STEP_(5);
+        RC_STEP_(6);
+        RC_STEP_(7);
+    } while ((at[0] & at[1] & at[2] & at[3] & at[4] & at[5] & at[6] & at[7]) >= 0);
+#undef RC_STEP_
+    for (lane = 0; lane < RC_WALKS_; lane++)
+        *score += model->values[first[lane] + t + lane - 1 - at[lane]];
+    return 1;
+}
+
+/* Sum of the values that the trees first .. last - 1 give a row, added in order. A dense row goes
+ * down eight at a time. As rc_trees_leaf, for each tree. */
+static inline double rc_trees_sum(const rc_trees *model, int64_t first, int64_t last, rc_row x)
+{
+    const int single = x.dtype == RC_FLOAT32, zero = model->zero_missing != 0;
+    double score = 0.0;
+    int64_t t = first;
+    while (t < last) {
+        if (!x.indices && !model->sets && t + RC_WALKS_ <= last &&
+            (zero ? rc_trees_abreast_(model, t, x.data, &score, single, 1)
+                  : rc_trees_abreast_(model, t, x.data, &score, single, 0))) {
+            t += RC_WALKS_;
+            continue;
+        }
+        score += model->values[model->offsets[t] + t + rc_trees_leaf(model, t, x)];
+        t++;
+    }
+    return score;
+}
+
+/* Score of a sum of trees: their values, added in order. As rc_trees_leaf, for each tree. */
+static inline double rc_trees_score(const rc_trees *model, rc_row x)
+{
+    return rc_trees_sum(model, 0, model->n_trees, x);
 }
 
 /* Adds the values of tree t to the scores of RC_WALKS_ dense rows, `apart` bytes from each other.

@@ -8,6 +8,7 @@
 
 #include "rankcore.h"
 #include "rankcore_calibration.h"
+#include "rankcore_ordinal.h"
 #include "rankcore_rows.h"
 #include "rankcore_tensors.h"
 
@@ -37,7 +38,8 @@ enum {
     RC_MODEL_VOTES = 6,
     RC_MODEL_STUMPS = 7,
     RC_MODEL_TREES = 8,
-    RC_MODEL_KERNEL = 9
+    RC_MODEL_KERNEL = 9,
+    RC_MODEL_ORDINAL_TREES = 10
 };
 
 /* A file up to so many bytes is verified when it is opened, as in Python: 64 MiB. */
@@ -61,7 +63,9 @@ typedef struct rc_model {
     const int64_t *sizes; /* of the list of each output */
     const int32_t *slots; /* support vectors of the lists, ascending */
     int64_t longest;      /* between two lists */
-    int32_t n_outputs;
+    int32_t n_outputs; /* RC_MODEL_KERNEL; RC_MODEL_ORDINAL_TREES: scores, of equally many trees */
+    int32_t n_parts;   /* RC_MODEL_ORDINAL_TREES: 1, or 2 whose probabilities are averaged */
+    rc_tasks parts[2]; /* RC_MODEL_ORDINAL_TREES */
     const double *weights; /* RC_MODEL_CLASSES (n_features, n_ranks), RC_MODEL_VOTES (tiles) */
     const double *others;  /* RC_MODEL_CLASSES: intercepts; RC_MODEL_VOTES: thresholds */
     const int64_t *votes;  /* RC_MODEL_VOTES */
@@ -71,7 +75,7 @@ typedef struct rc_model {
     int32_t rule;               /* kernel: RC_MODEL_LINEAR, RC_MODEL_THRESHOLDS or RC_MODEL_TASKS */
     int32_t output;             /* votes: 0 round or mean, 1 median, 2 plurality */
     int32_t calibrated;         /* 0, or 1 if ranks follow from probabilities of the score */
-    rc_calibration calibration; /* if it is calibrated */
+    rc_calibration calibration; /* if it is calibrated; RC_MODEL_ORDINAL_TREES: its costs alone */
     int32_t scales; /* 0, or how values are scaled first: 1 standard, 2 max_abs, 3 min_max */
     int32_t clips;  /* whether they are then held within low .. high */
     double low, high;
@@ -348,16 +352,51 @@ static inline int32_t rc_model_read_kernel_(rc_model *model, const rc_model_file
            rc_model_read_rule_(model, file);
 }
 
+/* Trees of each score, and the biases of the tasks. */
+static inline int32_t rc_model_read_ordinal_trees_(rc_model *model, const rc_model_file_ *file)
+{
+    const rc_model_text tasks = rc_model_fact_(file, "scoring.tasks");
+    const rc_model_text link = rc_model_fact_(file, "scoring.link");
+    const int32_t mixed = rc_model_is_(tasks, "mixed"), average = rc_model_is_(tasks, "average");
+    const int32_t shared = mixed || average || rc_model_is_(tasks, "shared");
+    const int32_t separate = mixed || average || rc_model_is_(tasks, "separate");
+    const int32_t k = model->n_ranks, cumulative = rc_model_is_(link, "cumulative");
+    const int64_t n = (1 + (int64_t)average) * (k - 1);
+    const double *biases = rc_model_doubles_(file, "scoring.biases", n, 0);
+    int32_t j;
+    model->n_parts = 1 + average;
+    model->n_outputs = shared + (separate ? k - 1 : 0);
+    model->calibration.n_ranks = k;
+    model->calibration.costs = rc_model_doubles_(file, "scoring.costs", k, k);
+    if (k < 2 || !biases || !model->calibration.costs || !(shared || separate) ||
+        (cumulative ? mixed || !shared : !rc_model_is_(link, "adjacent")) ||
+        !rc_model_read_trees_(model, file) || model->trees.n_trees % model->n_outputs)
+        return 0;
+    for (j = 0; j < model->n_parts; j++) {
+        rc_tasks *part = model->parts + j;
+        part->biases = biases + j * (k - 1);
+        part->n_ranks = k;
+        part->shared = shared && j == 0;
+        part->separate = separate && (!average || j);
+        part->cumulative = cumulative && j == 0;
+    }
+    for (j = 1; cumulative && j < k - 1; j++)
+        if (!(biases[j - 1] <= biases[j]))
+            return 0;
+    return 1;
+}
+
 static inline int32_t rc_model_read_form_(rc_model *model, const rc_model_file_ *file)
 {
-    static const char names[][11] = {"none",    "linear", "thresholds", "rounded", "tasks",
-                                     "classes", "votes",  "stumps",     "trees",   "kernel"};
+    static const char names[][14] = {"none",  "linear",  "thresholds",   "rounded",
+                                     "tasks", "classes", "votes",        "stumps",
+                                     "trees", "kernel",  "ordinal_trees"};
     rc_model_text form = rc_model_fact_(file, "scoring");
     const int64_t d = model->n_features;
     model->calibrated = rc_model_is_(form, "calibrated");
     if (model->calibrated)
         form = rc_model_fact_(file, "scoring.of");
-    for (model->form = RC_MODEL_KERNEL; model->form > 0; model->form--)
+    for (model->form = RC_MODEL_ORDINAL_TREES; model->form > 0; model->form--)
         if (rc_model_is_(form, names[model->form]))
             break;
     switch (model->form) {
@@ -388,6 +427,8 @@ static inline int32_t rc_model_read_form_(rc_model *model, const rc_model_file_ 
         return rc_model_read_trees_(model, file);
     case RC_MODEL_KERNEL:
         return rc_model_read_kernel_(model, file);
+    case RC_MODEL_ORDINAL_TREES:
+        return !model->calibrated && rc_model_read_ordinal_trees_(model, file);
     default:
         model->reason = rc_model_fact_(file, "scoring.reason");
         return rc_model_is_(form, "none");
@@ -420,73 +461,6 @@ static inline int32_t rc_model_read_calibration_(rc_model *model, const rc_model
         if (!(c->knots[j - 1] < c->knots[j]))
             return 0;
     return c->scale > 0.0 && c->costs;
-}
-
-static inline int32_t rc_model_read_scaler_(rc_model *model, const rc_model_file_ *file)
-{
-    const rc_model_text scaler = rc_model_fact_(file, "scoring.scaler");
-    const int32_t centers = rc_model_fact_(file, "scoring.center").first != NULL;
-    const int32_t divides = rc_model_fact_(file, "scoring.scale").first != NULL;
-    const int32_t shifts = rc_model_fact_(file, "scoring.shift").first != NULL;
-    const int32_t bounded = rc_model_fact_(file, "scoring.bounds").first != NULL;
-    const double *bounds = rc_model_doubles_(file, "scoring.bounds", 2, 0);
-    const int64_t d = model->n_features;
-    if (!scaler.first)
-        return !centers && !divides && !shifts && !bounded;
-    if (rc_model_is_(scaler, "min_max") || rc_model_is_(scaler, "min_max_clipped")) {
-        model->scales = 3;
-        model->clips = rc_model_is_(scaler, "min_max_clipped");
-        model->shift = rc_model_doubles_(file, "scoring.shift", d, 0);
-        if (centers || !divides || !model->shift || bounded != model->clips || (bounded && !bounds))
-            return 0;
-        model->low = bounded ? bounds[0] : 0.0;
-        model->high = bounded ? bounds[1] : 0.0;
-    } else {
-        model->clips = rc_model_is_(scaler, "max_abs_clipped");
-        model->low = -1.0;
-        model->high = 1.0;
-        model->scales = model->clips || rc_model_is_(scaler, "max_abs") ? 2 : centers || divides;
-        if (shifts || bounded ||
-            (model->scales == 2 ? centers || !divides : !rc_model_is_(scaler, "standard")))
-            return 0;
-    }
-    model->center = rc_model_doubles_(file, "scoring.center", d, 0);
-    model->scale = rc_model_doubles_(file, "scoring.scale", d, 0);
-    return (!centers || model->center) && (!divides || model->scale);
-}
-
-static inline int32_t rc_model_read_names_(rc_model *model, const rc_model_file_ *file)
-{
-    rc_model_array ends, names = rc_model_named_(file, "feature_names");
-    ends = rc_model_named_(file, "feature_names.ends");
-    if (!ends.data) {
-        names = rc_model_named_(file, "scaler.feature_names");
-        ends = rc_model_named_(file, "scaler.feature_names.ends");
-    }
-    if (ends.data) {
-        if (names.dtype != RC_MODEL_U8 || names.n_axes != 1 || ends.dtype != RC_MODEL_I64 ||
-            ends.n_axes != 1 || !rc_model_has_(ends, model->n_features, 0, 0) ||
-            !rc_model_ends_((const int64_t *)ends.data, ends.size, names.size))
-            return 0;
-        model->names.first = (const char *)names.data;
-        model->names.n = names.size;
-        model->name_ends = (const int64_t *)ends.data;
-    }
-    model->classes = rc_model_named_(file, "classes");
-    ends = rc_model_named_(file, "classes.ends");
-    model->n_ranks = 0;
-    if (!model->classes.data)
-        return 1;
-    if (ends.data) {
-        if (model->classes.dtype != RC_MODEL_U8 || ends.dtype != RC_MODEL_I64 || ends.n_axes != 1 ||
-            !rc_model_ends_((const int64_t *)ends.data, ends.size, model->classes.size))
-            return 0;
-        model->class_ends = (const int64_t *)ends.data;
-    }
-    if ((ends.data ? ends.size : model->classes.size) >= INT32_MAX)
-        return 0;
-    model->n_ranks = (int32_t)(ends.data ? ends.size : model->classes.size);
-    return model->classes.n_axes == 1 && model->n_ranks >= 2;
 }
 
 #ifdef __cplusplus

@@ -24,55 +24,6 @@
 extern "C" {
 #endif
 
-/* ------------------------------------------------------------------------ names */
-
-/* Name of a feature, not ended by a zero byte; none if the model has no names. O(1). */
-static inline rc_model_text rc_model_feature(const rc_model *model, int64_t column)
-{
-    rc_model_text name = {NULL, 0};
-    if (model->name_ends && column >= 0 && column < model->n_features) {
-        const int64_t first = column ? model->name_ends[column - 1] : 0;
-        name.first = model->names.first + first;
-        name.n = model->name_ends[column] - first;
-    }
-    return name;
-}
-
-/* Label of a rank, if labels are text: not ended by a zero byte. O(1). */
-static inline rc_model_text rc_model_label(const rc_model *model, int32_t rank)
-{
-    rc_model_text label = {NULL, 0};
-    if (model->class_ends && rank >= 0 && rank < model->n_ranks) {
-        const int64_t first = rank ? model->class_ends[rank - 1] : 0;
-        label.first = (const char *)model->classes.data + first;
-        label.n = model->class_ends[rank] - first;
-    }
-    return label;
-}
-
-/* Label of a rank, if labels are numbers of 4 or 8 bytes; NaN if they are not. O(1). */
-static inline double rc_model_label_number(const rc_model *model, int32_t rank)
-{
-    if (!model->class_ends && rank >= 0 && rank < model->n_ranks)
-        switch (model->classes.dtype) {
-        case RC_MODEL_F64:
-            return ((const double *)model->classes.data)[rank];
-        case RC_MODEL_F32:
-            return (double)((const float *)model->classes.data)[rank];
-        case RC_MODEL_I64:
-            return (double)((const int64_t *)model->classes.data)[rank];
-        case RC_MODEL_I32:
-            return (double)((const int32_t *)model->classes.data)[rank];
-        case RC_MODEL_U8:
-            return (double)((const unsigned char *)model->classes.data)[rank];
-        case RC_MODEL_U32:
-            return (double)((const uint32_t *)model->classes.data)[rank];
-        default:
-            break;
-        }
-    return NAN;
-}
-
 /* ------------------------------------------------------------------------ rows */
 
 /* Whether a matrix has the form that the model's rows have; columns are not looked at. O(n_rows).
@@ -320,8 +271,29 @@ static inline double rc_model_kernel_(const rc_model *model, rc_row x, double *r
     return room[1];
 }
 
-/* Score and rank of one row; either may be NULL. A rank of a calibrated model leaves its
- * probabilities in `room`. */
+/* The score f if it is the only one, else NaN. Leaves probabilities in `room`, behind which are the
+ * scores, then the probabilities of the second part. */
+static inline double rc_model_ordinal_trees_(const rc_model *model, rc_row x, double *room,
+                                             int32_t *rank)
+{
+    const int32_t k = model->n_ranks, m = model->n_outputs;
+    const int64_t n = model->trees.n_trees / m;
+    double *scores = room + k, *more = scores + m;
+    int32_t j;
+    for (j = 0; j < m; j++)
+        scores[j] = rc_trees_sum(&model->trees, j * n, (j + 1) * n, x);
+    rc_tasks_probabilities(&model->parts[0], scores, 1, room, NULL, NULL);
+    if (model->n_parts == 2) {
+        rc_tasks_probabilities(&model->parts[1], scores + 1, 1, more, NULL, NULL);
+        for (j = 0; j < k; j++)
+            room[j] = 0.5 * (room[j] + more[j]);
+    }
+    *rank = rc_calibration_rank(&model->calibration, room);
+    return m == 1 ? scores[0] : NAN;
+}
+
+/* Score and rank of one row; either may be NULL. A rank of a model with probabilities
+ * leaves them in `room`. */
 static inline void rc_model_row_(const rc_model *model, rc_row x, double *room, double *score,
                                  int32_t *rank)
 {
@@ -355,6 +327,9 @@ static inline void rc_model_row_(const rc_model *model, rc_row x, double *room, 
     case RC_MODEL_TASKS:
         s = rc_model_tasks_(model, x, room, &y);
         break;
+    case RC_MODEL_ORDINAL_TREES:
+        s = rc_model_ordinal_trees_(model, x, room, &y);
+        break;
     default:
         break;
     }
@@ -387,6 +362,11 @@ static inline size_t rc_model_room(const rc_model *model)
     return rc_model_room_(model, INT64_MAX);
 }
 
+static inline int32_t rc_model_has_probabilities_(const rc_model *model)
+{
+    return model->calibrated || model->form == RC_MODEL_ORDINAL_TREES;
+}
+
 /* With `check`, a row that does not fit ends it: each is checked just before it is scored, when its
  * columns are on their way to the CPU anyway. */
 static inline int32_t rc_model_answer_(const rc_model *model, const rc_rows *X, double *scores,
@@ -398,7 +378,8 @@ static inline int32_t rc_model_answer_(const rc_model *model, const rc_rows *X, 
     int64_t i, r;
     if (check && !rc_model_fits_(model, X))
         return RC_MODEL_ROWS;
-    if (model->form == RC_MODEL_NONE || (ranks && !k) || (probabilities && !model->calibrated))
+    if (model->form == RC_MODEL_NONE || (ranks && !k) ||
+        (probabilities && !rc_model_has_probabilities_(model)))
         return RC_MODEL_UNSUPPORTED;
     if (X->n_features != model->n_features || (!X->indptr && X->stride < X->n_features))
         return RC_MODEL_ROWS;
@@ -435,16 +416,17 @@ static inline int32_t rc_model_answer_(const rc_model *model, const rc_rows *X, 
  * this call alone. Allocates nothing. Rows are not checked: see rc_model_check_rows.
  *
  * A score is Python's `project` of an ordinal learner and `predict` of a ranker; NaN of the
- * multiclass perceptron, which has none. A rank is 0 .. n_ranks - 1 in the order of `ranks_`.
- * Costs what the functions of rankcore.h for the model's form cost. */
+ * multiclass perceptron, which has none. Of OrdinalBoost it is f, NaN if each task has a score. A
+ * rank is 0 .. n_ranks - 1 in the order of `ranks_`. Costs what the functions of rankcore.h for the
+ * model's form cost. */
 static inline int32_t rc_model_answer(const rc_model *model, const rc_rows *X, double *scores,
                                       int32_t *ranks, void *room)
 {
     return rc_model_answer_(model, X, scores, ranks, NULL, room, 0);
 }
 
-/* Probability of each rank, of a CalibratedOrdinal; writes probabilities[0 .. n_rows * n_ranks -
- * 1], a row per row. As rc_model_answer otherwise. */
+/* Probability of each rank, of a CalibratedOrdinal or OrdinalBoost; writes probabilities[0 ..
+ * n_rows * n_ranks - 1], a row per row. As rc_model_answer otherwise. */
 static inline int32_t rc_model_probabilities(const rc_model *model, const rc_rows *X,
                                              double *probabilities, void *room)
 {

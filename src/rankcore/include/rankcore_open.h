@@ -19,6 +19,126 @@
 extern "C" {
 #endif
 
+/* ------------------------------------------------------------------------ names */
+
+/* Name of a feature, not ended by a zero byte; none if the model has no names. O(1). */
+static inline rc_model_text rc_model_feature(const rc_model *model, int64_t column)
+{
+    rc_model_text name = {NULL, 0};
+    if (model->name_ends && column >= 0 && column < model->n_features) {
+        const int64_t first = column ? model->name_ends[column - 1] : 0;
+        name.first = model->names.first + first;
+        name.n = model->name_ends[column] - first;
+    }
+    return name;
+}
+
+/* Label of a rank, if labels are text: not ended by a zero byte. O(1). */
+static inline rc_model_text rc_model_label(const rc_model *model, int32_t rank)
+{
+    rc_model_text label = {NULL, 0};
+    if (model->class_ends && rank >= 0 && rank < model->n_ranks) {
+        const int64_t first = rank ? model->class_ends[rank - 1] : 0;
+        label.first = (const char *)model->classes.data + first;
+        label.n = model->class_ends[rank] - first;
+    }
+    return label;
+}
+
+/* Label of a rank, if labels are numbers of 4 or 8 bytes; NaN if they are not. O(1). */
+static inline double rc_model_label_number(const rc_model *model, int32_t rank)
+{
+    if (!model->class_ends && rank >= 0 && rank < model->n_ranks)
+        switch (model->classes.dtype) {
+        case RC_MODEL_F64:
+            return ((const double *)model->classes.data)[rank];
+        case RC_MODEL_F32:
+            return (double)((const float *)model->classes.data)[rank];
+        case RC_MODEL_I64:
+            return (double)((const int64_t *)model->classes.data)[rank];
+        case RC_MODEL_I32:
+            return (double)((const int32_t *)model->classes.data)[rank];
+        case RC_MODEL_U8:
+            return (double)((const unsigned char *)model->classes.data)[rank];
+        case RC_MODEL_U32:
+            return (double)((const uint32_t *)model->classes.data)[rank];
+        default:
+            break;
+        }
+    return NAN;
+}
+
+/* ------------------------------------------------------------------------ around the form */
+
+static inline int32_t rc_model_read_scaler_(rc_model *model, const rc_model_file_ *file)
+{
+    const rc_model_text scaler = rc_model_fact_(file, "scoring.scaler");
+    const int32_t centers = rc_model_fact_(file, "scoring.center").first != NULL;
+    const int32_t divides = rc_model_fact_(file, "scoring.scale").first != NULL;
+    const int32_t shifts = rc_model_fact_(file, "scoring.shift").first != NULL;
+    const int32_t bounded = rc_model_fact_(file, "scoring.bounds").first != NULL;
+    const double *bounds = rc_model_doubles_(file, "scoring.bounds", 2, 0);
+    const int64_t d = model->n_features;
+    if (!scaler.first)
+        return !centers && !divides && !shifts && !bounded;
+    if (rc_model_is_(scaler, "min_max") || rc_model_is_(scaler, "min_max_clipped")) {
+        model->scales = 3;
+        model->clips = rc_model_is_(scaler, "min_max_clipped");
+        model->shift = rc_model_doubles_(file, "scoring.shift", d, 0);
+        if (centers || !divides || !model->shift || bounded != model->clips || (bounded && !bounds))
+            return 0;
+        model->low = bounded ? bounds[0] : 0.0;
+        model->high = bounded ? bounds[1] : 0.0;
+    } else {
+        model->clips = rc_model_is_(scaler, "max_abs_clipped");
+        model->low = -1.0;
+        model->high = 1.0;
+        model->scales = model->clips || rc_model_is_(scaler, "max_abs") ? 2 : centers || divides;
+        if (shifts || bounded ||
+            (model->scales == 2 ? centers || !divides : !rc_model_is_(scaler, "standard")))
+            return 0;
+    }
+    model->center = rc_model_doubles_(file, "scoring.center", d, 0);
+    model->scale = rc_model_doubles_(file, "scoring.scale", d, 0);
+    return (!centers || model->center) && (!divides || model->scale);
+}
+
+static inline int32_t rc_model_read_names_(rc_model *model, const rc_model_file_ *file)
+{
+    rc_model_array ends, names = rc_model_named_(file, "feature_names");
+    ends = rc_model_named_(file, "feature_names.ends");
+    if (!ends.data) {
+        names = rc_model_named_(file, "scaler.feature_names");
+        ends = rc_model_named_(file, "scaler.feature_names.ends");
+    }
+    if (ends.data) {
+        if (names.dtype != RC_MODEL_U8 || names.n_axes != 1 || ends.dtype != RC_MODEL_I64 ||
+            ends.n_axes != 1 || !rc_model_has_(ends, model->n_features, 0, 0) ||
+            !rc_model_ends_((const int64_t *)ends.data, ends.size, names.size))
+            return 0;
+        model->names.first = (const char *)names.data;
+        model->names.n = names.size;
+        model->name_ends = (const int64_t *)ends.data;
+    }
+    model->classes = rc_model_named_(file, "classes");
+    ends = rc_model_named_(file, "classes.ends");
+    model->n_ranks = 0;
+    if (!model->classes.data)
+        return 1;
+    if (ends.data) {
+        if (model->classes.dtype != RC_MODEL_U8 || ends.dtype != RC_MODEL_I64 || ends.n_axes != 1 ||
+            !rc_model_ends_((const int64_t *)ends.data, ends.size, model->classes.size))
+            return 0;
+        model->class_ends = (const int64_t *)ends.data;
+    }
+    if ((ends.data ? ends.size : model->classes.size) >= INT32_MAX)
+        return 0;
+    model->n_ranks = (int32_t)(ends.data ? ends.size : model->classes.size);
+    return model->classes.n_axes == 1 && model->n_ranks >= 2;
+}
+
+/* ------------------------------------------------------------------------ the file */
+
 /* Whether numbers of this machine have their bytes in another order than those of a file. */
 static inline int32_t rc_model_swaps_(void)
 {
@@ -59,7 +179,8 @@ static inline int32_t rc_model_numbers_are_finite_(const rc_model *model,
         "scoring.weights", "scoring.thresholds", "scoring.intercept", "scoring.intercepts",
         "scoring.values",  "scoring.missing",    "scoring.at_zero",   "scoring.base",
         "scoring.vectors", "scoring.norms",      "scoring.coefs",     "scoring.constants",
-        "scoring.curves",  "scoring.knots",      "scoring.moments",   "scoring.costs"};
+        "scoring.curves",  "scoring.knots",      "scoring.moments",   "scoring.costs",
+        "scoring.biases"};
     size_t i;
     int32_t axes;
     for (i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -67,7 +188,8 @@ static inline int32_t rc_model_numbers_are_finite_(const rc_model *model,
             const rc_model_array array = rc_model_part_(file, keys[i], RC_MODEL_F64, axes);
             /* Thresholds of stumps and trees may be infinite. */
             const int32_t open =
-                i == 1 && (model->form == RC_MODEL_STUMPS || model->form == RC_MODEL_TREES);
+                i == 1 && (model->form == RC_MODEL_STUMPS || model->form == RC_MODEL_TREES ||
+                           model->form == RC_MODEL_ORDINAL_TREES);
             if (array.data && !open && !rc_model_finite_((const double *)array.data, array.size))
                 return 0;
         }

@@ -198,7 +198,8 @@ static const char *const rc_model_keys_[] = {
     "scoring.vectors", "scoring.indices",  "scoring.indptr",    "scoring.norms",
     "scoring.sizes",   "scoring.slots",    "scoring.coefs",     "scoring.curves",
     "scoring.knots",   "scoring.moments",  "scoring.costs",     "scoring.center",
-    "scoring.scale",   "scoring.shift",    "scoring.bounds"};
+    "scoring.scale",   "scoring.shift",    "scoring.bounds",    "scoring.tasks",
+    "scoring.link",    "scoring.biases"};
 static const char *const rc_model_names_[] = {"feature_names",
                                               "feature_names.ends",
                                               "scaler.feature_names",

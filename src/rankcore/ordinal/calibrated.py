@@ -325,7 +325,7 @@ class CalibratedOrdinal(
 def _calibrated(of: Scoring | None, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
     """Curves that turn a learner's score into probabilities."""
     assert of is not None
-    if of.form in ("none", "classes"):
+    if of.form in ("none", "classes", "ordinal_trees"):
         reason = of.facts.get("reason", "probabilities that follow from a score for each rank")
         return no_scoring(str(reason))
     names = [name for name in ("curves", "knots", "moments", "costs") if name in arrays]

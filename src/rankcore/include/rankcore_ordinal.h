@@ -1,0 +1,98 @@
+/* rankcore_ordinal.h - probabilities of ranks from the scores of tasks. Part of rankcore_model.h,
+ * and the arithmetic of Python's OrdinalBoost. C99 (and C++11), header only. */
+#ifndef RANKCORE_ORDINAL_H
+#define RANKCORE_ORDINAL_H
+
+#include "rankcore_calibration.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Task j, 1 .. n_ranks - 1, is whether the rank is at least j. Its score is s_j = f + g_j - b_j.
+ * With scores of adjacent categories, log(p[j] / p[j - 1]) = s_j; with cumulative ones, which are
+ * shared alone, of ascending biases, P(rank >= j) = 1 / (1 + exp(-s_j)). */
+typedef struct rc_tasks {
+    const double *biases; /* (n_ranks - 1) */
+    int32_t n_ranks;
+    int32_t shared;   /* whether there is an f, the first of the scores */
+    int32_t separate; /* whether there are g_j, the other ones */
+    int32_t cumulative;
+} rc_tasks;
+
+/* Sums of few terms that are not negative, so that none rises. As rc_tasks_probabilities. */
+static inline void rc_tasks_adjacent_(const rc_tasks *tasks, const double *scores, int64_t apart,
+                                      double *p, double *above, double *below)
+{
+    const int32_t k = tasks->n_ranks;
+    const double f = tasks->shared ? scores[0] : 0.0;
+    const double *g = scores + (tasks->shared ? apart : 0);
+    double most = 0.0, total = 0.0, sum = 0.0;
+    int32_t j;
+    p[0] = 0.0;
+    for (j = 1; j < k; j++) {
+        p[j] = p[j - 1] + (f - tasks->biases[j - 1]);
+        if (tasks->separate)
+            p[j] += g[(j - 1) * apart];
+        most = p[j] > most ? p[j] : most;
+    }
+    for (j = k - 1; j >= 0; j--) {
+        p[j] = rc_kernel_exp(p[j] - most);
+        total += p[j];
+        if (above)
+            above[j] = total;
+    }
+    for (j = 0; j < k; j++) {
+        if (above) {
+            above[j] /= total;
+            below[j] = 1.0 < sum / total ? 1.0 : sum / total;
+            sum += p[j];
+        }
+        p[j] /= total;
+    }
+}
+
+/* Differences of small numbers in both tails. As rc_tasks_probabilities. */
+static inline void rc_tasks_cumulative_(const rc_tasks *tasks, const double *scores, double *p,
+                                        double *above, double *below)
+{
+    const int32_t k = tasks->n_ranks;
+    double total = 0.0, over = 1.0, under = 0.0;
+    int32_t j;
+    for (j = 1; j <= k; j++) {
+        const double s = j < k ? scores[0] - tasks->biases[j - 1] : 0.0;
+        double next_over = j < k ? rc_logistic_(s) : 0.0;
+        double next_under = j < k ? rc_logistic_(-s) : 0.0;
+        next_over = next_over < over ? next_over : over;
+        next_under = next_under > under ? next_under : under;
+        /* Rank j - 1 has what lies between the scores of two tasks. */
+        p[j - 1] = s > 0.0 ? next_under - under : over - next_over;
+        total += p[j - 1];
+        if (above) {
+            above[j - 1] = over;
+            below[j - 1] = under;
+        }
+        over = next_over;
+        under = next_under;
+    }
+    for (j = 0; j < k; j++)
+        p[j] /= total;
+}
+
+/* Probability of each rank, of scores that are `apart` doubles from each other; writes
+ * p[0 .. n_ranks - 1], which add up to 1, and, unless they are NULL, above[0 .. n_ranks - 1],
+ * P(rank >= j), and below[0 .. n_ranks - 1], P(rank < j). O(n_ranks). */
+static inline void rc_tasks_probabilities(const rc_tasks *tasks, const double *scores,
+                                          int64_t apart, double *p, double *above, double *below)
+{
+    if (tasks->cumulative)
+        rc_tasks_cumulative_(tasks, scores, p, above, below);
+    else
+        rc_tasks_adjacent_(tasks, scores, apart, p, above, below);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* RANKCORE_ORDINAL_H */

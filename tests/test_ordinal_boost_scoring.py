@@ -1,0 +1,232 @@
+"""OrdinalBoost in C, in exports and in contributions: as in Python, to the bit where it is said."""
+
+import ctypes
+from itertools import combinations, permutations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+import rankcore as rc
+from model_files import put_together, taken_apart
+from rankcore.exporters.exporting import FORMATS
+from test_c_model import OK, Model, library, pointer, pytestmark  # noqa: F401  (fixture, mark)
+from test_export_c import Exported
+from test_ordinal_boost import ALL, data, small
+
+
+def hostile_rows(model):
+    """Rows, values at thresholds and next to them, empty rows, large ones."""
+    X, _ = data(seed=1)
+    at = model._spec().scoring.arrays["thresholds"]
+    rng = np.random.default_rng(2)
+    near = rng.choice(at, size=(60, 4)) if at.size else np.zeros((60, 4))
+    rows = [X, near, np.nextafter(near, np.inf), np.zeros((2, 4)), np.full((1, 4), np.nan)]
+    return np.vstack([*rows, 1e6 * X[:20]])
+
+
+def agrees(library, path, model, rows):  # noqa: F811
+    """C's answers are those of Python to the bit."""
+    found = Model(library, path)
+    code, scores, ranks = found.answer(rows)
+    assert code == OK
+    np.testing.assert_array_equal(found.probabilities(rows), model._probabilities(rows))
+    np.testing.assert_array_equal(model.ranks_[ranks], model.predict(rows))
+    expected = model._state.model.score(model._more_rows(rows))
+    if len(expected) == 1:
+        np.testing.assert_array_equal(scores, expected[0])
+    else:
+        assert np.isnan(scores).all()
+    found.close()
+
+
+@pytest.mark.parametrize("k", [2, 3, 6])
+@pytest.mark.parametrize(("tasks", "link"), ALL)
+def test_c_answers_as_python(library, tmp_path, tasks, link, k):  # noqa: F811
+    model = small(tasks, link, learning_rate=0.5, n_estimators=11).fit(*data(k=k))
+    rc.save(model, tmp_path / "m")
+    rows = hostile_rows(model)
+    assert np.unique(model.predict(rows)).size == k
+    for form in (rows, rows.astype(np.float32), sp.csr_array(rows)):
+        agrees(library, tmp_path / "m", model, form)
+
+
+@pytest.mark.parametrize("loss", ["absolute", "zero_one", "kappa"])
+@pytest.mark.parametrize("missing", ["learn", "zero"])
+def test_losses_and_missing_zeros_in_c(library, tmp_path, loss, missing):  # noqa: F811
+    model = small(loss=loss, missing=missing).fit(*data())
+    rc.save(model, tmp_path / "m")
+    agrees(library, tmp_path / "m", model, hostile_rows(model))
+
+
+def test_categories_and_words_in_c(library, tmp_path):  # noqa: F811
+    X, y = data(missing=False)
+    X[:, 3] = np.random.default_rng(3).integers(0, 40, len(X))
+    y = np.where(X[:, 3] % 3 == 0, 3 - y, y)
+    words = np.array(["low", "fair", "good", "best"])
+    model = small(categorical_features=[3]).fit(X, words[y], classes=words)
+    assert model._spec().scoring.arrays["words"].size
+    rc.save(model, tmp_path / "m")
+    X[:9, 3] = [-1, 2.5, 99, 1e9, np.nan, -0.0, 40, 0, 31]
+    found = Model(library, tmp_path / "m")
+    np.testing.assert_array_equal(found.probabilities(X), model._probabilities(X))
+    assert found.text("rankcore_label", 3) == "best"
+
+
+def test_models_without_trees_and_scaled_in_c(library, tmp_path):  # noqa: F811
+    X, y = data(missing=False)
+    model = small(min_samples_leaf=1000).fit(X, y)
+    assert not model._spec().scoring.arrays["features"].size
+    rc.save(model, tmp_path / "m")
+    agrees(library, tmp_path / "m", model, X)
+    whole = make_pipeline(MaxAbsScaler(), small()).fit(X, y)
+    rc.save(whole, tmp_path / "m")
+    np.testing.assert_array_equal(
+        Model(library, tmp_path / "m").probabilities(X),
+        whole[-1]._probabilities(whole[0].transform(X)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "arrays"),
+    [
+        ({"scoring.tasks": "each"}, {}),
+        ({"scoring.tasks": "mixed"}, {}),
+        ({"scoring.tasks": None}, {}),
+        ({"scoring.link": "probit"}, {}),
+        ({"scoring.link": None}, {}),
+        ({"scoring.zero_missing": "2"}, {}),
+        ({"scoring.costs": None}, {}),
+        ({"scoring.biases": "biases"}, {}),
+        ({"scoring": "calibrated", "scoring.of": "ordinal_trees"}, {}),
+        ({}, {"scoring.biases": np.zeros(5)}),
+        ({}, {"scoring.biases": np.zeros((6, 1))}),
+        ({}, {"scoring.biases": np.full(6, np.inf)}),
+        ({}, {"scoring.biases": np.array([0.0, 2.0, 1.0, 0.0, 0.0, 0.0])}),
+        ({}, {"costs": np.zeros((4, 3))}),
+        ({}, {"costs": np.full((4, 4), np.nan)}),
+        ({}, {"classes": np.arange(5)}),
+        ({}, {"features": np.array([4] * 1000, dtype=np.int32)}),
+    ],
+)
+def test_files_that_do_not_fit_are_refused(library, tmp_path, change, arrays):  # noqa: F811
+    path = tmp_path / "m"
+    rc.save(small(link="cumulative", n_estimators=7).fit(*data()), path)
+    Model(library, path).close()
+    document, found = taken_apart(path.read_bytes())
+    document = {k: v for k, v in (document | change).items() if v is not None}
+    path.write_bytes(put_together(document, found | arrays))
+    with pytest.raises(ValueError, match=r"its scoring is damaged|NaN or infinity"):
+        Model(library, path)
+
+
+@pytest.mark.parametrize("tasks", ["mixed", "separate"])
+def test_trees_must_be_those_of_all_scores(library, tmp_path, tasks):  # noqa: F811
+    """A tree of one leaf more, so that they cannot be shared out among the scores."""
+    path = tmp_path / "m"
+    rc.save(small(tasks).fit(*data()), path)
+    document, arrays = taken_apart(path.read_bytes())
+    arrays["offsets"] = np.append(arrays["offsets"], arrays["offsets"][-1:])
+    arrays["values"] = np.append(arrays["values"], 0.0)
+    path.write_bytes(put_together(document, arrays))
+    with pytest.raises(ValueError, match="its scoring is damaged"):
+        Model(library, path)
+
+
+# -------------------------------------------------------------------- exports
+
+
+def exported(model, folder, rows):
+    """Ranks, probabilities and the library of an exported source."""
+    found = Exported(model, folder)
+    table = np.full((len(rows), model.classes_.size), np.nan)
+    for row, out in zip(np.ascontiguousarray(rows), table, strict=True):
+        found.library.ranker_probabilities(*map(pointer, (row, out)))
+    return np.array(found.call("rank", ctypes.c_int32, rows)), table, found
+
+
+@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize(("tasks", "link"), ALL)
+def test_c_source(tmp_path, tasks, link, k):
+    model = small(tasks, link, learning_rate=0.5, n_estimators=11).fit(*data(k=k))
+    rows = hostile_rows(model)
+    ranks, table, found = exported(model, tmp_path, rows)
+    np.testing.assert_array_equal(table, model._probabilities(rows))
+    np.testing.assert_array_equal(model.ranks_[ranks], model.predict(rows))
+    sparse = sp.csr_array(rows)
+    of_sparse = found.call("rank_sparse", ctypes.c_int32, sparse)
+    np.testing.assert_array_equal(model.ranks_[of_sparse], model.predict(sparse))
+    scores = model._scores(rows)
+    assert hasattr(found.library, "ranker_score") == (len(scores) == 1)
+    if len(scores) == 1:
+        np.testing.assert_array_equal(found.call("score", ctypes.c_double, rows), scores[0])
+
+
+def test_c_source_behind_a_scaler_is_checked(tmp_path):
+    X, y = data()
+    for tasks in ("shared", "average"):
+        model = make_pipeline(StandardScaler(), small(tasks)).fit(X, y)
+        found = rc.export(model, tmp_path / "m.c", "c", check=X)
+        assert (found.largest_difference, found.probability_difference) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("target", [name for name in FORMATS if name != "c"])
+def test_other_formats_refuse(tmp_path, target):
+    model = small("shared").fit(*data())
+    with pytest.raises(
+        ValueError, match=f"{target} cannot express an OrdinalBoost.*export it as c"
+    ):
+        rc.export(model, tmp_path / "m.json", target, feature_names=list("abcd"))
+    assert not list(tmp_path.iterdir())
+
+
+# -------------------------------------------------------------------- contributions
+
+
+@pytest.mark.parametrize("link", ["adjacent", "cumulative"])
+def test_contributions_of_one_score(link):
+    X, y = data()
+    model = small("shared", link).fit(X, y)
+    rows, background = X[:20], X[20:30]
+    found = model.contributions(rows, background)
+    np.testing.assert_allclose(found.scores(), model._scores(rows)[0], rtol=0, atol=1e-12)
+    assert found.base == pytest.approx(model._scores(background)[0].mean(), abs=1e-12)
+    # Shapley values by all orders of the four features.
+    of = {}
+    for size in range(5):
+        for part in combinations(range(4), size):
+            mixed = np.repeat(background, len(rows), axis=0)
+            mixed[:, part] = np.tile(rows, (len(background), 1))[:, part]
+            of[part] = model._scores(mixed)[0].reshape(len(background), -1).mean(axis=0)
+    expected = np.zeros((len(rows), 4))
+    for order in permutations(range(4)):
+        for i, feature in enumerate(order):
+            before, after = (tuple(sorted(order[:n])) for n in (i, i + 1))
+            expected[:, feature] += (of[after] - of[before]) / 24
+    np.testing.assert_allclose(found.values, expected, rtol=0, atol=1e-12)
+
+
+def test_two_classes_have_one_score_whatever_the_tasks():
+    X, y = data(k=2)
+    for tasks in ("shared", "separate", "mixed", "average"):
+        model = small(tasks).fit(X, y)
+        found = model.contributions(X[:9]).scores()
+        np.testing.assert_allclose(found, model._scores(X[:9])[0], rtol=0, atol=1e-12)
+        with pytest.raises(ValueError, match="one score per row"):
+            model.contributions(X[:9], output=1)
+
+
+@pytest.mark.parametrize("tasks", ["separate", "mixed", "average"])
+def test_scores_of_tasks_have_no_contributions(tasks):
+    X, y = data()
+    with pytest.raises(TypeError, match=f"OrdinalBoost with tasks='{tasks}' has a score for each"):
+        small(tasks).fit(X, y).contributions(X)
+
+
+def test_ranks_are_explained_by_permutation():
+    X, y = data()
+    model = small().fit(X, y)
+    with pytest.raises(TypeError, match="OrdinalBoost does not cut a sum over features"):
+        rc.explain.rank(model, X[0])
