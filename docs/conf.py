@@ -49,7 +49,10 @@ myst_all_links_external = False
 autosummary_generate = True
 autosummary_imported_members = False
 # Some file systems take plan.html and Plan.html for one.
-autosummary_filename_map = {"rankcore.preference.Plan": "rankcore.preference.Plan-class"}
+autosummary_filename_map = {
+    "rankcore.preference.Plan": "rankcore.preference.Plan-class",
+    "rankcore.clicks.Propensities": "rankcore.clicks.Propensities-class",
+}
 autodoc_typehints = "none"  # the sections of docstrings name the types in words
 autodoc_inherit_docstrings = True
 numpydoc_show_class_members = False

@@ -330,7 +330,7 @@ def test_several_signals_in_a_row_leave_no_handler_behind():
 
 def test_long_answers_pause_between_parts(monkeypatch):
     """Votes are counted some hypotheses and some rows at a time; the votes are the same."""
-    from rankcore.ordinal import _votes as voted
+    from rankcore.ordinal import _projecting as voted
 
     model = rc.VotedPRank.published(output="median").fit(X, Y)
     expected, parts = model._tally(as_rows(X)), []

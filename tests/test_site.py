@@ -67,7 +67,9 @@ def test_no_page_is_of_a_name_that_is_gone():
 
 def test_names_that_differ_by_case_have_pages_that_do_not():
     text = (DOCS / "conf.py").read_text(encoding="utf-8")
-    renamed = ast.literal_eval(re.search(r"autosummary_filename_map = (\{.*?\})", text)[1])
+    renamed = ast.literal_eval(
+        re.search(r"autosummary_filename_map = (\{.*?\})", text, re.DOTALL)[1]
+    )
     pages = [f"{module}.{name}" for module, names in listed().items() for name in names]
     assert set(renamed) <= set(pages)
     files = [renamed.get(page, page).lower() for page in pages]

@@ -56,9 +56,17 @@ class CounterfactualEvaluation(dict[str, Estimate]):
         never shows: their relevance is 0, or the model's.
     """
 
-    queries: list[Any]
-    effective_sample_size: float
-    never_shown: float
+    def __init__(
+        self,
+        estimates: Mapping[str, Estimate],
+        queries: list[Any],
+        effective_sample_size: float,
+        never_shown: float,
+    ) -> None:
+        super().__init__(estimates)
+        self.queries = queries
+        self.effective_sample_size = effective_sample_size
+        self.never_shown = never_shown
 
 
 def evaluate(
@@ -205,7 +213,7 @@ def _result(
 ) -> CounterfactualEvaluation:
     n_resamples, level, seed = bootstrap
     ends = [*zip(rows.bounds[:-1].tolist(), rows.bounds[1:].tolist(), strict=True)]
-    found = CounterfactualEvaluation()
+    found = {}
     for name, (kind, k) in measures.items():
         value = VALUES[kind]
         each = np.array([value(relevance.of(slice(a, b)), k) for a, b in ends])
@@ -214,10 +222,7 @@ def _result(
     depths = [k for _, k in measures.values()]
     deepest = None if None in depths else max(k for k in depths if k is not None)
     top = np.concatenate([relevance.shown[a:b][:deepest] for a, b in ends])
-    found.queries = rows.queries
-    found.effective_sample_size = size
-    found.never_shown = float(1 - top.mean())
-    return found
+    return CounterfactualEvaluation(found, rows.queries, size, float(1 - top.mean()))
 
 
 def _interval(
