@@ -71,10 +71,11 @@ class OrdinalBoost(
         costs n_classes - 1 trees; or all of these, for the scores f + g_j - b_j ("mixed"), or for
         two models of which the probabilities are averaged. Of two classes it is one tree in any
         case.
-    link : {"adjacent", "cumulative"}, default="adjacent"
+    link : {"auto", "adjacent", "cumulative"}, default="auto"
         Probabilities of ranks: of adjacent categories, or P(rank >= j) = 1 / (1 + exp(-s_j)),
         which the scores of separate tasks cannot have, as they may cross: with "average" only
-        the shared ones have it, and "separate" and "mixed" require "adjacent".
+        the shared ones have it, and "separate" and "mixed" require "adjacent". "auto" is
+        "cumulative" with "average" and "shared", else "adjacent".
     loss : {"absolute", "zero_one", "squared", "kappa"}, default="absolute"
         Loss whose expectation `predict` minimises: the distance in ranks, which the median does,
         mistakes (the most probable rank), the squared distance, or one minus the quadratic
@@ -145,8 +146,7 @@ class OrdinalBoost(
         Number, from 1, of the round with the best first ``eval_metric``; only with an ``eval_set``.
         With ``early_stopping_rounds`` the model ends at this round; otherwise it keeps all rounds.
     history_ : dict of lists
-        Per round: ``log_loss``, the mean loss on the rows that were learned from (with "average",
-        the mean of the losses of both models, which that of the mean is below); and, with an
+        Per round: ``log_loss``, the mean loss on the rows that were learned from; and, with an
         ``eval_set``, each ``eval_metric``, as ``valid_ranked_probability_score``.
 
     Notes
@@ -193,7 +193,7 @@ class OrdinalBoost(
     learning_rate: float = 0.1
     max_leaf_nodes: int | None = 31
     tasks: Literal["shared", "separate", "mixed", "average"] = "average"
-    link: Literal["adjacent", "cumulative"] = "adjacent"
+    link: Literal["auto", "adjacent", "cumulative"] = "auto"
     loss: Literal["absolute", "zero_one", "squared", "kappa"] = "absolute"
     max_depth: int | None = None
     min_samples_leaf: int = 20
@@ -216,7 +216,7 @@ class OrdinalBoost(
     _constraints: ClassVar[dict[str, Constraint]] = {
         **GROWTH,
         "tasks": option(*TASKS),
-        "link": option(*LINKS),
+        "link": option("auto", *LINKS),
         "loss": option(*LOSSES),
         "class_weight": check_class_weight,
         "eval_metric": check_measures,
@@ -301,7 +301,7 @@ class OrdinalBoost(
         monitor = Monitor(fitted, held_out, listed)
         rounds = OrdinalRounds(self, rows, ranks, weights, state.model, signs, called)
         try:
-            learner = OrdinalRoundLearner(fitted, rounds)
+            learner = OrdinalRoundLearner(fitted, rounds, watched=bool(listed))
             train_rounds(learner, source, monitor)
             fitted.costs_ = learner.costs()
         finally:
@@ -329,12 +329,11 @@ class OrdinalBoost(
         """A state of no rounds, or what is to be continued."""
         if known.size > MAX_RANKS:
             raise ValueError(f"y has {known.size} classes; at most {MAX_RANKS} are supported")
-        form = Form(int(known.size), self.tasks, self.link)
-        settings = {
-            "zero_missing": self.missing == "zero",
-            "tasks": self.tasks,
-            "link": self.link,
-        }
+        link = self.link
+        if link == "auto":
+            link = "cumulative" if self.tasks in CUMULATIVE else "adjacent"
+        form = Form(int(known.size), self.tasks, link)
+        settings = {"zero_missing": self.missing == "zero", "tasks": self.tasks, "link": link}
         if not self.warm_start or "_state" not in self.__dict__:
             biases = first_biases(ranks, weights, form)
             model = OrdinalSum.empty(form, n_features, self.missing == "zero", biases)
