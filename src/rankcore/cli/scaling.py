@@ -30,7 +30,7 @@ ScaleOption = Annotated[
     ),
 ]
 # Learners that cut features at thresholds, whatever their scale.
-INDIFFERENT = ("RankBoost", "BipartiteRankBoost")
+INDIFFERENT = ("RankBoost", "BipartiteRankBoost", "OrdinalBoost")
 # Where at least this share of the values is stored, centring costs no memory to speak of.
 DENSE = 0.5
 
