@@ -31,8 +31,8 @@ from reproduce.probabilities import chu
 SETS = ["stocks", "bostonhousing", "autompg", "machinecpu", "abalone"]
 BINS = (5, 10)
 FORMS = {
-    "average, cumulative": {"tasks": "average", "link": "cumulative"},
     "average": {"tasks": "average", "link": "adjacent"},
+    "average, cumulative": {"tasks": "average", "link": "cumulative"},
     "shared, cumulative": {"tasks": "shared", "link": "cumulative"},
     "shared": {"tasks": "shared", "link": "adjacent"},
     "separate": {"tasks": "separate", "link": "adjacent"},
@@ -94,6 +94,15 @@ def means_of(done: dict[str, Any]) -> dict[str, dict[str, Any]]:
     }
 
 
+def ratios(results: dict[str, dict[str, Any]], name: str, at: int) -> str:
+    """A model's figure by that of the first one, with its standard error between sets."""
+    first = next(iter(next(iter(results.values()))))
+    logs = np.log([means[name][at] / means[first][at] for means in results.values()])
+    if name == first or logs.size == 1:
+        return f"{np.exp(logs.mean()):.3f}"
+    return f"{np.exp(logs.mean()):.3f} ± {logs.std(ddof=1) / logs.size**0.5:.3f}"
+
+
 def rows_of(results: dict[str, dict[str, Any]]) -> Iterator[str]:
     """The tables, in Markdown."""
     names = [*next(iter(results.values()))]
@@ -104,6 +113,7 @@ def rows_of(results: dict[str, dict[str, Any]]) -> Iterator[str]:
             yield f"| {title} | " + " | ".join(f"{means[one][at]:.4f}" for one in names) + " |"
         overall = [np.mean([means[one][at] for means in results.values()]) for one in names]
         yield "| mean | " + " | ".join(f"{value:.4f}" for value in overall) + " |"
+        yield "| ratio | " + " | ".join(ratios(results, one, at) for one in names) + " |"
         yield ""
     seconds = [sum(means[one][2] for means in results.values()) for one in names]
     yield "| seconds, one fit of each set | " + " | ".join(names) + " |"
@@ -135,7 +145,7 @@ def main() -> None:
     parser.add_argument("--png", type=Path)
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--sets", nargs="*", default=SETS)
-    parser.add_argument("--partitions", type=int, default=3)
+    parser.add_argument("--partitions", type=int, default=6)
     arguments = parser.parse_args()
     require("chu-stocks", "chu-abalone")
     done: dict[str, Any] = {}
@@ -158,8 +168,9 @@ def page(results: dict[str, dict[str, Any]], arguments: argparse.Namespace) -> s
     head = (
         "# Forms of ordinal boosting\n\n"
         f"`python -m reproduce.ordinal_boost{sets} --partitions {n}` prints these tables: means "
-        f"over {n} partition{'s' * (n > 1)} of each of {len(results)} sets. The default is the "
-        "first column; it was chosen by these figures.\n"
+        f"over {n} partition{'s' * (n > 1)} of each of {len(results)} sets. The default is "
+        "in the first column. The last row of a table has the ratio to it, as the geometric mean "
+        "over sets, and the standard error of that, which takes the sets for independent.\n"
     )
     picture = [f"![RPS of each model]({arguments.png.name})", ""] if arguments.png else []
     return "\n".join([head, *picture, *rows_of(results), ""])

@@ -59,11 +59,12 @@ CALIBRATED = [
     rc.CalibratedOrdinal(rc.PRank(random_state=0), cv=2, loss="zero_one"),
     rc.CalibratedOrdinal(rc.CuSumRank(random_state=0), cv=2, method="isotonic", loss="zero_one"),
 ]
-# Of trees with few rows in a leaf, as the checks have few: 20 in all.
+# The same, and trees with few rows in a leaf, as some checks have few: 20 in all.
 BOOSTED = [
+    rc.OrdinalBoost(loss="zero_one"),
     rc.OrdinalBoost(20, min_samples_leaf=1, max_leaf_nodes=4, loss="zero_one"),
     rc.OrdinalBoost(
-        20, tasks="shared", link="cumulative", min_samples_leaf=2, colsample=0.7, random_state=0
+        20, tasks="shared", min_samples_leaf=2, colsample=0.7, random_state=0, loss="zero_one"
     ),
 ]
 
@@ -97,6 +98,9 @@ def given_classes(learner):
 
 def differences(estimator):
     """What fails: with the defaults only what docs/scikit_learn.md lists."""
+    if isinstance(estimator, rc.OrdinalBoost):
+        few = estimator.min_samples_leaf == 2  # of 20, the checks' rows are too few for a split
+        return dict.fromkeys(DIFFERENCES, "leaves count rows, not their weights") if few else {}
     more = []
     rough = "a pass, or hard steps, do not fit the blobs of this check"
     if isinstance(estimator, rc.CuSumRank | rc.MulticlassPerceptron) and (

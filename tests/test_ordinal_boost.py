@@ -37,7 +37,7 @@ def data(n=300, seed=0, k=4, missing=True):
     return X, np.digitize(z, np.quantile(z, np.arange(1, k) / k))
 
 
-def small(tasks="average", link="auto", **params):
+def small(tasks="average", link="adjacent", **params):
     settings = {"max_leaf_nodes": 6, "min_samples_leaf": 3, "tasks": tasks, "link": link}
     return rc.OrdinalBoost(params.pop("n_estimators", 8), **{**settings, **params})
 
@@ -349,24 +349,6 @@ def test_costs_of_kappa_take_no_pass_in_each_round(monkeypatch):
     assert len(made) == 2  # before the first round and after the last
 
 
-@pytest.mark.parametrize(
-    ("tasks", "link"),
-    [
-        ("shared", "cumulative"),
-        ("average", "cumulative"),
-        ("separate", "adjacent"),
-        ("mixed", "adjacent"),
-    ],
-)
-def test_the_link_is_cumulative_where_scores_cannot_cross(tasks, link):
-    X, y = data()
-    found = small(tasks, "auto").fit(X, y)
-    same_trees(found, small(tasks, link).fit(X, y))
-    np.testing.assert_array_equal(
-        found.predict_proba(X), small(tasks, link).fit(X, y).predict_proba(X)
-    )
-
-
 def test_importances_are_shares_of_the_gains_of_all_scores():
     X, y = data()
     model = small().fit(X, y)
@@ -520,8 +502,7 @@ def test_a_loaded_model_is_the_saved_one(tasks, link, tmp_path):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("facts", "settings", "tasks"), "shared", "biases has shape"),
-        (("facts", "settings", "tasks"), "mixed", "settings"),
+        (("facts", "settings", "tasks"), "mixed", "biases has shape"),
         (("facts", "settings", "link"), "probit", "settings"),
         (("facts", "best_iteration"), 99, "more trees than rounds"),
     ],

@@ -71,11 +71,10 @@ class OrdinalBoost(
         costs n_classes - 1 trees; or all of these, for the scores f + g_j - b_j ("mixed"), or for
         two models of which the probabilities are averaged. Of two classes it is one tree in any
         case.
-    link : {"auto", "adjacent", "cumulative"}, default="auto"
+    link : {"adjacent", "cumulative"}, default="adjacent"
         Probabilities of ranks: of adjacent categories, or P(rank >= j) = 1 / (1 + exp(-s_j)),
         which the scores of separate tasks cannot have, as they may cross: with "average" only
-        the shared ones have it, and "separate" and "mixed" require "adjacent". "auto" is
-        "cumulative" with "average" and "shared", else "adjacent".
+        the shared ones have it, and "separate" and "mixed" require "adjacent".
     loss : {"absolute", "zero_one", "squared", "kappa"}, default="absolute"
         Loss whose expectation `predict` minimises: the distance in ranks, which the median does,
         mistakes (the most probable rank), the squared distance, or one minus the quadratic
@@ -193,7 +192,7 @@ class OrdinalBoost(
     learning_rate: float = 0.1
     max_leaf_nodes: int | None = 31
     tasks: Literal["shared", "separate", "mixed", "average"] = "average"
-    link: Literal["auto", "adjacent", "cumulative"] = "auto"
+    link: Literal["adjacent", "cumulative"] = "adjacent"
     loss: Literal["absolute", "zero_one", "squared", "kappa"] = "absolute"
     max_depth: int | None = None
     min_samples_leaf: int = 20
@@ -216,7 +215,7 @@ class OrdinalBoost(
     _constraints: ClassVar[dict[str, Constraint]] = {
         **GROWTH,
         "tasks": option(*TASKS),
-        "link": option("auto", *LINKS),
+        "link": option(*LINKS),
         "loss": option(*LOSSES),
         "class_weight": check_class_weight,
         "eval_metric": check_measures,
@@ -329,11 +328,12 @@ class OrdinalBoost(
         """A state of no rounds, or what is to be continued."""
         if known.size > MAX_RANKS:
             raise ValueError(f"y has {known.size} classes; at most {MAX_RANKS} are supported")
-        link = self.link
-        if link == "auto":
-            link = "cumulative" if self.tasks in CUMULATIVE else "adjacent"
-        form = Form(int(known.size), self.tasks, link)
-        settings = {"zero_missing": self.missing == "zero", "tasks": self.tasks, "link": link}
+        form = Form(int(known.size), self.tasks, self.link)
+        settings = {
+            "zero_missing": self.missing == "zero",
+            "tasks": self.tasks,
+            "link": self.link,
+        }
         if not self.warm_start or "_state" not in self.__dict__:
             biases = first_biases(ranks, weights, form)
             model = OrdinalSum.empty(form, n_features, self.missing == "zero", biases)
