@@ -41,11 +41,11 @@ def run(repeat):
             lambda tasks=tasks, link=link: rc.OrdinalBoost(N_ROUNDS, tasks=tasks, link=link)
         )
         for tasks, link in [
+            ("average", "adjacent"),  # the default
             ("shared", "adjacent"),
             ("shared", "cumulative"),
             ("separate", "adjacent"),
             ("mixed", "adjacent"),
-            ("average", "adjacent"),
         ]
     }
     if find_spec("lightgbm") is not None:

@@ -3,16 +3,18 @@
 ``python -m reproduce.ordinal_boost --markdown PATH --png PATH`` reads Chu and Ghahramani's sets of
 200 rows or more from ``../shared/data`` or ``$RANKCORE_DATA``, in 5 and 10 bins, and prints the
 ranked probability score, the mean absolute error of the median, and seconds of the processor to
-fit, all by defaults, over the first ``--partitions`` published partitions (of abalone, seeded ones
-with 1000 rows to learn from). LightGBM is left out where it is not installed. One thread:
-``OMP_NUM_THREADS=1``.
+fit, over the first ``--partitions`` published partitions (of abalone, seeded ones with 1000 rows to
+learn from). All but the form has its defaults. ``--keep PATH`` (JSON) writes each fit's figures
+down; a run that was cut off goes on from there. LightGBM is left out where it is not installed.
+One thread: ``OMP_NUM_THREADS=1``.
 """
 
 import argparse
+import json
 import warnings
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
-from itertools import islice
+from itertools import islice, product
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -29,12 +31,11 @@ from reproduce.probabilities import chu
 SETS = ["stocks", "bostonhousing", "autompg", "machinecpu", "abalone"]
 BINS = (5, 10)
 FORMS = {
-    "average": {"tasks": "average"},
+    "average": {"tasks": "average", "link": "adjacent"},
     "average, cumulative": {"tasks": "average", "link": "cumulative"},
-    "shared": {"tasks": "shared"},
     "shared, cumulative": {"tasks": "shared", "link": "cumulative"},
-    "separate": {"tasks": "separate"},
-    "mixed": {"tasks": "mixed"},
+    "shared": {"tasks": "shared", "link": "adjacent"},
+    "separate": {"tasks": "separate", "link": "adjacent"},
 }
 
 
@@ -69,16 +70,37 @@ def figures(make: Callable[[], Any], split: Any) -> tuple[float, float, float]:
     return score, rank_loss(truth, median), seconds
 
 
-def measured(names: list[str], n: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Means over n partitions of each set, by model."""
-    for name in names:
-        for bins in BINS:
-            found: dict[str, list[Any]] = {one: [] for one in models()}
-            for split in islice(chu(name, bins), n):
-                for one, make in models().items():
-                    found[one].append(figures(make, split))
-            means = {one: np.mean(values, axis=0) for one, values in found.items()}
-            yield f"{name}, {bins} bins", means
+def run(names: list[str], n: int, keep: Path | None) -> Iterator[dict[str, Any]]:
+    """Figures by set, partition and model after each set; all sets of a partition go first."""
+    done: dict[str, Any] = json.loads(keep.read_text()) if keep and keep.exists() else {}
+    for at in range(n):
+        for name, bins in product(names, BINS):
+            of_set = done.setdefault(f"{name}, {bins} bins", {}).setdefault(str(at), {})
+            missing = [one for one in models() if one not in of_set]
+            if missing:
+                split = next(islice(chu(name, bins), at, None))
+                for one in missing:
+                    of_set[one] = figures(models()[one], split)
+                    if keep:
+                        keep.write_text(json.dumps(done))
+            yield done
+
+
+def means_of(done: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Means over the partitions of each set, by model."""
+    return {
+        title: {one: np.mean([part[one] for part in parts.values()], axis=0) for one in models()}
+        for title, parts in done.items()
+    }
+
+
+def ratios(results: dict[str, dict[str, Any]], name: str, at: int) -> str:
+    """A model's figure by that of the first one, with its standard error between sets."""
+    first = next(iter(next(iter(results.values()))))
+    logs = np.log([means[name][at] / means[first][at] for means in results.values()])
+    if name == first or logs.size == 1:
+        return f"{np.exp(logs.mean()):.3f}"
+    return f"{np.exp(logs.mean()):.3f} ± {logs.std(ddof=1) / logs.size**0.5:.3f}"
 
 
 def rows_of(results: dict[str, dict[str, Any]]) -> Iterator[str]:
@@ -91,6 +113,7 @@ def rows_of(results: dict[str, dict[str, Any]]) -> Iterator[str]:
             yield f"| {title} | " + " | ".join(f"{means[one][at]:.4f}" for one in names) + " |"
         overall = [np.mean([means[one][at] for means in results.values()]) for one in names]
         yield "| mean | " + " | ".join(f"{value:.4f}" for value in overall) + " |"
+        yield "| ratio | " + " | ".join(ratios(results, one, at) for one in names) + " |"
         yield ""
     seconds = [sum(means[one][2] for means in results.values()) for one in names]
     yield "| seconds, one fit of each set | " + " | ".join(names) + " |"
@@ -120,32 +143,34 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--markdown", type=Path)
     parser.add_argument("--png", type=Path)
+    parser.add_argument("--keep", type=Path)
     parser.add_argument("--sets", nargs="*", default=SETS)
-    parser.add_argument("--partitions", type=int, default=2)
+    parser.add_argument("--partitions", type=int, default=6)
     arguments = parser.parse_args()
     require("chu-stocks", "chu-abalone")
-    results = {}
+    done: dict[str, Any] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for title, means in measured(arguments.sets, arguments.partitions):
-            results[title] = means
-            shown = ", ".join(f"{one} {values[0]:.4f}" for one, values in means.items())
-            print(f"{title}: {shown}", flush=True)
-            if arguments.markdown:  # after each set, as all take long
-                arguments.markdown.write_text(page(results, arguments))
-            if arguments.png:
-                draw(results, arguments.png)
+        for done in run(arguments.sets, arguments.partitions, arguments.keep):
+            print(f"{sum(map(len, done.values()))} partitions of {len(done)} sets", flush=True)
+    results = means_of(done)
+    if arguments.markdown:
+        arguments.markdown.write_text(page(results, arguments))
+    if arguments.png:
+        draw(results, arguments.png)
     print("\n".join(rows_of(results)))
 
 
 def page(results: dict[str, dict[str, Any]], arguments: argparse.Namespace) -> str:
     """The tables with a heading."""
     n = arguments.partitions
-    sets = " ".join(arguments.sets)
+    sets = "" if arguments.sets == SETS else f" --sets {' '.join(arguments.sets)}"
     head = (
         "# Forms of ordinal boosting\n\n"
-        f"`python -m reproduce.ordinal_boost --sets {sets} --partitions {n}` writes this page, set "
-        f"by set: means over {n} partition{'s' * (n > 1)} of each of {len(results)} sets.\n"
+        f"`python -m reproduce.ordinal_boost{sets} --partitions {n}` prints these tables: means "
+        f"over {n} partition{'s' * (n > 1)} of each of {len(results)} sets. The default is "
+        "in the first column. The last row of a table has the ratio to it, as the geometric mean "
+        "over sets, and the standard error of that, which takes the sets for independent.\n"
     )
     picture = [f"![RPS of each model]({arguments.png.name})", ""] if arguments.png else []
     return "\n".join([head, *picture, *rows_of(results), ""])

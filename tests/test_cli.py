@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import rankcore as rc
-from rankcore.cli.registry import KERNEL_LEARNERS, LEARNERS, find_learner
+from rankcore.cli.registry import LEARNERS, MORE_LEARNERS, find_learner
 
 pytest.importorskip("typer", reason="the command line needs the cli extra")
 pytest.importorskip("rich", reason="the command line needs the cli extra")
@@ -256,7 +256,7 @@ def test_features_of_zero_at_the_end(stars, tmp_path):
     )
 
 
-@pytest.mark.parametrize("learner", [*LEARNERS, *KERNEL_LEARNERS], ids=lambda learner: learner.name)
+@pytest.mark.parametrize("learner", [*LEARNERS, *MORE_LEARNERS], ids=lambda learner: learner.name)
 def test_every_listed_learner(learner, large, tmp_path):
     data, path = large[0], tmp_path / "model"
     succeed("train", data, "-o", path, "--model", learner.name, "--epochs", 2)

@@ -481,3 +481,11 @@ def test_numbers_of_shards_are_checked(n, client, rows):
 def test_numbers_of_shards_of_numpy(client, rows):
     X, y = [delayed(rows[0])], [delayed(rows[1])]
     assert rd.PRank(max_iter=1, random_state=0).fit(X, y, n_shards=np.int64(1)).t_ == 1200
+
+
+def test_ordinal_boosting_is_refused_with_the_reason():
+    with pytest.raises(AttributeError, match=r"no OrdinalBoost: .* depend on the shards"):
+        _ = rd.OrdinalBoost
+    with pytest.raises(AttributeError, match="no attribute 'OrdinalBost'"):
+        _ = rd.OrdinalBost
+    assert "OrdinalBoost" not in rd.__all__

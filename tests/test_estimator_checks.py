@@ -59,11 +59,13 @@ CALIBRATED = [
     rc.CalibratedOrdinal(rc.PRank(random_state=0), cv=2, loss="zero_one"),
     rc.CalibratedOrdinal(rc.CuSumRank(random_state=0), cv=2, method="isotonic", loss="zero_one"),
 ]
-# Of trees with few rows in a leaf, as the checks have few: 20 in all.
+# The same, and trees with few rows in a leaf, as some checks have few: 20 in all.
 BOOSTED = [
+    rc.OrdinalBoost(),
+    rc.OrdinalBoost(loss="zero_one"),
     rc.OrdinalBoost(20, min_samples_leaf=1, max_leaf_nodes=4, loss="zero_one"),
     rc.OrdinalBoost(
-        20, tasks="shared", link="cumulative", min_samples_leaf=2, colsample=0.7, random_state=0
+        20, tasks="shared", min_samples_leaf=2, colsample=0.7, random_state=0, loss="zero_one"
     ),
 ]
 
@@ -97,6 +99,13 @@ def given_classes(learner):
 
 def differences(estimator):
     """What fails: with the defaults only what docs/scikit_learn.md lists."""
+    if isinstance(estimator, rc.OrdinalBoost):
+        found = {}
+        if estimator.min_samples_leaf == 2:  # of 20, the rows of the check are too few for a split
+            found = dict.fromkeys(DIFFERENCES, "a leaf counts rows, not their weights")
+        if estimator.loss == "absolute":
+            found["check_classifiers_train"] = "predict is the median, not the most probable rank"
+        return found
     more = []
     rough = "a pass, or hard steps, do not fit the blobs of this check"
     if isinstance(estimator, rc.CuSumRank | rc.MulticlassPerceptron) and (

@@ -253,8 +253,13 @@ def test_the_average_is_of_two_models(link):
     expected = 0.5 * (shared.predict_proba(X) + separate.predict_proba(X))
     np.testing.assert_array_equal(both.predict_proba(X), expected)
     np.testing.assert_array_equal(both.biases_, [*shared.biases_, *separate.biases_])
-    losses = (one.history_["log_loss"] for one in (shared, separate))
-    np.testing.assert_allclose(both.history_["log_loss"], np.mean([*losses], axis=0), rtol=1e-14)
+    weights = np.arange(len(y)) % 3
+    weighted = small("average", link).fit(X, y, sample_weight=weights)
+    for model, of_rows in ((both, None), (weighted, weights)):
+        found = [
+            log_loss(y, table, sample_weight=of_rows) for table in model.staged_predict_proba(X)
+        ]
+        np.testing.assert_allclose(model.history_["log_loss"], found, rtol=1e-12)
 
 
 # -------------------------------------------------------------------- rounds
@@ -309,6 +314,52 @@ def test_kappa_has_the_costs_of_the_rows_learned_from():
     table = model.predict_proba(X)
     np.testing.assert_allclose(model.costs_, expected_costs("kappa", table), rtol=1e-12)
     assert model.score(X, y) > 0.5
+
+
+def test_callbacks_and_measures_of_labels_have_the_costs_of_their_round():
+    X, y = data()
+    held = data(100, seed=1)
+    seen = []
+
+    def watch(iteration):
+        seen.append((iteration.model.costs_, iteration.model.predict(held[0])))
+
+    params = {"loss": "kappa", "learning_rate": 0.5}
+    model = small(**params, eval_metric="rank_loss").fit(X, y, eval_set=held)
+    small(**params).fit(X, y, callbacks=[watch])
+    assert len(seen) == 8
+    for t, (costs, labels) in enumerate(seen):
+        shorter = small(**params, n_estimators=t + 1).fit(X, y)
+        np.testing.assert_array_equal(costs, shorter.costs_)
+        np.testing.assert_array_equal(labels, shorter.predict(held[0]))
+        error = np.abs(labels - held[1]).mean()
+        assert model.history_["valid_rank_loss"][t] == pytest.approx(error)
+
+
+def test_costs_of_kappa_take_no_pass_in_each_round(monkeypatch):
+    X, y = data()
+    made = []
+
+    def counted(loss, table):
+        made.append(len(table))
+        return expected_costs(loss, table)
+
+    monkeypatch.setattr("rankcore.boosting._ordinal_training.expected_costs", counted)
+    small(loss="kappa").fit(X, y, eval_set=data(100, seed=1))
+    assert len(made) == 2  # before the first round and after the last
+
+
+def test_importances_are_shares_of_the_gains_of_all_scores():
+    X, y = data()
+    model = small().fit(X, y)
+    gains = np.zeros(4)
+    for tree in trees_of(model):
+        for feature, gain in zip(tree.features, tree.gains, strict=True):
+            gains[feature] += gain
+    np.testing.assert_allclose(model.feature_importances_, gains / gains.sum(), rtol=1e-12)
+    assert model.feature_importances_[3] < model.feature_importances_[:3].min()  # of noise
+    constant = small().fit(np.zeros((20, 2)), np.arange(20) % 3)
+    np.testing.assert_array_equal(constant.feature_importances_, [0, 0])
 
 
 # -------------------------------------------------------------------- labels, weights, input

@@ -106,12 +106,20 @@ class OrdinalRounds:
     def __iter__(self) -> Iterator[float]:
         """The mean loss after each round, until no tree has a split and no bias moves."""
         while self.round():
-            yield self._differentiate()
+            loss = self._differentiate()
+            yield self._mixed_loss() if len(self.model.form.parts) > 1 else loss
+
+    def _mixed_loss(self) -> float:
+        """The mean loss of a row by the mean of the probabilities of two parts."""
+        own = self.probabilities()[np.arange(self._ranks.size), self._ranks]
+        # Both parts may round to 0, of which the logarithm is infinite.
+        losses = -np.log(np.maximum(own, np.finfo(np.float64).tiny))
+        return float(np.average(losses, weights=self._weights))
 
     def _differentiate(self, of_biases: Any = (None, None)) -> float:
-        """The mean loss of a row; of two parts, the mean of both."""
-        parts, total = self.model.form.parts, 0.0
-        for part in parts:
+        """Derivatives for all scores, and the mean loss of a row, summed over the parts."""
+        total = 0.0
+        for part in self.model.form.parts:
             total += ordinal_trees.slopes(
                 self._scores[part.scores],
                 self.model.biases[-1][part.biases],
@@ -124,7 +132,7 @@ class OrdinalRounds:
                 *of_biases,
             )
             of_biases = (None, None)
-        return float(total / self._total / len(parts))
+        return float(total / self._total)
 
     def round(self) -> bool:
         """Add a tree to each score, all by the same slopes; whether one has a split."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.inputs import encode
+from rankcore._core.monitor import Monitor
 from rankcore._core.numbers import Floats
 from rankcore.boosting._ordinal_rounds import OrdinalRounds
 from rankcore.boosting._training import RoundLearner
@@ -32,6 +33,11 @@ def check_measures(value: Any, name: str) -> None:
 class HeldOutTables(HeldOutLabels):
     """Rows held out from a fit, measured by predicted ranks or by their probabilities."""
 
+    @property
+    def needs_ranks(self) -> bool:
+        """Whether a measure is of predicted ranks."""
+        return any(metric not in OF_TABLES for metric in self._metrics)
+
     def measure(self, predicted: tuple[Floats, NDArray[np.int32]]) -> list[float]:
         """Values of the measures for probabilities and predicted ranks."""
         table, ranks = predicted
@@ -52,13 +58,21 @@ class HeldOutTables(HeldOutLabels):
 class OrdinalRoundLearner(RoundLearner):
     """An `OrdinalBoost` that is being fitted."""
 
-    def __init__(self, fitted: Any, made: OrdinalRounds) -> None:
-        self._made = made
+    def __init__(self, fitted: Any, made: OrdinalRounds, watched: bool) -> None:
+        """``watched``: whether callbacks may predict after each round."""
+        self._made, self._watched = made, watched
         rounds: Iterator[float] = iter(made)
         super().__init__(fitted, rounds)
+        fitted.costs_ = self.costs()
+
+    def begin(self, monitor: Monitor) -> None:
+        """As `Learner.begin`."""
+        held_out: list[Any] = monitor.held_out
+        self._watched |= any(one.needs_ranks for one in held_out)
+        super().begin(monitor)
 
     def _outputs(self, n_rounds: int) -> list[Any]:
-        costs = self.costs()
+        costs = self.fitted.costs_
         tables = [self._model.probabilities(scores, n_rounds) for scores in self._scores]
         return [(table, cheapest(table, costs)) for table in tables]
 
@@ -71,6 +85,8 @@ class OrdinalRoundLearner(RoundLearner):
 
     def _note(self, figures: Any, number: int) -> None:
         self.fitted._state.log.append([figures])
+        if self._watched and self.fitted.loss == "kappa":  # a pass over the rows
+            self.fitted.costs_ = self.costs()
         report(Progress(number, self.n_iterations, 1, 1, figures, "log loss", "rounds"))
 
     def put_back(self, parameters: int) -> None:

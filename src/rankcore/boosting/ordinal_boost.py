@@ -145,8 +145,7 @@ class OrdinalBoost(
         Number, from 1, of the round with the best first ``eval_metric``; only with an ``eval_set``.
         With ``early_stopping_rounds`` the model ends at this round; otherwise it keeps all rounds.
     history_ : dict of lists
-        Per round: ``log_loss``, the mean loss on the rows that were learned from (with "average",
-        the mean of the losses of both models, which that of the mean is below); and, with an
+        Per round: ``log_loss``, the mean loss on the rows that were learned from; and, with an
         ``eval_set``, each ``eval_metric``, as ``valid_ranked_probability_score``.
 
     Notes
@@ -301,7 +300,7 @@ class OrdinalBoost(
         monitor = Monitor(fitted, held_out, listed)
         rounds = OrdinalRounds(self, rows, ranks, weights, state.model, signs, called)
         try:
-            learner = OrdinalRoundLearner(fitted, rounds)
+            learner = OrdinalRoundLearner(fitted, rounds, watched=bool(listed))
             train_rounds(learner, source, monitor)
             fitted.costs_ = learner.costs()
         finally:

@@ -66,9 +66,10 @@ LEARNERS = [
 ]
 
 # Not in the demo, whose plot has no space for more curves.
-KERNEL_LEARNERS = [
+MORE_LEARNERS = [
     Learner("kernel-cusum", "KernelCuSumRank", "CuSum Rank with a kernel, averaged"),
     Learner("kernel-oap", "KernelOAPBPM", "mean of 100 kernel PRanks that sample the stream"),
+    Learner("ordinal-boost", "OrdinalBoost", "boosted trees, with probabilities of ranks"),
 ]
 
 # Learners of queries.
@@ -96,7 +97,7 @@ RANKERS = [
 ]
 
 
-EVERY_LEARNER = [*LEARNERS, *KERNEL_LEARNERS, *RANKERS]
+EVERY_LEARNER = [*LEARNERS, *MORE_LEARNERS, *RANKERS]
 
 # Default learners: those that the study of defaults recommends for their cost.
 FOR_LABELS, FOR_QUERIES = "prank", "pairwise"

@@ -30,7 +30,7 @@ ScaleOption = Annotated[
     ),
 ]
 # Learners with thresholds on features, for which scales do not matter.
-INDIFFERENT = ("RankBoost", "BipartiteRankBoost")
+INDIFFERENT = ("RankBoost", "BipartiteRankBoost", "OrdinalBoost")
 # If at least this share of the values is stored, centring costs little memory.
 DENSE = 0.5
 

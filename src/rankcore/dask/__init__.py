@@ -19,7 +19,7 @@ References
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from rankcore._core.docs import documented
 from rankcore.boosting import bipartite, rankboost
@@ -49,6 +49,18 @@ __all__ = [
     "WidrowHoff",
     "evaluate",
 ]
+
+if not TYPE_CHECKING:  # or every name would be known to type checkers
+
+    def __getattr__(name: str) -> Any:
+        """Say why a learner is missing that one may look for."""
+        if name == "OrdinalBoost":
+            raise AttributeError(
+                "rankcore.dask has no OrdinalBoost: the values of its leaves and its biases are "
+                "sums of floating-point numbers over the rows, which would depend on the shards; "
+                "use rankcore.OrdinalBoost on rows in memory"
+            )
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 @documented()

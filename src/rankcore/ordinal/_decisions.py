@@ -77,7 +77,8 @@ class CheapestRanks(ConformalSets, RankedLabels):
         ndarray, shape (n_samples,)
             Of the dtype of ``classes_``.
         """
-        found: NDArray[Any] = self.ranks_[cheapest(self._probabilities(X), self.costs_)]
+        table = self._probabilities(X)  # first, as it raises NotFittedError
+        found: NDArray[Any] = self.ranks_[cheapest(table, self.costs_)]
         return found
 
     def score(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:

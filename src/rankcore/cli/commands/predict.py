@@ -33,7 +33,7 @@ def predict(
         typer.Option(
             "--probabilities",
             help="Print the probability of each rank, lowest first, for a model of train "
-            "--calibrate.",
+            "--calibrate or --model ordinal-boost.",
         ),
     ] = False,
     run: Annotated[
@@ -76,7 +76,10 @@ def predict(
     lines: Iterable[str]
     if probabilities:
         if not hasattr(learned, "predict_proba"):
-            raise ValueError(f"{model} has no probabilities: train it with --calibrate cumulative")
+            raise ValueError(
+                f"{model} has no probabilities: train it with --calibrate cumulative or "
+                "--model ordinal-boost"
+            )
         lines = map(_joined, by_rank(learned, learned.predict_proba(X)).tolist())
     elif loaded.ranks_queries:
         lines = map(repr, learned.predict(X, qid=rows.qid).tolist())

@@ -78,6 +78,14 @@ SPACES: Mapping[str, Mapping[str, Draw]] = {
     },
     "kernel-cusum": {"max_iter": _integer(2, 20), "gamma": _logarithmic(1e-3, 10)},
     "multiclass": _PASSES,
+    "ordinal-boost": {
+        "n_estimators": _integer(20, 300),
+        "max_leaf_nodes": _integer(4, 63),
+        "learning_rate": _logarithmic(0.02, 0.3),
+        "min_samples_leaf": _integer(1, 50),
+        "l2_leaf": _logarithmic(0.1, 10),
+        "tasks": _one_of("shared", "average"),
+    },
     "pairwise": {
         "max_iter": _integer(1, 50),
         "margin": _one_of(0.0, 0.1, 1.0),
