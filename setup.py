@@ -73,6 +73,9 @@ Dependencies.cythonize = cythonize
 class Kernels(build_ext):
     """Say what is missing before minutes of translation, not after."""
 
+    # distutils looks options up by it when it makes a command anew, as for an editable install.
+    command_name = "build_ext"
+
     def build_extensions(self):
         """Build all kernels."""
         compiler = getattr(self.compiler, "compiler_so", [])  # MSVC is looked for by setuptools
@@ -92,6 +95,8 @@ class Kernels(build_ext):
 
 class SourceArchive(sdist):
     """With SOURCE_DATE_EPOCH, one archive whenever and by whomever it is made."""
+
+    command_name = "sdist"
 
     def make_archive(self, base_name, format, root_dir=None, base_dir=None, **owner):
         """Write the archive and return its name."""
