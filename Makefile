@@ -164,7 +164,7 @@ docs-quick: wasm
 # Every page in Chromium, which the system provides.
 browser: docs-quick
 	$(VENV)/pip install -q "$(WHEEL)[browser,test]"
-	$(VENV)/python -m pytest -q tests/test_site_browser.py
+	$(PYTEST) -q tests/test_site_browser.py
 
 clean:
 	rm -rf build .venv .venv-oldest .venv-audit src/rankcore.egg-info
