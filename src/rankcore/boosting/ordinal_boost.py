@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from rankcore._core.arguments import ClassWeight, EvalSet, Measures, RowsLike, Seed
 from rankcore._core.concurrency import learns, reads
 from rankcore._core.doc_links import Documented
-from rankcore._core.docs import parameters
+from rankcore._core.docs import documented, parameters
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import check_fitted, keep_names
 from rankcore._core.monitor import Callback, Monitor, as_callbacks
@@ -43,7 +43,37 @@ __all__ = ["OrdinalBoost"]
 
 
 @parameters
+class OrdinalBoostParameters:
+    """Parameters of `OrdinalBoost`."""
+
+    n_estimators: int = 100
+    learning_rate: float = 0.1
+    max_leaf_nodes: int | None = 31
+    tasks: Literal["shared", "separate", "mixed", "average"] = "average"
+    link: Literal["adjacent", "cumulative"] = "adjacent"
+    loss: Literal["absolute", "zero_one", "squared", "kappa"] = "absolute"
+    max_depth: int | None = None
+    min_samples_leaf: int = 20
+    l2_leaf: float = 1.0
+    max_bins: int | None = 255
+    missing: Literal["learn", "zero"] = "learn"
+    categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype"
+    monotonic_cst: ArrayLike | Mapping[str, int] | None = None
+    subsample: float = 1.0
+    colsample: float = 1.0
+    class_weight: ClassWeight | None = None
+    early_stopping_rounds: int | None = None
+    eval_metric: Measures = "ranked_probability_score"
+    warm_start: bool = False
+    n_jobs: int | None = None
+    random_state: Seed | None = None
+    verbose: int = 0
+    classes: ArrayLike | None = None
+
+
+@documented()
 class OrdinalBoost(
+    OrdinalBoostParameters,
     CheapestRanks,
     OrdinalModel,
     Constrained,
@@ -187,30 +217,6 @@ class OrdinalBoost(
     >>> model.predict_proba(X[500:]).shape
     (100, 4)
     """
-
-    n_estimators: int = 100
-    learning_rate: float = 0.1
-    max_leaf_nodes: int | None = 31
-    tasks: Literal["shared", "separate", "mixed", "average"] = "average"
-    link: Literal["adjacent", "cumulative"] = "adjacent"
-    loss: Literal["absolute", "zero_one", "squared", "kappa"] = "absolute"
-    max_depth: int | None = None
-    min_samples_leaf: int = 20
-    l2_leaf: float = 1.0
-    max_bins: int | None = 255
-    missing: Literal["learn", "zero"] = "learn"
-    categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype"
-    monotonic_cst: ArrayLike | Mapping[str, int] | None = None
-    subsample: float = 1.0
-    colsample: float = 1.0
-    class_weight: ClassWeight | None = None
-    early_stopping_rounds: int | None = None
-    eval_metric: Measures = "ranked_probability_score"
-    warm_start: bool = False
-    n_jobs: int | None = None
-    random_state: Seed | None = None
-    verbose: int = 0
-    classes: ArrayLike | None = None
 
     _constraints: ClassVar[dict[str, Constraint]] = {
         **GROWTH,
