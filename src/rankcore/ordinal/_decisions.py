@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,7 +32,7 @@ class CheapestRanks(ConformalSets, RankedLabels):
     prediction (column) for a true rank (row) by the parameter ``loss``.
     """
 
-    loss: str
+    loss: Literal["absolute", "zero_one", "squared", "kappa"]
     costs_: Floats
 
     def predict_proba(self, X: RowsLike) -> Floats:
