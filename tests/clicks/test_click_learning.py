@@ -197,7 +197,7 @@ def test_effects_of_positions_are_learned_and_dropped(form, tmp_path):
 
 @pytest.mark.parametrize("variant", ["averaged", "committee", "voted", "pocket", "last"])
 def test_effects_of_positions_in_perceptrons(variant, tmp_path):
-    pd = pytest.importorskip("pandas")
+    pd = pytest.importorskip("pandas", reason="no pandas")
     X, _, _, log = problem(300)
     row = log.queries[log.query] * N_DOCUMENTS + log.documents[log.document]
     frame = pd.DataFrame(X[row], columns=[*"abcd"])

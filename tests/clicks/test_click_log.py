@@ -53,8 +53,8 @@ def write(path, form, rows=ROWS):
         ]
         path.write_text("".join(json.dumps(one) + "\n" for one in records))
     else:
-        arrow = pytest.importorskip("pyarrow")
-        parquet = pytest.importorskip("pyarrow.parquet")
+        arrow = pytest.importorskip("pyarrow", reason="no pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet", reason="no pyarrow")
         parquet.write_table(arrow.table(table), path, row_group_size=2)
     return path
 

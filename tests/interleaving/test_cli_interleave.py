@@ -9,7 +9,7 @@ import pytest
 from rankcore.interleaving import Probabilistic, TeamDraft, sequential_test
 from test_cli import fail, run, succeed
 
-pytest.importorskip("typer")
+pytest.importorskip("typer", reason="the command is not installed")
 
 RUNS = {
     "old": {"q1": ["a", "b", "c"], "q2": ["d", "e", "f"]},

@@ -1,5 +1,5 @@
 /* What the kernels assume of a machine and its compiler, beyond C99 and the widths of <stdint.h>.
- * The byte order is free: numbers of both kinds share it. rows.pyx asks when it is imported. */
+ * The byte order is free: numbers of both kinds share it. Checked when rows.pyx is imported. */
 #ifndef RANKCORE_PLATFORM_H
 #define RANKCORE_PLATFORM_H
 

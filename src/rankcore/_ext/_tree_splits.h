@@ -80,7 +80,7 @@ RC_INLINE_ void rc_worths_in_(const uint64_t *firing, int64_t n, uint64_t word, 
     }
 }
 
-/* A loop for each meaning of the words, so that none asks which it is. */
+/* One loop per meaning of the words, without a branch on it inside. */
 RC_CLONES_ static void rc_worths(const uint64_t *firing, int64_t n, const rc_leaf *leaf,
                                  double *worths)
 {

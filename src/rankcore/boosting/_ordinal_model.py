@@ -32,7 +32,7 @@ CUMULATIVE = ("shared", "average")
 
 
 class OrdinalModel(SplitsCategories, Specified):
-    """What a fitted `OrdinalBoost` says of itself. Not public."""
+    """Description of a fitted `OrdinalBoost` for files, exports and summaries. Not public."""
 
     costs_: Floats
     ranks_: NDArray[Any]

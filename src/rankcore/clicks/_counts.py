@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
+from rankcore._core.numbers import Floats
 from rankcore.clicks._ids import Codes
 from rankcore.clicks.log import ClickLog, Log, windows
 
-Floats = NDArray[np.float64]
 # Number of the event of each impression of a window.
 Event = Callable[[ClickLog], NDArray[np.integer[Any]]]
 

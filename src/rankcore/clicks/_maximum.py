@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from rankcore._core.numbers import Floats
 from rankcore._core.warning import warn
 
-Floats = NDArray[np.float64]
 # Probabilities stay below 1 by this: log-likelihoods shall be finite.
 MARGIN = 1e-12
 

@@ -9,13 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankcore._core.numbers import as_vector
-
-Floats = NDArray[np.float64]
+from rankcore._core.numbers import Floats, as_vector
 
 
 class Log(Protocol):
-    """What is read of a click log: an array for each, of the same length.
+    """Columns of a click log: arrays of equal length.
 
     Where there are ``queries`` and ``documents``, the arrays have indices of these.
     """

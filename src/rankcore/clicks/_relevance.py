@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore.clicks._ranked import Floats, Ranked
+from rankcore._core.numbers import Floats
+from rankcore.clicks._ranked import Ranked
 
 # The ideal DCG is estimated twice: from the best order of the estimates, which is too high, and
 # from the order by nine folds of the impressions with the relevance by the tenth, which is too low.

@@ -7,14 +7,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.docs import documented
+from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count, check_flag, check_real
 from rankcore._ext.clicks import bayesian_pass, bayesian_probabilities
 from rankcore.clicks._counts import Counts, count
 from rankcore.clicks._maximum import MARGIN, maximise
 from rankcore.clicks.log import ClickLog, Log, windows
-from rankcore.clicks.models import ClickModel, Z, interval
+from rankcore.clicks.models import ClickModel, ClickRates, Z, interval
 
-Floats = NDArray[np.float64]
 # Events of impressions.
 UNSEEN, SKIPPED, CLICKED, SATISFIED = range(4)
 
@@ -138,17 +139,9 @@ class CascadeModel(_TopDown):
     def __init__(self, smoothing: float = 1.0) -> None:
         self.smoothing = smoothing
 
+    @documented(ClickRates.fit)
     def fit(self, log: Log) -> Self:
-        """Learn from a log.
-
-        Parameters
-        ----------
-        log : ClickLog or windows of one
-
-        Returns
-        -------
-        self
-        """
+        """Learn from a log."""
         check_real(self.smoothing, "smoothing", 0.0)
         counts = count(log, first_clicks, 3, by_position=False)
         clicked = counts.events[:, CLICKED]
@@ -235,17 +228,9 @@ class DynamicBayesianModel(_TopDown):
         self.tol = tol
         self.max_iter = max_iter
 
+    @documented(ClickRates.fit)
     def fit(self, log: Log) -> Self:
-        """Learn from a log.
-
-        Parameters
-        ----------
-        log : ClickLog or windows of one
-
-        Returns
-        -------
-        self
-        """
+        """Learn from a log."""
         check_flag(self.simplified, "simplified")
         check_real(self.smoothing, "smoothing", 0.0)
         check_real(self.tol, "tol", 0.0)

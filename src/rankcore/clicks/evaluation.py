@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count, check_option, check_real
 from rankcore._core.warning import warn
-from rankcore.clicks._ranked import Floats, Log, Ranked, impressions
+from rankcore.clicks._ranked import Log, Ranked, impressions
 from rankcore.clicks._relevance import VALUES, Relevance, estimate
 from rankcore.metrics.names import parse
 

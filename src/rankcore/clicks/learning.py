@@ -1,4 +1,4 @@
-"""What rankers learn from clicks: weighted pairs, and graded labels."""
+"""Weighted pairs and graded labels from clicks, to train rankers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc
 from sklearn.utils.validation import check_is_fitted
 
+from rankcore._core.numbers import Floats
 from rankcore._core.params import check_real
 from rankcore.clicks._counts import Pairs
 from rankcore.clicks._ids import Codes, as_ids
@@ -18,8 +19,6 @@ from rankcore.clicks.models import ClickModel
 from rankcore.clicks.propensity import Propensities
 from rankcore.datasets.judgments import Qrels
 from rankcore.ranking._click_pairs import TAU, theta_at
-
-Floats = NDArray[np.float64]
 
 
 def click_pairs(

@@ -6,16 +6,15 @@ from abc import abstractmethod
 from typing import Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaincinv
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from rankcore._core.numbers import Floats
 from rankcore._core.params import check_option, check_real
 from rankcore.clicks._counts import Pairs, clicks, count
 from rankcore.clicks.log import ClickLog, Log, windows
 
-Floats = NDArray[np.float64]
 # Quantile of the normal distribution for intervals of 95%.
 Z = 1.959963984540054
 

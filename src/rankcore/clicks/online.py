@@ -9,10 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from rankcore._core.numbers import as_reals
+from rankcore._core.numbers import Floats, as_reals
 from rankcore._core.params import check_count, check_real
-
-Floats = NDArray[np.float64]
 
 
 class PairwiseGradientRanker(BaseEstimator):

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import RowsLike
+from rankcore._core.numbers import Floats
 from rankcore._core.params import check_option
 from rankcore._ext.clicks import position_pass
 from rankcore.clicks._counts import Counts, Pairs, clicks, count
@@ -23,7 +24,6 @@ from rankcore.clicks.position_model import (
 )
 from rankcore.ranking._click_pairs import theta_at
 
-Floats = NDArray[np.float64]
 METHODS = ("swap", "allpairs", "em", "regression-em")
 # Passes end when none changes a probability by more than this, or after so many.
 TOL, PASSES = 1e-6, 5000

@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.arguments import Seed
+from rankcore._core.numbers import Floats
 from rankcore._core.params import as_generator, check_option, check_real
 from rankcore._ext.clicks import bayesian_clicks
 from rankcore.clicks._ids import Codes, as_ids
 from rankcore.clicks.log import ClickLog
-
-Floats = NDArray[np.float64]
 
 MODELS = ("position", "cascade", "bayesian")
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from rankcore._core.inputs import as_rows
+from rankcore._core.numbers import Floats
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
 from rankcore._core.training import Trainer
@@ -21,7 +22,6 @@ from rankcore.ranking.svm._losses import Terms
 from rankcore.ranking.svm._models import LinearModel
 from rankcore.ranking.svm._newton import newton_steps
 from rankcore.ranking.svm._shards import (
-    Floats,
     PairShard,
     SharedSpace,
     Slopes,

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankcore._core.numbers import Floats
 from rankcore._core.params import check_real
-from rankcore.interleaving.rankings import Floats, Rankings, as_clicks, check_seed
+from rankcore.interleaving.rankings import Rankings, as_clicks, check_seed
 
 
 @dataclass(frozen=True)

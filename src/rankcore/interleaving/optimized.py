@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count, check_option
 from rankcore._core.warning import warn
 from rankcore.interleaving.methods import Interleaved, credit_of, lists
-from rankcore.interleaving.rankings import Floats, Rankings, check_seed
+from rankcore.interleaving.rankings import Rankings, check_seed
 
 # Kinds of credit, by place.
 CREDITS = ("inverse", "negative")

@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankcore._core.numbers import as_vector
+from rankcore._core.numbers import Floats, as_vector
 from rankcore._core.params import check_count
-
-Floats = NDArray[np.float64]
 
 # As in rankcore_interleave.h.
 MAX_RANKINGS = 64

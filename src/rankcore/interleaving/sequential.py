@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankcore._core.numbers import as_reals, as_vector
+from rankcore._core.numbers import Floats, as_reals, as_vector
 from rankcore._core.params import check_option
-
-Floats = NDArray[np.float64]
 
 # Shares of the wealth that are bet, with either sign: from 1/2, with which no bet on a preference
 # less a mean loses more than all, down to effects that millions of impressions are needed for.
@@ -22,7 +20,7 @@ _WITHIN = 1e-10  # of the ends of an interval
 
 @dataclass(frozen=True)
 class SequentialResult:
-    """What a sequential test knew at each look.
+    """State of a sequential test at each look.
 
     Attributes
     ----------

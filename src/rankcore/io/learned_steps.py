@@ -1,4 +1,4 @@
-"""What encoders and steps for texts learn, in a model file: categories, and words in order."""
+"""Fitted encoders and text steps in model files: categories, and words in order."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ def weigh_clicks(
 
 
 def with_positions(given: Given, position: ArrayLike) -> tuple[Given, NDArray[np.int64]]:
-    """What a fit was given, with a feature more for each position; and the positions."""
+    """Arguments of a fit with one indicator feature per position; and the positions."""
     X, y, qid, group = given
     if isinstance(X, RowBlocks):
         raise ValueError("position requires rows in memory; found rows on disk")

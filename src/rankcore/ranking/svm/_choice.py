@@ -13,6 +13,7 @@ from sklearn.model_selection import GroupKFold, check_cv
 
 from rankcore._core.arguments import Folds, Gamma, KernelLike, RowsLike, Seed
 from rankcore._core.concurrency import learns
+from rankcore._core.numbers import Floats
 from rankcore._core.queries import Queries, group_rows, query_numbers
 from rankcore.ranking._base import ModelState, Ranker
 from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
@@ -21,8 +22,6 @@ from rankcore.ranking._validation import check_defined, check_metric, measure, m
 from rankcore.ranking.svm._estimator import RankSVM
 from rankcore.ranking.svm._path import along, as_cs
 from rankcore.ranking.svm._problems import Problem
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)

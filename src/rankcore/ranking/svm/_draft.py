@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.kernels import as_matrix
+from rankcore._core.numbers import Floats
 from rankcore._core.threads import for_each, n_threads
 from rankcore._ext.rows import Rows
 from rankcore.ranking.svm._losses import PairLosses, Terms
 from rankcore.ranking.svm._newton import Goal, Solution, Space, Step, minimise, newton_steps
 from rankcore.ranking.svm._spaces import MOST_FEATURES, KernelSpace
 
-Floats = NDArray[np.float64]
 Floats32 = NDArray[np.float32]
 
 # Of the hinge, steps on X would begin at the first width of its rounding again.

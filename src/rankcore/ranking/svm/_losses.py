@@ -10,12 +10,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.numbers import Floats
 from rankcore._core.threads import end_threads, shared_out
 from rankcore._ext import pair_loss as kernels
 from rankcore._ext.rows import Rows
 from rankcore.ranking._pairs import Pairing
-
-Floats = NDArray[np.float64]
 
 # Blocks of queries, whose sums are added in order: the same numbers for every n_jobs.
 BLOCKS = 32

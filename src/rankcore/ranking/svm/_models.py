@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from rankcore._core.kernels import COMPILED, as_matrix, call_kernel
 from rankcore._core.model_spec import Field, array_like, outline, read_fields
+from rankcore._core.numbers import Floats
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._ext import kernel_scores
 from rankcore._ext.rows import Rows, project
-
-Floats = NDArray[np.float64]
 
 # Rows that are scored between two looks at pending signals.
 SCORED_ROWS = 1024

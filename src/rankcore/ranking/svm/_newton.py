@@ -18,11 +18,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankcore._core.numbers import Floats
 from rankcore.ranking.svm._losses import Evaluation, Terms
 
-Floats = NDArray[np.float64]
 Solve = Callable[[Floats], Floats]
 
 # Length of the slope along a step, relative to where it began, at which the step is long enough.

@@ -9,11 +9,12 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_scalar
 
 from rankcore._core.arguments import EvalSet, RowsLike
 from rankcore._core.docs import documented
+from rankcore._core.numbers import Floats
 from rankcore._core.sources import RowBlocks
 from rankcore.metrics.tables import Table
 from rankcore.progress import Progress, report
@@ -24,8 +25,6 @@ from rankcore.ranking.svm._estimator import RankSVM
 from rankcore.ranking.svm._newton import Step, minimise
 from rankcore.ranking.svm._problems import Problem
 from rankcore.ranking.svm._training import step_line
-
-Floats = NDArray[np.float64]
 
 # Ends of the default path, as powers of ten.
 LEAST, MOST = -4, 2

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from rankcore._core.kernels import resolve_gamma, some_rows
+from rankcore._core.numbers import Floats
 from rankcore._core.params import as_generator
 from rankcore._core.threads import n_threads
 from rankcore._ext.held_signals import signals_held
@@ -23,7 +24,6 @@ from rankcore.ranking.svm._models import Kernel, KernelModel, LinearModel
 from rankcore.ranking.svm._newton import Solution, Step, newton_steps
 from rankcore.ranking.svm._spaces import FeatureSpace, KernelSpace
 
-Floats = NDArray[np.float64]
 Model = LinearModel | KernelModel
 # Values of a precomputed matrix that are copied and compared at a time.
 PART_VALUES = 2**20

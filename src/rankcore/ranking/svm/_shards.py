@@ -21,13 +21,12 @@ from threadpoolctl import threadpool_limits
 
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import some_rows
-from rankcore._core.numbers import exact_sum
+from rankcore._core.numbers import Floats, exact_sum
 from rankcore._ext.exact_sums import feature_sums
 from rankcore.ranking._pairs import Pairing
 from rankcore.ranking.svm._losses import Evaluation, PairLosses, Terms, overflow
 from rankcore.ranking.svm._spaces import WeightSpace
 
-Floats = NDArray[np.float64]
 Words = NDArray[np.int64]
 
 # Bits of sums of magnitudes: bounds are exceeded by rounding alone.

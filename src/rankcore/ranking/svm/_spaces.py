@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from rankcore._core.numbers import Floats
 from rankcore._ext.rows import Rows
 from rankcore.ranking.svm._losses import Evaluation, PairLosses, Terms, overflow
 from rankcore.ranking.svm._newton import Solve
-
-Floats = NDArray[np.float64]
 
 # More features than this are not worth a matrix of their second derivatives.
 MOST_FEATURES = 1024

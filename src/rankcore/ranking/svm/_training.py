@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.monitor import Monitor
+from rankcore._core.numbers import Floats
 from rankcore._core.sources import Window
 from rankcore._core.training import Learner
 from rankcore.progress import Progress, report
-from rankcore.ranking.svm._newton import Floats, Solution, Step
+from rankcore.ranking.svm._newton import Solution, Step
 
 
 class NewtonLearner(Learner):
