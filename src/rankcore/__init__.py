@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rankcore.boosting.rankboost import RankBoost
     from rankcore.exporters.exporting import export
     from rankcore.io.model_file import load, save
+    from rankcore.io.predictor import Predictor
     from rankcore.ordinal.baselines import MulticlassPerceptron, WidrowHoff
     from rankcore.ordinal.calibrated import CalibratedOrdinal
     from rankcore.ordinal.cusum import CuSumRank
@@ -66,6 +67,7 @@ __all__ = [
     "PRank",
     "PairwisePerceptron",
     "PairwisePreference",
+    "Predictor",
     "PreferenceRanker",
     "PythonRule",
     "PythonScoreRule",

@@ -16,6 +16,7 @@ HOME = {
     "PRank": "rankcore.ordinal.prank",
     "PairwisePerceptron": "rankcore.ranking.perceptron",
     "PairwisePreference": "rankcore.preference",
+    "Predictor": "rankcore.io.predictor",
     "PreferenceRanker": "rankcore.preference",
     "PythonRule": "rankcore.ordinal.rule",
     "PythonScoreRule": "rankcore.ordinal.rule",

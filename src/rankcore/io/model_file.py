@@ -11,8 +11,7 @@ import json
 import mmap
 import os
 import zlib
-from collections.abc import Iterator, Mapping
-from copy import copy
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,16 @@ from rankcore._core.opened import opened
 from rankcore._core.replacing import file_target, replacing
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore.io import safetensors, text_arrays
+from rankcore.io.contents import (
+    CHECKSUM,
+    FORMAT,
+    LARGE,
+    VERSION,
+    Arrays,
+    content_of,
+    damaged,
+    unpacked,
+)
 from rankcore.io.parameters import check_learner, decode_learner, encode_param, learner_named
 from rankcore.io.scaled import is_scaler, scaler_scoring, split_front
 from rankcore.io.settings import read_json
@@ -38,15 +47,6 @@ from rankcore.io.steps import (
     restore_scaled,
 )
 
-FORMAT = "rankcore model"
-# Increases when readers of the old version would misread new files.
-VERSION = 1
-# Larger files are memory-mapped, and arrays are read on use.
-LARGE = 2**26
-# Maximum characters of the reason in an error.
-LONGEST_MESSAGE = 500
-# The last array of a file: CRC-32 of all bytes before it, least significant byte first.
-CHECKSUM = "~crc32"
 # Metadata keys, except those of the scoring.
 METADATA = ("format", "version", "labels", "checksum")
 # Keys of a model; those of a contained model have its name as a prefix.
@@ -108,7 +108,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
         stream.flush()
         try:
             with opened(stream.name) as written:
-                _read(_content(written), verify=True)
+                _read(content_of(written), verify=True)
         except ValueError as error:
             raise ValueError(
                 f"this {type(model).__name__} cannot be saved, because its file could not be "
@@ -143,7 +143,7 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None) -> Any:
         If it is not a rankcore model, is damaged, or was written by a newer version.
     """
     with opened(path) as stream:
-        content = _content(stream)
+        content = content_of(stream)
     try:
         return _read(content, len(content) <= LARGE if verify is None else verify)
     except ValueError as error:
@@ -156,62 +156,15 @@ def is_model_file(path: Path) -> bool:
         return stream.read(9)[8:] == b"{"
 
 
-def _content(stream: Any) -> bytes | mmap.mmap:
-    """The bytes of a file, memory-mapped if it is large."""
-    if os.fstat(stream.fileno()).st_size <= LARGE:
-        content: bytes = stream.read()
-        return content
-    return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-
-
 def _read(content: bytes | mmap.mmap, verify: bool) -> Any:
     """The model in the bytes of a file; ValueError if it is not a valid model file."""
+    metadata, arrays = unpacked(content, verify)
     try:
-        metadata, tensors = safetensors.unpack(content)
-        if metadata.get("format") != FORMAT:
-            raise ValueError(f"its metadata do not say {FORMAT!r}")
-        version = int(metadata["version"])
-        last = tensors.pop(CHECKSUM, None)
-        if last is None and "checksum" in metadata:
-            raise ValueError("its checksum is lost")
-        if last is not None and (last.dtype, last.shape) != (np.dtype(np.uint8), (4,)):
-            raise ValueError("its checksum is not 4 bytes")
-        if verify and last is not None:
-            _check_sum(content, last)
-    except Exception as error:  # parsers of invalid bytes may raise almost any exception
-        raise ValueError(
-            f"is not a rankcore model file, or it is damaged: {_shortened(error)}"
-        ) from error
-    if version > VERSION:
-        raise ValueError(
-            f"has format version {version}; this rankcore reads up to {VERSION}: upgrade rankcore"
-        )
-    try:
-        texts = read_json(metadata["labels"])
-        arrays = Arrays(content, tensors, texts, mapped=not verify)
         model = _rebuild(metadata, arrays)
         arrays.check_all_read(_scored_with(metadata, arrays))
     except Exception as error:  # crafted documents can raise any exception
-        raise ValueError(f"is damaged: {_shortened(error)}") from error
+        raise damaged(error) from error
     return model
-
-
-def _shortened(error: Exception) -> str:
-    """The message of an error, truncated because it may quote a whole file."""
-    text = str(error)
-    return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]} ..."
-
-
-def _check_sum(content: bytes | mmap.mmap, last: safetensors.Tensor) -> None:
-    """Raise ValueError unless the checksum at the end of a file matches its content."""
-    found, step = 0, 2**24
-    with memoryview(content) as whole:
-        if last.last != len(whole):
-            raise ValueError("its checksum is not at its end")
-        for start in range(0, last.first, step):
-            found = zlib.crc32(whole[start : min(start + step, last.first)], found)
-        if found.to_bytes(4, "little") != bytes(whole[last.first :]):
-            raise ValueError("its checksum is not that of its bytes")
 
 
 def _pack(model: Any, spec: ModelSpec) -> list[bytes]:
@@ -309,71 +262,6 @@ def _scored_with(metadata: Mapping[str, str], arrays: Mapping[str, np.ndarray]) 
 def _where(array: np.ndarray) -> tuple[Any, ...]:
     """Address and layout of an array: equal for views of the same memory."""
     return array.ctypes.data, array.shape, array.strides, array.dtype.str
-
-
-class Arrays(Mapping[str, np.ndarray]):
-    """The arrays of a model file by name, read on access; their shapes are known before.
-
-    ``mapped`` is whether the file is memory-mapped.
-    """
-
-    def __init__(
-        self,
-        content: bytes | mmap.mmap,
-        tensors: Mapping[str, safetensors.Tensor],
-        texts: Mapping[str, str],
-        *,
-        mapped: bool,
-    ) -> None:
-        self._content, self._tensors, self._texts = content, tensors, texts
-        self._read: set[str] = set()
-        self._prefix, self.mapped = "", mapped
-        ends = {name: f"{name}{text_arrays.ENDS}" for name in texts}
-        self.shapes = {
-            name: one.shape for name, one in tensors.items() if name not in ends.values()
-        }
-        self.shapes |= {name: tensors[end].shape for name, end in ends.items() if end in tensors}
-
-    def under(self, prefix: str) -> Arrays:
-        """The arrays whose names have a prefix, by their names without it."""
-        found = copy(self)
-        found._prefix = self._prefix + prefix
-        found.shapes = {
-            name.removeprefix(prefix): shape
-            for name, shape in self.shapes.items()
-            if name.startswith(prefix)
-        }
-        return found
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.shapes
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.shapes)
-
-    def __len__(self) -> int:
-        return len(self.shapes)
-
-    def _view(self, name: str) -> np.ndarray:
-        if name not in self._tensors:
-            raise ValueError(f"it has no array {name}")
-        self._read.add(name)
-        found = safetensors.view(self._content, self._tensors[name])
-        found = found.astype(found.dtype.newbyteorder("="), copy=False)
-        # Arrays of a file that was read belong to the model, as those of a fit.
-        return found if isinstance(self._content, mmap.mmap) else found.copy()
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        name = self._prefix + name
-        if name in self._texts:
-            return text_arrays.decode(name, self._texts[name], self._view)
-        return self._view(name)
-
-    def check_all_read(self, others: set[str]) -> None:
-        """Raise if there is an array that the learner did not read, except those in `others`."""
-        unknown = self._tensors.keys() - self._read - others
-        if unknown:
-            raise ValueError(f"it has arrays that its learner does not have: {sorted(unknown)}")
 
 
 def _rebuild(metadata: dict[str, str], arrays: Arrays) -> Any:

@@ -1,0 +1,154 @@
+"""Contents of model files: checked metadata and arrays, before they become a model."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import zlib
+from collections.abc import Iterator, Mapping
+from copy import copy
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from rankcore.io import safetensors, text_arrays
+from rankcore.io.settings import read_json
+
+Content: TypeAlias = bytes | memoryview | mmap.mmap
+
+FORMAT = "rankcore model"
+# Increases when readers of the old version would misread new files.
+VERSION = 1
+# Larger files are memory-mapped, and arrays are read on use.
+LARGE = 2**26
+# The last array of a file: CRC-32 of all bytes before it, least significant byte first.
+CHECKSUM = "~crc32"
+# Maximum characters of the reason in an error.
+LONGEST_MESSAGE = 500
+
+
+def unpacked(content: Content, verify: bool) -> tuple[dict[str, str], Arrays]:
+    """Metadata and arrays of a file; ValueError if it is not a valid model file."""
+    try:
+        metadata, tensors = safetensors.unpack(content)
+        if metadata.get("format") != FORMAT:
+            raise ValueError(f"its metadata do not say {FORMAT!r}")
+        version = int(metadata["version"])
+        last = tensors.pop(CHECKSUM, None)
+        if last is None and "checksum" in metadata:
+            raise ValueError("its checksum is lost")
+        if last is not None and (last.dtype, last.shape) != (np.dtype(np.uint8), (4,)):
+            raise ValueError("its checksum is not 4 bytes")
+        if verify and last is not None:
+            _check_sum(content, last)
+    except Exception as error:  # parsers of invalid bytes may raise almost any exception
+        raise ValueError(
+            f"is not a rankcore model file, or it is damaged: {_shortened(error)}"
+        ) from error
+    if version > VERSION:
+        raise ValueError(
+            f"has format version {version}; this rankcore reads up to {VERSION}: upgrade rankcore"
+        )
+    try:
+        texts = read_json(metadata["labels"])
+        return metadata, Arrays(content, tensors, texts, mapped=not verify)
+    except Exception as error:  # crafted documents can raise any exception
+        raise damaged(error) from error
+
+
+def damaged(error: Exception) -> ValueError:
+    """The error for a file whose parts do not fit together."""
+    return ValueError(f"is damaged: {_shortened(error)}")
+
+
+def content_of(stream: Any) -> bytes | mmap.mmap:
+    """The bytes of a file, memory-mapped if it is large."""
+    if os.fstat(stream.fileno()).st_size <= LARGE:
+        content: bytes = stream.read()
+        return content
+    return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _shortened(error: Exception) -> str:
+    """The message of an error, truncated because it may quote a whole file."""
+    text = str(error)
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]} ..."
+
+
+def _check_sum(content: Content, last: safetensors.Tensor) -> None:
+    """Raise ValueError unless the checksum at the end of a file matches its content."""
+    found, step = 0, 2**24
+    with memoryview(content) as whole:
+        if last.last != len(whole):
+            raise ValueError("its checksum is not at its end")
+        for start in range(0, last.first, step):
+            found = zlib.crc32(whole[start : min(start + step, last.first)], found)
+        if found.to_bytes(4, "little") != bytes(whole[last.first :]):
+            raise ValueError("its checksum is not that of its bytes")
+
+
+class Arrays(Mapping[str, np.ndarray]):
+    """The arrays of a model file by name, read on access; their shapes are known before.
+
+    ``mapped`` is whether the file is memory-mapped.
+    """
+
+    def __init__(
+        self,
+        content: Content,
+        tensors: Mapping[str, safetensors.Tensor],
+        texts: Mapping[str, str],
+        *,
+        mapped: bool,
+    ) -> None:
+        self._content, self._tensors, self._texts = content, tensors, texts
+        self._read: set[str] = set()
+        self._prefix, self.mapped = "", mapped
+        ends = {name: f"{name}{text_arrays.ENDS}" for name in texts}
+        self.shapes = {
+            name: one.shape for name, one in tensors.items() if name not in ends.values()
+        }
+        self.shapes |= {name: tensors[end].shape for name, end in ends.items() if end in tensors}
+
+    def under(self, prefix: str) -> Arrays:
+        """The arrays whose names have a prefix, by their names without it."""
+        found = copy(self)
+        found._prefix = self._prefix + prefix
+        found.shapes = {
+            name.removeprefix(prefix): shape
+            for name, shape in self.shapes.items()
+            if name.startswith(prefix)
+        }
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.shapes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.shapes)
+
+    def __len__(self) -> int:
+        return len(self.shapes)
+
+    def _view(self, name: str) -> np.ndarray:
+        if name not in self._tensors:
+            raise ValueError(f"it has no array {name}")
+        self._read.add(name)
+        found = safetensors.view(self._content, self._tensors[name])
+        found = found.astype(found.dtype.newbyteorder("="), copy=False)
+        # Arrays of a file that was read belong to the model, as those of a fit.
+        return found if isinstance(self._content, mmap.mmap) else found.copy()
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        name = self._prefix + name
+        if name in self._texts:
+            return text_arrays.decode(name, self._texts[name], self._view)
+        return self._view(name)
+
+    def check_all_read(self, others: set[str]) -> None:
+        """Raise if there is an array that the learner did not read, except those in `others`."""
+        unknown = self._tensors.keys() - self._read - others
+        if unknown:
+            raise ValueError(f"it has arrays that its learner does not have: {sorted(unknown)}")
+
+

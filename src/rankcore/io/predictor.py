@@ -1,0 +1,215 @@
+"""Model files that answer without their learners."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.arguments import RowsLike
+from rankcore._core.inputs import as_rows
+from rankcore._core.opened import opened
+from rankcore._ext.model_scores import Model
+from rankcore._ext.rows import Rows
+from rankcore.io.contents import LARGE, Arrays, content_of, unpacked
+
+
+class Predictor:
+    """A model file that answers, without its learner and without scikit-learn.
+
+    For services and commands that start often: opening takes milliseconds, where `load` first
+    imports scikit-learn. Rows are scored by the code of ``rankcore_model.h``, with the learner's
+    results to the bit. A predictor cannot learn; `load` returns the learner.
+
+    Parameters
+    ----------
+    path : str or path-like
+        File written by `save`. One above 64 MB is memory-mapped: do not overwrite it in place.
+
+    Attributes
+    ----------
+    learner : str
+        Name of the learner, such as ``"PRank"``.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, or None
+        Names of the features, if the learner was fitted on a data frame.
+    ranks_ : ndarray, shape (n_classes,), or None
+        The labels, lowest rank first; None for a ranker.
+    classes_ : ndarray, shape (n_classes,), or None
+        The labels in ascending order, as of the columns of `predict_proba`.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If it is not a rankcore model, is damaged, or was written by a newer version; or if only
+        Python can score it (text steps in front, kernels given as functions): use `load`.
+
+    See Also
+    --------
+    load : The learner itself.
+
+    Notes
+    -----
+    Any number of threads may use one predictor at once. It is pickled as its path.
+
+    Examples
+    --------
+    >>> import os, tempfile, rankcore as rc
+    >>> X, y = [[1, 0], [0, 1], [1, 1]], [3, 1, 2]
+    >>> path = os.path.join(tempfile.mkdtemp(), "stars.rankcore")
+    >>> rc.save(rc.PRank().fit(X, y), path)
+    >>> rc.Predictor(path).predict([[2, 0], [0, 2]])
+    array([3, 1])
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = os.fspath(path)
+        try:
+            with opened(path) as stream:
+                content = _aligned(content_of(stream))
+            metadata, arrays = unpacked(content, len(content) <= LARGE)
+            self._model = Model(content)
+            self.ranks_ = arrays["classes"] if self._model.n_ranks else None
+            self.feature_names_in_ = _names(arrays)
+        except ValueError as error:
+            raise ValueError(f"{path} {error}") from error
+        self.learner = metadata["learner"]
+        self.n_features_in_ = self._model.n_features
+        if self._model.reason:
+            raise ValueError(
+                f"{path} has no scores without its learner ({self._model.reason}): use "
+                "rankcore.load"
+            )
+        self._columns = None if self.ranks_ is None else np.argsort(self.ranks_)
+        self.classes_ = None if self.ranks_ is None else self.ranks_[self._columns]
+
+    def __repr__(self) -> str:
+        return f"Predictor({self._path!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Predictor, (self._path,)
+
+    def predict(self, X: RowsLike) -> NDArray[Any]:
+        """Labels of ordinal learners, scores of rankers.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+            NaN is a missing value for stumps and trees, and refused for other models.
+
+        Returns
+        -------
+        ndarray, shape (n_samples,)
+
+        Raises
+        ------
+        TypeError, ValueError
+            If ``X`` is not numeric, has another number of features or other names, or is sparse
+            and the model centres its features.
+        """
+        if self.ranks_ is None:
+            return self.project(X)
+        rows = self._rows(X)
+        found = np.empty(rows.n_rows, dtype=np.int32)
+        self._model.ranks(rows, found)
+        labels: NDArray[Any] = self.ranks_[found]
+        return labels
+
+    def project(self, X: RowsLike) -> NDArray[np.float64]:
+        """Scores of rows: ``project`` of an ordinal learner, ``predict`` of a ranker.
+
+        NaN for learners without one score per row (`MulticlassPerceptron`, `OrdinalBoost` with
+        a score for each task).
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+            See `predict`.
+
+        Returns
+        -------
+        ndarray, shape (n_samples,)
+        """
+        rows = self._rows(X)
+        found = np.empty(rows.n_rows)
+        self._model.scores(rows, found)
+        return found
+
+    def predict_proba(self, X: RowsLike) -> NDArray[np.float64]:
+        """Probabilities of labels, of a `CalibratedOrdinal` or `OrdinalBoost`.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+            See `predict`.
+
+        Returns
+        -------
+        ndarray, shape (n_samples, n_classes)
+            Columns in the order of ``classes_``.
+
+        Raises
+        ------
+        AttributeError
+            If the model has no probabilities.
+        """
+        if self.ranks_ is None or not self._model.has_probabilities:
+            raise AttributeError(
+                f"{self.learner} has no probabilities: fit a CalibratedOrdinal or OrdinalBoost"
+            )
+        rows = self._rows(X)
+        found = np.empty((rows.n_rows, len(self.ranks_)))
+        self._model.probabilities(rows, found)
+        return found[:, self._columns]
+
+    def _rows(self, X: Any) -> Rows:
+        """Check rows, as the learner does."""
+        if self.feature_names_in_ is not None and hasattr(X, "columns"):
+            _check_names(list(X.columns), self.feature_names_in_.tolist())
+        rows = as_rows(X, nan=self._model.takes_nan)
+        if rows.n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {rows.n_features} features; the model has {self.n_features_in_}"
+            )
+        if rows.columns is not None and not self._model.takes_sparse:
+            raise ValueError(
+                "X must be dense, because the model centres its features; found a sparse matrix: "
+                "use X.toarray()"
+            )
+        return rows
+
+
+def _aligned(content: bytes | mmap.mmap) -> Any:
+    """The bytes of a file, from an address where an array of doubles may begin."""
+    if isinstance(content, mmap.mmap):
+        return content
+    room = np.empty(-(-len(content) // 8), dtype=np.float64).view(np.uint8)[: len(content)]
+    room[:] = np.frombuffer(content, dtype=np.uint8)
+    return memoryview(room)
+
+
+def _names(arrays: Arrays) -> NDArray[Any] | None:
+    """Names of the features, which a scaler in front may have."""
+    for name in ("scaler.feature_names", "feature_names"):
+        if name in arrays:
+            return arrays[name]
+    return None
+
+
+def _check_names(found: list[Any], expected: list[str]) -> None:
+    """Raise ValueError unless the columns of a frame are those of the model, in their order."""
+    if found != expected:
+        where = next(
+            (i for i, (a, b) in enumerate(zip(found, expected, strict=False)) if a != b),
+            min(len(found), len(expected)),
+        )
+        at = [repr(one[where]) if where < len(one) else "none" for one in (found, expected)]
+        raise ValueError(
+            f"the columns of X must be those of the fit, in their order: column {where} is "
+            f"{at[0]}; expected {at[1]}. Use X[predictor.feature_names_in_]"
+        )
