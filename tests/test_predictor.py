@@ -50,7 +50,7 @@ def assert_answers_as(model, found, rows):
 def test_every_learner(tmp_path, learner, form, dtype):
     model = fitted(learner, form)
     if getattr(model, "combine", "score") == "rank":
-        with pytest.raises(ValueError, match=r"has no scores without its learner .*rankcore\.load"):
+        with pytest.raises(TypeError, match=r"has no scores without its learner .*rankcore\.load"):
             saved(model, tmp_path)
         return
     found = saved(model, tmp_path)
@@ -128,8 +128,10 @@ def test_infinity_is_refused_where_values_may_be_missing(tmp_path):
 
 
 def test_texts_in_front_need_python(tmp_path):
-    model = make_pipeline(TfidfVectorizer(), rc.PRank()).fit(["bad one", "good one"] * 5, [1, 2] * 5)
-    with pytest.raises(ValueError, match=r"TfidfVectorizer .*use rankcore\.load"):
+    model = make_pipeline(TfidfVectorizer(), rc.PRank()).fit(
+        ["bad one", "good one"] * 5, [1, 2] * 5
+    )
+    with pytest.raises(TypeError, match=r"TfidfVectorizer .*use rankcore\.load"):
         saved(model, tmp_path)
 
 
@@ -188,5 +190,24 @@ def test_nothing_but_numpy_is_imported(tmp_path):
         f"found.predict({X[:2].tolist()}), found.predict_proba({X[:2].tolist()})\n"
         "print(*({'sklearn', 'scipy', 'pandas'} & sys.modules.keys()))"
     )
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert ran.stdout.strip() == ""
+
+
+def test_the_command_predicts_without_scikit_learn(tmp_path):
+    rc.save(make_pipeline(StandardScaler(), rc.PRank()).fit(X, Y), tmp_path / "model")
+    rc.datasets.dump_letor(sp.csr_array(X), Y, tmp_path / "rows")
+    program = (
+        "import sys\nfrom rankcore.cli.app import main\n"
+        f"sys.argv[1:] = 'predict', {str(tmp_path / 'model')!r}, {str(tmp_path / 'rows')!r}\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "assert 'sklearn' not in sys.modules"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    expected = rc.load(tmp_path / "model").predict(X)
+    assert ran.stdout.split() == [str(one) for one in expected]

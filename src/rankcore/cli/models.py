@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,6 @@ from rankcore.cli.rows import Rows, read
 from rankcore.cli.terminal import progress_bar
 from rankcore.datasets.scaled_rows import as_it_takes
 from rankcore.io.scaled import split_scaler
-from rankcore.ordinal._held_out import thawed
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,34 @@ class Model:
             names = names if found is None else list(map(str, found))
         return cls(whole, scaler, learned, names)
 
+    @classmethod
+    def open(cls, path: Path) -> Model:
+        """Open a model file for predictions alone: without its learner, where that is possible."""
+        try:
+            found = rankcore.Predictor(path)
+        except TypeError:  # only the learner can score rows
+            return cls.load(path)
+        names = found.feature_names_in_
+        return cls(found, None, found, None if names is None else names.tolist())
+
     @property
     def ranks_queries(self) -> bool:
         """Whether it ranks the documents of queries."""
+        if isinstance(self.learned, rankcore.Predictor):
+            return self.learned.ranks_ is None
         return type(self.learned).__name__ in {learner.estimator for learner in RANKERS}
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether it has probabilities of ranks."""
+        if isinstance(self.learned, rankcore.Predictor):
+            return self.learned.has_probabilities
+        return hasattr(self.learned, "predict_proba")
 
     def takes(self, X: Any) -> Any:
         """Rows of a file; dense if a scaler before or within the learner centres."""
+        if isinstance(self.learned, rankcore.Predictor):
+            return X if self.learned.takes_sparse else X.toarray()
         return as_it_takes(self.scaler or _inner(self.learned)[0], X)
 
     def scaled(self, X: Any) -> Any:
@@ -57,14 +78,20 @@ def _inner(learned: Any) -> tuple[Any, Any]:
     """The scaler, or None, and the learner inside a calibrated one; other models as they are."""
     if type(learned).__name__ != "CalibratedOrdinal":
         return None, learned
+    from rankcore.ordinal._held_out import thawed
+
     return split_scaler(thawed(learned.estimator_))
 
 
 def load_with_rows(
-    paths: list[Path], data: str, layout: Layout, quiet: bool
+    paths: list[Path],
+    data: str,
+    layout: Layout,
+    quiet: bool,
+    read_model: Callable[[Path], Model] = Model.load,
 ) -> tuple[list[Model], Rows]:
     """Models, and the rows of a file with their features."""
-    models = [Model.load(path) for path in paths]
+    models = [read_model(path) for path in paths]
     widths = {one.learned.n_features_in_ for one in models}
     if len(widths) > 1:
         raise ValueError(

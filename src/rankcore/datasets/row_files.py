@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from glob import glob
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
-from sklearn.base import BaseEstimator
 
 from rankcore._core.replacing import Workshop
 from rankcore._core.sources import RowBlocks
@@ -23,6 +22,9 @@ from rankcore.datasets.row_cache_writer import source_stamps, write_cache
 from rankcore.datasets.scaled_rows import ScaledRows, fit_scaler
 from rankcore.datasets.streams import Source, title
 from rankcore.datasets.text_rows import TextRows, reading_options
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 Sources: TypeAlias = Source | Iterable[Source]
 # Columns of Parquet files: labels, queries and features.

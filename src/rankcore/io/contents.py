@@ -150,5 +150,3 @@ class Arrays(Mapping[str, np.ndarray]):
         unknown = self._tensors.keys() - self._read - others
         if unknown:
             raise ValueError(f"it has arrays that its learner does not have: {sorted(unknown)}")
-
-

@@ -46,8 +46,10 @@ class Predictor:
     OSError
         If the file cannot be read.
     ValueError
-        If it is not a rankcore model, is damaged, or was written by a newer version; or if only
-        Python can score it (text steps in front, kernels given as functions): use `load`.
+        If it is not a rankcore model, is damaged, or was written by a newer version.
+    TypeError
+        If only the learner can score rows (behind text steps, or by ranks within queries): use
+        `load`.
 
     See Also
     --------
@@ -81,18 +83,27 @@ class Predictor:
         self.learner = metadata["learner"]
         self.n_features_in_ = self._model.n_features
         if self._model.reason:
-            raise ValueError(
+            raise TypeError(
                 f"{path} has no scores without its learner ({self._model.reason}): use "
                 "rankcore.load"
             )
-        self._columns = None if self.ranks_ is None else np.argsort(self.ranks_)
-        self.classes_ = None if self.ranks_ is None else self.ranks_[self._columns]
+        self.classes_ = None if self.ranks_ is None else np.sort(self.ranks_)
 
     def __repr__(self) -> str:
         return f"Predictor({self._path!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Predictor, (self._path,)
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether there is `predict_proba`."""
+        return self._model.has_probabilities
+
+    @property
+    def takes_sparse(self) -> bool:
+        """Whether rows may be sparse: not if the model centres its features."""
+        return self._model.takes_sparse
 
     def predict(self, X: RowsLike) -> NDArray[Any]:
         """Labels of ordinal learners, scores of rankers.
@@ -158,14 +169,17 @@ class Predictor:
         AttributeError
             If the model has no probabilities.
         """
-        if self.ranks_ is None or not self._model.has_probabilities:
+        if not self.has_probabilities:
             raise AttributeError(
                 f"{self.learner} has no probabilities: fit a CalibratedOrdinal or OrdinalBoost"
             )
         rows = self._rows(X)
-        found = np.empty((rows.n_rows, len(self.ranks_)))
+        found = np.empty((rows.n_rows, self._model.n_ranks))
         self._model.probabilities(rows, found)
-        return found[:, self._columns]
+        return found[:, self._ranks_of_columns()]
+
+    def _ranks_of_columns(self) -> NDArray[np.intp]:
+        return np.argsort(np.asarray(self.ranks_))
 
     def _rows(self, X: Any) -> Rows:
         """Check rows, as the learner does."""
@@ -176,7 +190,7 @@ class Predictor:
             raise ValueError(
                 f"X has {rows.n_features} features; the model has {self.n_features_in_}"
             )
-        if rows.columns is not None and not self._model.takes_sparse:
+        if rows.columns is not None and not self.takes_sparse:
             raise ValueError(
                 "X must be dense, because the model centres its features; found a sparse matrix: "
                 "use X.toarray()"
@@ -188,7 +202,7 @@ def _aligned(content: bytes | mmap.mmap) -> Any:
     """The bytes of a file, from an address where an array of doubles may begin."""
     if isinstance(content, mmap.mmap):
         return content
-    room = np.empty(-(-len(content) // 8), dtype=np.float64).view(np.uint8)[: len(content)]
+    room: Any = np.empty(-(-len(content) // 8), dtype=np.float64).view(np.uint8)[: len(content)]
     room[:] = np.frombuffer(content, dtype=np.uint8)
     return memoryview(room)
 

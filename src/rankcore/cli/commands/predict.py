@@ -61,29 +61,35 @@ def predict(
         raise ValueError("--scores and --probabilities are two outputs: give one of them")
     if with_input and data == "-":
         raise ValueError("--with-input reads DATA again: name a file, not standard input")
-    from rankcore.cli.models import load_with_rows
+    from rankcore.cli.models import Model, load_with_rows
 
+    # Scores behind labels and those of queries are questions for the learner.
+    opened = Model.load if scores or run is not None else Model.open
     layout = replace(layout, labelled=False, docid=run is not None)
-    (loaded,), rows = load_with_rows([model], data, layout, quiet)
+    (loaded,), rows = load_with_rows([model], data, layout, quiet, opened)
     learned, X = loaded.learned, loaded.scaled(rows.X)
-    if run is not None or getattr(learned, "combine", "score") == "rank":
+    in_queries = getattr(learned, "combine", "score") == "rank"
+    if run is not None or in_queries:
         rows.check_queries(data)
     if run is not None:
         _write_run(run, learned, replace(rows, X=X), tag or model.stem)
         return
-    from rankcore.ordinal._labels import by_rank
-
     lines: Iterable[str]
     if probabilities:
-        if not hasattr(learned, "predict_proba"):
+        if not loaded.has_probabilities:
             raise ValueError(
                 f"{model} has no probabilities: train it with --calibrate cumulative or "
                 "--model ordinal-boost"
             )
+        from rankcore.ordinal._labels import by_rank
+
         lines = map(_joined, by_rank(learned, learned.predict_proba(X)).tolist())
     elif loaded.ranks_queries:
-        lines = map(repr, learned.predict(X, qid=rows.qid).tolist())
+        scored = learned.predict(X, qid=rows.qid) if in_queries else learned.predict(X)
+        lines = map(repr, scored.tolist())
     elif scores:
+        from rankcore.ordinal._labels import by_rank
+
         if hasattr(learned, "project"):
             found = learned.project(X)
         else:
