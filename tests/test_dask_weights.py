@@ -332,9 +332,9 @@ def test_boosting_with_pairs_that_vanish(balance, client, queries):
     if balance == "query":
         w[:] = 1  # one query alone
         w[1:15] = 5e-324
-    with pytest.raises(ValueError, match="the weights of some pairs vanish beside"):
+    with pytest.raises(ValueError, match="the weights of some pairs underflow"):
         rc.RankBoost(2, balance=balance).fit(X, y, qid=qid, sample_weight=w)
-    with pytest.raises(ValueError, match="the weights of some pairs vanish beside"):
+    with pytest.raises(ValueError, match="the weights of some pairs underflow"):
         boosted({"balance": balance}, 4, X, y, qid, w)
 
 

@@ -154,7 +154,7 @@ def test_equal_weights_are_no_weights():
         ("auc", "pair_weight must be None"),
         (7, "pair_weight must be None"),
         (lambda *_: np.ones(3), r"must return weights of shape \(20, 20\)"),
-        (lambda *_: -np.ones((20, 20)), r"not negative"),
+        (lambda *_: -np.ones((20, 20)), r"non-negative"),
     ],
     ids=["cut", "name", "number", "shape", "sign"],
 )
@@ -170,7 +170,7 @@ def test_what_pair_weights_require():
         rc.RankBoost(3, pair_weight="map").fit(X, y, qid=qid)
     with pytest.raises(ValueError, match="requires labels; found pairs"):
         rc.RankBoost(3, weak="tree", pair_weight="map").fit(X, pairs=[[0, 1]])
-    with pytest.raises(ValueError, match="takes labels from 0 to 60"):
+    with pytest.raises(ValueError, match="requires labels from 0 to 60"):
         rc.RankBoost(3, weak="tree", pair_weight="ndcg").fit(X, y * 100, qid=qid)
     ones = np.ones(3)
     with pytest.raises(ValueError, match="do not fit together"):

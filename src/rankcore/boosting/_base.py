@@ -1,4 +1,4 @@
-"""Shared base of RankBoost and its bipartite form: fits, models and their files."""
+"""Base class of RankBoost and BipartiteRankBoost: fitting, models and model files."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from rankcore.ranking._queries import Given, ranking_source
 
 
 class PairBoosting(BoostingParams, SplitsCategories, Specified):
-    """Base of both rankers. Not public.
+    """Base class of RankBoost and BipartiteRankBoost. Not public.
 
-    A subclass provides ``fit``, and the rules for steps that it has.
+    Subclasses provide ``fit``.
     """
 
     _state: ModelState
@@ -61,14 +61,14 @@ class PairBoosting(BoostingParams, SplitsCategories, Specified):
             rows, categories[0] = self._begin_fit(X)
             return rows
 
-        # Of a row cache, bins are all that new stumps need.
+        # A new model of stumps needs only the bins of a row cache.
         bins_do = not grows_trees(self) and not self.warm_start and self.max_bins is not None
         whole = outlined if bins_do else methodcaller("whole")
         source = ranking_source(given, as_rows=read, whole=whole, **more)
         return source, categories[0]
 
     def _begin_fit(self, X: Any) -> tuple[Rows | BlockRows, Categories | None]:
-        """Check the rows of a fit, and number its categories."""
+        """Check the training rows, and encode their categories."""
         if isinstance(X, BlockRows):
             return X, None
         goes_on = self.warm_start and "_state" in self.__dict__
@@ -123,7 +123,7 @@ class PairBoosting(BoostingParams, SplitsCategories, Specified):
         self._replace_with(fitted)
 
     def _begin(self, n_features: int) -> ModelState:
-        """A state that knows nothing, or what is to be continued."""
+        """An empty state, or with ``warm_start`` a copy of the current one."""
         settings: dict[str, Any] = {"zero_missing": self.missing == "zero"}
         kind: type[StumpSum | TreeSum] = StumpSum
         if grows_trees(self):
@@ -175,11 +175,11 @@ class PairBoosting(BoostingParams, SplitsCategories, Specified):
         if not isinstance(zero_missing, bool) or len(settings) != 1 + trees:
             raise ValueError(f"its settings {settings} are not those of {type(self).__name__}")
         if trees != grows_trees(self):
-            raise ValueError("it holds trees where its parameters say stumps, or the reverse")
+            raise ValueError("its weak rankers are not of the kind that its parameters say")
         kind: type[StumpSum | TreeSum] = TreeSum if trees else StumpSum
         n_members = spec.arrays["offsets"].size - 1 if trees else spec.arrays["alphas"].size
         if n_members > len(figures) or not (best is None or 0 <= int(best) <= len(figures)):
-            raise ValueError("it has more weak rankers than rounds")
+            raise ValueError("its weak rankers or its best_iteration exceed its rounds")
         model = kind.from_arrays(spec.arrays, n_features, zero_missing)
         categories = None
         if spec.facts["categories"] is not None:
@@ -187,7 +187,7 @@ class PairBoosting(BoostingParams, SplitsCategories, Specified):
         if isinstance(model, TreeSum):
             model.check_categories([] if categories is None else categories.numbers)
         elif categories is not None:
-            raise ValueError("it holds stumps, which have no categorical features")
+            raise ValueError("it has stumps, which cannot split categorical features")
         log: list[list[float]] = restored_log(spec, FIGURES)
         validation = restored_validation(spec, len(log))
         self._state = ModelState(model, settings=settings, log=log, validation=validation)
@@ -209,7 +209,7 @@ class PairBoosting(BoostingParams, SplitsCategories, Specified):
     def _kind(self) -> str:
         return "trees" if isinstance(self._state.model, TreeSum) else "stumps"
 
-    # ---------------------------------------------------------------- what was learned
+    # ---------------------------------------------------------------- fitted model
 
     def _scores(self, rows: Rows, queries: Queries) -> NDArray[np.float64]:
         return check_scores(self._fitted_state().model.score(rows))
@@ -264,22 +264,22 @@ class PairBoosting(BoostingParams, SplitsCategories, Specified):
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """Each feature's share in the sum of |alpha|, of trees of gains, shape (n_features,)."""
+        """Share of each feature in the sum of |alpha| (stumps) or gains (trees)."""
         return self._fitted_state().model.importances()
 
     @property
     def estimators_(self) -> NDArray[np.void]:
-        """The stumps, a record each, or all nodes of the trees."""
+        """The stumps, or all nodes of the trees, one record each."""
         records: NDArray[np.void] = self._fitted_state().model.records()
         return records
 
     @property
     def n_iter_(self) -> int:
-        """Rounds made."""
+        """Number of rounds."""
         return len(self._fitted_state().log)
 
 
 def outlined(blocks: RowBlocks) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
-    """Rows on disk of which a fit keeps bins alone, their labels and queries."""
+    """Rows on disk of which a fit keeps only bins, with their labels and queries."""
     labels, queries = blocks.outline()
     return BlockRows(blocks, labels.size), labels, queries

@@ -14,36 +14,36 @@ from rankcore._ext import columns as kernels
 from rankcore._ext.columns import Columns
 from rankcore._ext.rows import Rows
 
-# Values that are laid out at a time: what is held beside the columns while they are made.
+# Values that are gathered at a time: memory used beside the columns while they are built.
 BLOCK_VALUES = 1 << 18
-# Bins whose codes fit a byte, with one more for missing values.
+# Number of bins whose codes fit a byte, with one more code for missing values.
 MAX_BINS = 255
-# Rows have 32-bit numbers in columns.
+# Columns number rows by 32-bit integers.
 MAX_ROWS = 2**31 - 1
 
 
 class Bins:
-    """Binned columns, in the form of a search."""
+    """Binned columns, as searches for weak rankers read them."""
 
     columns: Columns
     n_entries: NDArray[np.int64] | None  # values stored in each column of sparse rows
-    n_bins: NDArray[np.int32]  # of the present values of each column
+    n_bins: NDArray[np.int32]  # bins of each column, without that of missing values
     zero_bin: NDArray[np.int32]  # the code of 0
     has_missing: NDArray[np.uint8]
-    narrow: bool  # whether codes are of one byte
+    narrow: bool  # whether codes have one byte
 
     @abstractmethod
     def threshold(self, feature: int, bin: int) -> float:
-        """The threshold below a bin; -inf below the lowest."""
+        """Threshold at the lower edge of a bin; -inf for the lowest bin."""
 
 
 class Binning(Bins):
-    """Binned columns of the rows ``taken``, in this order, and the way back to thresholds.
+    """Binned columns of the rows ``taken``, in this order, with their thresholds.
 
-    ``max_bins`` is at most 255; None for a bin for each distinct value. ``categorical`` has the
-    columns of numbers of categories, below 0 if missing, each with the name that errors call it by.
-    The bins do not depend on ``n_jobs``, the threads that share the columns. 5 bytes for each value
-    of sparse rows, 1 for each of dense ones (4 more without ``max_bins``).
+    ``max_bins`` is at most 255; None: one bin per distinct value. ``categorical`` maps the columns
+    that hold categories (integers, below 0 if missing) to their names in error messages. The bins
+    do not depend on ``n_jobs``, the number of threads that share the columns. Memory: 5 bytes per
+    value of sparse rows, 1 per value of dense rows (4 more without ``max_bins``).
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Binning(Bins):
         self._categorical = categorical or {}
         n, d = taken.size, rows.n_features
         if n > MAX_ROWS:
-            raise ValueError(f"boosting takes {MAX_ROWS} rows at most; found {n} to compare")
+            raise ValueError(f"boosting supports at most {MAX_ROWS} rows; found {n}")
         sparse = rows.columns is not None
         counts = np.zeros(d, dtype=np.int64) if sparse else np.full(d, n, dtype=np.int64)
         if sparse:
@@ -73,7 +73,7 @@ class Binning(Bins):
         self.n_bins = np.empty(d, dtype=np.int32)
         self.zero_bin = np.empty(d, dtype=np.int32)
         self.has_missing = np.empty(d, dtype=np.uint8)
-        # Where the thresholds of a column begin among those kept; -1 if they are not.
+        # Index of the first threshold of each column in `_thresholds`; -1 if they are not stored.
         self._places = np.empty(d, dtype=np.int64)
         blocks = list(_blocks(bounds))
         kept: list[NDArray[np.float64]] = [np.empty(0)] * len(blocks)
@@ -116,7 +116,7 @@ class Binning(Bins):
         max_bins: int,
         zero_missing: bool,
     ) -> NDArray[np.float64]:
-        """Lay out some columns, cut and encode them; the thresholds that are kept."""
+        """Gather, bin and encode some columns; return the thresholds to store."""
         values = np.empty(codes.size)
         kernels.gather(
             self.rows, self.taken, here.start, here.stop, offsets[:-1].copy(), values, places
@@ -151,7 +151,7 @@ class Binning(Bins):
         values: NDArray[np.float64],
         max_bins: int,
     ) -> None:
-        """Note the categories of some columns, and make those below 0 missing."""
+        """Collect the categories of some columns; values below 0 become NaN."""
         for column, name in self._categorical.items():
             if not here.start <= column < here.stop:
                 continue
@@ -163,13 +163,13 @@ class Binning(Bins):
                 found = np.union1d(found, [0])
             if found.size > max_bins:
                 raise ValueError(
-                    f"categorical column {name} has {found.size} categories in the rows to learn "
-                    f"from, more than max_bins={max_bins}: set max_bins=None"
+                    f"categorical column {name} has {found.size} categories in the training rows, "
+                    f"more than max_bins={max_bins}: set max_bins=None"
                 )
             self.categories[column] = found
 
     def threshold(self, feature: int, bin: int) -> float:
-        """The threshold below a bin; -inf below the lowest."""
+        """As `Bins.threshold`."""
         at = int(self._places[feature])
         if at >= 0 and bin > 0:
             return float(self._thresholds[at + bin - 1])
@@ -177,7 +177,7 @@ class Binning(Bins):
 
 
 def _blocks(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Cut columns of these bounds into blocks of at most `BLOCK_VALUES` values, or one column."""
+    """Divide columns into blocks of at most `BLOCK_VALUES` values, or of one column."""
     block = max(BLOCK_VALUES, int(bounds[-1]) // 32)
     first, d = 0, bounds.size - 1
     while first < d:

@@ -1,4 +1,4 @@
-"""One round of boosting after another, whatever the weak rankers: the weights of the pairs."""
+"""Boosting rounds with any weak rankers: the weights of pairs."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from rankcore.boosting._given_bins import BlockRows, GivenBins
 from rankcore.boosting._params import BoostingParams
 from rankcore.ranking._pairs import Pairing
 
-# An |edge| this close to 1 takes an infinite step: every pair that differs is ordered alike.
+# If |edge| is this close to 1, the step would be infinite: all pairs that differ agree in order.
 LEAST = 1e-12
 LONGEST = 0.5 * log((2 - LEAST) / LEAST)
-# Of the weight of all pairs at the start: what is left when there is nothing more to learn.
+# Boosting ends when the weight of all pairs falls to this share of the initial weight.
 SPENT = 1e-250
-# Sum of |alpha| after which the weights are brought back around 1.
+# Sum of |alpha| after which the weights are rescaled to about 1.
 RECENTRED = 200.0
 
 
 class Rounds:
-    """Rounds of a fit in memory; subclasses add the weak rankers, to those that ``state`` has.
+    """Rounds of a fit in memory; subclasses add weak rankers to ``state``.
 
-    Documents of ``pairing`` come by descending label, unless its pairs are listed. ``categorical``
-    is that of `Binning`. No further round can improve the model once ``done`` is true.
+    Documents of ``pairing`` are in descending order of label, unless its pairs are listed.
+    ``categorical`` is as for `Binning`. Once ``done`` is true, no round can improve the model.
     """
 
     done: bool
@@ -73,8 +73,8 @@ class Rounds:
         self._total = self._sum()
         if not self.done and not self._total < inf:
             raise ValueError(
-                "warm_start cannot continue: the model ranks pairs of these rows wrongly by more "
-                "than the range of numbers allows for"
+                "warm_start cannot continue: weights of pairs overflow, since the model's scores "
+                "of these rows are wrong by too much; fit without warm_start"
             )
         self.done |= self._spent()
 
@@ -84,7 +84,7 @@ class Rounds:
 
     @abstractmethod
     def _sum(self) -> float:
-        """Write the inputs of a round for each row; return the sum of the weights of all pairs."""
+        """Write each row's inputs to a round; return the total weight of all pairs."""
 
     @abstractmethod
     def round(self) -> dict[str, float] | None:
@@ -100,10 +100,10 @@ class Rounds:
         """Shut down the threads."""
 
     def _renew(self) -> None:
-        """Discard cached sums after the weights were rescaled."""
+        """Discard cached sums after the weights are rescaled."""
 
     def _spent(self) -> bool:
-        """Whether the weight of all pairs has vanished."""
+        """Whether the total weight of all pairs has vanished."""
         return not self._total > SPENT * self._first_total
 
     def _recentre_if_far(self) -> None:
@@ -119,7 +119,7 @@ class Rounds:
 
 
 def steps_of(pairing: Pairing, balanced: bool) -> tuple[NDArray[np.float64], float]:
-    """Length of a step in each query, and the weight of all pairs; ValueError unless finite."""
+    """Factor of each query's pair weights, and total weight; ValueError unless finite."""
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         steps = pairing.steps(balanced)
         total = float(pairing.weights @ steps)
@@ -129,16 +129,16 @@ def steps_of(pairing: Pairing, balanced: bool) -> tuple[NDArray[np.float64], flo
 
 
 def vanishing() -> ValueError:
-    """The error for weights whose range is too large."""
+    """The error for pair weights of too large a range."""
     return ValueError(
-        "the weights of some pairs vanish beside those of others: reduce the ratio of the weights"
+        "the weights of some pairs underflow or overflow: reduce the ratio of the weights"
     )
 
 
 def weights_of(
     scores: NDArray[np.float64], pairing: Pairing, steps: NDArray[np.float64]
 ) -> tuple[LabelWeights, NDArray[np.float64], NDArray[np.int64]]:
-    """Weights of pairs by label, their factors, and offsets of the levels among the documents."""
+    """Pair weights by label, their factors, and offsets of the label levels in the documents."""
     labels, bounds = pairing.labels, pairing.bounds
     new = np.ones(labels.size + 1, dtype=bool)
     new[1:-1] = labels[1:] != labels[:-1]
@@ -156,7 +156,7 @@ def _factors_of(
     levels: NDArray[np.int64],
     queries: NDArray[np.int64],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-    """exp(-score) of each document, and exp(score) in the last level, times its weight."""
+    """exp(-score) of each document (exp(score) in the last level) times its weight."""
     starts, stops = pairing.bounds[:-1], pairing.bounds[1:]
     middle = 0.5 * (np.minimum.reduceat(scores, starts) + np.maximum.reduceat(scores, starts))
     signs = np.full(scores.size, -1.0)

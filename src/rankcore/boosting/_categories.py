@@ -1,4 +1,4 @@
-"""Categorical features: which columns they are, and the numbers of their categories."""
+"""Categorical features: their columns, and the codes of their categories."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from rankcore._core.inputs import as_rows
 from rankcore._ext.rows import Rows
 
-# Categories are numbered up to here: a set of them takes a bit for each.
+# Maximum number of categories: a set of them takes one bit each.
 MAX_CATEGORIES = 2**16
-# Types of the categories of a frame.
+# Types of categories in data frames.
 LABELS = (str, int, float, bool)
 
 
@@ -24,7 +24,7 @@ class Categories:
 
     numbers: list[int]  # indices of the columns, ascending
     n_features: int
-    # Categories of columns of frames, in the order of their numbers. Others are numbers already.
+    # Categories of data frame columns, in the order of their codes. Other columns hold codes.
     labels: dict[int, list[Any]] = field(default_factory=dict)
 
     @property
@@ -43,16 +43,16 @@ class Categories:
 
     @classmethod
     def of(cls, X: Any, given: Any, known: Categories | None) -> Categories | None:
-        """The categorical columns of rows to learn from; None if there are none.
+        """The categorical columns of training rows; None if there are none.
 
-        ``given`` is the parameter ``categorical_features``. Numbers of ``known`` categories, of a
-        fit that goes on, are kept; new categories come after them.
+        ``given`` is the parameter ``categorical_features``. Codes of ``known`` categories, from
+        the fit that ``warm_start`` continues, are kept; new categories follow.
         """
         names = _names(X)
         if given is None or (names is None and isinstance(given, str) and given == "from_dtype"):
             return None
         shape = X.shape if hasattr(X, "shape") else np.shape(X)
-        if len(shape) != 2:  # `as_rows` says what is wrong
+        if len(shape) != 2:  # `as_rows` raises the error
             return None
         numbers: list[int] = np.flatnonzero(_mask(given, shape[1], names, X)).tolist()
         if not numbers:
@@ -74,7 +74,7 @@ class Categories:
         return cls(numbers, shape[1], labels)
 
     def encode(self, X: Any) -> Any:
-        """A frame with numbers in place of its categories: -1 of an unknown one is missing."""
+        """Replace the categories of a data frame by their codes; -1 (missing) if unknown."""
         names = _names(X)
         if not self.labels or names is None or len(names) != self.n_features:
             return X
@@ -83,7 +83,7 @@ class Categories:
         return X
 
     def check(self, rows: Rows, X: Any) -> None:
-        """Raise ValueError unless the rows of a matrix X have numbers of categories there."""
+        """Raise ValueError unless the categorical columns of rows hold codes."""
         values, where = rows.arrays[0], rows.columns
         for column, name in self.names(X).items():
             part = values[where == column] if where is not None else values[:, column]
@@ -102,7 +102,7 @@ class Categories:
 
     @classmethod
     def restored(cls, facts: Mapping[str, Any], n_features: int) -> Self:
-        """Restore from metadata of a model file; raise ValueError unless `facts` could write it."""
+        """Restore from metadata of a model file; raise ValueError unless valid."""
         numbers = facts["columns"]
         known = set(numbers)
         labels = {int(column): list(values) for column, values in facts["labels"].items()}
@@ -112,20 +112,20 @@ class Categories:
             whole &= column in known and len(set(values)) == len(values)
             whole &= len(values) <= MAX_CATEGORIES and all(type(v) in LABELS for v in values)
         if not whole:
-            raise ValueError("its categorical features are not those of a model")
+            raise ValueError("its categorical features are invalid")
         return cls(numbers, n_features, labels)
 
 
 def tree_rows(
     X: Any, given: Any, known: Categories | None, missing: str
 ) -> tuple[Rows, Categories | None]:
-    """Rows that trees learn from, with the categories among their features as numbers."""
+    """Training rows of trees, with codes of categories."""
     categories = Categories.of(X, given, known)
     if categories is None:
         return as_rows(X, nan=True), None
     if missing == "zero":
         raise ValueError(
-            "missing='zero' and categorical features exclude each other: 0 is a category"
+            "missing='zero' is incompatible with categorical features, in which 0 is a category"
         )
     rows = as_rows(categories.encode(X), nan=True)
     categories.check(rows, X)
@@ -133,7 +133,7 @@ def tree_rows(
 
 
 class SplitsCategories:
-    """A fitted model of trees that may split categories. Not public: learners inherit it."""
+    """Mixin of learners whose trees may split categorical features. Not public."""
 
     n_features_in_: int
     best_iteration_: int
@@ -143,7 +143,7 @@ class SplitsCategories:
     _categories: Categories | None = None
 
     def _check_columns(self, shadow: Self) -> None:
-        """Raise unless a fit that goes on has the columns of the fit before."""
+        """With ``warm_start``, raise unless the columns are those of the previous fit."""
         if not self.warm_start:
             return
         names, known = (getattr(one, "feature_names_in_", None) for one in (shadow, self))
@@ -160,8 +160,8 @@ class SplitsCategories:
         )
         if before != now:
             raise ValueError(
-                "warm_start requires the categorical features that the model was fitted on, all of "
-                "them again as numbers or as columns of a frame"
+                "warm_start requires the categorical features that the model was fitted on, each "
+                "of them again as codes or as a column of a data frame"
             )
 
     def _as_rows(self, X: Any) -> Rows:
@@ -169,20 +169,20 @@ class SplitsCategories:
 
     @property
     def is_categorical_(self) -> NDArray[np.bool_] | None:
-        """Which features are categorical, shape (n_features,); None if there are none."""
+        """Mask of categorical features, shape (n_features,); None if there are none."""
         self._fitted_state()
         return None if self._categories is None else self._categories.columns
 
     @property
     def categories_(self) -> dict[int, list[Any]]:
-        """By column of a frame, its categories in the order of their numbers."""
+        """Categories of each data frame column, in the order of their codes."""
         self._fitted_state()
         found = {} if self._categories is None else self._categories.labels
         return {column: list(labels) for column, labels in found.items()}
 
 
 def _names(X: Any) -> list[Any] | None:
-    """Names of the columns of a frame; None of anything else."""
+    """Names of the columns of a data frame, else None."""
     return list(X.columns) if hasattr(X, "dtypes") and hasattr(X, "columns") else None
 
 
@@ -210,7 +210,7 @@ def _mask(given: Any, d: int, names: list[Any] | None, X: Any) -> NDArray[np.boo
     for column in columns.tolist():
         if isinstance(column, str):
             if names is None or column not in names:
-                raise ValueError(f"categorical_features names a feature that X has not: {column!r}")
+                raise ValueError(f"categorical_features names a column not in X: {column!r}")
             mask[names.index(column)] = True
         elif isinstance(column, int) and 0 <= column < d:
             mask[column] = True
@@ -223,7 +223,7 @@ def _mask(given: Any, d: int, names: list[Any] | None, X: Any) -> NDArray[np.boo
 
 
 def _is_categorical(dtype: Any) -> bool:
-    """Whether a column of a frame has a categorical dtype: pandas', or one of polars' two."""
+    """Whether a dtype is pandas' CategoricalDtype or polars' Categorical or Enum."""
     return type(dtype).__name__ in ("CategoricalDtype", "Categorical", "Enum")
 
 
@@ -238,9 +238,9 @@ def _is_number(dtype: Any) -> bool:
 
 
 def _labels(X: Any, column: int) -> list[Any] | None:
-    """Categories of a column of a frame: as its dtype declares them, else in ascending order.
+    """Categories of a data frame column, in the order of its dtype, else ascending.
 
-    None if it holds numbers: those are the numbers of the categories.
+    None if the column holds numbers, which are the codes.
     """
     series = _column(X, column)
     dtype = series.dtype
@@ -262,13 +262,13 @@ def _labels(X: Any, column: int) -> list[Any] | None:
 
 
 def _present(series: Any) -> set[Any]:
-    """Distinct values that are not missing."""
+    """Distinct values, without missing ones."""
     kept = series.dropna() if hasattr(series, "dropna") else series.drop_nulls()
     return set(kept.to_list())
 
 
 def _encoded(X: Any, column: int, labels: list[Any]) -> Any:
-    """A frame with the numbers of the categories in one column."""
+    """A data frame with the codes of the categories in one column."""
     series = _column(X, column)
     if _is_number(series.dtype) and any(isinstance(label, str) for label in labels):
         raise ValueError(
@@ -292,7 +292,7 @@ def _encoded(X: Any, column: int, labels: list[Any]) -> Any:
 
 
 def _pandas_numbers(series: Any, labels: list[Any]) -> NDArray[Any]:
-    """Places of the values of a pandas Series among labels; -1 for others."""
+    """Index of each value of a pandas Series in ``labels``; -1 if it is not there."""
     import pandas
 
     index = pandas.Index(labels, dtype=object)

@@ -1,4 +1,4 @@
-"""Search for the best stump of sparse columns by the rows where stumps fired."""
+"""Search for the best stump of sparse columns, updated by the rows where stumps fire."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from rankcore._ext.columns import Columns
 from rankcore.boosting._binning import Binning, Bins
 from rankcore.boosting._stump_search import MARGIN, Search, Stump
 
-# Rounds between two renewals of all that is carried from round to round; it is renewed earlier if
-# the weight of a label has fallen by this factor: sums keep the rounding of their largest values.
+# Rounds after which all cached sums are recomputed. They are recomputed earlier if the weight of a
+# label has fallen by this factor, since sums keep the rounding errors of their largest values.
 RENEW = 128
 FALLEN = 100.0
-# Rows that changed are walked through if they are at most one in this number.
+# Changed rows are processed one by one if they are at most one in this number.
 WALKED = 32
-# A column has its bins' weights kept current if that saves this many entries per bin.
+# Minimum entries per bin of columns whose histograms are updated.
 ENTRIES_PER_BIN = 4
 
 
 class FiringSearch(Search):
-    """Follows the rows where stumps fire: for sparse columns, two labels and one query.
+    """Updates sums by the rows where stumps fire: for sparse columns, two labels and one query.
 
-    ``binning`` has at most 255 bins; ``factors`` are the weights of its rows, which change from
-    round to round. The ``n_winning`` rows of the winning label come first.
+    ``binning`` has at most 255 bins; ``factors`` are the weights of its rows, which change in each
+    round. The ``n_winning`` rows of the winning label come first.
 
-    The columns of most entries have the weights in their bins carried along, in memory of one byte
-    an entry of all columns. Of the others, a bound: let the labels of the rows that have an entry
-    weigh P and N when the best edge r of the column was summed. Since then, every weight of the
-    winning label has been multiplied by something between l and g, and every one of the losing
-    label by something between l' and g'. The edge of any set of these rows, of weights p and n
-    where p - n <= r, is now at most
+    The columns with the most entries keep histograms of weights, in at most one byte per entry of
+    all columns. The edges of other columns are bounded: let P and N be the weights of the winning
+    and losing rows with an entry when the best edge r of the column was computed. Since then, each
+    winning weight has been multiplied by a factor in [l, g], and each losing weight by a factor in
+    [l', g']. The edge of any subset of these rows, of weights p and n with p - n <= r, is now at
+    most
 
         g p - l' n <= min(g, l') r + max(0, g - l') P,
 
@@ -50,14 +50,14 @@ class FiringSearch(Search):
         kept = self._all[:0] if self._slab is None else self._slab.features
         self._others = np.setdiff1d(self._all, kept)
         self._masses = np.empty((2, d))
-        # When each column was looked at: what all weights of each label were multiplied by to add
-        # up to 1; the product of all rises of weights of the winning label by firing, and of falls.
+        # When each column was last evaluated: the factors that scale the weights of each label to
+        # a sum of 1, and the products of all increases and decreases of winning weights by firing.
         self._then = np.ones((4, d))
         self._rises = self._falls = 1.0
-        # Since then, and beyond that: what was added to each label's weights in it, and taken away.
+        # Further increases and decreases of each label's weights in each column since then.
         self._added, self._taken = np.zeros((2, d)), np.zeros((2, d))
         self._round = 0
-        # The least that the weights of each label were multiplied by since the last renewal.
+        # Minimum scale of the weights of each label since all sums were recomputed.
         self._least = (np.inf, np.inf)
 
     def best(self, potentials: NDArray[np.float64]) -> Stump:
@@ -95,7 +95,7 @@ class FiringSearch(Search):
                 self._taken,
                 bounds,
             )
-            # The most promising first, as their edges may spare the rest.
+            # Those of the largest bounds first: their edges may rule out the rest.
             n_first = min(8, bounds.size)
             places = np.argpartition(-bounds, n_first - 1)[:n_first]
             places = np.sort(places[bounds[places] >= floor - MARGIN])
@@ -150,7 +150,7 @@ class FiringSearch(Search):
         self._round = 0
 
     def _make_slab(self, n_entries: NDArray[np.int64], n_rows: int) -> Slab | None:
-        """A slab of the densest columns, if it is faster and takes at most one byte per entry."""
+        """Histograms of the densest columns, if faster and within one byte per entry."""
         order = np.argsort(-n_entries, kind="stable").astype(np.int32)
         features = np.sort(order[: incremental_histograms.SLAB])
         n_cells = int(n_entries[features].sum())
@@ -166,7 +166,7 @@ class FiringSearch(Search):
         features: NDArray[np.int32],
         now: NDArray[np.float64],
     ) -> NDArray[np.int32]:
-        """Examine columns, and record the round."""
+        """Evaluate columns, and record the state of the weights."""
         self._look(potentials, features)
         self._then[:, features] = now[:, None]
         self._added[:, features] = self._taken[:, features] = 0.0
@@ -174,7 +174,7 @@ class FiringSearch(Search):
 
 
 class Slab:
-    """Some columns whose weights by bin are carried from round to round."""
+    """Histograms of weights of some columns, updated in each round."""
 
     def __init__(self, binning: Bins, features: NDArray[np.int32], n_rows: int) -> None:
         self.features = features
@@ -186,7 +186,7 @@ class Slab:
         self.sums = np.zeros((2, incremental_histograms.SLAB * stumps.CODES))
 
     def fill(self, factors: NDArray[np.float64], n_winning: int) -> None:
-        """Recompute the weights."""
+        """Recompute the histograms."""
         incremental_histograms.fill(self.starts, self.cells, factors, n_winning, self.sums)
 
     def evaluate(self, columns: Columns, winning: float, losing: float) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""Pair weights that follow a ranking measure: NDCG, average precision or a function."""
+"""Pair weights by a ranking measure: NDCG, average precision or a function."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from rankcore._ext import metric_weights
 from rankcore.ranking._pairs import Pairing
 
-# Differences of scores beyond this many units weigh as much as this one: as in metric_weights.
+# Differences of scores are clipped to this, as in the kernel metric_weights.
 WIDEST = 60.0
-# A gain is at most 2 to this.
+# Maximum label, as gains are 2**label - 1.
 MAX_LABEL = 60.0
 
 
 def check_pair_weight(value: Any, name: str) -> None:
-    """Raise unless a parameter is a kind of weights that `Focus` knows."""
+    """Raise unless a parameter is a valid ``kind`` of `MetricWeights`."""
     if value is None or callable(value) or value in ("map", "ndcg"):
         return
     if not isinstance(value, str) or not re.fullmatch(r"ndcg@[1-9]\d{0,8}", value):
@@ -32,9 +32,9 @@ def check_pair_weight(value: Any, name: str) -> None:
 class Focus:
     """Per-row sums of metric-weighted pairs.
 
-    ``pairing`` has documents by descending label, ``steps`` the weights of queries before those of
-    their pairs. ``kind`` is "ndcg", "ndcg@k", "map", or a function of the labels and places (from
-    1) of the documents of a query that returns weights of shape (n, n), of winner and loser.
+    Documents of ``pairing`` are in descending order of label; ``steps`` has a weight for each
+    query. ``kind`` is "ndcg", "ndcg@k", "map", or a function of the labels and ranks (from 1) of
+    the documents of a query that returns weights of shape (n, n), by winner and loser.
     """
 
     def __init__(
@@ -59,14 +59,14 @@ class Focus:
             low, high = pairing.labels.min(initial=0.0), pairing.labels.max(initial=0.0)
             if low < 0 or high > MAX_LABEL:
                 raise ValueError(
-                    f"pair_weight={kind!r} takes labels from 0 to {MAX_LABEL:.0f}, of gain "
+                    f"pair_weight={kind!r} requires labels from 0 to {MAX_LABEL:.0f}, as gains are "
                     f"2**label - 1; found {low if low < 0 else high:g}: number the levels from 0"
                 )
             longest = int(np.diff(pairing.bounds).max())
             k = min(int(kind[5:] or longest), longest)
             self._discounts = 1 / np.log2(np.arange(2.0, k + 2.0))
             self._gains = np.exp2(pairing.labels) - 1
-            # Documents come by falling label: in the best order.
+            # Descending order of labels is the ideal order.
             places = np.arange(n) - np.repeat(pairing.bounds[:-1], np.diff(pairing.bounds))
             ideal = np.where(places < k, self._discounts[np.minimum(places, k - 1)], 0.0)
             best = np.add.reduceat(ideal * self._gains, pairing.bounds[:-1])
@@ -79,13 +79,13 @@ class Focus:
         self._query_of = of
 
     def move(self, leaf_of: NDArray[np.int32], values: NDArray[np.float64]) -> None:
-        """Add to the score of each row the value of its leaf."""
+        """Add the value of each row's leaf to its score."""
         self._scores += values[leaf_of]
 
     def shares(self, won: NDArray[np.float64], lost: NDArray[np.float64]) -> float:
-        """Write what each row wins and loses with, of a sum of 1; return the sum before.
+        """Write the weights each row wins and loses with, scaled to sums of 1.
 
-        It is 0 if no pair matters.
+        Returns the sum before scaling; 0 if no pair changes the measure.
         """
         self._order = np.lexsort((-self._scores, self._query_of)).astype(np.int32)
         total = self._weigh(None, won, lost, None)
@@ -95,7 +95,7 @@ class Focus:
         return total
 
     def between(self, leaf_of: NDArray[np.int32], n_leaves: int) -> NDArray[np.float64]:
-        """Weights of the pairs between leaves, that add up to 1, in the order of `shares`."""
+        """Weights of the pairs between leaves, of sum 1, for the ranking of the last `shares`."""
         out = np.empty((n_leaves, n_leaves))
         total = self._weigh(leaf_of, None, None, out)
         return out / total
@@ -121,7 +121,7 @@ class Focus:
         )
 
     def _weigh_by(self, kind: Any, leaf_of: Any, won: Any, lost: Any, between: Any) -> float:
-        """Weights by a function, query by query."""
+        """Weights by a function of each query."""
         total = 0.0
         for out in (won, lost, between):
             if out is not None:
@@ -135,7 +135,7 @@ class Focus:
             if weights.shape != (labels.size, labels.size) or not (weights >= 0).all():
                 raise ValueError(
                     f"pair_weight must return weights of shape ({labels.size}, {labels.size}), "
-                    f"winner and loser, not negative; found shape {weights.shape}"
+                    f"by winner and loser, non-negative; found shape {weights.shape}"
                 )
             apart = np.clip(np.subtract.outer(scores, scores), -WIDEST, WIDEST)
             weights = np.where(labels[:, None] > labels, weights, 0.0) * np.exp(-apart)

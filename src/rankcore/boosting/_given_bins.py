@@ -1,10 +1,10 @@
-"""Columns binned by thresholds between groups of values, from rows that come in parts.
+"""Columns binned by thresholds between groups of values, from rows in parts.
 
-A column of at most `MOST` distinct values keeps each of them with its count. One of more keeps
-groups of neighbours: values whose first bits are the same, as many bits as leave `MOST` groups at
-most. The groups are a function of the set of values alone. A part has no more distinct values than
-the whole, so that no part is ever coarser than the whole; and parts are made as coarse as the
-whole is where they are joined. So thresholds do not depend on how rows are divided.
+A column of at most `MOST` distinct values keeps each value with its count. A column of more keeps
+groups of values with the same leading bits, as many bits as leave at most `MOST` groups. The groups
+depend only on the set of values. A part has no more distinct values than the whole, so its groups
+are never coarser than those of the whole, and merging coarsens them to these. So thresholds do not
+depend on how rows are divided into parts.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Bins
 from rankcore.progress import Progress, report
 
-# Groups of a column, at most: 32 for each of 255 bins. Above 2**12, so that a group has values of
-# one sign and of one power of two.
+# Maximum number of groups of a column: 32 for each of 255 bins. It exceeds 2**12, so that values of
+# a group have the same sign and exponent.
 MOST = 1 << 13
 # Values that are sorted at a time.
 SORTED = 1 << 23
@@ -36,7 +36,7 @@ GATHERED = 1 << 19
 
 @dataclass(frozen=True)
 class Cuts:
-    """Thresholds of columns, and counts and offsets derived from them."""
+    """Thresholds of columns."""
 
     values: NDArray[np.float64]  # column by column, ascending
     bounds: NDArray[np.int64]  # (n_features + 1,)
@@ -46,11 +46,11 @@ class Cuts:
 
     @property
     def n_bins(self) -> NDArray[np.int32]:
-        """Bins of the present values of each column."""
+        """Bins of each column, without that of missing values."""
         return (np.diff(self.bounds) + 1).astype(np.int32)
 
     def threshold(self, feature: int, bin: int) -> float:
-        """The threshold below a bin; -inf below the lowest."""
+        """As `Bins.threshold`."""
         return float(self.values[self.bounds[feature] + bin - 1]) if bin > 0 else -np.inf
 
 
@@ -59,20 +59,20 @@ class ValueGroups:
     """Groups of the values of columns."""
 
     n_rows: int
-    # (n_features,): values stored in each column, and how many of them are 0 and NaN.
+    # (n_features,): numbers of values stored in each column, of zeros and of NaN among them.
     entries: NDArray[np.int64]
     zeros: NDArray[np.int64]
     missing: NDArray[np.int64]
-    bounds: NDArray[np.int64]  # (n_features + 1,): where the groups of each column begin and end
+    bounds: NDArray[np.int64]  # (n_features + 1,): offsets of the groups of each column
     # Minimum and maximum of each group, ascending within a column; no 0, no NaN.
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     counts: NDArray[np.int64]
-    shifts: NDArray[np.int64]  # (n_features,): last bits that the values of a group may differ in
+    shifts: NDArray[np.int64]  # (n_features,): number of trailing bits that groups ignore
 
     @classmethod
     def of(cls, rows: Rows, taken: NDArray[np.int64]) -> ValueGroups:
-        """The groups of some rows. O(values * log(rows))."""
+        """Groups of some rows. O(values * log(rows))."""
         per_row = max(1, rows.n_values // max(rows.n_rows, 1))
         step = max(1, SORTED // per_row)
         parts = [_sorted(rows, taken[at : at + step]) for at in range(0, taken.size, step)]
@@ -80,7 +80,7 @@ class ValueGroups:
 
     @staticmethod
     def count(rows: Rows, taken: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Values stored in each column of some rows."""
+        """Number of values stored in each column of some rows."""
         if rows.columns is None:
             return np.full(rows.n_features, taken.size, dtype=np.int64)
         counts = np.zeros(rows.n_features, dtype=np.int64)
@@ -89,7 +89,7 @@ class ValueGroups:
 
     @classmethod
     def none(cls, n_features: int) -> ValueGroups:
-        """The groups of no rows."""
+        """Groups of no rows."""
         zero = np.zeros(n_features, dtype=np.int64)
         bounds, values = np.zeros(n_features + 1, dtype=np.int64), np.zeros(0)
         counts = np.zeros(0, dtype=np.int64)
@@ -97,7 +97,7 @@ class ValueGroups:
 
     @classmethod
     def joined(cls, parts: Sequence[ValueGroups]) -> ValueGroups:
-        """The groups of the rows of all parts."""
+        """Groups of the rows of all parts."""
         if len(parts) == 1:
             return parts[0]
         columns = np.concatenate([_columns(part.bounds) for part in parts])
@@ -105,7 +105,7 @@ class ValueGroups:
         del columns
 
         def in_order(name: str) -> NDArray[Any]:
-            """One array of all parts, so that no other is held beside it a second time."""
+            """Concatenate one array at a time, which saves memory."""
             return np.concatenate([getattr(part, name) for part in parts])[order]
 
         entries, zeros, missing, bounds = (
@@ -125,16 +125,16 @@ class ValueGroups:
         )._coarsened()
 
     def _coarsened(self) -> ValueGroups:
-        """These with groups of the same leading bits joined; overwrites the arrays."""
+        """Merge groups of the same leading bits; overwrites the arrays."""
         low, high, counts = self.low, self.high, self.counts
         join_neighbours(low, high, counts, self.bounds, self.shifts, MOST)
         n = int(self.bounds[-1])
-        # Copies, which let go of those that were longer.
+        # Copies, so that the longer arrays are freed.
         return replace(self, low=low[:n].copy(), high=high[:n].copy(), counts=counts[:n].copy())
 
     @classmethod
     def side_by_side(cls, parts: Sequence[ValueGroups]) -> ValueGroups:
-        """The groups of the columns of all parts, which are of the same rows."""
+        """Groups of the columns of all parts, which have the same rows."""
         sizes = np.concatenate([np.diff(part.bounds) for part in parts])
         bounds = np.concatenate([[0], np.cumsum(sizes)])
         names = "entries", "zeros", "missing", "low", "high", "counts", "shifts"
@@ -143,7 +143,7 @@ class ValueGroups:
         return cls(n_rows, entries, zeros, missing, bounds, low, high, counts, shifts)
 
     def cuts(self, max_bins: int, zero_missing: bool) -> Cuts:
-        """Thresholds by the rule that a fit in memory has, between groups."""
+        """Thresholds between groups, by the rule of fits in memory."""
         implied = self.entries < self.n_rows
         zero = ((self.zeros > 0) | implied) & (not zero_missing)
         values = np.empty(self.low.size + self.entries.size)
@@ -171,26 +171,26 @@ class ValueGroups:
 
 
 def _concatenated(parts: Sequence[ValueGroups], *names: str) -> list[NDArray[Any]]:
-    """Arrays of all parts, one after the other."""
+    """Concatenated arrays of all parts."""
     return [np.concatenate([getattr(part, name) for part in parts]) for name in names]
 
 
 def gathered(parts: Iterable[ValueGroups], n_features: int) -> ValueGroups:
-    """Merged groups of many parts, of which few are held at a time."""
+    """Groups of the rows of many parts, few of which are in memory at a time."""
     held = [ValueGroups.none(n_features)]
     for part in parts:
         held.append(part)
-        # Joined when as much came as there is: each value takes part in few sorts.
+        # Parts are merged when they have as many groups as the total: each is sorted few times.
         if sum(one.low.size for one in held[1:]) > max(held[0].low.size, SORTED // 16):
             held = [ValueGroups.joined(held)]
     return ValueGroups.joined(held)
 
 
 def _sorted(rows: Rows, taken: NDArray[np.int64]) -> ValueGroups:
-    """Groups of rows whose values fit into memory a second time."""
+    """Groups of rows, by sorting a copy of their values."""
     entries = ValueGroups.count(rows, taken)
     d = rows.n_features
-    # Of dense rows some columns at a time, which stay in a cache; sparse rows are read once.
+    # Some columns of dense rows at a time, which fit a cache; sparse rows are read once.
     step = d if rows.columns is not None else max(1, GATHERED // max(taken.size, 1))
     parts = [
         _sorted_columns(rows, taken, entries[first : first + step], first)
@@ -202,7 +202,7 @@ def _sorted(rows: Rows, taken: NDArray[np.int64]) -> ValueGroups:
 def _sorted_columns(
     rows: Rows, taken: NDArray[np.int64], entries: NDArray[np.int64], first: int
 ) -> ValueGroups:
-    """The groups of some columns."""
+    """Groups of some columns."""
     d = entries.size
     bounds = np.concatenate([[0], np.cumsum(entries)])
     values = np.empty(bounds[-1])
@@ -220,17 +220,17 @@ def _sorted_columns(
 
 
 def _columns(bounds: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The column of each item."""
+    """Column of each item."""
     return np.repeat(np.arange(bounds.size - 1, dtype=np.int32), np.diff(bounds))
 
 
 class GivenBins(Bins):
     """Binned columns without the rows they were built from.
 
-    Each part has rows, which of them to take, and which row of the columns each of these is. Every
-    row of the columns comes once; those of sparse rows in any order. ``entries`` has the number of
-    values stored in each column, None if rows are dense. 5 bytes for each value of sparse rows, 1
-    for each of dense ones.
+    Each part is a triple: rows, indices of the rows to take, and their row numbers in the columns.
+    Every row number must occur once, in any order. ``entries`` has the number of values stored in
+    each column, None if rows are dense. Memory: 5 bytes per value of sparse rows, 1 per value of
+    dense rows.
     """
 
     narrow = True
@@ -281,11 +281,11 @@ class GivenBins(Bins):
 
     @property
     def n_bytes(self) -> int:
-        """Memory that the columns take."""
+        """Memory used by the columns."""
         return sum(array.nbytes for array in self._arrays if array is not None)
 
     def threshold(self, feature: int, bin: int) -> float:
-        """The threshold below a bin; -inf below the lowest."""
+        """As `Bins.threshold`."""
         return self._cuts.threshold(feature, bin)
 
 
@@ -297,9 +297,9 @@ class BlockRows:
         self.n_features = blocks.facts().n_features
 
     def binned(self, taken: NDArray[np.int64], max_bins: int, zero_missing: bool) -> GivenBins:
-        """Columns of some rows, in the order given; reads all twice.
+        """Binned columns of the rows ``taken``, in this order.
 
-        Thresholds are found in the first reading, codes are written in the second.
+        Reads all rows twice, for thresholds and for codes.
         """
         places = np.full(self.n_rows, -1, dtype=np.int32)
         places[taken] = np.arange(taken.size, dtype=np.int32)

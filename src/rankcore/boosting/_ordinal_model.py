@@ -1,4 +1,4 @@
-"""A fitted model of ordered labels by trees: what was learned, and its file."""
+"""Fitted models of `rankcore.OrdinalBoost`: attributes and model files."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from rankcore.ranking._base import ModelState
 
 TASKS, LINKS = ("shared", "separate", "mixed", "average"), ("adjacent", "cumulative")
 
-# Those of which the link may be cumulative.
+# Values of ``tasks`` that allow a cumulative link.
 CUMULATIVE = ("shared", "average")
 
 
 class OrdinalModel(SplitsCategories, Specified):
-    """Description of a fitted `OrdinalBoost` for files, exports and summaries. Not public."""
+    """Attributes, files and exports of a fitted `OrdinalBoost`. Not public."""
 
     costs_: Floats
     ranks_: NDArray[Any]
 
-    # ---------------------------------------------------------------- what was learned
+    # ---------------------------------------------------------------- attributes
 
     @property
     def biases_(self) -> Floats:
-        """b_j of each rank but the lowest; of two models, one after the other."""
+        """Bias b_j of each rank but the lowest; with "average", of both models in turn."""
         found: Floats = self._fitted_state().model.biases[-1].copy()
         return found
 
@@ -53,12 +53,12 @@ class OrdinalModel(SplitsCategories, Specified):
 
     @property
     def n_iter_(self) -> int:
-        """Rounds made."""
+        """Number of rounds."""
         return len(self._fitted_state().log)
 
     @property
     def history_(self) -> dict[str, list[float]]:
-        """Mean loss after each round, and measures on held-out rows."""
+        """Mean loss after each round, and measures of held-out rows."""
         found: dict[str, list[float]] = self._fitted_state().history(FIGURES)
         return found
 
@@ -99,7 +99,7 @@ class OrdinalModel(SplitsCategories, Specified):
         model = OrdinalSum.from_arrays(arrays, form, n_features, zero_missing)
         log = restored_log(spec, FIGURES)
         if len(model) > len(log) or not (best is None or 0 <= int(best) <= len(log)):
-            raise ValueError("it has more trees than rounds")
+            raise ValueError("its trees or its best_iteration exceed its rounds")
         categories = None
         if spec.facts["categories"] is not None:
             categories = Categories.restored(spec.facts["categories"], n_features)

@@ -1,4 +1,4 @@
-"""Rounds of `rankcore.OrdinalBoost`: slopes of the loss, a tree for each score, new biases."""
+"""Rounds of `rankcore.OrdinalBoost`: gradients of the loss, a tree per score, new biases."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from rankcore.boosting._tree_booster import drawn, made_tree
 from rankcore.boosting._tree_grower import Grown, TreeGrower
 from rankcore.boosting._tree_shards import Rules
 
-# Least sum of second derivatives in a leaf, as LightGBM and scikit-learn have it.
+# Minimum sum of second derivatives in a leaf, as in LightGBM and scikit-learn.
 LEAST_CURVATURE = 1e-3
-# Weight of a rank without rows, in rows, where the biases begin.
+# Weight of a rank without rows, in rows, for the initial biases.
 UNSEEN = 0.5
-# A normal prior on the biases around the first ones, of this precision per row: ranks without rows
-# stay possible.
+# Precision per row of a normal prior on the biases around the initial ones, which keeps the
+# probabilities of ranks without rows positive.
 PRIOR = 1e-6
-# Distance of neighbouring biases of cumulative logits, at least.
+# Minimum distance of neighbouring biases with cumulative logits.
 APART = 1e-6
 
 
 def first_biases(ranks: NDArray[np.int32], weights: Floats | None, form: Form) -> Floats:
-    """Biases for which the probabilities are the shares of the ranks; none is 0."""
+    """Biases for which the probabilities are the shares of the ranks, all positive."""
     counts = np.bincount(ranks, weights, minlength=form.n_ranks).astype(np.float64)
     counts[counts == 0] = UNSEEN * counts.sum() / ranks.size
     found = []
@@ -44,7 +44,7 @@ def first_biases(ranks: NDArray[np.int32], weights: Floats | None, form: Form) -
 
 
 class OrdinalRounds:
-    """Rounds of a fit, on the rows that weigh something."""
+    """Rounds of a fit, on rows of positive weight."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class OrdinalRounds:
         )
         self._share_of_rows = float(params.subsample)
         self._share_of_features = float(params.colsample)
-        # With the number of the round, it decides what is drawn.
+        # The seed and the number of the round determine the draws.
         self._seed = 0
         if params.subsample < 1 or params.colsample < 1:
             self._seed = int(as_generator(params.random_state).integers(2**63))
@@ -95,29 +95,29 @@ class OrdinalRounds:
         self._grower.close()
 
     def go_back(self, model: OrdinalSum) -> None:
-        """Go on from a model, such as that of the best round."""
+        """Replace the model, for example by that of the best round."""
         self.model = model
         self._scores = np.ascontiguousarray(model.score(self._rows)[:, self._taken])
 
     def probabilities(self) -> Floats:
-        """Probability of each rank of the rows that are learned from."""
+        """Probability of each rank for the training rows."""
         return self.model.probabilities(self._scores)
 
     def __iter__(self) -> Iterator[float]:
-        """The mean loss after each round, until no tree has a split and no bias moves."""
+        """Mean loss after each round, until no tree has a split."""
         while self.round():
             loss = self._differentiate()
             yield self._mixed_loss() if len(self.model.form.parts) > 1 else loss
 
     def _mixed_loss(self) -> float:
-        """The mean loss of a row by the mean of the probabilities of two parts."""
+        """Mean loss of the averaged probabilities of both parts."""
         own = self.probabilities()[np.arange(self._ranks.size), self._ranks]
-        # Both parts may round to 0, of which the logarithm is infinite.
+        # Both probabilities may round to 0.
         losses = -np.log(np.maximum(own, np.finfo(np.float64).tiny))
         return float(np.average(losses, weights=self._weights))
 
     def _differentiate(self, of_biases: Any = (None, None)) -> float:
-        """Derivatives for all scores, and the mean loss of a row, summed over the parts."""
+        """Compute the derivatives for all scores; return the mean loss, summed over the parts."""
         total = 0.0
         for part in self.model.form.parts:
             total += ordinal_trees.slopes(
@@ -135,7 +135,7 @@ class OrdinalRounds:
         return float(total / self._total)
 
     def round(self) -> bool:
-        """Add a tree to each score, all by the same slopes; whether one has a split."""
+        """Add a tree to each score, all from the same gradients; return whether any has a split."""
         taken, allowed = self._draw()
         trees = []
         for i in range(len(self.model.sums)):
@@ -165,7 +165,7 @@ class OrdinalRounds:
         return np.asarray(self._rate * np.clip(values, grown.lows, grown.highs))
 
     def _moved(self) -> Floats:
-        """Biases after a Newton step, ascending if they must."""
+        """Biases after a Newton step, ascending with cumulative logits."""
         part, (slopes, curvatures) = self.model.form.parts[0], self._of_biases
         now, first = (self.model.biases[at][part.biases] for at in (-1, 0))
         assert slopes is not None
@@ -175,13 +175,13 @@ class OrdinalRounds:
         whole = upper + np.triu(upper, 1).T + prior * np.eye(now.size)
         found = now + np.linalg.solve(whole, slopes - prior * (now - first))
         if part.cumulative:
-            # Those of a rank without rows would meet.
+            # The biases on both sides of a rank without rows would be equal.
             apart = APART * np.arange(now.size)
             found = np.maximum.accumulate(found - apart) + apart
         return np.concatenate([found, self.model.biases[-1][now.size :]])
 
     def _draw(self) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None]:
-        """Rows and features for a round; None for all."""
+        """Masks of the rows and features for a round; None for all."""
         rng = np.random.default_rng([self._seed, len(self.model)])
         taken = allowed = None
         if self._share_of_rows < 1:

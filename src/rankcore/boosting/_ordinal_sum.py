@@ -1,26 +1,24 @@
-"""The model of `rankcore.OrdinalBoost`: sums of trees for the tasks of ranks, and their biases.
+"""Models of `rankcore.OrdinalBoost`: sums of trees for each threshold between ranks, and biases.
 
-Ranks r = 0 .. k-1; task j = 1 .. k-1 has the score ``s_j(x) = f(x) + g_j(x) - b_j``:
+Ranks are r = 0 .. k-1; task j = 1 .. k-1 has the score ``s_j(x) = f(x) + g_j(x) - b_j``:
 
 * ``sums``: a `TreeSum` for each score, each with one tree per round: f alone (``tasks="shared"``),
-  g_1 .. g_{k-1} ("separate"), or f, g_1 .. g_{k-1} ("mixed" and "average"). Of two ranks there is
-  one in any case, f or g_1, which are the same. A tree without nodes is one leaf of value 0:
-  nothing was gained.
-* A score is the sum of the values of its trees, added up in their order from 0 on; the learning
-  rate is in the values. There is no other constant than the biases.
-* ``biases``: after 0, 1, .. rounds, ``b_1 .. b_{k-1}``, shape (k - 1,) each; the last one is that
-  of the model. They change from round to round only with "shared" tasks of three ranks or more.
-* "average" is two models of one number of rounds, "shared" and "separate", each fitted to its own
-  loss, and the mean of their probabilities: ``s_j = f - b_j`` in the first, ``s_j = g_j - c_j`` in
-  the second. Its biases are b_1 .. b_{k-1}, c_1 .. c_{k-1}. `Form.parts` says which is which.
+  g_1 .. g_{k-1} ("separate"), or f, g_1 .. g_{k-1} ("mixed" and "average"). With two ranks there
+  is one score, f or g_1, which are the same. A tree without nodes is one leaf of value 0.
+* A score is the sum of the values of its trees, added in order from 0; values include the learning
+  rate. The biases are the only constants.
+* ``biases``: ``b_1 .. b_{k-1}`` after 0, 1, .. rounds, shape (k - 1,) each; the model has the last.
+  They change only with "shared" tasks (also those of "average") of three ranks or more.
+* "average" is the mean of the probabilities of two models, "shared" and "separate", each fitted to
+  its own loss in the same number of rounds: ``s_j = f - b_j`` in the first, ``s_j = g_j - c_j`` in
+  the second. Its biases are b_1 .. b_{k-1}, c_1 .. c_{k-1}. `Form.parts` has the indices.
 * ``link="adjacent"``: ``log(p_r / p_{r-1}) = s_r``: with ``S_r = s_1 + .. + s_r`` and S_0 = 0,
-  ``p_r = exp(S_r) / (exp(S_0) + .. + exp(S_{k-1}))``. "cumulative", of shared tasks alone
-  (the first part of "average"): ``P(rank >= j) = 1 / (1 + exp(-s_j))``, of ascending biases.
-  `probabilities` has both; the arithmetic, with ``rc_kernel_exp``, is that of
-  ``src/_ext/ordinal_trees.pyx``.
+  ``p_r = exp(S_r) / (exp(S_0) + .. + exp(S_{k-1}))``. "cumulative", for shared tasks only (in
+  "average", the first model): ``P(rank >= j) = 1 / (1 + exp(-s_j))``, with ascending biases.
+  ``src/_ext/ordinal_trees.pyx`` computes both.
 
-In model files, the trees of all scores follow each other: those of the first score by round, then
-those of the second. ``biases`` has n_rounds + 1 rows.
+Model files have the trees of the first score by round, then those of the second, and so on;
+``biases`` has n_rounds + 1 rows.
 """
 
 from __future__ import annotations
@@ -44,17 +42,17 @@ MAX_RANKS: int = ordinal_trees.MAX_RANKS
 
 
 class Part(NamedTuple):
-    """Scores that make probabilities together."""
+    """Scores and biases of one vector of probabilities."""
 
     scores: slice
     biases: slice
     shared: bool  # whether f is the first of the scores
-    cumulative: bool  # whether the link is
+    cumulative: bool  # whether the link is "cumulative"
 
 
 @dataclass(frozen=True)
 class Form:
-    """Which scores there are, and how probabilities follow."""
+    """Scores of a model, and their probabilities."""
 
     n_ranks: int
     tasks: str  # "shared", "separate", "mixed" or "average"
@@ -79,14 +77,14 @@ class Form:
 
     @property
     def n_scores(self) -> int:
-        """Trees of a round."""
+        """Number of scores, and of trees per round."""
         if self.n_tasks == 1 or self.tasks == "shared":
             return 1
         return self.n_tasks + (self.tasks != "separate")
 
     @property
     def moves_biases(self) -> bool:
-        """Whether the biases of the first part change: no tree changes their differences."""
+        """Whether rounds change the biases of the first part."""
         return self.tasks in ("shared", "average") and self.n_tasks > 1
 
     def probabilities(self, scores: Floats, biases: Floats) -> Floats:
@@ -103,7 +101,7 @@ class Form:
 
 @dataclass
 class OrdinalSum:
-    """Trees by score and round, with the biases after each round."""
+    """Trees of each score and round, with the biases after each round."""
 
     form: Form
     sums: list[TreeSum]
@@ -112,7 +110,7 @@ class OrdinalSum:
 
     @classmethod
     def empty(cls, form: Form, n_features: int, zero_missing: bool, biases: Floats) -> Self:
-        """A model of no rounds."""
+        """A model without rounds."""
         sums = [TreeSum(n_features, zero_missing) for _ in range(form.n_scores)]
         return cls(form, sums, [biases])
 
@@ -133,7 +131,7 @@ class OrdinalSum:
         return OrdinalSum(self.form, [one.first(n) for one in self.sums], self.biases[: n + 1])
 
     def together(self) -> TreeSum:
-        """The trees of all scores, one score after the other."""
+        """The trees of all scores, in the order of model files."""
         first = self.sums[0]
         trees = [tree for one in self.sums for tree in one.trees]
         return TreeSum(first.n_features, first.zero_missing, trees)
@@ -150,12 +148,12 @@ class OrdinalSum:
         return scores
 
     def add_member(self, i: int, rows: Rows, scores: Floats) -> None:
-        """Add to scores what round i gives each row."""
+        """Add the trees of round i to the scores of rows."""
         for one, of_one in zip(self.sums, scores, strict=True):
             one.add_member(i, rows, of_one)
 
     def probabilities(self, scores: Floats, n_rounds: int | None = None) -> Floats:
-        """Probability of each rank for scores after so many rounds, by default all."""
+        """Probability of each rank for scores after ``n_rounds``, by default all."""
         return self.form.probabilities(scores, self.biases[-1 if n_rounds is None else n_rounds])
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
@@ -166,7 +164,7 @@ class OrdinalSum:
         """Scoring form of the arrays of `to_arrays` and costs."""
         trees, form = self.together().scoring(arrays), self.form
         own = {"biases": self.biases[-1], "costs": arrays["costs"]}
-        # Of two ranks there is one score, whatever the tasks.
+        # With two ranks there is one score.
         tasks = "shared" if form.n_scores == 1 and form.tasks != "separate" else form.tasks
         facts = {**trees.facts, "tasks": tasks, "link": form.link}
         return Scoring("ordinal_trees", {**trees.arrays, **own}, facts)
@@ -175,14 +173,14 @@ class OrdinalSum:
     def from_arrays(
         cls, arrays: Mapping[str, NDArray[Any]], form: Form, n_features: int, zero_missing: bool
     ) -> Self:
-        """Restore from the arrays of a model file; ValueError if they are not such a model."""
+        """Restore from the arrays of a model file; ValueError if they are invalid."""
         whole = TreeSum.from_arrays(arrays, n_features, zero_missing)
         biases = read_fields(arrays, {"biases": Field(("states", len(form.parts) * form.n_tasks))})[
             "biases"
         ]
         n = len(biases) - 1
         if n < 0 or len(whole) != n * form.n_scores:
-            raise ValueError("its trees are not those of its rounds")
+            raise ValueError("its number of trees does not match its number of rounds")
         if form.link == "cumulative" and (np.diff(biases[:, : form.n_tasks], axis=1) < 0).any():
             raise ValueError("its biases do not ascend")
         parts = [whole.trees[i * n : (i + 1) * n] for i in range(form.n_scores)]

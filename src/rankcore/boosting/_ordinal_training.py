@@ -1,4 +1,4 @@
-"""Ordinal boosting as the trainer sees it: rounds, and measures of probabilities."""
+"""Learner interface of ordinal boosting: rounds, and measures of probabilities."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from rankcore.ordinal._decisions import cheapest
 from rankcore.ordinal._validation import HeldOutLabels, check_eval_metric
 from rankcore.progress import Progress, report
 
-# The figure of each round: the mean loss after it.
+# Logged figures of each round.
 FIGURES = ("log_loss",)
-# Measures of probabilities; all are to fall.
+# Measures of probabilities; all are losses.
 OF_TABLES = {"ranked_probability_score": ranked_probability_score, "log_loss": log_loss}
 
 
@@ -31,11 +31,11 @@ def check_measures(value: Any, name: str) -> None:
 
 
 class HeldOutTables(HeldOutLabels):
-    """Rows held out from a fit, measured by predicted ranks or by their probabilities."""
+    """Held-out rows, measured by predicted ranks or by probabilities."""
 
     @property
     def needs_ranks(self) -> bool:
-        """Whether a measure is of predicted ranks."""
+        """Whether any measure uses predicted ranks."""
         return any(metric not in OF_TABLES for metric in self._metrics)
 
     def measure(self, predicted: tuple[Floats, NDArray[np.int32]]) -> list[float]:
@@ -51,15 +51,15 @@ class HeldOutTables(HeldOutLabels):
     def _of_table(self, metric: str, table: Floats) -> float:
         truth = encode(self._labels, self._classes)
         labels = np.arange(self._classes.size)
-        # A probability of 0, of scores that are far apart, has an infinite logarithm.
+        # Probabilities may underflow to 0.
         return float(OF_TABLES[metric](truth, np.maximum(table, 1e-300), labels=labels))
 
 
 class OrdinalRoundLearner(RoundLearner):
-    """An `OrdinalBoost` that is being fitted."""
+    """Learner of `OrdinalBoost`."""
 
     def __init__(self, fitted: Any, made: OrdinalRounds, watched: bool) -> None:
-        """``watched``: whether callbacks may predict after each round."""
+        """``watched``: whether there are callbacks, which may predict after each round."""
         self._made, self._watched = made, watched
         rounds: Iterator[float] = iter(made)
         super().__init__(fitted, rounds)
@@ -77,7 +77,7 @@ class OrdinalRoundLearner(RoundLearner):
         return [(table, cheapest(table, costs)) for table in tables]
 
     def costs(self) -> Floats:
-        """Costs of predictions; of kappa, by probabilities of the rows learned from."""
+        """Costs of predictions; for kappa, from the probabilities of the training rows."""
         loss = self.fitted.loss
         if loss == "kappa":
             return expected_costs(loss, self._made.probabilities())

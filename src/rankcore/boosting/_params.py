@@ -1,4 +1,4 @@
-"""Parameters of RankBoost and its bipartite form, with their constraints."""
+"""Parameters of RankBoost and BipartiteRankBoost, with their constraints."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rankcore._core.arguments import Measures, Seed
 from rankcore.boosting._binning import MAX_BINS
 from rankcore.boosting._focus import check_pair_weight
 
-# Parameters that only stumps have, or trees: the others require their defaults.
+# Parameters of stumps only, and of trees only; with the other kind they must be the defaults.
 OF_STUMPS = ("select", "smoothing", "step")
 OF_TREES = (
     "max_depth",
@@ -27,7 +27,7 @@ OF_TREES = (
 )
 # Enough leaves to separate all rows that fit into memory.
 MAX_LEAVES = 2**24
-# What the parameters of every tree may be.
+# Constraints on the parameters of trees.
 GROWTH: dict[str, params.Constraint] = {
     "missing": params.option("learn", "zero"),
     "max_bins": params.optional(params.integer(2, MAX_BINS)),
@@ -54,7 +54,6 @@ def check_leaves(model: Any) -> None:
         params.integer(1, MAX_LEAVES.bit_length() - 1)(model.max_depth, "max_depth")
 
 
-# Estimators do not declare them themselves: annotations are resolved where ``__init__`` is made.
 @dataclass(eq=False, repr=False)
 class BoostingParams:
     """Parameters of `RankBoost`."""
@@ -86,7 +85,7 @@ class BoostingParams:
     pair_weight: str | Callable[..., ArrayLike] | None = None
     random_state: Seed | None = None
 
-    # Whether every column is searched in every round, which tests and benchmarks compare with.
+    # Whether every round searches all columns, for comparison in tests and benchmarks.
     _searches_all = False
 
     _constraints: ClassVar[dict[str, params.Constraint]] = {
@@ -101,12 +100,12 @@ class BoostingParams:
     }
 
     def _check_together(self) -> None:
-        """Raise unless the valid parameters fit each other."""
+        """Raise if parameters exclude each other."""
         check_leaves(self)
         if self.weak == "stump" and self.max_leaf_nodes != 2:
             raise ValueError(
-                f"stumps have two leaves; found weak='stump' and max_leaf_nodes="
-                f"{self.max_leaf_nodes}: leave weak out, or set it to 'tree'"
+                f"weak='stump' requires max_leaf_nodes=2; found max_leaf_nodes="
+                f"{self.max_leaf_nodes}: omit weak, or set it to 'tree'"
             )
         trees = grows_trees(self)
         for name in ("monotonic_cst", "pair_weight"):
@@ -125,7 +124,7 @@ class BoostingParams:
 
 @dataclass(eq=False, repr=False)
 class Leading:
-    """The first parameters of `BipartiteRankBoost`, one of which `RankBoost` does not have."""
+    """First parameters of `BipartiteRankBoost`, including ``rel``, which is its own."""
 
     n_estimators: int = 300
     step: Any = "third"
@@ -150,7 +149,7 @@ def monotone_signs(
     names: NDArray[Any] | None,
     categorical: NDArray[np.bool_] | None,
 ) -> NDArray[np.int8] | None:
-    """Monotone constraints by column, 1, 0 or -1, of ``monotonic_cst``; None if there are none."""
+    """Monotone constraint of each column, 1, 0 or -1; None if there are none."""
     if given is None:
         return None
     if isinstance(given, dict):
@@ -158,14 +157,14 @@ def monotone_signs(
         signs = np.zeros(n_features)
         for name, sign in given.items():
             if name not in columns:
-                raise ValueError(f"monotonic_cst names a feature that X has not: {name!r}")
+                raise ValueError(f"monotonic_cst names a column not in X: {name!r}")
             signs[columns[name]] = sign
     else:
         signs = np.asarray(given)
     if signs.shape != (n_features,) or not np.isin(signs, (-1, 0, 1)).all():
         raise ValueError(
-            f"monotonic_cst must be {n_features} of the numbers -1, 0 and 1, one per feature, or a "
-            f"dict from names of features to them; found {given!r}"
+            f"monotonic_cst must be -1, 0 or 1 for each of {n_features} features, or a dict from "
+            f"names of features to these; found {given!r}"
         )
     if categorical is not None and signs[categorical].any():
         raise ValueError(f"monotonic_cst must be 0 for categorical features; found {given!r}")

@@ -1,9 +1,9 @@
-"""Rounds of stumps on rows that are in shards: the same stumps for any shards.
+"""Rounds of stumps on shards of rows; the stumps do not depend on the shards.
 
-The weights are summed as integers, which shards have made of them with a power of two that is
-known beforehand (`_stump_shard`). Weights that add up to at most B get the exponent that makes of
-2 B between 2**59 and 2**60. A potential is rounded by half a unit, so that the sum of those of n
-rows is wrong by n / 2**59 of B at most.
+Shards round their weights to integers, scaled by a power of two that is known beforehand
+(`_stump_shard`), so that sums are exact. If weights add up to at most B, the exponent scales 2 B to
+between 2**59 and 2**60. A potential is rounded by at most half a unit, so that the sum of n rows
+has an error of at most n / 2**59 times B.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from rankcore.boosting._stump_booster import Round, Step, next_stump
 from rankcore.boosting._stump_search import Stump
 from rankcore.boosting._stump_shard import CENTRE, Move, Sums
 
-# Bits of the sums of all weights, at most: sums of magnitudes of potentials have one more.
+# Maximum bits of the sums of all weights; sums of |potential| have one more.
 BITS = 60
-# Factor of bounds on the weights, for what rounding adds.
+# Factor of bounds on the weights, for rounding errors.
 SLACK = 1 + 1e-6
-# Factors of `PairedLabels` are brought back to 1 from beyond two to the power of this.
+# Factors of `PairedLabels` beyond two to the power of this are rescaled to about 1.
 FAR = 400
 
 
 class Candidates:
-    """All stumps of binned columns, those of a feature by descending threshold."""
+    """All stumps of binned columns, by feature and descending threshold."""
 
     def __init__(self, cuts: Cuts) -> None:
         n_bins = cuts.n_bins.astype(np.int64)
@@ -42,7 +42,7 @@ class Candidates:
         feature = np.repeat(np.arange(n_bins.size), counts)
         after = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         bin = n_bins[feature] - 1 - after
-        # Missing values above the threshold first, if there are any.
+        # If a column has missing values, both sides for them.
         both = (cuts.has_missing[feature] > 0) & (bin > 0)
         twice = np.repeat(np.arange(bin.size), 1 + both)
         self.feature, self.bin = feature[twice], bin[twice]
@@ -50,16 +50,16 @@ class Candidates:
         self.side[np.flatnonzero(np.diff(twice, append=-1) == 0)] = 1
         self._stop = bounds[self.feature] + n_bins[self.feature]
         self._start = bounds[self.feature] + self.bin
-        # Room for what every round needs anew: large arrays come and go page by page.
+        # Buffers for all rounds, as allocating large arrays is slow.
         self._before = np.zeros(bounds[-1] + 1, dtype=np.int64)
         self._room = np.empty(twice.size, dtype=np.int64)
         self.found = np.empty((2, twice.size), dtype=np.int64)
         self.edges = np.empty((2, twice.size))
 
     def sum(self, by_bin: NDArray[np.int64], out: NDArray[np.int64]) -> None:
-        """Write the sums of the rows where each stump fires."""
+        """Write the sum over the rows where each stump fires."""
         np.cumsum(by_bin, out=self._before[1:])
-        # With "raise" as their mode, results would be copied once more.
+        # mode="raise" would buffer the results.
         np.take(self._before, self._stop, out=out, mode="clip")
         room = np.take(self._before, self._start, out=self._room, mode="clip")
         out -= room
@@ -69,9 +69,9 @@ class Candidates:
 
 
 def exponent_of(bound: float) -> int:
-    """The power of two that scales sums of weights to just below 2**BITS."""
+    """Exponent of the power of two that scales twice ``bound`` to just below 2**BITS."""
     if not 0 < bound < inf:
-        raise ValueError("the weights of the pairs are beyond the range of numbers")
+        raise ValueError("the weights of pairs overflow: reduce the weights")
     return min(BITS - frexp(2 * bound)[1], 1000)
 
 
@@ -80,11 +80,11 @@ class Standing:
     """State between two rounds."""
 
     bounds: tuple[float, ...]  # upper bounds on the totals
-    moves: list[Move] = field(default_factory=list)  # so far
-    # By how much scores have moved since weights were brought to 1; the product of normalizers.
+    moves: list[Move] = field(default_factory=list)
+    # Sum of |alpha| since the weights were rescaled, and product of all normalizers.
     moved: float = 0.0
     left: float = 1.0
-    done: bool = False  # whether no further round would improve the model
+    done: bool = False  # whether no further round can improve the model
 
 
 class Answers(Protocol):
@@ -98,10 +98,10 @@ class Answers(Protocol):
 
 
 class SharedRounds:
-    """The rounds of a fit, ``most`` of them.
+    """Rounds of a fit, at most ``most``; each updates ``standing``.
 
-    The bounds of ``standing``, which each round updates, are at first the totals but for rounding:
-    of all pairs; or of the winners and the losers of `PairedLabels`.
+    The initial bounds are, up to rounding, the total weight of all pairs; or those of winners and
+    of losers, with `PairedLabels`.
     """
 
     def __init__(
@@ -111,8 +111,8 @@ class SharedRounds:
         self._step, self._most = step, most
         self._candidates = Candidates(cuts)
         self._exponents: tuple[int, ...] = ()
-        self._sums: Sums | None = None  # of all shards after the moves so far
-        # Of the stump that is being added: its share of each total, and what `measure` found.
+        self._sums: Sums | None = None  # of all shards after the last move
+        # The current stump's share of each total, and the result of `measure`.
         self._shares: tuple[float, ...] = ()
         self._parts: tuple[float, float, float] | None = None
         standing.done |= self._candidates.bin.size == 0
@@ -193,7 +193,7 @@ class SharedRounds:
         if self._parts is not None:
             rightly, wrongly, _ = self._parts
             return (totals[0] * (rightly * down + wrongly * up + 1 - rightly - wrongly),)
-        # Z is convex in the stump's effect on a pair: maximal if it orders as many as it can.
+        # Z is convex in the stump's effect on a pair: it is largest if no pair is unaffected.
         return (totals[0] * ((1 + edge) / 2 * down + (1 - edge) / 2 * up),)
 
     def _recentre(self) -> None:

@@ -1,7 +1,7 @@
-"""A round of boosting with stumps, search, step, new weights; and its rows in memory.
+"""Rounds of boosting with stumps: search, step, new weights.
 
-`next_stump` is the round of all fits. `StumpRounds` sums weights as floats, with bounds that spare
-most columns; `_shared_rounds` sums them over shards, as integers.
+`next_stump` is the round of all fits. `StumpRounds`, for rows in memory, sums weights as floats,
+with bounds that rule out most columns; `_shared_rounds` sums integer weights over shards.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from rankcore.ranking._pairs import Pairing
 
 @dataclass(frozen=True)
 class Step:
-    """Length of steps."""
+    """Rule for the length of steps."""
 
     rule: str  # {"third", "discrete", "exact", "mohri"}
     smoothing: float
-    rate: float  # by which steps are multiplied
+    rate: float  # factor of steps
 
     @classmethod
     def of(cls, params: BoostingParams, n_pairs: int) -> Self:
-        """The steps of a fit to so many pairs."""
+        """The rule of a fit to ``n_pairs`` pairs."""
         smoothing = 0.5 / n_pairs if params.smoothing == "auto" else float(params.smoothing)
         return cls(params.step, smoothing, float(params.learning_rate))
 
@@ -57,7 +57,7 @@ class Step:
 
 
 class Round(NamedTuple):
-    """A stump that was added, and the figures of its round."""
+    """An added stump, and the figures of its round."""
 
     feature: int
     threshold: float
@@ -67,20 +67,20 @@ class Round(NamedTuple):
 
 
 class Weighed(Protocol):
-    """Weights of the pairs of rows that are in memory or in shards."""
+    """Weights of pairs of rows, in memory or in shards."""
 
     def best(self) -> Stump:
         """The best stump; its bin is -1 if there is none."""
 
     def measure(self, stump: Stump) -> tuple[float, float, float]:
-        """Weight of the pairs a stump orders correctly, wrongly, and fires on both of, of 1."""
+        """Shares of the weight of pairs ordered correctly, wrongly, and firing on both rows."""
 
     def advance(self, stump: Stump, alpha: float) -> float:
-        """Weigh the pairs after a step; return the sum of the weights, of 1 before."""
+        """Update the weights by a step; return the ratio of their sum to the previous sum."""
 
 
 def next_stump(weighed: Weighed, bins: Bins | Cuts, step: Step) -> Round | None:
-    """Make a round on weighed rows in bins; None if no stump improves the model."""
+    """Add the best stump to weights of binned rows; None if no stump improves the model."""
     stump = weighed.best()
     if stump.bin < 0 or not abs(stump.edge) > LEAST:
         return None
@@ -104,7 +104,6 @@ class StumpRounds(Rounds):
         self._search: Search
         factors, levels = self._factors, self._levels
         binning, n_jobs = self._binning, self._n_jobs
-        # Two labels, one query and sparse columns of one-byte codes.
         sparse = binning.n_entries is not None and binning.narrow
         if params.select == "normalizer":
             self._search = NormalizerSearch(binning, n_jobs, self._weights)
@@ -158,8 +157,8 @@ class StumpRounds(Rounds):
     def advance(self, stump: Stump, alpha: float) -> float:
         """As `Weighed.advance`."""
         fires = self._fires
-        # Only differences of scores matter: where it fires on the zeros of a sparse matrix, let it
-        # take from the others instead, which are few.
+        # Only differences of scores matter: if a stump fires on the zeros of a sparse matrix, the
+        # step is subtracted from the other rows, which are few.
         if self._fires_at_zero(stump.feature, stump.bin, stump.side):
             np.subtract(1, fires, out=fires)
             alpha = -alpha
@@ -175,7 +174,7 @@ class StumpRounds(Rounds):
 
     def _ordered(self, docs: NDArray[np.int64]) -> bool:
         """Whether the last stump orders every pair."""
-        assert isinstance(self._binning, Binning)  # a fit that goes on has rows
+        assert isinstance(self._binning, Binning)  # warm_start requires rows in memory
         rows, last = self._binning.rows, len(self.state) - 1
         fires = np.empty(rows.n_rows, dtype=np.uint8)
         self.state.fire(last, rows, fires)
@@ -193,7 +192,7 @@ class StumpRounds(Rounds):
 def _figures_of(
     edge: float, alpha: float, smoothing: float, normalizer: float, rate: float
 ) -> dict[str, float]:
-    """Figures of a round for the history, but for products over rounds."""
+    """Figures of a round for the history; products over rounds follow later."""
     width, size = 1 + 2 * smoothing, min(abs(edge), 1 - LEAST)
     # sqrt(width^2 - size^2) - 2 smoothing, without cancellation of two large numbers.
     cap = (1 + 4 * smoothing - size**2) / (sqrt(width**2 - size**2) + 2 * smoothing)
@@ -207,7 +206,7 @@ def _figures_of(
 
 
 def _half_log(numerator: float, denominator: float) -> float:
-    """Half the logarithm of a ratio, limited to the longest step."""
+    """Half the logarithm of a ratio, clipped to `LONGEST`."""
     if numerator <= 0 or denominator <= 0:
         return LONGEST * ((numerator > 0) - (denominator > 0))
     return min(max(0.5 * log(numerator / denominator), -LONGEST), LONGEST)

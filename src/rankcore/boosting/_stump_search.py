@@ -1,7 +1,7 @@
-"""Search for the best stump in all columns, or only in those that can contain it.
+"""Search for the best stump in all columns, or only in those whose bounds allow it.
 
-The answer is the same. A column's maximum |edge| is always summed afresh before it is chosen, so
-the bounds that spare the others decide nothing but time.
+The result is the same: bounds only rule columns out, and the edge of a chosen column is always
+computed from the current weights.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from rankcore._ext.listed_weights import ListedWeights
 from rankcore._ext.pair_weights import LabelWeights
 from rankcore.boosting._binning import Bins
 
-# Edges are of weights that add up to 1. Bounds are sums of thousands of rounded numbers, wrong by
-# 1e-13 at most between two renewals; what they spare is worse than the best by more than this.
+# Edges are of weights that sum to 1. Bounds are sums of thousands of rounded numbers, with an error
+# of at most 1e-13 before they are recomputed. Only columns below the best by this are ruled out.
 MARGIN = 1e-10
 
 
 class Stump(NamedTuple):
-    """Fires in a bin of a column and those above, and if ``side``, where it is missing."""
+    """Fires in ``bin`` of a column and above and, if ``side``, where the value is missing."""
 
     feature: int
     bin: int
@@ -33,12 +33,12 @@ class Stump(NamedTuple):
 
 
 class Search:
-    """Plain search, which examines every column in every round.
+    """Search of all columns in each round.
 
-    O(entries) per round, divided by the threads; an entry costs one addition.
+    O(entries) per round, divided by the number of threads, with one addition per entry.
     """
 
-    # Where the labels' weights in each column are noted, the rows of the winning label first.
+    # Weights of each label in each column, if the search needs them: winning label, losing label.
     _masses: NDArray[np.float64] | None = None
     _n_winning = 0
 
@@ -50,7 +50,7 @@ class Search:
         self._edges = np.zeros(d)
         self._bins = np.full(d, -1, dtype=np.int32)
         self._sides = np.zeros(d, dtype=np.uint8)
-        # Columns of more codes than a byte has are read one by one.
+        # Columns of wide codes are read one by one.
         lanes = stumps.LANES if self._room == stumps.CODES else 1
         self._scratch = [np.empty(lanes * self._room) for _ in range(n_jobs)]
         self._pool = ThreadPoolExecutor(n_jobs - 1) if n_jobs > 1 else None
@@ -60,18 +60,18 @@ class Search:
         end_threads(self._pool)
 
     def best(self, potentials: NDArray[np.float64]) -> Stump:
-        """The stump of maximum |edge|; among ties the first feature, then the highest threshold."""
+        """The stump of maximum |edge|; ties go to the first feature, then highest threshold."""
         self._look(potentials, self._all)
         return self._stump(int(np.abs(self._edges).argmax()))
 
     def follow(self, stump: Stump, changed: NDArray[np.uint8], by: float) -> None:
-        """Update after a round, when the weights have changed."""
+        """Update cached sums after a round."""
 
     def renew(self) -> None:
-        """Discard cached sums after the weights were rescaled."""
+        """Discard cached sums after the weights are rescaled."""
 
     def _look(self, potentials: NDArray[np.float64], features: NDArray[np.int32]) -> None:
-        """Find the best of each of some columns."""
+        """Find the best stump of each of some columns."""
         if not features.size:
             return
         parts = [features] if self._pool is None else self._split(features)
@@ -106,13 +106,13 @@ class Search:
             self._masses[:, features] = masses
 
     def _split(self, features: NDArray[np.int32]) -> list[NDArray[np.int32]]:
-        """Parts of about equal work."""
+        """Divide columns into parts of about equal work."""
         entries = self.binning.n_entries
         work = np.ones(features.size) if entries is None else entries[features] + 1.0
         ends = np.cumsum(work)
         targets = ends[-1] * np.arange(1, self.n_jobs) / self.n_jobs
         cuts = np.searchsorted(ends, targets)
-        if entries is None:  # whole groups of columns that are read side by side
+        if entries is None:  # whole groups of columns that are read together
             cuts = cuts // stumps.LANES * stumps.LANES
         return [part for part in np.split(features, cuts) if part.size]
 
@@ -126,10 +126,10 @@ class Search:
 
 
 class BoundedSearch(Search):
-    """Skips columns that cannot have the best stump, by the change of all potentials.
+    """Skips columns that cannot have the best stump, by the changes of potentials.
 
-    Of potentials that add up to 0, what some rise the others fall. No edge can have changed by more
-    than that since its column was looked at.
+    Potentials sum to 0, so that their increases equal their decreases. No edge can have changed by
+    more than the sum of increases since its column was evaluated.
     """
 
     def __init__(self, binning: Bins, n_jobs: int) -> None:
@@ -146,7 +146,7 @@ class BoundedSearch(Search):
             self._bounds += 0.5 * np.abs(self._before, out=self._before).sum()
             self._before[:] = potentials
         bounds = self._bounds
-        # The most promising first: their edges decide which others can still win.
+        # Those of the largest bounds first: their edges may rule out the rest.
         n_first = min(stumps.LANES * self.n_jobs, bounds.size)
         first = np.sort(np.argpartition(-bounds, n_first - 1)[:n_first]).astype(np.int32)
         self._renew(potentials, first)
@@ -167,9 +167,10 @@ class BoundedSearch(Search):
 
 
 class NormalizerSearch(Search):
-    """Plain search for the stump that leaves the least weight, rather than of maximum |edge|.
+    """Search of all columns for the stump with the minimum normalizer.
 
-    O(entries * labels of a query) per round, or O(entries + features * (rows + listed pairs)).
+    O(entries * labels of a query) per round; with listed pairs, O(entries + features * (rows +
+    pairs)).
     """
 
     def __init__(self, binning: Bins, n_jobs: int, weights: LabelWeights | ListedWeights) -> None:
@@ -220,7 +221,7 @@ class NormalizerSearch(Search):
             ]
 
     def best(self, potentials: NDArray[np.float64]) -> Stump:
-        """The stump that leaves the least weight; of equal ones as `Search.best`."""
+        """The stump with the minimum normalizer; ties as in `Search.best`."""
         if isinstance(self._weights, LabelWeights):
             u, v, all_u, all_v = self._parts
             self._weights.split(u, v, all_u, all_v)

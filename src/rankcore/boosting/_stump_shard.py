@@ -1,8 +1,8 @@
-"""A shard of rows in shared rounds of stumps: its bins, weights and exact sums.
+"""A shard of rows for boosting with stumps: its bins, weights and exact sums.
 
-A shard returns integers: numbers of its rows or queries, times a power of two that is the same
-for all shards, rounded. Each number is a function of its query alone, or of its row and of
-sums over all shards; so sums over shards depend neither on how many there are nor on their order.
+A shard returns integers: weights of rows or queries, scaled by a power of two that all shards
+share, and rounded. Each weight depends only on its query, or on its row and on sums over all
+shards; so totals depend neither on the number of shards nor on their order.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Words = NDArray[np.int64]
 
 
 class Move(NamedTuple):
-    """A stump and its step; or, if its bin is -1, a rescaling of the weights to about 1."""
+    """A stump and its step, or, if ``bin`` is -1, a rescaling of the weights to about 1."""
 
     feature: int
     bin: int
     side: int
     alpha: float
-    # Exponents of powers of two that multiply numbers; those of `PairedLabels` scale to 1.
+    # Rescaling of `PairedLabels`: exponents of the powers of two that multiply its factors.
     powers: tuple[int, ...] = ()
 
 
@@ -45,13 +45,12 @@ class Sums:
     """Sums of the weights of one shard or of several."""
 
     totals: tuple[int, ...]
-    bins: tuple[Words, ...]  # for each total, its sums by bin; empty unless requested
-    # Whether the scores of each query are in a range where weights do not underflow.
-    in_range: bool = True
+    bins: tuple[Words, ...]  # sums by bin for each total; empty unless requested
+    in_range: bool = True  # whether no query's weights have underflowed
 
 
 def added(parts: Sequence[Sums]) -> Sums:
-    """The sums of several shards; in any order, the same."""
+    """Total of several shards, which does not depend on their order."""
     first, *others = parts
     bins = tuple(array.copy() for array in first.bins)
     for part in others:
@@ -62,7 +61,7 @@ def added(parts: Sequence[Sums]) -> Sums:
 
 
 class WholeQueries:
-    """Pairs of queries that are whole in the shard; the one total is the sum of all weights."""
+    """Pairs of queries that lie in one shard; the total is the sum of all weights."""
 
     def __init__(self, pairing: Pairing, balanced: bool) -> None:
         n = pairing.docs.size
@@ -81,11 +80,11 @@ class WholeQueries:
             self._weights.advance(fires, alpha)
 
     def centre(self, powers: tuple[int, ...]) -> bool:
-        """Rescale numbers to about 1; return whether their range leaves them distinct."""
+        """Rescale the factors to about 1; return False if their range is too large."""
         return self._weights is None or self._weights.centre()
 
     def words(self, exponents: tuple[int, ...]) -> tuple[tuple[int, ...], list[Words]]:
-        """Totals, and the words of each row that are summed by bin."""
+        """Totals, and the integers of each row that are summed by bin."""
         if self._weights is None:
             return (0,), [self._words]
         self._weights.potentials_by_query(self._potentials, self._totals)
@@ -94,7 +93,7 @@ class WholeQueries:
         return (total,), [self._words]
 
     def measure(self, fires: NDArray[np.uint8], exponents: tuple[int, ...]) -> tuple[int, ...]:
-        """Weights of the pairs a stump orders correctly, wrongly, fires on both of; and total."""
+        """Weights of pairs ordered correctly, wrongly, firing on both rows; and of all pairs."""
         if self._weights is None:
             return 0, 0, 0, 0
         self._weights.measure_by_query(fires, self._of_queries)
@@ -105,10 +104,10 @@ class WholeQueries:
 
 
 class PairedLabels:
-    """Pairs of two labels in one query that all shards have parts of.
+    """Pairs of two labels in one query, which is divided among the shards.
 
-    A pair weighs the product of a factor of its winner and one of its loser, at first their
-    weights: the totals are the sums of either.
+    The weight of a pair is the product of a factor of its winner and one of its loser, initially
+    their row weights. The totals are the sum of the winners' factors and that of the losers'.
     """
 
     def __init__(self, weights: NDArray[np.float64], n_winning: int) -> None:
@@ -140,13 +139,14 @@ class PairedLabels:
 
 
 class StumpShard:
-    """Bins of a shard's rows, and weights that follow a model move by move.
+    """Bins of a shard's rows, and weights that are updated move by move.
 
-    ``pairing`` has whole queries, documents by descending label. It is None for `PairedLabels`, of
-    ``weights`` of the rows, the first ``n_winning`` of which have the upper label.
+    ``pairing`` has whole queries, with documents in descending order of label. If None, pairs are
+    `PairedLabels` with ``weights`` of the rows, of which the first ``n_winning`` have the higher
+    label.
 
-    An answer is a function of the moves alone: weights are kept only to spare following the model
-    from its first move, as a shard does that has been moved to another process.
+    Results depend only on the moves. Weights are a cache: a shard that is moved to another process
+    recomputes them from the first move.
     """
 
     def __init__(
@@ -178,9 +178,9 @@ class StumpShard:
         return self.bins.n_bytes + 40 * self.bins.n_rows
 
     def look(self, moves: Sequence[Move], exponents: tuple[int, ...], by_bin: bool) -> Sums:
-        """Sums of the weights after some moves, each times two to the power of its exponent.
+        """Sums of the weights after some moves, scaled by two to the power of the exponents.
 
-        The next call overwrites those by bin.
+        The next call overwrites the sums by bin.
         """
         with self._lock:
             weights = self._follow(moves)
@@ -193,10 +193,10 @@ class StumpShard:
             return Sums(totals, tuple(found), self._in_range)
 
     def measure(self, moves: Sequence[Move], stump: Move, exponents: tuple[int, ...]) -> Sums:
-        """Weights of the pairs a stump orders correctly, wrongly or not, and of all pairs."""
+        """As `WholeQueries.measure`, after some moves."""
         with self._lock:
             weights = self._follow(moves)
-            assert isinstance(weights, WholeQueries)  # else the sums by bin suffice
+            assert isinstance(weights, WholeQueries)  # for `PairedLabels` the sums by bin suffice
             return Sums(weights.measure(self._fires(stump), exponents), ())
 
     def _follow(self, moves: Sequence[Move]) -> WholeQueries | PairedLabels:
@@ -209,7 +209,7 @@ class StumpShard:
                 weights = PairedLabels(self._row_weights, self._n_winning)
             else:
                 weights = WholeQueries(self._pairing, self._balanced)
-        self._weights = None  # unless all goes well
+        self._weights = None  # in case of an error
         for move in moves[n:]:
             if move.bin < 0:
                 self._in_range &= weights.centre(move.powers)

@@ -1,4 +1,4 @@
-"""A sum of threshold stumps, and the same sum merged column by column."""
+"""Sums of threshold stumps, in order of rounds or merged by column."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Contribution(NamedTuple):
     Attributes
     ----------
     thresholds : ndarray of float64, shape (n_thresholds,)
-        Ascending.
+        Thresholds, ascending.
     values : ndarray of float64, shape (n_thresholds + 1,)
-        ``values[j]`` where j thresholds are below the feature's value.
+        ``values[j]`` is added if j thresholds are below the feature's value.
     missing : float
-        Where the value is missing.
+        Added if the value is missing.
     """
 
     thresholds: NDArray[np.float64]
@@ -34,7 +34,7 @@ class Contribution(NamedTuple):
 
 
 class Merged(NamedTuple):
-    """The contributions of all columns, as ``rc_stumps`` in rankcore.h describes them."""
+    """Contributions of all columns, in the layout of ``rc_stumps`` in rankcore.h."""
 
     offsets: NDArray[np.int64]
     thresholds: NDArray[np.float64]
@@ -55,12 +55,12 @@ FIELDS = {
 
 @dataclass
 class StumpSum:
-    """Stumps in the order in which they were added."""
+    """Stumps in order of rounds."""
 
     n_features: int
     zero_missing: bool  # whether 0 is missing, as NaN is
-    # A stump adds alpha where the feature is above the threshold and, if its side is 1, where it is
-    # missing.
+    # A stump adds alpha where the feature is above the threshold and, if its side is 1, where the
+    # value is missing.
     features: list[int] = field(default_factory=list)
     thresholds: list[float] = field(default_factory=list)
     sides: list[int] = field(default_factory=list)
@@ -89,7 +89,7 @@ class StumpSum:
         )
 
     def merged(self) -> Merged:
-        """The sum, column by column. O(n_features + stumps * log(stumps))."""
+        """Stumps merged by column. O(n_features + stumps * log(stumps))."""
         if self._merged is None or self._merged[0] != len(self):
             self._merged = len(self), self._merge()
         return self._merged[1]
@@ -119,26 +119,26 @@ class StumpSum:
         return Merged(offsets.astype(np.int64), cuts, values, missing, at_zero, at_zero.sum())
 
     def score(self, rows: Rows) -> NDArray[np.float64]:
-        """Scores of rows, by the merged sum."""
+        """Scores of rows, from the merged stumps."""
         scores = np.empty(rows.n_rows)
         merged = self.merged()
         kernels.score(rows, *merged, scores)
         return scores
 
     def fire(self, i: int, rows: Rows, fires: NDArray[np.uint8]) -> None:
-        """Mask of the rows where stump i fires."""
+        """Write the mask of the rows where stump i fires."""
         kernels.fire(
             rows, self.features[i], self.thresholds[i], self.sides[i], self.zero_missing, fires
         )
 
     def add_member(self, i: int, rows: Rows, scores: NDArray[np.float64]) -> None:
-        """Add to scores what stump i gives each row."""
+        """Add stump i to the scores of rows."""
         fires = np.empty(rows.n_rows, dtype=np.uint8)
         self.fire(i, rows, fires)
         scores += self.alphas[i] * fires
 
     def records(self) -> NDArray[np.void]:
-        """The stumps, a record each."""
+        """The stumps as a structured array."""
         kinds = [("feature", np.int32), ("threshold", np.float64)]
         records = np.empty(len(self), dtype=[*kinds, ("missing", np.uint8), ("alpha", np.float64)])
         records["feature"], records["threshold"] = self.features, self.thresholds
@@ -162,7 +162,7 @@ class StumpSum:
         return np.asarray(sums / total if total > 0 else sums, dtype=np.float64)
 
     def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
-        """Scoring form, see `Scoring`."""
+        """Scoring form."""
         parts = self.merged()._asdict()
         return Scoring("stumps", parts | {"base": np.array([parts["base"]])})
 
@@ -176,11 +176,11 @@ class StumpSum:
     def from_arrays(
         cls, arrays: Mapping[str, NDArray[Any]], n_features: int, zero_missing: bool
     ) -> StumpSum:
-        """Restore from the arrays of a model file; ValueError if they are not a sum of stumps."""
+        """Restore from the arrays of a model file; ValueError if they are invalid."""
         arrays = read_fields({**arrays}, FIELDS)
         features = arrays["features"]
         if features.size and not 0 <= features.min() <= features.max() < n_features:
-            raise ValueError(f"its stumps have features beyond {n_features}")
+            raise ValueError(f"features of its stumps must be below {n_features}")
         if (arrays["sides"] > 1).any():
-            raise ValueError("its sides are neither 0 nor 1")
+            raise ValueError("sides of its stumps must be 0 or 1")
         return cls(n_features, zero_missing, *(arrays[name].tolist() for name in FIELDS))

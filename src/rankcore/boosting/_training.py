@@ -1,4 +1,4 @@
-"""Boosting as the trainer sees it: an iteration is a round."""
+"""Learner interface of boosting: an iteration is a round."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from rankcore._core.sources import Source, Window
 from rankcore._core.training import Learner, Trainer
 from rankcore.progress import Progress, report
 
-# The figures of each round.
+# Logged figures of each round.
 FIGURES = ("edge", "alpha", "normalizer", "bound", "cap")
 BOUND = FIGURES.index("bound")
-# Bounds stay below this, for infinity is no JSON.
+# Bounds are clipped to this, as JSON has no infinity.
 MAX_BOUND = 1e300
 
 
 class RoundLearner(Learner):
-    """A boosted ranker that is being fitted.
+    """Learner of boosted models.
 
-    Each item of ``rounds`` adds a weak ranker to the model of ``fitted`` and has the figures of
-    that round; they end where no weak ranker is of use.
+    Each step of the iterator ``rounds`` adds a weak ranker to the model of ``fitted`` and returns
+    the figures of the round. It ends when no weak ranker improves the model.
     """
 
     def __init__(self, fitted: Any, rounds: Iterator[Any]) -> None:
@@ -37,7 +37,7 @@ class RoundLearner(Learner):
         return self.fitted._state.model
 
     def begin(self, monitor: Monitor) -> None:
-        """Measure the rounds of a model that is continued, one by one, if they are not measured."""
+        """Measure each round of a continued model that has not been measured."""
         known = len(monitor.values)
         held_out: list[Any] = monitor.held_out
         for one in held_out:
@@ -68,7 +68,7 @@ class RoundLearner(Learner):
         report(Progress(number, self.n_iterations, 1, 1, bound, measure, "rounds"))
 
     def outputs(self, held_out: list[Any]) -> list[Any]:
-        """As `Learner.outputs`: scores grow by the latest weak ranker."""
+        """As `Learner.outputs`; adds the latest weak ranker to the scores."""
         self._add(len(self._model) - 1, held_out)
         return self._outputs(len(self._model))
 
@@ -77,7 +77,7 @@ class RoundLearner(Learner):
             self._model.add_member(member, one.rows, scores)
 
     def parameters(self) -> int:
-        """As `Learner.parameters`: how many weak rankers there are."""
+        """As `Learner.parameters`: the number of weak rankers."""
         return len(self._model)
 
     def put_back(self, parameters: int) -> None:
@@ -94,7 +94,7 @@ class RoundLearner(Learner):
 
 
 def train_rounds(learner: RoundLearner, source: Source, monitor: Monitor) -> None:
-    """Make the rounds of a fit."""
+    """Run the rounds of a fit."""
     fitted = learner.fitted
     learner.begin(monitor)
     best = monitor.best if monitor.keeps_best and monitor.best else None

@@ -1,4 +1,4 @@
-"""One round of boosting with trees: grow, find the leaves' values, new weights."""
+"""Rounds of boosting with trees: growth, leaf values, new weights."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from rankcore.boosting._tree_shards import Rules
 from rankcore.boosting._tree_sum import NONE, Tree, TreeSum, pack_set
 from rankcore.ranking._pairs import Pairing
 
-# The line search finds its step to within a change of the scores by this.
+# Tolerance of the line search, as a change of scores.
 CLOSE = 1e-12
 
 
 class TreeRounds(Rounds):
-    """Rounds that add trees to a `TreeSum`, of features whose monotone ``signs`` hold."""
+    """Rounds that add trees to a `TreeSum`, with monotone constraints ``signs``."""
 
     state: TreeSum
 
@@ -39,7 +39,7 @@ class TreeRounds(Rounds):
         signs: NDArray[np.int8] | None,
         categorical: Mapping[int, str] | None,
     ) -> None:
-        assert isinstance(rows, Rows)  # trees look at more than bins
+        assert isinstance(rows, Rows)  # trees need more than bins
         self._focus: Focus | None = None
         if params.pair_weight is not None:
             if pairing.listed is not None:
@@ -48,10 +48,10 @@ class TreeRounds(Rounds):
             steps = pairing.steps(params.balance == "query")
             self._focus = Focus(pairing, steps, params.pair_weight, scores)
         super().__init__(params, rows, pairing, state, categorical)
-        # Shares that are drawn for each tree, of queries (of rows, if there is one) and features.
+        # Shares of queries (of rows, if there is one query) and of features drawn for each tree.
         self._share_of_queries = float(params.subsample)
         self._share_of_features = float(params.colsample)
-        # With the number of the tree, it decides what is drawn.
+        # The seed and the number of the tree determine the draws.
         self._seed = 0
         if params.subsample < 1 or params.colsample < 1:
             self._seed = int(as_generator(params.random_state).integers(2**63))
@@ -71,7 +71,7 @@ class TreeRounds(Rounds):
         self._grower = TreeGrower(self._binning, self._rules, self._n_jobs)
 
     def _prepare(self, n: int) -> None:
-        self._exhausted = False  # whether no pair matters to the measure any more
+        self._exhausted = False  # whether no pair changes the measure
         self._won, self._lost = np.empty(n), np.empty(n)
 
     def _sum(self) -> float:
@@ -85,7 +85,7 @@ class TreeRounds(Rounds):
         self._grower.close()
 
     def round(self) -> dict[str, float] | None:
-        """Add a tree; returns figures of the round, or None if no split is of use."""
+        """Add a tree; return figures of the round, or None if no split gains."""
         if self._exhausted:
             return None
         taken, allowed = self._draw()
@@ -96,8 +96,8 @@ class TreeRounds(Rounds):
         width = float(values.max() - values.min())
         edge = float(gains @ values) / width if width > 0 else 0.0
         self.state.add(made_tree(self._binning, grown, values))
-        # Only differences of scores matter: about 0, a long step along values that are almost equal
-        # stays within the range of the weights' factors.
+        # Only differences of scores matter. Centring keeps long steps along almost equal values
+        # within the range of the weights' factors.
         centred = values - 0.5 * (values.min() + values.max())
         self._weights.move(grown.leaf_of, centred)
         if self._focus is not None:
@@ -116,11 +116,11 @@ class TreeRounds(Rounds):
         }
 
     def _cap(self, edge: float, width: float) -> float:
-        """Upper bound on Z by the edge of the tree scaled to [0, 1].
+        """Upper bound on Z from the edge of the tree scaled to [0, 1].
 
-        Z is convex in every difference of scores, and these lie between -width and width. A line
-        search leaves no more than the step that is best by the edge alone, and a share of it no
-        more than that share of what it takes away.
+        Z is convex in each difference of scores, which lies between -width and width. A line search
+        leaves no more than the step that minimises the bound, and by convexity, a learning rate
+        keeps at least that share of the reduction.
         """
         edge = min(max(edge, -1.0), 1.0)
         cap = 0.5 * ((1 + edge) * exp(-width) + (1 - edge) * exp(width))
@@ -130,7 +130,7 @@ class TreeRounds(Rounds):
         return cap
 
     def _draw(self) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None]:
-        """Rows and features for a tree; None for all."""
+        """Masks of the rows and features for a tree; None for all."""
         rng = np.random.default_rng([self._seed, len(self.state)])
         taken = allowed = None
         n, n_queries = self._query_of.size, int(self._query_of[-1]) + 1
@@ -145,7 +145,7 @@ class TreeRounds(Rounds):
     def _values(
         self, grown: Grown, taken: NDArray[np.bool_] | None
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Value of each leaf, and the sum of its rows' potentials."""
+        """Value of each leaf, and sum of the potentials of its rows."""
         n = grown.lows.size
         wins, losses, gains = np.empty((3, n))
         drawn = None if taken is None else taken.view(np.uint8)
@@ -164,7 +164,7 @@ class TreeRounds(Rounds):
 
 
 def made_tree(binning: Bins, grown: Grown, values: NDArray[np.float64]) -> Tree:
-    """A grown tree with the values of its leaves, on columns that are not binned."""
+    """Convert a tree on bins to one on feature values, with the values of its leaves."""
     nodes = range(len(grown.features))
     thresholds = [
         inf if node in grown.sets else binning.threshold(*cut)
@@ -184,19 +184,19 @@ def made_tree(binning: Bins, grown: Grown, values: NDArray[np.float64]) -> Tree:
 
 
 def drawn(rng: np.random.Generator, n: int, share: float) -> NDArray[np.bool_]:
-    """A random share of n items, at least one."""
+    """Mask of a random share of n items, at least one."""
     drawn = np.zeros(n, dtype=bool)
     drawn[rng.choice(n, max(1, round(share * n)), replace=False)] = True
     return drawn
 
 
 def best_step(between: NDArray[np.float64], values: NDArray[np.float64]) -> float:
-    """Factor of the leaves' values that minimises the remaining weight.
+    """Factor of leaf values that minimises the remaining weight.
 
-    ``between[i, j]`` is the weight of the pairs of a winner in leaf i and a loser in leaf j. It is
-    the minimiser a of Z(a) = sum of ``between[i, j] * exp(-a * (values[i] - values[j]))``, not
-    negative, and such that scores change by `LONGEST` at most. Z is convex: its slope has one zero,
-    found by Brent's method; O(n_leaves^2) per evaluation.
+    ``between[i, j]`` is the weight of the pairs with the winner in leaf i and the loser in leaf j.
+    Returns the minimiser a >= 0 of Z(a) = sum of ``between[i, j] * exp(-a * (values[i] -
+    values[j]))``, limited so that scores change by at most `LONGEST`. Z is convex: Brent's method
+    finds the zero of its derivative, with O(n_leaves^2) per evaluation.
     """
     from scipy.optimize import brentq
 
@@ -206,7 +206,7 @@ def best_step(between: NDArray[np.float64], values: NDArray[np.float64]) -> floa
     def slope(a: float) -> float:
         return -float(np.sum(weighted * np.exp(-a * apart)))
 
-    if not slope(0.0) < 0:  # nothing is gained in this direction
+    if not slope(0.0) < 0:  # no descent direction
         return 0.0
     high = LONGEST / width
     return high if slope(high) <= 0 else float(brentq(slope, 0.0, high, xtol=CLOSE / width))

@@ -1,4 +1,4 @@
-"""Growth of a regression tree on pair weights: best leaf first."""
+"""Best-first growth of regression trees."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from rankcore._ext import tree_histograms, tree_leaves, tree_splits
 from rankcore.boosting._binning import Binning
 from rankcore.boosting._tree_shards import Cut, Found, Leaf, Rules, Shard, share_columns
 
-# A split gains something if it gains more than this share of the weight of its rows: less is
-# rounding.
+# Minimum gain of a split as a share of the weight of its rows; less may be rounding errors.
 LEAST_GAIN = 1e-12
-# Words have 64 bits.
+# Mask of 64-bit words.
 WORD = 2**64 - 1
 
 
@@ -26,29 +25,28 @@ class Grown:
     """A tree on binned columns."""
 
     leaf_of: NDArray[np.int32]  # (n_rows,)
-    # Of each node. Rows fire in this bin and those above, and if the side is 1, where the value is
-    # missing.
+    # For each node: rows fire in the bin and above and, if the side is 1, where values are missing.
     features: list[int] = field(default_factory=list)
     bins: list[int] = field(default_factory=list)
     sides: list[int] = field(default_factory=list)
-    # Nodes that split categories, and those of them that take the other side than missing values.
-    # Bins do not matter there.
+    # For nodes that split categories: the categories on the other side than missing values. The
+    # bins of these nodes are unused.
     sets: dict[int, NDArray[np.int64]] = field(default_factory=dict)
-    # Where rows go that do not fire, and that do: a node, or ``~leaf``.
+    # For each node, the children of rows that do not fire and that do: a node, or ``~leaf``.
     children: list[list[int]] = field(default_factory=list)
-    # Gain of the node's children over the node, for weights that sum to 1.
+    # Gain of each split, for weights that sum to 1.
     gains: list[float] = field(default_factory=list)
-    # (n_leaves,): range of the value of each leaf.
+    # (n_leaves,): bounds on the value of each leaf.
     lows: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
     highs: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
 
 
 class TreeGrower:
-    """Grows trees on binned columns, which ``n_jobs`` threads share; trees do not depend on it.
+    """Grows trees on binned columns, divided among ``n_jobs`` threads; trees do not depend on it.
 
-    A leaf's sums are those of its parent less those of its sibling, and only the child of fewer
-    rows is summed: a tree costs O(values * (1 + depth / 2)) at most, of sparse columns only stored
-    values. 16 bytes per row and, for each leaf, 8 bytes per bin.
+    Only the smaller child of a node is summed; the histograms of its sibling are those of the
+    parent minus these. A tree costs at most O(values * (1 + depth / 2)), counting stored values of
+    sparse columns. Memory: 16 bytes per row and 8 bytes per bin of each leaf.
     """
 
     def __init__(self, binning: Binning, rules: Rules, n_jobs: int) -> None:
@@ -71,17 +69,18 @@ class TreeGrower:
         taken: NDArray[np.bool_] | None = None,
         allowed: NDArray[np.bool_] | None = None,
     ) -> Grown:
-        """Grow a tree on what each row wins and loses; of one leaf if no split gains anything.
+        """Grow a tree from the weights each row wins and loses; one leaf if no split gains.
 
-        With ``rules.slopes``, on the slope and curvature of each row's loss. ``taken`` masks the
-        rows to learn from, ``allowed`` the columns to use.
+        With ``rules.slopes``, from the gradient and second derivative of each row's loss. ``taken``
+        is a mask of the rows to learn from, ``allowed`` of the columns to use.
         """
         n = self._all.size
         self._rows = self._all.copy() if taken is None else np.flatnonzero(taken).astype(np.int32)
         self._rest = np.flatnonzero(~taken).astype(np.int32) if taken is not None else self._all[:0]
         self._words = np.empty(self._rows.size, dtype=np.uint64)
         self._rest_words = np.zeros(self._rest.size, dtype=np.uint64)
-        # Units of the words in a weight of 1; of a slope, times the power, a power of two.
+        # `_scale` units of the words are a weight of 1; those of gradients are scaled by a further
+        # power of two.
         self._power = 1.0
         if self.rules.slopes:
             self._scale, self._power = tree_histograms.quantise_slopes(
@@ -149,7 +148,7 @@ class TreeGrower:
         leaf.sums = []
 
     def _look(self, leaves: list[Leaf], split: tuple[Leaf, list[Leaf]] | None) -> None:
-        """Sum leaves and find their best cuts: the root, or children of a leaf that was split."""
+        """Sum leaves and find their best cuts: the root, or the children of a split leaf."""
         if not leaves:
             return
         if self._pool is None:
@@ -169,7 +168,7 @@ class TreeGrower:
             self._take_best(leaf)
 
     def _take_best(self, leaf: Leaf) -> None:
-        """The best of the cuts found; that of the first column among ties."""
+        """Choose the best cut of a leaf; ties go to the first column."""
         cuts = [shard.best(found) for shard, found in zip(self._shards, leaf.found, strict=True)]
         leaf.cut = max(cuts, key=lambda cut: cut.worth)
         own = self.rules.l2_leaf * self._scale
@@ -177,10 +176,10 @@ class TreeGrower:
         leaf.gain = leaf.cut.worth - worth if leaf.cut.worth > 0 else -1.0
 
     def _count(self, leaf: Leaf) -> None:
-        """Take the next best cut of a leaf instead of one that leaves a child too few rows.
+        """Replace a cut that leaves a child too few rows by the next best one.
 
-        Rows are counted only where a leaf is about to be split: the cuts that leave enough are
-        worth no more than the best one, so that until then its gain is a bound.
+        Rows are counted only when a leaf is about to be split. Until then the gain of its best cut
+        is an upper bound.
         """
         cuts = [shard.best(found) for shard, found in zip(self._shards, leaf.found, strict=True)]
         best, here = cuts.index(leaf.cut), slice(leaf.start, leaf.stop)
@@ -205,7 +204,7 @@ class TreeGrower:
         return (one, other) if one.stop - one.start <= other.stop - other.start else (other, one)
 
     def _split(self, tree: Grown, leaf: Leaf, number: int) -> list[Leaf]:
-        """Divide the rows of a leaf; returns both children, none if one would have too few rows."""
+        """Divide the rows of a leaf; return its children, none if one would have too few rows."""
         cut, node = leaf.cut, len(tree.features)
         if cut.bin == tree_splits.BOUNDED:
             return []
@@ -236,7 +235,7 @@ class TreeGrower:
             middle,
             (leaf.rest[0], rest),
             depth,
-            (leaf.word - word) & WORD,  # slopes below 0 have borrowed
+            (leaf.word - word) & WORD,  # sums of negative gradients borrow
             node,
             0,
         )
@@ -247,7 +246,7 @@ class TreeGrower:
         return [low, high]
 
     def _find_set(self, leaf: Leaf) -> NDArray[np.uint8]:
-        """Bins of a categorical column that fire in the cut of a leaf."""
+        """Mask of the bins of a categorical column that fire in the cut of a leaf."""
         n = int(self.binning.n_bins[leaf.cut.feature]) + 1
         fires, here = np.empty(n, dtype=np.uint8), slice(leaf.start, leaf.stop)
         tree_splits.mark_set(
@@ -291,7 +290,7 @@ class TreeGrower:
         )
 
     def _restrict(self, leaf: Leaf, low: Leaf, high: Leaf) -> None:
-        """Ranges of the values of children, so that a feature's sign holds all over the tree."""
+        """Bound the values of children, so that monotone constraints hold in the whole tree."""
         low.low = high.low = leaf.low
         low.high = high.high = leaf.high
         sign = 0 if self.rules.signs is None else int(self.rules.signs[leaf.cut.feature])

@@ -1,4 +1,4 @@
-"""The columns of one thread in the growth of a tree: layout, sums and best cuts."""
+"""Columns of one thread in the growth of trees: layout, histograms and best cuts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from rankcore._ext import tree_histograms, tree_splits
 from rankcore.boosting._binning import Binning
 
-# Sparse columns of fewer entries per bin have one sum, which bounds what their cuts are worth.
+# Sparse columns with fewer entries per bin have one sum, which bounds the worth of their cuts.
 ENTRIES_PER_BIN = 4
-# Sums are numbered by 32-bit integers in the lists of sparse rows.
+# Sparse rows refer to sums by 32-bit integers.
 MAX_SUMS = 2**31 - 1
-# A leaf as `tree_splits.search` knows it.
+# Record of a leaf for `tree_splits.search`.
 LEAF = np.dtype(
     [
         ("word", np.uint64),
@@ -30,11 +30,11 @@ LEAF = np.dtype(
 
 
 class Cut(NamedTuple):
-    """The best cut of a leaf by some columns."""
+    """Best cut of a leaf."""
 
-    worth: float = -1.0  # value of both children together; negative if there is no cut
-    # Rows fire in this bin and those above and, if ``side``, where the value is missing. Of
-    # categories, this number of them fire: `tree_splits.mark_set` says which.
+    worth: float = -1.0  # sum over both children; negative if there is no cut
+    # Rows fire in this bin and above and, if ``side``, where the value is missing. For categories,
+    # this is the number of them that fire; `tree_splits.mark_set` finds which.
     feature: int = -1
     bin: int = -1
     side: int = 0
@@ -47,63 +47,61 @@ class Rules:
     max_leaf_nodes: int
     max_depth: int | None = None
     min_samples_leaf: int = 1
-    # Least sum of what the rows of a leaf win and lose with, of 2 in all.
+    # Minimum W + L of a leaf, where the sum of W + L over all leaves is 2.
     min_pair_weight: float = 0.0
-    l2_leaf: float = 0.0  # added to that sum where a leaf's value is computed
-    # (n_features,): 1 where the score must not fall as the feature rises, -1 where it must not
-    # rise.
+    l2_leaf: float = 0.0  # added to W + L in the values of leaves
+    # (n_features,): monotone constraint of each feature, 1, 0 or -1.
     signs: NDArray[np.int8] | None = None
-    # Whether rows have slopes and curvatures of a loss, in the place of W - L and W + L of pairs.
+    # Whether rows have first and second derivatives of a loss instead of W - L and W + L.
     slopes: bool = False
 
     def mass(self, word: int) -> int:
-        """W + L of a sum of words, in their units."""
+        """W + L of a sum of words, in units of the words."""
         return int(tree_splits.mass(word, self.slopes))
 
     def least(self, scale: float) -> float:
-        """The least W + L of a leaf, in units of the words."""
+        """Minimum W + L of a leaf, in units of the words."""
         return max(self.min_pair_weight * scale, 1.0)
 
 
 class Found(NamedTuple):
-    """The best cut of a leaf by each of some columns."""
+    """Best cut of a leaf in each of some columns."""
 
-    # (n_columns,): value of both children; negative if there is no cut; a bound if the bin says so.
+    # (n_columns,): as in `Cut`; an upper bound if the bin is `tree_splits.BOUNDED`.
     worths: NDArray[np.float64]
-    # As of `Cut`.
     bins: NDArray[np.int32]
     sides: NDArray[np.uint8]
 
 
 @dataclass
 class Leaf:
-    """A leaf of a tree that grows."""
+    """Leaf of a tree during growth."""
 
     number: int
-    # Its rows, among those of the tree.
+    # Range of its rows among those of the tree.
     start: int
     stop: int
-    rest: tuple[int, int]  # the same among the rows that the tree does not learn from
+    rest: tuple[int, int]  # range of its rows among those the tree does not learn from
     depth: int
     word: int  # sum of the words of its rows
-    # Node that it is a child of, -1 for the root; and whether it fires there.
+    # Parent node, -1 for the root, and whether its rows fire there.
     parent: int = -1
     side: int = 0
-    # Range of its value.
+    # Bounds on its value.
     low: float = -np.inf
     high: float = np.inf
     sums: list[NDArray[np.uint64]] = field(default_factory=list)  # of each shard
     found: list[Found] = field(default_factory=list)  # of each shard
-    # The best of them; whether it leaves each child enough rows is not known.
+    # The best of them; it may leave a child too few rows.
     cut: Cut = field(default_factory=Cut)
     gain: float = -1.0  # gain of the cut over the leaf
 
 
 class Shard:
-    """Some columns, by ascending number.
+    """Some columns, in ascending order.
 
-    Dense columns of byte codes take one more byte per value, sparse ones four per entry and eight
-    per row.
+    Memory: dense columns of byte codes take one more byte per value, sparse columns four per entry
+    and eight per row.
     """
 
     def __init__(self, binning: Binning, features: NDArray[np.int32], rules: Rules) -> None:
@@ -119,7 +117,7 @@ class Shard:
         self._cells: NDArray[np.int32] | None = None
         if binning.n_entries is not None:
             whole = (binning.n_entries[features] < ENTRIES_PER_BIN * n_bins).astype(np.uint8)
-            whole[:] &= not rules.slopes  # whose sum bounds nothing, as some are negative
+            whole[:] &= not rules.slopes  # sums of signed gradients are no bounds
             sizes = np.where(whole, 1, n_bins + 1)
         elif binning.narrow:
             sizes = np.full(features.size, tree_histograms.CODES, dtype=np.int64)
@@ -129,7 +127,9 @@ class Shard:
         size = int(self._offsets[-1])
         if binning.n_entries is not None:
             if size > MAX_SUMS:
-                raise ValueError(f"trees take {MAX_SUMS} bins at most; found {size}: set max_bins")
+                raise ValueError(
+                    f"trees support at most {MAX_SUMS} bins; found {size}: set max_bins"
+                )
             self._bounds = np.empty(self._n_rows + 1, dtype=np.int64)
             self._cells = self._list_cells(whole)
             self._whole = None if rules.slopes else whole
@@ -153,15 +153,15 @@ class Shard:
         row_words: NDArray[np.uint64],
         allowed: NDArray[np.bool_] | None,
     ) -> None:
-        """Begin a tree, of which ``scale`` is the units of the words in a weight of 1.
+        """Begin a tree in which ``scale`` units of the words are a weight of 1.
 
-        Leaf and word of each row are of use if columns are sparse.
+        ``leaf_of`` and ``row_words`` are used with sparse columns only.
         """
         self._scale, self._leaf_of, self._row_words = scale, leaf_of, row_words
         self._allowed = None if allowed is None else allowed[self.features].astype(np.uint8)
 
     def _list_cells(self, whole: NDArray[np.uint8]) -> NDArray[np.int32]:
-        """Histogram cells of the entries of each sparse row, row by row."""
+        """Histogram cells of the entries of each sparse row."""
         layout = (self.columns, self.features, self._offsets, whole, self._bounds)
         tree_histograms.lay_out_cells(*layout, None)
         cells = np.empty(self._bounds[-1], dtype=np.int32)
@@ -169,7 +169,7 @@ class Shard:
         return cells
 
     def take_back(self, sums: NDArray[np.uint64]) -> None:
-        """Recycle an array of sums for another leaf."""
+        """Return an array of sums for reuse."""
         self._spare.append(sums)
 
     def sum(self, rows: NDArray[np.int32], words: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -192,10 +192,10 @@ class Shard:
         less: NDArray[np.uint64] | None,
         small: Leaf | None,
     ) -> list[Found]:
-        """The best cut of leaves by each of these columns; rows are not counted.
+        """Best cut of leaves in each of these columns, without counting rows.
 
-        Leaves are the root, or children of one leaf, whose ``sums`` become those of one child:
-        ``less`` has those of the other, ``small``.
+        Leaves are the root, or children of one leaf. Then ``less`` has the sums of the child
+        ``small``, which are subtracted from ``sums`` to give those of the other child.
         """
         rules, scale = self._rules, self._scale
         records = np.array(
@@ -235,7 +235,7 @@ class Shard:
         return [Found(*of_leaf) for of_leaf in zip(worths, bins, sides, strict=True)]
 
     def best(self, found: Found) -> Cut:
-        """The best of the cuts found; that of the first column among ties."""
+        """Best cut of all columns; ties go to the first column."""
         at = int(found.worths.argmax())
         if not found.worths[at] > 0:
             return Cut()
@@ -249,7 +249,7 @@ class Shard:
         rows: NDArray[np.int32],
         words: NDArray[np.uint64],
     ) -> None:
-        """Replace the best cut by the best of its column that leaves each child enough rows."""
+        """Replace the best cut by the best in its column that leaves both children enough rows."""
         rules, scale = self._rules, self._scale
         at = int(found.worths.argmax())
         feature = int(self.features[at])
@@ -277,13 +277,13 @@ class Shard:
 
 
 def share_columns(binning: Binning, n_jobs: int) -> list[NDArray[np.int32]]:
-    """Consecutive columns for each thread, with about equal work."""
+    """Divide columns among threads into consecutive parts of about equal work."""
     features = np.arange(binning.n_bins.size, dtype=np.int32)
     work = np.ones(features.size) if binning.n_entries is None else binning.n_entries + 256.0
     ends = np.cumsum(work)
     cuts = np.searchsorted(ends, ends[-1] * np.arange(1, n_jobs) / n_jobs)
     if binning.n_entries is None:
-        # Whole blocks; the first thread, which need not be woken, takes more where they are odd.
+        # Whole blocks; the first thread, which is already running, takes the remainder.
         lanes = tree_histograms.LANES
         cuts = np.ceil(cuts / lanes).astype(np.int64) * lanes
     return [part for part in np.split(features, cuts) if part.size]

@@ -1,4 +1,4 @@
-"""A sum of regression trees, and the same sum as one set of arrays."""
+"""Sums of regression trees, as a list or packed into one set of arrays."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from rankcore.boosting._stump_sum import Contribution
 
 
 class Tree(NamedTuple):
-    """One tree. Node 0 is the root; without nodes, it is one leaf."""
+    """A tree. Node 0 is the root; a tree without nodes is one leaf."""
 
     features: NDArray[np.int32]  # (n_nodes,)
     thresholds: NDArray[np.float64]  # (n_nodes,)
-    # (n_nodes,): whether a missing value goes where those above the threshold go.
+    # (n_nodes,): whether missing values take the second child.
     sides: NDArray[np.uint8]
-    # (n_nodes, 2): where values up to the threshold go, and those above: a node, or ``~leaf``.
+    # (n_nodes, 2): child of values up to the threshold, and of values above: a node, or ``~leaf``.
     children: NDArray[np.int32]
-    # (n_nodes,): twice the weight that the split leaves less, to second order.
+    # (n_nodes,): twice the reduction of the weight by the split, to second order.
     gains: NDArray[np.float64]
     values: NDArray[np.float64]  # (n_nodes + 1,): value of each leaf
-    # (n_nodes + 1,): where the set of each node begins in ``words``. If it is not empty, the node
-    # splits categories: those in it take the other child than missing values, all others the same.
-    # The threshold is infinite.
+    # (n_nodes + 1,): offset of each node's set in ``words``. If the set is not empty, the node
+    # splits categories: those in the set take the other child than missing values, all others the
+    # same child. The threshold is then infinite.
     sets: NDArray[np.int64]
-    words: NDArray[np.uint32]  # 32 categories each, the first in the lowest bit
+    words: NDArray[np.uint32]  # bits of 32 categories each, the first in the lowest bit
 
     def categories(self, node: int) -> list[int]:
-        """The categories in the set of a node, ascending; none if it has a threshold."""
+        """Categories in the set of a node, ascending; none if the node has a threshold."""
         words = self.words[self.sets[node] : self.sets[node + 1]]
         bits = np.unpackbits(words.astype("<u4").view(np.uint8), bitorder="little")
         return np.flatnonzero(bits).tolist()
@@ -50,12 +50,12 @@ class Tree(NamedTuple):
         return bool(value > self.thresholds[node])
 
 
-# No set.
+# The empty set.
 NONE = np.empty(0, dtype=np.uint32)
 
 
 def pack_set(categories: NDArray[np.int64]) -> NDArray[np.uint32]:
-    """Encode a non-empty set of categories as the words of a tree."""
+    """Encode a non-empty set of categories as words of a tree."""
     bits = np.zeros(32 * (int(categories.max()) // 32 + 1), dtype=np.uint8)
     bits[categories] = 1
     words = np.packbits(bits, bitorder="little").view("<u4")
@@ -63,9 +63,9 @@ def pack_set(categories: NDArray[np.int64]) -> NDArray[np.uint32]:
 
 
 class Packed(NamedTuple):
-    """All trees, as ``rc_trees`` in rankcore.h describes them.
+    """All trees, in the layout of ``rc_trees`` in rankcore.h.
 
-    Without categories, ``sets`` and ``words`` are empty.
+    Without categorical splits, ``sets`` and ``words`` are empty.
     """
 
     offsets: NDArray[np.int64]
@@ -78,7 +78,7 @@ class Packed(NamedTuple):
     words: NDArray[np.uint32]
 
 
-# Arrays of a model file: an item for each node of all trees, and others.
+# Arrays of a model file: those with one item per node, and all.
 OF_NODES = {
     "features": Field(("nodes",), "int32"),
     "thresholds": Field(("nodes",), infinite=True),
@@ -96,7 +96,7 @@ FIELDS = {
 
 @dataclass
 class TreeSum:
-    """Trees in the order in which they were added."""
+    """Trees in order of rounds."""
 
     n_features: int
     zero_missing: bool  # whether 0 is missing, as NaN is
@@ -115,7 +115,7 @@ class TreeSum:
         return TreeSum(self.n_features, self.zero_missing, self.trees[:n])
 
     def packed(self) -> Packed:
-        """The trees one after the other. O(nodes)."""
+        """The trees in one set of arrays. O(nodes)."""
         if self._packed is None or self._packed[0] != len(self):
             self._packed = len(self), _pack(self.trees)
         return self._packed[1]
@@ -128,34 +128,34 @@ class TreeSum:
         return scores
 
     def add_member(self, i: int, rows: Rows, scores: NDArray[np.float64]) -> None:
-        """Add to scores what tree i gives each row."""
+        """Add tree i to the scores of rows."""
         tree = Trees(*_pack(self.trees[i : i + 1]), self.n_features, self.zero_missing)
         add_scores(rows, tree, 0, 1, scores)
 
     def check_categories(self, columns: list[int]) -> None:
-        """Raise ValueError unless sets are of these columns, and thresholds of the others."""
+        """Raise ValueError unless exactly the splits of these columns have sets."""
         known = np.array(columns, dtype=np.int64)
         for tree in self.trees:
             split = np.diff(tree.sets) > 0
             if (split != np.isin(tree.features, known)).any():
-                raise ValueError("its trees split categories where it has none, or the reverse")
+                raise ValueError("its trees do not match its categorical features")
 
     def contribution(self, feature: int) -> Contribution:
         """Shape function of a feature, if no tree combines it with another feature.
 
-        Of categories, thresholds lie between their numbers.
+        Thresholds of categories lie between their codes.
         """
         thresholds = [tree.thresholds[tree.features == feature] for tree in self.trees]
         for tree in self.trees:
             used = np.unique(tree.features)
             if feature in used and used.size > 1:
                 raise ValueError(
-                    f"trees join column {feature} with others, such as "
-                    f"{int(used[used != feature][0])}: it has no contribution of its own; fit with "
+                    f"contribution requires a feature that no tree combines with others; column "
+                    f"{feature} is combined with column {int(used[used != feature][0])}: fit with "
                     "max_leaf_nodes=2"
                 )
         cuts = np.unique(np.concatenate([*thresholds, np.empty(0)]))
-        # A value in each interval between thresholds, and a missing one.
+        # A value in each interval between thresholds.
         probes = (
             np.concatenate([cuts[:1], np.nextafter(cuts, np.inf)]) if cuts.size else np.zeros(1)
         )
@@ -166,7 +166,7 @@ class TreeSum:
                 for node in np.flatnonzero(tree.features == feature).tolist()
             ]
             most = max(max(categories, default=0) for categories in nodes)
-            probes = np.arange(most + 2.0)  # the last one is in no set
+            probes = np.arange(most + 2.0)  # the last is in no set
             cuts = probes[:-1] + 0.5
         values = np.zeros(probes.size + 1)
         for tree in self.trees:
@@ -179,7 +179,7 @@ class TreeSum:
         return Contribution(cuts, values[:-1], float(values[-1]))
 
     def importances(self) -> NDArray[np.float64]:
-        """Share of each feature in the sum of all gains."""
+        """Share of each feature in the sum of gains."""
         sums = np.zeros(self.n_features)
         for tree in self.trees:
             sums += np.bincount(tree.features, tree.gains, minlength=self.n_features)
@@ -187,7 +187,7 @@ class TreeSum:
         return sums / total if total > 0 else sums
 
     def records(self) -> NDArray[np.void]:
-        """All nodes as a structured array; values are those of children that are leaves, else 0."""
+        """All nodes as a structured array; ``values`` is 0 for children that are not leaves."""
         kinds: list[Any] = [("tree", np.int32), ("node", np.int32), ("feature", np.int32)]
         kinds += [("threshold", np.float64), ("missing", np.uint8), ("gain", np.float64)]
         kinds += [("children", np.int32, (2,)), ("values", np.float64, (2,))]
@@ -222,20 +222,20 @@ class TreeSum:
     def from_arrays(
         cls, arrays: Mapping[str, NDArray[Any]], n_features: int, zero_missing: bool
     ) -> TreeSum:
-        """Restore from the arrays of a model file; ValueError if they are not a sum of trees."""
+        """Restore from the arrays of a model file; ValueError if they are invalid."""
         found = read_fields({**arrays}, FIELDS)
         n, n_trees = found["features"].size, found["offsets"].size - 1
         if n_trees < 0:
             raise ValueError("its array offsets is empty")
         found |= read_fields({**arrays}, {"values": Field((n + n_trees,))})
         if (found["gains"] < 0).any():
-            raise ValueError("its trees have splits of negative gain")
+            raise ValueError("gains of its trees must be non-negative")
         packed = Packed(**{name: found[name] for name in Packed._fields})
         Trees(*packed, n_features, zero_missing)  # checks them
         _check_leaves(packed)
         sets = packed.sets if packed.sets.size else np.zeros(n + 1, dtype=np.int64)
         if np.any((np.diff(sets) > 0) != np.isposinf(packed.thresholds)):
-            raise ValueError("its trees must have sets of categories or finite thresholds")
+            raise ValueError("nodes of its trees must have either a set or a finite threshold")
         trees = []
         for number, (first, last) in enumerate(pairwise(packed.offsets.tolist())):
             parts = {name: found[name][first:last] for name in OF_NODES}
@@ -269,12 +269,10 @@ def _pack(trees: list[Tree]) -> Packed:
 
 
 def _check_leaves(packed: Packed) -> None:
-    """Raise ValueError unless each node but the roots, and each leaf, is the child of one node."""
+    """Raise ValueError unless each node but the roots, and each leaf, has one parent."""
     for first, last in pairwise(packed.offsets.tolist()):
         if first < last:
             children = np.sort(packed.children[first:last], axis=None)
             expected = np.concatenate([np.arange(first - last - 1, 0), np.arange(1, last - first)])
             if not np.array_equal(children, expected):
-                raise ValueError(
-                    "its trees have nodes or leaves that several nodes lead to, or none"
-                )
+                raise ValueError("each node and leaf of its trees must have one parent")

@@ -1,4 +1,4 @@
-"""RankBoost for two labels, with the steps that are particular to them."""
+"""RankBoost for two labels, with further rules for steps."""
 
 from __future__ import annotations
 
@@ -26,23 +26,22 @@ __all__ = ["BipartiteRankBoost"]
 
 @documented(RankBoost)
 class BipartiteRankBoost(BipartiteParams, PairBoosting, Ranker):
-    """RankBoost for two labels, relevant and not, with the steps that are particular to them.
+    """RankBoost for two labels, relevant and not, with further rules for steps.
 
     With ``step="exact"`` it learns what `RankBoost` with ``step="discrete"`` does.
 
     Parameters
     ----------
     n_estimators : int, default=300
-        Rounds, at most.
+        Maximum number of rounds.
     step : {"third", "exact", "mohri"}, default="third"
-        Length of a step. With a and b the weight of the relevant and of the other documents where
-        the stump fires: ``log((1 + a - b) / (1 - a + b)) / 2``, the most cautious;
-        ``log(a (1 - b) / ((1 - a) b)) / 2``, which leaves the least weight on pairs and is the
-        first to overfit; or ``log(a / b) / 2``, the shorter one of Mohri's lectures. The last two
-        are smoothed. With queries, "exact" is taken of the pairs ranked rightly and wrongly, summed
-        over queries.
+        Length of a step. Let a and b be the weights of the relevant and of the other documents
+        where the stump fires. "third" is ``log((1 + a - b) / (1 - a + b)) / 2``, the most cautious;
+        "exact" is ``log(a (1 - b) / ((1 - a) b)) / 2``, which minimises the weight left on pairs
+        and is the first to overfit; "mohri" is ``log(a / b) / 2``, the shorter step of [2]_. The
+        last two are smoothed. With queries, they use the weights of pairs, summed over queries.
     rel : float, optional
-        Labels from here on are relevant. By default all but the least.
+        Minimum label of relevant documents. By default, all labels but the lowest are relevant.
 
     Notes
     -----
@@ -86,16 +85,15 @@ class BipartiteRankBoost(BipartiteParams, PairBoosting, Ranker):
         eval_group: ArrayLike | Sequence[ArrayLike] | None = None,
         callbacks: Iterable[Callback] | None = None,
     ) -> Self:
-        """Learn from scratch or, with ``warm_start``, go on.
+        """Fit a new model or, with ``warm_start``, continue the current one.
 
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
-            NaN is missing. CSR and C-ordered float32 or float64 are used in place: do not
-            write to them before the call returns, callbacks included.
+            NaN is missing. CSR and C-ordered float32 or float64 arrays are not copied: do not
+            change them before the call returns, nor in callbacks.
         y : array-like of numbers, shape (n_samples,)
-            0 and 1; or any numbers, of which those of at least ``rel``, or all but the least, are
-            relevant.
+            Labels. Those of at least ``rel`` are relevant; by default, all but the lowest.
 
         Returns
         -------
@@ -104,7 +102,7 @@ class BipartiteRankBoost(BipartiteParams, PairBoosting, Ranker):
         Raises
         ------
         ValueError, TypeError
-            On bad input or parameters, or if no query has both kinds of documents.
+            If input or parameters are invalid, or no query has both relevant and other documents.
         """
         self._check_params()
         given = X, y, qid, group

@@ -1,4 +1,4 @@
-"""RankBoost: a weighted vote of threshold stumps, or of trees."""
+"""RankBoost with threshold stumps or trees."""
 
 from __future__ import annotations
 
@@ -12,104 +12,106 @@ __all__ = ["RankBoost"]
 
 
 class RankBoost(LearnsPairs, PairBoosting, Ranker):
-    """RankBoost with threshold stumps: pairs that are ranked wrongly gain weight.
+    """RankBoost with threshold stumps or trees, which reweights the pairs of each query.
 
-    Each round takes the stump (1 where a feature is above a threshold, else 0) that best separates
-    the better documents from the worse ones, over all pairs of a query by the weight they have
-    gained, and adds it to the score. Pairs are never listed, unless you list them: a round costs
-    O(rows + stored values).
+    Each round adds the stump (1 where a feature is above a threshold, else 0) with the maximum
+    weighted agreement with the order of pairs, then increases the weights of pairs that the score
+    ranks wrongly. Pairs of labels are never enumerated: a round costs O(rows + stored values).
 
     Parameters
     ----------
     n_estimators : int, default=300
         Maximum number of rounds. Learning ends earlier if no stump is better than chance, if one
-        orders every pair, or if the weights underflow (scores of a query 900 apart, say).
+        orders every pair, or if the weights underflow (when scores of a query are some 900 apart).
     step : {"third", "discrete"}, default="third"
-        Length of a step. With e+ the weight of the pairs that the stump orders rightly, e- of
-        those it orders wrongly and r = e+ - e-: ``log((1 + r) / (1 - r)) / 2``, the third method of
-        the paper; or ``log((e+ + s) / (e- + s)) / 2`` with ``smoothing`` s, which for s = 0 leaves
-        the least weight. The third is more cautious. No step is longer than 14.16, which
-        ``log((2 - 1e-12) / 1e-12) / 2`` is: a stump that orders every pair would take an infinite
-        one.
+        Length of a step. Let e+ be the weight of the pairs that the stump orders correctly, e- of
+        those it orders wrongly, and r = e+ - e-. "third" is ``log((1 + r) / (1 - r)) / 2``, the
+        third method of [1]_; "discrete" is ``log((e+ + s) / (e- + s)) / 2`` with ``smoothing`` s,
+        which minimises the remaining weight for s = 0. "third" is more cautious. Steps are at most
+        ``log((2 - 1e-12) / 1e-12) / 2``, about 14.16, as the step of a stump that orders every pair
+        would be infinite.
     select : {"edge", "normalizer"}, default="edge"
         Criterion for the best stump: "edge" maximises |r|; "normalizer" minimises the weight that
         a step of exact length leaves, at O(stored values * labels) per round.
     max_bins : int or None, default=255
-        Bins of a feature, 2 to 255: neighbouring values share one where there are more. None tries
-        every threshold.
+        Maximum number of bins of a feature, 2 to 255; neighbouring values share a bin where there
+        are more. None: every threshold is tried.
     missing : {"learn", "zero"}, default="learn"
-        NaN is missing; each stump learns on which side. "zero": so is 0, stored or not.
+        Missing values are NaN, and with "zero" also 0, stored or not. Each stump learns whether it
+        fires on them.
     smoothing : "auto" or float, default="auto"
-        s above; "auto" is 1 / (2 * pairs), however much they weigh.
+        s of ``step``; "auto" is 1 / (2 * number of pairs).
     balance : {"query"}, optional, default="query"
-        Whether queries weigh alike at first, or pairs.
+        "query": all queries have the same initial weight; None: all pairs have.
     early_stopping_rounds : int, optional
-        Stop after this many rounds in a row that do not improve ``eval_metric`` on the
-        ``eval_set``, and keep the stumps up to the best round.
+        Stop after this many consecutive rounds that do not improve ``eval_metric`` on the
+        ``eval_set``, and keep the rounds up to the best one.
     eval_metric : str, callable or list of them, default="ndcg@10"
-        Measures on the ``eval_set`` after each round: names that `rankcore.metrics.evaluate` knows,
-        or functions of labels, scores and qid whose higher values are better. Named losses are
+        Measures on the ``eval_set`` after each round: names known to `rankcore.metrics.evaluate`,
+        or functions of labels, scores and qid of which higher values are better. Named losses are
         minimised. The first of a list decides on early stopping.
     warm_start : bool, default=False
-        Whether ``fit`` continues with the current model, up to ``n_estimators`` rounds in total. If
-        the rows differ from those before, ``bound`` and ``cap`` of the history do not hold.
+        Whether ``fit`` continues the current model, up to ``n_estimators`` rounds in total. If the
+        rows differ from the previous ones, ``bound`` and ``cap`` of the history do not hold.
     n_jobs : int, optional
-        Threads that share the features. The model does not depend on it. None: 1, -1: all.
+        Number of threads, which share the features. None: 1, -1: one per processor. The model does
+        not depend on it.
     verbose : int, default=0
         Print one line every ``verbose`` rounds; 0 prints none.
     weak : {"auto", "stump", "tree"}, default="auto"
-        Weak rankers. "auto" is trees if ``max_leaf_nodes`` is not 2.
+        Weak rankers. "auto": trees unless ``max_leaf_nodes=2``.
     max_leaf_nodes : int or None, default=2
-        Maximum number of leaves of a tree; the leaf with the largest gain is split first. None: as
-        many as ``max_depth`` allows.
+        Maximum number of leaves of a tree; the leaf with the largest gain is split first. None:
+        limited by ``max_depth`` only.
     max_depth : int, optional
         Maximum depth of a tree.
     learning_rate : float, default=1.0
-        Factor of the steps, or of the values of leaves, in (0, 1]. Use .05 to .3 for trees with
-        many leaves.
+        Factor of the steps, or of the values of leaves, in (0, 1]. For trees with many leaves, use
+        0.05 to 0.3.
     leaf_step : {"search", "newton"}, default="search"
-        Values of a tree's leaves: Newton's values, (W - L) / (W + L + l2_leaf)
-        of the weights W and L that the rows of the leaf win and lose with, as they are; or times
-        the number that leaves the least weight of pairs ("search").
+        Values of a tree's leaves. "newton": (W - L) / (W + L + l2_leaf), where W and L are the
+        weights of the pairs that rows of the leaf win and lose. "search": these values times the
+        factor that minimises the remaining weight of pairs.
     min_samples_leaf : int, default=20
         Minimum number of rows in a leaf of a tree.
     min_pair_weight : float, default=0.0
-        Minimum W + L of a leaf. W + L sums to 2 over all leaves, as the weights of all pairs sum
-        to 1.
+        Minimum W + L of a leaf. The sum of W + L over all leaves is 2, as the weights of all pairs
+        sum to 1.
     l2_leaf : float, default=0.0
-        See ``leaf_step``. Leaves of little weight get smaller values.
+        Regularisation of leaf values, see ``leaf_step``. It shrinks the values of leaves of small
+        weight most.
     subsample : float, default=1.0
-        Share of the queries that each tree is grown on; of rows if there is one query.
+        Share of the queries used for each tree; share of rows if there is one query.
     colsample : float, default=1.0
         Share of the features that each tree may use.
     monotonic_cst : array-like of int, shape (n_features,), or dict, optional
-        1: the score must not fall as the feature rises, -1: not rise, 0: either; or a dict from
-        names of features to these. Trees only.
+        Monotone constraints: 1, the score must not decrease with the feature; -1, it must not
+        increase; 0, none. A dict maps names of features to these. Trees only.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Features whose values have no order: columns of a pandas or polars frame that have a
-        categorical dtype; or a mask, numbers or names of columns. Their values are integers from 0
-        to 65535, at most ``max_bins`` different ones to learn from; below 0 is missing. Columns of
-        a frame may hold strings. A category that no row had is missing. Trees only, and not with
-        ``missing="zero"``.
+        Categorical features: columns of a pandas or polars DataFrame with a categorical dtype
+        ("from_dtype"), or a mask, numbers or names of columns. Values are integers from 0 to 65535,
+        with at most ``max_bins`` distinct ones in the training rows; values below 0 are missing.
+        Columns of a DataFrame may hold strings. Categories that are not in the training rows are
+        missing. Trees only, and not with ``missing="zero"``.
     pair_weight : {"ndcg", "ndcg@k", "map"} or callable, optional
-        Factor of a pair's exponential loss: the change in NDCG (gain 2**label -
-        1, logarithmic discount, of the first k) or average precision (labels above 0 are relevant)
-        if both documents swapped places in the order of the scores so far; or a function of the
-        labels and places (from 1) of the documents of a query, which returns weights of shape
-        (n, n), of winner and loser. Trees only. A round then costs O(pairs). ``bound`` still bounds
-        the training error, but is not what is made small, and may rise.
+        Factor of a pair's exponential loss: the change of NDCG (gain 2**label - 1, logarithmic
+        discount, cutoff k) or average precision (labels above 0 are relevant) if the two documents
+        swapped positions in the current ranking; or a function of the labels and ranks (from 1) of
+        the documents of a query that returns weights of shape (n, n), by winner and loser. Trees
+        only. A round then costs O(pairs). ``bound`` still bounds the training error, but is not
+        minimised, and may increase.
     random_state : int, RandomState instance, Generator or None, default=None
-        Draws queries and features.
+        Source of randomness of ``subsample`` and ``colsample``.
 
     Attributes
     ----------
     estimators_ : structured ndarray, shape (n_stumps,) or (n_nodes,)
-        feature, threshold, missing (1: fires where the value is missing) and alpha of each stump;
-        or, of each node of all trees, tree, node, feature, threshold, missing (1: missing values go
-        where those above the threshold go), gain, children (of values up to the threshold, and of
-        those above; a node, or -1 - leaf) and their values where they are leaves; and categories:
-        not empty where categories are split, the numbers of those that take the other child than
-        missing values (all others take the same; the threshold is infinite).
+        One record per stump, with fields feature, threshold, missing (1: fires where the value is
+        missing) and alpha; or one per node of all trees, with fields tree, node, feature,
+        threshold, missing (1: missing values take the second child), gain, children (of values up
+        to the threshold, and of values above; a node, or -1 - leaf), values (of children that are
+        leaves) and categories (at splits of categories: the codes of those that take the other
+        child than missing values; all others take the same child, and the threshold is infinite).
     feature_importances_ : ndarray of float64, shape (n_features,)
         Share of each feature in the sum of |alpha|, or of the gains of the splits.
     n_features_in_ : int
@@ -118,56 +120,57 @@ class RankBoost(LearnsPairs, PairBoosting, Ranker):
     is_categorical_ : ndarray of bool, shape (n_features_in_,), or None
         None if no feature is categorical.
     categories_ : dict of int to list
-        Of columns of a frame, their categories: the first one is number 0 in ``estimators_``, in
-        arrays, and in C.
+        Categories of each categorical DataFrame column, in the order of their codes from 0, which
+        stand for them in ``estimators_``, in arrays and in C.
     n_iter_ : int
-        Rounds made, those after the best one included.
+        Number of rounds, including those after the best one.
     best_iteration_ : int
         Number, from 1, of the round with the best first ``eval_metric``; only with an ``eval_set``.
         With ``early_stopping_rounds`` the model ends at this round; otherwise it keeps all rounds.
     history_ : dict of lists
-        Per round: ``edge`` r and ``alpha``; ``normalizer`` Z, the weight left; ``bound``, the
-        product of all Z, which bounds the weighted fraction of pairs that are ranked wrongly or
-        tied in training; ``cap``, the product of sqrt(1 - r^2) (or, with smoothing,
-        sqrt((1 + 2 s)^2 - r^2) - 2 s), which ``bound`` never exceeds; and, with an ``eval_set``,
-        each ``eval_metric``, as ``valid_ndcg@10``. Of trees, ``alpha`` is the largest difference
-        of the values of two leaves, ``edge`` is that of the tree scaled to [0, 1], and ``cap`` the
-        product of 1 - learning_rate * (1 - sqrt(1 - r^2)) where values come from a search, else
-        of ((1 + r) exp(-alpha) + (1 - r) exp(alpha)) / 2.
+        Figures of each round. ``edge``: r. ``alpha``: the step. ``normalizer``: Z, the weight left.
+        ``bound``: the product of all Z, an upper bound on the weighted fraction of training pairs
+        that are ranked wrongly or tied. ``cap``: an upper bound on ``bound``, the product of 1 -
+        learning_rate * (1 - sqrt(1 - r^2)), or with smoothing, of 1 - learning_rate * (1 + 2 s -
+        sqrt((1 + 2 s)^2 - r^2)). With an ``eval_set``, each ``eval_metric``, as ``valid_ndcg@10``.
+        For trees, ``alpha`` is the maximum difference of two leaf values, ``edge`` is that of the
+        tree scaled to [0, 1], and the factors of ``cap`` are
+        ((1 + r) exp(-alpha) + (1 - r) exp(alpha)) / 2 or, with ``leaf_step="search"`` and no
+        ``pair_weight``, those above if smaller.
 
     Notes
     -----
-    After any number of rounds the weight of a pair is a product of one factor per document, so that
-    sums over pairs are sums over documents, level by level of the labels (the paper has this for
-    two labels; it holds for any number, and for queries). A row's potential, the weight it wins
-    with less the weight it loses with, is all that a stump's edge needs.
+    After any number of rounds the weight of a pair is a product of one factor per document, so
+    sums over pairs reduce to sums over documents at each level of the labels ([1]_ shows this for
+    two labels; it holds for any number, and with queries). The edge of a stump is a sum of
+    potentials: a row's potential is the weight of the pairs it wins minus that of those it loses.
 
-    A feature is summed by bins of the rows that have an entry; those that have none are one block.
-    "auto" spares features: with two labels, one query and sparse X it follows the rows where stumps
-    fire, otherwise it bounds how far an edge can have risen since it was last summed. Thresholds
-    lie halfway between values, and where there is such a number, also between the values rounded
-    to float32.
+    A feature is summed by bins over the rows with an entry; all other rows are one block. Features
+    that cannot have the best stump are skipped: with two labels, one query and sparse X, by
+    updating sums at the rows where stumps fire; otherwise by bounds on the change of each edge
+    since it was computed. Thresholds lie halfway between values and, where possible, also between
+    the values rounded to float32.
 
-    A tree is a weak ranker with a real value for each leaf [2]_. Its splits leave the least weight
-    of pairs to second order, (W - L)^2 / (W + L + l2_leaf) summed over the children; then Z is
-    computed exactly, so that the product of all Z bounds the training error as it does for stumps.
-    With ``leaf_step="search"``, no Z is above 1. W and L of each row are rounded to 32-bit
-    integers, by one part in 2^33 of the weight of all pairs at most: sums of them are exact, so
-    that trees do not depend on the order of rows or on ``n_jobs``. What is rounded decides about
-    splits only; values and weights are not. With ``max_bins=None`` splits are sought between all
-    values. A tree costs O(stored values * depth / 2) at most, and O(stored values) of sparse
-    columns whose values could matter: others are bounded.
+    A tree is a weak ranker with a real value for each leaf [2]_. Its splits minimise the remaining
+    weight of pairs to second order: they maximise the sum of (W - L)^2 / (W + L + l2_leaf) over the
+    children. Z is then computed exactly, so that the product of all Z bounds the training error as
+    for stumps. With ``leaf_step="search"``, no Z exceeds 1. For the choice of splits only, W and L
+    of each row are rounded to 32-bit integers, with an error of at most 2^-33 of the weight of all
+    pairs: sums are exact, so that trees do not depend on the order of rows or on ``n_jobs``. With
+    ``max_bins=None``, splits between all values are tried. A tree costs at most O(stored values *
+    depth / 2), and O(stored values) for sparse columns; columns that cannot have the best split
+    are skipped.
 
-    A split of categories puts those of the least W / (W + L) on one side. No other set of them
-    gains more [3]_, unless ``min_samples_leaf`` or ``min_pair_weight`` rules all of these out.
-    Categories without weight in a leaf go where missing values go; if those have none either, to
-    the child of more weight.
+    A split of categories puts those of the smallest W / (W + L) on one side. No other subset gains
+    more [3]_, unless ``min_samples_leaf`` or ``min_pair_weight`` excludes all of these. Categories
+    without weight in a leaf take the child of missing values or, if these have no weight either,
+    the child of larger weight.
 
-    Memory beyond X: 1 byte per value of dense X and 5 to 6 of sparse X (4 more with
-    ``max_bins=None``; of trees, 1 more of dense X, 4 more of sparse X, and 8 for each bin of every
-    leaf), and about 45 bytes per row, of sparse X 55; 24 more with weights of rows, 8
-    more where the rows of queries are mixed, 20 more to select by normalizer. 24 bytes for each
-    different label of a query.
+    Memory beyond X: 1 byte per value of dense X and 5 to 6 per value of sparse X (4 more with
+    ``max_bins=None``; with trees, 1 more for dense X, 4 more for sparse X, and 8 per bin of each
+    leaf), and about 45 bytes per row (sparse X: 55). Further bytes per row: 24 with row weights, 8
+    if the rows of queries are not contiguous, 20 with ``select="normalizer"``. 24 bytes per
+    distinct label of a query.
 
     Plain form: ``tests/reference/boosting.py``, ``boost``; ``tests/reference/trees.py``, ``grow``.
 
@@ -193,7 +196,7 @@ class RankBoost(LearnsPairs, PairBoosting, Ranker):
     >>> [round(bound, 4) for bound in model.history_["bound"]]
     [0.689, 0.5912, 0.4194]
 
-    Where features interact, no sum of stumps will do:
+    Interactions of features require trees:
 
     >>> X = [[0, 0], [0, 1], [1, 0], [1, 1], [1, 1]]
     >>> y = [0, 1, 1, 0, 0]
