@@ -222,7 +222,7 @@ def test_what_the_file_has_may_not_be_given(files):
         rc.PairwisePerceptron().fit(rows, qid=[1])
     with pytest.raises(TypeError, match="leave group out"):
         rc.RankBoost().fit(rows, group=[1])
-    with pytest.raises(ValueError, match="have no qid:"):
+    with pytest.raises(ValueError, match="found no qid"):
         rc.PairwisePerceptron().fit(open_rows(files / "ordinal.txt"))
     with pytest.raises(ValueError, match=r"label 5.0 .*not among"):
         rc.PRank().fit(open_rows(files / "ordinal.txt"), classes=[1, 2, 3, 4])

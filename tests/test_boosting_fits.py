@@ -64,7 +64,7 @@ def test_nothing_stays_of_an_earlier_fit():
 def test_a_measure_that_is_not_defined_is_an_error():
     X, y, qid = graded()
     model = rc.RankBoost(5, eval_metric="auc", early_stopping_rounds=2)
-    with pytest.raises(ValueError, match="'auc' gave nan"):
+    with pytest.raises(ValueError, match="'auc' returned nan"):
         model.fit(X, y, qid=qid, **watched(X, np.zeros_like(y), qid))
 
 
@@ -87,7 +87,7 @@ def test_callbacks_that_come_once_are_called_in_each_round():
 def test_pairs_that_weigh_nothing():
     X, _, _ = graded()
     weight = np.arange(len(X)) > 1
-    with pytest.raises(ValueError, match="all pairs weigh 0"):
+    with pytest.raises(ValueError, match="all pairs have weight 0"):
         rc.RankBoost().fit(X, pairs=[[0, 1]], sample_weight=weight)
 
 
@@ -196,7 +196,7 @@ def held_while_learning(model, X, y, **more):
     ],
     ids=str,
 )
-@pytest.mark.filterwarnings("ignore:fit was given no qid")
+@pytest.mark.filterwarnings("ignore:fit found no qid")
 def test_memory_is_what_the_docs_say(model, a_value, a_row):
     rng = np.random.default_rng(0)
     n, d = 30000, 4
@@ -243,7 +243,7 @@ def test_spared_columns_do_not_matter_where_weights_fall_fast(step, smoothing):
 def test_more_rows_than_can_be_numbered(monkeypatch):
     X, y, _ = graded()
     monkeypatch.setattr("rankcore.boosting._binning.MAX_ROWS", len(X) - 1)
-    with pytest.raises(ValueError, match="boosting takes 89 rows at most; found 90"):
+    with pytest.raises(ValueError, match="boosting supports at most 89 rows; found 90"):
         rc.RankBoost().fit(X, y)
 
 
@@ -253,7 +253,7 @@ def test_a_stump_on_no_pair_takes_no_step():
     assert [_half_log(*parts) for parts in [(0, 0), (1, 0), (0, 1)]] == [0, LONGEST, -LONGEST]
 
 
-@pytest.mark.filterwarnings("ignore:fit was given no qid")
+@pytest.mark.filterwarnings("ignore:fit found no qid")
 def test_memory_of_labels_that_all_differ():
     rng = np.random.default_rng(0)
     n = 30000

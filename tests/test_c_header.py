@@ -778,7 +778,7 @@ def test_example_prints_the_scores_of_rankers(program, tmp_path):
     rc.save(committee, tmp_path / "model")
     done = run(program, tmp_path / "model", input="1 1:1\n")
     assert done.returncode == 2
-    assert "ranks the documents of a query together" in done.stderr
+    assert "scores depend on all documents of a query" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def refusals():
         (rc.OAPBagging(n_estimators=3), {}, TypeError, "OAPBagging votes"),
         (rc.KernelPRank(), {}, TypeError, "rbf kernel.*support vectors.*kernel='linear'"),
         (rc.RankSVM(kernel="poly"), {}, TypeError, "RankSVM has a poly kernel"),
-        (many, {}, TypeError, "combine='rank' ranks the documents of a query together"),
+        (many, {}, TypeError, "combine='rank' scores depend on all documents of a query"),
         (rc.MulticlassPerceptron(), {}, ValueError, "requires output="),
         (rc.MulticlassPerceptron(), {"output": 9}, ValueError, "labels 0, 1, 2, 3; found 9"),
         (rc.PRank(), {"output": 1}, ValueError, "one score per row: output must be None"),

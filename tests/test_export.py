@@ -248,7 +248,9 @@ def test_what_is_no_model_is_refused(tmp_path):
     with pytest.raises(NotFittedError):
         rc.export(rc.PRank(), path, "c")
     voted = rc.PairwisePerceptron("voted", combine="rank", max_iter=1).fit(X, Y, qid=QID)
-    with pytest.raises(ValueError, match="combine='rank' ranks the documents of a query together"):
+    with pytest.raises(
+        ValueError, match="combine='rank' scores depend on all documents of a query"
+    ):
         rc.export(voted, path, "c")
     votes = rc.CalibratedOrdinal(rc.MulticlassPerceptron(random_state=0)).fit(X, Y)
     with pytest.raises(ValueError, match="this CalibratedOrdinal cannot be exported: .* each rank"):

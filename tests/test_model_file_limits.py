@@ -433,5 +433,5 @@ def test_rows_of_a_support_ascend(path):
     support = taken_apart(path.read_bytes())[1]["support"]
     support[-2:] = 2**63 - 1, -(2**63)  # whose difference, as int64, is 1
     rewrite(path, None, {"support": support})
-    with pytest.raises(ValueError, match="its support is not a list of rows"):
+    with pytest.raises(ValueError, match="its support must be row numbers"):
         rc.load(path)

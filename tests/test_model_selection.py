@@ -151,7 +151,7 @@ def test_columns_of_frames_are_queries():
     assert named.score(renamed, y, qid="session") == plain.score(X, y, qid=qid)
     with pytest.raises(ValueError, match="no column named 'query'"):
         clone(plain).fit(renamed, y, qid="query")
-    with pytest.raises(TypeError, match="requires X to be a frame"):
+    with pytest.raises(TypeError, match="requires a DataFrame X"):
         clone(plain).fit(X, y, qid="session")
     with pytest.raises(ValueError, match="both qid and a column"):
         clone(plain).fit(of_pandas, y, qid=qid)
@@ -175,7 +175,9 @@ def test_columns_of_frames_are_queries():
 def test_many_rows_without_queries_are_warned_of(ranker):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(6000, 2)), rng.integers(0, 2, size=6000)
-    with pytest.warns(UserWarning, match=r"fit was given no qid: all 6000 rows .* qid=np.zeros"):
+    with pytest.warns(
+        UserWarning, match=r"fit found no qid and treats all 6000 rows .* qid=np.zeros"
+    ):
         clone(ranker).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
@@ -188,7 +190,7 @@ def test_places_without_queries_are_warned_of():
     X, y, qid = data()
     for ranker in (rc.RankBoost(5), rc.PairwisePerceptron("committee", combine="rank")):
         model = ranker.fit(X, y, qid=qid)
-        with pytest.warns(UserWarning, match="largest that this model learned from has 10"):
+        with pytest.warns(UserWarning, match="largest training query had 10"):
             model.predict_rank(X)
         with pytest.raises(ValueError, match="score requires qid"):
             model.score(X, y)
@@ -198,7 +200,7 @@ def test_places_without_queries_are_warned_of():
             warnings.simplefilter("error", UserWarning)
             model.predict_rank(X[:10])  # a query, as it may come
             model.predict_rank(X, qid=qid)
-    with pytest.warns(UserWarning, match="predict was given no qid"):
+    with pytest.warns(UserWarning, match="predict found no qid"):
         model.predict(X)  # ranks are voted on within queries
 
 
@@ -206,7 +208,7 @@ def test_the_largest_query_is_saved(tmp_path):
     X, y, qid = data()
     for ranker in (rc.RankBoost(3), rc.PairwisePerceptron(), rc.RankSVM(C=0.01)):
         rc.save(ranker.fit(X, y, qid=qid), tmp_path / "model")
-        with pytest.warns(UserWarning, match="has 10"):
+        with pytest.warns(UserWarning, match="had 10"):
             rc.load(tmp_path / "model").predict_rank(X)
 
 

@@ -332,7 +332,7 @@ def test_special_committees(problem, seed):
         voters = every.committee_
         mean = np.average(voters.weights, axis=0, weights=voters.successes)
         np.testing.assert_allclose(mean, averaged, rtol=1e-9, atol=1e-12)
-        with pytest.raises(ValueError, match="take variant='averaged'"):
+        with pytest.raises(ValueError, match="use that instead"):
             as_variant(every, "voted", combine="score").predict(X)
     by_rank = as_variant(large, "committee", combine="rank")
     np.testing.assert_array_equal(by_rank.predict(X, qid=qid), every.predict(X, qid=qid))
@@ -484,13 +484,13 @@ def test_pairs_of_queries_are_balanced_by_query():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"pairs": [[0, 30]]}, r"pairs\[0\] names rows \[0, 30\]; there are rows 0 to 29"),
-        ({"pairs": [[1, 2], [-1, 2]]}, r"pairs\[1\] names rows \[-1, 2\]"),
+        ({"pairs": [[0, 30]]}, r"row numbers from 0 to 29; found pairs\[0\] = \[0, 30\]"),
+        ({"pairs": [[1, 2], [-1, 2]]}, r"found pairs\[1\] = \[-1, 2\]"),
         ({"pairs": [[1, 2], [3, 3]]}, r"pairs\[1\] compares row 3 with itself"),
         ({"pairs": [[1, 29]], "qid": np.repeat([7, 8], 15)}, "rows 1 and 29 of different queries"),
         ({"pairs": [[0.0, 1.0]]}, "pairs must be integers"),
         ({"pairs": [0, 1]}, "pairs must be integers"),
-        ({"pairs": np.empty((0, 2), int)}, "pairs is empty"),
+        ({"pairs": np.empty((0, 2), int)}, "pairs must not be empty"),
         ({"pairs": [[0, 1]], "pairs_weight": [1, 2]}, "pairs_weight must have length 1"),
         ({"pairs": [[0, 1]], "pairs_weight": [-1]}, "finite and not negative"),
         ({"pairs": [[0, 1]], "pairs_weight": [0]}, "not be all zero"),
@@ -500,11 +500,11 @@ def test_pairs_of_queries_are_balanced_by_query():
             r"length 30 \(one per row\) or 1 \(one per query\)",
         ),
         ({"y": np.arange(30), "sample_weight": np.full(30, np.nan)}, "finite"),
-        ({"y": np.ones(30)}, "no query has two documents of different label"),
-        ({"y": np.arange(30), "qid": np.arange(30)}, "was the right qid given"),
+        ({"y": np.ones(30)}, "no query has two documents of different labels"),
+        ({"y": np.arange(30), "qid": np.arange(30)}, "check qid"),
         ({"y": np.arange(30), "qid": np.arange(29)}, "qid must name the query of each of the 30"),
         ({"y": np.r_[np.nan, np.arange(29)]}, "NaN"),
-        ({"y": np.array(["a", "b"] * 15)}, "labels that are numbers"),
+        ({"y": np.array(["a", "b"] * 15)}, "must be numbers, higher"),
         ({}, "requires y"),
     ],
 )
@@ -556,7 +556,7 @@ def test_group_sizes_of_any_integer_type():
     for dtype in [np.uint64, np.int8]:
         group = np.array([3, 4], dtype=dtype)
         np.testing.assert_array_equal(perceptron().fit(X, Y, group=group).coef_, expected)
-    with pytest.raises(ValueError, match="add up to 18446744073709551623"):
+    with pytest.raises(ValueError, match="found 18446744073709551623"):
         perceptron().fit(X, Y, group=np.array([2**63, 2**63, 7], dtype=np.uint64))
 
 

@@ -37,7 +37,7 @@ def test_a_file_has_the_whole_model(tmp_path, params, form):
     assert copy.get_params() == model.get_params()
     for name in ["objective_", "gap_", "n_iter_", "n_features_in_"]:
         assert getattr(copy, name) == getattr(model, name)
-    with pytest.raises(ValueError, match="learned from queries"):
+    with pytest.raises(ValueError, match="fitted on queries"):
         copy.score(form(X), Y)
 
 

@@ -106,7 +106,7 @@ def test_folds_of_ones_own_weights_and_kernels():
         ({"Cs": "auto"}, "Cs must list"),
         ({"cv": 1}, "cv must be from 2 to the number of queries, 40; found 1"),
         ({"cv": 41}, "found 41"),
-        ({"cv": list(KFold(3).split(X[:790]))}, "into both sides of a fold"),
+        ({"cv": list(KFold(3).split(X[:790]))}, "cv must keep the rows of a query together"),
         ({"scoring": "ndgc"}, "ndcg"),
         ({"loss": "log"}, "loss must be one of"),
     ],

@@ -220,12 +220,12 @@ def test_fits_on_clicks_refuse_what_they_cannot_use():
     X, clicked, qid, position = np.eye(3), [0, 1, 0], [1, 1, 1], [1, 2, 3]
     svm, theta = rc.RankSVM(), [1.0, 0.5, 0.25]
     for changes, message in [
-        ({"sample_weight": [1, 1, 1]}, "excludes sample_weight"),
+        ({"sample_weight": [1, 1, 1]}, "found sample_weight as well"),
         ({"qid": None}, "requires y, the clicks, and qid"),
         ({"position": [1, 2, 4]}, "position 4 has no propensity"),
         ({"position": None, "propensity": [1.0]}, r"propensity must have shape \(3,\)"),
-        ({"position": None, "propensity": [1.0, np.nan, 1]}, "finite numbers"),
-        ({"y": [0, -1, 0]}, "clicks, from 0 on"),
+        ({"position": None, "propensity": [1.0, np.nan, 1]}, "finite non-negative numbers"),
+        ({"y": [0, -1, 0]}, "non-negative y, the clicks"),
         ({"y": [0, 0, 0]}, "no query has a click and another row"),
         ({"propensity": None, "position": [1, 2]}, "position must be integers"),
         ({"propensity": None, "eval_set": (X, clicked)}, "excludes eval_set"),

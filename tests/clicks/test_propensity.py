@@ -154,5 +154,5 @@ def test_positions_that_were_not_shown():
         found.at([1, 2])
     with pytest.raises(ValueError, match="position 5 has no propensity"):
         found.at([5])
-    with pytest.raises(ValueError, match="from 1 on"):
+    with pytest.raises(ValueError, match="at least 1"):
         found.at([0])

@@ -36,7 +36,7 @@ def as_eval_sets(
     if eval_X is not None:
         if eval_set is not None:
             raise ValueError(
-                "found both eval_set and eval_X, which have the same meaning: give one"
+                "found both eval_set and eval_X, which have the same meaning: pass one"
             )
         several = isinstance(eval_X, list | tuple) and _are_tables(eval_X)
         if several and len(eval_X) != len(eval_y):

@@ -325,7 +325,7 @@ def restored_state(spec: ModelSpec, expected: OnlineState) -> OnlineState:
         or (np.diff(curve[:, 1]) < 0).any()
         or (curve[-1] > state.counts[:2]).any()
     ):
-        raise ValueError("what it has counted is impossible")
+        raise ValueError("its counts are inconsistent")
     return state
 
 

@@ -101,7 +101,7 @@ def fit_equal_errors(n: int, choices: Choices, order: Places) -> EqualErrors | N
     wins: Floats = np.bincount(won * n + lost, choices.weights, n * n).astype(np.float64)
     wins = wins.reshape(n, n)
     net = wins - wins.T
-    order = _improved(net, order)
+    order = improved(net, order)
     ordered = wins[np.ix_(order, order)]
     against = float(np.tril(ordered).sum())
     error = (against + 0.5) / (told + 1)
@@ -118,8 +118,8 @@ def fit_equal_errors(n: int, choices: Choices, order: Places) -> EqualErrors | N
     return EqualErrors(order, error, evidence, moves / total[:, None], net, odds)
 
 
-def _improved(net: Floats, order: Places) -> Places:
-    """The order after each item has been moved to its best place, until none moves."""
+def improved(net: Floats, order: Places, least: float = _LEAST) -> Places:
+    """Move each item to its best place in an order, until no move gains more than ``least``."""
     order, n = order.copy(), order.size
     rows = max(1, _BLOCK // max(1, n))
     for _ in range(_SWEEPS):
@@ -135,7 +135,7 @@ def _improved(net: Floats, order: Places) -> Places:
             sums = np.cumsum(answers)
             sums[:here] -= answers[:here]
             there = int(sums.argmin())
-            if sums[there] - sums[here] < -_LEAST:
+            if sums[there] - sums[here] < -least:
                 between = order[min(here, there) : max(here, there) + 1]
                 between[:] = np.roll(between, -1 if there > here else 1)
     return order

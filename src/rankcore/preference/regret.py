@@ -14,6 +14,7 @@ from scipy.sparse.csgraph import connected_components
 
 from rankcore._core.arguments import PairWeights
 from rankcore._core.numbers import Floats
+from rankcore.preference.equal_errors import improved
 from rankcore.preference.forms import Indexed, Places, as_indexed
 from rankcore.preference.losses import label_positions, weight_table
 from rankcore.preference.quicksort import QuickSort
@@ -329,7 +330,7 @@ def _least_order_loss(costs: Floats) -> tuple[float, float]:
             low, high = low + found, high + found
         else:
             low += float(least[inside].sum()) / 2
-            high += _cost_after_swaps(costs[inside])
+            high += _cost_after_moves(costs[inside])
     return low, high
 
 
@@ -349,17 +350,8 @@ def _best_of_all_orders(costs: Floats) -> float:
     return float(least[-1])
 
 
-def _cost_after_swaps(costs: Floats) -> float:
-    """Cost of an order from which no item can be moved to gain: an upper bound of the least."""
-    order = np.argsort(costs.sum(axis=1) - costs.sum(axis=0), kind="stable").tolist()
-    before = None
-    while order != before:
-        before = order
-        for u in before:
-            rest = [v for v in order if v != u]
-            gain = costs[rest, u] - costs[u, rest]  # of u, once it is behind
-            change = np.concatenate([[0.0], np.cumsum(gain)])
-            best, now = int(change.argmin()), order.index(u)
-            if change[best] < change[now] - 1e-12:
-                order = [*rest[:best], u, *rest[best:]]
+def _cost_after_moves(costs: Floats) -> float:
+    """Cost of an order that no move of one item improves: an upper bound on the minimum."""
+    order = np.argsort(costs.sum(axis=1) - costs.sum(axis=0), kind="stable")
+    order = improved(costs.T - costs, order, 1e-12)
     return float(np.triu(costs[np.ix_(order, order)], 1).sum())

@@ -1,1 +1,1 @@
-"""Learners of the order of documents within queries."""
+"""Learning to rank documents within queries."""

@@ -1,4 +1,4 @@
-"""Shared base of the rankers: rows in queries, scores, and the quality of a ranking."""
+"""Base class of rankers: queries, prediction and scoring."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from rankcore.ranking._queries import (
 )
 from rankcore.ranking._validation import Validation, check_metric, measure
 
-# What `score` measures.
+# Measure of `Ranker.score`.
 SCORE = "ndcg@10"
 
 
@@ -44,11 +44,11 @@ class ModelState(LearnerState):
 
 
 class Ranker(Specified, Constrained, Documented, BaseEstimator):
-    """A learner that gives each row a score by which its query is ordered. Not public.
+    """Base class of rankers, which score rows to order those of each query. Not public.
 
-    A subclass provides ``fit``, ``_scores``, ``_figures`` (the names of the figures in its log)
-    and, once fitted, ``_state`` and ``_largest_query``: rows of the largest query it learned from,
-    0 if it was given no queries.
+    Subclasses provide ``fit``, ``_scores``, ``_figures`` (names of the figures in the log) and,
+    once fitted, ``_state`` and ``_largest_query``: the number of rows of the largest training
+    query, 0 if none were given.
     """
 
     _constraints: ClassVar = {"balance": optional(option("query")), "eval_metric": check_metric}
@@ -63,7 +63,7 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
     def _scores(self, rows: Rows, queries: Queries) -> NDArray[np.float64]:
         """Implement `predict`."""
 
-    # scikit-learn hands these on by itself, with metadata routing.
+    # Arguments that scikit-learn's metadata routing passes on by default.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {
         "qid": True,
         "eval_X": True,
@@ -78,16 +78,16 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
     def predict(
         self, X: RowsLike, *, qid: ArrayLike | str | None = None, group: ArrayLike | None = None
     ) -> NDArray[np.float64]:
-        """Scores; within a query, bigger is better.
+        """Predict scores; within a query, higher is better.
 
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
         qid : array-like, shape (n_samples,), or str, optional
-            The query of each row. Only models that vote on ranks look at it. A string names a
-            column of a frame X; without qid a column named "qid" is taken.
+            Query of each row, used only by models that vote on ranks. A string names a column of a
+            DataFrame X; by default, a column named "qid" is used if X has one.
         group : array-like of int, optional
-            Sizes of queries whose rows follow each other, instead of ``qid``.
+            Sizes of queries with contiguous rows, instead of ``qid``.
 
         Returns
         -------
@@ -101,27 +101,26 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
     def predict_rank(
         self, X: RowsLike, *, qid: ArrayLike | None = None, group: ArrayLike | None = None
     ) -> NDArray[np.int64]:
-        """Places within the query: 1 is the best.
+        """Predict ranks within each query, from 1, the best.
 
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
         qid : array-like, shape (n_samples,), optional
-            The query of each row, in any order, or a column as in `predict`. None: all rows are
-            of one query.
+            Query of each row, in any order, or a column as in `predict`. None: all rows belong to
+            one query.
         group : array-like of int, optional
-            Sizes of queries whose rows follow each other, instead of ``qid``.
+            Sizes of queries with contiguous rows, instead of ``qid``.
 
         Returns
         -------
         ndarray of int64, shape (n_samples,)
-            1 .. n_q in each query; of equal scores, the row that comes first is placed first.
+            1 .. n_q in each query; ties are in the order of the rows.
         """
         check_is_fitted(self)
         rows, queries = self._rows_in_queries(X, qid, group, "predict_rank")
         order = np.lexsort((-self._scores(rows, queries), query_numbers(queries)))
         places = np.empty(rows.n_rows, dtype=np.int64)
-        # `order` goes through the queries one after the other, as their bounds do.
         starts = np.repeat(queries.bounds[:-1], np.diff(queries.bounds))
         places[order] = np.arange(rows.n_rows) - starts + 1
         return places
@@ -136,7 +135,7 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
         qid: ArrayLike | str | None = None,
         group: ArrayLike | None = None,
     ) -> float:
-        """NDCG at 10 of the scores, averaged over queries; higher is better.
+        """Mean NDCG@10 of the predicted scores over queries.
 
         Parameters
         ----------
@@ -144,31 +143,31 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
         y : array-like of numbers, shape (n_samples,)
             True labels, higher for more relevant.
         sample_weight : array-like, optional
-            Weights of the queries in the mean: shape (n_queries,), in order of first appearance;
-            or of the rows, shape (n_samples,), of which a query weighs the mean.
+            Weights of queries in the mean, shape (n_queries,), in order of first appearance; or of
+            rows, shape (n_samples,): the weight of a query is the mean of its rows'.
         qid : array-like, shape (n_samples,), or str
-            The query of each row, or a column as in `predict`. A model that learned from queries
-            needs them.
+            Query of each row, or a column as in `predict`. Required if the model was fitted on
+            queries.
         group : array-like of int, optional
-            Sizes of queries whose rows follow each other, instead of ``qid``.
+            Sizes of queries with contiguous rows, instead of ``qid``.
 
         Returns
         -------
         float
-            By the default convention of `rankcore.metrics`.
+            Mean NDCG@10, by the default convention of `rankcore.metrics`.
 
         Raises
         ------
         ValueError
-            If the model learned from queries and none are given, or on bad input.
+            If the model was fitted on queries and none are given, or input is invalid.
         """
         check_is_fitted(self)
         X, qid = take_queries(X, qid, group)
         if self._largest_query and qid is None and group is None:
             raise ValueError(
-                "this model learned from queries: score requires qid (in a search, turn on "
-                "sklearn.set_config(enable_metadata_routing=True) and give fit qid=qid, or give X "
-                "as a frame with a column named 'qid')"
+                "score requires qid, as this model was fitted on queries (in a search, set "
+                "sklearn.set_config(enable_metadata_routing=True) and pass qid to fit, or pass X "
+                "as a DataFrame with a column named 'qid')"
             )
         rows, queries = self._rows_in_queries(X, qid, group, "score")
         labels = as_relevance(y, rows.n_rows)
@@ -182,7 +181,7 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
     def _rows_in_queries(
         self, X: Any, qid: Any, group: Any, method: str | None
     ) -> tuple[Rows, Queries]:
-        """Rows for a fitted model, and their queries; ``method`` warns of what has none."""
+        """Rows for a fitted model, and their queries; with ``method``, warn if there are none."""
         X, qid = take_queries(X, qid, group)
         rows = self._more_rows(X)
         if method is not None and qid is None and group is None:
@@ -194,20 +193,20 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self._allows_nan
         tags.target_tags.required = True
-        # scikit-learn's kind of learners of a real number per row; its tools look at `predict`.
+        # scikit-learn calls `predict` of estimators of this type.
         tags.estimator_type = "regressor"
-        # The score is not on the scale of the labels, which R^2 requires.
+        # R^2 requires scores on the scale of the labels.
         tags.regressor_tags = RegressorTags(poor_score=True)
         return tags
 
     def _validation(
         self, X: Any, n_features: int, in_queries: bool, held_out: tuple[Any, ...]
     ) -> list[Validation]:
-        """Held-out sets of rows, of the features of X."""
+        """Checked evaluation sets, with the features of X."""
         eval_set, eval_X, eval_y, eval_qid, eval_group = held_out
         more = {"eval_qid": eval_qid, "eval_group": eval_group}
         sets = as_eval_sets(eval_set, eval_X, eval_y, more)
-        names = copy(self)  # not a new one: a subclass may require parameters
+        names = copy(self)
         keep_names(names, X)
         names.n_features_in_ = n_features
         metrics = as_metrics(self.eval_metric)
@@ -218,8 +217,8 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
             one_X, qid = take_queries(one_X, qid, group)
             if in_queries and qid is None and group is None:
                 raise ValueError(
-                    "this fit learns from queries: eval_set requires eval_qid, the query of each "
-                    "of its rows, or eval_group"
+                    "eval_set requires eval_qid, the query of each of its rows, or eval_group, as "
+                    "the fit has queries"
                 )
             one = names._more_rows(one_X)
             found.append(
@@ -235,7 +234,7 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
         return found
 
     def _shadow(self, X: Any, n_features: int, largest: int, state: LearnerState) -> Self:
-        """A copy of this estimator, fitted with a state: what it will be if all goes well."""
+        """A copy of this estimator with a new state, which replaces it after a successful fit."""
         shadow = copy(self)
         shadow.__dict__.pop("best_iteration_", None)  # of an earlier fit
         keep_names(shadow, X)
@@ -245,5 +244,5 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
     @property
     @reads
     def history_(self) -> dict[str, list[Any]]:
-        """Figures of each pass, round or step, and measures on held-out rows: ``valid_ndcg@10``."""
+        """Figures of each pass, round or step, and measures of held-out rows."""
         return self._fitted_state().history(self._figures)

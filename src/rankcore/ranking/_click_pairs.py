@@ -1,4 +1,4 @@
-"""Weighted pairs from clicks: each clicked row against every other row of its query."""
+"""Weighted pairs from clicks: each clicked row and every other row of its query."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ class PropensitiesLike(Protocol):
 
     @property
     def theta(self) -> Floats:
-        """Propensities of positions 1, 2, ...; NaN for those that are not known."""
+        """Propensities of positions 1, 2, ...; NaN if unknown."""
 
 
-# Propensities below this count as this.
+# Propensities are clipped from below at this.
 TAU = 0.01
 
 
 def theta_at(theta: ArrayLike, position: ArrayLike) -> Floats:
-    """Propensity of each position, given those of 1, 2, ...; checked."""
+    """Propensity of each position, given those of positions 1, 2, ..."""
     known = np.asarray(theta, dtype=np.float64)
     places = np.asarray(position)
     if known.ndim != 1 or not (np.isnan(known) | ((known >= 0) & np.isfinite(known))).all():
-        raise ValueError("propensities must be finite numbers from 0 on, one for each position")
+        raise ValueError("propensities must be finite non-negative numbers, one per position")
     if places.dtype.kind not in "iu" or (places < 1).any():
-        raise ValueError("positions must be integers from 1 on")
+        raise ValueError("positions must be integers of at least 1")
     found = np.append(known, np.nan)[np.minimum(places, known.size + 1) - 1]
     if np.isnan(found).any():
         at = places[np.isnan(found)].flat[0]
-        raise ValueError(f"position {at} has no propensity; found {known.size}, from position 1 on")
+        raise ValueError(f"position {at} has no propensity; found those of {known.size} positions")
     return np.asarray(found)
 
 
 def against_others(weights: Floats, queries: Queries) -> tuple[NDArray[np.int64], Floats]:
-    """Pairs of each row of a weight above 0 and every other row of its query, and their weights."""
+    """Pairs of each row of positive weight and every other row of its query, with weights."""
     rows = np.arange(weights.size) if queries.rows is None else queries.rows
     sizes = np.diff(queries.bounds)
     winners = np.flatnonzero(weights[rows] > 0)  # places in the order of the queries
@@ -62,15 +62,15 @@ def against_others(weights: Floats, queries: Queries) -> tuple[NDArray[np.int64]
 def weigh_clicks(
     given: Given, weights: dict[str, Any], propensity: Any, position: ArrayLike | None
 ) -> dict[str, Any]:
-    """Weights of a fit whose rows are impressions and whose labels are clicks.
+    """Pairs and weights of a fit whose rows are impressions and whose labels are clicks.
 
-    A pair weighs the clicks of its first row divided by the propensity. A query weighs the sum of
-    its pairs, relative to the mean: with ``balance="query"`` alone, where the pairs of each weigh
-    1, the propensities of sessions with one click would cancel.
+    The weight of a pair is the number of clicks of its first row divided by the propensity. The
+    weight of a query is the sum of its pairs' weights, relative to the mean: otherwise
+    ``balance="query"`` would cancel the propensities of sessions with one click.
     """
     for name, value in weights.items():
         if value is not None:
-            raise ValueError(f"propensity makes the weights of pairs, which excludes {name}")
+            raise ValueError(f"propensity sets the weights of pairs; found {name} as well: omit it")
     X, y, qid, group = given
     if isinstance(X, RowBlocks):
         raise ValueError("propensity requires rows in memory; found rows on disk")
@@ -79,22 +79,22 @@ def weigh_clicks(
         raise ValueError("propensity requires y, the clicks, and qid, the session of each row")
     clicks = as_relevance(y, X.shape[0] if hasattr(X, "shape") else len(X))
     if (clicks < 0).any():
-        raise ValueError("with propensity y must hold clicks, from 0 on")
+        raise ValueError("propensity requires non-negative y, the clicks")
     theta = getattr(propensity, "theta", propensity)
     if position is not None:
         theta = theta_at(theta, position)
     theta = np.asarray(theta, dtype=np.float64)
     if theta.shape != clicks.shape:
         raise ValueError(
-            f"propensity must have shape {clicks.shape}, one for each row, or come with position; "
+            f"propensity must have shape {clicks.shape}, one per row, or requires position; "
             f"found {theta.shape}"
         )
     if not ((theta >= 0) & np.isfinite(theta)).all():
-        raise ValueError("propensity must hold finite numbers from 0 on")
+        raise ValueError("propensity must have finite non-negative numbers")
     queries = queries_of(qid, group, clicks.size)
     pairs, of_pairs = against_others(clicks / np.maximum(theta, TAU), queries)
     if not len(pairs):
-        raise ValueError("nothing to learn from: no query has a click and another row")
+        raise ValueError("no pairs to learn from: no query has a click and another row")
     of = query_numbers(queries)[pairs[:, 0]]
     of_queries = np.bincount(of, of_pairs, queries.ids.size)
     return {
@@ -105,7 +105,7 @@ def weigh_clicks(
 
 
 def with_positions(given: Given, position: ArrayLike) -> tuple[Given, NDArray[np.int64]]:
-    """Arguments of a fit with one indicator feature per position; and the positions."""
+    """Arguments of a fit with one more indicator feature per position, and the positions."""
     X, y, qid, group = given
     if isinstance(X, RowBlocks):
         raise ValueError("position requires rows in memory; found rows on disk")
@@ -114,7 +114,7 @@ def with_positions(given: Given, position: ArrayLike) -> tuple[Given, NDArray[np
     found = np.asarray(position)
     if found.shape != (rows.n_rows,) or found.dtype.kind not in "iu" or (found < 1).any():
         raise ValueError(
-            f"position must be integers from 1 on, of shape ({rows.n_rows},); found shape "
+            f"position must be integers of at least 1, of shape ({rows.n_rows},); found shape "
             f"{found.shape} and dtype {found.dtype}"
         )
     places, column = np.unique(found, return_inverse=True)

@@ -1,4 +1,4 @@
-"""The ``fit`` of rankers that learn from labels or from listed pairs."""
+"""The ``fit`` of rankers that learn from labels or listed pairs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Callbacks = Iterable[Callback]
 
 
 class LearnsPairs:
-    """A ranker that learns from labels or from pairs. Not public: subclasses say how."""
+    """Mixin of rankers that learn from labels or listed pairs. Not public."""
 
     _check_params: Callable[[], None]
 
@@ -31,7 +31,7 @@ class LearnsPairs:
     def _fit(
         self, given: Given, weights: Weights, held_out: HeldOut, callbacks: Callbacks | None
     ) -> None:
-        """Implement `fit`, with parameters that are checked."""
+        """Implement `fit`, after the parameters are checked."""
 
     @learns
     def fit(
@@ -53,52 +53,51 @@ class LearnsPairs:
         position: ArrayLike | None = None,
         propensity: ArrayLike | PropensitiesLike | None = None,
     ) -> Self:
-        """Learn from scratch, or go on with ``warm_start`` where a learner has it.
+        """Fit a new model or, with ``warm_start``, continue the current one.
 
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
-            Finite; `RankBoost` takes NaN for missing values. CSR and C-ordered float32 or float64
-            are used in place: do not write to them before the call returns, callbacks included.
-            With ``kernel="precomputed"`` of `RankSVM` the kernel matrix, shape
-            (n_samples, n_samples). Or rows on disk, from `rankcore.datasets.open_rows`, which have
-            their own labels and queries: `RankBoost` takes a row cache, `RankSVM` reads all rows
-            into memory.
+            Finite; for `RankBoost`, NaN is missing. CSR and C-ordered float32 or float64 arrays are
+            not copied: do not change them before the call returns, nor in callbacks. With
+            ``kernel="precomputed"`` of `RankSVM`, the kernel matrix, shape (n_samples, n_samples).
+            Rows on disk, from `rankcore.datasets.open_rows`, include their labels and queries:
+            `RankBoost` uses a row cache, `RankSVM` reads all rows into memory.
         y : array-like of numbers, shape (n_samples,)
-            Labels, larger for more relevant; any real numbers, but from 0 to 60 with a
-            ``pair_weight`` of NDCG. Not needed with ``pairs``.
+            Labels, higher for more relevant: any real numbers, from 0 to 60 with a ``pair_weight``
+            of NDCG. Optional with ``pairs``.
         qid : array-like, shape (n_samples,), or str, optional
-            The query of each row, of any type and in any order; or the name of a column of a frame
-            X. A column named "qid" is taken by itself. None: all rows are of one query.
+            Query of each row, of any type and in any order, or the name of a column of a DataFrame
+            X; by default, a column named "qid" if X has one. None: all rows belong to one query.
         group : array-like of int, optional
-            Sizes of queries whose rows follow each other, instead of ``qid``.
+            Sizes of queries with contiguous rows, instead of ``qid``.
         sample_weight : array-like, optional
-            Of rows, shape (n_samples,): a pair weighs the product of its two. Or of queries, in
-            order of first appearance, shape (n_queries,). A weight lengthens the steps of
-            `PairwisePerceptron`.
+            Weights of rows, shape (n_samples,): the weight of a pair is the product of its rows'.
+            Or of queries, in order of first appearance, shape (n_queries,). Weights multiply the
+            steps of `PairwisePerceptron`.
         pairs : array-like of int, shape (n_pairs, 2), optional
-            Row of the winner and row of the loser: learn from these instead of from labels.
+            Rows of the winner and the loser of each pair to learn from, instead of labels.
         pairs_weight : array-like, shape (n_pairs,), optional
+            Weights of ``pairs``.
         eval_set : (X, y), or a list of such pairs, optional
             Held-out rows, measured by ``eval_metric`` after each pass, round or step.
         eval_X, eval_y : array-like, or lists of them, optional
-            The same as two arguments, of which a pipeline can transform the first
+            ``eval_set`` as two arguments, of which a pipeline can transform the first
             (``transform_input=["eval_X"]``).
         eval_qid, eval_group : array-like, or lists of them, optional
-            Their queries, by one of the two; required if there are queries to learn from.
+            Queries of the held-out rows, as ``qid`` or ``group``; required if the fit has queries.
         callbacks : iterable of callables, optional
             Called after each pass, round or step with a `rankcore.callbacks.Iteration`; the fit
-            ends after one returns True.
+            ends when one returns True.
         position : array-like of int, shape (n_samples,), optional
-            For rows that are impressions, y clicks and qid sessions: the place in its list, from 1,
-            at which each row was shown. Without ``propensity`` linear rankers learn an effect of
-            each position beside the features, which they leave out when they predict:
-            ``position_effect_``.
+            Position of each row in its list, from 1, if rows are impressions, y has clicks and qid
+            sessions. Without ``propensity``, linear rankers learn an effect of each position in
+            addition to the features, which predictions omit: ``position_effect_``.
         propensity : array-like of float or Propensities, optional
-            How often the positions are examined, by position, or of each row if there is no
-            ``position``. Learns from pairs of each clicked row and every other row of its session,
-            of weight y / propensity; propensities below .01 count as that. Sessions weigh the sums
-            of their pairs. See `rankcore.clicks.click_pairs` for logs of many sessions.
+            Examination probability of each position or, without ``position``, of each row. The fit
+            then uses the pairs of each clicked row and every other row of its session, with weight
+            y / max(propensity, 0.01). The weight of a session is the sum of its pairs' weights. See
+            `rankcore.clicks.click_pairs` for logs of many sessions.
 
         Returns
         -------
@@ -107,9 +106,9 @@ class LearnsPairs:
         Raises
         ------
         ValueError, TypeError
-            On bad input or parameters, if no query has two documents with different labels, or if
-            a kernel matrix takes more than ``memory_limit``. A failed or interrupted fit leaves the
-            estimator as it was.
+            If input or parameters are invalid, no query has two documents with different labels,
+            or a kernel matrix requires more than ``memory_limit``. A failed or interrupted fit does
+            not change the estimator.
         """
         self._check_params()
         weights = {"sample_weight": sample_weight, "pairs": pairs, "pairs_weight": pairs_weight}
@@ -132,18 +131,18 @@ class LearnsPairs:
         return self
 
     def _check_positions(self) -> None:
-        """Raise ValueError unless the learner has effects of positions."""
+        """Raise ValueError unless the learner supports effects of positions."""
         raise ValueError(
             f"{type(self).__name__} requires propensity with position: only PairwisePerceptron and "
-            "RankSVM without a kernel learn effects of positions themselves"
+            "RankSVM without a kernel learn effects of positions"
         )
 
     def _keep_features(self, n_features: int) -> None:
-        """Drop what was learned of all but the first features."""
+        """Remove all but the first features from the model."""
         raise NotImplementedError
 
     def _drop_positions(self, X: Any, places: NDArray[np.int64]) -> None:
-        """Keep the effects of positions, for which the last features were, out of the model."""
+        """Remove the effects of positions, which are the last features, from the model."""
         fitted: Any = self
         n_features = fitted.n_features_in_ - places.size
         if hasattr(self, "coef_"):

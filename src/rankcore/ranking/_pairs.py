@@ -1,4 +1,4 @@
-"""Pairs of rows that a learner compares, query by query."""
+"""Pairs of rows to learn from, by query."""
 
 from __future__ import annotations
 
@@ -14,31 +14,30 @@ from rankcore._core.sources import Window
 from rankcore._core.warning import warn
 from rankcore.ranking._queries import as_relevance
 
-# A pass over more pairs than this of one query takes minutes.
+# With more pairs than this in one query, a pass takes minutes.
 MANY_PAIRS = 10**9
-# Pair numbers are exact up to here, far beyond what is ever visited.
+# Numbers of pairs are exact up to this.
 MAX_PAIRS = 2**50
 
 
 @dataclass(frozen=True)
 class Pairing:
-    """The pairs of the queries that have at least one."""
+    """Pairs of the queries that have at least one."""
 
-    # Rows of the documents, query by query: ascending, or by descending label if the pairs are
-    # walked through.
+    # Rows of the documents by query, each in ascending order or in descending order of label.
     docs: NDArray[np.int64]
-    # (n_queries + 1,): query q has the documents ``bounds[q]`` up to ``bounds[q + 1]``.
+    # (n_queries + 1,): query q has the documents ``bounds[q] : bounds[q + 1]``.
     bounds: NDArray[np.int64]
     labels: NDArray[np.float64]  # of each of ``docs``
-    doc_weights: NDArray[np.float64] | None  # a pair weighs the product of its documents' weights
-    # Offsets of the queries, winners, losers (places among the query's documents) and weights (or
-    # None) of pairs that were given, rather than all of different label.
+    doc_weights: NDArray[np.float64] | None  # the weight of a pair is the product of its two
+    # Listed pairs: offsets of the queries, winners, losers (indices among the query's documents)
+    # and weights or None. None: all pairs of different labels.
     listed: tuple[Any, Any, Any, Any] | None
     n_pairs: NDArray[np.int64]  # (n_queries,)
-    weights: NDArray[np.float64]  # (n_queries,): sums of the weights of the pairs
-    # (n_queries,): index of each query in the input, whose queries without pairs are left out.
+    weights: NDArray[np.float64]  # (n_queries,): sum of the weights of each query's pairs
+    # (n_queries,): index of each query in the input.
     queries: NDArray[np.int64]
-    # (n_queries,): weight of each query, which multiplies its steps; None if all are 1.
+    # (n_queries,): factor of each query's steps; None if all are 1.
     query_weights: NDArray[np.float64] | None = None
 
     def weigh(self, query_weights: NDArray[np.float64]) -> Pairing:
@@ -46,25 +45,25 @@ class Pairing:
         return replace(self, query_weights=query_weights[self.queries])
 
     def visited(self) -> NDArray[np.int64]:
-        """The queries to visit: those of a weight above 0."""
+        """Queries of positive weight."""
         if self.query_weights is None:
             return np.arange(self.n_pairs.size)
         return np.flatnonzero(self.query_weights)
 
     def steps(self, balanced: bool) -> NDArray[np.float64]:
-        """Length of a step in each query, before the weight of the pair."""
+        """Step size of each query, which the weights of pairs multiply."""
         steps = 1.0 / self.weights if balanced else np.ones(self.weights.size)
         return steps if self.query_weights is None else steps * self.query_weights
 
     def finite_steps(self, balanced: bool) -> NDArray[np.float64]:
-        """As `steps`; raise ValueError if a step, or the weight of a query's pairs, is infinite."""
+        """As `steps`; ValueError if a step or the weight of a query's pairs is infinite."""
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             steps = self.steps(balanced)
         usable = np.isfinite(self.weights) & np.isfinite(steps)
         if not usable.all():
             raise ValueError(
-                "the weights are too large or too small: the pairs of a query weigh "
-                f"{self.weights[usable.argmin()]:.3g} together; multiply all by one number"
+                "the weights are too large or too small: the weights of a query's pairs sum to "
+                f"{self.weights[usable.argmin()]:.3g}; multiply all weights by one number"
             )
         return steps
 
@@ -92,13 +91,12 @@ def make_pairing(
     in_row_order: bool = True,
     relative_weights: bool = False,
 ) -> Pairing:
-    """The pairs of a window: of different label, or listed as winner and loser rows.
+    """Pairs of a window: those of different labels, or those listed.
 
-    If ``balanced``, steps are divided by the weights of the pairs of a query (see `Pairing.steps`),
-    so that only the ratios of weights within a query matter; if ``relative_weights``, of all
-    weights. Documents of a query come in the order of their rows or by descending label; those of
-    listed pairs always in the order of rows. `check_useful` raises if there is nothing to learn
-    from.
+    With ``balanced``, only the ratios of weights within a query matter, since steps are divided by
+    the weights of its pairs (see `Pairing.steps`); with ``relative_weights``, only the ratios of
+    all weights. Documents of a query are in the order of rows or, unless ``in_row_order`` or pairs
+    are listed, in descending order of label. `check_useful` checks that there is a pair.
     """
     n_rows, pairs, pairs_weight = window.rows.n_rows, window.pairs, window.pairs_weight
     queries = group_rows(window.queries, n_rows)
@@ -129,9 +127,9 @@ def pair_by_label(
     lexicographic: bool,
     balanced: bool = False,
 ) -> Pairing:
-    """Every pair of documents of a query that differ in label and have a weight above 0.
+    """All pairs of documents of a query that differ in label and have positive weights.
 
-    O(n_rows log n_rows), however many pairs there are.
+    O(n_rows log n_rows), for any number of pairs.
     """
     n_queries = queries.ids.size
     rows, of = _places(queries)
@@ -145,11 +143,11 @@ def pair_by_label(
     n_pairs = _sum_by(of, lower, n_queries)
     if n_pairs.size and n_pairs.max() > MAX_PAIRS:
         raise ValueError(
-            f"a query has {n_pairs.max():.3g} pairs; at most 2**50 are supported: split it"
+            f"a query must have at most 2**50 pairs; found {n_pairs.max():.3g}: split it"
         )
     weights = n_pairs
     if row_weights is not None:
-        # A sum that is infinite is reported where it is used.
+        # Infinite sums raise an error where they are used.
         with np.errstate(over="ignore"):
             of_rows = row_weights[rows[by_label]]
             below = np.append(_suffix_sums(of_rows, query_stop), 0.0)[level_stop]
@@ -177,38 +175,38 @@ def check_useful(pairing: Pairing, n_rows: int) -> None:
     if pairing.visited().size:
         return
     if n_rows == 1:
-        raise ValueError("Found 1 sample: learning to rank takes two or more to compare")
+        raise ValueError("learning to rank requires at least 2 rows; found 1 sample")
     if pairing.listed is not None:
-        raise ValueError("nothing to learn from: all pairs weigh 0")
+        raise ValueError("nothing to learn from: all pairs have weight 0")
     raise nothing_to_learn()
 
 
 def nothing_to_learn() -> ValueError:
     """The error for queries without pairs."""
     return ValueError(
-        "nothing to learn from: no query has two documents of different label (and of a weight "
-        "above 0); was the right qid given?"
+        "nothing to learn from: no query has two documents of different labels (and positive "
+        "weights); check qid"
     )
 
 
 def warn_of_pairs(n_pairs: int) -> None:
-    """Warn of a query whose number of pairs makes visiting each very slow."""
+    """Warn if a query has so many pairs that passes are very slow."""
     if n_pairs > MANY_PAIRS:
         warn(
-            f"a query has {n_pairs:.2g} pairs, and each pass visits all of them: the time grows "
-            "with the square of its rows. Give a random sample of the pairs as pairs=, or of the "
-            "rows; RankSVM and RankBoost take all pairs without visiting them one by one",
+            f"a query has {n_pairs:.2g} pairs, all of which each pass visits: time grows with the "
+            "square of the number of rows. Pass a random sample of pairs as pairs=, or of rows; "
+            "RankSVM and RankBoost use all pairs without visiting each",
         )
 
 
 def _places(queries: Queries) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows query by query, and the number of each one's query."""
+    """Rows in the order of queries, and the query number of each."""
     of = np.repeat(np.arange(queries.ids.size), np.diff(queries.bounds))
     return (np.arange(of.size) if queries.rows is None else queries.rows), of
 
 
 def _lower(labels: Any, of: Any, n_queries: int) -> tuple[Any, Any, Any]:
-    """Number of lower documents in the query, and ends of level and query, for each document."""
+    """For each document, the number of lower ones in its query, and ends of level and query."""
     n = labels.size
     change = np.ones(n + 1, dtype=bool)
     change[1:-1] = (of[1:] != of[:-1]) | (labels[1:] != labels[:-1])
@@ -219,10 +217,10 @@ def _lower(labels: Any, of: Any, n_queries: int) -> tuple[Any, Any, Any]:
 
 
 def _suffix_sums(values: NDArray[np.float64], stop: Any) -> NDArray[np.float64]:
-    """Sums of the values from each to the end of its part, without differences.
+    """Sums of the values from each to the end of its part.
 
-    A difference of running sums would round the weights of a query by those of all queries before
-    it. Each pass doubles the length that has been added up: O(n log n) for parts of n values.
+    Differences of cumulative sums would have rounding errors of all previous queries. Each pass
+    doubles the length of the sums: O(n log n) for parts of n values.
     """
     sums, length = values.astype(np.float64), 1
     places = np.arange(values.size)
@@ -238,7 +236,7 @@ def _sum_by(of: Any, values: Any, n_queries: int) -> NDArray[np.float64]:
 
 
 def as_pairs(pairs: Any, n_rows: int) -> NDArray[np.int64]:
-    """Winner and loser rows, int64 of shape (n_pairs, 2), checked."""
+    """Check pairs; return winner and loser rows, int64 of shape (n_pairs, 2)."""
     refuse_mask(pairs, "pairs")
     array = np.asarray(pairs)
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
@@ -247,12 +245,13 @@ def as_pairs(pairs: Any, n_rows: int) -> NDArray[np.int64]:
             f"shape {array.shape} and dtype {array.dtype}"
         )
     if not array.size:
-        raise ValueError("pairs is empty: nothing to learn from")
+        raise ValueError("pairs must not be empty")
     outside = ((array < 0) | (array >= n_rows)).any(axis=1)
     if outside.any():
         at = int(outside.argmax())
         raise ValueError(
-            f"pairs[{at}] names rows {array[at].tolist()}; there are rows 0 to {n_rows - 1}"
+            f"pairs must have row numbers from 0 to {n_rows - 1}; found pairs[{at}] = "
+            f"{array[at].tolist()}"
         )
     same = array[:, 0] == array[:, 1]
     if same.any():
@@ -268,9 +267,9 @@ def pair_by_list(
     row_weights: NDArray[np.float64] | None,
     balanced: bool = False,
 ) -> Pairing:
-    """Listed pairs of weight above 0, query by query and in the given order.
+    """Listed pairs of positive weight, by query and in the given order.
 
-    Raises ValueError if a pair is of two queries, or the product of its weights underflows to 0.
+    Raises ValueError if a pair has rows of two queries, or the product of its weights underflows.
     """
     n_queries = queries.ids.size
     query = query_numbers(queries)
@@ -297,9 +296,8 @@ def pair_by_list(
             at = int(lost.argmax())
             one, other = pairs[at].tolist()
             raise ValueError(
-                f"pairs[{at}] weighs the product of its weight and those of rows {one} and "
-                f"{other}, which is too small for float64: use weights of similar size, or 0 for "
-                "what is to be left out"
+                f"the product of the weight of pairs[{at}] and those of rows {one} and {other} "
+                "underflows: use weights of similar size, or 0 to omit rows or pairs"
             )
     kept = total > 0
     pairs, total = pairs[kept], total[kept]

@@ -1,4 +1,4 @@
-"""Predictions of a fitted pairwise perceptron for each variant, and its model file."""
+"""Predictions of fitted pairwise perceptrons by variant, and model files."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ VARIANTS = ("committee", "voted", "averaged", "pocket", "last")
 
 
 class Committee(NamedTuple):
-    """A committee of hypotheses.
+    """Hypotheses of a committee.
 
     Attributes
     ----------
     weights : ndarray of float64, shape (n_members, n_features)
-        Best member first.
+        Weight vectors, best member first.
     successes : ndarray of float64, shape (n_members,)
-        Pairs that each ranked rightly before its first mistake: what its vote counts.
+        Number of pairs that each member ranked correctly before its first mistake, the weight of
+        its vote.
     """
 
     weights: NDArray[np.float64]
@@ -38,17 +39,16 @@ class Committee(NamedTuple):
 
 
 def votes(successes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weight of each member in the vote: its successes, or equal weights if all are 0."""
+    """Weights of the members' votes: their successes, or equal weights if all are 0."""
     return successes if successes.any() else np.ones_like(successes)
 
 
 def borda(
     rows: Rows, members: NDArray[np.float64], successes: NDArray[np.float64], queries: Queries
 ) -> NDArray[np.float64]:
-    """Minus the mean rank that the members give each document within its query, by weighted votes.
+    """Negative weighted mean of the members' ranks of each document within its query.
 
-    Documents of equal score share the mean of their ranks. O(n_members * (n_values + n_rows log
-    n_rows)).
+    Ties have the mean of their ranks. O(n_members * (n_values + n_rows log n_rows)).
     """
     n = rows.n_rows
     of = np.repeat(np.arange(queries.ids.size), np.diff(queries.bounds))
@@ -72,10 +72,7 @@ def borda(
 
 
 class PerceptronModel(Specified):
-    """The hypotheses of a pass over pairs. Not public: `PairwisePerceptron` learns them.
-
-    A subclass provides ``_settings``, the parameters that are built into a state.
-    """
+    """Predictions and model files of `PairwisePerceptron`. Not public."""
 
     _constraints: ClassVar = {
         "variant": option(*VARIANTS),
@@ -91,15 +88,15 @@ class PerceptronModel(Specified):
 
     @abstractmethod
     def _settings(self, n_features: int) -> dict[str, Any]:
-        """The parameters that are built into a state."""
+        """Parameters that a fitted state depends on."""
 
     def _check_together(self) -> None:
-        """Check the parameters used in predictions, which may have been set since the fit."""
+        """Check the parameters of predictions, which may have changed since the fit."""
         check_declared(self, "variant", "combine", "committee_size")
         if self.variant == "voted" and self.combine == "score":
             raise ValueError(
-                "variant='voted' requires combine='rank'; found combine='score', by which all "
-                "voters are their average: take variant='averaged', which keeps none of them"
+                "variant='voted' requires combine='rank'; found combine='score', which is equal to "
+                "variant='averaged': use that instead"
             )
 
     def _scores(self, rows: Rows, queries: Queries) -> NDArray[np.float64]:
@@ -129,10 +126,10 @@ class PerceptronModel(Specified):
     @property
     @reads
     def coef_(self) -> NDArray[np.float64]:
-        """The weights that score, shape (n_features,)."""
+        """Weights of the score, shape (n_features,)."""
         self._fitted_state()
         if self._by_rank():
-            raise AttributeError("combine='rank' has no coef_: the members vote; see committee_")
+            raise AttributeError("combine='rank' has no coef_, as members vote: see committee_")
         return self._weights().copy()
 
     @property
@@ -148,10 +145,10 @@ class PerceptronModel(Specified):
     @property
     @reads
     def n_iter_(self) -> int:
-        """Passes made."""
+        """Number of passes."""
         return len(self._fitted_state().log)
 
-    # ---------------------------------------------------------------- the saved form
+    # ---------------------------------------------------------------- model files
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         state = self._state
@@ -166,9 +163,7 @@ class PerceptronModel(Specified):
 
     def _scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
         if self._by_rank():
-            return no_scoring(
-                "combine='rank' ranks the documents of a query together: a row has no score alone"
-            )
+            return no_scoring("combine='rank' scores depend on all documents of a query")
         return Scoring("linear", {"weights": self._weights()})
 
     def _restore(self, spec: ModelSpec) -> None:

@@ -1,4 +1,4 @@
-"""One pass of a pairwise perceptron over its queries, by Gram matrices or scores on demand."""
+"""Passes of pairwise perceptrons over queries, with Gram matrices or scores on demand."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from rankcore.progress import Progress, report
 from rankcore.ranking._pairs import Pairing
 from rankcore.ranking._perceptron_state import PairwiseState
 
-# Pairs to look at, or as much other work, between two looks at pending signals: some milliseconds.
+# Pairs to visit, or equivalent work, between checks for signals: some milliseconds.
 BUDGET = 500_000
-# A Gram matrix of more documents than this (128 MiB) is not worth its room.
+# Maximum number of documents of a Gram matrix (128 MiB).
 GRAM_DOCS = 4096
-# More values than this (32 MiB) of a query are not laid out.
+# Maximum number of values of a query to copy (32 MiB).
 PACKED_VALUES = 2**22
-# Documents are padded to whole vectors of this many.
+# Documents are padded to a multiple of this.
 PANEL = 8
 
 
@@ -33,10 +33,10 @@ def run_pass(
     quality: Callable[[Any], float] | None,
     passes: tuple[int, int] = (1, 1),
 ) -> None:
-    """Visit queries of a pairing in the order of ``sequence``, and log the figures in the model.
+    """Visit queries of a pairing in the order of ``sequence``, and log figures in the model.
 
     ``quality`` is the criterion for members of the committee, if any. Raises ValueError if weights,
-    scores or its values are not finite, or if the hypotheses need more than ``memory_limit``.
+    scores or qualities are not finite, or hypotheses require more than ``memory_limit``.
     """
     state: PairwiseState = model._state
     n_queries = pairing.n_pairs.size
@@ -61,7 +61,7 @@ def run_pass(
             continue
         if outcome == kernels.OUTCOMES["overflowed"]:
             raise ValueError(
-                "the scores overflowed: X or its sample weights are too large; scale X, for "
+                "scores overflowed: X or sample_weight is too large; scale X, for "
                 "example with sklearn.preprocessing.StandardScaler"
             )
         now = state.tally()
@@ -74,7 +74,7 @@ def run_pass(
             break
     if not (np.isfinite(state.weights).all() and np.isfinite(state.sums).all()):
         raise ValueError(
-            "the weights overflowed: X or its sample weights are too large; scale X, for "
+            "weights overflowed: X or sample_weight is too large; scale X, for "
             "example with sklearn.preprocessing.StandardScaler"
         )
 
@@ -82,10 +82,10 @@ def run_pass(
 def bind_pairs(
     model: Any, pairing: Pairing, rows: Rows, seed: int, passes: int = 1
 ) -> kernels.PairData:
-    """The pairs and rows as the kernel takes them, with room for Gram matrices that are kept.
+    """Pairs and rows for the kernel, with a cache of Gram matrices.
 
-    Without ``shuffle``, pairs come in order; otherwise they are walked through, by ``seed``.
-    Nothing but time depends on ``memory_limit``, the bytes that are kept, and the passes.
+    Pairs are visited in order or, with ``shuffle``, in the random order of ``seed``. The number of
+    passes and ``memory_limit``, the size of the cache, change only the time.
     """
     lexicographic = not model.shuffle
     n_docs = np.diff(pairing.bounds)
@@ -126,20 +126,20 @@ def _ways(
     passes: int,
     lexicographic: bool,
 ) -> NDArray[np.uint8]:
-    """The cheapest solver for each query; the same on every machine."""
+    """The cheapest way to compute scores for each query; the same on every machine."""
     dense = rows.columns is None
     if solver == "packed" and not dense:
         solver = "lazy"
     if solver != "auto":
         return np.full(n_docs.size, kernels.WAYS[solver], dtype=np.uint8)
-    # Inner products: half of n^2 for a Gram matrix, up to two a pair and pass without. Those of
-    # dense rows are made in blocks, eight times as fast.
+    # Inner products: n^2 / 2 for a Gram matrix, otherwise up to two per pair and pass. Those of
+    # dense rows are computed in blocks, eight times as fast.
     gram = n_docs.astype(np.float64) ** 2 / 2 / (8 if dense else 1)
     lazy = 2.0 * pairing.n_pairs * min(passes, 4)
     worth = (gram <= lazy) & (n_docs <= GRAM_DOCS)
     ways = np.where(worth, kernels.WAYS["gram"], kernels.WAYS["lazy"])
     if dense and not lexicographic:
-        # A mistake costs n_docs with a Gram matrix; here it costs n_features, as does a pair.
+        # A mistake costs n_docs with a Gram matrix; here mistakes and pairs cost n_features.
         packed = (n_docs > 2 * rows.n_features) & (pairing.n_pairs > 4 * n_docs)
         packed &= n_docs * (rows.n_features + PANEL) <= PACKED_VALUES
         ways[packed] = kernels.WAYS["packed"]

@@ -1,4 +1,4 @@
-"""State of a pairwise perceptron: its weights, their sums, and the hypotheses it keeps."""
+"""State of pairwise perceptrons: weights, their sums, and stored hypotheses."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rankcore._core.model_spec import Field, ModelSpec, read_fields
 from rankcore._core.state import LearnerState, are_counts, restored_validation
 from rankcore._ext.pairs import PairState
 
-# Hypotheses there is room for at first, where all are kept, and numbers in them (1 MiB).
+# Initial capacity if all hypotheses are kept: hypotheses, and numbers in them (1 MiB).
 ROOM, ROOM_VALUES = 1024, 2**17
 
-# Arrays of a model file: of all states, of the hypotheses kept, and where they compete.
+# Arrays of a model file: of all states, of hypotheses, and of hypotheses that compete.
 OWN = {
     "weights": Field(("features",)),
     "sums": Field(("features",)),
@@ -34,29 +34,26 @@ JUDGED = {"values": Field(("members",)), "longest": Field(("longest",))}
 
 @dataclass
 class PairwiseState(LearnerState):
-    """Mutable state that is saved, resumed and scored with.
+    """Mutable state of a fit, with hypotheses to predict with.
 
-    Its log has, per pass: pairs, mistakes, hypotheses so far, queries, queries skipped.
+    Its log has, for each pass: pairs, mistakes, hypotheses so far, queries, skipped queries.
     """
 
-    # (n_features,): current hypothesis, and the sums of its average.
+    # (n_features,): current hypothesis, and the sums for the average.
     weights: NDArray[np.float64]
     sums: NDArray[np.float64]
-    # (3,): successes of the present hypothesis and of all, but for those of the present unit; the
+    # (3,): successes of the current hypothesis and of all, without those in the current unit; the
     # unit.
     clock: NDArray[np.float64]
-    # (6,): hypotheses in ``every``; successes of the present hypothesis and of all at the present
+    # (6,): hypotheses in ``every``; successes of the current hypothesis and of all, in the current
     # unit; pairs; mistakes; visits of queries.
     counts: NDArray[np.int64]
     seed: int  # of the order of pairs
-    # Hypotheses kept by competition, each never changed: weights, successes, which one it was, and
-    # what it is chosen by.
+    # Best hypotheses, as immutable tuples: weights, successes, number, and criterion.
     members: list[tuple[NDArray[np.float64], float, int, float]] = field(default_factory=list)
-    # The most successes there have been, as many as members, where these are chosen by something
-    # else.
+    # With another criterion than successes: the largest numbers of successes, as many as members.
     longest: list[float] = field(default_factory=list)
-    # Weights, successes and numbers of all hypotheses so far, where none is dropped, with free room
-    # at the end.
+    # If all hypotheses are kept: weights, successes and numbers, with free capacity at the end.
     every: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = None
 
     @classmethod
@@ -72,16 +69,17 @@ class PairwiseState(LearnerState):
     # ---------------------------------------------------------------- for the kernel
 
     def bind(self, margin: float) -> PairState:
-        """The arrays as the kernel takes them."""
+        """The arrays in the form of the kernel."""
         members, survived, born = self.every or (None, None, None)
         return PairState(
             self.weights, self.sums, members, survived, born, self.clock, self.counts, float(margin)
         )
 
     def bar(self) -> float:
-        """Successes that a hypothesis must exceed to be offered a place.
+        """Successes that a hypothesis must exceed to become a candidate.
 
-        The successes of the weakest member chosen by successes, so that only few are measured.
+        With any criterion, these are the successes of the weakest of the members that successes
+        would choose, so that few candidates are measured.
         """
         capacity = self.settings["capacity"]
         if capacity is None:
@@ -95,13 +93,13 @@ class PairwiseState(LearnerState):
         successes: float,
         quality: Callable[[Any], float] | None,
     ) -> None:
-        """Give a hypothesis a free place, or that of the worst member if it is better.
+        """Add a hypothesis, or replace the worst member if the hypothesis is better.
 
-        Of equal members the youngest is the least, and equal to it is not better.
+        Among ties, the latest member is the worst.
         """
         value = successes if quality is None else float(quality(weights.copy()))
         if not np.isfinite(value):
-            raise ValueError(f"the quality {quality!r} gave {value}")
+            raise ValueError(f"quality must return finite numbers; {quality!r} returned {value}")
         if quality is not None:
             lives = sorted([*self.longest, successes], reverse=True)
             self.longest = lives[: self.settings["capacity"]]
@@ -114,16 +112,16 @@ class PairwiseState(LearnerState):
             self.members = [*self.members[:least], *self.members[least + 1 :], member]
 
     def grow(self, memory_limit: int) -> None:
-        """Make room for twice as many hypotheses."""
+        """Double the capacity for hypotheses."""
         assert self.every is not None
         old = self.every
         room = 2 * max(len(old[1]), 1)
         size = (room + len(old[1])) * 8 * (self.weights.size + 2)  # old and new, while copied
         if size > memory_limit:
             raise ValueError(
-                f"variant='voted' keeps every hypothesis: {len(old[1])} so far, and to make room "
-                f"for more takes {size / 1e9:.3g} GB, more than memory_limit allows "
-                f"({memory_limit / 1e9:.3g} GB); set max_hypotheses to keep the best"
+                f"variant='voted' has {len(old[1])} hypotheses, and more require "
+                f"{size / 1e9:.3g} GB, above memory_limit ({memory_limit / 1e9:.3g} GB): set "
+                "max_hypotheses to keep the best"
             )
         new = (
             np.empty((room, self.weights.size)),
@@ -135,7 +133,7 @@ class PairwiseState(LearnerState):
         self.every = new
 
     def keep_features(self, n_features: int) -> None:
-        """Drop all but the first features, of every hypothesis."""
+        """Remove all but the first features from all hypotheses."""
         self.weights, self.sums = (array[:n_features].copy() for array in (self.weights, self.sums))
         self.members = [(w[:n_features].copy(), s, b, v) for w, s, b, v in self.members]
         if self.every is not None:
@@ -149,12 +147,12 @@ class PairwiseState(LearnerState):
     # ---------------------------------------------------------------- copies
 
     def parameters(self) -> tuple[Any, ...]:
-        """Snapshot of the mutable state. Members and hypotheses are only ever appended."""
+        """Snapshot of the mutable state, without copies of hypotheses, which never change."""
         own = [array.copy() for array in (self.weights, self.sums, self.clock, self.counts)]
         return (*own, self.members, self.longest, self.every)
 
     def put_back(self, saved: tuple[Any, ...]) -> None:
-        """Become what `parameters` returned."""
+        """Restore what `parameters` returned."""
         weights, sums, clock, counts, self.members, self.longest, self.every = saved
         self.weights[:], self.sums[:], self.clock[:], self.counts[:] = weights, sums, clock, counts
 
@@ -171,7 +169,7 @@ class PairwiseState(LearnerState):
     # ---------------------------------------------------------------- files
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """All but settings and seed, as arrays for a model file."""
+        """Arrays for a model file."""
         arrays: dict[str, NDArray[Any]] = {name: getattr(self, name) for name in OWN}
         arrays["log"] = np.array(self.log, dtype=np.int64).reshape(-1, 5)
         if self.every is not None:
@@ -186,13 +184,13 @@ class PairwiseState(LearnerState):
 
     @classmethod
     def from_spec(cls, spec: ModelSpec, n_features: int) -> Self:
-        """The state of a model file; ValueError or KeyError if no run could have led to it."""
+        """Restore from a model file; ValueError or KeyError if it is invalid."""
         arrays, settings, seed = spec.arrays, spec.facts["settings"], spec.facts["seed"]
         capacity = settings["capacity"]
         if not (capacity is None or (isinstance(capacity, int) and capacity > 0)):
-            raise ValueError(f"its committee has {capacity!r} members")
+            raise ValueError(f"its capacity must be a positive integer or None; found {capacity!r}")
         if not isinstance(seed, int) or not 0 <= seed < 2**63:
-            raise ValueError(f"its seed is {seed!r}")
+            raise ValueError(f"its seed must be an integer from 0 to 2**63 - 1; found {seed!r}")
         own: dict[str, Any] = read_fields(arrays, OWN, features=n_features)
         log = own.pop("log").tolist()
         state = cls(**own, seed=seed, settings=settings, log=log)
@@ -217,7 +215,7 @@ class PairwiseState(LearnerState):
             or (successes < 0).any()
             or (state.clock < 0).any()
         ):
-            raise ValueError("what it has counted is impossible")
+            raise ValueError("its counts are inconsistent")
         state.streaming = bool(spec.facts["streaming"])
         state.validation = restored_validation(spec, len(state.log))
         return state
@@ -225,20 +223,20 @@ class PairwiseState(LearnerState):
     # ---------------------------------------------------------------- models
 
     def present(self) -> float:
-        """Successes of the present hypothesis."""
+        """Successes of the current hypothesis."""
         return float(self.clock[0] + self.counts[1] * self.clock[2])
 
     def total(self) -> float:
-        """Successes of all hypotheses there have been."""
+        """Successes of all hypotheses so far."""
         return float(self.clock[1] + self.counts[2] * self.clock[2])
 
     def average(self) -> NDArray[np.float64]:
-        """The mean of all hypotheses, weighted by successes; the last if none had any."""
+        """Mean of all hypotheses, weighted by successes; the last one if there are none."""
         total = self.total()
         return self.weights - self.sums / total if total > 0 else self.weights.copy()
 
     def best(self, size: int | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The best hypotheses and the current one, in descending order: weights and successes."""
+        """Weights and successes of the best hypotheses and the current one, best first."""
         now = self.present()
         if self.every is not None:
             kept = int(self.counts[0])
@@ -248,7 +246,7 @@ class PairwiseState(LearnerState):
             return np.vstack([weights, self.weights])[order], counts[order]
         capacity = self.settings["capacity"]
         members = list(self.members)
-        # By quality only hypotheses that were judged compete; without a mistake there are none.
+        # With ``quality``, only measured hypotheses compete; without a mistake there are none.
         if not self.settings["judged"] or not members:
             members.append((self.weights, now, int(self.counts[4]), now))
         members.sort(key=_order, reverse=True)
@@ -257,7 +255,7 @@ class PairwiseState(LearnerState):
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        if self.every is not None:  # without the free room
+        if self.every is not None:  # without free capacity
             state["every"] = tuple(array[: max(int(self.counts[0]), 1)] for array in self.every)
         return state
 

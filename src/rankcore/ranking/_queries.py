@@ -1,4 +1,4 @@
-"""Labels and queries of rows, as users give them to rankers."""
+"""Labels and queries of rows, from the arguments of rankers."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from rankcore._core.warning import warn
 # X, y, qid and group.
 Given = tuple[Any, Any, Any, Any]
 
-# The column of a frame that is taken for queries.
+# Column of a data frame that has the queries.
 QUERY_COLUMN = "qid"
-# A query of more rows than this is a forgotten qid.
+# Rows without qid that exceed this cause a warning.
 PLAUSIBLE_ROWS = 2500
 
 
 def take_queries(X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
-    """X and qid, where X may have the queries as a column, which is taken out of it.
+    """Return X and qid; if qid is a column of a data frame X, remove it from X.
 
-    A string names the column; without qid and group it is the one named "qid", if there is one.
+    A string ``qid`` names the column. Without qid and group, it is "qid" if X has such a column.
     """
     named = isinstance(qid, str)
     columns = getattr(X, "columns", None)
     if columns is None:
         if named:
-            raise TypeError(f"qid={qid!r} names a column, which requires X to be a frame")
+            raise TypeError(f"qid={qid!r} names a column, which requires a DataFrame X")
         return X, qid
     name = qid if named else QUERY_COLUMN
     there = any(isinstance(one, str) and one == name for one in columns)
@@ -41,7 +41,7 @@ def take_queries(X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
         if there:
             raise ValueError(
                 f"found both qid and a column named {name!r}, which have the same meaning: drop "
-                "the column, or leave qid out"
+                "the column, or omit qid"
             )
         return X, qid
     if not there:
@@ -50,7 +50,7 @@ def take_queries(X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
         return X, qid
     if group is not None:
         raise ValueError(
-            f"found both group and a column named {name!r}, which have the same meaning: give one"
+            f"found both group and a column named {name!r}, which have the same meaning: pass one"
         )
     return X.drop(columns=[name]) if hasattr(X, "iloc") else X.drop(name), X[name]
 
@@ -63,12 +63,11 @@ def ranking_source(
     one_query: bool = False,
     **more: Any,
 ) -> Source:
-    """The rows of a ranker's fit, checked and grouped by query if they are in memory.
+    """Rows of a ranker's fit, checked and grouped by query if they are in memory.
 
-    ``given`` are X, y, qid and group. ``whole`` makes X, y and qid of rows on disk; None if the
-    learner takes them a window at a time.
-    Without queries those of the window are None, and too many rows are warned of unless
-    ``one_query`` is as likely as several. Other arguments are fields of `Window`.
+    ``given`` is X, y, qid and group. ``whole`` reads X, y and qid from rows on disk; None if the
+    learner reads windows. Without queries, those of the window are None, and many rows cause a
+    warning unless ``one_query``. Other arguments are fields of `Window`.
     """
     X, y, qid, group = given
     blocks = X if isinstance(X, RowBlocks) else None
@@ -89,23 +88,23 @@ def ranking_source(
 
 
 def warn_of_one_query(n_rows: int, largest: int | None, method: str) -> None:
-    """Warn of rows that are all taken for one query, if there are more than any query has.
+    """Warn of more rows without qid than a query plausibly has.
 
-    ``largest`` is the number of rows of the largest query of the fit, 0 if it had none; None in a
-    fit.
+    ``largest`` is the number of rows of the largest training query, 0 if the fit had no queries,
+    None during a fit.
     """
     if n_rows <= (2 * largest if largest else PLAUSIBLE_ROWS):
         return
     warn(
-        f"{method} was given no qid: all {n_rows} rows are taken for one query"
-        + (f", and the largest that this model learned from has {largest}" if largest else "")
-        + f". Give {method}(..., qid=qid), the query of each row, or qid=np.zeros({n_rows}) if "
-        "they are one"
+        f"{method} found no qid and treats all {n_rows} rows as one query"
+        + (f"; the largest training query had {largest} rows" if largest else "")
+        + f". Pass {method}(..., qid=qid), the query of each row, or qid=np.zeros({n_rows}) if "
+        "they are one query"
     )
 
 
 def query_weights(sample_weight: Any, queries: Queries) -> NDArray[np.float64] | None:
-    """Weights of queries, from theirs or from those of rows."""
+    """Weights of queries, given those of queries or of rows."""
     n_rows, n_queries = int(queries.bounds[-1]), queries.ids.size
     weights = as_weights(sample_weight, "sample_weight", {"row": n_rows, "query": n_queries})
     if weights is None or weights.size == n_queries:
@@ -114,18 +113,18 @@ def query_weights(sample_weight: Any, queries: Queries) -> NDArray[np.float64] |
 
 
 def query_means(values: NDArray[np.float64], queries: Queries) -> NDArray[np.float64]:
-    """The mean over the rows of each query."""
+    """Mean over the rows of each query."""
     in_order = values if queries.rows is None else values[queries.rows]
     sums: NDArray[np.float64] = np.add.reduceat(in_order, queries.bounds[:-1])
     return sums / np.diff(queries.bounds)
 
 
 def as_relevance(y: Any, n_rows: int) -> NDArray[np.float64]:
-    """Labels as finite numbers; ValueError for integers that float64 does not have."""
+    """Labels as finite numbers; ValueError for integers that float64 cannot represent."""
     labels, _ = as_labels(y, n_rows)
     if labels.dtype.kind not in "biuf":
         raise ValueError(
-            f"a ranker needs labels that are numbers, larger for more relevant; found dtype "
+            f"labels of rankers must be numbers, higher for more relevant; found dtype "
             f"{labels.dtype}"
         )
     numbers = labels.astype(np.float64)
@@ -133,24 +132,24 @@ def as_relevance(y: Any, n_rows: int) -> NDArray[np.float64]:
         lost = numbers.astype(object) != labels
         if lost.any():
             raise ValueError(
-                f"a ranker takes labels as float64, which cannot represent {labels[lost.argmax()]} "
+                f"labels of rankers are float64, which cannot represent {labels[lost.argmax()]} "
                 "exactly: number the levels"
             )
     return numbers
 
 
 def queries_of(qid: Any, group: Any, n_rows: int) -> Queries:
-    """Rows by query, from ids or from sizes of queries in order; without both, one query."""
+    """Group rows by query, from ids or sizes of contiguous queries; without either, one query."""
     if group is None:
         return group_rows(qid, n_rows)
     if qid is not None:
-        raise ValueError("found both qid and group, which have the same meaning: give one")
+        raise ValueError("found both qid and group, which have the same meaning: pass one")
     refuse_mask(group, "group")
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
         raise ValueError(f"group must list the sizes of the queries; found {group!r}")
-    total = sum(sizes.tolist())  # of integers that do not overflow
+    total = sum(sizes.tolist())  # Python integers do not overflow
     if total != n_rows:
-        raise ValueError(f"the sizes in group add up to {total}, but there are {n_rows} rows")
+        raise ValueError(f"sizes in group must sum to the number of rows, {n_rows}; found {total}")
     sizes = sizes.astype(np.int64)
     return group_rows(np.repeat(np.arange(sizes.size), sizes), n_rows)

@@ -1,4 +1,4 @@
-"""Pairwise perceptrons as the trainer sees them."""
+"""Learner interface of pairwise perceptrons."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from rankcore.ranking._pairs import Pairing, check_useful, make_pairing, warn_of
 from rankcore.ranking._perceptron_pass import bind_pairs, run_pass
 from rankcore.ranking._perceptron_state import PairwiseState
 
-# The figures of each pass.
+# Logged figures of each pass.
 FIGURES = ("pairs", "mistakes", "hypotheses", "queries", "skipped")
 
 
 class PairwiseLearner(Learner):
-    """A pairwise perceptron that is being fitted.
+    """Learner of `PairwisePerceptron`.
 
-    ``model`` stays as it is; ``held_out`` has the arguments of ``fit`` about held-out rows,
-    ``resumed`` the model to go on from.
+    ``model`` does not change; ``held_out`` has the arguments of ``fit`` for held-out rows,
+    ``resumed`` is a model to continue.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class PairwiseLearner(Learner):
             state, largest = resumed._state, resumed._largest_query
             if resumed.n_features_in_ != n_features:
                 raise ValueError(
-                    f"the checkpoint is of {resumed.n_features_in_} features; the data have "
+                    f"the checkpoint has {resumed.n_features_in_} features, but the data have "
                     f"{n_features}"
                 )
         self.seed = source.seed(self.generator)
@@ -79,7 +79,7 @@ class PairwiseLearner(Learner):
         if pairing is None:
             if window.queries is None:
                 raise ValueError(
-                    "a ranker compares the documents of a query: the rows have no qid:"
+                    "a fit to rows on disk requires the query of each row; found no qid"
                 )
             pairing, skipped, largest = pairing_of(fitted, window)
             fitted._largest_query = max(fitted._largest_query, largest)
@@ -99,7 +99,7 @@ class PairwiseLearner(Learner):
         """As `Learner.close`."""
         if self._record[0] == 0:
             raise ValueError(
-                "no query has two documents with different labels: nothing is left to learn from"
+                "nothing to learn from: no query has two documents with different labels"
             )
 
     def outputs(self, held_out: list[Any]) -> list[Any]:
@@ -111,12 +111,12 @@ class PairwiseLearner(Learner):
         return pass_line(self._record, number, self.n_iterations)
 
     def converged(self, measured: bool) -> bool:
-        """As `Learner.converged`: after a pass without mistakes no other hypothesis follows."""
+        """As `Learner.converged`: a pass without mistakes is the last."""
         return self._record[1] == 0 and not measured
 
 
 def pairing_of(model: Any, window: Window) -> tuple[Pairing, int, int]:
-    """The pairs of a window, how many queries have none, and the rows of the largest query.
+    """Pairs of a window, number of queries without pairs, and number of rows of the largest query.
 
     The last is 0 if there are no queries.
     """

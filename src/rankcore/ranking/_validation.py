@@ -1,4 +1,4 @@
-"""Measures on rows that are held out from a ranker's fit."""
+"""Measures of held-out rows of rankers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from rankcore.metrics.names import greater_is_better
 
 @dataclass(frozen=True)
 class Validation:
-    """Held-out rows, and the measures on them."""
+    """Held-out rows, and their measures."""
 
     rows: Rows
     labels: NDArray[np.float64]
-    queries: Queries  # made once: no measure groups the rows again
+    queries: Queries  # grouped once for all measures
     metrics: list[Any]
     names: list[str]  # their names in ``history_``
 
@@ -31,7 +31,7 @@ class Validation:
 
     @property
     def directions(self) -> list[bool]:
-        """Whether higher is better, for each measure."""
+        """For each measure, whether higher is better."""
         return [merit(metric, 1.0) > 0 for metric in self.metrics]
 
     def check(self) -> None:
@@ -40,7 +40,7 @@ class Validation:
             check_defined(metric, self.labels, self.queries, "eval_metric")
 
     def measure(self, scores: NDArray[np.float64]) -> list[float]:
-        """Values of the metrics for scores of the rows."""
+        """Values of the measures for scores of the rows."""
         return [
             measure(one, self.labels, scores, self._numbers if callable(one) else self.queries)
             for one in self.metrics
@@ -48,15 +48,15 @@ class Validation:
 
 
 def merit(metric: Any, value: Any) -> Any:
-    """Values of a metric as merits, where higher is better: losses are negated."""
+    """Values of a measure, negated if it is a loss."""
     return value if not isinstance(metric, str) or greater_is_better(metric) else -value
 
 
 def measure(metric: Any, labels: Any, scores: Any, qid: Any, query_weight: Any = None) -> float:
-    """Measure scores by the name of a measure or a function of labels, scores and qid.
+    """Measure scores by a named measure or a function of labels, scores and qid.
 
-    Weights of queries, in order of first appearance, are for a name. Raises ValueError unless the
-    value is finite.
+    ``query_weight``, in order of first appearance, is for named measures. Raises ValueError unless
+    the value is finite.
     """
     if callable(metric):
         value = float(metric(labels, scores, qid))
@@ -65,18 +65,18 @@ def measure(metric: Any, labels: Any, scores: Any, qid: Any, query_weight: Any =
         value = float(found[metric])
     if not np.isfinite(value):
         raise ValueError(
-            f"the measure {metric!r} gave {value}: it may not be defined for these labels"
+            f"the measure {metric!r} returned {value}: it may be undefined for these labels"
         )
     return value
 
 
 def check_defined(metric: Any, labels: NDArray[np.float64], queries: Any, name: str) -> None:
-    """Raise ValueError before a fit if a named measure is not defined for labels, as of NDCG -1.
+    """Raise ValueError before a fit if a named measure is undefined for labels.
 
-    ``name`` is that of the parameter.
+    ``name`` is the name of the parameter.
     """
     if not callable(metric):
-        in_order = np.arange(labels.size, dtype=np.float64)  # without ties, which some refuse
+        in_order = np.arange(labels.size, dtype=np.float64)  # some measures refuse ties
         try:
             evaluate(labels, in_order, qid=queries, metrics=[metric])
         except ValueError as error:
@@ -84,7 +84,7 @@ def check_defined(metric: Any, labels: NDArray[np.float64], queries: Any, name: 
 
 
 def check_metric(metric: Any, name: str) -> None:
-    """Raise unless a parameter is a function or the name of a measure, or a list of such."""
+    """Raise unless a parameter is a function, the name of a measure, or a list of these."""
     if isinstance(metric, list | tuple) and name == "eval_metric" and metric:
         for one in metric:
             check_metric(one, "each eval_metric")
@@ -95,4 +95,4 @@ def check_metric(metric: Any, name: str) -> None:
             f"scores and qid; found {metric!r}"
         )
     if isinstance(metric, str):
-        evaluate([1.0, 0.0], [1.0, 0.0], metrics=[metric])  # an unknown name says what is near it
+        evaluate([1.0, 0.0], [1.0, 0.0], metrics=[metric])  # raises for unknown names

@@ -1,4 +1,4 @@
-"""Pairwise perceptrons: five models of one online pass over pairs of documents."""
+"""Pairwise perceptrons: online learning from pairs of documents."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from rankcore.ranking._validation import Validation, check_metric, merit
 
 __all__ = ["Committee", "PairwisePerceptron"]
 
-# The parameters behind settings of another name.
+# Parameters behind settings of other names, for error messages.
 SETTINGS = {"capacity": "committee_size, or variant or max_hypotheses", "judged": "quality"}
 
 
 @dataclass(eq=False, repr=False)
 class PairwiseParameters:
-    """Parameters of `PairwisePerceptron`, apart from bases whose types are not known."""
+    """Parameters of `PairwisePerceptron`."""
 
     variant: Literal["averaged", "committee", "voted", "pocket", "last"] = "averaged"
     committee_size: int = 20
@@ -57,115 +57,114 @@ class PairwiseParameters:
 
 
 class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranker):
-    """Perceptron on pairs of documents: committee, voted, averaged, pocket or last hypothesis.
+    """Perceptron on pairs of documents: averaged, committee, voted, pocket or last hypothesis.
 
-    Each pair of documents of a query that differ in label is visited once per pass. If the better
-    one does not score higher by more than ``margin``, the weights move towards the difference of
-    the two. A weight vector that lives from one such mistake to the next is a hypothesis; the
-    pairs it ranks rightly meanwhile are its successes. The variants differ in which hypotheses
-    decide in the end.
+    Each pass visits each pair of documents of a query that differ in label. If the better document
+    does not score higher by more than ``margin`` (a mistake), a multiple of the difference of the
+    two documents is added to the weights. The weight vector between two mistakes is a hypothesis;
+    the pairs it ranks correctly are its successes. Variants differ in the hypotheses they predict
+    with.
 
     Parameters
     ----------
     variant : {"averaged", "committee", "voted", "pocket", "last"}, default="averaged"
-        The mean of all hypotheses weighted by successes; the ``committee_size`` hypotheses of most
-        successes; all of them, voting; the one of most successes; or the last. All but "voted" come
-        from the same pass: a fitted model answers as another after ``set_params(variant=...)``.
+        "averaged": the mean of all hypotheses, weighted by successes. "committee": the
+        ``committee_size`` hypotheses with the most successes. "voted": votes of all hypotheses.
+        "pocket": the hypothesis with the most successes. "last": the last one. The fit is the same
+        for all but "voted": ``set_params(variant=...)`` changes the predictions of a fitted model.
     committee_size : int, default=20
-        Hypotheses kept.
+        Number of hypotheses of the committee.
     combine : {"auto", "score", "rank"}, default="auto"
-        How a committee decides: by the mean of its weights, or by the mean of the ranks that each
-        member gives a document within its query. Both weigh members by successes. "auto" is "rank"
-        for "voted", which refuses "score": by that the voters are the average, without the room
-        they take; for others it is "score".
+        Predictions of a committee: by the mean of the members' weights ("score"), or of the ranks
+        that each member gives a document within its query ("rank"), both weighted by successes.
+        "auto" is "rank" for "voted", otherwise "score". "voted" requires "rank", as the mean of its
+        weights is that of "averaged".
     max_iter : int, default=10
-        Passes over all pairs in ``fit``. One without mistakes is the last, unless an ``eval_set``
-        is watched: no other hypothesis would follow.
+        Number of passes over all pairs. A pass without mistakes is the last, unless there is an
+        ``eval_set``.
     margin : float, default=1.0
-        A pair is a mistake unless the better document scores higher by more than this. The paper
-        has 0; see Notes for what it does.
+        A pair is a mistake unless the better document scores higher by more than this. [1]_ uses 0;
+        see Notes.
     balance : {"query"}, optional, default="query"
-        Whether a step is 1 / (pairs of the query), so that queries count alike, or 1.
+        "query": a step is 1 / (number of pairs of the query), so that queries have equal weight;
+        None: steps are 1.
     shuffle : bool, default=True
-        Visit queries, and the pairs in each, in a new random order in each pass. False: as the rows
-        come, winner by winner and for each loser by loser.
+        Whether to visit queries, and the pairs of each, in a new random order in each pass. False:
+        in the order of rows, by winner and then loser.
     count : {"pair", "query"}, default="pair"
-        What a success counts: 1, or 1 / (pairs of the query).
+        Value of a success: 1, or 1 / (number of pairs of the query).
     quality : str or callable, optional
-        Criterion by which the committee and the pocket choose hypotheses, in place of successes: a
-        measure such as "map" on the ``eval_set``, or a function of the weights, larger for better.
-        Only hypotheses that would join the committee by successes, which are few, are measured,
-        when a mistake has ended them. "voted" without ``max_hypotheses`` keeps all and measures
-        none.
+        Criterion for the hypotheses of "committee" and "pocket", instead of successes: a measure
+        such as "map" of the ``eval_set``, or a function of the weights, higher for better. It is
+        evaluated at the mistake that ends a hypothesis, for those only that would join the
+        committee by successes. Unused by "voted" with ``max_hypotheses=None``.
     max_hypotheses : int, "auto" or None, default="auto"
-        Voters kept by "voted", those of most successes. "auto" keeps 5000, or as many as take
-        256 MB, and warns if they have less than half of the successes; None keeps all.
+        Maximum number of voters of "voted", those with the most successes. "auto": 5000, or fewer
+        that fit in 256 MB, with a warning if they have less than half of the successes. None:
+        unlimited.
     early_stopping_rounds : int, optional
-        Stop after this many passes in a row that do not improve ``eval_metric`` on the
+        Stop after this many consecutive passes that do not improve ``eval_metric`` on the
         ``eval_set``, and keep the model of the best pass.
     eval_metric : str, callable or list of them, default="ndcg@10"
-        What is measured on the ``eval_set`` after each pass: a name that
-        `rankcore.metrics.evaluate` knows, or a function of labels, scores and qid, larger for
-        better. Of "misranking", a loss, the least is best. The first decides on early stopping.
+        Measures on the ``eval_set`` after each pass: names known to `rankcore.metrics.evaluate`,
+        or functions of labels, scores and qid of which higher values are better. Named losses are
+        minimised. The first of a list decides on early stopping.
     memory_limit : int, default=2**31
-        Bytes to keep from pass to pass for speed (Gram matrices), on which the model does not
-        depend; and the most that the hypotheses of "voted" may take, beyond which ``fit`` raises.
+        Maximum bytes of the cache of Gram matrices, on which the model does not depend, and of the
+        hypotheses of "voted", beyond which ``fit`` raises an error.
     random_state : int, numpy Generator or RandomState, optional
-        Seed of the order. The same seed gives the same model on every platform.
+        Seed of ``shuffle``. The same seed gives the same model on every platform.
     verbose : int, default=0
         Print one line every ``verbose`` passes; 0 prints none.
 
     Attributes
     ----------
     coef_ : ndarray of float64, shape (n_features,)
-        The weights that score (a copy); absent where ranks are combined.
+        Weights of the score (a copy); absent if ranks are combined.
     committee_ : Committee
-        Weights and successes of the hypotheses kept, best first; the present one is among them if
-        it belongs there.
+        Weights and successes of the hypotheses of the committee, best first, which may include the
+        current one.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Only where X had string column names.
     n_iter_ : int
-        Passes made; all calls of ``partial_fit`` in a row count as one.
+        Number of passes; consecutive calls of ``partial_fit`` count as one.
     position_effect_ : ndarray of float64
-        By position, after a ``fit`` with ``position`` alone: what the score of a row gained by it.
-        Not part of the model, which neither predicts with it nor saves it.
+        Effect of each position on the score, after ``fit`` with ``position`` but no ``propensity``.
+        It is not part of the model: it is neither used in predictions nor saved.
     best_iteration_ : int
-        The pass that early stopping chose, counted from 1.
+        Number, from 1, of the pass chosen by early stopping.
     history_ : dict of lists
-        Per pass: ``pairs`` and ``mistakes``; ``hypotheses`` that there have been up to its end;
-        ``queries`` visited and ``skipped``, those without two documents of different label; and,
-        with an ``eval_set``, each ``eval_metric``, as ``valid_ndcg@10``.
+        Figures of each pass: ``pairs``; ``mistakes``; ``hypotheses`` so far; ``queries`` visited;
+        ``skipped`` queries, without two documents of different labels; and, with an ``eval_set``,
+        each ``eval_metric``, as ``valid_ndcg@10``.
 
     Notes
     -----
-    The Committee Perceptron of [1]_, completed where its figure is silent: the counter starts at 0
-    with each hypothesis, the last hypothesis is offered to the committee too, and of equal ones the
-    earlier stays. The average counts only pairs ranked rightly.
+    The Committee Perceptron of [1]_, with details that its figure omits: successes are counted from
+    0 for each hypothesis, the last hypothesis is also a candidate for the committee, and ties go to
+    the earlier hypothesis. The average counts only pairs ranked correctly.
 
-    With steps of 1 and margin 0 no run makes more than ``max |x_i - x_j|^2 / g^2`` mistakes if some
-    unit vector separates all pairs by g. On data that are not separable, hypotheses are short-lived
-    without a margin, so that their successes say little about them; a margin makes
-    the weights grow until only close pairs move them. Features should be on one scale, as
-    query-level normalisation or standardising leaves them: steps are as long as the features make
-    them, and the margin is in the same units as the score.
+    With steps of 1 and margin 0 there are at most ``max |x_i - x_j|^2 / g^2`` mistakes if a unit
+    vector separates all pairs by g. If data are not separable, hypotheses without a margin are
+    short-lived, and their successes say little about them; with a margin, the weights grow until
+    only close pairs change them. Features should be on one scale, for example by query-level
+    normalisation or standardisation: steps are proportional to the features, and the margin is in
+    units of the score.
 
-    Scores of a query are kept while it is visited, in the way of least work for it. Either a
-    mistake renews them all through the query's Gram matrix, at n_docs multiplications, and a pair
-    costs a comparison; or the documents of the query are laid out for inner products in vector
-    lanes, at n_features multiplications a pair (dense rows); or an outdated score is computed when
-    it is needed, in O(non-zeros). The first two form sums in another order, so that scores may
-    differ in their last digits, and a decision could fall otherwise if the scores of a pair
-    differed by ``margin`` to 15 digits; on data whose sums are exact the models are equal to the
-    bit.
+    Scores of a query are computed in the cheapest of three ways. With the query's Gram matrix, a
+    mistake updates all of them by n_docs multiplications, and a pair costs a comparison; with
+    copies of dense documents, a pair costs n_features multiplications in vector lanes; or outdated
+    scores are computed on demand, in O(non-zeros). The first two sum in another order, so that
+    scores may differ by rounding, and so may decisions if the scores of a pair differ by ``margin``
+    to 15 digits. If sums are exact, the models are equal to the bit.
 
-    A pass visits every pair, so its time grows with the square of the rows of a query: one of 10^6
-    rows has up to 5 * 10^11 pairs. `fit` warns of more than 10^9 pairs in a query.
+    A pass visits every pair, so its time grows with the square of the number of rows of a query: a
+    query of 10^6 rows has up to 5 * 10^11 pairs. `fit` warns of more than 10^9 pairs in a query.
 
-    Memory beyond X: about 100 bytes per row while the pairs are laid out, 24 from then on, and 16
-    per pair that is given; ``committee_size + 2`` weight vectors; working memory for one query,
-    128 MiB at most for a Gram matrix and 32 MiB for documents; and, within ``memory_limit``,
-    8 n_docs^2 bytes per query that are kept.
+    Memory beyond X: about 100 bytes per row during the setup of pairs, then 24 per row; 16 per
+    listed pair; ``committee_size + 2`` weight vectors; at most 128 MiB for a Gram matrix and 32 MiB
+    for documents of one query; and, within ``memory_limit``, 8 n_docs^2 bytes per cached query.
 
     Plain form: ``tests/reference/pairwise.py``, ``learn``;
     ``tests/reference/pairwise.py``, ``committee``.
@@ -191,10 +190,10 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
     """
 
     _figures = FIGURES
-    # How scores are kept: a name of the kernel's ways, for all queries, or what suits each.
+    # Computation of scores: a name of `kernels.WAYS`, or the cheapest for each query.
     _solver = "auto"
     _RETIRED = ("solver",)
-    # Whether rows may come a window at a time; otherwise all are kept in memory.
+    # Whether a fit can read rows in windows.
     _in_windows = True
 
     _constraints: ClassVar = {
@@ -242,10 +241,10 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
         pairs: ArrayLike | None = None,
         pairs_weight: ArrayLike | None = None,
     ) -> Self:
-        """Go on learning from more queries, in the order given, each visited once.
+        """Continue learning with one pass over more queries, in the given order.
 
-        Queries fed one at a time or many at once give the same model to the bit; with
-        ``shuffle=False`` that of one ``fit`` with ``max_iter=1``. A query must come whole.
+        The model does not depend on the division of queries into calls, and with ``shuffle=False``
+        is that of ``fit`` with ``max_iter=1``. All rows of a query must be in one call.
 
         Returns
         -------
@@ -254,14 +253,14 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
         Raises
         ------
         ValueError, TypeError
-            On bad input, another number of features, or a parameter changed that is built into the
-            model. A failed or interrupted call leaves the estimator as it was.
+            If input is invalid, the number of features differs, or a parameter that the model
+            depends on has changed. A failed or interrupted call does not change the estimator.
         """
         self._check_params()
         if isinstance(self.quality, str):
             raise ValueError(
-                "quality by name requires the eval_set of fit; give partial_fit a function of "
-                "weights"
+                "partial_fit requires quality to be None or a function of weights; found "
+                f"{self.quality!r}, which requires the eval_set of fit"
             )
         first = not self.__sklearn_is_fitted__()
         X, qid = take_queries(X, qid, group)
@@ -294,7 +293,7 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
         )
 
     def _settings(self, n_features: int) -> dict[str, Any]:
-        """Parameters that are built into a state."""
+        """Parameters that a fitted state depends on."""
         capacity: int | None = int(self.committee_size)
         if self.variant == "voted":
             capacity = limited(self.max_hypotheses, n_features)

@@ -1,4 +1,4 @@
-"""Ranking SVMs: linear and with kernels, and their path over C."""
+"""Ranking SVMs, linear and with kernels, and paths over C."""
 
 from rankcore.ranking.svm._choice import RankSVMCV
 from rankcore.ranking.svm._estimator import RankSVM

@@ -1,4 +1,4 @@
-"""The C of a ranking SVM, chosen by cross-validation over queries."""
+"""Ranking SVM with C chosen by cross-validation over queries."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rankcore.ranking.svm._problems import Problem
 
 @dataclass(eq=False, repr=False)
 class RankSVMCVParameters:
-    """Parameters of `RankSVMCV`, apart from bases whose types are not known."""
+    """Parameters of `RankSVMCV`."""
 
     Cs: int | Sequence[float] = 12
     cv: Folds | None = None
@@ -46,21 +46,21 @@ class RankSVMCVParameters:
 
 
 class RankSVMCV(RankSVMCVParameters, Ranker):
-    """Ranking SVM whose C is chosen by cross-validation over queries.
+    """Ranking SVM with C chosen by cross-validation over queries.
 
-    Each fold leaves out whole queries and follows one path over C; the C of the largest mean
-    measure is fitted to all queries.
+    Each fold holds out whole queries and fits one path over C. The C with the best mean score is
+    refitted on all queries.
 
     Parameters
     ----------
     Cs : int or sequence of float, default=12
-        Values, or how many of them from 1e-4 to 1e2 on a logarithmic scale.
+        Values of C, or the number of values from 1e-4 to 1e2 on a logarithmic scale.
     cv : int, splitter or iterable, optional
-        Folds: how many (None: 5), an object whose ``split`` is given the queries as groups, or
-        pairs of training and test rows. No query may be in both.
+        Number of folds (None: 5), a splitter, which gets the queries as groups, or pairs of
+        training and test rows. No query may be in both.
     scoring : str or callable, default="ndcg@10"
-        What is measured: a name that `rankcore.metrics.evaluate` knows, or a function of labels,
-        scores and qid, larger for better. Of "misranking", a loss, the least is best.
+        Measure of held-out queries: a name known to `rankcore.metrics.evaluate`, or a function of
+        labels, scores and qid of which higher values are better. Named losses are minimised.
     loss, balance, kernel, gamma, degree, coef0, tol, max_iter, memory_limit, n_jobs, \
 random_state, verbose
         As for `RankSVM`.
@@ -68,27 +68,27 @@ random_state, verbose
     Attributes
     ----------
     C_ : float
-        The chosen one; the least of equals.
+        The chosen C, the smallest among ties.
     Cs_ : ndarray of float64, shape (n_Cs,)
-        Ascending.
+        Values of C, ascending.
     scores_ : ndarray of float64, shape (n_folds, n_Cs)
-        The measure on the queries left out.
+        Measure of the held-out queries.
     best_estimator_ : RankSVM
-        Fitted to all queries.
+        Model fitted to all queries.
     coef_ : ndarray of float64, shape (n_features,)
-        Its weights, where it has any.
+        Weights of ``best_estimator_``, if it has any.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Only where X had string column names.
     n_iter_ : int
-        Steps of the last fit.
+        Steps of the fit to all queries.
     history_ : dict of lists
         Figures of these steps, as for `RankSVM`.
 
     Notes
     -----
-    Folds are not copied: pairs of the queries left out are. O(n_folds * n_Cs) fits, each from the
-    one before. ``best_estimator_`` is what `rankcore.save` writes.
+    Rows of folds are not copied, only their pairs. There are O(n_folds * n_Cs) fits, each started
+    from the previous one. `rankcore.save` writes ``best_estimator_``.
 
     Plain form: ``tests/reference/pair_loss.py``, ``objective``.
 
@@ -114,12 +114,12 @@ random_state, verbose
         group: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Choose C, and fit it to all queries.
+        """Choose C by cross-validation, and refit on all queries.
 
         Parameters
         ----------
         X, y, qid, group, sample_weight
-            As for `RankSVM.fit`. Queries of weight 0 are measured all the same.
+            As for `RankSVM.fit`. Queries of weight 0 are included in the measures.
 
         Returns
         -------
@@ -128,8 +128,8 @@ random_state, verbose
         Raises
         ------
         ValueError, TypeError
-            On bad input or parameters, or if a fold cuts a query in two. A failed or interrupted
-            fit leaves the estimator as it was.
+            If input or parameters are invalid, or a fold divides a query. A failed or interrupted
+            fit does not change the estimator.
         """
         Cs = as_cs(self.Cs)
         check_metric(self.scoring, "scoring")
@@ -180,8 +180,8 @@ random_state, verbose
             both = np.intersect1d(numbers[train], numbers[test])
             if both.size:
                 raise ValueError(
-                    f"cv puts rows of the query {queries.ids[both[0]]!r} into both sides of a "
-                    "fold; queries must stay whole, as with sklearn.model_selection.GroupKFold"
+                    "cv must keep the rows of a query together; found a fold that divides query "
+                    f"{queries.ids[both[0]]!r}: use sklearn.model_selection.GroupKFold"
                 )
             yield train, test
 
@@ -209,23 +209,22 @@ random_state, verbose
 
     @property
     def coef_(self) -> Floats:
-        """The weights of features, shape (n_features,)."""
+        """Weights of features, shape (n_features,)."""
         return self._fitted().coef_
 
     @property
     def n_iter_(self) -> int:
-        """Steps of the last fit."""
+        """Steps of the fit to all queries."""
         return self._fitted().n_iter_
 
     @property
     def history_(self) -> dict[str, list[Any]]:
-        """Figures of the steps of the last fit."""
+        """Figures of the steps of the fit to all queries."""
         return self._fitted().history_
 
     def _fitted(self) -> RankSVM:
-        # AttributeError, as for any attribute that a fit has yet to set.
         if not self.__sklearn_is_fitted__():
-            raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first")
+            raise AttributeError(f"{type(self).__name__} is not fitted: call fit first")
         fitted: RankSVM = vars(self)["best_estimator_"]
         return fitted
 
@@ -239,8 +238,8 @@ random_state, verbose
 
 
 def _part(pairing: Pairing, numbers: NDArray[np.int64]) -> Pairing:
-    """The pairs of some of the queries."""
+    """Pairs of some queries."""
     kept = np.isin(pairing.queries, numbers)
     if not kept.any():
-        raise ValueError("a fold has no query with two documents of different label to learn from")
+        raise ValueError("a fold has no training query with two documents of different labels")
     return pairing.part(kept)

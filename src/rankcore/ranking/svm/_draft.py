@@ -1,10 +1,9 @@
-"""Drafts of ranking SVMs (squared hinge): few long rows are solved on inner products in float32.
+"""Drafts of ranking SVMs (squared hinge), solved on inner products of documents in float32.
 
-With fewer documents than features a product with second derivatives costs two passes over X, and
-there is no sample of queries that says more than all of them. The inner products of the documents
-take one product of matrices, in float32 at twice the speed of float64; Newton's steps on them then
-cost next to nothing. Where they end, the model is within rounding of its optimum, and steps on X in
-float64 go on from there: as a rule none is left to take, and the gap is that of X.
+With fewer documents than features, a Hessian-vector product costs two passes over X, and no sample
+of queries is cheaper. The inner products of all documents take one matrix product, which is twice
+as fast in float32 as in float64; Newton steps on them cost little. The result is optimal up to
+rounding, and starts the steps on X in float64, which compute the gap; usually none is needed.
 """
 
 from __future__ import annotations
@@ -27,25 +26,22 @@ from rankcore.ranking.svm._spaces import MOST_FEATURES, KernelSpace
 
 Floats32 = NDArray[np.float32]
 
-# Of the hinge, steps on X would begin at the first width of its rounding again.
+# With the hinge, steps on X would start again at the first width of its smoothing.
 LOSS = "squared_hinge"
-# Inner products of this many documents take as long as some 200 products with second derivatives.
+# Inner products of this many documents cost about 200 Hessian-vector products.
 MOST_DOCS = 8192
-# Values of a product of matrices (32 MiB) and of one with a vector (2 MiB) that are converted at a
-# time, and parts of the documents that threads share.
+# Values converted at a time for products of matrices (32 MiB) and with a vector (2 MiB), and number
+# of parts of the documents for threads.
 CHUNK_VALUES, FEW_VALUES, PARTS = 2**23, 2**18, 8
-# C ascends by factors of at most this, from where second derivatives are about 1; the gap at which
-# it does. From zero alone, a C that nearly interpolates takes three times the steps.
+# Maximum factor between values of C on the path to the given one, and the gap of each. Large C take
+# three times as many steps when started from zero.
 ASCENT, NEAR = 10.0, 0.1
-# The gap at which a draft ends, as a share of ``tol``; float32 has no digits for less than this.
+# Gap of a draft as a share of ``tol``, and the minimum in float32.
 SHARE, LEAST_TOL = 0.5, 1e-6
 
 
 class Draft(KernelSpace):
-    """Coefficients of documents under inner products in float32.
-
-    Use `make_draft`.
-    """
+    """Coefficients of documents with inner products in float32, see `make_draft`."""
 
     def __init__(
         self, losses: PairLosses, rows: Rows, docs: NDArray[np.int64], products: Floats32
@@ -58,7 +54,7 @@ class Draft(KernelSpace):
         return np.stack([coefficients, self._kernel @ coefficients.astype(np.float32)])
 
     def weights(self, w: Floats) -> Floats:
-        """Weights of features of an element: one pass over X."""
+        """Weights of features of an element, by one pass over X."""
         X, n, d = as_matrix(self._rows), self._docs.size, self._rows.n_features
         found, width = np.empty(d), max(64, FEW_VALUES // n)
         for first in range(0, d, width):
@@ -67,7 +63,7 @@ class Draft(KernelSpace):
         return found
 
     def ascent(self, C: float) -> list[float]:
-        """Values of C below a given one, ascending, from which to come to it."""
+        """Path of smaller values of C to the given one, ascending."""
         at_zero = self._losses.evaluate(Terms.squared_hinge(C), scores=np.zeros(self._docs.size))
         bend = float(at_zero.curvatures.mean())
         bend *= float(np.diagonal(self._kernel).mean(dtype=np.float64))
@@ -77,7 +73,7 @@ class Draft(KernelSpace):
 
 
 def make_draft(model: Any, losses: PairLosses, rows: Rows, docs: NDArray[np.int64]) -> Draft | None:
-    """The draft of these documents; None if it does not pay or float32 does not hold it."""
+    """Draft of some documents; None if it does not pay or float32 overflows."""
     n, d = docs.size, rows.n_features
     if model.loss != LOSS or rows.columns is not None:
         return None
@@ -88,7 +84,7 @@ def make_draft(model: Any, losses: PairLosses, rows: Rows, docs: NDArray[np.int6
 
 
 def _inner_products(X: NDArray[np.floating], docs: NDArray[np.int64], n_jobs: int) -> Floats32:
-    """Inner products of rows of X with each other, the same for every ``n_jobs``. O(n^2 d)."""
+    """Inner products of all pairs of rows of X; they do not depend on ``n_jobs``. O(n^2 d)."""
     n, d = docs.size, X.shape[1]
     products = np.zeros((n, n), dtype=np.float32)
     width = max(256, CHUNK_VALUES // n)
@@ -111,9 +107,9 @@ def _inner_products(X: NDArray[np.floating], docs: NDArray[np.int64], n_jobs: in
 def drafted_steps(
     model: Any, draft: Draft, space: Space, begun: Floats | None
 ) -> Generator[tuple[Floats, Step], bool | None, tuple[Solution, Floats]]:
-    """Minimise as `newton_steps` does, on a draft first; ``begun`` is the draft of a smaller C.
+    """As `newton_steps`, on a draft first; ``begun`` is the draft's solution for a smaller C.
 
-    Also returns the element at which the draft ended. Steps on the way to C are not yielded.
+    Also returns the draft's solution. Steps for smaller values of C are not yielded.
     """
     goal = Goal(model.C, LOSS, model.tol, int(model.max_iter))
     w = begun

@@ -1,4 +1,4 @@
-"""RankSVM: the ranking support vector machine, linear or with a kernel."""
+"""Ranking support vector machine, linear or with a kernel."""
 
 from __future__ import annotations
 
@@ -58,85 +58,81 @@ class RankSVMParameters:
 
 
 class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
-    """Ranking SVM: the weights of least length that set all pairs of documents apart.
+    """Ranking SVM: L2-regularised pairwise hinge loss, linear or with a kernel.
 
     It minimises ::
 
         |w|^2 / 2 + C * sum over queries q of c_q * sum over pairs (i, j) of q of
                                              max(0, 1 - (s_i - s_j))^p
 
-    where s = X w are scores, document i has a larger label than j, and p is 2 for
-    ``loss="squared_hinge"``, 1 for "hinge". Pairs are never listed, unless you list them: an
-    evaluation of the loss, its gradient or a product with its second derivatives costs a sort of
-    each query's scores.
+    where s = X w are scores, document i has a higher label than j, and p is 2 for
+    ``loss="squared_hinge"``, 1 for "hinge". Pairs of labels are never enumerated: the loss, its
+    gradient and Hessian-vector products cost a sort of each query's scores.
 
     Parameters
     ----------
     C : float, default=1.0
-        What a pair costs beside the length of the weights.
+        Weight of the loss relative to the regularisation.
     loss : {"squared_hinge", "hinge"}, default="squared_hinge"
-        The former is the faster one to minimise.
+        Loss of a pair. "squared_hinge" is faster to minimise.
     balance : {"query"}, optional, default="query"
-        "query": c_q is 1 / (weight of the pairs of q), so that queries count alike. None: c_q is 1,
-        as in the papers; C is then to be smaller by about the number of pairs in a query.
+        "query": c_q is 1 / (weight of the pairs of q), so that queries have equal weight. None: c_q
+        is 1, as in the papers; then divide C by about the number of pairs in a query.
     kernel : {"linear", "poly", "rbf", "precomputed"}, callable or None, default=None
-        None: a weight for each feature. Else a coefficient for each document, and scores that are
-        sums of kernel values: K(x, z) = x'z, (gamma x'z + coef0)^degree, exp(-gamma |x - z|^2), a
-        function of two matrices that returns that of their rows' values, or X itself, with rows to
-        be scored against columns that were fitted. It must have no negative eigenvalues.
+        None: a linear model with one weight per feature. Otherwise a model with one coefficient per
+        training document: "linear", K(x, z) = x'z; "poly", (gamma x'z + coef0)^degree; "rbf",
+        exp(-gamma |x - z|^2); "precomputed", X has kernel values, with training documents as
+        columns; or a function of two matrices that returns the kernel matrix of their rows. The
+        kernel must be positive semidefinite.
     gamma : {"scale", "auto"} or float, default="scale"
-        Of "poly" and "rbf": 1 / (n_features * variance of X), 1 / n_features, or a number above 0.
+        gamma of "poly" and "rbf": "scale", 1 / (n_features * variance of X); "auto",
+        1 / n_features; or a positive number.
     degree : int, default=3
-        Of "poly", at least 1.
+        Degree of "poly", at least 1.
     coef0 : float, default=1.0
-        Of "poly", at least 0.
+        Constant of "poly", at least 0.
     tol : float, default=1e-4
-        Learning ends when the objective is proved to be above its minimum by this share of it at
-        most (the duality gap).
+        Tolerance: iteration stops when the duality gap is at most this share of the objective.
     max_iter : int, default=200
-        Steps of Newton's method, at most; it takes 4 to 10 as a rule, the hinge some more.
+        Maximum number of Newton steps; 4 to 10 usually suffice, some more with the hinge.
     warm_start : bool, default=False
-        Whether ``fit`` begins at the model there is. With a kernel the rows must be the same.
+        Whether ``fit`` starts at the current model. With a kernel the rows must be the same.
     eval_metric : str, callable or list of them, default="ndcg@10"
-        Measures on the ``eval_set`` after each step: names that `rankcore.metrics.evaluate` knows,
+        Measures on the ``eval_set`` after each step: names known to `rankcore.metrics.evaluate`,
         or functions of labels, scores and qid.
     memory_limit : int, default=2**31
-        Bytes that the kernel matrix may take, 8 per pair of rows; beyond them ``fit`` raises.
+        Maximum bytes of the kernel matrix, 8 per pair of rows; ``fit`` raises an error beyond it.
     n_jobs : int, optional
-        Threads that share the queries. The model does not depend on it. None: 1, -1: all.
+        Number of threads, which share the queries. None: 1, -1: one per processor. The model does
+        not depend on it.
     random_state : int, numpy Generator or RandomState, optional
-        Draws the queries from whose second derivatives Newton's steps are preconditioned. The
-        minimum is unique: within ``tol`` the model does not depend on it.
+        Seed of the sample of queries for the preconditioner of Newton steps. The minimum is unique:
+        within ``tol`` the model does not depend on it.
     verbose : int, default=0
         Print one line every ``verbose`` steps; 0 prints none.
 
     Attributes
     ----------
     coef_ : ndarray of float64, shape (n_features,)
-        The weights (a copy); only without a kernel or with the linear one.
+        Weights (a copy); only without a kernel or with the linear one.
     dual_coef_ : ndarray of float64, shape (n_support,)
-        The coefficients of documents; only with a kernel.
+        Coefficients of documents; only with a kernel.
     support_ : ndarray of int64, shape (n_support,)
-        The rows that have them.
+        Training rows of these documents.
     objective_, gap_ : float
-        The objective reached, and the share of it by which it may lie above its minimum.
+        Objective of the model, and the duality gap as a share of it.
     position_effect_ : ndarray of float64
-        By position, after a ``fit`` with ``position`` alone: what the score of a row gained by it.
-        Not part of the model, which neither predicts with it nor saves it.
+        Effect of each position on the score, after ``fit`` with ``position`` but no ``propensity``.
+        It is not part of the model: it is neither used in predictions nor saved.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Only where X had string column names.
     n_iter_ : int
-        Steps taken.
+        Number of steps.
     history_ : dict of lists
-        After each step: ``objective``; ``gap``, as a share of it; ``gradient_norm``; ``products``
-        with second derivatives that the step took; and, with an ``eval_set``, each
+        Figures of each step: ``objective``; ``gap``, as a share of it; ``gradient_norm``;
+        ``products``, the number of Hessian-vector products; and, with an ``eval_set``, each
         ``eval_metric``, as ``valid_ndcg@10``.
-
-    Raises
-    ------
-    ValueError, TypeError
-        From ``fit``, on bad input or parameters.
 
     Warns
     -----
@@ -145,20 +141,18 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
 
     Notes
     -----
-    Scores are sorted, from the order they had before; a walk down the scores and one up then give
-    the sums of 1 - d and (1 - d)^2 over all pairs with d < 1 by a Fenwick tree over the labels:
-    O(n log n) for a query of n documents, and O(values of X), which are read once an evaluation
-    [1]_ [2]_. Steps are Newton's with conjugate gradients, preconditioned by the second derivatives
-    of a sample of the queries if there are at most 1024 features; steps are as long as the
-    objective falls. With the squared hinge, dense rows of more features than there are documents
-    are solved on their inner products in float32 first, O(n_docs^2 * n_features). The hinge is
-    rounded off in a parabola, whose width falls until the duality gap of the hinge itself is small
-    enough.
+    Scores are sorted starting from their previous order. A scan down the scores and one up give the
+    sums of 1 - d and (1 - d)^2 over all pairs with d < 1 by a Fenwick tree over the labels, in
+    O(n log n) for a query of n documents and O(values of X), which are read once per evaluation
+    [1]_ [2]_. Newton steps are computed by conjugate gradients, preconditioned by the Hessian of a
+    sample of queries if there are at most 1024 features, and followed by a line search. With the
+    squared hinge, dense X of more features than documents is solved on inner products in float32
+    first, in O(n_docs^2 * n_features). The hinge is smoothed by a parabola, whose width decreases
+    until the duality gap of the hinge itself is small enough. Kernels are those of [3]_.
 
-    Memory beyond X: some 100 bytes for each row; a number for each feature in each of up to 32
-    blocks of queries; with a kernel 8 bytes for each pair of rows, and 64 MiB more while they are
-    computed; with inner products 4 bytes for each pair of rows, and 32 MiB more. Rows of queries
-    without two labels take part in nothing.
+    Memory beyond X: about 100 bytes per row; 8 bytes per feature in each of up to 32 blocks of
+    queries; with a kernel, 8 bytes per pair of rows, and 64 MiB during its computation; with inner
+    products, 4 bytes per pair of rows, and 32 MiB. Queries without two labels are ignored.
 
     Plain form: ``tests/reference/pair_loss.py``, ``objective``.
 
@@ -180,7 +174,6 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
     """
 
     _figures = FIGURES
-    # Newton's steps are few, and what stops early is the path over C.
     early_stopping_rounds = None
 
     _constraints: ClassVar = {
@@ -222,7 +215,7 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
     def _begin(
         self, source: Any, held_out: tuple[Any, ...]
     ) -> tuple[Pairing, Self, list[Validation]]:
-        """The pairs of a fit, the estimator it will return, and its held-out rows."""
+        """Pairs of a fit, a copy of the estimator to fit, and held-out rows."""
         window, rows = source.window, source.window.rows
         pairing = make_pairing(window, balanced=self.balance == "query")
         check_useful(pairing, rows.n_rows)
@@ -233,7 +226,7 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
         return pairing, self._shadow(source.given, rows.n_features, largest, state), validation
 
     def _warm(self, n_rows: int, n_features: int) -> LinearModel | KernelModel | None:
-        """The model to begin at."""
+        """Model to start at."""
         if not self.warm_start or "_state" not in self.__dict__:
             return None
         if self.n_features_in_ != n_features:
@@ -254,7 +247,7 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
         self._state.log.append([step.objective, step.share, step.gradient_norm, step.products])
 
     def _take(self, problem: Problem, found: Solution) -> None:
-        """Take over what was found."""
+        """Store a solution."""
         self._state.model = problem.model(found.w)
         self.objective_, self.gap_ = found.objective, found.share
         self.n_iter_ = found.n_iter
@@ -264,16 +257,15 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
             advice = (
                 "increase max_iter, decrease C or scale X"
                 if found.outcome == "max_iter"
-                else "float64 has no digits for less: increase tol, decrease C or scale X"
+                else "float64 allows no further progress: increase tol, decrease C or scale X"
             )
             warn(
-                f"{type(self).__name__} did not converge: after {found.n_iter} steps the objective "
-                f"may lie {found.share:.1e} of itself above its minimum, more than "
-                f"tol={self.tol:g}; {advice}",
+                f"{type(self).__name__} did not converge: after {found.n_iter} steps the relative "
+                f"duality gap is {found.share:.1e}, above tol={self.tol:g}; {advice}",
                 ConvergenceWarning,
             )
 
-    # ---------------------------------------------------------------- what was learned
+    # ---------------------------------------------------------------- fitted model
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         state = self._state
@@ -296,12 +288,12 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
         log = restored_log(spec, FIGURES)
         objective, gap, steps = facts["objective"], facts["gap"], facts["n_iter"]
         if not (objective >= 0 and gap >= 0):
-            raise ValueError("its figures are impossible")
+            raise ValueError("its objective and gap must be non-negative")
         if not isinstance(steps, int) or not 0 <= steps <= len(log):
-            raise ValueError(f"it took {steps!r} steps")
+            raise ValueError(f"its n_iter must be a number of logged steps; found {steps!r}")
         kernel, model = facts["kernel"], LinearModel if self.kernel is None else KernelModel
         if (None if kernel is None else kernel["kind"]) != self.kernel:
-            raise ValueError("its kernel is not that of its parameters")
+            raise ValueError("its kernel does not match its parameters")
         found = model.restored(kernel, spec.arrays, n_features)
         validation = restored_validation(spec, len(log))
         self._state = ModelState(found, settings={}, log=log, validation=validation)
@@ -326,28 +318,28 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
 
     @property
     def coef_(self) -> NDArray[np.float64]:
-        """The weights of features, shape (n_features,)."""
+        """Weights of features, shape (n_features,)."""
         model = self._fitted_state().model
         if isinstance(model, LinearModel):
             return model.weights.copy()
         if model.kernel.kind == "linear":
             return model.weights()
-        raise AttributeError("with this kernel there is no coef_; see dual_coef_ and support_")
+        raise AttributeError("coef_ requires kernel=None or 'linear'; use dual_coef_ and support_")
 
     @property
     def dual_coef_(self) -> NDArray[np.float64]:
-        """The coefficients of documents, shape (n_support,)."""
+        """Coefficients of documents, shape (n_support,)."""
         return self._kernel_model().coefficients.copy()
 
     @property
     def support_(self) -> NDArray[np.int64]:
-        """The rows that have a coefficient, shape (n_support,)."""
+        """Training rows with a coefficient, shape (n_support,)."""
         return self._kernel_model().support.copy()
 
     def _kernel_model(self) -> KernelModel:
         model = self._fitted_state().model
         if isinstance(model, LinearModel):
-            raise AttributeError("without a kernel documents have no coefficients; see coef_")
+            raise AttributeError("dual_coef_ and support_ require a kernel; use coef_")
         return model
 
     def __sklearn_tags__(self) -> Any:

@@ -1,4 +1,4 @@
-"""Margin losses over all pairs, in threads, as every solver needs them."""
+"""Margin losses over all pairs, in threads."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from rankcore._ext import pair_loss as kernels
 from rankcore._ext.rows import Rows
 from rankcore.ranking._pairs import Pairing
 
-# Blocks of queries, whose sums are added in order: the same numbers for every n_jobs.
+# Blocks of queries. Their sums are added in order, so that results do not depend on n_jobs.
 BLOCKS = 32
-# The same for matrices of second derivatives.
+# Blocks for Hessian matrices.
 GROUPS = 4
-# Rows whose products with each other are summed at a time.
+# Rows per matrix product in Hessian matrices.
 BATCH = 1024
 
 
 @dataclass(frozen=True)
 class Terms:
-    """A loss of pairs: the sum over margins m of ``factor * max(0, m - d)^2``."""
+    """Loss of a pair with difference d: the sum over margins m of ``factor * max(0, m - d)^2``."""
 
     # (n_margins,)
     margins: Floats
@@ -41,8 +41,8 @@ class Terms:
     def smooth_hinge(cls, C: float, width: float) -> Terms:
         """``C * max(0, 1 - d)``, smoothed by a parabola for 1 - width < d < 1.
 
-        It is ``C * (max(0, 1 - d)^2 - max(0, 1 - width - d)^2) / (2 * width)``, and less than the
-        hinge by ``C * width / 2`` at most.
+        It is ``C * (max(0, 1 - d)^2 - max(0, 1 - width - d)^2) / (2 * width)``, below the hinge by
+        at most ``C * width / 2``.
         """
         factor = C / (2.0 * width)
         return cls(np.array([1.0, 1.0 - width]), np.array([factor, -factor]))
@@ -56,27 +56,26 @@ class Terms:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A loss and its derivatives by the scores of the documents."""
+    """Loss, and its derivatives in the scores of documents."""
 
     terms: Terms
-    # (n_docs,): scores, first derivatives, and the diagonal of the second ones.
+    # (n_docs,): scores, first derivatives, and the diagonal of the Hessian.
     scores: Floats
     slopes: Floats
     curvatures: Floats
-    trace: float  # the sum of that diagonal
+    trace: float  # of the Hessian
     loss: float
-    sums: Floats  # (n_margins, 2): of (m - d) and (m - d)^2 over the pairs with d < m
-    pulled: Floats | None  # (n_features,): ``slopes`` times rows, if requested
+    sums: Floats  # (n_margins, 2): sums of (m - d) and (m - d)^2 over the pairs with d < m
+    pulled: Floats | None  # (n_features,): gradient in the weights of features, if requested
     by_query: Floats | None = None  # (n_queries, n_margins, 2): terms of ``sums``
 
 
 class PairLosses:
-    """Losses of the pairs of queries, in ``n_jobs`` threads, which end with the context.
+    """Losses of the pairs of queries, in ``n_jobs`` threads. A context manager.
 
     Documents of ``pairing`` are in the order of rows. If ``balanced``, the weights of a query's
-    pairs add up to 1. Sums of ``rows``, if they will be scored, take at most an eighth of the
-    memory of their values. Raises ValueError if the weights of a query's pairs add up to more than
-    float64 holds.
+    pairs sum to 1. Gradients by blocks use at most an eighth of the memory of ``rows``, if given.
+    Raises ValueError if the weights of a query's pairs overflow.
     """
 
     def __init__(
@@ -121,10 +120,10 @@ class PairLosses:
         end_threads(self._pool)
 
     def forget_order(self) -> None:
-        """Sort the next scores without the order of the last ones.
+        """Sort the next scores from scratch, not from the order of the last ones.
 
-        Sums are then a function of the scores alone: equal scores keep the order that they had in
-        the last evaluation, and it decides how sums are rounded.
+        Then the rounding of sums depends only on the scores. Otherwise ties keep the order of the
+        last evaluation.
         """
         self._order[:] = self._places
 
@@ -137,10 +136,10 @@ class PairLosses:
         weights: Floats | None = None,
         pull: bool = True,
     ) -> Evaluation:
-        """Loss and derivatives, at given scores or at those of rows times weights.
+        """Loss and derivatives at given scores, or at rows times weights.
 
-        With ``pull`` and rows, slopes are multiplied by rows, each of which is read once:
-        O(n_values + n_docs log n_docs).
+        With ``pull`` and rows, also the gradient in the weights. Rows are read once. O(n_values +
+        n_docs log n_docs).
         """
         if scores is None:
             scores = np.empty(self.n_docs)
@@ -183,10 +182,10 @@ class PairLosses:
         weights: Floats | None = None,
         pull: bool = True,
     ) -> tuple[Floats, Floats, Floats | None]:
-        """Multiply z, or rows times weights, by the second derivatives of the loss by the scores.
+        """Multiply z, or rows times weights, by the Hessian of the loss in the scores.
 
-        ``at`` must be the last evaluation with these terms or scores. Returns z, the product and,
-        with ``pull`` and rows, the product times rows.
+        ``at`` must be the last evaluation. Returns z, the product and, with ``pull`` and rows, the
+        product times rows.
         """
         if z is None:
             z = np.empty(self.n_docs)
@@ -213,10 +212,10 @@ class PairLosses:
         return z, out, None if parts is None else parts.sum(axis=0)
 
     def curve_rows(self, at: Evaluation, rows: Rows, queries: NDArray[np.int64]) -> Floats:
-        """Second derivatives of the loss of some queries by the weights of features, (d, d).
+        """Hessian of the loss of some queries in the weights of features, shape (d, d).
 
-        Symmetric up to rounding. ``at`` must be the last evaluation. O(n * d^2) for n documents;
-        each thread has room for 1024 of them, or for the largest query, twice.
+        Symmetric up to rounding. ``at`` must be the last evaluation. O(n * d^2) for n documents.
+        Each thread buffers two copies of 1024 documents, or of the largest query.
         """
         d = rows.n_features
         groups = np.array_split(queries, min(GROUPS, queries.size))
@@ -225,7 +224,7 @@ class PairLosses:
         room = max(BATCH, int(sizes[queries].max()))
 
         def run(k: int) -> None:
-            # Products of few rows are not worth a call of BLAS.
+            # Rows are buffered, as BLAS is slow for few rows.
             dense, curved, filled = np.empty((room, d)), np.empty((room, d)), 0
             for q in groups[k].tolist():
                 stop = filled + int(sizes[q])
@@ -253,7 +252,7 @@ class PairLosses:
         return None if rows is None else np.zeros((len(self._parts), rows.n_features))
 
     def _run(self, run: Callable[[int, int, int], None]) -> None:
-        """Run a function on every part, given its number and its range of queries."""
+        """Run a function on each block, given its number and range of queries."""
         self._each(lambda k: run(k, *self._parts[k]), len(self._parts))
 
     def _each(self, run: Callable[[int], None], n: int) -> None:
@@ -265,10 +264,10 @@ class PairLosses:
 
 
 def overflow() -> ValueError:
-    """The error for sums beyond float64."""
+    """The error for overflowing sums."""
     return ValueError(
-        "the scores overflowed: X, C or the sample weights are too large; scale X, for example "
-        "with sklearn.preprocessing.StandardScaler"
+        "scores overflowed: X, C or sample_weight is too large; scale X, for example with "
+        "sklearn.preprocessing.StandardScaler"
     )
 
 

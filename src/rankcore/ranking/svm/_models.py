@@ -1,4 +1,4 @@
-"""Fitted ranking SVMs, which score rows."""
+"""Models of ranking SVMs."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._ext import kernel_scores
 from rankcore._ext.rows import Rows, project
 
-# Rows that are scored between two looks at pending signals.
+# Rows scored between checks for signals.
 SCORED_ROWS = 1024
 # Values of a kernel matrix that are computed at a time: 32 MiB.
 BLOCK_VALUES = 2**22
-# Of a model file with a kernel.
+# Arrays of model files with a kernel.
 FIELDS = {"support": Field(("support",), "int64"), "coefficients": Field(("support",))}
 
 
@@ -36,12 +36,12 @@ class Kernel:
     coef0: float
 
     def blocks(self, left: Any, right: Any) -> Any:
-        """Yield (first, last, kernel values) of rows with rows, some rows of ``left`` at a time."""
+        """Yield (first, last, kernel values) of blocks of ``left`` with ``right``."""
         from sklearn.metrics.pairwise import pairwise_kernels
 
         n, m = left.shape[0], right.shape[0]
         size = max(1, BLOCK_VALUES // m)
-        # The differences of float32 rows are not those of their kernel values in float32.
+        # Kernel values in float32 would lose digits of differences of rows.
         right = right.astype(np.float64, copy=False)
         for first in range(0, n, size):
             block = left[first : first + size].astype(np.float64, copy=False)
@@ -49,26 +49,25 @@ class Kernel:
                 values = call_kernel(self.kind, block, right)
             else:
                 parameters = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-                with np.errstate(over="ignore", invalid="ignore"):  # an error, below
+                with np.errstate(over="ignore", invalid="ignore"):  # checked below
                     values = pairwise_kernels(
                         block, right, metric=self.kind, filter_params=True, **parameters
                     )
             if not np.isfinite(values).all():
                 raise ValueError(
-                    "the kernel has values that are not finite: scale X, or choose other "
-                    "parameters of the kernel"
+                    "kernel values must be finite: scale X, or change the parameters of the kernel"
                 )
             yield first, first + block.shape[0], values
 
 
 @dataclass(frozen=True)
 class LinearModel:
-    """Scores that are sums over features."""
+    """Linear scores."""
 
     weights: Floats  # (n_features,)
 
     def facts(self) -> None:
-        """The kernel for a model file: none."""
+        """Metadata for a model file: None."""
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays for a model file."""
@@ -76,11 +75,11 @@ class LinearModel:
 
     @classmethod
     def restored(cls, facts: None, arrays: Mapping[str, NDArray[Any]], n_features: int) -> Self:
-        """Restore from the arrays of a model file; ValueError if they are of another form."""
+        """Restore from the arrays of a model file; ValueError if they are invalid."""
         return cls(array_like(arrays, "weights", outline(n_features)))
 
     def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
-        """Scoring form, see `Scoring`."""
+        """Scoring form."""
         return Scoring("linear", {"weights": self.weights})
 
     def score(self, rows: Rows) -> Floats:
@@ -92,18 +91,18 @@ class LinearModel:
 
 @dataclass(frozen=True)
 class KernelModel:
-    """Scores that are sums over documents."""
+    """Scores as sums of kernel values over training documents."""
 
     kernel: Kernel
-    support: NDArray[np.int64]  # (n_support,): rows of the training data that have a coefficient
+    support: NDArray[np.int64]  # (n_support,): training rows with a coefficient
     coefficients: Floats  # (n_support,)
-    vectors: Any  # (n_support, n_features): these rows; None if the kernel was precomputed
+    vectors: Any  # (n_support, n_features): these rows; None if the kernel is precomputed
 
     def facts(self) -> dict[str, Any]:
-        """The kernel for a model file; TypeError if it is a function."""
+        """Metadata for a model file; TypeError if the kernel is a function."""
         if callable(self.kernel.kind):
             raise TypeError(
-                "a kernel that is a function cannot be written to a model file; use pickle, or "
+                "model files do not support a kernel that is a function; use pickle, or "
                 "kernel='precomputed'"
             )
         return asdict(self.kernel)
@@ -125,19 +124,19 @@ class KernelModel:
     def restored(
         cls, facts: dict[str, Any], arrays: Mapping[str, NDArray[Any]], n_features: int
     ) -> Self:
-        """Restore from the facts and arrays of a model file; ValueError if they are impossible."""
+        """Restore from metadata and arrays of a model file; ValueError if they are invalid."""
         kernel = Kernel(facts["kind"], float(facts["gamma"]), int(facts["degree"]), facts["coef0"])
         if not np.isfinite([kernel.gamma, kernel.coef0]).all() or kernel.degree < 1:
-            raise ValueError("the parameters of its kernel are impossible")
+            raise ValueError("the parameters of its kernel are invalid")
         support, coefficients = read_fields(arrays, FIELDS).values()
         n = support.size
         if (support < 0).any():
-            raise ValueError("its support is not a list of rows")
+            raise ValueError("its support must be row numbers of at least 0")
         if (np.diff(support) <= 0).any():
-            raise ValueError("its support does not ascend")
+            raise ValueError("its support must be ascending")
         if kernel.kind == "precomputed":
             if n and support[-1] >= n_features:
-                raise ValueError("its support is beyond its columns")
+                raise ValueError("its support must be below its number of features")
             return cls(kernel, support, coefficients, None)
         if "vectors" in arrays:
             vectors: Any = np.ascontiguousarray(arrays["vectors"])
@@ -147,16 +146,16 @@ class KernelModel:
             vectors = sp.csr_array(parts, shape=(n, n_features))
             vectors.check_format(full_check=True)
             if not vectors.has_canonical_format:
-                raise ValueError("its vectors have columns that do not ascend")
+                raise ValueError("columns of its vectors must be ascending")
             values = vectors.data
         if vectors.shape != (n, n_features) or values.dtype.kind != "f":
             raise ValueError(f"its vectors have shape {vectors.shape} and dtype {values.dtype}")
         if not np.isfinite(values).all():
-            raise ValueError("its vectors hold NaN or infinity")
+            raise ValueError("its vectors must be finite")
         return cls(kernel, support, coefficients, vectors)
 
     def score(self, rows: Rows) -> Floats:
-        """Scores of rows. O(n_rows * n_support) values of the kernel."""
+        """Scores of rows. O(n_rows * n_support) kernel values."""
         if self.vectors is None:
             given = as_matrix(rows)[:, self.support]
             return np.asarray(given @ self.coefficients, dtype=np.float64)
@@ -169,7 +168,7 @@ class KernelModel:
         return scores
 
     def _score_compiled(self, rows: Rows, scores: Floats) -> None:
-        """Write scores, by the kernels that the C interface uses, some rows at a time."""
+        """Write scores by the compiled kernels of the C interface, in blocks of rows."""
         n, vectors, csr = self.support.size, self.vectors, (None, None, None)
         if n == 0:
             return
@@ -204,7 +203,7 @@ class KernelModel:
     def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
         """Scoring form of the arrays of a model file."""
         if self.vectors is None:
-            return no_scoring("the kernel is precomputed: a row is no row of features")
+            return no_scoring("rows of a precomputed kernel have no features")
         parts: dict[str, NDArray[Any]] = {
             "constants": np.array([self.kernel.gamma, self.kernel.coef0], dtype=np.float64),
             "coefs": self.coefficients[np.newaxis],
@@ -226,7 +225,7 @@ class KernelModel:
 
     @cached_property
     def norms(self) -> Floats:
-        """Squared lengths of the support vectors, each summed in the order of its columns."""
+        """Squared norms of the support vectors, summed in the order of columns."""
         if hasattr(self.vectors, "tocsr"):
             values, counts = self.vectors.data, np.diff(self.vectors.indptr)
         else:
@@ -236,5 +235,5 @@ class KernelModel:
         return np.bincount(of, squares, minlength=counts.size).astype(np.float64)
 
     def weights(self) -> Floats:
-        """Weights of features equivalent to the linear kernel."""
+        """Weights of features of a model with the linear kernel."""
         return np.asarray(self.vectors.T @ self.coefficients, dtype=np.float64)
