@@ -63,27 +63,25 @@ def online(repeat):
 def one_row(repeat):
     """Calls with one row."""
     X, y = make_ordinal(n_samples=2000)
-    model = rc.PRank(random_state=0).fit(X, y)
-    rows, dense = [X[i : i + 1] for i in range(1000)], rc.PRank(random_state=0)
     D = np.random.default_rng(0).normal(size=(1000, 75))
-    dense.fit(D, y[:1000])
-    singles = [D[i : i + 1] for i in range(1000)]
-    seconds = processor_seconds(
-        min(repeat, 7),
-        learn=lambda: [model.partial_fit(x, y[:1]) for x in rows],
-        predict=lambda: [model.predict(x) for x in rows],
-        learn_dense=lambda: [dense.partial_fit(x, y[:1]) for x in singles],
-        predict_dense=lambda: [dense.predict(x) for x in singles],
-    )
-    return [
-        (f"one {kind} row: {name}", f"{seconds[key] * 1e3:.1f} us", goal)
-        for kind, key, name, goal in [
-            ("CSR", "learn", "partial_fit", "20 us"),
-            ("CSR", "predict", "predict", "6 us"),
-            ("dense", "learn_dense", "partial_fit", "20 us"),
-            ("dense", "predict_dense", "predict", "6 us"),
-        ]
-    ]
+    rows = []
+    for kind, matrix in (("CSR", X[:1000]), ("dense", D)):
+        model = rc.PRank(random_state=0).fit(matrix, y[:1000])
+        singles = [matrix[i : i + 1] for i in range(1000)]
+        with tempfile.TemporaryDirectory() as folder:
+            rc.save(model, Path(folder) / "model.rankcore")
+            predictor = rc.Predictor(Path(folder) / "model.rankcore")
+        calls = {
+            "partial_fit": lambda x, model=model: model.partial_fit(x, y[:1]),
+            "predict": lambda x, model=model: model.predict(x),
+            "Predictor.predict": lambda x, predictor=predictor: predictor.predict(x),
+        }
+        for name, call in calls.items():
+            tasks = {name: lambda call=call, singles=singles: [call(x) for x in singles]}
+            seconds = processor_seconds(min(repeat, 7), **tasks)[name]
+            goal = "20 us" if name == "partial_fit" else "6 us"
+            rows.append((f"one {kind} row: {name}", f"{seconds * 1e3:.1f} us", goal))
+    return rows
 
 
 def ndcg(repeat):
@@ -181,11 +179,19 @@ COLD = {
     "load": "import rankcore; rankcore.load({path!r})",
     "load and predict": "import rankcore, numpy; m = rankcore.load({path!r}); "
     "m.predict(numpy.ones((1, m.n_features_in_)))",
+    "Predictor and predict": "import rankcore; m = rankcore.Predictor({path!r}); "
+    "m.predict([[1] * m.n_features_in_])",
+    "rankcore predict": "import sys; path = {path!r}; "
+    "sys.argv = ['rankcore', 'predict', path, path + '.txt']; "
+    "from rankcore.cli.app import main; main()",
     "rankcore info": "import sys; sys.argv = ['rankcore', 'info', {path!r}]; "
     "from rankcore.cli.app import main; main()",
     "import numpy": "import numpy",
     "import sklearn.base": "import sklearn.base",
 }
+
+
+GOAL_OF_A_START = ("load and predict", "Predictor and predict", "rankcore predict", "rankcore info")
 
 
 def cold(repeat):
@@ -195,6 +201,7 @@ def cold(repeat):
         path = str(Path(folder) / "model.rankcore")
         X, y = make_ordinal(n_samples=500)
         rc.save(rc.PRank().fit(X[:, :100], y), path)
+        dump_letor(X[:10, :100], y[:10], f"{path}.txt")
         for name, code in COLD.items():
             took = []
             for _ in range(min(repeat, 7)):
@@ -203,7 +210,7 @@ def cold(repeat):
                 subprocess.run(command, capture_output=True, check=False)
                 after = getrusage(RUSAGE_CHILDREN)
                 took.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-            goal = "0.35 s" if name in ("load and predict", "rankcore info") else ""
+            goal = "0.35 s" if name in GOAL_OF_A_START else ""
             rows.append((f"a process that does {name}", f"{min(took):.2f} s", goal))
     return rows
 

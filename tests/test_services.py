@@ -55,12 +55,13 @@ def test_pandas_and_polars_give_the_same_positions():
 
 
 @pytest.fixture
-def client(ranker):
+def client(ranker, tmp_path):
     service = example("rank_service", "fastapi", "prometheus_client", "httpx")
     with warnings.catch_warnings(action="ignore"):  # of the next httpx
         from fastapi.testclient import TestClient
 
-    with TestClient(service.make_app(ranker)) as client:
+    rc.save(ranker, tmp_path / "model")
+    with TestClient(service.make_app(rc.Predictor(tmp_path / "model"))) as client:
         yield client
 
 

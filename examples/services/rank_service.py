@@ -73,7 +73,7 @@ class Batcher:
 
 
 def make_app(model):
-    """The application for a fitted ranker."""
+    """The application for a `Predictor` of a ranker."""
     registry = CollectorRegistry()
     answered = Counter("rank_requests", "Requests by status", ["status"], registry=registry)
     took = Histogram("rank_seconds", "Time per request", buckets=SECONDS, registry=registry)
@@ -111,7 +111,7 @@ def make_app(model):
     @app.get("/health")
     def health():
         """The learner and its number of features."""
-        return {"learner": type(model).__name__, "n_features": model.n_features_in_}
+        return {"learner": model.learner, "n_features": model.n_features_in_}
 
     return app
 
@@ -135,4 +135,4 @@ if __name__ == "__main__":
     parser.add_argument("model")
     parser.add_argument("--port", type=int, default=8000)
     options = parser.parse_args()
-    uvicorn.run(make_app(rc.load(options.model)), port=options.port, access_log=False)
+    uvicorn.run(make_app(rc.Predictor(options.model)), port=options.port, access_log=False)
