@@ -35,6 +35,15 @@ static inline double rc_logistic_(double x)
     return x < 0.0 ? e / (1.0 + e) : 1.0 / (1.0 + e);
 }
 
+/* rc_logistic_ of x and of -x, to the bit, with one exponential. */
+static inline void rc_both_tails_(double x, double *over, double *under)
+{
+    const double e = rc_kernel_exp(x < 0.0 ? x : -x);
+    const double small = e / (1.0 + e), large = 1.0 / (1.0 + e);
+    *over = x < 0.0 ? small : large;
+    *under = x < 0.0 ? large : small;
+}
+
 /* Probability of the logistic distribution between bounds: differences of small numbers, not of
  * numbers close to 1, in both tails. */
 static inline double rc_logistic_between_(double upper, double lower)

@@ -61,8 +61,9 @@ static inline void rc_tasks_cumulative_(const rc_tasks *tasks, const double *sco
     int32_t j;
     for (j = 1; j <= k; j++) {
         const double s = j < k ? scores[0] - tasks->biases[j - 1] : 0.0;
-        double next_over = j < k ? rc_logistic_(s) : 0.0;
-        double next_under = j < k ? rc_logistic_(-s) : 0.0;
+        double next_over = 0.0, next_under = 0.0;
+        if (j < k)
+            rc_both_tails_(s, &next_over, &next_under);
         next_over = next_over < over ? next_over : over;
         next_under = next_under > under ? next_under : under;
         /* Rank j - 1 has what lies between the scores of two tasks. */
