@@ -51,6 +51,20 @@ def models() -> dict[str, Callable[[], Any]]:
         from lightgbm import LGBMClassifier
 
         found["LightGBM"] = lambda: LGBMClassifier(verbose=-1, n_jobs=1)
+    if find_spec("xgboost") is not None:
+        from xgboost import XGBClassifier
+
+        found["XGBoost"] = lambda: XGBClassifier(n_jobs=1)
+    if find_spec("catboost") is not None:
+        from catboost import CatBoostClassifier
+
+        found["CatBoost"] = lambda: CatBoostClassifier(
+            thread_count=1, verbose=0, allow_writing_files=False, loss_function="MultiClass"
+        )
+    if find_spec("mord") is not None:
+        from mord import LogisticAT
+
+        found["mord"] = LogisticAT
     found["HistGradientBoosting"] = HistGradientBoostingClassifier
     found["logistic"] = lambda: LogisticRegression(max_iter=1000)
     return found
