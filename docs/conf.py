@@ -78,7 +78,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "min_reported_time": 10,
     "image_scrapers": ("matplotlib",),
-    "image_srcset": [],
+    "image_srcset": ["2x"],
     "matplotlib_animations": False,
     "default_thumb_file": None,
     "thumbnail_size": (400, 280),

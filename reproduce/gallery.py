@@ -12,7 +12,11 @@ import sys
 from pathlib import Path
 
 import matplotlib
+
+matplotlib.use("agg")
+
 import numpy as np
+from matplotlib import pyplot
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import train_test_split
 
@@ -20,6 +24,17 @@ import rankcore as rc
 from rankcore.preference import Indexed
 
 FOLDER = Path(__file__).parents[1] / "docs" / "gallery"
+# In inches: on a phone, text of 9 points is then 9 pixels high.
+WIDTH = 4.6
+# Heights of figures that need more than their own one, at this width.
+HEIGHTS = {
+    "learning_curve": 4.6,
+    "query": 5.6,
+    "contributions": 6.2,
+    "pair": 4.4,
+    "rank": 4.4,
+    "comparison": 2.9,
+}
 
 
 def ordinal_data():
@@ -110,7 +125,9 @@ def ranking_pictures():
     with_holes = X[train].copy()
     with_holes[::7, top[0]] = np.nan
     holes = rc.RankBoost(150).fit(with_holes, y[train], qid=qid[train])
-    yield "contributions", plots.plot_contributions(holes, some)[0]
+    with pyplot.style.context(plots.STYLE):
+        _, axes = pyplot.subplots(3, 2, sharey=True)
+    yield "contributions", plots.plot_contributions(holes, some, axes=axes)[0]
     one = qid_test[0]
     why = rc.explain.query(trees, X_test, qid_test, which=one, y=y_test, top_k=5)
     yield "query", why.plot(max_documents=15)
@@ -124,15 +141,14 @@ def ranking_pictures():
 
 
 def main() -> None:
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
     wanted = set(sys.argv[1:])
     FOLDER.mkdir(exist_ok=True)
     for pictures in (ordinal_pictures, ranking_pictures, rating_pictures):
         for name, ax in pictures():
             if not wanted or name in wanted:
-                ax.figure.savefig(FOLDER / f"{name}.png", dpi=80)
+                width, height = ax.figure.get_size_inches()
+                ax.figure.set_size_inches(min(width, WIDTH), HEIGHTS.get(name, height))
+                ax.figure.savefig(FOLDER / f"{name}.png", dpi=110, bbox_inches="tight")
                 print(name)
             pyplot.close(ax.figure)
 

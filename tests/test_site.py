@@ -89,3 +89,7 @@ def test_an_example_asks_one_question_and_draws_one_picture(path):
     assert text.count("plt.show()") == 1
     assert "# %%" in text  # words beside the picture
     assert "random_state=None" not in text
+    widths = re.findall(r"figsize=\(([\d.]+),", text)
+    # A phone shows 328 pixels of width: text of 10 points is then 9 pixels high.
+    assert [width for width in widths if float(width) > 4.8] == []
+    assert widths

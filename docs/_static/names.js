@@ -8,3 +8,8 @@ document.addEventListener("DOMContentLoaded", () => {
         if (!link.hasAttribute("aria-label")) link.setAttribute("aria-label", link.textContent.trim());
     for (const list of document.querySelectorAll(".citation-list[role=list]")) list.removeAttribute("role");
 });
+/* What scrolls sideways can be reached by keyboard. */
+addEventListener("load", () => {
+    for (const box of document.querySelectorAll(".bd-article table, .bd-article p:has(> img)"))
+        if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+});

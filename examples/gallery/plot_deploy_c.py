@@ -58,8 +58,8 @@ if compiler := shutil.which("cc"):
 # The ranks of 22,500 points, from the compiled program. Its borders are PRank's thresholds;
 # points are rows that Python learned from.
 
-fig, ax = plt.subplots(figsize=(6, 4.6), layout="constrained")
+fig, ax = plt.subplots(figsize=(4.8, 4.2), layout="constrained")
 ax.pcolormesh(axis, axis, ranks.reshape(150, 150), cmap="Blues", vmin=-1, vmax=4)
-ax.scatter(*X[:200].T, c=y[:200], s=14, cmap="viridis", edgecolor="white", lw=0.4)
+ax.scatter(*X[:200].T, c=y[:200], s=22, cmap="Blues", vmin=-1, vmax=4, edgecolor="black", lw=0.6)
 ax.set(xlabel="feature 1", ylabel="feature 2")
 plt.show()

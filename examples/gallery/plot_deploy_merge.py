@@ -41,7 +41,7 @@ for n_shards in [1, 2, 4, 8]:
 # Grey: models of one shard each, which get worse as shards get smaller. Blue: the merged model of
 # the same shards, which stays close to that of all rows (dashed).
 
-fig, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
+fig, ax = plt.subplots(figsize=(4.8, 3.6), layout="constrained")
 for place, values in enumerate(alone):
     ax.scatter([place] * len(values), values, color=rc.plotting.GREY, s=22)
 ax.plot(range(4), merged, "o-", color=rc.plotting.BLUE, label="merged")

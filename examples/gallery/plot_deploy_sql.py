@@ -47,7 +47,7 @@ with sqlite3.connect(":memory:") as database:
 # the query returned.
 
 here = model.predict(X)
-fig, ax = plt.subplots(figsize=(5.5, 5), layout="constrained")
+fig, ax = plt.subplots(figsize=(4.8, 4.6), layout="constrained")
 ax.plot(here, in_sql, ".", ms=3, color=rc.plotting.BLUE)
 ax.plot(here[best], in_sql[best], "o", ms=9, mfc="none", color=rc.plotting.ORANGE)
 ax.set(xlabel="score in Python", ylabel="score in SQLite", aspect="equal")

@@ -43,7 +43,7 @@ for step in range(200):
 # the last model (orange) recovers within some hundred rows, but is rougher. Starting again
 # (black) is best, if one knows when.
 
-fig, ax = plt.subplots(figsize=(8.5, 4.2), layout="constrained")
+fig, ax = plt.subplots(figsize=(4.8, 3.6), layout="constrained")
 smooth = np.ones(5) / 5
 for (name, values), colour in zip(
     losses.items(), [rc.plotting.BLUE, rc.plotting.ORANGE, "black"], strict=True
@@ -51,5 +51,5 @@ for (name, values), colour in zip(
     ax.plot(np.arange(5, 200) * 50, np.convolve(values, smooth, "valid"), color=colour, label=name)
 ax.axvline(5000, color=rc.plotting.GREY, ls="--", lw=1)
 ax.set(xlabel="rows of the stream", ylabel="mean rank loss, before learning", ylim=(0, None))
-ax.legend()
+ax.legend(loc="lower left", bbox_to_anchor=(0, 1))
 plt.show()

@@ -36,7 +36,7 @@ found = {
 # than the better one by scikit-learn's: LightGBM and XGBoost give 1 to a query without relevant
 # documents, the others 0.
 
-fig, ax = plt.subplots(figsize=(8, 3.8), layout="constrained")
+fig, ax = plt.subplots(figsize=(4.8, 3.4), layout="constrained")
 for place, tool in enumerate(tools):
     ax.plot(found[tool], [place] * 2, color=rc.plotting.GREY, lw=1, zorder=0)
     ax.scatter(found[tool][0], place, color=rc.plotting.ORANGE, s=50)

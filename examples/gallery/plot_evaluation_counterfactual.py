@@ -53,7 +53,7 @@ found = {
 # Self-normalised weights may be clipped without bias; the doubly robust estimate fills in what is
 # clipped by the model.
 
-fig, ax = plt.subplots(figsize=(6.5, 3.2), layout="constrained")
+fig, ax = plt.subplots(figsize=(4.8, 3.2), layout="constrained")
 for i, estimate in enumerate(found.values()):
     ax.plot([estimate.low, estimate.high], [i, i], lw=2, color=rc.plotting.BLUE)
     ax.plot(estimate.value, i, "o", color=rc.plotting.BLUE)

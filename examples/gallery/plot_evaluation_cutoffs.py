@@ -39,7 +39,7 @@ curves = {
 # whether a document is relevant at all, and never prefer the orange one. Choose the measure that
 # matches the reader.
 
-fig, axes = plt.subplots(1, 3, figsize=(10, 3.6), layout="constrained")
+fig, axes = plt.subplots(3, 1, figsize=(4.8, 8.4), layout="constrained")
 for ax, measure in zip(axes, measures, strict=True):
     for (name, found), colour in zip(
         curves.items(), [rc.plotting.ORANGE, rc.plotting.BLUE], strict=True
@@ -48,5 +48,5 @@ for ax, measure in zip(axes, measures, strict=True):
     ax.set(xscale="log", title=f"{measure}@k", xlabel="k")
     ax.set_xticks([1, 3, 10, 50], [1, 3, 10, 50])
     ax.minorticks_off()
-axes[0].legend(fontsize="small")
+axes[0].legend()
 plt.show()

@@ -39,7 +39,7 @@ print(f"day {ended + 1}, {looks[ended]} impressions: p = {found.p_value[ended]:.
 # %%
 # The interval only shrinks: it is the intersection of those of all days so far.
 
-fig, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
+fig, ax = plt.subplots(figsize=(4.8, 3.6), layout="constrained")
 day = np.arange(1, days + 1)
 ax.fill_between(day, found.low, found.high, step="post", alpha=0.25, color=rc.plotting.BLUE)
 ax.plot(day, found.mean, "o-", ms=4, color=rc.plotting.BLUE)

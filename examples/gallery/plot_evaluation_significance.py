@@ -31,11 +31,14 @@ print(found)
 # includes 0, the queries do not say which of the two is better. P-values are corrected by Holm's
 # method for the number of comparisons.
 
-fig, axes = plt.subplots(1, 2, figsize=(12, 4.4), layout="constrained", width_ratios=[1, 1.2])
-rc.plotting.plot_comparison(found, ax=axes[0])
-rc.plotting.plot_query_differences(found, 1, ax=axes[1])
+above, below = plt.figure(figsize=(4.8, 7.2), layout="constrained").subfigures(2, 1)
+intervals, queries = above.subplots(), below.subplots()
+rc.plotting.plot_comparison(found, ax=intervals)
+intervals.set_xlabel("difference of the means")
+rc.plotting.plot_query_differences(found, 1, ax=queries)
+queries.legend(loc="lower left")
 plt.show()
 
 # %%
-# Right: the same query by query. A mean difference is the sum of gains and losses, and here there
+# Below: the same query by query. A mean difference is the sum of gains and losses, and here there
 # are many of both.

@@ -34,7 +34,7 @@ for n in levels:
 # the exact mean over all orders; the band is what ties leave open. With two different scores the
 # order of the file is worth more than most differences between models.
 
-fig, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
+fig, ax = plt.subplots(figsize=(4.8, 3.6), layout="constrained")
 place = np.arange(len(levels))
 ax.fill_between(
     place, found["pessimistic"], found["optimistic"], alpha=0.15, color=rc.plotting.BLUE

@@ -28,18 +28,19 @@ moves = rc.explain.global_importance(model, X[test], qid=qid[test])
 suffers = rc.explain.permutation_importance(model, X[test], y[test], qid=qid[test], n_repeats=20)
 
 # %%
-# Left: clicks and views share the weight of what they say. Right: NDCG@10 falls if one of them is
+# Above: clicks and views share the weight of what they say. Below: NDCG@10 falls if one of them is
 # shuffled, for the model relies on both, though a new fit without views would do as well (printed
 # below). Intervals are over queries; the random feature has one around 0.
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 3.8), layout="constrained", sharey=True)
+fig, (above, below) = plt.subplots(2, 1, figsize=(4.8, 5.8), layout="constrained")
 place = np.arange(5)
-left.barh(place, moves.importances, color=rc.plotting.BLUE)
-left.set(yticks=place, yticklabels=names, xlabel="mean absolute contribution")
-right.barh(place, -suffers.changes, color=rc.plotting.ORANGE)
-right.hlines(place, -suffers.high, -suffers.low, color="black", lw=1.5)
-right.set(xlabel="loss of NDCG@10 when shuffled")
-left.invert_yaxis()
+above.barh(place, moves.importances, color=rc.plotting.BLUE)
+above.set(yticks=place, yticklabels=names, xlabel="mean absolute contribution")
+below.barh(place, -suffers.changes, color=rc.plotting.ORANGE)
+below.hlines(place, -suffers.high, -suffers.low, color="black", lw=1.5)
+below.set(yticks=place, yticklabels=names, xlabel="loss of NDCG@10 when shuffled")
+above.invert_yaxis()
+below.invert_yaxis()
 plt.show()
 
 # %%

@@ -31,7 +31,7 @@ print(why)
 # the first, orange ones the fourth. The bars add up to the whole distance; nothing is left
 # unexplained.
 
-fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
+fig, ax = plt.subplots(figsize=(4.8, 4), layout="constrained")
 why.plot(ax=ax)
 plt.show()
 

@@ -27,7 +27,7 @@ model = rc.RankBoost(100).fit(X, y, qid=qid)
 # column is empty in this query, in which nobody has clicked.
 
 why = rc.explain.query(model, X, qid, which=0, y=y, top_k=5, feature_names=names)
-fig, ax = plt.subplots(figsize=(9, 5.2), layout="constrained")
+fig, ax = plt.subplots(figsize=(4.8, 5.6), layout="constrained")
 why.plot(ax=ax, max_documents=15)
 plt.show()
 

@@ -36,7 +36,7 @@ print(why.headline())
 # alone change the grade, in the feature's own unit. The model sees associations; it says nothing
 # about treatment.
 
-fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
+fig, ax = plt.subplots(figsize=(4.8, 4), layout="constrained")
 why.plot(ax=ax)
 plt.show()
 

@@ -39,7 +39,7 @@ by_degree = rc.sort_by_degree(items, judge)
 # what the judge is clear about is never contradicted. The three in the circle share the places
 # between, a third each.
 
-fig, ax = plt.subplots(figsize=(6.5, 4.2), layout="constrained")
+fig, ax = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 ax.imshow(places, cmap="Blues", vmin=0, vmax=1)
 for i, j in np.ndindex(5, 5):
     colour = "white" if places[i, j] > 0.5 else "black"

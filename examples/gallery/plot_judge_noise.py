@@ -43,7 +43,7 @@ found = {
 # pairs. A judge that is wrong 30% of the time needs more than that: asking about near items
 # again.
 
-fig, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
+fig, ax = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 for noise, colour in zip(noises, ["#004b76", "#0072b2", "#56b4e9", "#d55e00"], strict=True):
     values = found[noise]
     ax.fill_between(budgets, values.min(1), values.max(1), color=colour, alpha=0.15)

@@ -34,7 +34,7 @@ def ranked(calls, seed=0):
 # true places, bars the intervals of 90% for the place of an item. With 100 calls the bars are
 # wide; with 800 they are short, and still contain most of the dots.
 
-fig, axes = plt.subplots(1, 2, figsize=(9.5, 5), layout="constrained", sharex=True)
+fig, axes = plt.subplots(2, 1, figsize=(4.8, 8), layout="constrained", sharex=True)
 for ax, calls in zip(axes, [100, 800], strict=True):
     ranker, truth = ranked(calls)
     low, high = ranker.place_interval_.T
@@ -44,8 +44,7 @@ for ax, calls in zip(axes, [100, 800], strict=True):
     ax.plot(truth[order] + low.min(), rows, "o", ms=5, color=rc.plotting.ORANGE)
     true = truth + low.min()
     inside = np.mean((low <= true) & (true <= high))
-    ax.set(title=f"{calls} calls: {inside:.0%} inside", xlabel="place")
+    ax.set(title=f"{calls} calls: {inside:.0%} inside", ylabel="items, best first", yticks=[])
     ax.invert_yaxis()
-axes[0].set(ylabel="items, best first", yticks=[])
-axes[1].set(yticks=[])
+axes[1].set_xlabel("place")
 plt.show()

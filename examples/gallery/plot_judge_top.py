@@ -22,7 +22,7 @@ for name, cost in costs.items():
 # round and half a million calls. QuickSort and halving are good at both. Insertion and the heap
 # need the fewest calls, one after the other.
 
-fig, ax = plt.subplots(figsize=(8, 4.4), layout="constrained")
+fig, ax = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 for name, cost in costs.items():
     ax.scatter(cost.calls, cost.rounds, s=60, color=rc.plotting.BLUE)
     below = -14 if name == "insertion" else 6

@@ -39,7 +39,7 @@ for name, model in models.items():
 # Each point is the loss on 4,000 held-out rows. The orange line keeps jumping with the last few
 # rows it saw; the blue one falls and stays. ``average=True`` is the default.
 
-fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
+fig, ax = plt.subplots(figsize=(4.8, 3.6), layout="constrained")
 ax.plot(steps, losses["last model"], color=rc.plotting.ORANGE, lw=0.8, label="last model")
 ax.plot(steps, losses["average of all models"], color=rc.plotting.BLUE, lw=2, label="average")
 ax.set(xlabel="rows learned", ylabel="mean rank loss, held-out rows", ylim=(0.3, 1.2))

@@ -36,7 +36,7 @@ for seed in range(60):
 # direction is the dashed line. Single models scatter with the order of the rows; the means of a
 # hundred members lie together, and low.
 
-fig, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
+fig, ax = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 for name, models, colour in [
     ("one PRank", single, rc.plotting.ORANGE),
     ("mean of 100", ensemble, rc.plotting.BLUE),

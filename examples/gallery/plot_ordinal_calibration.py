@@ -22,18 +22,18 @@ model = rc.CalibratedOrdinal(rc.PRank(random_state=0)).fit(X[train], y[train])
 table = model.predict_proba(X[test])
 
 # %%
-# Left: the probability of each rank by the learner's score. Each rank has its peak, and they add
-# up to 1. Right: of the rows with a stated probability of more than a rank near 70%, about 70% do
+# Above: the probability of each rank by the learner's score. Each rank has its peak, and they add
+# up to 1. Below: of the rows with a stated probability of more than a rank near 70%, about 70% do
 # have more. Points on the diagonal mean that probabilities can be taken at their word.
 
-fig, (curves, dots) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
+fig, (curves, dots) = plt.subplots(2, 1, figsize=(4.8, 8), layout="constrained")
 scores = model.estimator_.project(X[test])
 order = np.argsort(scores)
 for j, rank in enumerate(model.classes_):
     colour = plt.get_cmap("viridis")(j / 4)
     curves.plot(scores[order], table[order, j], color=colour, label=f"rank {rank}")
 curves.set(xlabel="score", ylabel="probability")
-curves.legend(ncols=2, fontsize="small")
+curves.legend(ncols=2)
 rc.plotting.plot_reliability(y[test], table, labels=model.classes_, n_bins=8, ax=dots)
 plt.show()
 

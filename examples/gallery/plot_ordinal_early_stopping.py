@@ -30,7 +30,7 @@ print("passes:", model.n_iter_, "best:", model.best_iteration_)
 
 history = model.history_
 passes = np.arange(1, len(history["rank_loss"]) + 1)
-fig, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
+fig, ax = plt.subplots(figsize=(4.8, 3.6), layout="constrained")
 ax.plot(passes, history["rank_loss"], color=rc.plotting.ORANGE, label="rows learned")
 held_out = history["valid_rank_loss"]
 ax.plot(passes, held_out, color=rc.plotting.BLUE, label="held-out rows")

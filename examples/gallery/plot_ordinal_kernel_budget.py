@@ -45,7 +45,7 @@ found = {
 # learner without a budget. Dropping the oldest row needs a large budget; projecting a row onto
 # those that stay (`projectron`) comes close with few.
 
-fig, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
+fig, ax = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 for policy, mark in zip(policies, "os^", strict=True):
     ax.plot(budgets, found[policy], marker=mark, label=policy)
 ax.axhline(full, color="black", ls="--", lw=1, label=f"no budget: {n_support} vectors")
@@ -53,5 +53,5 @@ ax.axhline(straight, color=rc.plotting.GREY, lw=1, label="linear PRank")
 ax.set(xscale="log", xlabel="budget: support vectors", ylabel="mean rank loss, new rows")
 ax.set_xticks(budgets, budgets)
 ax.minorticks_off()
-ax.legend()
+ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2)
 plt.show()

@@ -23,8 +23,8 @@ model = rc.CalibratedOrdinal(rc.PRank(random_state=0)).fit(X[train], y[train])
 model.conformalize(X[more], y[more])  # rows that it has not learned from
 
 # %%
-# Left: the coverage that was asked for, and that of 5,000 new rows: the points lie on the
-# diagonal. Right: what it costs. Sets of 80% are mostly one or two ranks, sets of 99% three.
+# Above: the coverage that was asked for, and that of 5,000 new rows: the points lie on the
+# diagonal. Below: what it costs. Sets of 80% are mostly one or two ranks, sets of 99% three.
 
 wanted = np.array([0.8, 0.85, 0.9, 0.95, 0.99])
 covered, sizes = [], []
@@ -33,18 +33,16 @@ for coverage in wanted:
     covered.append(np.mean((low <= y[test]) & (y[test] <= high)))
     sizes.append(np.bincount(high - low + 1, minlength=6)[1:] / low.size)
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
-left.plot([0.75, 1], [0.75, 1], color=rc.plotting.GREY, lw=1)
-left.plot(wanted, covered, "o", color=rc.plotting.BLUE)
-left.set(xlabel="coverage wanted", ylabel="share of true ranks inside", aspect="equal")
+fig, (above, below) = plt.subplots(2, 1, figsize=(4.8, 7.6), layout="constrained")
+above.plot([0.75, 1], [0.75, 1], color=rc.plotting.GREY, lw=1)
+above.plot(wanted, covered, "o", color=rc.plotting.BLUE)
+above.set(xlabel="coverage wanted", ylabel="share of true ranks inside", aspect="equal")
 bottom = np.zeros(wanted.size)
 for size in range(1, 6):
     share = np.array(sizes)[:, size - 1]
     colour = plt.get_cmap("viridis")((size - 1) / 4)
-    right.bar(wanted.astype(str), share, bottom=bottom, color=colour, label=f"{size}")
+    below.bar(wanted.astype(str), share, bottom=bottom, color=colour, label=f"{size}")
     bottom += share
-right.set(xlabel="coverage wanted", ylabel="share of rows")
-right.legend(
-    title="ranks in a set", ncols=5, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1)
-)
+below.set(xlabel="coverage wanted", ylabel="share of rows")
+below.legend(title="ranks in a set", ncols=5, loc="lower center", bbox_to_anchor=(0.5, 1))
 plt.show()

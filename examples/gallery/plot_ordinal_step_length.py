@@ -42,7 +42,7 @@ for noise in [0.0, 0.1, 0.3]:
 # they copy wrong labels, and the best cap moves left. The default averages all models on the way,
 # which calms either.
 
-fig, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
+fig, ax = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 for (noise, values), colour in zip(losses.items(), ["#56b4e9", "#0072b2", "#d55e00"], strict=True):
     ax.plot(caps, values, marker="o", color=colour, label=f"{noise:.0%} of labels random")
     best = int(np.argmin(values))

@@ -22,11 +22,11 @@ scores = model.project(X)
 print("thresholds", model.thresholds_.round(2))
 
 # %%
-# Left: the weight vector is the arrow, thresholds are lines across it. Right: the same rows on
+# Above: the weight vector is the arrow, thresholds are lines across it. Below: the same rows on
 # the line. A rank that is predicted wrongly is a point beyond its threshold; most of these are
 # one rank off, for a row far from a threshold is safe.
 
-fig, (plane, line) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
+fig, (plane, line) = plt.subplots(2, 1, figsize=(4.8, 8), layout="constrained")
 colours = plt.get_cmap("viridis")((y - 1) / 3)
 plane.scatter(*X.T, c=colours, s=12)
 x = np.array([-3.5, 3.5])

@@ -42,7 +42,7 @@ names = model[0].get_feature_names_out()
 true = np.array([WORTH[name] for name in names], float)
 order = np.argsort(learner.coef_)
 scale = (learner.coef_ @ true) / (true @ true)
-fig, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
+fig, ax = plt.subplots(figsize=(4.8, 4.2), layout="constrained")
 weights = learner.coef_[order]
 colours = np.where(weights < 0, rc.plotting.ORANGE, rc.plotting.BLUE)
 ax.barh(names[order], weights, color=colours)

@@ -34,7 +34,7 @@ for seed in range(20):
 # better in every run than the best of either, and varies little; so does the average of all
 # hypotheses, the default.
 
-fig, ax = plt.subplots(figsize=(8, 4), layout="constrained")
+fig, ax = plt.subplots(figsize=(4.8, 3.4), layout="constrained")
 for place, variant in enumerate(variants):
     values = np.array(found[variant])
     ax.scatter(values, place + rng.uniform(-0.15, 0.15, 20), s=18, color=rc.plotting.BLUE)

@@ -25,12 +25,12 @@ def misranked(rows):
 wrong, unseen = misranked(train), misranked(test)
 
 # %%
-# Left: edges fall as what is left becomes harder. Right: the misordered share of the training
+# Above: edges fall as what is left becomes harder. Below: the misordered share of the training
 # pairs never exceeds the bound, which is the product of what each round leaves. New queries are
 # no part of this theorem: their error lies where it lies.
 
 rounds = np.arange(1, 151)
-fig, (edges, errors) = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")
+fig, (edges, errors) = plt.subplots(2, 1, figsize=(4.8, 6.4), layout="constrained")
 edges.plot(rounds, np.abs(model.history_["edge"]), color=rc.plotting.BLUE)
 edges.set(xlabel="round", ylabel="edge of the stump", ylim=(0, None))
 errors.plot(rounds, model.history_["bound"], color="black", ls="--", label="bound, proved")

@@ -40,7 +40,7 @@ for n in sizes:
 # says little with 500 pairs; it tightens with their number. The misranking of 50,000 new pairs
 # (blue) lies far below.
 
-fig, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
+fig, ax = plt.subplots(figsize=(4.8, 3.6), layout="constrained")
 ax.plot(sizes, bounds, "k--o", label="bound, from training pairs alone")
 ax.plot(sizes, unseen, "o-", color=rc.plotting.BLUE, label="unseen pairs")
 ax.set(xscale="log", xlabel="training pairs", ylabel="share misranked", ylim=(0, None))

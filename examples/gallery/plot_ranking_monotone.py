@@ -32,7 +32,7 @@ held = rc.RankBoost(**params, monotonic_cst=[1, -1]).fit(X, y, qid=qid)
 
 x = np.linspace(0.5, 9.5, 500)
 rows = np.column_stack([x, np.full(500, 5.0)])
-fig, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
+fig, ax = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 for name, model, colour in [
     ("free", free, rc.plotting.ORANGE),
     ("rising in words, falling in age", held, rc.plotting.BLUE),

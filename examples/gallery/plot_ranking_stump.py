@@ -27,7 +27,7 @@ models = {n: rc.RankBoost(n).fit(X, y, qid=qid) for n in rounds}
 # the data (grey, on a scale of its own). Thresholds are where the data have them; nobody chose
 # bins.
 
-fig, axes = plt.subplots(1, 2, figsize=(9, 4), layout="constrained", sharey=True)
+fig, axes = plt.subplots(2, 1, figsize=(4.8, 6.4), layout="constrained")
 x = np.linspace(0, 10, 400)
 shapes = [-np.abs(x - 6), 3.0 * (x > 3)]
 for j, ax in enumerate(axes):
@@ -39,7 +39,6 @@ for j, ax in enumerate(axes):
         if n == 100:
             scale = np.polyfit(shapes[j], values, 1)
     ax.plot(x, np.polyval(scale, shapes[j]), color=rc.plotting.GREY, ls="--", label="truth")
-    ax.set(xlabel=f"feature {j + 1}")
-axes[0].set_ylabel("contribution to the score")
-axes[0].legend(fontsize="small")
+    ax.set(xlabel=f"feature {j + 1}", ylabel="adds to the score")
+axes[0].legend()
 plt.show()

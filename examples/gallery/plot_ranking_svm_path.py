@@ -30,17 +30,17 @@ seen = [model.score(X[train], y[train], qid=qid[train]) for model in path.estima
 unseen = [model.score(X[held], y[held], qid=qid[held]) for model in path.estimators]
 
 # %%
-# Left: weights grow with C. The six features that matter (blue) lead; the other 54 are noise, and
-# catch up where C is large. Right: training queries are ranked ever better, held-out ones are
+# Above: weights grow with C. The six features that matter (blue) lead; the other 54 are noise, and
+# catch up where C is large. Below: training queries are ranked ever better, held-out ones are
 # best at the marked C.
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4), layout="constrained")
-left.plot(Cs, weights[:, 6:], color=rc.plotting.GREY, lw=0.6)
-left.plot(Cs, weights[:, :6], color=rc.plotting.BLUE, lw=1.5)
-left.set(xscale="log", xlabel="C", ylabel="weight")
-right.plot(Cs, seen, color=rc.plotting.ORANGE, label="training queries")
-right.plot(Cs, unseen, color=rc.plotting.BLUE, label="held-out queries")
-right.plot(Cs[path.best], unseen[path.best], "o", ms=11, mfc="none", color=rc.plotting.BLUE)
-right.set(xscale="log", xlabel="C", ylabel="NDCG@10")
-right.legend()
+fig, (above, below) = plt.subplots(2, 1, figsize=(4.8, 6.8), layout="constrained")
+above.plot(Cs, weights[:, 6:], color=rc.plotting.GREY, lw=0.6)
+above.plot(Cs, weights[:, :6], color=rc.plotting.BLUE, lw=1.5)
+above.set(xscale="log", xlabel="C", ylabel="weight")
+below.plot(Cs, seen, color=rc.plotting.ORANGE, label="training queries")
+below.plot(Cs, unseen, color=rc.plotting.BLUE, label="held-out queries")
+below.plot(Cs[path.best], unseen[path.best], "o", ms=11, mfc="none", color=rc.plotting.BLUE)
+below.set(xscale="log", xlabel="C", ylabel="NDCG@10")
+below.legend()
 plt.show()

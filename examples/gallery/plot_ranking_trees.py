@@ -35,7 +35,7 @@ for model in models.values():
 
 axis = np.linspace(-1, 1, 21)
 a, b = np.meshgrid(axis, axis)
-fig, axes = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained", sharey=True)
+fig, axes = plt.subplots(2, 1, figsize=(4.8, 8), layout="constrained", sharex=True)
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     rows = np.repeat(X[None, :200], a.size, axis=0)
     rows[..., 0], rows[..., 1] = a.reshape(-1, 1), b.reshape(-1, 1)
@@ -50,7 +50,7 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
         vmax=1.5,
     )
     quality = model.score(X[test], y[test], qid=qid[test])
-    ax.set(title=f"{name}: NDCG@10 {quality:.3f}", xlabel="age")
-axes[0].set_ylabel("length")
-fig.colorbar(picture, label="mean score, in deviations")
+    ax.set(title=f"{name}: NDCG@10 {quality:.3f}", ylabel="length")
+axes[1].set_xlabel("age")
+fig.colorbar(picture, ax=axes, label="mean score, in deviations")
 plt.show()
