@@ -118,9 +118,26 @@ COMMANDS: dict[str, tuple[str, str | None]] = {
     "export": ("Write a model in the format of another program, and check it.", None),
     "demo": ("Compare the learners on data included in scikit-learn.", None),
 }
+# Commands of commands: functions in one module.
+GROUPS: dict[str, tuple[str, dict[str, str]]] = {
+    "clicks": (
+        "Learn from click logs: propensities of positions, click models, evaluation.",
+        {
+            "propensity": "Print how often each position is examined, relative to the first.",
+            "model": "Fit a click model: how well it explains the clicks, and labels from it.",
+            "evaluate": "Evaluate a TREC run by clicks on the lists of another ranker.",
+        },
+    ),
+}
 for name, (summary, epilog) in COMMANDS.items():
     command = getattr(import_module(f"rankcore.cli.commands.{name}"), name)
     app.command(help=summary, epilog=epilog)(guarded(grouped(command)))
+for name, (summary, commands) in GROUPS.items():
+    group = typer.Typer(no_args_is_help=True, help=summary)
+    for each, what in commands.items():
+        command = getattr(import_module(f"rankcore.cli.commands.{name}"), each)
+        group.command(help=what)(guarded(grouped(command)))
+    app.add_typer(group, name=name)
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -45,8 +45,8 @@ class Ranked:
     model: Floats | None
 
     @classmethod
-    def of(cls, ranking: Mapping[str, ArrayLike], log: Log, modelled: bool) -> Ranked:
-        """Read and sort a ranking, without the queries that the log does not have."""
+    def of(cls, ranking: Mapping[str, ArrayLike], logged: set[Any], modelled: bool) -> Ranked:
+        """Read and sort a ranking, without the queries that are not ``logged``."""
         columns = ["query", "document", "score", *["relevance"] * modelled]
         lacking = [name for name in columns if name not in ranking]
         if lacking:
@@ -60,10 +60,8 @@ class Ranked:
             raise ValueError("score must be finite")
         if model is not None and not ((model >= 0) & (model <= 1)).all():
             raise ValueError("relevance must be from 0 to 1")
-        logged = np.unique(log.query)
-        known = {*(_labels(log, "queries")[logged] if hasattr(log, "queries") else logged).tolist()}
         numbers: dict[Any, int] = {}
-        kept = [i for i, one in enumerate(query) if one in known]
+        kept = [i for i, one in enumerate(query) if one in logged]
         number = np.array([numbers.setdefault(query[i], len(numbers)) for i in kept], dtype=int)
         if not kept:
             raise ValueError("log and ranking must have queries in common; found none")
@@ -73,6 +71,17 @@ class Ranked:
             raise ValueError("ranking must have each document of a query once")
         bounds = np.concatenate([[0], np.cumsum(np.bincount(number))])
         return cls([*numbers], bounds, place, None if model is None else model[order])
+
+
+def queries_of(parts: Iterable[Log]) -> set[Any]:
+    """Ids of the queries of a log."""
+    found: set[Any] = set()
+    for log in parts:
+        logged = np.unique(log.query)
+        found.update(
+            (_labels(log, "queries")[logged] if hasattr(log, "queries") else logged).tolist()
+        )
+    return found
 
 
 def _labels(log: Any, name: str) -> NDArray[Any]:

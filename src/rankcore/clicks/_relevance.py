@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
-from rankcore.clicks._ranked import Ranked
 
 # The ideal DCG is estimated twice: from the best order of the estimates, which is too high, and
 # from the order by nine folds of the impressions with the relevance by the tenth, which is too low.
@@ -34,33 +33,48 @@ class Relevance:
         )
 
 
-def estimate(
-    rows: Ranked,
-    at: NDArray[np.intp],
-    theta: Floats,
-    clicks: Floats,
-    weights: Floats,
-    estimator: str,
-) -> Relevance:
-    """Estimate the relevance of all rows from the impressions of each."""
-    n = int(rows.bounds[-1])
-    model = np.zeros(n) if rows.model is None else rows.model
-    counts = np.bincount(at, minlength=n)
-    order = np.argsort(at, kind="stable")
-    nth = np.empty(at.size, dtype=np.intp)  # impression of its row
-    nth[order] = np.arange(at.size) - (np.cumsum(counts) - counts)[at[order]]
-    cell = nth % _FOLDS * n + at
-    size = _FOLDS * n
-    gained = np.bincount(cell, weights * (clicks - theta * model[at]), size).reshape(_FOLDS, n)
-    weighed = np.bincount(cell, weights * theta if estimator == "snips" else None, size)
-    over = weighed.reshape(_FOLDS, n).astype(np.float64)
-    total = over.sum(axis=0)
-    share = np.divide(over, total, out=np.full(over.shape, 1 / _FOLDS), where=total > 0)
-    parts = model * share + np.divide(gained, total, out=np.zeros(over.shape), where=total > 0)
-    others, left = gained.sum(axis=0) - gained, total - over
-    rest = model + np.divide(others, left, out=np.zeros(over.shape), where=left > 0)
-    whole = model + np.divide(gained.sum(axis=0), total, out=np.zeros(n), where=total > 0)
-    return Relevance(whole, parts, rest, counts > 0)
+class Sums:
+    """Sums over the impressions of each row, in folds, that estimate its relevance."""
+
+    def __init__(self, model: Floats, estimator: str) -> None:
+        self.model, self._normalised = model, estimator == "snips"
+        self._counts = np.zeros(model.size, dtype=np.intp)
+        self._gained = np.zeros((_FOLDS, model.size))
+        self._weighed = np.zeros((_FOLDS, model.size))
+        self._weight = self._square = 0.0
+
+    def add(self, at: NDArray[np.intp], theta: Floats, clicks: Floats, weights: Floats) -> None:
+        """Add impressions: their rows, propensities, clicks and weights."""
+        n = self.model.size
+        counts = np.bincount(at, minlength=n)
+        order = np.argsort(at, kind="stable")
+        nth = np.empty(at.size, dtype=np.intp)  # impression of its row
+        nth[order] = np.arange(at.size) - (np.cumsum(counts) - counts)[at[order]]
+        cell = (nth + self._counts[at]) % _FOLDS * n + at
+        shape, size = self._gained.shape, self._gained.size
+        gained = weights * (clicks - theta * self.model[at])
+        self._gained += np.bincount(cell, gained, size).reshape(shape)
+        weighed = np.bincount(cell, weights * theta if self._normalised else None, size)
+        self._weighed += weighed.reshape(shape)
+        self._counts += counts
+        counted = weights * clicks
+        self._weight += float(counted.sum())
+        self._square += float(counted @ counted)
+
+    def effective_sample_size(self) -> float:
+        """Number of clicks of equal weight that would have the same variance."""
+        return self._weight**2 / self._square if self._square else 0.0
+
+    def relevance(self) -> Relevance:
+        """The estimates."""
+        gained, over, model = self._gained, self._weighed, self.model
+        total = over.sum(axis=0)
+        share = np.divide(over, total, out=np.full(over.shape, 1 / _FOLDS), where=total > 0)
+        parts = model * share + np.divide(gained, total, out=np.zeros(over.shape), where=total > 0)
+        others, left = gained.sum(axis=0) - gained, total - over
+        rest = model + np.divide(others, left, out=np.zeros(over.shape), where=left > 0)
+        added = np.divide(gained.sum(axis=0), total, out=np.zeros(model.size), where=total > 0)
+        return Relevance(model + added, parts, rest, self._counts > 0)
 
 
 def _discounts(n: int) -> Floats:

@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count, check_option, check_real
 from rankcore._core.warning import warn
-from rankcore.clicks._ranked import Log, Ranked, impressions
-from rankcore.clicks._relevance import VALUES, Relevance, estimate
+from rankcore.clicks._ranked import Log, Ranked, impressions, queries_of
+from rankcore.clicks._relevance import VALUES, Relevance, Sums
+from rankcore.clicks.log import windows
 from rankcore.metrics.names import parse
 
 # Below this many clicks, as counted by their weights, intervals are not to be trusted.
@@ -71,7 +72,7 @@ class CounterfactualEvaluation(dict[str, Estimate]):
 
 
 def evaluate(
-    log: Log,
+    log: Log | Iterable[Log],
     ranking: Mapping[str, ArrayLike],
     *,
     propensity: ArrayLike | Any,
@@ -86,8 +87,8 @@ def evaluate(
 
     Parameters
     ----------
-    log : ClickLog
-        Impressions.
+    log : ClickLog or windows of one
+        Impressions; windows are read twice.
     ranking : mapping or data frame
         A row for each document that the new ranker ranks: "query", "document" and "score", higher
         for better; of equal ones the first comes first. For the estimator "dr" also "relevance",
@@ -172,12 +173,14 @@ def evaluate(
     check_count(n_resamples, "n_resamples")
     if not 0 < confidence_level < 1:
         raise ValueError(f"confidence_level must be between 0 and 1; found {confidence_level!r}")
-    rows = Ranked.of(ranking, log, estimator == "dr")
-    at, theta, clicks = impressions(log, rows, propensity)
-    weights = np.minimum(1.0 / theta, np.inf if clip is None else float(clip))
-    relevance = estimate(rows, at, theta, clicks, weights, estimator)
-    counted = weights * clicks
-    size = float(counted.sum() ** 2 / (counted @ counted)) if counted.any() else 0.0
+    parts: Any = [log] if hasattr(log, "query") else windows(log)  # type: ignore[arg-type]
+    rows = Ranked.of(ranking, queries_of(parts), estimator == "dr")
+    most = np.inf if clip is None else float(clip)
+    sums = Sums(np.zeros(rows.bounds[-1]) if rows.model is None else rows.model, estimator)
+    for part in parts:
+        at, theta, clicks = impressions(part, rows, propensity)
+        sums.add(at, theta, clicks, np.minimum(1.0 / theta, most))
+    size, relevance = sums.effective_sample_size(), sums.relevance()
     if size < FEW_CLICKS:
         warn(
             f"the effective sample size is {size:.0f} clicks, below {FEW_CLICKS}: intervals may be "

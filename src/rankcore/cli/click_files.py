@@ -1,0 +1,187 @@
+"""Click logs and tables about them, for ``rankcore clicks``."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rankcore._core.replacing import replacing
+from rankcore.cli.paths import Reads
+from rankcore.cli.terminal import ProgressBar, print_table
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from rankcore.clicks import ClickLog
+
+LogArgument = Annotated[
+    Path,
+    Reads(),
+    typer.Argument(
+        metavar="LOG",
+        help="Impressions in CSV with a header, JSON lines or Parquet, text also gzip, bzip2 or "
+        "Zstandard: query, document, position from 1, clicked; perhaps session. With --ubi events.",
+    ),
+]
+ColumnOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--column",
+        metavar="NAME=COLUMN",
+        help="Another name of a column: document=sku (repeatable).",
+    ),
+]
+UbiOption = Annotated[
+    Path | None,
+    Reads(),
+    typer.Option(
+        metavar="QUERIES",
+        help="Queries of OpenSearch's User Behavior Insights, JSON lines; LOG has the events.",
+    ),
+]
+
+
+@dataclass
+class Impressions:
+    """A log, a window at a time in each pass, with what the last pass has counted."""
+
+    log: Iterable[ClickLog]
+    bar: ProgressBar
+    words: bool = False  # whether ids that are integers are to become words
+    impressions: int = 0
+    sessions: int = 0
+    clicks: int = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        self.impressions = self.sessions = self.clicks = 0
+        for window in self.log:
+            self.impressions += len(window)
+            self.sessions += window.bounds.size - 1
+            self.clicks += int(window.clicked.sum())
+            yield _Words(window) if self.words else window
+            self.bar.reading(self.impressions)
+
+    def facts(self) -> dict[str, Any]:
+        """The counts by name."""
+        return {name: getattr(self, name) for name in ("impressions", "sessions", "clicks")}
+
+
+class _Words:
+    """A window of a log whose ids are words, as those of runs are."""
+
+    def __init__(self, log: ClickLog) -> None:
+        self.query, self.document = log.query, log.document
+        self.position, self.clicked = log.position, log.clicked
+        self._log = log
+
+    @property
+    def queries(self) -> NDArray[np.str_]:
+        return self._log.queries.astype(str)
+
+    @property
+    def documents(self) -> NDArray[np.str_]:
+        return self._log.documents.astype(str)
+
+
+def open_log(
+    path: Path, columns: Sequence[str] | None, ubi: Path | None, bar: ProgressBar
+) -> Impressions:
+    """A log as the options describe it."""
+    from rankcore.clicks import open_clicks, read_ubi
+
+    if ubi is not None:
+        if columns:
+            raise ValueError("--ubi has names of its own: --column cannot be used with it")
+        return Impressions([read_ubi(ubi, path)], bar)
+    if str(path) == "-" or path.is_fifo():
+        raise ValueError(
+            f"{path}: logs are read several times, which a pipe does not allow: write it to a file"
+        )
+    names = {}
+    for one in columns or []:
+        name, sign, column = one.partition("=")
+        if not sign or not column:
+            raise ValueError(f"--column must be NAME=COLUMN; found {one!r}")
+        names[name] = column
+    return Impressions(open_clicks(path, columns=names), bar)
+
+
+def read_table(
+    path: Path, kinds: dict[str, Callable[[str], Any]]
+) -> tuple[dict[str, list[Any]], list[int]]:
+    """Columns of a CSV file with a header, and the line of each row."""
+    found: dict[str, list[Any]] = {name: [] for name in kinds}
+    numbers: list[int] = []
+    with open(path, newline="", encoding="utf-8-sig") as lines:
+        reader = csv.DictReader(lines, strict=True)
+        try:
+            header = [*(reader.fieldnames or [])]
+            if not {*kinds} <= {*header}:
+                raise ValueError(
+                    f"{path}: a header with the columns {', '.join(kinds)} is required; found: "
+                    f"{', '.join(header) or 'none'}"
+                )
+            for row in reader:
+                for name, kind in kinds.items():
+                    try:
+                        found[name].append(kind(row[name] or ""))
+                    except ValueError:
+                        raise ValueError(
+                            f"{path}, line {reader.line_num}: {name} must be a number; found "
+                            f"{row[name]!r}"
+                        ) from None
+                numbers.append(reader.line_num)
+        except csv.Error as error:
+            raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
+    return found, numbers
+
+
+def print_rows(rows: list[dict[str, Any]], as_json: bool, facts: dict[str, Any], name: str) -> None:
+    """Print rows as CSV, as a table on a terminal, or within one JSON object beside facts."""
+    if as_json:
+        print(json.dumps({**facts, name: rows}))
+        return
+    if not sys.stdout.isatty():
+        write_rows(rows, sys.stdout)
+        return
+    from rich.table import Table
+
+    table = Table()
+    for column in rows[0]:
+        table.add_column(column.replace("_", " "), justify="right")
+    for row in rows:
+        table.add_row(*map(_text, row.values()))
+    print_table(None, table)
+
+
+def write_rows(rows: Iterable[dict[str, Any]], stream: Any) -> None:
+    """Write rows as CSV with a header."""
+    writer = csv.writer(stream, lineterminator="\n")
+    for i, row in enumerate(rows):
+        if not i:
+            writer.writerow(row)
+        writer.writerow(map(_text, row.values()))
+
+
+def save_rows(rows: Iterable[dict[str, Any]], path: Path) -> None:
+    """Write rows as CSV to a file, all or none."""
+    with replacing(path) as stream:
+        text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
+        write_rows(rows, text)
+        text.flush()
+        text.detach()
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,296 @@
+"""``rankcore clicks``: propensities, click models, and a new ranking by clicks on an old one."""
+
+from __future__ import annotations
+
+import sys
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rankcore.cli.click_files import (
+    ColumnOption,
+    LogArgument,
+    UbiOption,
+    open_log,
+    print_rows,
+    read_table,
+    save_rows,
+)
+from rankcore.cli.options import JsonOption, QuietOption, SeedOption
+from rankcore.cli.paths import Reads, Writes
+from rankcore.cli.terminal import print_facts, progress_bar
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from rankcore.clicks.models import ClickModel
+    from rankcore.datasets import Run
+
+METHODS = ("em", "swap", "allpairs")
+MEASURES = ("ndcg@10", "precision@10", "mrr")
+KINDS = ("position", "cascade", "bayesian", "simplified", "rates")
+
+
+def propensity(
+    *,
+    log: LogArgument,
+    method: Annotated[str, typer.Option(help="em, swap or allpairs: see docs/clicks.md.")] = "em",
+    column: ColumnOption = None,
+    ubi: UbiOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the propensity of each position, relative to the first."""
+    from rankcore._core.params import check_option
+    from rankcore.clicks import propensities
+
+    check_option(method, "method", METHODS)
+    with progress_bar(quiet) as bar:
+        impressions = open_log(log, column, ubi, bar)
+        found = propensities(impressions, method)  # type: ignore[arg-type]
+    rows = [
+        {
+            "position": position,
+            "propensity": _number(theta),
+            "low": _number(low),
+            "high": _number(high),
+        }
+        for position, (theta, (low, high)) in enumerate(
+            zip(found.theta.tolist(), found.interval.tolist(), strict=True), 1
+        )
+    ]
+    facts = {"method": method, **impressions.facts()}
+    print_rows([row for row in rows if row["propensity"] is not None], as_json, facts, "positions")
+
+
+def model(
+    *,
+    log: LogArgument,
+    kind: Annotated[
+        str,
+        typer.Option(
+            help="position, cascade, bayesian (dynamic Bayesian network), simplified (the same, by "
+            "counting) or rates (click-through)."
+        ),
+    ] = "position",
+    smoothing: Annotated[
+        float | None,
+        typer.Option(
+            help="Impressions of either kind added to each document; by default the model's."
+        ),
+    ] = None,
+    held_out: Annotated[
+        Path | None, Reads(), typer.Option(metavar="LOG", help="Other sessions to be predicted.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        Writes(),
+        typer.Option(
+            "--output",
+            "-o",
+            help="CSV to write: query, document, relevance, grade and confidence of each document.",
+        ),
+    ] = None,
+    qrels: Annotated[
+        Path | None, Writes(), typer.Option(help="Grades to write, as judgments of TREC.")
+    ] = None,
+    thresholds: Annotated[
+        str | None, typer.Option(help="Relevance from which a grade is higher: 0.25,0.5,0.75.")
+    ] = None,
+    column: ColumnOption = None,
+    ubi: UbiOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Fit a click model; print how well it explains the clicks, and write what it says."""
+    from rankcore.clicks import to_judgments
+    from rankcore.datasets import write_qrels
+
+    if held_out is not None and ubi is not None:
+        raise ValueError("--held-out and --ubi cannot be used together: convert the log first")
+    edges = None if thresholds is None else _numbers(thresholds)
+    made = _click_model(kind, smoothing)
+    with progress_bar(quiet) as bar:
+        impressions = open_log(log, column, ubi, bar)
+        made.fit(impressions)
+        facts = {"model": kind, **impressions.facts(), **_fit_of(made, impressions, "")}
+        if held_out is not None:
+            facts |= _fit_of(made, open_log(held_out, column, None, bar), "held_out_")
+        if output is not None or qrels is not None:
+            judgments = to_judgments(made, thresholds=edges)
+        if output is not None:
+            names = {"qid": "query", "docid": "document"}
+            fields = ("qid", "docid", "relevance", "grade", "confidence")
+            columns = [getattr(judgments, name).tolist() for name in fields]
+            header = [names.get(name, name) for name in fields]
+            save_rows(
+                (dict(zip(header, row, strict=True)) for row in zip(*columns, strict=True)), output
+            )
+        if qrels is not None:
+            write_qrels(judgments.qrels(), qrels)
+    if as_json:
+        facts = {
+            name: [*map(_number, value)] if isinstance(value, list) else _number(value)
+            for name, value in facts.items()
+        }
+    print_facts(facts, as_json)
+
+
+def _click_model(kind: str, smoothing: float | None) -> Any:
+    from rankcore._core.params import check_option
+    from rankcore.clicks import CascadeModel, ClickRates, DynamicBayesianModel, PositionBasedModel
+
+    check_option(kind, "kind", KINDS)
+    given: dict[str, Any] = {} if smoothing is None else {"smoothing": smoothing}
+    if kind == "simplified":
+        return DynamicBayesianModel(simplified=True, **given)
+    kinds: dict[str, Any] = {
+        "position": PositionBasedModel,
+        "cascade": CascadeModel,
+        "bayesian": DynamicBayesianModel,
+        "rates": ClickRates,
+    }
+    return kinds[kind](**given)
+
+
+def _fit_of(made: ClickModel, log: Any, prefix: str) -> dict[str, Any]:
+    """Log-likelihood and perplexity of a log."""
+    return {
+        f"{prefix}log_likelihood": made.log_likelihood(log),
+        f"{prefix}perplexity_by_position": made.perplexity(log).tolist(),
+    }
+
+
+def evaluate(
+    *,
+    log: LogArgument,
+    run: Annotated[
+        Path, Reads(), typer.Argument(metavar="RUN", help="The new ranking, a TREC run.")
+    ],
+    propensity: Annotated[
+        Path,
+        Reads(),
+        typer.Option(metavar="CSV", help="What rankcore clicks propensity printed."),
+    ],
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric", "-m", help=f"dcg@10, ndcg ... (repeatable; default: {', '.join(MEASURES)})."
+        ),
+    ] = None,
+    estimator: Annotated[
+        str,
+        typer.Option(help="ips, snips (self-normalised) or dr (doubly robust, with --relevance)."),
+    ] = "ips",
+    relevance: Annotated[
+        Path | None,
+        Reads(),
+        typer.Option(
+            metavar="CSV",
+            help="What rankcore clicks model --output wrote; documents it lacks have 0.",
+        ),
+    ] = None,
+    clip: Annotated[
+        float | None, typer.Option(help="Maximum weight of a click; by default none.")
+    ] = None,
+    seed: SeedOption = 0,
+    column: ColumnOption = None,
+    ubi: UbiOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print what clicks on other lists say of a ranking, with intervals of 95%."""
+    from rankcore.clicks import evaluate as estimated
+    from rankcore.datasets import read_run
+
+    if (relevance is not None) != (estimator == "dr"):
+        raise ValueError("--estimator dr and --relevance require each other")
+    ranking = _ranking(read_run(run), relevance)
+    theta = _propensities(propensity)
+    with progress_bar(quiet) as bar:
+        impressions = open_log(log, column, ubi, bar)
+        impressions.words = True
+        found = estimated(
+            impressions,
+            ranking,
+            propensity=theta,
+            metrics=metric or MEASURES,
+            estimator=estimator,
+            clip=clip,
+            random_state=seed,
+        )
+    facts = {
+        "queries": len(found.queries),
+        "effective_sample_size": found.effective_sample_size,
+        "never_shown": found.never_shown,
+    }
+    rows = [
+        {"measure": name, "value": one.value, "low": one.low, "high": one.high}
+        for name, one in found.items()
+    ]
+    print_rows(rows, as_json, facts, "measures")
+    if not as_json:
+        print(
+            f"{facts['queries']} queries, {found.effective_sample_size:.0f} effective clicks, "
+            f"{found.never_shown:.1%} of the ranking's documents never shown",
+            file=sys.stderr,
+        )
+
+
+def _ranking(run: Run, relevance: Path | None) -> dict[str, Any]:
+    """A run as columns, documents of equal scores in the order of trec_eval."""
+    import numpy as np
+
+    _, first, query = np.unique(run.qid, return_index=True, return_inverse=True)
+    _, document = np.unique(run.docid, return_inverse=True)
+    order = np.lexsort((-document, first[query]))
+    ranking = {"query": run.qid[order], "document": run.docid[order], "score": run.score[order]}
+    if relevance is not None:
+        kinds: dict[str, Any] = {"query": str, "document": str, "relevance": float}
+        table, _ = read_table(relevance, kinds)
+        known = dict(
+            zip(
+                zip(table["query"], table["document"], strict=True), table["relevance"], strict=True
+            )
+        )
+        pairs = zip(ranking["query"].tolist(), ranking["document"].tolist(), strict=True)
+        ranking["relevance"] = np.array([known.get(one, 0.0) for one in pairs])
+    return ranking
+
+
+def _propensities(path: Path) -> NDArray[np.float64]:
+    """Propensities by position, NaN where there is none."""
+    import numpy as np
+
+    from rankcore.clicks.log import MAX_POSITION
+
+    table, lines = read_table(path, {"position": int, "propensity": float})
+    if not lines:
+        raise ValueError(f"{path}: one position or more is required; found none")
+    for position, value, line in zip(table["position"], table["propensity"], lines, strict=True):
+        if not 1 <= position <= MAX_POSITION:
+            raise ValueError(
+                f"{path}, line {line}: position must be 1 to {MAX_POSITION}; found {position}"
+            )
+        if not 0 < value < np.inf:
+            raise ValueError(
+                f"{path}, line {line}: propensity must be finite and above 0; found {value:g}"
+            )
+    theta = np.full(max(table["position"]), np.nan)
+    theta[np.array(table["position"]) - 1] = table["propensity"]
+    return theta
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(one) for one in text.split(",")]
+    except ValueError:
+        raise ValueError(f"--thresholds must be numbers as in 0.25,0.5; found {text!r}") from None
+
+
+def _number(value: Any) -> Any:
+    """None in place of a number that is not finite, for which JSON has no word."""
+    return None if isinstance(value, float) and not isfinite(value) else value

@@ -1,0 +1,283 @@
+"""``rankcore clicks``: the commands print what the functions return."""
+
+import csv
+import gzip
+import io
+import json
+
+import numpy as np
+import pytest
+
+from rankcore.clicks import (
+    CascadeModel,
+    ClickFile,
+    ClickRates,
+    DynamicBayesianModel,
+    PositionBasedModel,
+    evaluate,
+    propensities,
+    read_clicks,
+    simulate_clicks,
+    simulate_sessions,
+    to_judgments,
+)
+from rankcore.datasets import read_qrels
+from test_cli import fail, run, succeed
+
+pytest.importorskip("typer", reason="the command is not installed")
+
+HEAD = "session,query,document,position,clicked\n"
+N_QUERIES, N_DOCUMENTS = 8, 6
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    """A log that identifies propensities, as CSV."""
+    path = tmp_path_factory.mktemp("log") / "log.csv"
+    rng = np.random.default_rng(0)
+    qid = np.repeat(np.arange(N_QUERIES), N_DOCUMENTS)
+    docid = np.tile([f"d{i}" for i in range(N_DOCUMENTS)], N_QUERIES)
+    shown, row = simulate_sessions(qid, docid, rng.random(qid.size), 800, swap=0.5, random_state=0)
+    log = simulate_clicks(shown, rng.beta(1, 2, qid.size)[row], random_state=1)
+    columns = (log.session, log.query, log.documents[log.document], log.position)
+    rows = zip(*(one.tolist() for one in columns), log.clicked.astype(int).tolist(), strict=True)
+    path.write_text(HEAD + "".join(",".join(map(str, one)) + "\n" for one in rows))
+    return path
+
+
+@pytest.fixture(scope="module")
+def ranking(tmp_path_factory):
+    path = tmp_path_factory.mktemp("run") / "new.run"
+    rng = np.random.default_rng(1)
+    rows = [
+        f"{q} Q0 d{d} 0 {rng.random():.3f} new\n"
+        for q in range(N_QUERIES)
+        for d in range(N_DOCUMENTS)
+    ]
+    path.write_text("".join(rows))
+    return path
+
+
+@pytest.fixture(scope="module")
+def theta(tmp_path_factory, log):
+    path = tmp_path_factory.mktemp("theta") / "theta.csv"
+    path.write_text(succeed("clicks", "propensity", log))
+    return path
+
+
+def table(text):
+    return [*csv.DictReader(io.StringIO(text))]
+
+
+def columns(rows, *names):
+    return [np.array([float(row[name]) for row in rows]) for name in names]
+
+
+@pytest.mark.parametrize("method", ["em", "swap", "allpairs"])
+def test_propensities_are_those_of_the_function(log, method):
+    expected = propensities(read_clicks(log), method)
+    found = json.loads(succeed("clicks", "propensity", log, "--method", method, "--json"))
+    rows = found.pop("positions")
+    assert found == {
+        "method": method,
+        "impressions": 4800,
+        "sessions": 800,
+        "clicks": int(read_clicks(log).clicked.sum()),
+    }
+    assert [row["position"] for row in rows] == [*range(1, 7)]
+    assert [row["propensity"] for row in rows] == expected.theta.tolist()
+    if method == "allpairs":
+        assert {row["low"] for row in rows} == {None}
+    else:
+        both = [[row["low"], row["high"]] for row in rows]
+        assert both == expected.interval.tolist()
+    text = table(succeed("clicks", "propensity", log, "--method", method))
+    # Printed with six digits.
+    np.testing.assert_allclose(columns(text, "propensity")[0], expected.theta, rtol=1e-5)
+
+
+MODELS = {
+    "position": PositionBasedModel,
+    "cascade": CascadeModel,
+    "bayesian": DynamicBayesianModel,
+    "simplified": lambda **given: DynamicBayesianModel(simplified=True, **given),
+    "rates": ClickRates,
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_models_are_those_of_python(log, kind, tmp_path):
+    given = ["--kind", kind, "--smoothing", 2, "--held-out", log, "--json"]
+    files = ["-o", tmp_path / "of.csv", "--qrels", tmp_path / "qrels", "--thresholds", "0.2,0.4"]
+    found = json.loads(succeed("clicks", "model", log, *given, *files))
+    whole = read_clicks(log)
+    expected = MODELS[kind](smoothing=2).fit(whole)
+    for prefix in ("", "held_out_"):
+        value = expected.log_likelihood(whole)  # no session of the cascade has two clicks
+        assert found[f"{prefix}log_likelihood"] == (None if kind == "cascade" else value)
+        by_position = expected.perplexity(whole).tolist()
+        assert found[f"{prefix}perplexity_by_position"] == by_position
+    judgments = to_judgments(expected, thresholds=[0.2, 0.4])
+    rows = table((tmp_path / "of.csv").read_text())
+    keys = [(row["query"], row["document"], int(row["grade"])) for row in rows]
+    assert keys == [
+        *zip(
+            judgments.qid.tolist(), judgments.docid.tolist(), judgments.grade.tolist(), strict=True
+        )
+    ]
+    relevance, confidence = columns(rows, "relevance", "confidence")
+    np.testing.assert_allclose(relevance, judgments.relevance, rtol=1e-5)
+    np.testing.assert_allclose(confidence, judgments.confidence, rtol=1e-5)
+    assert read_qrels(tmp_path / "qrels").to_dict() == judgments.qrels().to_dict()
+
+
+def test_evaluation_is_that_of_the_function(log, ranking, theta, tmp_path):
+    succeed("clicks", "model", log, "-o", tmp_path / "m.csv")
+    rows = table((tmp_path / "m.csv").read_text())
+    known = {(row["query"], row["document"]): float(row["relevance"]) for row in rows}
+    run_rows = [line.split() for line in ranking.read_text().splitlines()]
+    new = {
+        "query": [row[0] for row in run_rows],
+        "document": [row[2] for row in run_rows],
+        "score": [float(row[4]) for row in run_rows],
+        "relevance": [known[row[0], row[2]] for row in run_rows],
+    }
+    (by_position,) = columns(table(theta.read_text()), "propensity")
+    base = ["clicks", "evaluate", log, ranking, "--propensity", theta, "--json"]
+    more = ["--estimator", "dr", "--relevance", tmp_path / "m.csv", "--clip", 3]
+    for options, given in [([], {}), (more, {"estimator": "dr", "clip": 3})]:
+        expected = evaluate(read_clicks(log), new, propensity=by_position, **given)
+        found = json.loads(succeed(*base, *options))
+        assert found["effective_sample_size"] == expected.effective_sample_size
+        assert (found["queries"], found["never_shown"]) == (N_QUERIES, 0)
+        assert found["measures"] == [
+            {"measure": name, "value": one.value, "low": one.low, "high": one.high}
+            for name, one in expected.items()
+        ]
+    result = run(*base[:-1], "-m", "dcg@3")
+    assert [row["measure"] for row in table(result.stdout)] == ["dcg@3"]
+    assert "0.0% of the ranking's documents never shown" in result.stderr
+
+
+def test_windows_are_read_as_the_whole(log, ranking, theta, monkeypatch):
+    command = ["clicks", "evaluate", log, ranking, "--propensity", theta, "--json"]
+    whole = json.loads(succeed(*command))
+    monkeypatch.setattr(
+        "rankcore.clicks.open_clicks", lambda path, columns: ClickFile(path, columns, 7)
+    )
+    parts = json.loads(succeed(*command))
+    assert parts["effective_sample_size"] == pytest.approx(whole["effective_sample_size"])
+    for one, other in zip(parts["measures"], whole["measures"], strict=True):
+        assert one["value"] == pytest.approx(other["value"], rel=1e-12)  # sums in another order
+
+
+def test_other_columns_and_compressed_json(log, tmp_path):
+    rows = table(log.read_text())
+    lines = [
+        json.dumps(
+            {
+                "session": int(row["session"]),
+                "query": int(row["query"]),
+                "sku": row["document"],
+                "position": int(row["position"]),
+                "clicked": row["clicked"] == "1",
+            }
+        )
+        for row in rows
+    ]
+    path = tmp_path / "log.jsonl.gz"
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    found = succeed("clicks", "propensity", path, "--column", "document=sku")
+    assert found == succeed("clicks", "propensity", log)
+
+
+def test_user_behavior_insights(tmp_path):
+    queries, events = tmp_path / "queries", tmp_path / "events"
+    shown = [["a", "b"], ["b", "a"]] * 6
+    queries.write_text(
+        "".join(
+            json.dumps({"query_id": str(i), "user_query": "q", "query_response_hit_ids": hits})
+            + "\n"
+            for i, hits in enumerate(shown)
+        )
+    )
+    events.write_text(
+        "".join(
+            json.dumps(
+                {
+                    "query_id": str(i),
+                    "action_name": "click",
+                    "event_attributes": {"object": {"object_id": hits[i % 4 == 3]}},
+                }
+            )
+            + "\n"
+            for i, hits in enumerate(shown)
+        )
+    )
+    rows = table(succeed("clicks", "propensity", events, "--ubi", queries, "--method", "swap"))
+    # Clicks on a: 6 of 6 first, 3 of 6 second; on b: 3 of 6 first, none second.
+    assert float(rows[1]["propensity"]) == pytest.approx(1 / 3, rel=1e-5)
+    message = fail("clicks", "propensity", events, "--ubi", queries, "--column", "document=sku")
+    assert "--column cannot be used" in message
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("9,q,a,0,1", "line 3: positions must be integers from 1 to 100000; found 0"),
+        ("9,q,a,x,1", "line 3: position must be a number; found 'x'"),
+        ("9,q,a,1,2", "line 3: clicked must be 0 or 1; found 2"),
+        ("9,q,a", "line 3: 3 fields; the header has 5"),
+    ],
+)
+def test_bad_lines_are_named(tmp_path, line, message):
+    path = tmp_path / "bad.csv"
+    path.write_text(f"{HEAD}8,q,a,1,1\n{line}\n8,q,b,2,0\n")
+    for command in ("propensity", "model"):
+        assert message in fail("clicks", command, path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "a header with the columns position, propensity is required; found: none"),
+        ("position,propensity\n", "one position or more is required"),
+        ("position,propensity\n1,1\n2,0\n", "line 3: propensity must be finite and above 0"),
+        ("position,propensity\n1,nan\n", "line 2: propensity must be finite and above 0"),
+        ("position,propensity\n1,x\n", "line 2: propensity must be a number; found 'x'"),
+        ("position,propensity\n0,1\n", "line 2: position must be 1 to 100000; found 0"),
+        ("position,propensity\n999999999999,1\n", "line 2: position must be 1 to 100000"),
+        ("position,propensity\n1,1\n", "propensity must have one number for each position, 1 to 6"),
+    ],
+)
+def test_bad_propensities_are_refused(log, ranking, tmp_path, text, message):
+    path = tmp_path / "theta.csv"
+    path.write_text(text)
+    assert message in fail("clicks", "evaluate", log, ranking, "--propensity", path)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--estimator", "dr"], "--estimator dr and --relevance require each other"),
+        (["--estimator", "best"], "estimator must be one of"),
+        (["-m", "map"], "metrics must be of ndcg, dcg, precision and mrr"),
+        (["--column", "sku"], "--column must be NAME=COLUMN; found 'sku'"),
+        (["--clip", 0.5], "clip"),
+    ],
+)
+def test_bad_options_of_evaluate(log, ranking, theta, options, message):
+    command = ["clicks", "evaluate", log, ranking, "--propensity", theta]
+    assert message in fail(*command, *options)
+
+
+def test_what_a_log_cannot_say_is_refused(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(HEAD + "".join(f"{i},q,a,1,1\n{i},q,b,2,1\n" for i in range(9)))
+    message = fail("clicks", "propensity", path)
+    assert "does not identify the propensities of positions 2" in message
+    assert "kind must be one of" in fail("clicks", "model", path, "--kind", "x")
+    assert "--thresholds must be numbers" in fail("clicks", "model", path, "--thresholds", "x")
+    assert "a pipe does not allow" in fail("clicks", "propensity", "-")
+    assert "No such file" in fail("clicks", "propensity", tmp_path / "none")
+    assert not [*tmp_path.glob("*.csv*")][1:]
