@@ -306,7 +306,7 @@ def test_boosting_without_weight(client, queries):
     X, y, qid = queries
     w = np.zeros(600)
     w[[0, 100, 200]] = 1  # each alone in its query
-    with pytest.raises(ValueError, match=r"nothing to learn from: .* \(and of a weight above 0\)"):
+    with pytest.raises(ValueError, match=r"nothing to learn from: .* \(and positive weights\)"):
         boosted({}, 4, X, y, qid, w)
 
 

@@ -16,7 +16,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 import rankcore as rc
 from model_files import CHECKSUM, rewrite, set_in, taken_apart
 from rankcore._core import scoring as scoring_names
-from rankcore.io import model_file
+from rankcore.io import contents, model_file
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(90, 5)), RNG.integers(1, 5, size=90)
@@ -102,7 +102,7 @@ def test_equal_models_have_equal_files(tmp_path, learner):
 def test_large_files_are_mapped(tmp_path, monkeypatch, learner):
     model, path = fitted(learner), tmp_path / "m"
     rc.save(model, path)
-    monkeypatch.setattr(model_file, "LARGE", 0)
+    monkeypatch.setattr(contents, "LARGE", 0)
     for verify in [None, True, False]:
         loaded = rc.load(path, verify=verify)
         np.testing.assert_array_equal(answer(loaded, X), answer(model, X))
@@ -136,7 +136,7 @@ def test_large_files_are_verified_on_demand(tmp_path, monkeypatch):
     path.write_bytes(content)
     with pytest.raises(ValueError, match="its checksum is not that of its bytes"):
         rc.load(path)
-    monkeypatch.setattr(model_file, "LARGE", 0)
+    monkeypatch.setattr(contents, "LARGE", 0)
     rc.load(path)
     with pytest.raises(ValueError, match="its checksum is not that of its bytes"):
         rc.load(path, verify=True)
@@ -153,7 +153,7 @@ def test_large_files_are_verified_on_demand(tmp_path, monkeypatch):
 
 
 def test_a_mapped_model_shares_its_memory_with_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(model_file, "LARGE", 0)
+    monkeypatch.setattr(contents, "LARGE", 0)
     rc.save(rc.PRank(average=False, random_state=0).fit(X, Y), tmp_path / "m")
     array = rc.load(tmp_path / "m")._state.by_feature["weights"]
     assert not array.flags.writeable

@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 import rankcore as rc
+from rankcore.io import contents
 from test_model_file import ORDINAL, QID, RANKERS, X, Y, fitted
 
 TREES = (rc.RankBoost, rc.BipartiteRankBoost, rc.OrdinalBoost)
@@ -162,8 +163,7 @@ def test_damaged_bytes_never_give_other_answers(tmp_path):
 def test_large_files_are_mapped(tmp_path, monkeypatch):
     model = rc.KernelPRank().fit(X, Y)
     rc.save(model, tmp_path / "model")
-    for module in ("contents", "predictor"):
-        monkeypatch.setattr(f"rankcore.io.{module}.LARGE", 100)
+    monkeypatch.setattr(contents, "LARGE", 100)
     assert_answers_as(model, rc.Predictor(tmp_path / "model"), X)
 
 

@@ -442,7 +442,7 @@ def test_overflow_and_what_a_model_does_not_have():
         rc.RankSVM(kernel="poly", gamma=1.0).fit(np.abs(X) * 1e120, y, qid=qid)
     with pytest.raises(AttributeError, match="use coef_"):
         _ = rc.RankSVM().fit(X, y, qid=qid).dual_coef_
-    with pytest.raises(AttributeError, match="see dual_coef_"):
+    with pytest.raises(AttributeError, match="use dual_coef_"):
         _ = rc.RankSVM(kernel="rbf").fit(X, y, qid=qid).coef_
     with pytest.raises(AttributeError, match="not fitted"):
         _ = rc.RankSVM().coef_

@@ -27,6 +27,11 @@ CHECKSUM = "~crc32"
 LONGEST_MESSAGE = 500
 
 
+def is_read_whole(content: Content) -> bool:
+    """Whether a file is small enough to be read and verified, not mapped."""
+    return len(content) <= LARGE
+
+
 def unpacked(content: Content, verify: bool) -> tuple[dict[str, str], Arrays]:
     """Metadata and arrays of a file; ValueError if it is not a valid model file."""
     try:

@@ -29,11 +29,11 @@ from rankcore.io import safetensors, text_arrays
 from rankcore.io.contents import (
     CHECKSUM,
     FORMAT,
-    LARGE,
     VERSION,
     Arrays,
     content_of,
     damaged,
+    is_read_whole,
     unpacked,
 )
 from rankcore.io.parameters import check_learner, decode_learner, encode_param, learner_named
@@ -145,7 +145,7 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None) -> Any:
     with opened(path) as stream:
         content = content_of(stream)
     try:
-        return _read(content, len(content) <= LARGE if verify is None else verify)
+        return _read(content, is_read_whole(content) if verify is None else verify)
     except ValueError as error:
         raise ValueError(f"{path} {error}") from error
 

@@ -14,7 +14,7 @@ from rankcore._core.inputs import as_rows
 from rankcore._core.opened import opened
 from rankcore._ext.model_scores import Model
 from rankcore._ext.rows import Rows
-from rankcore.io.contents import LARGE, Arrays, content_of, unpacked
+from rankcore.io.contents import Arrays, content_of, is_read_whole, unpacked
 
 
 class Predictor:
@@ -74,7 +74,7 @@ class Predictor:
         try:
             with opened(path) as stream:
                 content = _aligned(content_of(stream))
-            metadata, arrays = unpacked(content, len(content) <= LARGE)
+            metadata, arrays = unpacked(content, is_read_whole(content))
             self._model = Model(content)
             self.ranks_ = arrays["classes"] if self._model.n_ranks else None
             self.feature_names_in_ = _names(arrays)
