@@ -16,7 +16,7 @@ C_FILES := $(wildcard src/rankcore/include/*.[ch] src/rankcore/_ext/*.h examples
 KERNEL_TESTS := $(patsubst %,tests/test_%.py,rows prank cusum kernel kernel_budgets rivals ensemble mixing \
 	persistence pairwise pairwise_fits boosting tree_grower tree_boosting tree_tiles focus \
 	pair_loss ranksvm decimals letor letor_batches letor_writer trec measures concordance \
-	pair_measures contributions calibrated hostile model_file model_file_limits concurrency random_state) \
+	pair_measures contributions calibrated hostile model_file model_file_limits predictor concurrency random_state) \
 	tests/clicks/test_click_models.py tests/interleaving/test_methods.py
 # Builds and installs take both processors; workers that are killed are a test for itself.
 SLOW_TESTS = $(filter-out %/test_dask_faults.py,$(shell grep -rl 'mark\.slow' tests --include='test_*.py'))
