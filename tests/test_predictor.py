@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 import rankcore as rc
+from model_files import rewrite, set_in
 from rankcore.io import contents
 from test_model_file import ORDINAL, QID, RANKERS, X, Y, fitted
 
@@ -144,6 +145,25 @@ def test_files_that_are_no_models(tmp_path):
         path.write_bytes(content)
         with pytest.raises(ValueError, match="is not a rankcore model file"):
             rc.Predictor(path)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        set_in("labels", value={"classes": "datetime64[nothing]"}),
+        set_in("labels", value={"classes": "U-1"}),
+        set_in("labels", value={"classes": "str"}),
+        set_in("labels", value={"classes": 3}),
+        set_in("n_features", value=7),
+        lambda document: document.pop("learner"),
+        lambda document: document.pop("scoring.weights"),
+    ],
+)
+def test_crafted_documents_are_refused(tmp_path, edit):
+    saved(rc.PRank().fit(pd.DataFrame(X, columns=list("abcde")), Y), tmp_path)
+    rewrite(tmp_path / "model", edit)
+    with pytest.raises(ValueError, match="model is damaged: "):
+        rc.Predictor(tmp_path / "model")
 
 
 def test_damaged_bytes_never_give_other_answers(tmp_path):

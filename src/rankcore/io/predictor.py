@@ -14,7 +14,7 @@ from rankcore._core.inputs import as_rows
 from rankcore._core.opened import opened
 from rankcore._ext.model_scores import Model
 from rankcore._ext.rows import Rows
-from rankcore.io.contents import Arrays, content_of, is_read_whole, unpacked
+from rankcore.io.contents import Arrays, content_of, damaged, is_read_whole, unpacked
 
 
 class Predictor:
@@ -71,16 +71,19 @@ class Predictor:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fspath(path)
+        with opened(path) as stream:
+            content = _aligned(content_of(stream))
         try:
-            with opened(path) as stream:
-                content = _aligned(content_of(stream))
             metadata, arrays = unpacked(content, is_read_whole(content))
-            self._model = Model(content)
-            self.ranks_ = arrays["classes"] if self._model.n_ranks else None
-            self.feature_names_in_ = _names(arrays)
+            try:
+                self._model = Model(content)
+                self.ranks_ = arrays["classes"] if self._model.n_ranks else None
+                self.feature_names_in_ = _names(arrays)
+                self.learner = metadata["learner"]
+            except Exception as error:  # crafted documents can raise any exception
+                raise damaged(error) from error
         except ValueError as error:
             raise ValueError(f"{path} {error}") from error
-        self.learner = metadata["learner"]
         self.n_features_in_ = self._model.n_features
         if self._model.reason:
             raise TypeError(
