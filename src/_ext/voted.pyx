@@ -24,6 +24,7 @@ cdef struct VotedState:
     int64_t *born  # capacity: which hypothesis it is, counted from 0
     int64_t *progress  # [hypotheses kept, votes of the current one, hypotheses so far]
     int64_t capacity
+    int64_t fewest  # at most the votes of any hypothesis kept, which only grow
     int64_t first_vote  # votes a hypothesis is born with
     bint capped
 
@@ -39,7 +40,8 @@ cdef void _keep(VotedState *m, int64_t slot) noexcept nogil:
 
 
 cdef int64_t _slot(
-    const int64_t *votes, const int64_t *born, const int64_t *progress, int64_t capacity
+    const int64_t *votes, const int64_t *born, const int64_t *progress, int64_t capacity,
+    int64_t *fewest,  # out, if there is no free slot: the fewest votes
 ) noexcept nogil:
     """Slot for the current hypothesis: a free one, that of the fewest votes, or none (-1).
 
@@ -51,16 +53,20 @@ cdef int64_t _slot(
     for i in range(1, capacity):
         if votes[i] < votes[least] or (votes[i] == votes[least] and born[i] > born[least]):
             least = i
+    fewest[0] = votes[least]
     return least if progress[1] > votes[least] else -1
 
 
 cdef void _end_hypothesis(VotedState *m) noexcept nogil:
     """Offer the current hypothesis, which is about to change, a place among those kept."""
-    cdef int64_t slot = _slot(m.votes, m.born, m.progress, m.capacity)
-    if slot >= 0:
-        _keep(m, slot)
-        if slot == m.progress[0]:
-            m.progress[0] += 1
+    cdef int64_t slot
+    # Most hypotheses end after few votes: they are not looked up among those kept.
+    if m.progress[0] < m.capacity or m.progress[1] > m.fewest:
+        slot = _slot(m.votes, m.born, m.progress, m.capacity, &m.fewest)
+        if slot >= 0:
+            _keep(m, slot)
+            if slot == m.progress[0]:
+                m.progress[0] += 1
     m.progress[1] = m.first_vote
     m.progress[2] += 1
 
@@ -143,6 +149,7 @@ cdef class Voted:
         self.m.born = &born[0]
         self.m.progress = &progress[0]
         self.m.capacity = capacity
+        self.m.fewest = -1
         self.m.first_vote = first_vote
         self.m.capped = capped
         cdef rc_counts *seen = &self.m.prank.seen
@@ -159,6 +166,7 @@ def place(
     """The place that a mistake would give the current hypothesis; -1 for none."""
     if votes.shape[0] < 1 or born.shape[0] != votes.shape[0] or progress.shape[0] != 3:
         raise ValueError("the arrays of a voted state do not fit together")
+    cdef int64_t fewest = -1
     if not capped:
         return progress[0]
-    return _slot(&votes[0], &born[0], &progress[0], votes.shape[0])
+    return _slot(&votes[0], &born[0], &progress[0], votes.shape[0], &fewest)

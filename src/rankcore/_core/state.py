@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,6 +129,8 @@ def restored_validation(spec: ModelSpec, n: int) -> dict[str, list[float]]:
 class OnlineState(LearnerState):
     """State of an online learner of ordered labels."""
 
+    # Arrays of earlier values of the others: once one is not finite, it and its copies stay so.
+    earlier: ClassVar[tuple[str, ...]] = ()
     # Kernel arrays with an axis of features: the first, or the second of three (tiles).
     by_feature: dict[str, NDArray[Any]]
     others: dict[str, NDArray[Any]]  # the other kernel arrays
@@ -212,7 +214,7 @@ class OnlineState(LearnerState):
         columns = self._few(columns)
         for name in [*self.by_feature, *self.others]:
             changed, array = self._changes(name, columns), self.array(name)
-            if changed is None or array.dtype.kind != "f":
+            if changed is None or name in self.earlier or array.dtype.kind != "f":
                 continue
             if not np.isfinite(array[changed]).all():
                 return False

@@ -35,6 +35,8 @@ class VotedState(OnlineState):
     the hypotheses that there have been.
     """
 
+    earlier = ("hypotheses", "cuts")
+
     @property
     def kept(self) -> int:
         """Number of past hypotheses."""
