@@ -1,12 +1,16 @@
 """Timing and memory, measured alike for everyone."""
 
+import os
 import platform
 import subprocess
 import sys
 import time
 import tracemalloc
 from collections.abc import Callable
-from importlib.metadata import version
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -102,8 +106,24 @@ def show(rows: list[tuple[str, str, str]]) -> None:
         print(f"{what:<{width[0]}}  {figure:>{width[1]}}  {target}".rstrip())
 
 
-def machine() -> str:
-    """Machine and versions of the measurement."""
+def machine(*peers: str) -> str:
+    """Date, machine and versions of the measurement; peers that are missing are left out."""
     names = ["rankcore", "numpy", "scipy", "scikit-learn"]
     versions = ", ".join(f"{name} {version(name)}" for name in names)
-    return f"{platform.machine()}, Python {platform.python_version()}, {versions}"
+    for name in peers:
+        with suppress(PackageNotFoundError):
+            versions += f", {name} {version(name)}"
+    today = datetime.now(UTC).date().isoformat()
+    cores = f"{os.cpu_count()} cores"
+    return f"{today}, {processor()}, {cores}, Python {platform.python_version()}, {versions}"
+
+
+def processor() -> str:
+    """The model of the processor as Linux names it, elsewhere its architecture."""
+    architecture = platform.machine()
+    with suppress(FileNotFoundError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            key, _, model = line.partition(":")
+            if key.strip() == "model name" and model.strip():
+                return f"{model.strip()} ({architecture})"
+    return architecture
