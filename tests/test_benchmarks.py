@@ -1,12 +1,25 @@
 """Benchmarks run: nobody looks at them between two releases."""
 
+import platform
+import re
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 NAMES = sorted(path.stem for path in (ROOT / "benchmarks").glob("[!_]*.py"))
+
+
+def test_results_name_the_day_the_machine_and_the_versions(monkeypatch):
+    monkeypatch.syspath_prepend(ROOT)
+    found = import_module("benchmarks.measure").machine("threadpoolctl", "no-such-peer")
+    assert re.match(r"\d{4}-\d\d-\d\d, \S.*, \d+ cores, Python ", found)
+    assert platform.machine() in found
+    for name in ("numpy", "rankcore", "threadpoolctl"):
+        assert f"{name} {version(name)}" in found
+    assert "no-such-peer" not in found
 
 
 @pytest.mark.slow
