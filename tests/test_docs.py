@@ -5,6 +5,8 @@ import re
 import subprocess
 import sys
 from dataclasses import KW_ONLY
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TypedDict, Unpack
 
 import pytest
@@ -18,6 +20,25 @@ LEARNERS = sorted(
     for name in rankcore.__all__
     if inspect.isclass(kind := getattr(rankcore, name)) and issubclass(kind, BaseEstimator)
 )
+
+
+def everywhere():
+    """Learners by name, in memory and, if Dask is there, on a cluster."""
+    modules = [rankcore]
+    if find_spec("distributed"):
+        modules.append(import_module("rankcore.dask"))
+    for module in modules:
+        for name in module.__all__:
+            kind = getattr(module, name)
+            if inspect.isclass(kind) and issubclass(kind, BaseEstimator):
+                yield f"{module.__name__}.{name}", kind
+
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, id=name) for name, kind in everywhere()])
+def test_what_a_docstring_cites_is_among_its_references(kind):
+    text = inspect.getdoc(kind)
+    cited = set(re.findall(r"\[(\d+)\]_", text))
+    assert cited <= set(re.findall(r"^\.\. \[(\d+)\] ", text, re.MULTILINE))
 
 
 def section(text, title):

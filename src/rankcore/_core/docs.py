@@ -79,7 +79,8 @@ def documented(*sources: Any) -> Callable[[Object], Object]:
         given = [one if isinstance(one, str) else one.__doc__ for one in sources]
         texts = [text for text in (*given, *bases) if text]
         found = {name: _inherited(name, texts) for name in COMPLETED[: 1 + isclass(target)]}
-        target.__doc__ = _completed(target.__doc__, signature(target).parameters, found, sources)
+        doc = _completed(target.__doc__, signature(target).parameters, found, sources)
+        target.__doc__ = _with_references(doc, texts)
         return target
 
     return complete
@@ -135,6 +136,19 @@ def _completed(
     order = [*COMPLETED, *FOLLOWING]
     ordered = sorted(sections, key=lambda title: order.index(title) if title in order else 99)
     return "\n\n".join([head, *(sections[title] for title in ordered)]) + "\n"
+
+
+def _with_references(doc: str, texts: Iterable[str]) -> str:
+    """A docstring that has no references, with those that its inherited entries cite."""
+    cited = set(re.findall(r"\[(\d+)\]_", doc))
+    if not cited or "References" in _sections(doc)[1]:
+        return doc
+    for text in texts:
+        section = _sections(text)[1].get("References", "")
+        named = re.findall(r"^(\.\. \[(\d+)\] .*(?:\n +.*)*)", section, re.MULTILINE)
+        if kept := [reference for reference, number in named if number in cited]:
+            return "\n".join([doc, "References", "-" * len("References"), *kept]) + "\n"
+    return doc
 
 
 def _sections(doc: str) -> tuple[str, dict[str, str]]:
