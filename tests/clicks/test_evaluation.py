@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rankcore.clicks import ClickLog, PositionBasedModel
 from rankcore.clicks.evaluation import evaluate
 from reference import counterfactual as plain
 from strategies import NIGHTLY, examples
@@ -184,14 +185,29 @@ def population(measure):
     return np.mean((gammas * none_yet) @ (1 / place))
 
 
+def attraction(log, new):
+    """Relevance of a ranking by a click model of the same log."""
+    clicks = ClickLog(log.query, log.document, log.position, log.clicked)
+    model = PositionBasedModel().fit(clicks)
+    ids = zip(model.query_.tolist(), model.document_.tolist(), strict=True)
+    known = dict(zip(ids, model.attraction_.tolist(), strict=True))
+    asked = zip(new["query"].tolist(), new["document"].tolist(), strict=True)
+    return np.minimum([known[one] for one in asked], 1.0)
+
+
 @pytest.mark.sampled
-@pytest.mark.parametrize(("estimator", "clip"), [("ips", None), ("snips", 3.0)])
-def test_intervals_cover_the_truth(estimator, clip):
+@pytest.mark.parametrize(
+    ("estimator", "clip", "fitted"),
+    [("ips", None, False), ("snips", 3.0, False), ("dr", None, False), ("dr", 3.0, True)],
+)
+def test_intervals_cover_the_truth(estimator, clip, fitted):
     runs = 2000 if NIGHTLY else 60
     rng, hits = np.random.default_rng(3), {"ndcg@5": 0, "precision@3": 0, "mrr": 0}
     truths = {measure: population(measure) for measure in hits}
     for _ in range(runs):
         log, new, theta, _ = simulated(rng, 60, 400, relevance(rng, 60), 0.3)
+        if fitted:
+            new["relevance"] = attraction(log, new)
         found = evaluate(
             log, new, propensity=theta, metrics=[*hits], estimator=estimator, clip=clip,
             n_resamples=400,

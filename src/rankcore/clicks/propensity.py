@@ -294,4 +294,5 @@ def _attraction(classifier: Classifier, X: Any, attracted: Floats, trials: Float
     kept = weights > 0
     y = np.repeat([1, 0], trials.size)
     classifier.fit(X[rows[kept]], y[kept], sample_weight=weights[kept])
-    return np.clip(classifier.predict_proba(X)[:, 1], MARGIN, 1.0 - MARGIN)
+    found = np.asarray(classifier.predict_proba(X), dtype=np.float64)[:, 1]
+    return np.clip(found, MARGIN, 1.0 - MARGIN)
