@@ -8,6 +8,9 @@ clicks an examined document with probability .1 + .9 (2^label - 1) / (2^top - 1)
 sessions the first document changes places with one drawn from the list, from which the propensities
 are estimated by "em"; "known" are the true ones. Learned from clicks alone, and measured by labels
 on other queries: OHSUMED (train S1 to S3, test S4 and S5) and `make_letor`.
+
+Between clicks as they are and labels lies the bias of positions and the noise of clicks. Known
+propensities leave the noise alone: what they lack of labels no estimate of propensities can give.
 """
 
 import argparse

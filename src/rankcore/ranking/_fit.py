@@ -96,8 +96,9 @@ class LearnsPairs:
         propensity : array-like of float or Propensities, optional
             Examination probability of each position or, without ``position``, of each row. The fit
             then uses the pairs of each clicked row and every other row of its session, with weight
-            y / max(propensity, 0.01). The weight of a session is the sum of its pairs' weights. See
-            `rankcore.clicks.click_pairs` for logs of many sessions.
+            y / max(propensity, 0.01). The weight of a session is the sum of its pairs' weights.
+            Where documents are shown in several sessions, `rankcore.clicks.click_pairs` adds up
+            their clicks: its pairs are fewer and less noisy.
 
         Returns
         -------
