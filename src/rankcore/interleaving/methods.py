@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -33,36 +34,58 @@ class Interleaved:
     rankings: tuple[list[Any], ...]
 
 
-def credit_of(
-    method: str, shown: Interleaved, clicked: ArrayLike, weights: Floats | None = None
-) -> Floats:
-    """Credit of each ranking for the clicks on a list, by a method of the kernel."""
-    from rankcore._ext import interleave
+class Credited(ABC):
+    """Credits that the kernel computes, of all methods. Not public."""
 
-    clicks = as_clicks(clicked, len(shown.documents))
-    rankings = Rankings.of(shown.rankings)
-    credit = np.zeros((1, len(rankings)))
-    if not clicks.size:
+    @property
+    @abstractmethod
+    def _method(self) -> str:
+        """Name of the credit in the kernel."""
+
+    def _weights(self, rankings: Rankings) -> Floats:
+        """Weights of places, of methods that have them."""
+        return np.ones(1)
+
+    def credit(self, shown: Interleaved, clicked: ArrayLike) -> Floats:
+        """Credit of each ranking for the clicks on a list, as the method defines it.
+
+        Parameters
+        ----------
+        shown : Interleaved
+            A list of the method.
+        clicked : array-like, shape (n_documents,)
+            1 for each document that was clicked, otherwise 0; or weights of the clicks.
+
+        Returns
+        -------
+        ndarray of float64, shape (n_rankings,)
+        """
+        from rankcore._ext import interleave
+
+        clicks = as_clicks(clicked, len(shown.documents))
+        rankings = Rankings.of(shown.rankings)
+        credit = np.zeros((1, len(rankings)))
+        if not clicks.size:
+            return credit[0]
+        # A document of none of the rankings gets a number of none.
+        codes = [rankings.codes.get(document, -1) for document in shown.documents]
+        interleave.credit(
+            interleave.METHODS[self._method],
+            rankings.documents,
+            rankings.offsets,
+            self._weights(rankings),
+            np.empty(rankings.documents.size, dtype=np.uint8),
+            np.array([codes], dtype=np.int64),
+            np.array([shown.owners], dtype=np.int32),
+            np.array([clicks.size], dtype=np.int32),
+            clicks.reshape(1, -1),
+            credit,
+        )
         return credit[0]
-    # A document of none of the rankings gets a number of none.
-    codes = [rankings.codes.get(document, -1) for document in shown.documents]
-    interleave.credit(
-        interleave.METHODS[method],
-        rankings.documents,
-        rankings.offsets,
-        np.ones(1) if weights is None else weights,
-        np.empty(rankings.documents.size, dtype=np.uint8),
-        np.array([codes], dtype=np.int64),
-        np.array([shown.owners], dtype=np.int32),
-        np.array([clicks.size], dtype=np.int32),
-        clicks.reshape(1, -1),
-        credit,
-    )
-    return credit[0]
 
 
-class _Drawn:
-    """Lists that the kernel draws, and what all methods have in common."""
+class _Drawn(Credited):
+    """Lists that the kernel draws."""
 
     _method: ClassVar[str]
     _n_rankings: ClassVar[int | None] = None
@@ -123,9 +146,6 @@ class _Drawn:
             [numbered.names[code] for code in shown[0, : n[0]]], owners[0, : n[0]], lists(numbered)
         )
 
-    def _weights(self, rankings: Rankings) -> Floats:
-        return np.ones(1)
-
 
 def lists(rankings: Rankings) -> tuple[list[Any], ...]:
     """The rankings with their documents again."""
@@ -160,28 +180,14 @@ class TeamDraft(_Drawn):
 
     _method: ClassVar[str] = "team_draft"
 
-    def credit(self, shown: Interleaved, clicked: ArrayLike) -> Floats:
-        """Clicks on the documents of each ranker.
-
-        Parameters
-        ----------
-        shown : Interleaved
-            A list.
-        clicked : array-like, shape (n_documents,)
-            1 for each document that was clicked, otherwise 0; or weights of the clicks.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_rankings,)
-        """
-        return credit_of("team_draft", shown, clicked)
-
 
 @dataclass(frozen=True)
 class Balanced(_Drawn):
     """Balanced interleaving of two rankings.
 
-    Rankers take turns, a toss decides who begins; documents that are shown already are skipped.
+    Rankers take turns, a toss decides who begins; documents that are shown already are skipped. The
+    credit of each is the clicks on its best k documents, where k is the least number with which one
+    of them has the last clicked document.
 
     Notes
     -----
@@ -202,24 +208,6 @@ class Balanced(_Drawn):
     _method: ClassVar[str] = "balanced"
     _n_rankings: ClassVar[int | None] = 2
 
-    def credit(self, shown: Interleaved, clicked: ArrayLike) -> Floats:
-        """Clicks on the best k documents of each ranker.
-
-        k is the least number with which one of them has the last clicked document.
-
-        Parameters
-        ----------
-        shown : Interleaved
-            A list.
-        clicked : array-like, shape (n_documents,)
-            As for `TeamDraft`.
-
-        Returns
-        -------
-        ndarray of float64, shape (2,)
-        """
-        return credit_of("balanced", shown, clicked)
-
 
 @dataclass(frozen=True)
 class Probabilistic(_Drawn):
@@ -227,7 +215,7 @@ class Probabilistic(_Drawn):
 
     Each document is from a ranker drawn among all, which draws it from its ranking with
     probabilities proportional to 1 / place^tau. So every order is possible, and a click is divided
-    by the probabilities that the document was from each of the rankers.
+    by the probabilities, given the list, that the document was from each of the rankers.
 
     Parameters
     ----------
@@ -262,21 +250,3 @@ class Probabilistic(_Drawn):
 
     def _weights(self, rankings: Rankings) -> Floats:
         return rankings.weights(float(self.tau))
-
-    def credit(self, shown: Interleaved, clicked: ArrayLike) -> Floats:
-        """Expected clicks on the documents of each ranker, given the list.
-
-        Parameters
-        ----------
-        shown : Interleaved
-            A list.
-        clicked : array-like, shape (n_documents,)
-            As for `TeamDraft`.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_rankings,)
-            They add up to the clicks on documents of the rankings.
-        """
-        weights = self._weights(Rankings.of(shown.rankings))
-        return credit_of("probabilistic", shown, clicked, weights)

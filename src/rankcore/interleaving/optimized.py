@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count, check_option
 from rankcore._core.warning import warn
-from rankcore.interleaving.methods import Interleaved, credit_of, lists
+from rankcore.interleaving.methods import Credited, Interleaved, lists
 from rankcore.interleaving.rankings import Rankings, check_seed
 
 # Kinds of credit, by place.
@@ -70,7 +69,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Optimized:
+class Optimized(Credited):
     """Optimised interleaving, of two rankings or more.
 
     Every ranker has a credit for every click, by where it places the document. Of the
@@ -115,6 +114,10 @@ class Optimized:
         """Check the parameters."""
         check_option(self.credit_by, "credit_by", CREDITS)
         check_count(self.max_lists, "max_lists")
+
+    @property
+    def _method(self) -> str:
+        return self.credit_by
 
     def plan(self, rankings: Iterable[Sequence[Hashable]], *, length: int | None = None) -> Plan:
         """Find the distribution over lists.
@@ -179,22 +182,6 @@ class Optimized:
         Interleaved
         """
         return self.plan(rankings, length=length).draw(seed)
-
-    def credit(self, shown: Interleaved, clicked: ArrayLike) -> Floats:
-        """Credits of each ranker for all clicks.
-
-        Parameters
-        ----------
-        shown : Interleaved
-            A list.
-        clicked : array-like, shape (n_documents,)
-            As for `TeamDraft`.
-
-        Returns
-        -------
-        ndarray of float64, shape (n_rankings,)
-        """
-        return credit_of(self.credit_by, shown, clicked)
 
     def _lists(self, rankings: Rankings, length: int) -> list[tuple[int, ...]]:
         """All lists, in the order of their documents; or some of them, if they are too many."""
