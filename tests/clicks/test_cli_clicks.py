@@ -4,6 +4,8 @@ import csv
 import gzip
 import io
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -281,3 +283,53 @@ def test_what_a_log_cannot_say_is_refused(tmp_path):
     assert "a pipe does not allow" in fail("clicks", "propensity", "-")
     assert "No such file" in fail("clicks", "propensity", tmp_path / "none")
     assert not [*tmp_path.glob("*.csv*")][1:]
+
+
+def test_the_ten_lines_of_the_guide(tmp_path, monkeypatch):
+    """From a log to a ranker that is better than the one that was in use."""
+    pytest.importorskip("pandas", reason="no pandas")
+    guide = Path(__file__).parents[2] / "docs" / "clicks.md"
+    if not guide.is_file():
+        pytest.skip("the guides are not part of what is installed")
+    rng, n = np.random.default_rng(0), 40 * 10
+    qid, docid = np.repeat(np.arange(40), 10), np.tile(np.arange(10), 40)
+    X = rng.normal(size=(n, 3))
+    relevance = 1 / (1 + np.exp(1 - X[:, 0] - X[:, 1]))
+    monkeypatch.chdir(tmp_path)
+    for name, seed in (("log", 1), ("later", 2)):
+        shown, row = simulate_sessions(qid, docid, X[:, 2], 4000, swap=0.3, random_state=seed)
+        log = simulate_clicks(shown, relevance[row], random_state=seed)
+        rows = zip(log.session, qid[row], docid[row], log.position, 1 * log.clicked, strict=True)
+        text = "".join(",".join(map(str, one)) + "\n" for one in rows)
+        (tmp_path / f"{name}.csv").write_text(HEAD + text)
+    rows = zip(qid, docid, *X.T, strict=True)
+    text = "".join(",".join(map(str, one)) + "\n" for one in rows)
+    (tmp_path / "documents.csv").write_text("query,document,a,b,c\n" + text)
+
+    parts = re.findall(r"^```(sh|py)\n(.*?)^```", guide.read_text(encoding="utf-8"), re.M | re.S)
+    lines, names = 0, {}
+    for kind, part in parts:
+        lines += part.count("\n")
+        if kind == "py":
+            exec(part, names)
+            continue
+        for command in part.splitlines():
+            words, _, target = command.partition(" > ")
+            result = run(*words.split()[1:])
+            assert result.exit_code == 0, result.stderr
+            if target:
+                Path(target).write_text(result.stdout)
+    assert lines == 10
+    assert (names["model"].coef_[:2] > 2 * abs(names["model"].coef_[2])).all()
+    # What the last command prints is the truth, which is above that of the ranker in use.
+    (found,) = [row for row in table(result.stdout) if row["measure"] == "ndcg@10"]
+
+    def ndcg(scores):
+        gains = [relevance[qid == q][np.argsort(-scores[qid == q])] for q in range(40)]
+        best = [np.sort(one)[::-1] for one in gains]
+        discounts = 1 / np.log2(np.arange(2, 12))
+        return np.mean(np.array(gains) @ discounts / (np.array(best) @ discounts))
+
+    new = ndcg(names["model"].predict(names["X"]))
+    assert float(found["low"]) <= new <= float(found["high"])
+    assert new > ndcg(X[:, 2]) + 0.05

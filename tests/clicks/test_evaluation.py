@@ -217,6 +217,7 @@ def test_intervals_cover_the_truth(estimator, clip, fitted):
     # Of 60 runs with 95%, fewer than 51 have a probability of 0.1%.
     low, high = (0.92, 0.97) if NIGHTLY else (0.85, 1.0)
     for measure, count in hits.items():
+        print(f"{measure}: {count / runs:.1%} of {runs} intervals have the truth")
         assert low <= count / runs <= high, measure
 
 
