@@ -26,6 +26,9 @@ class PairwiseGradientRanker(BaseEstimator):
         Length of steps, above 0.
     length : int, default=10
         Maximum number of documents of a list.
+    alpha : float, default=0.02
+        Shrinkage, at least 0: each step divides the weights by 1 + learning_rate * alpha. Without
+        it, weights grow with the impressions of the same queries and fit their chance relevance.
 
     Attributes
     ----------
@@ -46,6 +49,7 @@ class PairwiseGradientRanker(BaseEstimator):
     of its probability exp(f_k) / (exp(f_k) + exp(f_l)), times P(R*) / (P(R) + P(R*)), where R* is R
     with the two documents swapped: so a pair counts the same in expectation whichever of the two
     was on top. Constant steps keep the weights of lists in motion; their mean is the better ranker.
+    Impressions without such a pair change nothing.
     Bring features to one scale, as by ``StandardScaler``. O(n_documents n_features +
     length^3) for an impression. Plain form: ``tests/reference/pdgd.py``, ``gradient``.
 
@@ -63,9 +67,12 @@ class PairwiseGradientRanker(BaseEstimator):
     1
     """
 
-    def __init__(self, learning_rate: float = 0.1, *, length: int = 10) -> None:
+    def __init__(
+        self, learning_rate: float = 0.1, *, length: int = 10, alpha: float = 0.02
+    ) -> None:
         self.learning_rate = learning_rate
         self.length = length
+        self.alpha = alpha
 
     def rank(self, X: ArrayLike, *, seed: int) -> NDArray[np.intp]:
         """Draw a list for an impression.
@@ -113,11 +120,15 @@ class PairwiseGradientRanker(BaseEstimator):
             that is not there or is there twice, and clicks of another length or value.
         """
         check_real(self.learning_rate, "learning_rate", np.nextafter(0, 1))
+        check_real(self.alpha, "alpha", 0.0)
         rows = self._rows(X)
         places, clicks = _checked(shown, clicked, len(rows))
         weights = getattr(self, "list_coef_", np.zeros(rows.shape[1]))
         step = _gradient(rows @ weights, places, clicks)
-        moved = weights + self.learning_rate * (step @ rows[places])
+        moved = weights
+        if step.any():
+            moved = weights + self.learning_rate * (step @ rows[places])
+            moved /= 1.0 + self.learning_rate * self.alpha
         if not np.isfinite(moved).all():
             raise ValueError("weights would overflow: bring features to one scale")
         self.list_coef_: Floats = moved
