@@ -77,6 +77,7 @@ def test_false_alarms_are_at_most_five_in_a_hundred(tie):
         alarms += found.winner is not None
         assert (found.winner is None) == (found.low[-1] <= 0 <= found.high[-1])
         daily += t_test(x, looks)
+    print(f"{alarms} false alarms in {n} experiments, {daily} of a t-test with the same looks")
     assert alarms <= 0.05 * n
     assert daily > 0.1 * n  # which the same looks make of a t-test
 

@@ -53,6 +53,7 @@ def standard_errors(difference):
 def test_the_same_ranking_twice_has_no_winner(method, length):
     credit = simulated(method, SAME, length, by_document=True)
     difference = credit[:, 1] - credit[:, 0]
+    print(f"{standard_errors(difference):.2f} standard errors in {RUNS} runs")
     assert abs(standard_errors(difference)) <= 3
     assert abs(standard_errors(np.sign(difference))) <= 3
     assert credit.any()
