@@ -35,7 +35,7 @@ class OAPBPM(BPMParameters, WithMargin, OAP, Direction, Thresholds, OnlineOrdina
     Parameters
     ----------
     margin
-        The mean of members gains nothing from a margin.
+        The mean of members gains nothing from "auto", and loses by it on raw features.
 
     Notes
     -----
