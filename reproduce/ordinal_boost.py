@@ -32,6 +32,7 @@ SETS = ["stocks", "bostonhousing", "autompg", "machinecpu", "abalone"]
 BINS = (5, 10)
 FORMS = {
     "average": {"tasks": "average", "link": "adjacent"},
+    "vector": {"tasks": "vector", "link": "adjacent"},
     "average, cumulative": {"tasks": "average", "link": "cumulative"},
     "shared, cumulative": {"tasks": "shared", "link": "cumulative"},
     "shared": {"tasks": "shared", "link": "adjacent"},

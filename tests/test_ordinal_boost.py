@@ -25,7 +25,7 @@ FORMS = [
     ("mixed", "adjacent"),
     ("shared", "cumulative"),
 ]
-ALL = [*FORMS, ("average", "adjacent"), ("average", "cumulative")]
+ALL = [*FORMS, ("average", "adjacent"), ("average", "cumulative"), ("vector", "adjacent")]
 
 
 def data(n=300, seed=0, k=4, missing=True):

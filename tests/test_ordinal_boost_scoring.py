@@ -210,7 +210,7 @@ def test_contributions_of_one_score(link):
 
 def test_two_classes_have_one_score_whatever_the_tasks():
     X, y = data(k=2)
-    for tasks in ("shared", "separate", "mixed", "average"):
+    for tasks in ("shared", "separate", "mixed", "average", "vector"):
         model = small(tasks).fit(X, y)
         found = model.contributions(X[:9]).scores()
         np.testing.assert_allclose(found, model._scores(X[:9])[0], rtol=0, atol=1e-12)
@@ -218,7 +218,7 @@ def test_two_classes_have_one_score_whatever_the_tasks():
             model.contributions(X[:9], output=1)
 
 
-@pytest.mark.parametrize("tasks", ["separate", "mixed", "average"])
+@pytest.mark.parametrize("tasks", ["separate", "mixed", "average", "vector"])
 def test_scores_of_tasks_have_no_contributions(tasks):
     X, y = data()
     with pytest.raises(TypeError, match=f"OrdinalBoost with tasks='{tasks}' has a score for each"):

@@ -60,3 +60,27 @@ def best_gain(X, rows, steep, curved, l2, least_rows, categorical=()):
             gain = sum(worth(steep[part].sum(), curved[part].sum(), l2) for part in parts)
             best = max(best, gain - worth(steep[rows].sum(), curved[rows].sum(), l2))
     return best
+
+
+def newton_values(leaf_of, scores, biases, ranks, weights, l2):
+    """Newton step of each task and leaf, shape (n_tasks, n_leaves), of separate scores.
+
+    The penalty of a leaf is l2 / 2 times (mean of the values squared, over n_tasks, times n_tasks)
+    plus 5 l2 / 2 times the squared distances of the values from their mean.
+    """
+    d, n_leaves = len(biases), leaf_of.max() + 1
+    table = probabilities(scores, biases, False, "adjacent")
+    found = np.zeros((d, n_leaves))
+    for leaf in range(n_leaves):
+        slope, whole = np.zeros(d), np.zeros((d, d))
+        for row in np.flatnonzero(leaf_of == leaf):
+            p, at_least = table[row], np.tri(d + 1, d, -1)  # (ranks, tasks): is rank >= j
+            mean = p @ at_least
+            slope += weights[row] * (at_least[ranks[row]] - mean)
+            apart = at_least - mean
+            whole += weights[row] * (apart.T * p) @ apart
+        for i in range(d):
+            for j in range(d):
+                whole[i, j] += l2 * (5 * ((i == j) - 1 / d) + 1 / d**2)
+        found[:, leaf] = np.linalg.solve(whole, slope)
+    return found

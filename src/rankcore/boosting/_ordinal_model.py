@@ -25,7 +25,8 @@ from rankcore.boosting._ordinal_training import (
 )
 from rankcore.ranking._base import ModelState
 
-TASKS, LINKS = ("shared", "separate", "mixed", "average"), ("adjacent", "cumulative")
+TASKS = ("shared", "separate", "mixed", "average", "vector")
+LINKS = ("adjacent", "cumulative")
 
 # Values of ``tasks`` that allow a cumulative link.
 CUMULATIVE = ("shared", "average")

@@ -18,6 +18,8 @@ from rankcore.boosting._ordinal_sum import Form, OrdinalSum
 from rankcore.boosting._tree_booster import drawn, made_tree
 from rankcore.boosting._tree_grower import Grown, TreeGrower
 from rankcore.boosting._tree_shards import Rules
+from rankcore.boosting._tree_sum import Tree
+from rankcore.boosting._vector_leaves import directed, leaf_vectors
 
 # Minimum sum of second derivatives in a leaf, as in LightGBM and scikit-learn.
 LEAST_CURVATURE = 1e-3
@@ -28,6 +30,8 @@ UNSEEN = 0.5
 PRIOR = 1e-6
 # Minimum distance of neighbouring biases with cumulative logits.
 APART = 1e-6
+# Third word of the seed of directions, which do not share the draws of rows and features.
+DIRECTION = 1
 
 
 def first_biases(ranks: NDArray[np.int32], weights: Floats | None, form: Form) -> Floats:
@@ -79,7 +83,8 @@ class OrdinalRounds:
         self._share_of_features = float(params.colsample)
         # The seed and the number of the round determine the draws.
         self._seed = 0
-        if params.subsample < 1 or params.colsample < 1:
+        draws_directions = params.tasks == "vector" and params.random_state is not None
+        if params.subsample < 1 or params.colsample < 1 or draws_directions:
             self._seed = int(as_generator(params.random_state).integers(2**63))
         self._rows, self._taken = rows, taken
         self.go_back(model)
@@ -137,13 +142,7 @@ class OrdinalRounds:
     def round(self) -> bool:
         """Add a tree to each score, all from the same gradients; return whether any has a split."""
         taken, allowed = self._draw()
-        trees = []
-        for i in range(len(self.model.sums)):
-            grown = self._grower.grow(self._steep[i], self._curved[i], taken, allowed)
-            values = self._values(grown, i, taken)
-            trees.append(made_tree(self._binning, grown, values))
-            if grown.features:
-                self._scores[i] += values[grown.leaf_of]
+        trees = self._trees(taken, allowed)
         if not any(tree.features.size for tree in trees):
             return False
         self.model.add(trees, self.model.biases[-1])
@@ -151,6 +150,40 @@ class OrdinalRounds:
             self._differentiate(self._of_biases)
             self.model.biases[-1] = self._moved()
         return True
+
+    def _trees(
+        self, taken: NDArray[np.bool_] | None, allowed: NDArray[np.bool_] | None
+    ) -> list[Tree]:
+        """Grow a tree for each score, and add its values to the scores."""
+        if self.model.form.tasks == "vector" and len(self.model.sums) > 1:
+            return self._of_one_structure(taken, allowed)
+        trees = []
+        for i in range(len(self.model.sums)):
+            grown = self._grower.grow(self._steep[i], self._curved[i], taken, allowed)
+            values = self._values(grown, i, taken)
+            trees.append(made_tree(self._binning, grown, values))
+            if grown.features:
+                self._scores[i] += values[grown.leaf_of]
+        return trees
+
+    def _of_one_structure(
+        self, taken: NDArray[np.bool_] | None, allowed: NDArray[np.bool_] | None
+    ) -> list[Tree]:
+        """As `_trees`: grow one structure in a random direction of the scores."""
+        rng = np.random.default_rng([self._seed, len(self.model), DIRECTION])
+        direction = rng.normal(size=len(self._scores))
+        table = self.probabilities()
+        slopes, curvatures = directed(direction, self._steep, table, self._weights)
+        grown = self._grower.grow(slopes, curvatures, taken, allowed)
+        n = grown.lows.size
+        values = np.zeros((len(self._scores), n))
+        if grown.features:
+            leaf_of = grown.leaf_of if taken is None else np.where(taken, grown.leaf_of, n)
+            l2 = self._rules.l2_leaf
+            values = self._rate * leaf_vectors(leaf_of, n, self._steep, table, self._weights, l2)
+            for score, value in zip(self._scores, values, strict=True):
+                score += value[grown.leaf_of]
+        return [made_tree(self._binning, grown, value) for value in values]
 
     def _values(self, grown: Grown, i: int, taken: NDArray[np.bool_] | None) -> Floats:
         """Value of each leaf."""

@@ -3,8 +3,10 @@
 Ranks are r = 0 .. k-1; task j = 1 .. k-1 has the score ``s_j(x) = f(x) + g_j(x) - b_j``:
 
 * ``sums``: a `TreeSum` for each score, each with one tree per round: f alone (``tasks="shared"``),
-  g_1 .. g_{k-1} ("separate"), or f, g_1 .. g_{k-1} ("mixed" and "average"). With two ranks there
-  is one score, f or g_1, which are the same. A tree without nodes is one leaf of value 0.
+  g_1 .. g_{k-1} ("separate" and "vector"), or f, g_1 .. g_{k-1} ("mixed" and "average"). With two
+  ranks there is one score, f or g_1, which are the same. A tree without nodes is one leaf of value
+  0.
+* The trees of a round of "vector" differ in the values of their leaves only.
 * A score is the sum of the values of its trees, added in order from 0; values include the learning
   rate. The biases are the only constants.
 * ``biases``: ``b_1 .. b_{k-1}`` after 0, 1, .. rounds, shape (k - 1,) each; the model has the last.
@@ -55,7 +57,7 @@ class Form:
     """Scores of a model, and their probabilities."""
 
     n_ranks: int
-    tasks: str  # "shared", "separate", "mixed" or "average"
+    tasks: str  # "shared", "separate", "mixed", "average" or "vector"
     link: str  # "adjacent" or "cumulative"
 
     @property
@@ -64,11 +66,16 @@ class Form:
         return self.n_ranks - 1
 
     @property
+    def has_shared(self) -> bool:
+        """Whether f is the first of the scores."""
+        return self.tasks not in ("separate", "vector")
+
+    @property
     def parts(self) -> list[Part]:
         """Two with "average", else one."""
         whole, cumulative = slice(None), self.link == "cumulative"
         if self.tasks != "average" or self.n_tasks == 1:
-            return [Part(whole, whole, self.tasks != "separate", cumulative)]
+            return [Part(whole, whole, self.has_shared, cumulative)]
         first, n = slice(self.n_tasks), self.n_tasks
         return [
             Part(slice(1), first, True, cumulative),
@@ -80,7 +87,7 @@ class Form:
         """Number of scores, and of trees per round."""
         if self.n_tasks == 1 or self.tasks == "shared":
             return 1
-        return self.n_tasks + (self.tasks != "separate")
+        return self.n_tasks + self.has_shared
 
     @property
     def moves_biases(self) -> bool:
@@ -164,8 +171,10 @@ class OrdinalSum:
         """Scoring form of the arrays of `to_arrays` and costs."""
         trees, form = self.together().scoring(arrays), self.form
         own = {"biases": self.biases[-1], "costs": arrays["costs"]}
-        # With two ranks there is one score.
-        tasks = "shared" if form.n_scores == 1 and form.tasks != "separate" else form.tasks
+        # With two ranks there is one score; scores of "vector" are scored as separate ones.
+        tasks = form.tasks if form.has_shared else "separate"
+        if form.n_scores == 1 and form.has_shared:
+            tasks = "shared"
         facts = {**trees.facts, "tasks": tasks, "link": form.link}
         return Scoring("ordinal_trees", {**trees.arrays, **own}, facts)
 

@@ -49,7 +49,7 @@ class OrdinalBoostParameters:
     n_estimators: int = 100
     learning_rate: float = 0.1
     max_leaf_nodes: int | None = 31
-    tasks: Literal["shared", "separate", "mixed", "average"] = "average"
+    tasks: Literal["shared", "separate", "mixed", "average", "vector"] = "average"
     link: Literal["adjacent", "cumulative"] = "adjacent"
     loss: Literal["absolute", "zero_one", "squared", "kappa"] = "absolute"
     max_depth: int | None = None
@@ -96,15 +96,16 @@ class OrdinalBoost(
     max_leaf_nodes : int or None, default=31
         Maximum number of leaves of a tree; the leaf with the largest gain is split first. None: as
         many as ``max_depth`` allows.
-    tasks : {"shared", "separate", "mixed", "average"}, default="average"
+    tasks : {"shared", "separate", "mixed", "average", "vector"}, default="average"
         Trees of a round: one for f, which takes ranks as places on a line; one for each g_j, which
         costs n_classes - 1 trees; or all of these, for the scores f + g_j - b_j ("mixed"), or for
-        two models of which the probabilities are averaged. Of two classes it is one tree in any
-        case.
+        two models of which the probabilities are averaged. "vector": one tree whose leaves have
+        a value for each g_j, grown on the slopes in a random direction of the tasks, without
+        ``monotonic_cst``. Of two classes it is one tree in any case.
     link : {"adjacent", "cumulative"}, default="adjacent"
         Probabilities of ranks: of adjacent categories, or P(rank >= j) = 1 / (1 + exp(-s_j)),
         which the scores of separate tasks cannot have, as they may cross: with "average" only
-        the shared ones have it, and "separate" and "mixed" require "adjacent".
+        the shared ones have it, and "separate", "mixed" and "vector" require "adjacent".
     loss : {"absolute", "zero_one", "squared", "kappa"}, default="absolute"
         Loss whose expectation `predict` minimises: the distance in ranks, which the median does,
         mistakes (the most probable rank), the squared distance, or one minus the quadratic
@@ -147,7 +148,8 @@ class OrdinalBoost(
     n_jobs : int, optional
         Threads that share the features. The model does not depend on it. None: 1, -1: all.
     random_state : int, RandomState instance, Generator or None, default=None
-        Draws rows and features.
+        Draws rows, features and, with ``tasks="vector"``, directions: the same ones each time if
+        it is None and all rows and features are taken.
     verbose : int, default=0
         Print one line every ``verbose`` rounds; 0 prints none.
     classes : array-like, shape (n_classes,), optional
@@ -235,6 +237,11 @@ class OrdinalBoost(
             raise ValueError(
                 "link='cumulative' requires tasks='shared' or 'average'; found "
                 f"tasks={self.tasks!r}, whose scores may cross"
+            )
+        if self.tasks == "vector" and self.monotonic_cst is not None:
+            raise ValueError(
+                "monotonic_cst requires tasks='shared', 'separate', 'mixed' or 'average'; found "
+                "tasks='vector', whose trees are not grown on the slopes of each task"
             )
 
     # ---------------------------------------------------------------- learning

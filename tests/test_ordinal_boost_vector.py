@@ -1,0 +1,136 @@
+"""OrdinalBoost with a value for each task in a leaf: against plain NumPy, and its draws."""
+
+import numpy as np
+import pytest
+
+import rankcore as rc
+from rankcore.boosting._vector_leaves import directed, leaf_vectors
+from reference import ordinal_boosting as plain
+from test_ordinal_boost import data, same_trees, small, trees_of
+
+
+def drawn_rows(seed, k=5, n=60):
+    rng = np.random.default_rng(seed)
+    scores, biases = rng.normal(size=(k - 1, n)), rng.normal(size=k - 1)
+    ranks, weights = rng.integers(0, k, size=n), rng.random(n) + 0.1
+    table = plain.probabilities(scores, biases, False, "adjacent")
+    at_least = ranks >= np.arange(1, k)[:, None]
+    above = np.cumsum(table[:, ::-1], axis=1)[:, ::-1][:, 1:].T
+    return rng, scores, biases, ranks, weights, table, weights * (at_least - above)
+
+
+@pytest.mark.parametrize("k", [2, 3, 6])
+@pytest.mark.parametrize("l2", [0.0, 1.0, 7.5])
+def test_values_are_newton_steps_of_the_whole_leaf(k, l2):
+    rng, scores, biases, ranks, weights, table, steep = drawn_rows(k, k)
+    leaf_of = rng.integers(0, 4, size=ranks.size)
+    expected = plain.newton_values(leaf_of, scores, biases, ranks, weights, l2)
+    found = leaf_vectors(leaf_of, 4, steep, table, weights, l2)
+    # The ridge is 1e-9, of curvatures of about 1.
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+    taken = np.where(np.arange(ranks.size) % 2 == 0, leaf_of, 4)
+    half = np.flatnonzero(taken < 4)
+    expected = plain.newton_values(
+        leaf_of[half], scores[:, half], biases, ranks[half], weights[half], l2
+    )
+    found = leaf_vectors(taken, 4, steep, table, weights, l2)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+
+
+def test_slopes_along_a_direction_are_derivatives_of_the_loss():
+    rng, scores, biases, ranks, weights, table, steep = drawn_rows(1)
+    direction, h = rng.normal(size=4), 1e-4
+    slopes, curvatures = directed(direction, steep, table, weights)
+    for row in range(ranks.size):
+        of = [
+            plain.loss(
+                scores[:, [row]] + s * h * direction[:, None],
+                biases,
+                False,
+                "adjacent",
+                ranks[[row]],
+                weights[[row]],
+            )
+            for s in (1, 0, -1)
+        ]
+        # Central differences: the third and fourth derivatives times h**2, and rounding.
+        assert slopes[row] == pytest.approx((of[2] - of[0]) / (2 * h), abs=1e-6)
+        assert curvatures[row] == pytest.approx((of[0] - 2 * of[1] + of[2]) / h**2, abs=1e-5)
+
+
+def test_trees_of_a_round_have_one_structure_and_newton_values():
+    X, y = data()
+    model = small("vector", n_estimators=1, learning_rate=1.0).fit(X, y)
+    trees = trees_of(model)
+    for tree in trees[1:]:
+        for name in ("features", "thresholds", "sides", "children"):
+            np.testing.assert_array_equal(getattr(tree, name), getattr(trees[0], name))
+    scores = model._state.model.score(model._more_rows(X))
+    _, leaf_of = np.unique(scores, axis=1, return_inverse=True)
+    assert leaf_of.max() + 1 == trees[0].values.size
+    at_zero = np.zeros_like(scores)
+    first = np.log(np.bincount(y)[:-1]) - np.log(np.bincount(y)[1:])
+    expected = plain.newton_values(leaf_of.ravel(), at_zero, first, y, np.ones(len(y)), 1.0)
+    np.testing.assert_allclose(scores, expected[:, leaf_of.ravel()], rtol=1e-6)
+
+
+def test_two_classes_are_logistic_boosting():
+    X, y = data(k=2)
+    one, other = small("vector").fit(X, y), small("separate").fit(X, y)
+    same_trees(one, other)
+    assert len(one._state.model.sums) == 1
+
+
+def test_random_state_decides_and_threads_do_not():
+    X, y = data()
+    first = small("vector", random_state=1).fit(X, y)
+    same_trees(first, small("vector", random_state=1, n_jobs=2).fit(X, y))
+    same_trees(small("vector").fit(X, y), small("vector").fit(X, y))
+    other = small("vector", random_state=2).fit(X, y)
+    assert not np.array_equal(first.predict_proba(X), other.predict_proba(X))
+
+
+@pytest.mark.parametrize("params", [{}, {"subsample": 0.6, "colsample": 0.5}])
+def test_a_warm_start_goes_on(params):
+    X, y = data()
+    whole = small("vector", random_state=3, **params).fit(X, y)
+    parts = small("vector", random_state=3, warm_start=True, n_estimators=3, **params).fit(X, y)
+    same_trees(whole, parts.set_params(n_estimators=8).fit(X, y))
+
+
+def test_weights_are_repeated_rows():
+    X, y = data()
+    times = np.random.default_rng(0).integers(1, 4, size=len(y))
+    settings = {"min_samples_leaf": 1, "max_bins": None}
+    one = small("vector", **settings).fit(X, y, sample_weight=times)
+    other = small("vector", **settings).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    # Sums in another order.
+    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), rtol=0, atol=1e-9)
+
+
+def test_a_class_without_rows_and_a_single_row_of_a_class():
+    X, y = data(k=5)
+    X, y = X[y != 2], y[y != 2]
+    table = (
+        small("vector", l2_leaf=0.0, n_estimators=40).fit(X, y, classes=range(5)).predict_proba(X)
+    )
+    np.testing.assert_allclose(table.sum(axis=1), 1, rtol=1e-14)
+    assert (table[:, 2] < 0.05).all()
+    y = np.where(np.arange(len(y)) == 0, 2, y)
+    assert np.isfinite(small("vector").fit(X, y).predict_proba(X)).all()
+
+
+def test_what_crosses_or_cannot_be_monotone_is_refused():
+    X, y = data()
+    with pytest.raises(ValueError, match="monotonic_cst requires tasks='shared'"):
+        small("vector", monotonic_cst=[1, 0, 0, 0]).fit(X, y)
+    with pytest.raises(ValueError, match="found tasks='vector', whose scores may cross"):
+        small("vector", "cumulative").fit(X, y)
+
+
+def test_it_learns_better_than_the_shares_of_ranks():
+    X, y = data(n=900, k=6)
+    model = rc.OrdinalBoost(40, tasks="vector").fit(X[:600], y[:600])
+    rps = rc.metrics.ranked_probability_score
+    shares = np.tile(np.bincount(y[:600]) / 600, (300, 1))
+    assert rps(y[600:], model.predict_proba(X[600:])) < 0.7 * rps(y[600:], shares)
