@@ -42,6 +42,7 @@ def run(repeat):
         )
         for tasks, link in [
             ("average", "adjacent"),  # the default
+            ("vector", "adjacent"),
             ("shared", "adjacent"),
             ("shared", "cumulative"),
             ("separate", "adjacent"),

@@ -440,7 +440,7 @@ def test_categories_of_a_frame():
     ("params", "message"),
     [
         ({"tasks": "mixed", "link": "cumulative"}, "link='cumulative' requires tasks='shared' or"),
-        ({"tasks": "vector"}, "tasks must be one of"),
+        ({"tasks": "vectors"}, "tasks must be one of"),
         ({"loss": "hinge"}, "loss must be one of"),
         ({"max_leaf_nodes": None}, "max_leaf_nodes=None requires max_depth"),
         ({"monotonic_cst": [1, 0]}, "monotonic_cst must be -1, 0 or 1"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import rankcore as rc
-from rankcore.boosting._vector_leaves import directed, leaf_vectors
+from rankcore.boosting._vector_leaves import directed, leaf_sums, monotone_steps, newton_steps
 from reference import ordinal_boosting as plain
 from test_ordinal_boost import data, same_trees, small, trees_of
 
@@ -25,7 +25,7 @@ def test_values_are_newton_steps_of_the_whole_leaf(k, l2):
     rng, scores, biases, ranks, weights, table, steep = drawn_rows(k, k)
     leaf_of = rng.integers(0, 4, size=ranks.size)
     expected = plain.newton_values(leaf_of, scores, biases, ranks, weights, l2)
-    found = leaf_vectors(leaf_of, 4, steep, table, weights, l2)
+    found = newton_steps(*leaf_sums(leaf_of, 4, steep, table, weights), l2).T
     # The ridge is 1e-9, of curvatures of about 1.
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
     taken = np.where(np.arange(ranks.size) % 2 == 0, leaf_of, 4)
@@ -33,8 +33,24 @@ def test_values_are_newton_steps_of_the_whole_leaf(k, l2):
     expected = plain.newton_values(
         leaf_of[half], scores[:, half], biases, ranks[half], weights[half], l2
     )
-    found = leaf_vectors(taken, 4, steep, table, weights, l2)
+    found = newton_steps(*leaf_sums(taken, 4, steep, table, weights), l2).T
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+
+
+def test_steps_across_a_node_are_bounded_by_the_mean_of_its_children():
+    slopes, curvatures = np.array([[2.0], [-2.0], [8.0]]), np.ones((3, 1, 1))
+    children = np.array([[1, ~2], [~0, ~1]], dtype=np.int32)  # ((leaf 0, leaf 1), leaf 2)
+
+    def steps(*signs):
+        of_nodes = np.array(signs, dtype=np.int8)
+        return monotone_steps(slopes, curvatures, 1.0, children, of_nodes).ravel()
+
+    # Steps of leaves are 1, -1 and 4; node 1 has 0. The ridge is 1e-9.
+    np.testing.assert_allclose(steps(0, 0), [1, -1, 4], atol=1e-8)
+    np.testing.assert_allclose(steps(0, 1), [0, 0, 4], atol=1e-8)
+    np.testing.assert_allclose(steps(0, -1), [1, -1, 4], atol=1e-8)
+    np.testing.assert_allclose(steps(1, 0), [1, -1, 4], atol=1e-8)
+    np.testing.assert_allclose(steps(-1, 0), [2, 2, 2], atol=1e-8)
 
 
 def test_slopes_along_a_direction_are_derivatives_of_the_loss():
@@ -120,10 +136,8 @@ def test_a_class_without_rows_and_a_single_row_of_a_class():
     assert np.isfinite(small("vector").fit(X, y).predict_proba(X)).all()
 
 
-def test_what_crosses_or_cannot_be_monotone_is_refused():
+def test_cumulative_logits_may_cross_and_are_refused():
     X, y = data()
-    with pytest.raises(ValueError, match="monotonic_cst requires tasks='shared'"):
-        small("vector", monotonic_cst=[1, 0, 0, 0]).fit(X, y)
     with pytest.raises(ValueError, match="found tasks='vector', whose scores may cross"):
         small("vector", "cumulative").fit(X, y)
 

@@ -19,7 +19,7 @@ from rankcore.boosting._tree_booster import drawn, made_tree
 from rankcore.boosting._tree_grower import Grown, TreeGrower
 from rankcore.boosting._tree_shards import Rules
 from rankcore.boosting._tree_sum import Tree
-from rankcore.boosting._vector_leaves import directed, leaf_vectors
+from rankcore.boosting._vector_leaves import directed, leaf_sums, monotone_steps, newton_steps
 
 # Minimum sum of second derivatives in a leaf, as in LightGBM and scikit-learn.
 LEAST_CURVATURE = 1e-3
@@ -172,6 +172,9 @@ class OrdinalRounds:
         """As `_trees`: grow one structure in a random direction of the scores."""
         rng = np.random.default_rng([self._seed, len(self.model), DIRECTION])
         direction = rng.normal(size=len(self._scores))
+        if self._rules.signs is not None:
+            # A split that all tasks want one way is seen as such.
+            direction = np.abs(direction)
         table = self.probabilities()
         slopes, curvatures = directed(direction, self._steep, table, self._weights)
         grown = self._grower.grow(slopes, curvatures, taken, allowed)
@@ -179,8 +182,14 @@ class OrdinalRounds:
         values = np.zeros((len(self._scores), n))
         if grown.features:
             leaf_of = grown.leaf_of if taken is None else np.where(taken, grown.leaf_of, n)
-            l2 = self._rules.l2_leaf
-            values = self._rate * leaf_vectors(leaf_of, n, self._steep, table, self._weights, l2)
+            sums = leaf_sums(leaf_of, n, self._steep, table, self._weights)
+            l2, signs = self._rules.l2_leaf, self._rules.signs
+            if signs is None:
+                steps = newton_steps(*sums, l2)
+            else:
+                children = np.array(grown.children, dtype=np.int32)
+                steps = monotone_steps(*sums, l2, children, signs[np.array(grown.features)])
+            values = np.ascontiguousarray(self._rate * steps.T)
             for score, value in zip(self._scores, values, strict=True):
                 score += value[grown.leaf_of]
         return [made_tree(self._binning, grown, value) for value in values]

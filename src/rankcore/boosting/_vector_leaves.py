@@ -36,18 +36,17 @@ def directed(
     return slopes, curvatures if weights is None else weights * curvatures
 
 
-def leaf_vectors(
+def leaf_sums(
     leaf_of: NDArray[np.integer],
     n_leaves: int,
     steep: Floats,
     table: Floats,
     weights: Floats | None,
-    l2_leaf: float,
-) -> Floats:
-    """Newton step of each task and leaf, shape (n_tasks, n_leaves); O(n * n_tasks^2).
+) -> tuple[Floats, Floats]:
+    """Sums by leaf of minus the first, and of the second derivatives; O(n * n_tasks^2).
 
-    Rows of leaf ``n_leaves`` are left out. The prior has the precision ``l2_leaf`` for a value that
-    all tasks share, and `APART_PRECISION` times that for differences from the mean of the tasks.
+    Shapes (n_leaves, n_tasks) and (n_leaves, n_tasks, n_tasks). Rows of leaf ``n_leaves`` are left
+    out.
     """
     n_tasks = len(steep)
     above = np.cumsum(table[:, :0:-1].T, axis=0)[::-1]  # P(rank >= j)
@@ -55,18 +54,58 @@ def leaf_vectors(
     below = np.maximum(1.0 - above, 0.0)
     if weights is not None:
         below = below * weights
-    sums = np.empty((n_leaves, n_tasks))
+    slopes = np.empty((n_leaves, n_tasks))
     curvatures = np.empty((n_leaves, n_tasks, n_tasks))
     for i in range(n_tasks):
-        sums[:, i] = _by_leaf(leaf_of, steep[i], n_leaves)
+        slopes[:, i] = _by_leaf(leaf_of, steep[i], n_leaves)
         for j in range(i, n_tasks):
             found = _by_leaf(leaf_of, above[j] * below[i], n_leaves)
             curvatures[:, i, j] = curvatures[:, j, i] = found
-    mean = np.full((n_tasks, n_tasks), 1.0 / n_tasks)
-    unit = np.eye(n_tasks)
+    return slopes, curvatures
+
+
+def newton_steps(slopes: Floats, curvatures: Floats, l2_leaf: float) -> Floats:
+    """Newton step of each leaf and task, shape (n_leaves, n_tasks).
+
+    The prior has the precision ``l2_leaf`` for a value that all tasks share, and `APART_PRECISION`
+    times that for differences from the mean of the tasks.
+    """
+    n_tasks = slopes.shape[1]
+    mean, unit = np.full((n_tasks, n_tasks), 1.0 / n_tasks), np.eye(n_tasks)
     prior = l2_leaf * (mean / n_tasks + APART_PRECISION * (unit - mean)) + RIDGE * unit
-    steps = np.linalg.solve(curvatures + prior, sums[..., None])[..., 0]
-    return np.ascontiguousarray(steps.T)
+    return np.asarray(np.linalg.solve(curvatures + prior, slopes[..., None])[..., 0])
+
+
+def monotone_steps(
+    slopes: Floats,
+    curvatures: Floats,
+    l2_leaf: float,
+    children: NDArray[np.int32],
+    signs: NDArray[np.int8],
+) -> Floats:
+    """As `newton_steps`, rising or falling in each task across the nodes of sign 1 or -1.
+
+    The mean of the steps of both children, as if they were leaves, bounds all leaves below them.
+    Children of nodes have higher numbers; ``~leaf`` is a leaf.
+    """
+    n = len(children)
+    # Nodes first, then leaves.
+    at = np.where(children < 0, n + ~children, children)
+    slopes = np.concatenate([np.zeros((n, *slopes.shape[1:])), slopes])
+    curvatures = np.concatenate([np.zeros((n, *curvatures.shape[1:])), curvatures])
+    for node in range(n - 1, -1, -1):
+        slopes[node] = slopes[at[node]].sum(axis=0)
+        curvatures[node] = curvatures[at[node]].sum(axis=0)
+    steps = newton_steps(slopes, curvatures, l2_leaf)
+    lows, highs = np.full_like(steps, -np.inf), np.full_like(steps, np.inf)
+    for node in range(n):
+        both, sign = at[node], signs[node]
+        lows[both], highs[both] = lows[node], highs[node]
+        if sign:
+            middle = np.clip(steps[both], lows[node], highs[node]).mean(axis=0)
+            under, over = both[::sign]
+            highs[under] = lows[over] = middle
+    return np.clip(steps, lows, highs)[n:]
 
 
 def _by_leaf(leaf_of: NDArray[np.integer], values: Floats, n_leaves: int) -> Floats:

@@ -100,8 +100,8 @@ class OrdinalBoost(
         Trees of a round: one for f, which takes ranks as places on a line; one for each g_j, which
         costs n_classes - 1 trees; or all of these, for the scores f + g_j - b_j ("mixed"), or for
         two models of which the probabilities are averaged. "vector": one tree whose leaves have
-        a value for each g_j, grown on the slopes in a random direction of the tasks, without
-        ``monotonic_cst``. Of two classes it is one tree in any case.
+        a value for each g_j, grown on the slopes in a random direction of the tasks. Of two classes
+        it is one tree in any case.
     link : {"adjacent", "cumulative"}, default="adjacent"
         Probabilities of ranks: of adjacent categories, or P(rank >= j) = 1 / (1 + exp(-s_j)),
         which the scores of separate tasks cannot have, as they may cross: with "average" only
@@ -237,11 +237,6 @@ class OrdinalBoost(
             raise ValueError(
                 "link='cumulative' requires tasks='shared' or 'average'; found "
                 f"tasks={self.tasks!r}, whose scores may cross"
-            )
-        if self.tasks == "vector" and self.monotonic_cst is not None:
-            raise ValueError(
-                "monotonic_cst requires tasks='shared', 'separate', 'mixed' or 'average'; found "
-                "tasks='vector', whose trees are not grown on the slopes of each task"
             )
 
     # ---------------------------------------------------------------- learning
