@@ -41,8 +41,8 @@ def run(repeat):
             lambda tasks=tasks, link=link: rc.OrdinalBoost(N_ROUNDS, tasks=tasks, link=link)
         )
         for tasks, link in [
-            ("average", "adjacent"),  # the default
-            ("vector", "adjacent"),
+            ("vector", "adjacent"),  # the default
+            ("average", "adjacent"),
             ("shared", "adjacent"),
             ("shared", "cumulative"),
             ("separate", "adjacent"),

@@ -31,8 +31,8 @@ from reproduce.probabilities import chu
 SETS = ["stocks", "bostonhousing", "autompg", "machinecpu", "abalone"]
 BINS = (5, 10)
 FORMS = {
-    "average": {"tasks": "average", "link": "adjacent"},
     "vector": {"tasks": "vector", "link": "adjacent"},
+    "average": {"tasks": "average", "link": "adjacent"},
     "average, cumulative": {"tasks": "average", "link": "cumulative"},
     "shared, cumulative": {"tasks": "shared", "link": "cumulative"},
     "shared": {"tasks": "shared", "link": "adjacent"},

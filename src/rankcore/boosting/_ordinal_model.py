@@ -25,7 +25,7 @@ from rankcore.boosting._ordinal_training import (
 )
 from rankcore.ranking._base import ModelState
 
-TASKS = ("shared", "separate", "mixed", "average", "vector")
+TASKS = ("vector", "shared", "separate", "mixed", "average")
 LINKS = ("adjacent", "cumulative")
 
 # Values of ``tasks`` that allow a cumulative link.

@@ -49,7 +49,7 @@ class OrdinalBoostParameters:
     n_estimators: int = 100
     learning_rate: float = 0.1
     max_leaf_nodes: int | None = 31
-    tasks: Literal["shared", "separate", "mixed", "average", "vector"] = "average"
+    tasks: Literal["vector", "shared", "separate", "mixed", "average"] = "vector"
     link: Literal["adjacent", "cumulative"] = "adjacent"
     loss: Literal["absolute", "zero_one", "squared", "kappa"] = "absolute"
     max_depth: int | None = None
@@ -96,12 +96,12 @@ class OrdinalBoost(
     max_leaf_nodes : int or None, default=31
         Maximum number of leaves of a tree; the leaf with the largest gain is split first. None: as
         many as ``max_depth`` allows.
-    tasks : {"shared", "separate", "mixed", "average", "vector"}, default="average"
-        Trees of a round: one for f, which takes ranks as places on a line; one for each g_j, which
-        costs n_classes - 1 trees; or all of these, for the scores f + g_j - b_j ("mixed"), or for
-        two models of which the probabilities are averaged. "vector": one tree whose leaves have
-        a value for each g_j, grown on the slopes in a random direction of the tasks. Of two classes
-        it is one tree in any case.
+    tasks : {"vector", "shared", "separate", "mixed", "average"}, default="vector"
+        Trees of a round. "vector": one whose leaves have a value for each g_j, grown on the slopes
+        in a random direction of the tasks. "shared": one for f, which takes ranks as places on a
+        line. "separate": one for each g_j, which costs n_classes - 1 trees. Or all of the last two,
+        for the scores f + g_j - b_j ("mixed"), or for two models of which the probabilities are
+        averaged. Of two classes it is one tree in any case.
     link : {"adjacent", "cumulative"}, default="adjacent"
         Probabilities of ranks: of adjacent categories, or P(rank >= j) = 1 / (1 + exp(-s_j)),
         which the scores of separate tasks cannot have, as they may cross: with "average" only
@@ -188,18 +188,23 @@ class OrdinalBoost(
     32-bit integers: sums of them are exact, so that trees do not depend on the order of rows
     or on ``n_jobs``. What is rounded decides about splits only. No leaf has H below .001.
 
+    With "vector" A and H of splits are those along the direction, whose numbers are normal. A
+    leaf's values are the Newton step with the matrix of second derivatives of its rows and a normal
+    prior: precision l2_leaf for what all tasks share, and 5 l2_leaf for differences from it.
+
     Biases begin at the shares of the ranks. Those of "shared" tasks of three ranks or more move by
     a Newton step after each round, with a weak prior around the first ones.
 
     With ``monotonic_cst`` every s_j is monotone to the bit; probabilities then follow up to the
     rounding of their last digits.
 
-    A round costs one pass over the rows, O(n_samples * n_classes), and O(stored values * depth / 2)
+    A round costs one pass over the rows, O(n_samples * n_classes), with "vector"
+    O(n_samples * n_classes^2), and O(stored values * depth / 2)
     at most for each tree. Memory beyond X: 2 bytes per value of dense X and 9 to 10 of sparse X, 24
     per row and score, 30 per row, and 8 for each bin of every leaf.
 
-    Plain form: ``tests/reference/ordinal_boosting.py``, ``probabilities``, ``loss`` and
-    ``best_gain``.
+    Plain form: ``tests/reference/ordinal_boosting.py``, ``probabilities``, ``loss``,
+    ``best_gain`` and ``newton_values``.
 
     References
     ----------

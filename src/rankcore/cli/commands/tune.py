@@ -84,7 +84,7 @@ SPACES: Mapping[str, Mapping[str, Draw]] = {
         "learning_rate": _logarithmic(0.02, 0.3),
         "min_samples_leaf": _integer(1, 50),
         "l2_leaf": _logarithmic(0.1, 10),
-        "tasks": _one_of("shared", "average"),
+        "tasks": _one_of("vector", "shared"),
     },
     "pairwise": {
         "max_iter": _integer(1, 50),
