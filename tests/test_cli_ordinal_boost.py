@@ -47,7 +47,7 @@ def test_train_is_the_fit_of_the_api(files, tmp_path):
     assert (facts["model"], facts["examples"], facts["rounds"]) == ("ordinal-boost", 300, 20)
     X, y = table(300, 0)
     X_new, y_new = table(200, 1)
-    model = rc.OrdinalBoost(20, min_samples_leaf=5).fit(X, y)
+    model = rc.OrdinalBoost(20, min_samples_leaf=5, random_state=0).fit(X, y)
     assert facts["log_loss"] == model.history_["log_loss"][-1]
     labels = succeed("predict", path, files / "valid").split()
     assert labels == [str(label) for label in model.predict(X_new)]
@@ -99,5 +99,5 @@ def test_tune_draws_its_parameters(files, tmp_path):
 
 def test_bad_parameters_are_one_line(files, tmp_path):
     arguments = ("train", files / "train", "-o", tmp_path / "model", "--model", "ordinal-boost")
-    assert "tasks must be one of" in fail(*arguments, "--set", "tasks=vector")
+    assert "tasks must be one of" in fail(*arguments, "--set", "tasks=vectors")
     assert "--shuffle is not for ordinal-boost" in fail(*arguments, "--shuffle")

@@ -75,9 +75,8 @@ def contributions_of(
     if scoring.form in {"stumps", "trees", "ordinal_trees"}:
         if not scoring.has_one_score:
             raise TypeError(
-                f"{name} with tasks={scoring.facts['tasks']!r} has a score for each task, and no "
-                "one score that is a sum over features: fit with tasks='shared', or use "
-                "rankcore.explain.permutation_importance"
+                f"{name} has a score for each task, and no one score that is a sum over features: "
+                "fit with tasks='shared', or use rankcore.explain.permutation_importance"
             )
         _refuse_output(output, name)
         explain = _of_stumps if scoring.form == "stumps" else _of_trees
