@@ -49,7 +49,9 @@ def leaf_sums(
     out.
     """
     n_tasks = len(steep)
-    above = np.cumsum(table[:, :0:-1].T, axis=0)[::-1]  # P(rank >= j)
+    leaf_of = leaf_of.astype(np.intp)
+    tasks = np.ascontiguousarray(table.T)
+    above = np.cumsum(tasks[:0:-1], axis=0)[::-1]  # P(rank >= j)
     # The last digits of the sum of the probabilities may exceed 1.
     below = np.maximum(1.0 - above, 0.0)
     if weights is not None:
@@ -109,4 +111,4 @@ def monotone_steps(
 
 
 def _by_leaf(leaf_of: NDArray[np.integer], values: Floats, n_leaves: int) -> Floats:
-    return np.bincount(leaf_of, values, minlength=n_leaves)[:n_leaves]
+    return np.bincount(leaf_of, values, minlength=n_leaves)[:n_leaves].astype(np.float64)
