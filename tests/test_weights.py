@@ -191,6 +191,8 @@ def test_weights_of_a_stream(learner):
             base.set_params(**{name: 1.0})
     if "gamma" in base.get_params():
         base.set_params(gamma=0.3)
+    if base.get_params().get("margin") == "auto":
+        base.set_params(margin=0.3)
     whole = clone(base).fit(X, y, sample_weight=weights)
     parts = clone(base)
     for part in np.array_split(np.arange(len(y)), 3):
