@@ -57,7 +57,7 @@ Measures: TypeAlias = str | Callable[..., float] | Sequence[str | Callable[..., 
 ClassWeight: TypeAlias = Literal["balanced"] | Mapping[Any, float]
 Seed: TypeAlias = int | np.random.Generator | np.random.RandomState
 KernelLike: TypeAlias = Literal["rbf", "poly", "linear", "precomputed"] | Callable[..., Any]
-Gamma: TypeAlias = Literal["scale", "auto"] | float
+Gamma: TypeAlias = Literal["scale", "half", "auto"] | float
 # Number of folds, or the folds themselves.
 Folds: TypeAlias = int | Splitter | Sequence[tuple[ArrayLike, ArrayLike]]
 # Weights of pairs of positions: a name, ("top_k", k), a table or a function.

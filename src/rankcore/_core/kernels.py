@@ -15,11 +15,13 @@ from rankcore._ext.rows import Rows
 # In the order of rankcore.h.
 COMPILED = ("linear", "poly", "rbf")
 KERNELS = (*COMPILED, "precomputed")
+# Names of values of ``gamma``.
+GAMMAS = ("scale", "half", "auto")
 Kernel = str | Callable[[Any, Any], Any]
 
 
 def resolve_gamma(gamma: float | str, rows: Rows) -> float:
-    """Resolve ``gamma`` on these rows, as in scikit-learn's ``SVC``."""
+    """Resolve ``gamma`` on these rows, as in scikit-learn's ``SVC``; "half" is half of "scale"."""
     if not isinstance(gamma, str):
         return float(gamma)
     if gamma == "auto":
@@ -28,8 +30,9 @@ def resolve_gamma(gamma: float | str, rows: Rows) -> float:
         stored = rows.arrays[0] if rows.columns is None else rows.arrays[0][: rows.n_values]
         found = variance(stored, rows.n_rows * rows.n_features)
     if not np.isfinite(found):
-        raise ValueError("gamma='scale' requires the variance of X; it overflowed: scale X")
-    return 1.0 / (rows.n_features * found) if found > 0 else 1.0
+        raise ValueError(f"gamma={gamma!r} requires the variance of X; it overflowed: scale X")
+    scale = 1.0 / (rows.n_features * found) if found > 0 else 1.0
+    return 0.5 * scale if gamma == "half" else scale
 
 
 def csr_in_place(

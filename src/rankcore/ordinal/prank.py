@@ -72,6 +72,7 @@ class PRankParameters(Margin, Averages, Passes):
 
     max_iter: int = 10
     average: bool = True
+    margin: float | str = "auto"
 
 
 @documented()

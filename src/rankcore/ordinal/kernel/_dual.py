@@ -14,6 +14,7 @@ from rankcore._core.concurrency import reads
 from rankcore._core.docs import parameters
 from rankcore._core.kernels import (
     COMPILED,
+    GAMMAS,
     KERNELS,
     call_kernel,
     columns_of,
@@ -50,9 +51,10 @@ class Budgeted:
         and returns their kernel values, shape (n_rows_1, n_rows_2). With "precomputed" X holds the
         kernel values of each row with all rows that are learned; a row of ``partial_fit`` is the
         column of its number in the stream.
-    gamma : "scale", "auto" or float, default="scale"
+    gamma : {"scale", "half", "auto"} or float, default="scale"
         Of "rbf" and "poly". "scale" is ``1 / (n_features * X.var())``, of the X of the first call,
-        rows of weight 0 included; "auto" is ``1 / n_features``.
+        rows of weight 0 included; "half" is half of it, a wider kernel; "auto" is
+        ``1 / n_features``.
     degree : int, default=2
         Of "poly": ``(gamma * x.z + coef0) ** degree``.
     coef0 : float, default=1.0
@@ -108,7 +110,7 @@ class DualLearner(Budgeted):
 
     _constraints: ClassVar[dict[str, params.Constraint]] = {
         "kernel": params.function_or(params.option(*KERNELS)),
-        "gamma": params.number_or(("scale", "auto"), params.real(0, 1e100)),
+        "gamma": params.number_or(GAMMAS, params.real(0, 1e100)),
         "degree": params.integer(1, 2**20),
         "coef0": params.real(-1e100, 1e100),
         "budget": params.optional(params.integer(1, 2**63 - 1)),

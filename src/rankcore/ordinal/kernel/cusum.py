@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import KW_ONLY
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from rankcore._core.arguments import Gamma
 from rankcore._core.concurrency import reads
 from rankcore._core.docs import documented, parameters
 from rankcore._core.params import STEP_RULES, check_declared
@@ -27,7 +29,12 @@ __all__ = ["KernelCuSumRank"]
 class KernelCuSumParameters(Tasks, Intercepts, Averages, Budgeted, Passes):
     """Parameters of `KernelCuSumRank`."""
 
+    update: Literal["perceptron", "pa", "pa1", "pa2"] = "pa1"
+    C: float = 10.0
     margin: float = 1.0
+    gamma: Gamma = "half"
+    _: KW_ONLY
+    max_iter: int = 20
 
 
 @documented()
@@ -75,7 +82,12 @@ class KernelCuSumRank(KernelCuSumParameters, CuSumClassifier, KernelClassifier):
     array([1, 1, 2, 3])
     """
 
-    _published: ClassVar[dict[str, Any]] = {"margin": 0.0}
+    _published: ClassVar[dict[str, Any]] = {
+        "margin": 0.0,
+        "update": "perceptron",
+        "C": 1.0,
+        "gamma": "scale",
+    }
 
     @property
     @reads

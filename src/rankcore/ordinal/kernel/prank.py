@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 import numpy as np
 
+from rankcore._core.arguments import Gamma
 from rankcore._core.docs import documented, parameters
 from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelPRankState
@@ -23,6 +25,11 @@ __all__ = ["KernelPRank"]
 @parameters
 class KernelPRankParameters(Margin, Averages, Budgeted, Passes):
     """Parameters of `KernelPRank`."""
+
+    gamma: Gamma = "half"
+    margin: float | str = "auto"
+    _: KW_ONLY
+    max_iter: int = 20
 
 
 @documented()
@@ -89,6 +96,7 @@ class KernelPRank(KernelPRankParameters, WithMargin, Thresholds, KernelClassifie
     """
 
     _built_in: ClassVar = OF_PRANK
+    _published: ClassVar[dict[str, Any]] = {"gamma": "scale"}
 
     def _rule_arrays(self, n_ranks: int, zeros: Zeros) -> tuple[dict[str, np.ndarray], int]:
         arrays = {

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankcore._core import params
 from rankcore._core.arguments import Gamma, KernelLike, Measures, Seed
-from rankcore._core.kernels import KERNELS
+from rankcore._core.kernels import GAMMAS, KERNELS
 from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.monitor import Monitor
 from rankcore._core.numbers import check_scores
@@ -84,9 +84,9 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
         exp(-gamma |x - z|^2); "precomputed", X has kernel values, with training documents as
         columns; or a function of two matrices that returns the kernel matrix of their rows. The
         kernel must be positive semidefinite.
-    gamma : {"scale", "auto"} or float, default="scale"
-        gamma of "poly" and "rbf": "scale", 1 / (n_features * variance of X); "auto",
-        1 / n_features; or a positive number.
+    gamma : {"scale", "half", "auto"} or float, default="scale"
+        gamma of "poly" and "rbf": "scale", 1 / (n_features * variance of X); "half", half of it;
+        "auto", 1 / n_features; or a positive number.
     degree : int, default=3
         Degree of "poly", at least 1.
     coef0 : float, default=1.0
@@ -180,7 +180,7 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
         "C": params.positive(1e100),
         "loss": params.option(*LOSSES),
         "kernel": params.optional(params.function_or(params.option(*KERNELS))),
-        "gamma": params.number_or(("scale", "auto"), params.positive(1e100)),
+        "gamma": params.number_or(GAMMAS, params.positive(1e100)),
         "degree": params.check_count,
         "coef0": params.real(0, 1e100),
         "tol": params.positive(1e100),
