@@ -15,8 +15,9 @@ from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 import rankcore as rc
 from kernel_problems import FORMS, KERNELS, every, form, known, problem
 from rankcore._core.inputs import as_rows
+from rankcore._core.kernels import gram
 from rankcore._ext import kernel_scores
-from rankcore.ordinal.kernel import _dual
+from rankcore.ordinal.kernel import _base, _dual
 from reference.ensemble import times
 from reference.kernel import kernel_cusum, kernel_oap, kernel_prank, rbf
 from strategies import examples, ordinal_problems
@@ -290,6 +291,52 @@ def test_blocks_and_chunks_do_not_change_a_bit(learner, form, monkeypatch):
     assert_array_equal(chunks.project(X), whole.project(X))
     for name, array in arrays.items():
         assert_array_equal(streamed[name], array, err_msg=name)
+
+
+@every
+@form
+def test_values_kept_between_passes_do_not_change_a_bit(learner, form, monkeypatch):
+    X, y = problem(300)
+    learner = clone(learner).set_params(gamma=0.3, max_iter=8, shuffle=True, random_state=0)
+    kept = []
+
+    def look(iteration):
+        kept.append(iteration.model._state.gram is not None)
+
+    monkeypatch.setattr(_base, "KEPT_ROWS", 299)
+    without = clone(learner).fit(form(X), y, callbacks=[look])
+    assert not any(kept)
+    monkeypatch.undo()
+    kept.clear()
+    for n_jobs in (1, 2):
+        model = clone(learner).set_params(n_jobs=n_jobs).fit(form(X), y, callbacks=[look])
+        # With few support vectors it pays for few passes or none.
+        assert any(kept) == (model.budget is None or 7 * model.budget > 300)
+        assert model._state.gram is None
+        np.testing.assert_equal(known(model)[0][1], known(without)[0][1])
+
+
+@form
+def test_kept_values_are_those_of_a_user_s_kernel(form):
+    X, y = problem(200)
+    learner = rc.KernelPRank(gamma=0.3, max_iter=6, random_state=0)
+    values = np.ascontiguousarray(rbf_kernel(X, gamma=0.3))
+    given = clone(learner).set_params(kernel="precomputed").fit(values, y)
+    model = learner.fit(form(X), y)
+    assert_array_equal(model.support_, given.support_)
+    # Kernel values by other sums: rounding.
+    assert_allclose(model.project(form(X)), given.project(values), rtol=1e-9, atol=1e-9)
+
+
+def test_pairs_of_rows_have_the_same_value_both_ways():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 37)) * (rng.random((150, 37)) < 0.6)
+    kernel = {"kind": 2, "gamma": 0.1, "coef0": 0.0, "degree": 1}
+    for rows in (X, sp.csr_array(X)):
+        expected = compiled_values(rows, rows, kernel)
+        assert_array_equal(expected, expected.T)
+        assert_array_equal(gram(as_rows(rows), 0, 150, kernel), expected)
+        assert_array_equal(gram(as_rows(rows), 40, 111, kernel, 2), expected[40:111, 40:111])
 
 
 @every

@@ -215,8 +215,11 @@ cdef class DualState:
         # None to compute them
         const double[:, ::1] values,
         # (stop - start, stop - start), or None: kernel values of the block's rows; required with
-        # ``values``
+        # ``values`` and ``gram``
         const double[:, ::1] among,
+        # (n_rows, n_rows), or None: kernel values of all rows, which ``support`` numbers, in place
+        # of ``values``
+        const double[:, ::1] gram=None,
     ):
         """Prepare for learning the rows at positions start .. stop - 1, once per state.
 
@@ -224,7 +227,7 @@ cdef class DualState:
         """
         cdef const rc_rows *X = checked_rows(rows)
         cdef Dual *m = &self.m
-        cdef int64_t n = stop - start, support = m.book[N_SUPPORT], i, row, stored = 0
+        cdef int64_t n = stop - start, support = m.book[N_SUPPORT], i, s, row, stored = 0
         cdef int64_t joining = n if m.budget < 0 else m.budget - support
         cdef bint dense = m.starts == NULL and m.data != NULL
         cdef const int32_t *visited = NULL
@@ -237,11 +240,14 @@ cdef class DualState:
             or m.pool.n_features != X.n_features
             or not 0 <= start < stop <= (X.n_rows if order is None else order.shape[0])
             or (slot_of is not None and slot_of.shape[0] != X.n_rows)
-            or (values is None) != (among is None)
-            or (values is None and m.data == NULL)
+            or (values is None and gram is None) != (among is None)
+            or (among is None and m.data == NULL)
+            or (among is not None and (among.shape[0] != n or among.shape[1] != n))
+            or (gram is not None and (
+                values is not None or gram.shape[0] != X.n_rows or gram.shape[1] != X.n_rows
+            ))
             or (values is not None and (
                 values.shape[0] != n or values.shape[1] != support
-                or among.shape[0] != n or among.shape[1] != n
             ))
         ):
             raise ValueError("rows, order, range, values and state do not fit together")
@@ -255,6 +261,10 @@ cdef class DualState:
                 m.inverse != NULL or m.sizes[j] + n > m.list_capacity
             ):
                 raise ValueError("the lists of coefficients have no room")
+        if gram is not None:
+            for i in range(support):
+                if not 0 <= m.support[i] < X.n_rows:
+                    raise ValueError(f"support vector {i} is the row {m.support[i]} of {X.n_rows}")
         if joining < 0 or support + joining > m.capacity or (
             m.starts != NULL and m.book[STORED] + stored > self.n_stored
         ):
@@ -288,6 +298,11 @@ cdef class DualState:
                 rc_block_values(
                     &m.kernel, &m.pool, &m.block, 0, support, m.values, m.stride
                 )
+            elif gram is not None:
+                for i in range(n):
+                    row = m.block.which[i]
+                    for s in range(support):
+                        m.values[i * m.stride + s] = gram[row, m.support[s]]
             elif support > 0:
                 for i in range(n):
                     memcpy(

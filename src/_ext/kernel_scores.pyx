@@ -13,7 +13,14 @@ from rankcore._ext._kernel_block cimport (
     rc_dual_dot,
     rc_support,
 )
-from rankcore.core cimport RC_FLOAT32, RC_FLOAT64, rc_kernel, rc_rows
+from rankcore.core cimport (
+    RC_FLOAT32,
+    RC_FLOAT64,
+    rc_kernel,
+    rc_norm2,
+    rc_rows,
+    rc_rows_get,
+)
 
 ctypedef fused real:
     float
@@ -67,6 +74,20 @@ cdef int _outputs(
         first = last
     free(values)
     return 0
+
+
+def squared_lengths(
+    object rows not None,
+    int64_t start,  # 0 <= start <= start + out.shape[0] <= n_rows
+    double[::1] out not None,  # out
+):
+    """Write the squared lengths of the rows from ``start`` on."""
+    cdef const rc_rows *X = checked_rows(rows)
+    cdef int64_t i
+    if not 0 <= start <= X.n_rows - out.shape[0]:
+        raise ValueError("rows, range and out do not fit together")
+    for i in range(out.shape[0]):
+        out[i] = rc_norm2(rc_rows_get(X, start + i))
 
 
 def outputs(

@@ -16,9 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from rankcore._core.concurrency import reads
 from rankcore._core.docs import documented, parameters
 from rankcore._core.inputs import as_rows
-from rankcore._core.kernels import COMPILED
+from rankcore._core.kernels import COMPILED, gram
 from rankcore._core.params import function_or, option
-from rankcore._ext import kernel_scores
 from rankcore._ext.kernel_learners import KernelAtomsState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal.kernel import _pool
@@ -309,7 +308,8 @@ class KernelStructuredPerceptron(KernelParameters, DualLearner, StructuredLearne
                     norm = dot(change, change)
                     if examples.rows is not None:
                         if among is None:
-                            own = self._own_values(state, examples.rows, *examples.ends[i : i + 2])
+                            first, last = examples.ends[i], examples.ends[i + 1]
+                            own = gram(examples.rows, first, last, self._compiled_kernel(state))
                         else:
                             own = among[low:high, low:high]
                         # Counts are small integers: their products are exact in any order.
@@ -319,41 +319,6 @@ class KernelStructuredPerceptron(KernelParameters, DualLearner, StructuredLearne
             counts *= step
         bound.learn(low, high, counts, state.t)
         return loss
-
-    def _own_values(self, state: KernelStructuredState, rows: Rows, first: int, last: int) -> Array:
-        """Kernel values of the rows first .. last - 1 with one another."""
-        n, (values, *rest) = last - first, rows.arrays
-        columns = starts = lengths = None
-        if rest:
-            ends = rest[1][first : last + 1].astype(np.int64)
-            values, columns = (part[ends[0] : ends[-1]] for part in (values, rest[0]))
-            starts, lengths = ends[:-1] - ends[0], np.diff(ends)
-        else:
-            values = values[first:last].reshape(-1)
-
-        def compute(kernel: dict[str, Any], norms: Array) -> Array:
-            out = np.empty((n, n))
-            kernel_scores.outputs(
-                rows,
-                first,
-                last,
-                kernel,
-                values,
-                columns,
-                starts,
-                lengths,
-                norms,
-                n,
-                None,
-                None,
-                None,
-                out,
-            )
-            return out
-
-        kernel = self._compiled_kernel(state)
-        dots = compute(kernel | {"kind": COMPILED.index("linear")}, np.zeros(n))
-        return compute(kernel, dots.diagonal().copy())
 
 
 def stacked(task: KernelTask, inputs: Any) -> tuple[Rows | None, Array, int]:

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from rankcore._core.kernels import call_kernel, columns_of, some_rows
+from rankcore._core.kernels import COMPILED, call_kernel, columns_of, gram, some_rows
 from rankcore._core.model_spec import outline
 from rankcore._core.numbers import power_of_two
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._core.state import OnlineState, are_counts
+from rankcore._core.threads import n_threads
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._projecting import Projecting
@@ -21,6 +22,8 @@ from rankcore.ordinal.kernel import _pool
 from rankcore.ordinal.kernel._dual import DualLearner
 from rankcore.ordinal.kernel._pool import DualState, Zeros
 
+# Rows whose kernel values with one another are kept between passes, in 2**28 bytes.
+KEPT_ROWS = 5792
 # Rows by which an automatic scale is chosen, if that takes kernel values.
 SCALED_ROWS = 256
 
@@ -200,12 +203,28 @@ class KernelClassifier(DualLearner, Projecting, OnlineOrdinalClassifier):
             self._resolve_gamma(arrays, rows)
         twice = order is not None and np.unique(order).size < order.size
         slot_of = self._slots_of(arrays, rows, first) if epoch > 1 or twice else None
+        if epoch > 1 and state.gram is None and self._keeps_values(state, rows, n_epochs - epoch):
+            kernel = self._compiled_kernel(state)
+            state.gram = gram(rows, 0, rows.n_rows, kernel, n_threads(self.n_jobs))
         state.visit = first, slot_of
         try:
             super()._run_pass(state, examples, epoch, n_epochs)
         finally:
             state.visit = 0, None
         state.others["book"][_pool.FIRST] = first + rows.n_rows
+
+    def _keeps_values(self, state: Any, rows: Rows, n_further: int) -> bool:
+        """Whether to compute values of all pairs of rows once, before ``n_further + 1`` passes.
+
+        They are fewer than those of rows and present support vectors in all of these passes.
+        """
+        n = int(state.others["book"][_pool.N_SUPPORT])
+        wanted = (n_further + 1) * n > rows.n_rows
+        return self.kernel in COMPILED and rows.n_rows <= KEPT_ROWS and wanted
+
+    def _replace_with(self, fitted: Any) -> None:
+        fitted._state.gram = None
+        super()._replace_with(fitted)
 
     def _mean_square(self, state: Any, rows: Rows) -> float:
         if self.kernel == "rbf":
@@ -240,10 +259,13 @@ class KernelClassifier(DualLearner, Projecting, OnlineOrdinalClassifier):
         which = np.arange(start, stop) if order is None else order[start:stop]
         before = int(state.others["book"][_pool.N_SUPPORT])
         _pool.make_room(state.others, rows, which, self.budget)
-        values, among = self._given_values(state, rows, which, first)
+        if state.gram is None:
+            values, among = self._given_values(state, rows, which, first)
+        else:
+            values, among = None, state.gram[np.ix_(which, which)]
         kernel, budget = self._compiled_kernel(state), self._compiled_budget(state)
         bound = self._bind(state, kernel, budget, rows.n_features)
-        bound.take(rows, order, start, stop, first, slot_of, values, among)
+        bound.take(rows, order, start, stop, first, slot_of, values, among, state.gram)
         reached = block.learn(bound, block.examples.steps, state.counts)
         self._check_diagonal(state.others, before)
         return reached

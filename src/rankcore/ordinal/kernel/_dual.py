@@ -74,7 +74,7 @@ default="oldest"
         "projectron" adds a row to the others if the square of its distance from their span is at
         most this part of ``K(x, x)``.
     n_jobs : int, optional
-        Threads that predict; -1 for all processors. The result does not depend on it.
+        Threads that compute kernel values; -1 for all processors. The result does not depend on it.
 
     Attributes
     ----------

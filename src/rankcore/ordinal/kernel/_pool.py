@@ -38,13 +38,15 @@ class DualState(OnlineState):
     # During a pass: the number of the first row, and for each row the slot of its support vector or
     # -1 (None if no row can be one).
     visit: tuple[int, np.ndarray | None] = field(default=(0, None), repr=False, compare=False)
+    # During the later passes of a fit: kernel values of its rows with one another, if kept.
+    gram: np.ndarray | None = field(default=None, repr=False, compare=False)
 
     def _changes(self, name: str, columns: np.ndarray | None) -> Any:
         appended = name in (*BY_SLOT, *BY_ENTRY, *BY_VALUE)
         return None if appended and self.settings["budget"] is None else ...
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "visit": (0, None)}
+        return {**super().__getstate__(), "visit": (0, None), "gram": None}
 
 
 def new_lists(n_outputs: int, averaged: bool, policy: str | None, zeros: Zeros) -> Arrays:
