@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import rankcore as rc
+from rankcore._ext import ordinal_trees
+from rankcore.boosting import _vector_leaves
 from rankcore.boosting._vector_leaves import directed, leaf_sums, monotone_steps, newton_steps
 from reference import ordinal_boosting as plain
 from test_ordinal_boost import data, same_trees, small, trees_of
@@ -13,27 +15,25 @@ def drawn_rows(seed, k=5, n=60):
     rng = np.random.default_rng(seed)
     scores, biases = rng.normal(size=(k - 1, n)), rng.normal(size=k - 1)
     ranks, weights = rng.integers(0, k, size=n), rng.random(n) + 0.1
-    table = plain.probabilities(scores, biases, False, "adjacent")
-    at_least = ranks >= np.arange(1, k)[:, None]
-    above = np.cumsum(table[:, ::-1], axis=1)[:, ::-1][:, 1:].T
-    return rng, scores, biases, ranks, weights, table, weights * (at_least - above)
+    table = np.ascontiguousarray(plain.probabilities(scores, biases, False, "adjacent"))
+    return rng, scores, biases, ranks.astype(np.int32), weights, table
 
 
 @pytest.mark.parametrize("k", [2, 3, 6])
 @pytest.mark.parametrize("l2", [0.0, 1.0, 7.5])
 def test_values_are_newton_steps_of_the_whole_leaf(k, l2):
-    rng, scores, biases, ranks, weights, table, steep = drawn_rows(k, k)
-    leaf_of = rng.integers(0, 4, size=ranks.size)
+    rng, scores, biases, ranks, weights, table = drawn_rows(k, k)
+    leaf_of = rng.integers(0, 4, size=ranks.size).astype(np.int32)
     expected = plain.newton_values(leaf_of, scores, biases, ranks, weights, l2)
-    found = newton_steps(*leaf_sums(leaf_of, 4, steep, table, weights), l2).T
+    found = newton_steps(*leaf_sums(leaf_of, None, 4, table, ranks, weights), l2).T
     # The ridge is 1e-9, of curvatures of about 1.
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
-    taken = np.where(np.arange(ranks.size) % 2 == 0, leaf_of, 4)
-    half = np.flatnonzero(taken < 4)
+    taken = (np.arange(ranks.size) % 2 == 0).astype(np.uint8)
+    half = np.flatnonzero(taken)
     expected = plain.newton_values(
         leaf_of[half], scores[:, half], biases, ranks[half], weights[half], l2
     )
-    found = newton_steps(*leaf_sums(taken, 4, steep, table, weights), l2).T
+    found = newton_steps(*leaf_sums(leaf_of, taken, 4, table, ranks, weights), l2).T
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
 
 
@@ -54,9 +54,9 @@ def test_steps_across_a_node_are_bounded_by_the_mean_of_its_children():
 
 
 def test_slopes_along_a_direction_are_derivatives_of_the_loss():
-    rng, scores, biases, ranks, weights, table, steep = drawn_rows(1)
+    rng, scores, biases, ranks, weights, table = drawn_rows(1)
     direction, h = rng.normal(size=4), 1e-4
-    slopes, curvatures = directed(direction, steep, table, weights)
+    slopes, curvatures = directed(direction, table, ranks, weights)
     for row in range(ranks.size):
         of = [
             plain.loss(
@@ -95,6 +95,38 @@ def test_two_classes_are_logistic_boosting():
     one, other = small("vector").fit(X, y), small("separate").fit(X, y)
     same_trees(one, other)
     assert len(one._state.model.sums) == 1
+
+
+@pytest.mark.parametrize("k", [4, 40])
+def test_blocks_of_rows_are_summed_in_order_by_any_number_of_threads(k, monkeypatch):
+    rng, _, _, ranks, weights, table = drawn_rows(2, k, 500)
+    direction, leaf_of = rng.normal(size=k - 1), rng.integers(0, 7, size=500).astype(np.int32)
+    whole = leaf_sums(leaf_of, None, 7, table, ranks, weights)
+    slopes = directed(direction, table, ranks, weights)
+    monkeypatch.setattr(_vector_leaves, "BLOCK_ROWS", 64)
+    one, two = (leaf_sums(leaf_of, None, 7, table, ranks, weights, n) for n in (1, 2))
+    for found, again, other in zip(one, two, whole, strict=True):
+        np.testing.assert_array_equal(found, again)
+        np.testing.assert_allclose(found, other, rtol=1e-12, atol=1e-12)  # sums in another order
+    for found, other in zip(directed(direction, table, ranks, weights, 2), slopes, strict=True):
+        np.testing.assert_array_equal(found, other)
+
+
+def test_rows_that_do_not_fit_are_refused():
+    _, _, _, ranks, weights, table = drawn_rows(3)
+    sums = np.zeros((2, 4)), np.zeros((2, 4, 4))
+    places, out = np.zeros(5), np.empty((2, 60))
+    leaf_of = np.zeros(60, dtype=np.int32)
+    with pytest.raises(ValueError, match="row 0 has the leaf 2 of 2"):
+        ordinal_trees.leaf_sums(table, ranks, weights, leaf_of + 2, None, 0, 60, *sums)
+    odd = np.where(np.arange(60) == 3, 9, ranks).astype(np.int32)
+    with pytest.raises(ValueError, match="row 3 has the rank 9 of 5"):
+        ordinal_trees.leaf_sums(table, odd, weights, leaf_of, None, 0, 60, *sums)
+    for start, stop in [(-1, 60), (0, 61), (5, 4)]:
+        with pytest.raises(ValueError, match="do not fit the probabilities"):
+            ordinal_trees.directed(table, ranks, weights, places, start, stop, *out)
+    with pytest.raises(ValueError, match="do not fit the probabilities"):
+        ordinal_trees.directed(table, ranks, weights, places[:4], 0, 60, *out)
 
 
 def test_random_state_decides_and_threads_do_not():

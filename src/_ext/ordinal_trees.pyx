@@ -6,7 +6,7 @@ trees, in the rows of ``scores``: f, or g_1 .. g_{k-1}, or both in this order.
 """
 
 from libc.math cimport log
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 
 
 cdef extern from "rankcore_ordinal.h" nogil:
@@ -181,3 +181,105 @@ def slopes(
             if of_biases is not None:
                 _add_to_biases(&form, &row, y, w, &of_biases[0], &of_pairs[0, 0])
     return loss
+
+
+cdef int _check_table(
+    const double[:, ::1] table, const int32_t[::1] ranks, const double[::1] weights,
+    int64_t start, int64_t stop,
+) except -1:
+    cdef int64_t i, n = table.shape[0], k = table.shape[1]
+    if (
+        not 2 <= k <= MOST_RANKS
+        or ranks.shape[0] != n
+        or (weights is not None and weights.shape[0] != n)
+        or not 0 <= start <= stop <= n
+    ):
+        raise ValueError("the ranks do not fit the probabilities")
+    for i in range(start, stop):
+        if not 0 <= ranks[i] < k:
+            raise ValueError(f"row {i} has the rank {ranks[i]} of {k}")
+    return 0
+
+
+def directed(
+    const double[:, ::1] table not None,  # (n, k): probability of each rank
+    const int32_t[::1] ranks not None,  # (n,): the true rank of each row
+    const double[::1] weights,  # (n,), or None: all are 1
+    const double[::1] places not None,  # (k,): what a step along the direction adds to s_1 + .. s_j
+    int64_t start,  # range of rows
+    int64_t stop,
+    double[::1] steep not None,  # out, (n,): minus the derivative of the loss along the direction,
+    double[::1] curved not None,  # out, (n,): and the second derivative
+):
+    """Differentiate the loss of adjacent categories along a direction of the scores. O(n k).
+
+    They are the place of the true rank minus the mean place, and the variance of the places.
+    """
+    cdef int64_t i, j, k = table.shape[1]
+    cdef double mean, spread, w
+    _check_table(table, ranks, weights, start, stop)
+    if places.shape[0] != k or not (
+        steep.shape[0] == curved.shape[0] == table.shape[0]
+    ):
+        raise ValueError("the places and slopes do not fit the probabilities")
+    with nogil:
+        for i in range(start, stop):
+            w = 1.0 if weights is None else weights[i]
+            mean = spread = 0.0
+            for j in range(k):
+                mean += table[i, j] * places[j]
+            for j in range(k):
+                spread += table[i, j] * ((places[j] - mean) * (places[j] - mean))
+            steep[i] = w * (places[ranks[i]] - mean)
+            curved[i] = w * spread
+
+
+def leaf_sums(
+    const double[:, ::1] table not None,  # table, ranks, weights, start, stop: `directed`
+    const int32_t[::1] ranks not None,
+    const double[::1] weights,
+    const int32_t[::1] leaf_of not None,  # (n,): the leaf of each row
+    const uint8_t[::1] of_rows,  # (n,), or None: whether each row counts
+    int64_t start,
+    int64_t stop,
+    double[:, ::1] steep not None,  # in and out, (n_leaves, k - 1)
+    double[:, :, ::1] curved not None,  # in and out, (n_leaves, k - 1, k - 1): lower triangle
+):
+    """Add to each leaf's minus first and to its second derivatives by the scores of each task.
+
+    Those of a row are [rank >= j] - P(rank >= j), and P(rank >= j) P(rank < i) for i <= j.
+    O(n k^2), in the order of the rows.
+    """
+    cdef Row row
+    cdef int64_t i, j, task, other, k = table.shape[1], d = k - 1
+    cdef double w, above
+    cdef double *line
+    _check_table(table, ranks, weights, start, stop)
+    if (
+        leaf_of.shape[0] != ranks.shape[0]
+        or (of_rows is not None and of_rows.shape[0] != ranks.shape[0])
+        or steep.shape[1] != d
+        or not curved.shape[0] == steep.shape[0]
+        or not curved.shape[1] == curved.shape[2] == d
+    ):
+        raise ValueError("the leaves and sums do not fit the probabilities")
+    for i in range(start, stop):
+        if not 0 <= leaf_of[i] < steep.shape[0]:
+            raise ValueError(f"row {i} has the leaf {leaf_of[i]} of {steep.shape[0]}")
+    with nogil:
+        for i in range(start, stop):
+            if of_rows is not None and not of_rows[i]:
+                continue
+            w = 1.0 if weights is None else weights[i]
+            above = 0.0
+            for j in range(d, 0, -1):
+                above += table[i, j]
+                row.above[j - 1] = w * above
+                # The last digits of the sum of the probabilities may exceed 1.
+                row.below[j - 1] = max(1.0 - above, 0.0)
+                steep[leaf_of[i], j - 1] += w * ((1.0 if ranks[i] >= j else 0.0) - above)
+            for task in range(d):
+                above = row.above[task]
+                line = &curved[leaf_of[i], task, 0]
+                for other in range(task + 1):
+                    line[other] += above * row.below[other]

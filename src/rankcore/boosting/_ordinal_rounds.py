@@ -88,7 +88,10 @@ class OrdinalRounds:
             self._seed = int(as_generator(params.random_state).integers(2**63))
         self._rows, self._taken = rows, taken
         self.go_back(model)
-        self._steep, self._curved = np.empty((m, n)), np.empty((m, n))
+        self._of_vectors = model.form.tasks == "vector" and m > 1
+        if not self._of_vectors:
+            self._steep, self._curved = np.empty((m, n)), np.empty((m, n))
+        self._n_jobs = n_jobs
         d = model.form.n_ranks - 1
         moves = model.form.moves_biases
         self._of_biases = (np.empty(d), np.empty((d, d))) if moves else (None, None)
@@ -112,17 +115,23 @@ class OrdinalRounds:
         """Mean loss after each round, until no tree has a split."""
         while self.round():
             loss = self._differentiate()
-            yield self._mixed_loss() if len(self.model.form.parts) > 1 else loss
+            yield self._mean_loss(self.probabilities()) if len(self.model.form.parts) > 1 else loss
 
-    def _mixed_loss(self) -> float:
-        """Mean loss of the averaged probabilities of both parts."""
-        own = self.probabilities()[np.arange(self._ranks.size), self._ranks]
+    def _mean_loss(self, table: Floats) -> float:
+        """Mean loss of a table of probabilities."""
+        own = table[np.arange(self._ranks.size), self._ranks]
         # Both probabilities may round to 0.
         losses = -np.log(np.maximum(own, np.finfo(np.float64).tiny))
         return float(np.average(losses, weights=self._weights))
 
     def _differentiate(self, of_biases: Any = (None, None)) -> float:
-        """Compute the derivatives for all scores; return the mean loss, summed over the parts."""
+        """Compute the derivatives for all scores, or the probabilities that vectors require.
+
+        Returns the mean loss, summed over the parts.
+        """
+        if self._of_vectors:
+            self._table = self.probabilities()
+            return self._mean_loss(self._table)
         total = 0.0
         for part in self.model.form.parts:
             total += ordinal_trees.slopes(
@@ -155,7 +164,7 @@ class OrdinalRounds:
         self, taken: NDArray[np.bool_] | None, allowed: NDArray[np.bool_] | None
     ) -> list[Tree]:
         """Grow a tree for each score, and add its values to the scores."""
-        if self.model.form.tasks == "vector" and len(self.model.sums) > 1:
+        if self._of_vectors:
             return self._of_one_structure(taken, allowed)
         trees = []
         for i in range(len(self.model.sums)):
@@ -175,14 +184,14 @@ class OrdinalRounds:
         if self._rules.signs is not None:
             # A split that all tasks want one way is seen as such.
             direction = np.abs(direction)
-        table = self.probabilities()
-        slopes, curvatures = directed(direction, self._steep, table, self._weights)
+        rows = self._table, self._ranks, self._weights, self._n_jobs
+        slopes, curvatures = directed(direction, *rows)
         grown = self._grower.grow(slopes, curvatures, taken, allowed)
         n = grown.lows.size
         values = np.zeros((len(self._scores), n))
         if grown.features:
-            leaf_of = grown.leaf_of if taken is None else np.where(taken, grown.leaf_of, n)
-            sums = leaf_sums(leaf_of, n, self._steep, table, self._weights)
+            of_rows = None if taken is None else taken.view(np.uint8)
+            sums = leaf_sums(grown.leaf_of, of_rows, n, *rows)
             l2, signs = self._rules.l2_leaf, self._rules.signs
             if signs is None:
                 steps = newton_steps(*sums, l2)

@@ -10,60 +10,70 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
+from rankcore._core.threads import for_each
+from rankcore._ext import ordinal_trees
 
 # Precision of the differences between tasks, in units of ``l2_leaf``.
 APART_PRECISION = 5.0
+# Rows that a thread looks at, and tasks up to which threads share the sums of leaves.
+BLOCK_ROWS, MOST_SHARED = 2**14, 32
 # Added to the diagonal, for leaves without curvature when ``l2_leaf`` is 0.
 RIDGE = 1e-9
 
 
 def directed(
-    direction: Floats, steep: Floats, table: Floats, weights: Floats | None
+    direction: Floats,
+    table: Floats,
+    ranks: NDArray[np.int32],
+    weights: Floats | None,
+    n_jobs: int = 1,
 ) -> tuple[Floats, Floats]:
     """Minus the first, and the second derivative of each row's loss along a direction.
 
-    ``steep`` has minus the first derivatives, shape (n_tasks, n), ``table`` the probabilities,
-    shape (n, n_tasks + 1). The second one is the variance of the sums of the direction's numbers up
-    to the rank.
+    ``table`` has the probabilities, shape (n, n_tasks + 1).
     """
-    # Plain sums: products of matrices may differ in the last bit with the number of threads.
-    slopes = np.zeros(len(table))
-    for number, slope in zip(direction, steep, strict=True):
-        slopes += number * slope
     places = np.concatenate([[0.0], np.cumsum(direction)])
-    mean = (table * places).sum(axis=1)
-    curvatures = (table * np.square(places - mean[:, None])).sum(axis=1)
-    return slopes, curvatures if weights is None else weights * curvatures
+    slopes, curvatures = np.empty((2, len(table)))
+
+    def fill(start: int) -> None:
+        stop = min(start + BLOCK_ROWS, len(table))
+        ordinal_trees.directed(table, ranks, weights, places, start, stop, slopes, curvatures)
+
+    for_each(fill, range(0, len(table), BLOCK_ROWS), n_jobs)
+    return slopes, curvatures
 
 
 def leaf_sums(
-    leaf_of: NDArray[np.integer],
+    leaf_of: NDArray[np.int32],
+    of_rows: NDArray[np.uint8] | None,
     n_leaves: int,
-    steep: Floats,
     table: Floats,
+    ranks: NDArray[np.int32],
     weights: Floats | None,
+    n_jobs: int = 1,
 ) -> tuple[Floats, Floats]:
     """Sums by leaf of minus the first, and of the second derivatives; O(n * n_tasks^2).
 
-    Shapes (n_leaves, n_tasks) and (n_leaves, n_tasks, n_tasks). Rows of leaf ``n_leaves`` are left
-    out.
+    Shapes (n_leaves, n_tasks) and (n_leaves, n_tasks, n_tasks). ``of_rows``: the rows that count.
+    Blocks of rows are summed, then the blocks in order, with any number of threads.
     """
-    n_tasks = len(steep)
-    leaf_of = leaf_of.astype(np.intp)
-    tasks = np.ascontiguousarray(table.T)
-    above = np.cumsum(tasks[:0:-1], axis=0)[::-1]  # P(rank >= j)
-    # The last digits of the sum of the probabilities may exceed 1.
-    below = np.maximum(1.0 - above, 0.0)
-    if weights is not None:
-        below = below * weights
-    slopes = np.empty((n_leaves, n_tasks))
-    curvatures = np.empty((n_leaves, n_tasks, n_tasks))
-    for i in range(n_tasks):
-        slopes[:, i] = _by_leaf(leaf_of, steep[i], n_leaves)
-        for j in range(i, n_tasks):
-            found = _by_leaf(leaf_of, above[j] * below[i], n_leaves)
-            curvatures[:, i, j] = curvatures[:, j, i] = found
-    return slopes, curvatures
+    n, n_tasks = table.shape[0], table.shape[1] - 1
+    # Of many tasks the sums take more than the rows.
+    block = BLOCK_ROWS if n_tasks <= MOST_SHARED else n
+    sums: dict[int, tuple[Floats, Floats]] = {}
+
+    def add(start: int) -> None:
+        found = np.zeros((n_leaves, n_tasks)), np.zeros((n_leaves, n_tasks, n_tasks))
+        stop = min(start + block, n)
+        ordinal_trees.leaf_sums(table, ranks, weights, leaf_of, of_rows, start, stop, *found)
+        sums[start] = found
+
+    for_each(add, range(0, n, block), n_jobs)
+    slopes, lower = sums.pop(0)
+    for _, (more_slopes, more_lower) in sorted(sums.items()):
+        slopes += more_slopes
+        lower += more_lower
+    return slopes, lower + np.tril(lower, -1).transpose(0, 2, 1)
 
 
 def newton_steps(slopes: Floats, curvatures: Floats, l2_leaf: float) -> Floats:
@@ -108,7 +118,3 @@ def monotone_steps(
             under, over = both[::sign]
             highs[under] = lows[over] = middle
     return np.clip(steps, lows, highs)[n:]
-
-
-def _by_leaf(leaf_of: NDArray[np.integer], values: Floats, n_leaves: int) -> Floats:
-    return np.bincount(leaf_of, values, minlength=n_leaves)[:n_leaves].astype(np.float64)
