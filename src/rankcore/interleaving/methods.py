@@ -87,7 +87,6 @@ class Credited(ABC):
 class _Drawn(Credited):
     """Lists that the kernel draws."""
 
-    _method: ClassVar[str]
     _n_rankings: ClassVar[int | None] = None
 
     def interleave(
