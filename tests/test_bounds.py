@@ -227,7 +227,8 @@ def test_pairwise_perceptrons_and_pranks_stay_below_their_bounds():
 @pytest.mark.parametrize("scale", [0.05, 1.0, 20.0])
 def test_prank_stays_below_its_bound_whatever_the_threshold_scale(scale):
     X, y = [[1.0], [2.0]], [1, 2]
-    model = rc.PRank(threshold_scale=scale, average=False, shuffle=False, max_iter=2000).fit(X, y)
+    params = {"margin": 0.0, "average": False, "shuffle": False, "max_iter": 2000}
+    model = rc.PRank(threshold_scale=scale, **params).fit(X, y)
     assert model.history_["mistakes"][-1] == 0
     mistakes = sum(model.history_["mistakes"])
     # Units of (w, b / s) separate (-1, s) and (2, -s) from 0; the maximum margin is the distance

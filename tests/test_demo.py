@@ -109,8 +109,8 @@ def test_learner_rows(name, average, rows):
     losses = []
     for train, test in folds(X):
         scaler = StandardScaler().fit(X[train])
-        scale = "auto" if average else 1.0
-        model = rc.PRank(20, average, threshold_scale=scale, random_state=0)
+        scale, margin = ("auto", "auto") if average else (1.0, 0.0)
+        model = rc.PRank(20, average, threshold_scale=scale, margin=margin, random_state=0)
         model.fit(scaler.transform(X[train]), ranks[train])
         off = np.abs(model.predict(scaler.transform(X[test])) - ranks[test])
         losses.append(off.mean())

@@ -404,7 +404,7 @@ def test_gamma_is_found_without_a_copy_of_the_data(form, dtype):
     rng = np.random.default_rng(0)
     values = np.where(rng.random((2000, 1000)) < 0.5, rng.normal(2.0, 1.0, (2000, 1000)), 0.0)
     X, y = form(values.astype(dtype)), rng.integers(0, 3, 2000)
-    learner = rc.KernelPRank(kernel="rbf", budget=5, max_iter=1, random_state=0)
+    learner = rc.KernelPRank(kernel="rbf", gamma="scale", budget=5, max_iter=1, random_state=0)
     learner.fit(X[:20], y[:20])
     tracemalloc.start()
     try:

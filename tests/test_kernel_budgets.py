@@ -271,6 +271,14 @@ def test_gamma_is_that_of_svc(form, gamma):
     assert rc.KernelPRank.published().fit(np.ones((4, 2)), [1, 2, 1, 2]).gamma_ == 1.0
 
 
+def test_half_is_half_of_scale():
+    X, y = problem(60)
+    for learner in (rc.KernelPRank(), rc.KernelCuSumRank(), rc.KernelOAPBPM(3, gamma="half")):
+        assert learner.gamma == "half"
+        whole = clone(learner).set_params(gamma="scale").fit(X, y).gamma_
+        assert learner.fit(X, y).gamma_ == whole / 2
+
+
 # ------------------------------------------------------------------------ faults
 
 
@@ -278,7 +286,7 @@ def test_gamma_is_that_of_svc(form, gamma):
     ("params", "error", "message"),
     [
         ({"kernel": "sigmoid"}, ValueError, "kernel must be one of 'linear', 'poly', 'rbf'"),
-        ({"gamma": "wide"}, ValueError, "gamma must be one of 'scale', 'auto'"),
+        ({"gamma": "wide"}, ValueError, "gamma must be one of 'scale', 'half', 'auto'"),
         ({"gamma": -1.0}, ValueError, "gamma"),
         ({"degree": 0}, ValueError, "degree"),
         ({"degree": 1.5}, TypeError, "degree"),

@@ -56,7 +56,7 @@ def test_scales_of_odd_rows():
         rc.MulticlassPerceptron(random_state=0),
         rc.OAPBPM(10, random_state=0),
         rc.KernelPRank(kernel="linear", random_state=0),
-        rc.KernelCuSumRank(kernel="linear", margin=0.0, random_state=0),
+        rc.KernelCuSumRank(update="perceptron", kernel="linear", margin=0.0, random_state=0),
     ],
     ids=lambda one: type(one).__name__,
 )

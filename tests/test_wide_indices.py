@@ -95,9 +95,9 @@ def test_rows_of_weight_0_count_for_automatic_scales_alone(kernel):
     weights = (np.arange(N) % 3 == 0).astype(float)
     kept = weights > 0
     params = {"kernel": kernel, "budget": 20, **ORDER}
-    model = rc.KernelCuSumRank(intercept_scaling=2.0, **params)
+    model = rc.KernelCuSumRank(intercept_scaling=2.0, gamma="half", **params)
     model.fit(DENSE, Y, sample_weight=weights)
-    assert model.gamma_ == pytest.approx(1 / (D * DENSE.var()), rel=1e-12)
+    assert model.gamma_ == pytest.approx(0.5 / (D * DENSE.var()), rel=1e-12)
     given = rc.KernelCuSumRank(intercept_scaling=2.0, gamma=model.gamma_, **params)
     given.fit(DENSE[kept], Y[kept], sample_weight=np.ones(kept.sum()))
     np.testing.assert_array_equal(model.decision_function(DENSE), given.decision_function(DENSE))

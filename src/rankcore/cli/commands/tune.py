@@ -66,7 +66,7 @@ _STUMPS = {
 }
 # By the name of the learner in the registry.
 SPACES: Mapping[str, Mapping[str, Draw]] = {
-    "prank": {**_PASSES, "threshold_scale": _one_of("auto", 1.0)},
+    "prank": {**_PASSES, "threshold_scale": _one_of("auto", 1.0), "margin": _one_of("auto", 0.0)},
     "cusum": {**_PASSES, "margin": _one_of(0.0, 0.3, 1.0, 3.0)},
     "pa-cusum": {**_PASSES, "C": _logarithmic(1e-3, 10), "margin": _one_of(0.0, 1.0)},
     "oap-bpm": {"max_iter": _integer(1, 10), "tau": _one_of(0.1, 0.3, 0.6)},
