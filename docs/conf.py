@@ -112,14 +112,12 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
+    "navbar_end": ["version-switcher", "theme-switcher"],
+    # Beside the first page: for_machines.py writes it, and publishing puts the full list there.
+    "switcher": {"json_url": "versions.json", "version_match": version},
+    "check_switcher": False,
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 html_context = {"default_mode": "auto"}
 html_sidebars = {"index": [], "install": [], "ten_minutes": [], "which_learner": []}
-html_theme_options["navbar_end"] = ["theme-switcher"]
-if versions := os.environ.get("RANKCORE_DOCS_VERSIONS"):
-    # The workflow that publishes keeps a list of versions beside them.
-    html_theme_options["switcher"] = {"json_url": versions, "version_match": version}
-    html_theme_options["check_switcher"] = False
-    html_theme_options["navbar_end"].insert(0, "version-switcher")

@@ -84,6 +84,25 @@ def browser():
         browser.close()
 
 
+def watch_requests(page):
+    """Note requests that fail, but for those that leaving a page cuts off."""
+    pending, left = set(), set()
+
+    def begun(request):
+        if request.is_navigation_request() and request.frame == page.main_frame:
+            left.update(pending)
+        pending.add(request)
+
+    def failed(request):
+        pending.discard(request)
+        if not (request in left and request.failure == "net::ERR_ABORTED"):
+            page.wrong.append(f"failed: {request.url}: {request.failure}")
+
+    page.on("request", begun)
+    page.on("requestfinished", pending.discard)
+    page.on("requestfailed", failed)
+
+
 @pytest.fixture
 def page(browser, server):
     """A tab that knows what went wrong in it; nothing but the site is reachable."""
@@ -91,7 +110,7 @@ def page(browser, server):
     page.wrong = []
     page.on("console", lambda said: said.type == "error" and page.wrong.append(said.text))
     page.on("pageerror", lambda error: page.wrong.append(str(error)))
-    page.on("requestfailed", lambda request: page.wrong.append(f"failed: {request.url}"))
+    watch_requests(page)
     page.on(
         "response", lambda got: got.status >= 400 and page.wrong.append(f"{got.status} {got.url}")
     )
@@ -135,6 +154,68 @@ def test_every_page_opens_and_fits(page, server, part):
         if page.wrong or wide:
             found[name] = [*page.wrong, wide]
     assert found == {}
+
+
+def test_leaving_a_page_is_no_fault_but_a_failing_request_is(page, server):
+    held = []
+    page.route("**/held.svg", held.append)  # never answered
+    fetch = "(name) => { fetch(name).catch(() => null); }"
+    opened(page, server, "install.html")
+    with page.expect_request("**/held.svg"):
+        page.evaluate(fetch, "/held.svg")
+    opened(page, server, "citing.html")
+    assert page.wrong == []
+    page.route("**/broken.svg", lambda route: route.abort())
+    page.route("**/aborted.svg", lambda route: route.abort("aborted"))
+    for name, reason in [("broken", "net::ERR_FAILED"), ("aborted", "net::ERR_ABORTED")]:
+        page.wrong.clear()
+        with page.expect_event("requestfailed"):
+            page.evaluate(fetch, f"/{name}.svg")
+        assert f"failed: {server.url}/{name}.svg: {reason}" in page.wrong
+
+
+def switcher(page):
+    """The button that chooses a version, of those for wide and for narrow screens."""
+    return page.locator(".version-switcher__button:visible")
+
+
+@pytest.mark.parametrize("name", ["install.html", "examples/index.html"])
+def test_a_build_is_the_only_version_that_it_knows(page, server, name):
+    opened(page, server, name)
+    page.wait_for_selector(".version-switcher__button[data-active-version]:visible")
+    assert switcher(page).inner_text().strip() == rc.__version__
+    switcher(page).click()
+    option = page.locator(".version-switcher__menu a:visible")
+    assert option.all_inner_texts() == [rc.__version__]
+    option.click()
+    page.wait_for_url("**/*#*")
+    assert page.url.partition("#")[0] == f"{server.url}/{name}"
+    assert page.wrong == []
+
+
+def test_the_switcher_leads_to_the_same_page_of_another_version(page, server):
+    # A folder stands for the other version; both have an index.
+    other = {"name": "0.0.1", "version": "0.0.1", "url": f"{server.url}/examples/"}
+    this = {"name": "this", "version": rc.__version__, "url": f"{server.url}/", "preferred": True}
+    page.route(f"{server.url}/versions.json", lambda route: route.fulfill(json=[this, other]))
+    opened(page, server, "index.html")
+    page.wait_for_selector(".version-switcher__button[data-active-version]:visible")
+    assert switcher(page).inner_text().strip() == "this"
+    switcher(page).click()
+    page.locator(".version-switcher__menu a:visible", has_text="0.0.1").click()
+    page.wait_for_url(f"{server.url}/examples/index.html")
+
+
+def test_pages_open_as_files(browser):
+    with browser.new_context() as context:
+        page = context.new_page()
+        wrong = []
+        page.on("console", lambda said: said.type == "error" and wrong.append(said.text))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.goto((SITE / "install.html").as_uri(), wait_until="load")
+        page.wait_for_timeout(200)
+        assert page.locator(".version-switcher__button").count() == 0
+        assert wrong == []
 
 
 LEARNERS = [name for name in rc.__all__ if hasattr(getattr(rc, name), "fit")]

@@ -13,3 +13,10 @@ addEventListener("load", () => {
     for (const box of document.querySelectorAll(".bd-article table, .bd-article p:has(> img)"))
         if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
 });
+/* Browsers read no list of versions beside a page that is opened as a file: there is one version. */
+if (location.protocol === "file:") {
+    delete DOCUMENTATION_OPTIONS.theme_switcher_json_url;
+    document.addEventListener("DOMContentLoaded", () => {
+        for (const box of document.querySelectorAll(".version-switcher__container")) box.remove();
+    });
+}

@@ -1,5 +1,6 @@
-"""Metadata of the site for other programs: OpenGraph, and llms.txt."""
+"""Metadata of the site for other programs: OpenGraph, llms.txt and versions.json."""
 
+import json
 from html import escape
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def describe(app, pagename, templatename, context, doctree):
 
 
 def list_pages(app, exception):
-    """Write llms.txt: what the project is, and each page with its first words."""
+    """Write llms.txt: what the project is, and a link to each page."""
     if exception or app.builder.name != "html":
         return
     env, base = app.env, app.config.html_baseurl
@@ -56,7 +57,16 @@ def list_pages(app, exception):
     (Path(app.outdir) / "llms.txt").write_text("\n".join(lines), encoding="utf-8")
 
 
+def list_versions(app, exception):
+    """Write versions.json: this build alone. Its entry leads to the page on which one is."""
+    if exception or app.builder.name != "html":
+        return
+    versions = [{"name": app.config.version, "version": app.config.version, "url": "#"}]
+    (Path(app.outdir) / "versions.json").write_text(json.dumps(versions), encoding="utf-8")
+
+
 def setup(app):
     app.connect("html-page-context", describe)
     app.connect("build-finished", list_pages)
+    app.connect("build-finished", list_versions)
     return {"parallel_read_safe": True}
