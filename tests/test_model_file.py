@@ -16,6 +16,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 import rankcore as rc
 from model_files import CHECKSUM, rewrite, set_in, taken_apart
 from rankcore._core import scoring as scoring_names
+from rankcore.clicks.online import PairwiseGradientRanker
 from rankcore.io import contents, model_file
 
 RNG = np.random.default_rng(0)
@@ -188,6 +189,7 @@ def files(tmp_path_factory):
     models.append(rc.PRank().fit(frame, Y))
     models.append(rc.CalibratedOrdinal().fit(X, Y).conformalize(X, Y))
     models.append(rc.OrdinalBoost(3).fit(X, Y).conformalize(X, Y))
+    models.append(PairwiseGradientRanker().fit(X, [0, 1], [0, 1]))
     for model in models:
         rc.save(model, path)
         found.append(taken_apart(path.read_bytes()))

@@ -1,17 +1,21 @@
 """Pairwise differentiable gradient descent: the plain form, its lists, and what it learns."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+import rankcore as rc
 from rankcore import RankSVM
-from rankcore.clicks.online import PairwiseGradientRanker
+from rankcore.clicks.online import PairwiseGradientRanker, State
 from rankcore.datasets import make_letor
 from rankcore.metrics import ndcg_score
 from reference import pdgd as plain
@@ -21,7 +25,8 @@ from strategies import NIGHTLY, examples
 def with_scores(scores, **settings):
     """A ranker that gives the rows of a unit matrix these scores."""
     ranker = PairwiseGradientRanker(**settings)
-    ranker.list_coef_ = np.array(scores, dtype=float)
+    weights = np.array(scores, dtype=float)
+    ranker._state, ranker.n_features_in_ = State(weights, weights, 0), weights.size
     return ranker, np.eye(len(scores))
 
 
@@ -147,8 +152,8 @@ def test_it_is_an_estimator():
 @pytest.mark.parametrize(
     ("X", "shown", "clicked", "message"),
     [
-        ([[1.0, np.nan]], [0], [1], "X must be finite"),
-        ([1.0, 2.0], [0], [1], "X must have documents and features"),
+        ([[1.0, np.nan]], [0], [1], "X contains NaN at row 0, column 1"),
+        ([1.0, 2.0], [0], [1], "X must have two dimensions"),
         ([[1.0], [2.0]], [0, 0], [1, 0], "shown must be different integers"),
         ([[1.0], [2.0]], [0, 2], [1, 0], "shown must be rows of X, 0 to 1"),
         ([[1.0], [2.0]], [0.5], [1], "shown must be different integers"),
@@ -165,7 +170,68 @@ def test_bad_input_is_refused(X, shown, clicked, message):
 
 def test_other_numbers_of_features_are_refused():
     ranker, X = with_scores([1.0, 2.0])
-    with pytest.raises(ValueError, match="X must have 2 features, as before; found 3"):
+    with pytest.raises(ValueError, match="X has 3 features, but Pairwise.* expecting 2"):
         ranker.rank(np.eye(3), seed=0)
     with pytest.raises(ValueError, match="learning_rate"):
         PairwiseGradientRanker(0.0).partial_fit(X, [0], [1])
+
+
+def learned(X, n=20, names=None):
+    """A ranker after some impressions of the same documents."""
+    rng, ranker = np.random.default_rng(0), PairwiseGradientRanker(length=5)
+    X = X if names is None else pd.DataFrame(X, columns=names)
+    for seed in range(n):
+        shown = ranker.rank(X, seed=seed)
+        ranker.partial_fit(X, shown, rng.random(shown.size) < 0.4)
+    return ranker
+
+
+def test_a_model_file_goes_on_where_the_ranker_was(tmp_path):
+    X = np.random.default_rng(1).normal(size=(12, 4))
+    ranker, path = learned(X), tmp_path / "online.rankcore"
+    rc.save(ranker, path)
+    again = rc.load(path)
+    assert (again.t_, again.get_params()) == (20, ranker.get_params())
+    for one in (ranker, again):
+        shown = one.rank(X, seed=99)
+        one.partial_fit(X, shown, [1, 0, 0, 1, 0])
+    assert again.coef_.tolist() == ranker.coef_.tolist()
+    assert again.list_coef_.tolist() == ranker.list_coef_.tolist()
+    with pytest.raises(NotFittedError):
+        rc.save(PairwiseGradientRanker(), path)
+
+
+def test_scores_elsewhere_are_the_same_to_the_bit(tmp_path):
+    X, names = np.random.default_rng(1).normal(size=(50, 4)), ["a", "b", "c", "d"]
+    ranker, path = learned(X, names=names), tmp_path / "online.rankcore"
+    rc.save(ranker, path)
+    rows = pd.DataFrame(X, columns=names)
+    assert rc.Predictor(path).predict(rows).tolist() == ranker.predict(rows).tolist()
+    assert rc.load(path).feature_names_in_.tolist() == names
+    unnamed = learned(X)
+    assert unnamed.coef_.tolist() == ranker.coef_.tolist()
+    check = rc.export(unnamed, tmp_path / "online.sql", "sql", feature_names=names, check=X)
+    np.testing.assert_allclose(X @ ranker.coef_, ranker.predict(rows), rtol=1e-12, atol=1e-12)
+    assert check.n_rows == 50
+    assert check.largest_difference < 1e-12
+
+
+def test_sparse_documents_and_names_of_features():
+    X = np.random.default_rng(1).normal(size=(12, 4)) * (np.arange(4) != 2)
+    dense, sparse = learned(X), learned(sp.csr_array(X))
+    # Sums of products in another order.
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-12, atol=1e-15)
+    named = learned(X, names=["a", "b", "c", "d"])
+    with pytest.raises(ValueError, match="feature names"):
+        named.rank(pd.DataFrame(X, columns=["a", "b", "d", "c"]), seed=0)
+    with pytest.raises(ValueError, match="shown must be"):
+        named.fit(X, [0, 0], [0, 1])
+    assert named.t_ == 20  # a fit that fails changes nothing
+    assert named.fit(X, [0, 1], [0, 1]).t_ == 1
+
+
+def test_damaged_files_are_refused():
+    spec = learned(np.eye(4))._spec()
+    for t in (0, -1, 1.5, True):
+        with pytest.raises(ValueError, match="its number of impressions is"):
+            PairwiseGradientRanker()._restore(replace(spec, facts={"t": t}))

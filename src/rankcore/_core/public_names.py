@@ -34,3 +34,6 @@ HOME = {
     "save": "rankcore.io.model_file",
     "sort_by_degree": "rankcore.preference",
 }
+
+# Learners that are public in their room alone; files name them, too.
+IN_ROOMS = {"PairwiseGradientRanker": "rankcore.clicks.online"}

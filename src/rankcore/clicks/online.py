@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
 
-from rankcore._core.numbers import Floats, as_reals
-from rankcore._core.params import check_count, check_real
+from rankcore._core import params
+from rankcore._core.arguments import RowsLike
+from rankcore._core.concurrency import learns, reads
+from rankcore._core.fitted import keep_names
+from rankcore._core.kernels import as_matrix
+from rankcore._core.model_spec import Field, ModelSpec, Specified, check_n_features, read_fields
+from rankcore._core.numbers import Floats, as_reals, check_scores
+from rankcore._core.params import Constrained
+from rankcore._core.scoring import Scoring
+from rankcore._core.state import MOST_COUNTED
+from rankcore._ext.rows import Rows, project
+
+# Arrays of a model file.
+FIELDS = {"weights": Field(("features",)), "list_weights": Field(("features",))}
 
 
-class PairwiseGradientRanker(BaseEstimator):
+@dataclass(frozen=True)
+class State:
+    """Weights after some impressions; each impression makes another one."""
+
+    weights: Floats  # (n_features,): of predictions
+    list_weights: Floats  # (n_features,): of the next list
+    t: int
+
+
+class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
     """A linear ranker that learns from the clicks on its own lists.
 
     It shows lists drawn by its scores, better documents more often on top, and moves its weights
@@ -38,6 +61,8 @@ class PairwiseGradientRanker(BaseEstimator):
     list_coef_ : ndarray of float64, shape (n_features,)
         Weights of the next list; before the first impression all documents are alike.
     n_features_in_ : int
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Only where X had string column names.
     t_ : int
         Impressions learned from.
 
@@ -67,6 +92,12 @@ class PairwiseGradientRanker(BaseEstimator):
     1
     """
 
+    _constraints: ClassVar = {
+        "learning_rate": params.positive(1e100),
+        "length": params.check_count,
+        "alpha": params.real(0, 1e100),
+    }
+
     def __init__(
         self, learning_rate: float = 0.1, *, length: int = 10, alpha: float = 0.02
     ) -> None:
@@ -74,12 +105,13 @@ class PairwiseGradientRanker(BaseEstimator):
         self.length = length
         self.alpha = alpha
 
-    def rank(self, X: ArrayLike, *, seed: int) -> NDArray[np.intp]:
+    @reads
+    def rank(self, X: RowsLike, *, seed: int) -> NDArray[np.intp]:
         """Draw a list for an impression.
 
         Parameters
         ----------
-        X : array-like, shape (n_documents, n_features)
+        X : array-like or scipy sparse, shape (n_documents, n_features)
             Documents of a query.
         seed : int
             Another one for each impression; the same gives the same list.
@@ -89,20 +121,37 @@ class PairwiseGradientRanker(BaseEstimator):
         ndarray of intp, shape (min(length, n_documents),)
             Rows of X, best first.
         """
-        check_count(self.length, "length")
-        rows = self._rows(X)
-        drawn = hasattr(self, "list_coef_")
-        scores = rows @ self.list_coef_ if drawn else np.zeros(len(rows))
+        self._check_params()
+        scores = self._list_scores(self._known_rows(X))
         # The order of scores with Gumbel noise is one of the Plackett-Luce model.
-        noisy = scores + np.random.default_rng(seed).gumbel(size=len(rows))
+        noisy = scores + np.random.default_rng(seed).gumbel(size=scores.size)
         return np.argsort(-noisy, kind="stable")[: self.length]
 
-    def partial_fit(self, X: ArrayLike, shown: ArrayLike, clicked: ArrayLike) -> Self:
+    @learns
+    def fit(self, X: RowsLike, shown: ArrayLike, clicked: ArrayLike) -> Self:
+        """Forget all impressions and learn from one, as `partial_fit`.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_documents, n_features)
+        shown : array-like of int, shape (n_shown,)
+        clicked : array-like of bool, shape (n_shown,)
+
+        Returns
+        -------
+        self
+        """
+        fitted = clone(self)._learn(X, shown, clicked)
+        self._replace_with(fitted)
+        return self
+
+    @learns
+    def partial_fit(self, X: RowsLike, shown: ArrayLike, clicked: ArrayLike) -> Self:
         """Learn from an impression.
 
         Parameters
         ----------
-        X : array-like, shape (n_documents, n_features)
+        X : array-like or scipy sparse, shape (n_documents, n_features)
             Documents of the query, as for `rank`.
         shown : array-like of int, shape (n_shown,)
             The list that `rank` drew.
@@ -119,51 +168,94 @@ class PairwiseGradientRanker(BaseEstimator):
             For features that are not finite or of another number than before, a list with a row
             that is not there or is there twice, and clicks of another length or value.
         """
-        check_real(self.learning_rate, "learning_rate", np.nextafter(0, 1))
-        check_real(self.alpha, "alpha", 0.0)
-        rows = self._rows(X)
-        places, clicks = _checked(shown, clicked, len(rows))
-        weights = getattr(self, "list_coef_", np.zeros(rows.shape[1]))
-        step = _gradient(rows @ weights, places, clicks)
-        moved = weights
+        return self._learn(X, shown, clicked)
+
+    def _learn(self, X: Any, shown: Any, clicked: Any) -> Self:
+        self._check_params()
+        rows = self._known_rows(X)
+        places, clicks = _checked(shown, clicked, rows.n_rows)
+        zeros = np.zeros(rows.n_features)
+        before: State = self.__dict__.get("_state", State(zeros, zeros, 0))
+        step = _gradient(self._list_scores(rows), places, clicks)
+        moved = before.list_weights
         if step.any():
-            moved = weights + self.learning_rate * (step @ rows[places])
+            moved = moved + self.learning_rate * (step @ as_matrix(rows)[places])
             moved /= 1.0 + self.learning_rate * self.alpha
         if not np.isfinite(moved).all():
             raise ValueError("weights would overflow: bring features to one scale")
-        self.list_coef_: Floats = moved
-        self.n_features_in_: int = rows.shape[1]
-        self.t_: int = getattr(self, "t_", 0) + 1
+        t = before.t + 1
         # Impression s has the weight s.
-        mean = getattr(self, "coef_", weights)
-        self.coef_: Floats = mean + (moved - mean) * (2.0 / (self.t_ + 1))
+        mean = before.weights + (moved - before.weights) * (2.0 / (t + 1))
+        if not before.t:
+            keep_names(self, X)
+        self._state = State(mean, moved, t)
         return self
 
-    def predict(self, X: ArrayLike) -> Floats:
+    @reads
+    def predict(self, X: RowsLike) -> Floats:
         """Scores of documents, higher for better.
 
         Parameters
         ----------
-        X : array-like, shape (n_documents, n_features)
+        X : array-like or scipy sparse, shape (n_documents, n_features)
 
         Returns
         -------
         ndarray of float64, shape (n_documents,)
         """
-        if not hasattr(self, "coef_"):
-            raise NotFittedError("partial_fit must learn from an impression first")
-        return np.asarray(self._rows(X) @ self.coef_)
+        check_is_fitted(self)
+        rows = self._more_rows(X)
+        scores = np.empty(rows.n_rows)
+        project(rows, self._state.weights, scores)
+        return np.asarray(check_scores(scores))
 
-    def _rows(self, X: Any) -> Floats:
-        rows = np.asarray(as_reals(X, "X"), dtype=np.float64)
-        if rows.ndim != 2 or not rows.size:
-            raise ValueError(f"X must have documents and features; found shape {rows.shape}")
-        if not np.isfinite(rows).all():
-            raise ValueError("X must be finite")
-        known = getattr(self, "list_coef_", rows[0]).size
-        if rows.shape[1] != known:
-            raise ValueError(f"X must have {known} features, as before; found {rows.shape[1]}")
-        return rows
+    @property
+    def coef_(self) -> Floats:
+        """Weights of predictions, shape (n_features,)."""
+        return self._fitted_state().weights.copy()
+
+    @property
+    def list_coef_(self) -> Floats:
+        """Weights of the next list, shape (n_features,)."""
+        return self._fitted_state().list_weights.copy()
+
+    @property
+    def t_(self) -> int:
+        """Impressions learned from."""
+        return self._fitted_state().t
+
+    # ---------------------------------------------------------------- model files
+
+    def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        state = self._state
+        return {"t": state.t}, {name: getattr(state, name) for name in FIELDS}
+
+    def _scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
+        return Scoring("linear", {"weights": arrays["weights"]})
+
+    def _restore(self, spec: ModelSpec) -> None:
+        n_features, t = check_n_features(spec.n_features), spec.facts["t"]
+        if type(t) is not int or not 1 <= t <= MOST_COUNTED:
+            raise ValueError(f"its number of impressions is {t!r}")
+        self._state = State(**read_fields(spec.arrays, FIELDS, features=n_features), t=t)
+        self.n_features_in_ = n_features
+
+    def _fit_summary(self) -> dict[str, Any]:
+        return self._summary()
+
+    def _summary(self) -> dict[str, Any]:
+        return {"impressions": self.t_}
+
+    def _known_rows(self, X: Any) -> Rows:
+        """Rows of documents, with the features of the impressions before."""
+        return self._more_rows(X) if "_state" in self.__dict__ else self._as_rows(X)
+
+    def _list_scores(self, rows: Rows) -> Floats:
+        """Scores of lists; before the first impression zeros."""
+        scores = np.zeros(rows.n_rows)
+        if "_state" in self.__dict__:
+            project(rows, self._state.list_weights, scores)
+        return np.asarray(check_scores(scores))
 
 
 def _checked(shown: Any, clicked: Any, n: int) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:

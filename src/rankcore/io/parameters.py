@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.model_spec import Specified
-from rankcore._core.public_names import HOME
+from rankcore._core.public_names import HOME, IN_ROOMS
 from rankcore._core.random_state import decode_generator, encode_generator
 from rankcore.io.scaled import is_scaler, split_front
 from rankcore.io.steps import describe_front, describe_scaled, restore_front, restore_scaled
@@ -23,7 +23,8 @@ def check_params(model: Any) -> None:
 
 def learner_named(name: Any) -> Any:
     """The public class of this name with model files; None if there is none."""
-    kind = getattr(import_module(HOME[name]), name) if name in HOME else None
+    home = HOME.get(name) or IN_ROOMS.get(name)
+    kind = getattr(import_module(home), name) if home else None
     if not (isinstance(kind, type) and issubclass(kind, Specified)):
         return None
     without = kind._describe is Specified._describe or kind._no_file  # RankSVMCV has a model
