@@ -219,6 +219,47 @@ def test_effects_of_positions_are_learned_and_dropped(form, tmp_path):
     assert not hasattr(svm.fit(X, y, qid=QID), "position_effect_")
 
 
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_held_out_rows_are_measured_without_effects_of_positions(form):
+    X, y, _, log = problem(300)
+    row = log.queries[log.query] * N_DOCUMENTS + log.documents[log.document]
+    given = {"qid": log.session, "position": log.position}
+    half = {"eval_set": [(form(X), y), (form(X[QID < 3]), y[QID < 3])]}
+    half["eval_qid"] = [QID, QID[QID < 3]]
+    svm = rc.RankSVM(tol=1e-9, random_state=0)
+    unwatched = svm.fit(form(X[row]), log.clicked, **given).coef_
+    svm.fit(form(X[row]), log.clicked, **given, **half)
+    assert np.array_equal(svm.coef_, unwatched)
+    assert svm.gap_ <= 1e-9
+    last = svm.history_["valid_0_ndcg@10"][-1], svm.history_["valid_1_ndcg@10"][-1]
+    few = QID < 3
+    expected = svm.score(X, y, qid=QID), svm.score(X[few], y[few], qid=QID[few])
+    assert last == pytest.approx(expected, abs=1e-12)
+    assert len(svm.history_["gap"]) == len(svm.history_["valid_0_ndcg@10"])
+    perceptron = rc.PairwisePerceptron(max_iter=60, early_stopping_rounds=2, random_state=0)
+    perceptron.fit(form(X[row]), log.clicked, **given, eval_X=form(X), eval_y=y, eval_qid=QID)
+    measured = perceptron.history_["valid_ndcg@10"]
+    best = perceptron.best_iteration_
+    assert best + 2 == len(measured) < 60
+    assert measured[best - 1] == pytest.approx(perceptron.score(X, y, qid=QID), abs=1e-12)
+    assert perceptron.position_effect_.size == 10
+
+
+def test_held_out_rows_must_have_the_features_of_the_fit():
+    X, y, _, log = problem(50)
+    row = log.queries[log.query] * N_DOCUMENTS + log.documents[log.document]
+    given = {"qid": log.session, "position": log.position}
+    svm = rc.RankSVM().fit(X[row], log.clicked, **given)
+    before = svm.position_effect_.copy()
+    with pytest.raises(ValueError, match="X has 3 features, but RankSVM is expecting 4"):
+        svm.fit(X[row], log.clicked, **given, eval_set=(X[:, :3], y), eval_qid=QID)
+    with pytest.raises(ValueError, match="eval_set requires eval_qid"):
+        svm.fit(X[row], log.clicked, **given, eval_set=(X, y))
+    with pytest.raises(ValueError, match="NaN"):
+        svm.fit(X * np.nan, y, qid=QID)
+    assert np.array_equal(svm.position_effect_, before)  # failed fits change nothing
+
+
 @pytest.mark.parametrize("variant", ["averaged", "committee", "voted", "pocket", "last"])
 def test_effects_of_positions_in_perceptrons(variant, tmp_path):
     pd = pytest.importorskip("pandas", reason="no pandas")
@@ -252,7 +293,7 @@ def test_fits_on_clicks_refuse_what_they_cannot_use():
         ({"y": [0, -1, 0]}, "non-negative y, the clicks"),
         ({"y": [0, 0, 0]}, "no query has a click and another row"),
         ({"propensity": None, "position": [1, 2]}, "position must be integers"),
-        ({"propensity": None, "eval_set": (X, clicked)}, "excludes eval_set"),
+        ({"propensity": None, "callbacks": [print]}, "excludes callbacks"),
     ]:
         given = {"y": clicked, "qid": qid, "position": position, "propensity": theta} | changes
         with pytest.raises(ValueError, match=message):

@@ -12,6 +12,7 @@ from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import as_matrix
 from rankcore._core.queries import Queries, query_numbers
 from rankcore._core.sources import RowBlocks
+from rankcore._ext.rows import Rows
 from rankcore.ranking._queries import Given, as_relevance, queries_of, take_queries
 
 Floats = NDArray[np.float64]
@@ -118,12 +119,19 @@ def with_positions(given: Given, position: ArrayLike) -> tuple[Given, NDArray[np
             f"{found.shape} and dtype {found.dtype}"
         )
     places, column = np.unique(found, return_inverse=True)
-    X = as_matrix(rows)
+    return (with_columns(rows, places.size, column), y, qid, group), places.astype(np.int64)
+
+
+def with_columns(rows: Rows, n: int, ones: NDArray[np.intp] | None = None) -> Any:
+    """Rows with n more features: 0, but 1 in the column of ``ones`` of each row."""
+    X, every = as_matrix(rows), np.arange(rows.n_rows)
     if sp.issparse(X):
-        ones = (np.ones(rows.n_rows, X.dtype), (np.arange(rows.n_rows), column))
-        wide: Any = sp.hstack([X, sp.csr_array(ones)], format="csr")
-    else:
-        wide = np.zeros((rows.n_rows, rows.n_features + places.size), X.dtype)
-        wide[:, : rows.n_features] = X
-        wide[np.arange(rows.n_rows), rows.n_features + column] = 1.0
-    return (wide, y, qid, group), places.astype(np.int64)
+        each = np.empty(0, np.intp) if ones is None else ones
+        places = (np.ones(each.size, X.dtype), (every[: each.size], each))
+        more = sp.csr_array(places, shape=(rows.n_rows, n))
+        return sp.hstack([X, more], format="csr")
+    wide = np.zeros((rows.n_rows, rows.n_features + n), X.dtype)
+    wide[:, : rows.n_features] = X
+    if ones is not None:
+        wide[every, rows.n_features + ones] = 1.0
+    return wide

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -11,10 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.arguments import EvalSet, RowsLike
 from rankcore._core.concurrency import learns
+from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import keep_names
 from rankcore._core.monitor import Callback
 from rankcore._core.sources import RowBlocks
-from rankcore.ranking._click_pairs import PropensitiesLike, weigh_clicks, with_positions
+from rankcore.ranking._click_pairs import (
+    PropensitiesLike,
+    weigh_clicks,
+    with_columns,
+    with_positions,
+)
 from rankcore.ranking._queries import Given, take_queries
 
 Weights = dict[str, Any]  # sample_weight, pairs and pairs_weight
@@ -92,7 +99,8 @@ class LearnsPairs:
         position : array-like of int, shape (n_samples,), optional
             Position of each row in its list, from 1, if rows are impressions, y has clicks and qid
             sessions. Without ``propensity``, linear rankers learn an effect of each position in
-            addition to the features, which predictions omit: ``position_effect_``.
+            addition to the features, which predictions and measures of held-out rows omit:
+            ``position_effect_``.
         propensity : array-like of float or Propensities, optional
             Examination probability of each position or, without ``position``, of each row. The fit
             then uses the pairs of each clicked row and every other row of its session, with weight
@@ -115,20 +123,24 @@ class LearnsPairs:
         weights = {"sample_weight": sample_weight, "pairs": pairs, "pairs_weight": pairs_weight}
         held_out = (eval_set, eval_X, eval_y, eval_qid, eval_group)
         given = (X, y, qid, group)
-        self.__dict__.pop("position_effect_", None)
         if propensity is not None:
             weights = weigh_clicks(given, weights, propensity, position)
             if getattr(self, "balance", None) != "query":
                 del weights["sample_weight"]
         elif position is not None:
             self._check_positions()
-            if callbacks is not None or any(one is not None for one in held_out):
-                raise ValueError("position without propensity excludes eval_set and callbacks")
+            if callbacks is not None:
+                raise ValueError(
+                    "position without propensity excludes callbacks, which would find effects of "
+                    "positions in the model: omit callbacks, or pass propensity"
+                )
             given, places = with_positions(given, position)
+            held_out = self._without_positions(X, held_out, places.size)
             self._fit(given, weights, held_out, callbacks)
             self._drop_positions(X, places)
             return self
         self._fit(given, weights, held_out, callbacks)
+        self.__dict__.pop("position_effect_", None)  # of an earlier fit
         return self
 
     def _check_positions(self) -> None:
@@ -137,6 +149,23 @@ class LearnsPairs:
             f"{type(self).__name__} requires propensity with position: only PairwisePerceptron and "
             "RankSVM without a kernel learn effects of positions"
         )
+
+    def _without_positions(self, X: Any, held_out: HeldOut, n_places: int) -> HeldOut:
+        """Held-out rows with a zero for each position: they are measured without its effect."""
+        eval_set, eval_X, eval_y, eval_qid, eval_group = held_out
+        more = {"eval_qid": eval_qid, "eval_group": eval_group}
+        sets = as_eval_sets(eval_set, eval_X, eval_y, more)
+        if not sets:
+            return held_out
+        like: Any = copy(self)
+        keep_names(like, take_queries(X, None, None)[0])
+        wide, queries, groups = [], [], []
+        for one_X, one_y, of in sets:
+            one_X, qid = take_queries(one_X, of["eval_qid"], of["eval_group"])
+            wide.append((with_columns(like._more_rows(one_X), n_places), one_y))
+            queries.append(qid)
+            groups.append(of["eval_group"])
+        return wide, None, None, queries, groups
 
     def _keep_features(self, n_features: int) -> None:
         """Remove all but the first features from the model."""
