@@ -370,3 +370,17 @@ def test_rates_of_positions_are_no_judgments():
         to_judgments(ClickRates("position").fit(log))
     with pytest.raises(ValueError, match="thresholds must ascend"):
         to_judgments(ClickRates().fit(log), thresholds=[0.5, 0.2])
+
+
+def test_too_many_pairs_are_refused_with_their_number():
+    n = 20_000
+    ids, one = np.arange(n), np.zeros(n, int)
+    clicked = ids % 2 == 0
+    log = ClickLog(one, ids, ids + 1, clicked)
+    # 10,000 clicked rows, each beside 19,999 others.
+    message = "199,990,000 pairs, above 100,000,000; one query has 20,000 rows, 10,000 of them"
+    with pytest.raises(ValueError, match=message):
+        click_pairs(log, one, ids, np.ones(n))
+    given = {"qid": one, "propensity": np.ones(n)}
+    with pytest.raises(ValueError, match=message):
+        rc.RankSVM().fit(np.zeros((n, 1)), clicked.astype(int), **given)

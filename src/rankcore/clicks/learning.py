@@ -18,7 +18,7 @@ from rankcore.clicks.log import Log, windows
 from rankcore.clicks.models import ClickModel
 from rankcore.clicks.propensity import Propensities
 from rankcore.datasets.judgments import Qrels
-from rankcore.ranking._click_pairs import theta_at
+from rankcore.ranking._click_pairs import check_pairs, theta_at
 
 # Differences of relevance have, before any clicks, the variance of a click divided by this.
 EXAMINATIONS = 10.0
@@ -60,8 +60,8 @@ def click_pairs(
     Raises
     ------
     ValueError
-        If no document of the rows was clicked more than another one that was shown, or a position
-        has no propensity.
+        If no document of the rows was clicked more than another one that was shown, a position has
+        no propensity, or there may be more than 100,000,000 pairs.
 
     Notes
     -----
@@ -77,7 +77,8 @@ def click_pairs(
     little, however low the propensities of their clicks are; with many clicks it weighs r - s, and
     pairs of equal relevance vanish. Documents that were not shown take part in nothing.
 
-    O(impressions + pairs of clicked and shown documents of a query). Plain form:
+    O(impressions + pairs of clicked and shown documents of a query). Memory: about 100 bytes per
+    pair; the labels of `to_judgments` need no pairs. Plain form:
     ``tests/clicks/test_click_learning.py``, ``plain_pairs``.
 
     References
@@ -113,6 +114,8 @@ def click_pairs(
     shown = examined > 0
     relevance = np.clip(clicks / np.where(shown, examined, 1.0), 0.0, 1.0)
     bounds = np.flatnonzero(np.diff(known.query, prepend=-1, append=-1))
+    clicked = np.add.reduceat(relevance > 0, bounds[:-1], dtype=np.int64)
+    check_pairs(clicked, np.diff(bounds))
     one, other = _beside(bounds, relevance > 0, shown)
     more = relevance[one] - relevance[other] > ROUNDING
     if not more.any():

@@ -26,6 +26,8 @@ class PropensitiesLike(Protocol):
         """Propensities of positions 1, 2, ...; NaN if unknown."""
 
 
+# Pairs of clicks beyond this are refused before memory is allocated: about 10 GB.
+MAX_PAIRS = 100_000_000
 # Propensities are clipped from below at this.
 TAU = 0.01
 
@@ -45,12 +47,25 @@ def theta_at(theta: ArrayLike, position: ArrayLike) -> Floats:
     return np.asarray(found)
 
 
+def check_pairs(clicked: NDArray[np.int64], sizes: NDArray[np.int64]) -> None:
+    """Raise ValueError if queries of these numbers of clicked rows and rows have too many pairs."""
+    n = clicked * (sizes - 1)
+    if n.sum() > MAX_PAIRS:
+        at = int(n.argmax())
+        raise ValueError(
+            f"clicks make {n.sum():,} pairs, above {MAX_PAIRS:,}; one query has {sizes[at]:,} "
+            f"rows, {clicked[at]:,} of them clicked: leave out rows that were hardly shown, or "
+            "learn from the labels of rankcore.clicks.to_judgments, which need no pairs"
+        )
+
+
 def against_others(weights: Floats, queries: Queries) -> tuple[NDArray[np.int64], Floats]:
     """Pairs of each row of positive weight and every other row of its query, with weights."""
     rows = np.arange(weights.size) if queries.rows is None else queries.rows
     sizes = np.diff(queries.bounds)
     winners = np.flatnonzero(weights[rows] > 0)  # places in the order of the queries
     of = np.searchsorted(queries.bounds, winners, side="right") - 1
+    check_pairs(np.bincount(of, minlength=sizes.size), sizes)
     n = sizes[of]
     ends = np.cumsum(n)
     losers = np.arange(int(n.sum())) - np.repeat(ends - n - queries.bounds[of], n)
