@@ -384,3 +384,10 @@ def test_too_many_pairs_are_refused_with_their_number():
     given = {"qid": one, "propensity": np.ones(n)}
     with pytest.raises(ValueError, match=message):
         rc.RankSVM().fit(np.zeros((n, 1)), clicked.astype(int), **given)
+
+
+@pytest.mark.parametrize("trust", [[0.1, 1.5], [-0.1, 0.1], [np.nan, 0.1]])
+def test_trust_is_probabilities(trust):
+    log = ClickLog(["q"] * 2, ["a", "b"], [1, 2], [1, 0])
+    with pytest.raises(ValueError, match="trust must have a probability .* drawn at random"):
+        click_pairs(log, ["q"] * 2, ["a", "b"], [1, 0.5], trust=trust)

@@ -153,7 +153,7 @@ HEADER = "session,query,document,position,clicked\n"
         (HEADER + '1,q,"a,1,0\n', "line 2: unexpected end of data"),
         (HEADER + '1,q,"a\nb",1,0\n1,q,c,2,0\n', "line 2: a line break"),
         (HEADER, "holds no impressions"),
-        ("", "has no column"),
+        ("", "is empty"),
         ('{"query": "q", "document": 1, "position": 1, "clicked": 0}\n{]\n', "line 2: Expecting"),
         (
             '{"query": "q", "document": 1, "position": 1, "clicked": 0}\n\n{"query": "q"}\n',
@@ -188,3 +188,24 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
         return size
 
     assert peak(6_000) < 1.1 * peak(2_000)
+
+
+FOUR_COLUMNS = "query,document,position,clicked\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty: a log has a header or JSON objects"),
+        ("\n \n", "is empty"),
+        ('[{"query": "q"}]\n', "begins with a JSON array: write one object per line"),
+        ("query," + FOUR_COLUMNS + "q,r,a,1,1\n", "has 2 columns 'query'"),
+        ('{"query": {}, "document": "a", "position": 1, "clicked": 1}\n', "line 1: ids of query"),
+        ('{"query": ' + "[" * 100_000 + "\n", "line 1: JSON is nested too deeply"),
+    ],
+)
+def test_files_of_another_form_are_refused_with_what_to_do(tmp_path, text, message):
+    path = tmp_path / "log"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        read_clicks(path)

@@ -35,7 +35,12 @@ class Codes:
     ) -> NDArray[np.int32]:
         """Numbers of ids; those that are new get the next ones. ``where`` names a row in errors."""
         known = self._known
-        found = [*map(known.get, ids)]
+        try:
+            found = [*map(known.get, ids)]
+        except TypeError:  # an array or object of JSON
+            at = next(i for i, one in enumerate(ids) if type(one) not in (int, str))
+            self._check(ids[at], where, at)
+            raise
         if None in found:
             for at, one in enumerate(ids):
                 if one not in known:

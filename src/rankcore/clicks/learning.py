@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc
 from sklearn.utils.validation import check_is_fitted
 
-from rankcore._core.numbers import Floats
+from rankcore._core.numbers import Floats, as_vector
 from rankcore._core.params import check_real
 from rankcore.clicks._counts import Pairs
 from rankcore.clicks._ids import Codes, as_ids
@@ -48,7 +48,9 @@ def click_pairs(
         Propensities below this count as this; above 0 if one of them is 0.
     trust : array-like of float, shape (n_positions,), optional
         Probabilities by position of a click on a document that is not relevant, so that a document
-        of relevance r is clicked with probability propensity * r + trust.
+        of relevance r is clicked with probability propensity * r + trust. Clicks alone do not
+        identify it: show documents known to be irrelevant at positions drawn at random, and take
+        the share of clicks at each.
 
     Returns
     -------
@@ -98,6 +100,13 @@ def click_pairs(
     """
     check_real(tau, "tau", 0.0, 1.0)
     by_position = propensity.theta if isinstance(propensity, Propensities) else propensity
+    if trust is not None:
+        offsets = as_vector(trust, "trust")
+        if not ((offsets >= 0) & (offsets <= 1)).all():
+            raise ValueError(
+                "trust must have a probability for each position, from 0 to 1: the share of clicks "
+                "on documents known to be irrelevant, shown at positions drawn at random"
+            )
     known, row = _index(qid, docid)
     examined, clicks = np.zeros(row.size), np.zeros(row.size)
     for window in windows(log):
@@ -106,7 +115,7 @@ def click_pairs(
             raise ValueError("propensities of 0 require tau above 0")
         votes = window.clicked.astype(np.float64)
         if trust is not None:
-            votes -= theta_at(trust, window.position)
+            votes -= theta_at(offsets, window.position)
         place = known.of(window)
         kept = place >= 0
         examined += np.bincount(place[kept], theta[kept], row.size)

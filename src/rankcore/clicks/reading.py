@@ -237,6 +237,13 @@ class ClickFile:
             blocks = iter(lines)
             block, first = next(blocks, (memoryview(b""), 1))
             text = _decoded(block, self._title, first)
+            if not text.strip():
+                raise ValueError(f"{self._title} is empty: a log has a header or JSON objects")
+            if text.lstrip().startswith("["):
+                raise ValueError(
+                    f"{self._title} begins with a JSON array: write one object per line, without "
+                    "brackets and commas around them"
+                )
             if text.lstrip().startswith("{"):
                 yield from self._json_blocks(blocks, text)
             else:
@@ -321,6 +328,11 @@ class ClickFile:
         """Places of the columns that are there; ValueError if one is missing."""
         places = {}
         for name, called in self._names.items():
+            if names.count(called) > 1:
+                raise ValueError(
+                    f"{self._title} has {names.count(called)} columns {called!r}: rename all but "
+                    f"that of the {name}"
+                )
             if called in names:
                 places[name] = names.index(called)
             elif name in self._wanted:
@@ -345,6 +357,8 @@ def json_object(line: str, where: str) -> dict[str, Any]:
         found = json.loads(line)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
+    except RecursionError:
+        raise ValueError(f"{where}: JSON is nested too deeply") from None
     if not isinstance(found, dict):
         raise ValueError(f"{where}: expected a JSON object, found {type(found).__name__}")
     return found
