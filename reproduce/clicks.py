@@ -142,11 +142,11 @@ class Clicks:
         yield "xgboost", lambda rows: booster.predict(xgboost.DMatrix(rows))
 
 
-def study(sets, seeds):
+def study(sets, seeds, numbers):
     """Mean NDCG@10 by set, number of clicks, eta and method."""
     found = {}
     for name, (train, test) in sets.items():
-        for n_clicks in CLICKS:
+        for n_clicks in numbers:
             for eta in ETAS:
                 for seed in range(seeds):
                     clicks = Clicks(train, eta, n_clicks, 100 * seed)
@@ -159,14 +159,14 @@ def study(sets, seeds):
     return {key: np.mean(values) for key, values in found.items() if len(values) == seeds}
 
 
-def draw(path, sets, found):
-    """One panel a set: NDCG@10 by eta, of the smaller number of clicks."""
+def draw(path, sets, found, n_clicks):
+    """One panel a set: NDCG@10 by eta, of one number of clicks."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3.8), layout="constrained")
     for axes, name in zip(figure.subplots(1, len(sets)), sets, strict=True):
         for method, label in METHODS.items():
-            values = [found.get((name, CLICKS[0], eta, method), np.nan) for eta in ETAS]
+            values = [found.get((name, n_clicks, eta, method), np.nan) for eta in ETAS]
             style = "--" if method.endswith("labels") else "o-"
             axes.plot(ETAS, values, style, markersize=3, label=label)
         axes.set(title=name, xlabel="eta: how steep the bias is", ylabel="NDCG@10")
@@ -179,12 +179,13 @@ def main():
     """Run, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=3, help="of clicks (default: 3)")
+    parser.add_argument("--clicks", type=int, nargs="+", default=CLICKS, help="numbers of clicks")
     parser.add_argument("--png", type=Path)
     parser.add_argument("--markdown", type=Path)
     arguments = parser.parse_args()
     require("ohsumed-letor3")
     sets = {"OHSUMED": (load("123"), load("45")), "make_letor": letor()}
-    found = study(sets, arguments.seeds)
+    found = study(sets, arguments.seeds, arguments.clicks)
     lines = [
         "# Rankers from clicks",
         "",
@@ -202,7 +203,7 @@ def main():
         f"{arguments.seeds} seeds. NDCG@10 on test queries, by the convention of LETOR 3.0.",
     ]
     for name in sets:
-        for n_clicks in CLICKS:
+        for n_clicks in arguments.clicks:
             rows = [
                 [f"{eta:g}", *(number(found.get((name, n_clicks, eta, one))) for one in METHODS)]
                 for eta in ETAS
@@ -210,7 +211,7 @@ def main():
             lines += ["", f"## {name}, {n_clicks:,} clicks", ""]
             lines += table(rows, ["eta", *METHODS.values()])
     if arguments.png:
-        draw(arguments.png, sets, found)
+        draw(arguments.png, sets, found, arguments.clicks[0])
         lines += ["", f"![NDCG@10 by eta]({arguments.png.name})"]
     text = "\n".join(lines) + "\n"
     if arguments.markdown:
