@@ -1,10 +1,11 @@
 """Write a model file of each kind, and what the models predict, by the rankcore that is imported.
 
     git worktree add ../old COMMIT && cd ../old && python setup.py build_ext --inplace
-    PYTHONPATH=src python .../tests/old_models/write.py .../tests/old_models/NAME
+    PYTHONPATH=src python .../tests/old_models/write.py .../tests/old_models/NAME [MODEL ...]
 
-Run by the commits that changed what is in a model file; test_old_models.py loads what they wrote.
-A learner or a step that a commit could not save yet is left out.
+Run by the commits that changed what is in a model file, for the models that changed;
+test_old_models.py loads what they wrote. A learner or a step that a commit could not save yet is
+left out.
 """
 
 import json
@@ -13,6 +14,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
@@ -21,6 +23,7 @@ import rankcore as rc
 
 DRAW = random.Random(37)
 N_ROWS, N_FEATURES = 60, 4
+N_ASKED = 15
 WORDS = ["good", "fine", "plain", "bad", "poor", "bright", "dull", "long"]
 
 
@@ -61,7 +64,43 @@ def learners():
         "svm": rc.RankSVM(random_state=0),
         "kernel_svm": rc.RankSVM(kernel="rbf", random_state=0),
     }
+    if hasattr(rc, "OrdinalBoost"):
+        small = {"n_estimators": 5, "max_leaf_nodes": 4, "min_samples_leaf": 5}
+        for tasks in ["vector", "shared", "separate", "mixed", "average"]:
+            ordinal[f"boost_{tasks}"] = rc.OrdinalBoost(tasks=tasks, **small)
+        cumulative = rc.OrdinalBoost(tasks="shared", link="cumulative", **small)
+        ordinal["boost_cumulative"] = cumulative
     return ordinal, ranking
+
+
+def with_margin():
+    """Learners with a margin of thresholds, if there are such."""
+    try:
+        seeded = {"random_state": 0, "max_iter": 3, "margin": 0.5}
+        return {
+            "margin": rc.PRank(**seeded),
+            "margin_voted": rc.VotedPRank(max_hypotheses=20, **seeded),
+            "margin_oap": rc.OAPBPM(n_estimators=5, **seeded),
+            "margin_kernel": rc.KernelPRank(kernel="poly", budget=20, **seeded),
+        }
+    except TypeError:
+        return {}
+
+
+def named(X, y):
+    """Learners of labels of text and dates, and of columns with names."""
+    frame = pd.DataFrame(X, columns=["Größe", "ends in zero\0", "c d", ""])
+    words = np.array(["schlecht", "gut", "sehr gut"])
+    for name, classes in {
+        "labels": words,
+        "wide_labels": words.astype("U40"),
+        "byte_labels": np.array([b"bad", b"good", b"fine"]),
+        "dates": np.array(["2020", "2021", "2022"], dtype="datetime64[Y]"),
+    }.items():
+        yield name, rc.PRank(random_state=0).fit(X, classes[y - 1], classes=classes), X
+    yield "names", rc.PRank(random_state=0).fit(frame, y), frame
+    scaled = make_pipeline(StandardScaler(), rc.PRank(random_state=0))
+    yield "scaled_names", scaled.fit(frame, y), frame
 
 
 def texts(y):
@@ -70,43 +109,55 @@ def texts(y):
 
 
 def values(model, X):
-    """What a model says of rows, as hexadecimal floats by the name of the method."""
+    """What a model says of rows, by the name of the method, and what it calls its columns."""
     said = {}
+    if hasattr(model, "feature_names_in_"):
+        said["feature_names_in_"] = model.feature_names_in_.tolist()
     for method in ["predict", "decision_function", "predict_proba"]:
         try:
             found = getattr(model, method)(X)
         except AttributeError:
             continue
-        said[method] = [float(value).hex() for value in np.ravel(found)]
+        said[method] = [*map(as_text, np.ravel(found))]
     return said
 
 
-def main(folder):
-    """Write the files."""
+def as_text(value):
+    """A number as a hexadecimal float; a label in words."""
+    return float(value).hex() if isinstance(value, np.number) else str(value)
+
+
+def main(folder, *chosen):
+    """Write the files of all models, or of those chosen."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     X, y, qid = rows()
     ordinal, ranking = learners()
+    ordinal |= with_margin()
     fitted = {name: (model.fit(X, y), X) for name, model in ordinal.items()}
     fitted |= {name: (model.fit(X, y, qid=qid), X) for name, model in ranking.items()}
     said = texts(y)
     fitted["texts"] = make_pipeline(TfidfVectorizer(), rc.PRank(random_state=0)).fit(said, y), said
     kinds = [[WORDS[label]] for label in y]
     fitted["kinds"] = make_pipeline(OneHotEncoder(), rc.PRank(random_state=0)).fit(kinds, y), kinds
+    fitted |= {name: (model, rows_of_it) for name, model, rows_of_it in named(X, y)}
     for old in folder.iterdir():
         old.unlink()
     written = {}
     for name, (model, rows_of_it) in fitted.items():
+        if chosen and name not in chosen:
+            continue
         try:
             rc.save(model, folder / f"{name}.rank")
         except (TypeError, ValueError) as error:
             print(f"{name}: {error}")
             continue
-        written[name] = values(model, rows_of_it)
-    rows_of_all = [[value.hex() for value in row] for row in X.tolist()]
-    document = {"X": rows_of_all, "texts": said, "kinds": kinds, "models": written}
+        written[name] = values(model, rows_of_it[:N_ASKED])
+    asked = {"X": [[value.hex() for value in row] for row in X[:N_ASKED].tolist()]}
+    asked |= {"texts": said[:N_ASKED], "kinds": kinds[:N_ASKED]}
+    document = asked | {"models": written}
     (folder / "predictions.json").write_text(json.dumps(document, separators=(",", ":")) + "\n")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

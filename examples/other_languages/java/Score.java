@@ -20,6 +20,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
+@SuppressWarnings("restricted") // of the package that the option above allows
 public class Score {
     static final int UNSUPPORTED = 4, ROOM = 200;
     static SymbolLookup library;
