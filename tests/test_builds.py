@@ -103,6 +103,33 @@ def test_a_build_without_a_compiler_says_what_is_missing(small, tmp_path):
     assert not list(tmp_path.glob("src/**/*.c"))  # said before the translation, which takes minutes
 
 
+FAULT = """
+static inline const char *rc_platform_fault(void)
+{
+    return "integers that a machine of this test does not have";
+}
+"""
+
+
+@pytest.mark.slow
+def test_kernels_are_not_imported_where_an_assumption_does_not_hold(tmp_path):
+    """As on a machine whose header finds a fault; tests/elsewhere asks the real one there."""
+    tree = few_kernels(tmp_path / "tree")
+    (tree / "src/rankcore/_ext/_platform.h").write_text(FAULT)
+    run(sys.executable, "setup.py", "build_ext", "--inplace", cwd=tree)
+    done = subprocess.run(
+        [sys.executable, "-c", "import rankcore._ext.rows"],
+        env=os.environ | {"PYTHONPATH": str(tree / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ImportError: the kernels of rankcore require integers that a machine")
+    assert last.endswith("this build or machine does not have them")
+
+
 @pytest.mark.parametrize(
     ("version", "threaded", "environment", "tag", "macros"),
     [
