@@ -94,9 +94,12 @@ def build(out: Path, checklist: Checklist) -> dict[str, str]:
     tools = new_venv(sys.executable, out / "tools")
     pip_install(tools, "build==1.6.1")
     built = []
+    # What is committed meanwhile comes into neither.
+    commit = out / "commit"
+    run("git", "clone", "-q", "--depth", "1", ROOT.as_uri(), commit)
     for name in ["dist", "again"]:
         tree = out / f"tree of {name}"
-        run("git", "clone", "-q", "--depth", "1", ROOT.as_uri(), tree)
+        run("git", "clone", "-q", commit, tree)
         run(tools, "-m", "build", "--outdir", out / name, tree, env=env)
         shutil.rmtree(tree)
         files = sorted((out / name).iterdir())

@@ -1,6 +1,6 @@
 """Train on frames and rank inside them: pandas and Polars, queries as a column, names checked.
 
-    python frames.py pandas
+    python frames.py
     python frames.py polars
 
 Needs ``pip install rankcore pandas`` or ``polars``.
@@ -51,5 +51,6 @@ def rank_polars(columns, names):
 
 
 if __name__ == "__main__":
-    ranked = {"pandas": rank_pandas, "polars": rank_polars}[sys.argv[1]](*data())
+    library = (sys.argv[1:] or ["pandas"])[0]
+    ranked = {"pandas": rank_pandas, "polars": rank_polars}[library](*data())
     print(ranked[["qid", "document", "relevance", "score", "position"]].head(5))
