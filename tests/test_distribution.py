@@ -223,7 +223,12 @@ def test_kernels_offer_no_c_functions_of_their_own(kernel):
 
 
 def test_public_names_resolve():
-    assert [name for name in rankcore.__all__ if not hasattr(rankcore, name)] == []
+    extras = {"dask"} if find_spec("dask") is None else set()
+    names = set(rankcore.__all__) - extras
+    assert [name for name in names if not hasattr(rankcore, name)] == []
+    for name in extras:
+        with pytest.raises(ModuleNotFoundError, match=rf"pip install 'rankcore\[{name}\]'"):
+            getattr(rankcore, name)
     assert set(rankcore.__all__) < set(dir(rankcore))
 
 
