@@ -7,7 +7,6 @@ import threading
 import time
 
 import numpy as np
-import psutil
 import pytest
 
 import rankcore as rc
@@ -17,6 +16,7 @@ pytest.importorskip("distributed", reason="needs the dask extra")
 
 import dask
 import dask.array as da
+import psutil
 from distributed import Client, LocalCluster, Status, wait
 
 import rankcore.dask as rd

@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
@@ -149,6 +148,7 @@ def test_numbers_in_place_of_words_are_refused():
 def test_the_order_of_a_categorical_is_taken_with_a_warning(kind):
     made = pd.Series(pd.Categorical(Y, WORDS, ordered=True))
     if kind == "polars":
+        pl = pytest.importorskip("polars")
         made = pl.Series(Y, dtype=pl.Enum(WORDS))
     for model in (rc.PRank(random_state=0), rc.CalibratedOrdinal(rc.PRank(random_state=0), cv=3)):
         with pytest.warns(UserWarning, match=r"\(classes=\['bad', 'ok', 'good'\]\)"):

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -178,6 +177,7 @@ def test_labels_say_the_order_of_strings():
 
 
 def test_an_ordered_categorical_says_the_order():
+    pl = pytest.importorskip("polars")
     labels = ["low", "mid", "high"]
     y, predicted = ["low", "mid", "high", "high"], ["mid", "mid", "high", "low"]
     categorical = pd.Series(pd.Categorical(y, labels, ordered=True))
