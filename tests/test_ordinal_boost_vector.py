@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from sklearn.model_selection import KFold, cross_val_predict, cross_val_score
 
 import rankcore as rc
 from rankcore._ext import ordinal_trees
@@ -166,6 +168,31 @@ def test_a_class_without_rows_and_a_single_row_of_a_class():
     assert (table[:, 2] < 0.05).all()
     y = np.where(np.arange(len(y)) == 0, 2, y)
     assert np.isfinite(small("vector").fit(X, y).predict_proba(X)).all()
+
+
+def test_a_class_that_a_fold_lacks():
+    X, y = data(k=4)
+    y[:5] = 4  # all in the first fold
+    with pytest.warns(RuntimeWarning, match="Number of classes in training fold"):
+        table = cross_val_predict(small("vector"), X, y, cv=KFold(4), method="predict_proba")
+    assert table.shape == (len(y), 5)
+    assert (table[: len(y) // 4, 4] == 0).all()
+    with pytest.raises(ValueError, match=r"label 4 .* not among the model's classes .* classes="):
+        cross_val_score(small("vector"), X, y, cv=KFold(4), error_score="raise")
+    named = {"classes": range(5)}
+    assert np.isfinite(cross_val_score(small("vector"), X, y, cv=KFold(4), params=named)).all()
+
+
+def test_more_cells_than_32_bits_count():
+    n, d = 2**16, 2**15 + 1
+    few = sp.random(n, 3, 0.05, format="csr", random_state=0)
+    y = np.digitize(few[:, [0]].toarray().ravel() + few[:, [2]].toarray().ravel(), [0.1, 0.6])
+    at = np.array([0, 2**14, d - 1])
+    many = sp.csr_array((few.data, at[few.indices], few.indptr), shape=(n, d))
+    assert n * d > 2**31
+    params = {"n_estimators": 2, "min_samples_leaf": 20}
+    one, other = (small("vector", **params).fit(X, y) for X in (many, sp.csr_array(few)))
+    np.testing.assert_array_equal(one.predict_proba(many), other.predict_proba(sp.csr_array(few)))
 
 
 def test_cumulative_logits_may_cross_and_are_refused():
