@@ -7,7 +7,7 @@ from sklearn.model_selection import KFold, cross_val_predict, cross_val_score
 
 import rankcore as rc
 from rankcore._ext import ordinal_trees
-from rankcore.boosting import _vector_leaves
+from rankcore.boosting import _ordinal_rounds, _vector_leaves
 from rankcore.boosting._vector_leaves import directed, leaf_sums, monotone_steps, newton_steps
 from reference import ordinal_boosting as plain
 from test_ordinal_boost import data, same_trees, small, trees_of
@@ -193,6 +193,14 @@ def test_more_cells_than_32_bits_count():
     params = {"n_estimators": 2, "min_samples_leaf": 20}
     one, other = (small("vector", **params).fit(X, y) for X in (many, sp.csr_array(few)))
     np.testing.assert_array_equal(one.predict_proba(many), other.predict_proba(sp.csr_array(few)))
+
+
+def test_rows_whose_slopes_32_bits_cannot_sum_are_refused(monkeypatch):
+    assert _ordinal_rounds.MAX_ROWS < 2**30  # the kernel's limit
+    X, y = data()
+    monkeypatch.setattr(_ordinal_rounds, "MAX_ROWS", len(y) - 1)
+    with pytest.raises(ValueError, match=f"at most {len(y) - 1} rows; found {len(y)}"):
+        small("vector").fit(X, y)
 
 
 def test_cumulative_logits_may_cross_and_are_refused():

@@ -30,6 +30,8 @@ UNSEEN = 0.5
 PRIOR = 1e-6
 # Minimum distance of neighbouring biases with cumulative logits.
 APART = 1e-6
+# Rows of a fit: words of their slopes have 32 bits.
+MAX_ROWS = 2**30 - 1
 # Third word of the seed of directions, which do not share the draws of rows and features.
 DIRECTION = 1
 
@@ -66,6 +68,8 @@ class OrdinalRounds:
         self._weights = None if weights is None else np.ascontiguousarray(weights[taken])
         self._total = float(taken.size if self._weights is None else self._weights.sum())
         n, m = taken.size, len(model.sums)
+        if n > MAX_ROWS:
+            raise ValueError(f"OrdinalBoost supports at most {MAX_ROWS} rows; found {n}: draw some")
         n_jobs = min(n_threads(params.n_jobs), rows.n_features)
         zero_missing = model.sums[0].zero_missing
         self._binning = Binning(rows, taken, params.max_bins, zero_missing, categorical, n_jobs)
