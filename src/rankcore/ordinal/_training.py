@@ -35,6 +35,7 @@ from rankcore.progress import Progress, report
 PATIENCE = 5
 # Rows that are ranked again to see whether a model is behind the best constant.
 COMPARED_ROWS = 1024
+COPIED_ROWS = 64
 
 
 class PassLearner(Learner):
@@ -180,12 +181,17 @@ class OnlineLearner(PassLearner):
         if loss < examples * constant_loss(self._ranks):
             return
         rows = source.window.rows
-        ranks = self._ranks
-        if rows.n_rows > COMPARED_ROWS:  # drawn apart from what the model is drawn by
-            some = np.random.default_rng(0).choice(rows.n_rows, COMPARED_ROWS, replace=False)
-            rows, ranks = as_rows(some_rows(rows, np.sort(some))), ranks[np.sort(some)]
+        some = np.arange(rows.n_rows)
+        if some.size > COMPARED_ROWS:  # drawn apart from what the model is drawn by
+            some = np.random.default_rng(0).choice(some, COMPARED_ROWS, replace=False)
+        # A few at a time, for these are copied.
+        found = [
+            self.fitted._measured(as_rows(some_rows(rows, few)))
+            for few in np.array_split(some, -(-some.size // COPIED_ROWS))
+        ]
+        ranks = self._ranks[some]
         best = constant_loss(ranks)
-        if 0 < best <= np.abs(self.fitted._measured(rows) - ranks).mean():
+        if 0 < best <= np.abs(np.concatenate(found) - ranks).mean():
             name = type(self.fitted).__name__
             others = [one for one in ("KernelPRank", "OrdinalBoost") if one != name]
             warn(
