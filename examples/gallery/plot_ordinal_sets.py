@@ -23,8 +23,8 @@ model = rc.CalibratedOrdinal(rc.PRank(random_state=0)).fit(X[train], y[train])
 model.conformalize(X[more], y[more])  # rows that it has not learned from
 
 # %%
-# Above: the coverage that was asked for, and that of 5,000 new rows: the points lie on the
-# diagonal. Below: what it costs. Sets of 80% are mostly one or two ranks, sets of 99% three.
+# Above: the wanted coverage, and that of 5,000 new rows: the points lie on the diagonal. Below: its
+# cost. Sets of 80% are mostly one or two ranks, sets of 99% three.
 
 wanted = np.array([0.8, 0.85, 0.9, 0.95, 0.99])
 covered, sizes = [], []
@@ -38,9 +38,10 @@ above.plot([0.75, 1], [0.75, 1], color=rc.plotting.GREY, lw=1)
 above.plot(wanted, covered, "o", color=rc.plotting.BLUE)
 above.set(xlabel="coverage wanted", ylabel="share of true ranks inside", aspect="equal")
 bottom = np.zeros(wanted.size)
-for size in range(1, 6):
-    share = np.array(sizes)[:, size - 1]
-    colour = plt.get_cmap("viridis")((size - 1) / 4)
+shares = np.array(sizes).T
+for size in range(1, 1 + np.count_nonzero(shares.any(axis=1))):
+    share = shares[size - 1]
+    colour = plt.get_cmap("viridis")((size - 1) / 3)
     below.bar(wanted.astype(str), share, bottom=bottom, color=colour, label=f"{size}")
     bottom += share
 below.set(xlabel="coverage wanted", ylabel="share of rows")
