@@ -510,7 +510,7 @@ def test_rows_of_other_widths():
     ("params", "error", "message"),
     [
         ({"kernel": "precomputed"}, ValueError, "kernel must be one of 'linear', 'poly', 'rbf'"),
-        ({"gamma": "wide"}, ValueError, "gamma must be one of 'scale', 'auto'"),
+        ({"gamma": "wide"}, ValueError, "gamma must be one of 'scale', 'half', 'auto'"),
         ({"budget": 0}, ValueError, "budget == 0, must be >= 1"),
         ({"budget_policy": "newest"}, ValueError, "budget_policy must be one of"),
         ({"margin": -1}, ValueError, "margin == -1, must be >= 0"),

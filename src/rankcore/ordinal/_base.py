@@ -291,7 +291,6 @@ class OnlineOrdinalClassifier(
         labels = held_out_labels(sets, fitted._more_rows, known, self.eval_metric)
         Trainer(learner, source, Monitor(fitted, labels, given)).run()
         fitted._warn_of_fit()
-        learner.warn_of_constant(source)
         self._replace_with(fitted)
         return self
 

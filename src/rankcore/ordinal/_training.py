@@ -11,7 +11,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankcore._core.concurrency import changing
 from rankcore._core.inputs import as_labels, as_rows, encode
-from rankcore._core.kernels import some_rows
 from rankcore._core.params import as_generator
 from rankcore._core.scales import warn_of_scales
 from rankcore._core.sources import Facts, MemoryRows, RowBlocks, Source, Window
@@ -33,9 +32,6 @@ from rankcore.progress import Progress, report
 
 # Maximum number of successive passes without an improvement by `tol`.
 PATIENCE = 5
-# Rows that are ranked again to see whether a model is behind the best constant.
-COMPARED_ROWS = 1024
-COPIED_ROWS = 64
 
 
 class PassLearner(Learner):
@@ -168,38 +164,6 @@ class OnlineLearner(PassLearner):
         if examples.n_visits:
             fitted._run_pass(state, examples, number, self.n_iterations)
 
-    def warn_of_constant(self, source: Source) -> None:
-        """Warn if the model is no better on its own rows than one rank for all of them.
-
-        The loss while learning, which is that of models before the last, is asked first: only if it
-        is no better either are rows ranked again, at most `COMPARED_ROWS` of them, evenly spaced.
-        Rows that are weighted or on disk are not compared.
-        """
-        if self._of_rows is not None or not isinstance(source, MemoryRows):
-            return
-        examples, loss = self._state.log[-1][:2]
-        if loss < examples * constant_loss(self._ranks):
-            return
-        rows = source.window.rows
-        some = np.arange(rows.n_rows)
-        if some.size > COMPARED_ROWS:  # drawn apart from what the model is drawn by
-            some = np.random.default_rng(0).choice(some, COMPARED_ROWS, replace=False)
-        # A few at a time, for these are copied.
-        found = [
-            self.fitted._measured(as_rows(some_rows(rows, few)))
-            for few in np.array_split(some, -(-some.size // COPIED_ROWS))
-        ]
-        ranks = self._ranks[some]
-        best = constant_loss(ranks)
-        if 0 < best <= np.abs(np.concatenate(found) - ranks).mean():
-            name = type(self.fitted).__name__
-            others = [one for one in ("KernelPRank", "OrdinalBoost") if one != name]
-            warn(
-                f"{name} ranks the rows it learned from no better than one rank for all of them "
-                f"does: the ranks may not follow the features in the way that "
-                f"it assumes; try {' or '.join(others)}"
-            )
-
     def close(self) -> None:
         """As `Learner.close`."""
         if self._state.log[-1][0] == 0:
@@ -210,11 +174,6 @@ class OnlineLearner(PassLearner):
     def outputs(self, held_out: list[Any]) -> list[Any]:
         """As `Learner.outputs`: ranks, which may be real numbers."""
         return [self.fitted._measured(one.rows) for one in held_out]
-
-
-def constant_loss(ranks: NDArray[Any]) -> float:
-    """Mean rank loss of the best constant, which is a median."""
-    return float(np.abs(ranks - np.partition(ranks, ranks.size // 2)[ranks.size // 2]).mean())
 
 
 def run_pass(model: Any, state: OnlineState, examples: Examples, epoch: int, n_epochs: int) -> None:
