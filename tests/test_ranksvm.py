@@ -209,12 +209,13 @@ def test_weights_of_rows_are_repetitions():
     X, y, qid = data(9)
     times = np.random.default_rng(0).integers(0, 3, len(y))
     for balance in ["query", None]:
-        for loss in ["squared_hinge", "hinge"]:
-            model = rc.RankSVM(loss=loss, balance=balance, tol=1e-9, max_iter=1000)
+        # Rounding ends the cutting planes of the hinge loss near 1e-9, with some NumPy above it.
+        for loss, tol in [("squared_hinge", 1e-9), ("hinge", 1e-8)]:
+            model = rc.RankSVM(loss=loss, balance=balance, tol=tol, max_iter=1000)
             weighted = model.fit(X, y, qid=qid, sample_weight=times).objective_
             rows = np.repeat(np.arange(len(y)), times)
             repeated = model.fit(X[rows], y[rows], qid=qid[rows]).objective_
-            assert weighted == pytest.approx(repeated, rel=2e-9)
+            assert weighted == pytest.approx(repeated, rel=2 * tol)
 
 
 @pytest.mark.parametrize("spread", [1e8, 1e14, 1e20])
