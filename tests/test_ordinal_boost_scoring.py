@@ -193,18 +193,7 @@ def test_contributions_of_one_score(link):
     found = model.contributions(rows, background)
     np.testing.assert_allclose(found.scores(), model._scores(rows)[0], rtol=0, atol=1e-12)
     assert found.base == pytest.approx(model._scores(background)[0].mean(), abs=1e-12)
-    # Shapley values by all orders of the four features.
-    of = {}
-    for size in range(5):
-        for part in combinations(range(4), size):
-            mixed = np.repeat(background, len(rows), axis=0)
-            mixed[:, part] = np.tile(rows, (len(background), 1))[:, part]
-            of[part] = model._scores(mixed)[0].reshape(len(background), -1).mean(axis=0)
-    expected = np.zeros((len(rows), 4))
-    for order in permutations(range(4)):
-        for i, feature in enumerate(order):
-            before, after = (tuple(sorted(order[:n])) for n in (i, i + 1))
-            expected[:, feature] += (of[after] - of[before]) / 24
+    expected = shapley(lambda rows: model._scores(rows)[0], rows, background)
     np.testing.assert_allclose(found.values, expected, rtol=0, atol=1e-12)
 
 
@@ -218,11 +207,69 @@ def test_two_classes_have_one_score_whatever_the_tasks():
             model.contributions(X[:9], output=1)
 
 
-@pytest.mark.parametrize("tasks", ["separate", "mixed", "average", "vector"])
-def test_scores_of_tasks_have_no_contributions(tasks):
+def shapley(score, rows, background):
+    """Contributions by all orders of the features: the mean over them and the background."""
+    n_features, of = rows.shape[1], {}
+    for size in range(n_features + 1):
+        for part in combinations(range(n_features), size):
+            mixed = np.repeat(background, len(rows), axis=0)
+            mixed[:, part] = np.tile(rows, (len(background), 1))[:, part]
+            of[part] = score(mixed).reshape(len(background), -1).mean(axis=0)
+    found = np.zeros(rows.shape)
+    orders = [*permutations(range(n_features))]
+    for order in orders:
+        for i, feature in enumerate(order):
+            before, after = (tuple(sorted(order[:n])) for n in (i, i + 1))
+            found[:, feature] += (of[after] - of[before]) / len(orders)
+    return found
+
+
+@pytest.mark.parametrize("categories", [None, [3]])
+@pytest.mark.parametrize("tasks", ["separate", "mixed", "vector"])
+def test_contributions_to_the_odds_of_a_rank(tasks, categories):
+    X, y = data(missing=categories is None)
+    if categories:
+        X[:, 3] = np.abs(np.round(3 * X[:, 3]))
+    model = small(tasks, categorical_features=categories).fit(X, y)
+    rows, background = X[:20], X[20:30]
+    ranks = model.ranks_.tolist()
+    for r, label in enumerate(ranks):
+
+        def odds(rows, r=r):
+            table = model.predict_proba(rows)
+            return np.log(table[:, r]) - np.log(table[:, 0])
+
+        found = model.contributions(rows, background, output=label)
+        np.testing.assert_allclose(found.scores(), odds(rows), rtol=0, atol=1e-11)
+        np.testing.assert_allclose(
+            found.values, shapley(odds, rows, background), rtol=0, atol=1e-11
+        )
+        assert found.base == pytest.approx(odds(background).mean(), abs=1e-11)
+    highest = model.contributions(rows, background)
+    np.testing.assert_array_equal(highest.values, found.values)
+    found = model.contributions(sp.csr_array(np.nan_to_num(rows)))
+    dense = model.contributions(np.nan_to_num(rows), np.zeros((1, 4)))
+    np.testing.assert_allclose(found.values.toarray(), dense.values, rtol=0, atol=1e-12)
+
+
+def test_importance_of_features_of_a_model_of_tasks():
     X, y = data()
-    with pytest.raises(TypeError, match="OrdinalBoost has a score for each task"):
-        small(tasks).fit(X, y).contributions(X)
+    found = rc.explain.global_importance(small("vector").fit(X, y), X)
+    assert found.importances.argmin() == 3  # which the labels do not depend on
+
+
+def test_trees_that_share_no_leaf_still_explain():
+    X, y = data()
+    model = small("vector", min_samples_leaf=10**6).fit(X, y)
+    found = model.contributions(X[:3])
+    assert not found.values.any()
+    assert found.base == pytest.approx(-model.biases_.sum())
+
+
+def test_averages_have_no_contributions():
+    X, y = data()
+    with pytest.raises(TypeError, match="means of probabilities, which are no sums"):
+        small("average").fit(X, y).contributions(X)
 
 
 def test_ranks_are_explained_by_permutation():

@@ -72,12 +72,11 @@ def contributions_of(
     The default background is a row of zeros. ``output`` is the rank whose score is explained, from
     0; ``name`` is the name of the model in errors for scores that are not sums over features.
     """
-    if scoring.form in {"stumps", "trees", "ordinal_trees"}:
-        if not scoring.has_one_score:
-            raise TypeError(
-                f"{name} has a score for each task, and no one score that is a sum over features: "
-                "fit with tasks='shared', or use rankcore.explain.permutation_importance"
-            )
+    if scoring.form == "ordinal_trees" and not scoring.has_one_score:
+        forest, constant = _summed_trees(scoring, output, name)
+        values, base = _of_trees(forest, rows, background)
+        base += constant
+    elif scoring.form in {"stumps", "trees", "ordinal_trees"}:
         _refuse_output(output, name)
         explain = _of_stumps if scoring.form == "stumps" else _of_trees
         values, base = explain(scoring, rows, background)
@@ -334,6 +333,48 @@ def _of_trees(scoring: Scoring, rows: Rows, background: Rows | None) -> tuple[An
     of_row = np.repeat(np.arange(rows.n_rows), np.diff(rows.arrays[2]))
     stored = np.where(at < 0, 0.0, found[of_row, at]) if used.size else np.zeros(at.size)
     return _with_stored(rows, stored), base
+
+
+def _summed_trees(scoring: Scoring, output: int | None, name: str) -> tuple[Scoring, float]:
+    """Trees and constant of the sum of the scores of the tasks up to a rank, by default all.
+
+    That is the logarithm of the odds of the rank against the lowest one.
+    """
+    arrays, tasks = scoring.arrays, scoring.facts["tasks"]
+    if tasks == "average":
+        raise TypeError(
+            f"{name} with tasks='average' has means of probabilities, which are no sums over "
+            "features: fit with other tasks, or use rankcore.explain.permutation_importance"
+        )
+    n = arrays["biases"].size if output is None else output
+    shared, n_scores = tasks == "mixed", arrays["biases"].size + (tasks == "mixed")
+    rounds = (arrays["offsets"].size - 1) // n_scores
+    trees = _first_trees(arrays, (n + shared) * rounds if n else 0)
+    values = trees["values"]
+    if shared and n:  # the score that the tasks share is in each of them
+        of_shared = _first_trees(trees, rounds)["values"].size
+        trees["values"] = np.concatenate([n * values[:of_shared], values[of_shared:]])
+    elif n and _are_alike(trees, n):
+        trees = _first_trees(trees, rounds) | {"values": values.reshape(n, -1).sum(axis=0)}
+    facts = {"zero_missing": scoring.facts["zero_missing"]}
+    return Scoring("trees", trees, facts), -float(arrays["biases"][:n].sum())
+
+
+def _first_trees(arrays: Mapping[str, NDArray[Any]], n: int) -> dict[str, NDArray[Any]]:
+    """The first n trees."""
+    nodes = int(arrays["offsets"][n])
+    sizes = dict.fromkeys(TREES, nodes) | {"offsets": n + 1, "values": nodes + n}
+    if arrays["sets"].size:
+        sizes |= {"sets": nodes + 1, "words": int(arrays["sets"][nodes])}
+    return {key: arrays[key][:size] for key, size in sizes.items()}
+
+
+def _are_alike(trees: Mapping[str, NDArray[Any]], n: int) -> bool:
+    """Whether n scores have trees that differ in the values of their leaves only."""
+    parts = [trees[key] for key in ("features", "children", "sides", "thresholds", "words")]
+    parts += [np.diff(trees["offsets"]), np.diff(trees["sets"])]
+    blocks = [part.reshape(n, -1) for part in parts if part.size % n == 0]
+    return len(blocks) == len(parts) and all((one == one[0]).all() for one in blocks)
 
 
 def _directions(trees: Trees, rows: Rows, size: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:

@@ -115,8 +115,10 @@ class Specified:
             training data. None: a row of zeros, so that a zero adds nothing.
         output : label, optional
             The rank whose score is explained, of learners with a score for each rank:
-            `MulticlassPerceptron`, which requires it, and `CuSumRank`, whose score is otherwise
-            that of ``project``. None: the one score of a row, of ``predict`` or ``project``.
+            `MulticlassPerceptron`, which requires it, `CuSumRank`, whose score is otherwise that of
+            ``project``, and `OrdinalBoost` with a score for each task, of which it is the logarithm
+            of the odds of this rank against the lowest, otherwise of the highest against the
+            lowest. None: the one score of a row, of ``predict`` or ``project``.
 
         Returns
         -------
@@ -128,7 +130,7 @@ class Specified:
         ------
         TypeError
             If the score is not a sum over features: of kernels that are not linear, votes, ranks
-            that are combined, and tasks of `OrdinalBoost` that have scores of their own.
+            that are combined, and averages of two `OrdinalBoost`.
         ValueError
             On bad input, or an ``output`` that is unknown, needed or not possible.
 
