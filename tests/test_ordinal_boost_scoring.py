@@ -4,6 +4,7 @@ import ctypes
 from itertools import combinations, permutations
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.pipeline import make_pipeline
@@ -272,7 +273,67 @@ def test_averages_have_no_contributions():
         small("average").fit(X, y).contributions(X)
 
 
-def test_ranks_are_explained_by_permutation():
+@pytest.mark.parametrize("loss", ["absolute", "zero_one"])
+@pytest.mark.parametrize(
+    ("tasks", "link"), [one for one in ALL if one[0] != "average"], ids="-".join
+)
+def test_what_moves_the_rank_of_a_row(tasks, link, loss):
+    X, y = data()
+    model = small(tasks, link, loss=loss).fit(X, y)
+    rng = np.random.default_rng(4)
+    for row in X[:25]:
+        why = rc.explain.rank(model, row, background=X[30:50])
+        now = model.predict([row])[0]
+        assert why.label == now
+        scores = why.bases + why.contributions.sum(axis=0)
+        np.testing.assert_allclose(why.distances, scores, rtol=0, atol=1e-12)
+        table = model.predict_proba([row])[0]
+        at_least = 1 - table.cumsum()[:-1]
+        odds = at_least / (1 - at_least) if link == "cumulative" else table[1:] / table[:-1]
+        np.testing.assert_allclose(why.distances, np.log(odds), rtol=0, atol=1e-9)
+        for moved, sign in ((why.up, 1), (why.down, -1)):
+            for feature in np.flatnonzero(~np.isnan(row)):
+                # Beyond the value the rank changes; values up to it leave the rank, or never do.
+                far = 9.0 if np.isnan(moved[feature]) else abs(moved[feature] - row[feature])
+                changed = np.repeat(row[np.newaxis], 400, axis=0)
+                changed[:, feature] += rng.uniform(-far, far, 400) * (1 - 1e-9)
+                assert not (sign * (model.predict(changed) - now) > 0).any()
+                if not np.isnan(moved[feature]):
+                    changed[0, feature] = moved[feature]
+                    assert sign * (model.predict(changed[:1])[0] - now) > 0
+            assert np.isnan(moved[np.isnan(row)]).all()
+    why.plot()
+
+
+def test_categories_that_move_a_rank():
+    X, _ = data(missing=False)
+    kinds = np.array(["a", "b", "c", "d", "e"])[np.abs(np.round(2 * X[:, 0])).astype(int) % 5]
+    frame = pd.DataFrame({"kind": pd.Categorical(kinds), "z": X[:, 2]})
+    model = small("vector").fit(frame, np.digitize(X[:, 2] + 2 * (kinds == "c"), [-1, 0, 1]))
+    codes, found = range(5), []
+    for i in range(40):
+        why, row = rc.explain.rank(model, frame.iloc[[i]]), frame.iloc[[i] * 5].copy()
+        row["kind"] = pd.Categorical(list("abcde"), categories=list("abcde"))
+        higher = [code for code in codes if (model.predict(row) > why.label)[code]]
+        np.testing.assert_equal(why.up[0], min(higher, default=np.nan))
+        found += higher
+    assert found
+
+
+def test_the_rank_of_a_scaled_row_moves_at_values_before_scaling():
+    X, y = data(missing=False)
+    model = make_pipeline(StandardScaler(), small("vector")).fit(10 * X, y)
+    explained = ((row, rc.explain.rank(model, row)) for row in 10 * X)
+    row, why = next(one for one in explained if np.isfinite(one[1].up).any())
+    now = model.predict([row])[0]
+    changed = np.repeat(row[np.newaxis], 2, axis=0)
+    at = np.flatnonzero(np.isfinite(why.up))[0]
+    beyond = np.sign(why.up[at] - changed[0, at])
+    changed[:, at] = why.up[at] + beyond * np.array([-1e-9, 1e-9])
+    assert (model.predict(changed) > now).tolist() == [False, True]
+
+
+def test_ranks_of_averages_are_explained_by_permutation():
     X, y = data()
     model = small().fit(X, y)
     with pytest.raises(TypeError, match="OrdinalBoost does not cut a sum over features"):

@@ -15,6 +15,7 @@ from rankcore._core.arguments import RowsLike
 from rankcore._core.contributions import Tasks, column_means, dense_values, tasks_of
 from rankcore._core.front import Display, take_apart
 from rankcore._core.numbers import Floats
+from rankcore.explain._ranks_of_trees import has_task_scores, moves, task_scores
 from rankcore.explain._subject import Shown, Subject, calibrated_learner, number, signed
 from rankcore.metrics.tables import Table
 
@@ -45,7 +46,8 @@ class RankExplanation(Shown):
         The row.
     up, down : ndarray of float64, shape (n_features,)
         The nearest value of each feature, with the others unchanged, at which a higher or lower
-        rank is predicted; NaN if there is none.
+        rank is predicted; NaN if there is none. For trees also NaN if the feature is missing; of
+        categories, the lowest number.
     """
 
     labels: list[Any]
@@ -106,8 +108,8 @@ class RankExplanation(Shown):
                 self.feature_names[j],
                 number(self.values[j]),
                 signed(parts[j]),
-                _move(self.up[j]),
-                _move(self.down[j]),
+                _move(self.up[j], self.values[j]),
+                _move(self.down[j], self.values[j]),
             )
             for j in listed
         ]
@@ -134,9 +136,9 @@ def rank(
     Parameters
     ----------
     model : estimator
-        A fitted learner with thresholds: `PRank`, `OAPBPM`, `CuSumRank`, `WidrowHoff`, or one with
-        a linear kernel; or a pipeline or search that ends in one. For a `CalibratedOrdinal`, which
-        predicts by probabilities, pass its ``estimator_``.
+        A fitted learner with thresholds: `PRank`, `OAPBPM`, `CuSumRank`, `WidrowHoff`, one with a
+        linear kernel, or `OrdinalBoost`; or a pipeline or search that ends in one. For a
+        `CalibratedOrdinal`, which predicts by probabilities, pass its ``estimator_``.
     x : array-like, shape (n_features,) or (1, n_features)
         The row, dense, sparse or of a data frame; a text for a pipeline of texts.
     background : array-like or scipy sparse, shape (n, n_features), optional
@@ -151,14 +153,15 @@ def rank(
     Raises
     ------
     TypeError
-        If the learner has no thresholds, or its score is not linear.
+        If the learner has no thresholds, or its score is neither linear nor a sum of trees.
     ValueError
         On bad input.
 
     Notes
     -----
     O(n_features * n_ranks^3): the scores of ranks are linear in each feature, so the
-    rank changes only where two of them cross.
+    rank changes only where two of them cross. Trees predict the row once for each different split,
+    O(nodes * trees * depth).
 
     Examples
     --------
@@ -176,6 +179,8 @@ def rank(
     values = subject.values(x)[0]
     d = subject.inner.n_features_in_
     labels = learner.ranks_.tolist() if hasattr(learner, "ranks_") else []
+    if has_task_scores(subject.scoring):
+        return _of_trees(subject, x, background, labels, values)
     try:
         tasks = tasks_of(subject.scoring, d, max(len(labels), 2), subject.name)
     except TypeError as error:
@@ -201,6 +206,21 @@ def rank(
     if subject.display.scales:
         up, down = (_before(subject.display, row, moved) for moved in (up, down))
     found = int(_ranks(tasks, distances))
+    return RankExplanation(labels, found, distances, parts, bases, subject.names, values, up, down)
+
+
+def _of_trees(
+    subject: Subject, x: Any, background: Any, labels: list[Any], values: Floats
+) -> RankExplanation:
+    """Explain the rank of a row by trees."""
+    learner = subject.learner
+    row = dense_values(learner._more_rows(subject.transformed(x)))[0]
+    parts, bases = task_scores(subject, x, background)
+    up, down = moves(learner, row)
+    if subject.display.scales:
+        up, down = (_before(subject.display, row, moved) for moved in (up, down))
+    found = labels.index(learner.predict(subject.transformed(x)).tolist()[0])
+    distances = bases + parts.sum(axis=0)
     return RankExplanation(labels, found, distances, parts, bases, subject.names, values, up, down)
 
 
@@ -248,5 +268,7 @@ def _before(display: Display, row: Floats, moved: Floats) -> Floats:
     return np.where(known, display.before(np.where(known, moved, row)), np.nan)
 
 
-def _move(value: float) -> str:
-    return "never" if value != value else number(value)
+def _move(value: float, now: float) -> str:
+    if value != value:
+        return "never" if now == now else ""  # not known of missing values
+    return number(value)

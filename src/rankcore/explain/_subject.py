@@ -83,9 +83,9 @@ class Subject:
         found: Contributions = self.inner.contributions(self.transformed(X), behind, output=output)
         return found
 
-    def dense(self, X: Any, background: Any = None) -> tuple[Floats, float]:
+    def dense(self, X: Any, background: Any = None, output: Any = None) -> tuple[Floats, float]:
         """Contributions as a dense matrix, and the base."""
-        found = self.contributions(X, background)
+        found = self.contributions(X, background, output)
         values = found.values
         return (values if isinstance(values, np.ndarray) else values.toarray()), found.base
 
