@@ -513,3 +513,29 @@ def test_edited_files_are_refused(path, value, message, tmp_path):
     rewrite(tmp_path / "model", set_in(*path, value=value))
     with pytest.raises(ValueError, match=message):
         rc.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(("n", "least"), [(4, 1), (30, 6), (99, 19), (100, 20), (700, 20)])
+def test_leaves_of_few_rows(n, least):
+    X, y = data(n)
+    fitted, same, other = (
+        rc.OrdinalBoost(5, min_samples_leaf=m).fit(X, y) for m in ("auto", least, least + 1)
+    )
+    same_trees(fitted, same)
+    if n >= 30:
+        assert (fitted.predict_proba(X) != other.predict_proba(X)).any()
+
+
+def test_zero_weights_are_no_rows_for_the_size_of_leaves():
+    X, y = data(100)
+    weights = np.r_[np.ones(50), np.zeros(50)]
+    few = rc.OrdinalBoost(5).fit(X[:50], y[:50], classes=range(4))
+    same_trees(rc.OrdinalBoost(5).fit(X, y, classes=range(4), sample_weight=weights), few)
+
+
+def test_size_of_leaves_is_auto_or_a_number():
+    X, y = data(30)
+    with pytest.raises(
+        ValueError, match="min_samples_leaf must be 'auto' or a number; found 'few'"
+    ):
+        rc.OrdinalBoost(5, min_samples_leaf="few").fit(X, y)

@@ -73,11 +73,12 @@ class OrdinalRounds:
         n_jobs = min(n_threads(params.n_jobs), rows.n_features)
         zero_missing = model.sums[0].zero_missing
         self._binning = Binning(rows, taken, params.max_bins, zero_missing, categorical, n_jobs)
+        auto = params.min_samples_leaf == "auto"
         depth = None if params.max_depth is None else int(params.max_depth)
         self._rules = Rules(
             int(params.max_leaf_nodes or 2 ** (depth or 1)),
             depth,
-            int(params.min_samples_leaf),
+            min(20, max(1, n // 5)) if auto else int(params.min_samples_leaf),
             LEAST_CURVATURE,
             float(params.l2_leaf),
             signs,

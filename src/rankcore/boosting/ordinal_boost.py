@@ -18,7 +18,13 @@ from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import check_fitted, keep_names
 from rankcore._core.monitor import Callback, Monitor, as_callbacks
 from rankcore._core.numbers import Floats
-from rankcore._core.params import Constrained, Constraint, option
+from rankcore._core.params import (
+    Constrained,
+    Constraint,
+    check_count,
+    number_or,
+    option,
+)
 from rankcore._core.sources import MemoryRows, RowBlocks, check_alone
 from rankcore.boosting._categories import Categories, tree_rows
 from rankcore.boosting._ordinal_model import CUMULATIVE, LINKS, TASKS, OrdinalModel
@@ -53,7 +59,7 @@ class OrdinalBoostParameters:
     link: Literal["adjacent", "cumulative"] = "adjacent"
     loss: Literal["absolute", "zero_one", "squared", "kappa"] = "absolute"
     max_depth: int | None = None
-    min_samples_leaf: int = 20
+    min_samples_leaf: Literal["auto"] | int = "auto"
     l2_leaf: float = 1.0
     max_bins: int | None = 255
     missing: Literal["learn", "zero"] = "learn"
@@ -112,8 +118,9 @@ class OrdinalBoost(
         weighted kappa of all predictions. Trees do not depend on it.
     max_depth : int, optional
         Maximum depth of a tree.
-    min_samples_leaf : int, default=20
-        Minimum number of rows in a leaf.
+    min_samples_leaf : int or "auto", default="auto"
+        Minimum number of rows in a leaf. ``"auto"`` is 20, or a fifth of the rows if they are fewer
+        than 100.
     l2_leaf : float, default=1.0
         Added to the sum of second derivatives in a leaf: leaves of little weight get smaller
         values.
@@ -227,6 +234,7 @@ class OrdinalBoost(
 
     _constraints: ClassVar[dict[str, Constraint]] = {
         **GROWTH,
+        "min_samples_leaf": number_or(("auto",), check_count),
         "tasks": option(*TASKS),
         "link": option(*LINKS),
         "loss": option(*LOSSES),
