@@ -19,7 +19,7 @@ from benchmarks.measure import machine, peak_bytes
 
 CAP = 120.0
 D, IN_QUERY = 10, 100
-ROWS = (10_000, 100_000, 1_000_000, 10_000_000)
+ROWS = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 FEATURES = (1_000, 10_000, 100_000, 1_000_000)
 RANKS = (2, 10, 100)
 SEEDED = {"random_state": 0}
