@@ -3,7 +3,7 @@
 Seconds are of the processor, from one fit each; the exponent is that of a power of the size between
 the last two sizes, 1 where the cost is proportional. A size that would take more than ``CAP``
 seconds by the step before it, or more memory than ``memory_limit`` allows, is left out. Bytes are
-the most that a fit of the first size held beyond its rows.
+the most that a fit of the second size held beyond its rows.
 """
 
 from functools import partial
@@ -95,6 +95,7 @@ def grow(title, sizes, data):
             try:
                 if not took:
                     fit()  # what is imported is not of the fit
+                elif len(took) == 1:
                     memory = peak_bytes(fit) / len(y)
                 start = process_time()
                 fit()
