@@ -106,8 +106,10 @@ def test_slopes_are_the_derivatives_of_the_loss(tasks, link, seed):
 @settings(max_examples=examples(40), deadline=None)
 def test_probabilities_are_a_distribution_for_any_scores(tasks, link, seed, scale):
     scores, biases, shared, _, _ = drawn_scores(seed, tasks, link)
-    table = np.empty((scores.shape[1], biases.size + 1))
-    ordinal_trees.probabilities(scale * scores, biases, shared, link == "cumulative", table)
+    table, n = np.empty((scores.shape[1], biases.size + 1)), scores.shape[1]
+    form = scale * scores, biases, shared, link == "cumulative"
+    for rows in ((0, n // 3), (n // 3, n)):
+        ordinal_trees.probabilities(*form, *rows, table)
     assert (table >= 0).all()
     np.testing.assert_allclose(table.sum(axis=1), 1, rtol=1e-14)
     if scale == 1:

@@ -64,6 +64,8 @@ def probabilities(
     const double[::1] biases not None,  # (k - 1,)
     bint shared,
     bint cumulative,
+    int64_t start,  # range of rows
+    int64_t stop,
     double[:, ::1] found not None,  # out, (n, k): probability of each rank
 ):
     """Write probabilities of ranks. O(n k)."""
@@ -72,10 +74,10 @@ def probabilities(
     if scores.shape[1] == 0:
         return
     _check(&form, scores, biases, shared, cumulative)
-    if found.shape[0] != form.n or found.shape[1] != form.k:
+    if found.shape[0] != form.n or found.shape[1] != form.k or not 0 <= start <= stop <= form.n:
         raise ValueError("the table does not fit the scores")
     with nogil:
-        for i in range(form.n):
+        for i in range(start, stop):
             rc_tasks_probabilities(
                 &form.tasks, form.scores + i, form.n, &found[i, 0], NULL, NULL
             )

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
 from rankcore._core.params import as_generator
-from rankcore._core.threads import n_threads
+from rankcore._core.threads import for_each, n_threads
 from rankcore._ext import ordinal_trees, tree_leaves
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Binning
@@ -19,7 +19,13 @@ from rankcore.boosting._tree_booster import drawn, made_tree
 from rankcore.boosting._tree_grower import Grown, TreeGrower
 from rankcore.boosting._tree_shards import Rules
 from rankcore.boosting._tree_sum import Tree
-from rankcore.boosting._vector_leaves import directed, leaf_sums, monotone_steps, newton_steps
+from rankcore.boosting._vector_leaves import (
+    BLOCK_ROWS,
+    directed,
+    leaf_sums,
+    monotone_steps,
+    newton_steps,
+)
 
 # Minimum sum of second derivatives in a leaf, as in LightGBM and scikit-learn.
 LEAST_CURVATURE = 1e-3
@@ -114,7 +120,7 @@ class OrdinalRounds:
 
     def probabilities(self) -> Floats:
         """Probability of each rank for the training rows."""
-        return self.model.probabilities(self._scores)
+        return self.model.probabilities(self._scores, n_jobs=self._n_jobs)
 
     def __iter__(self) -> Iterator[float]:
         """Mean loss after each round, until no tree has a split."""
@@ -124,9 +130,15 @@ class OrdinalRounds:
 
     def _mean_loss(self, table: Floats) -> float:
         """Mean loss of a table of probabilities."""
-        own = table[np.arange(self._ranks.size), self._ranks]
-        # Both probabilities may round to 0.
-        losses = -np.log(np.maximum(own, np.finfo(np.float64).tiny))
+        losses = np.empty(len(table))
+
+        def fill(start: int) -> None:
+            block = slice(start, start + BLOCK_ROWS)
+            own = np.take_along_axis(table[block], self._ranks[block, np.newaxis], axis=1)[:, 0]
+            # Both probabilities may round to 0.
+            losses[block] = -np.log(np.maximum(own, np.finfo(np.float64).tiny))
+
+        for_each(fill, range(0, len(table), BLOCK_ROWS), self._n_jobs)
         return float(np.average(losses, weights=self._weights))
 
     def _differentiate(self, of_biases: Any = (None, None)) -> float:
@@ -204,8 +216,11 @@ class OrdinalRounds:
                 children = np.array(grown.children, dtype=np.int32)
                 steps = monotone_steps(*sums, l2, children, signs[np.array(grown.features)])
             values = np.ascontiguousarray(self._rate * steps.T)
-            for score, value in zip(self._scores, values, strict=True):
-                score += value[grown.leaf_of]
+
+            def add(task: int) -> None:
+                self._scores[task] += values[task].take(grown.leaf_of)
+
+            for_each(add, range(len(values)), self._n_jobs)
         return [made_tree(self._binning, grown, value) for value in values]
 
     def _values(self, grown: Grown, i: int, taken: NDArray[np.bool_] | None) -> Floats:
