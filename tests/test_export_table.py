@@ -17,7 +17,7 @@ import rankcore as rc
 from rankcore._core.public_names import HOME
 from rankcore.exporters import FORMATS, checking
 from rankcore.exporters.described import describe
-from rankcore.exporters.reduced import Refused
+from rankcore.exporters.reduced import OF_TREES, Refused
 
 pytest.importorskip("onnx", reason="no onnx")
 pytest.importorskip("onnxruntime", reason="no onnxruntime")
@@ -53,6 +53,8 @@ LEARNERS = {
     "RankBoost": rc.RankBoost(300),
     "RankBoost(max_leaf_nodes=31)": rc.RankBoost(50, max_leaf_nodes=31),
     "BipartiteRankBoost": rc.BipartiteRankBoost(100),
+    "OrdinalBoost": rc.OrdinalBoost(30),
+    'OrdinalBoost(tasks="shared")': rc.OrdinalBoost(30, tasks="shared"),
 }
 READERS = {
     "elasticsearch": lambda text, rows: engines.elasticsearch(text, rows, NAMES),
@@ -77,7 +79,7 @@ def rows_for(model, n):
     rows = X[rng.integers(len(X), size=n)] + rng.normal(scale=0.1, size=(n, len(NAMES)))
     rows = rows.astype(np.float32)
     scoring = model._spec().scoring
-    if scoring.form in ("stumps", "trees"):
+    if scoring.form in OF_TREES:
         near = np.unique(scoring.arrays["thresholds"].astype(np.float32))
         near = np.concatenate([near, np.nextafter(near, near + 1), np.nextafter(near, near - 1)])
         hostile = rng.random(rows.shape) < 0.5
@@ -104,7 +106,7 @@ def cell(model, target, rows, folder):
     if check is None:
         scores, shares = described.answers(rows).scores, None
         found = READERS[target](path.read_text(), rows).astype(np.float64)
-        linear = described.scoring.form not in ("stumps", "trees")
+        linear = described.scoring.form not in OF_TREES
         double = target == "vespa" or (target == "ranklib" and linear)
         eps = np.finfo(np.float64 if double else np.float32).eps
         largest = float(np.abs(scores - found).max())
@@ -160,9 +162,9 @@ def test_the_table_is_true(tmp_path, name):
         said = line[target]
         assert (found is None) == (said == "\N{EN DASH}"), target
         if target == "c":
-            calibrated = isinstance(model, rc.CalibratedOrdinal)
-            assert said == ("0; 0" if calibrated else "0")
-            assert found == (0.0, 0, 0.0 if calibrated else None)
+            shares = describe(model).has_probabilities
+            assert said == ("0; 0" if shares else "0")
+            assert found == (0.0, 0, 0.0 if shares else None)
 
 
 def test_every_learner_is_in_the_table():
@@ -170,8 +172,7 @@ def test_every_learner_is_in_the_table():
     rooms = ("rankcore.ordinal", "rankcore.ranking", "rankcore.boosting")
     public = [name for name, home in HOME.items() if home.startswith(rooms)]
     scoring = {name for name in public if hasattr(getattr(rc, name), "_scoring")}
-    # RankSVMCV has the RankSVM that it chose; base classes of rules are no learners; C alone takes
-    # OrdinalBoost, exactly.
-    assert scoring - {"RankSVMCV", "PythonRule", "PythonScoreRule", "OrdinalBoost"} == {
+    # RankSVMCV has the RankSVM that it chose; base classes of rules are no learners.
+    assert scoring - {"RankSVMCV", "PythonRule", "PythonScoreRule"} == {
         type(one).__name__ for one in LEARNERS.values()
     }

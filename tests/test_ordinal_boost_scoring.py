@@ -12,7 +12,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 import rankcore as rc
 from model_files import put_together, taken_apart
-from rankcore.exporters.exporting import FORMATS
+from rankcore.exporters.exporting import FORMATS, WITH_PROBABILITIES
 from test_c_model import OK, Model, library, pointer, pytestmark  # noqa: F401  (fixture, mark)
 from test_export_c import Exported
 from test_ordinal_boost import ALL, data, small
@@ -173,14 +173,73 @@ def test_c_source_behind_a_scaler_is_checked(tmp_path):
         assert (found.largest_difference, found.probability_difference) == (0.0, 0.0)
 
 
-@pytest.mark.parametrize("target", [name for name in FORMATS if name != "c"])
-def test_other_formats_refuse(tmp_path, target):
-    model = small("shared").fit(*data())
-    with pytest.raises(
-        ValueError, match=f"{target} cannot express an OrdinalBoost.*export it as c"
+@pytest.mark.parametrize("k", [2, 3, 6])
+@pytest.mark.parametrize(("tasks", "link"), ALL, ids="-".join)
+@pytest.mark.parametrize("missing", ["learn", "zero"])
+def test_onnx_answers_as_python(tmp_path, tasks, link, missing, k):
+    runtime = pytest.importorskip("onnxruntime", reason="no onnxruntime")
+    model = small(tasks, link, missing=missing, learning_rate=0.5, n_estimators=11)
+    model.fit(*data(k=k))
+    rows = hostile_rows(model)
+    check = rc.export(model, tmp_path / "m.onnx", "onnx", check=rows, dtype="float64")
+    assert (check.largest_difference, check.probability_difference) == (0.0, 0.0)
+    session = runtime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    found = dict(zip(names, session.run(None, {"rows": rows}), strict=True))
+    np.testing.assert_array_equal(found["probabilities"], model._probabilities(rows))
+    np.testing.assert_array_equal(found["label"], model.predict(rows))
+    np.testing.assert_array_equal(model.ranks_[found["rank"]], model.predict(rows))
+    scores = model._scores(rows)
+    assert ("score" in found) == (len(scores) == 1)
+    if "score" in found:
+        np.testing.assert_array_equal(found["score"], scores[0])
+
+
+def test_onnx_of_models_without_trees_and_scaled(tmp_path):
+    X, y = data(missing=False)
+    pytest.importorskip("onnxruntime", reason="no onnxruntime")
+    for model in (
+        small("vector", min_samples_leaf=1000).fit(X, y),
+        make_pipeline(StandardScaler(), small("mixed")).fit(X, y),
     ):
+        rc.export(model, tmp_path / "m.onnx", "onnx", check=10 * X, dtype="float64")
+
+
+def test_skl2onnx_converts_it():
+    skl2onnx = pytest.importorskip("skl2onnx", reason="no skl2onnx")
+    runtime = pytest.importorskip("onnxruntime", reason="no onnxruntime")
+    assert "OrdinalBoost" in rc.exporters.register_onnx_converters()
+    X, y = data()
+    single, words = X.astype(np.float32), np.array(["low", "fair", "good", "best"])
+    for tasks in ("vector", "shared"):
+        model = small(tasks).fit(single, words[y], classes=words)
+        content = skl2onnx.to_onnx(model, single[:1]).SerializeToString()
+        session = runtime.InferenceSession(content, providers=["CPUExecutionProvider"])
+        names = [output.name for output in session.get_outputs()]
+        found = dict(zip(names, session.run(None, {"X": single}), strict=True))
+        np.testing.assert_array_equal(found["label"], model.predict(single))
+        np.testing.assert_array_equal(found["probabilities"], model._probabilities(single))
+
+
+OF_ONE_SCORE = [name for name in FORMATS if name not in WITH_PROBABILITIES]
+
+
+@pytest.mark.parametrize("target", OF_ONE_SCORE)
+def test_formats_of_one_score_refuse_several(tmp_path, target):
+    model = small("vector").fit(*data())
+    with pytest.raises(ValueError, match=f"{target} cannot express an OrdinalBoost with a score"):
         rc.export(model, tmp_path / "m.json", target, feature_names=list("abcd"))
     assert not list(tmp_path.iterdir())
+
+
+def test_categories_are_refused_but_by_c(tmp_path):
+    X, y = data(missing=False)
+    X[:, 3] = np.abs(np.round(3 * X[:, 3]))
+    y = np.where(X[:, 3] % 3 == 0, 3 - y, y)
+    model = small("shared", categorical_features=[3]).fit(X, y)
+    for target in ("onnx", "sql"):
+        with pytest.raises(ValueError, match=f"{target} cannot express splits by category"):
+            rc.export(model, tmp_path / "m", target, feature_names=list("abcd"))
 
 
 # -------------------------------------------------------------------- contributions

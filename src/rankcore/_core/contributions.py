@@ -72,7 +72,7 @@ def contributions_of(
     The default background is a row of zeros. ``output`` is the rank whose score is explained, from
     0; ``name`` is the name of the model in errors for scores that are not sums over features.
     """
-    if scoring.form == "ordinal_trees" and not scoring.has_one_score:
+    if scoring.has_trees_of_tasks:
         forest, constant = _summed_trees(scoring, output, name)
         values, base = _of_trees(forest, rows, background)
         base += constant

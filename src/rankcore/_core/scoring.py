@@ -57,9 +57,14 @@ class Scoring:
     @property
     def has_one_score(self) -> bool:
         """Whether a row has one score: not so of a score for each rank, or task of trees."""
-        if self.form == "ordinal_trees":
-            return self.facts["tasks"] == "shared" or self.arrays["biases"].size == 1
-        return self.form not in {"classes", "none"}
+        return self.form not in {"classes", "none"} and not self.has_trees_of_tasks
+
+    @property
+    def has_trees_of_tasks(self) -> bool:
+        """Whether each task has trees and a score of its own."""
+        if self.form != "ordinal_trees":
+            return False
+        return self.facts["tasks"] != "shared" and self.arrays["biases"].size > 1
 
 
 def no_scoring(reason: str) -> Scoring:

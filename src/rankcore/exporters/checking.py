@@ -19,7 +19,7 @@ from rankcore._core.scoring import Scoring
 from rankcore.exporters.c_source import prefix_of
 from rankcore.exporters.described import Answers, Described
 from rankcore.exporters.front import width_after
-from rankcore.exporters.reduced import dense_coefs, linear_weights
+from rankcore.exporters.reduced import OF_TREES, dense_coefs, linear_weights
 
 # SQLite's default limit of columns.
 SQLITE_COLUMNS = 2000
@@ -89,7 +89,7 @@ def check_export(
     expected = described.answers(rows)
     name, found = engine(described, files, rows, options)
     _check_rows(expected.ranks, found.ranks, "ranks", target, name)
-    if described.scoring.form == "ordinal_trees":
+    if described.scoring.form == "ordinal_trees" and found.probabilities is not None:
         _check_rows(expected.scores, found.scores, "scores", target, name)
         _check_rows(expected.probabilities, found.probabilities, "probabilities", target, name)
         return Check(target, name, len(rows), 0.0, 0.0, 0, 0.0)
@@ -145,7 +145,7 @@ def terms(described: Described) -> int:
     """Number of roundings in a score, each of at most one unit in the last place."""
     scoring = described.scoring
     front = len(described.steps)
-    if scoring.form in ("stumps", "trees"):
+    if scoring.form in OF_TREES:
         return int(scoring.arrays["offsets"].size) + 1
     n = width_after(described.steps, described.n_features) + described.n_ranks + front + 2
     if scoring.form != "kernel" or scoring.facts["kernel"] == "linear":
@@ -157,7 +157,7 @@ def magnitudes(described: Described, rows: Floats) -> Floats:
     """For each row, the sum of the magnitudes of the terms of its score."""
     scoring = described.scoring
     arrays = scoring.arrays
-    if scoring.form in ("stumps", "trees"):
+    if scoring.form in OF_TREES:
         return np.full(len(rows), _largest_sum(scoring))
     if scoring.form in ("classes", "votes"):
         return np.zeros(len(rows))  # no scores; votes are counted
@@ -195,7 +195,7 @@ def _largest_sum(scoring: Scoring) -> float:
     arrays = scoring.arrays
     offsets = arrays["offsets"]
     starts = offsets[:-1] + np.arange(offsets.size - 1)
-    if scoring.form == "trees":
+    if scoring.form != "stumps":
         each = np.maximum.reduceat(np.abs(arrays["values"]), starts) if starts.size else np.zeros(1)
         return float(each.sum())
     steps = np.maximum.reduceat(np.abs(arrays["values"]), starts)

@@ -118,11 +118,11 @@ def export(
         accepted = ", ".join(known) or "none"
         raise TypeError(f"format {format!r} has the options {accepted}; found {unknown[0]!r}")
     described = describe(model, feature_names)
-    if described.scoring.form == "ordinal_trees" and format != "c":
-        why = "it holds one score for a row, and no probabilities"
-        if format in WITH_PROBABILITIES:
-            why = "the probabilities of its tasks are not written as operators"
-        raise Refused(f"{format} cannot express an {described.learner}: {why}; export it as c")
+    if format not in WITH_PROBABILITIES and described.scoring.has_trees_of_tasks:
+        raise Refused(
+            f"{format} cannot express an {described.learner} with a score for each task: it has "
+            "one score per row; export it as c or onnx, or fit with tasks='shared'"
+        )
     if described.calibration is not None and format not in WITH_PROBABILITIES:
         raise Refused(
             f"{format} cannot express a {described.learner}: it has one score per row, and no "

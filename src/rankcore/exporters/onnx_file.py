@@ -118,6 +118,7 @@ def register_onnx_converters() -> list[str]:
         *("PRank", "CuSumRank", "WidrowHoff", "MulticlassPerceptron", "VotedPRank", "OAPBPM"),
         *("OAPBagging", "OAPVoting", "KernelPRank", "KernelCuSumRank", "KernelOAPBPM"),
         *("PairwisePerceptron", "RankSVM", "RankBoost", "BipartiteRankBoost", "CalibratedOrdinal"),
+        "OrdinalBoost",
     ]
     for name in names:
         skl2onnx.update_registered_converter(
@@ -143,8 +144,9 @@ def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> A
 
 def _output_names(described: Described) -> list[str]:
     first = "scores" if described.scoring.form == "classes" else "score"
-    names = [first, "rank", "label"] if described.n_ranks else [first]
-    return names if described.calibration is None else [*names, "probabilities"]
+    names = [] if described.scoring.has_trees_of_tasks else [first]
+    names += ["rank", "label"] if described.n_ranks else []
+    return [*names, "probabilities"] if described.has_probabilities else names
 
 
 def _shapes(operator: Any) -> None:

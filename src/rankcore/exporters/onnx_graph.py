@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from rankcore._core.numbers import Floats
+from rankcore.boosting._ordinal_sum import Form
 from rankcore.exporters.described import Described
 from rankcore.exporters.front import Step, width_after
 from rankcore.exporters.onnx_operators import INT64, Graph, tree_ensemble
-from rankcore.exporters.onnx_probabilities import cheapest, probabilities
-from rankcore.exporters.reduced import as_forest, dense_coefs, support_matrix
+from rankcore.exporters.onnx_probabilities import cheapest, of_tasks, probabilities
+from rankcore.exporters.reduced import Forest, as_forest, dense_coefs, support_matrix
 
 
 def build(described: Described, rows: str, prefix: str = "") -> tuple[Graph, dict[str, str]]:
@@ -27,14 +28,15 @@ def build(described: Described, rows: str, prefix: str = "") -> tuple[Graph, dic
     outputs = _FORMS[described.scoring.form](graph, x, described)
     if described.calibration is not None:
         table = probabilities(graph, outputs["score"], described.calibration)
-        outputs["rank"] = cheapest(graph, table, described.calibration)
+        outputs["rank"] = cheapest(graph, table, described.calibration.costs)
+        outputs["probabilities"] = table
     classes = described.classes
     if classes is not None:
         numbers = classes.dtype.kind in "biuf"
         kind = np.float64 if classes.dtype.kind == "f" else np.int64 if numbers else np.str_
         outputs["label"] = graph.add("Gather", graph.array(classes, kind), outputs["rank"])
-    if described.calibration is not None:
-        outputs["probabilities"] = table
+    if "probabilities" in outputs:
+        outputs["probabilities"] = outputs.pop("probabilities")  # the last
         graph.keep(outputs.values())  # not the rank of the learner inside
     return graph, outputs
 
@@ -204,9 +206,28 @@ def _forest(graph: Graph, x: str, described: Described) -> dict[str, str]:
     # The preprocessing steps are operators already: use the trees of the learner.
     forest = as_forest(replace(described, steps=[], n_features=_width(described)), "onnx")
     if forest.zero_missing:
-        zero = graph.add("Equal", x, graph.array(0.0))
-        x = graph.add("Where", zero, graph.array(np.nan), x)
+        x = _zeros_missing(graph, x)
     return {"score": _flat(graph, tree_ensemble(graph, x, forest))}
+
+
+def _ordinal_forest(graph: Graph, x: str, described: Described) -> dict[str, str]:
+    scoring, k = described.scoring, described.n_ranks
+    forest = as_forest(replace(described, steps=[], n_features=_width(described)), "onnx")
+    if forest.zero_missing:
+        x = _zeros_missing(graph, x)
+    form = Form(k, str(scoring.facts["tasks"]), str(scoring.facts["link"]))
+    n = len(forest.trees) // form.n_scores
+    parts = (Forest(forest.trees[i * n : (i + 1) * n], False) for i in range(form.n_scores))
+    scores = [tree_ensemble(graph, x, part) for part in parts]
+    table = of_tasks(graph, form, scores, scoring.arrays["biases"])
+    rank = cheapest(graph, table, scoring.arrays["costs"])
+    score = {"score": _flat(graph, scores[0])} if scoring.has_one_score else {}
+    return {**score, "rank": rank, "probabilities": table}
+
+
+def _zeros_missing(graph: Graph, x: str) -> str:
+    zero = graph.add("Equal", x, graph.array(0.0))
+    return graph.add("Where", zero, graph.array(np.nan), x)
 
 
 def _width(described: Described) -> int:
@@ -224,4 +245,5 @@ _FORMS = {
     "kernel": _kernel,
     "stumps": _forest,
     "trees": _forest,
+    "ordinal_trees": _ordinal_forest,
 }

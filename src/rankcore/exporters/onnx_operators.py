@@ -129,5 +129,7 @@ def tree_ensemble(graph: Graph, x: str, forest: Forest) -> str:
     starts = graph.array(np.cumsum([0, *sizes[:-1]]), np.int64)
     at = graph.add("Add", graph.add("Cast", reached, to=INT64), starts)
     values = graph.array(np.concatenate([tree.values for tree in trees]))
-    found = graph.add("ReduceSum", graph.add("Gather", values, at), axis, keepdims=1)
-    return graph.plus(found, [[constant]])
+    # In the order of the trees, unlike ReduceSum.
+    sums = graph.add("CumSum", graph.add("Gather", values, at), graph.array(1, np.int64))
+    found = graph.add("Gather", sums, graph.array([len(trees) - 1], np.int64), axis=1)
+    return graph.plus(found, [[constant]]) if constant else found

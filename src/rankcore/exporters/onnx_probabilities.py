@@ -9,6 +9,8 @@ import math
 
 import numpy as np
 
+from rankcore._core.numbers import Floats
+from rankcore.boosting._ordinal_sum import Form
 from rankcore.exporters.described import Calibration
 from rankcore.exporters.onnx_operators import INT64, Graph, tree_ensemble
 from rankcore.exporters.reduced import Forest, balanced
@@ -31,10 +33,67 @@ def probabilities(graph: Graph, score: str, calibration: Calibration) -> str:
     return graph.add("Div", each, graph.add("Gather", sums, last, axis=1))
 
 
-def cheapest(graph: Graph, table: str, calibration: Calibration) -> str:
+def of_tasks(graph: Graph, form: Form, scores: list[str], biases: Floats) -> str:
+    """Probability of each rank, (n, k), of the scores of tasks, each (n, 1): as Python, in order.
+
+    Steps are those of ``rankcore_ordinal.h``.
+    """
+    tables = []
+    for part in form.parts:
+        of_part = scores[part.scores]
+        if part.cumulative:
+            each, total = _between_tasks(graph, of_part[0], biases[part.biases])
+        else:
+            each, total = _adjacent(graph, part.shared, of_part, biases[part.biases])
+        tables.append(graph.add("Div", each, total))
+    if len(tables) == 1:
+        return tables[0]
+    return graph.times(graph.add("Add", *tables), 0.5)
+
+
+def _adjacent(graph: Graph, shared: bool, scores: list[str], biases: Floats) -> tuple[str, str]:
+    """Exponentials of sums of scores, (n, k), and their sum, (n, 1)."""
+    of_tasks = scores[shared:]
+    columns = [graph.add("Sub", scores[0], scores[0])]
+    for j, bias in enumerate(biases.tolist()):
+        if shared:
+            step = graph.add("Add", columns[-1], graph.minus(scores[0], [[bias]]))
+        else:
+            step = graph.minus(columns[-1], [[bias]])
+        columns.append(graph.add("Add", step, of_tasks[j]) if of_tasks else step)
+    sums = graph.add("Concat", *columns, axis=1)
+    most = graph.add("ReduceMax", sums, graph.array([1], np.int64), keepdims=1)
+    each = _exponential(graph, graph.add("Sub", sums, most))
+    totals = graph.add("CumSum", each, graph.array(1, np.int64), reverse=1)
+    return each, graph.add("Gather", totals, graph.array([0], np.int64), axis=1)
+
+
+def _between_tasks(graph: Graph, score: str, biases: Floats) -> tuple[str, str]:
+    """Differences of logistic functions of the tasks, (n, k), and their sum, (n, 1)."""
+    s = graph.minus(score, biases[np.newaxis])
+    first, zero, one = graph.add("Sub", score, score), graph.array(0.0), graph.array(1.0)
+    e = _exponential(graph, graph.add("Neg", graph.add("Abs", s)))
+    below, whole = graph.add("Less", s, zero), graph.add("Add", one, e)
+    small, large = graph.add("Div", e, whole), graph.add("Div", one, whole)
+    over = graph.add("Where", below, small, large)
+    under = graph.add("Where", below, large, small)
+    overs, unders, columns = [graph.add("Add", first, one)], [first], []
+    for j in range(biases.size):
+        at = graph.array([j], np.int64)
+        overs.append(graph.add("Min", graph.add("Gather", over, at, axis=1), overs[-1]))
+        unders.append(graph.add("Max", graph.add("Gather", under, at, axis=1), unders[-1]))
+        positive = graph.add("Greater", graph.add("Gather", s, at, axis=1), zero)
+        rise = graph.add("Sub", unders[-1], unders[-2])
+        columns.append(graph.add("Where", positive, rise, graph.add("Sub", overs[-2], overs[-1])))
+    each = graph.add("Concat", *columns, overs[-1], axis=1)
+    totals = graph.add("CumSum", each, graph.array(1, np.int64))
+    return each, graph.add("Gather", totals, graph.array([biases.size], np.int64), axis=1)
+
+
+def cheapest(graph: Graph, table: str, costs_of_ranks: Floats) -> str:
     """Rank of minimum expected cost, int64 (n); the lowest among ties up to rounding."""
     total = ""
-    for rank, costs in enumerate(calibration.costs):  # in C's order, unlike MatMul
+    for rank, costs in enumerate(costs_of_ranks):  # in C's order, unlike MatMul
         chances = graph.add("Gather", table, graph.array([rank], np.int64), axis=1)
         added = graph.times(chances, costs)
         total = graph.add("Add", total, added) if total else added

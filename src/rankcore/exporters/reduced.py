@@ -72,6 +72,10 @@ class Tree:
         return depths
 
 
+# Forms whose score is a sum of trees.
+OF_TREES = ("stumps", "trees", "ordinal_trees")
+
+
 @dataclass(frozen=True)
 class Forest:
     """A sum of trees."""
@@ -140,7 +144,7 @@ def as_linear(described: Described, target: str, clips: bool = False) -> Linear 
     with ``clips`` can clip values and impute missing ones.
     """
     scoring = described.scoring
-    if scoring.form in ("stumps", "trees"):
+    if scoring.form in OF_TREES:
         return None
     found = linear_weights(scoring)
     if found is None:
