@@ -541,3 +541,21 @@ def test_size_of_leaves_is_auto_or_a_number():
         ValueError, match="min_samples_leaf must be 'auto' or a number; found 'few'"
     ):
         rc.OrdinalBoost(5, min_samples_leaf="few").fit(X, y)
+
+
+@pytest.mark.parametrize("zeros", ["learn", "zero"])
+def test_columns_with_fewer_entries_than_a_leaf_split_neither_sparse_nor_dense_rows(zeros):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(400, 30)) * (rng.random((400, 30)) < np.linspace(0.02, 0.2, 30))
+    y = np.digitize(X @ rng.normal(size=30), [-0.3, 0, 0.3])
+    models = []
+    for rows in (X, sp.csr_array(X)):
+        model = rc.OrdinalBoost(15, min_samples_leaf=25, missing=zeros).fit(rows, y)
+        other = rc.RankBoost(15, max_leaf_nodes=8, min_samples_leaf=25, missing=zeros)
+        models.append((model, other.fit(rows, y, qid=np.arange(400) // 40)))
+    same_trees(models[0][0], models[1][0])
+    np.testing.assert_array_equal(models[0][1].predict(X), models[1][1].predict(X))
+    rare, used = (X != 0).sum(axis=0) < 25, models[0][0].feature_importances_ > 0
+    assert rare.any()
+    assert used.any()
+    assert not (rare & used).any()

@@ -115,10 +115,14 @@ class Shard:
         self._whole: NDArray[np.uint8] | None = None
         self._blocks: NDArray[np.uint8] | None = None
         self._cells: NDArray[np.int32] | None = None
+        self._splits: NDArray[np.bool_] | None = None
         if binning.n_entries is not None:
             whole = (binning.n_entries[features] < ENTRIES_PER_BIN * n_bins).astype(np.uint8)
             whole[:] &= not rules.slopes  # sums of signed gradients are no bounds
             sizes = np.where(whole, 1, n_bins + 1)
+            # A child without zeros has no other rows than those with an entry.
+            splits = binning.n_entries[features] >= rules.min_samples_leaf
+            self._splits = None if splits.all() else splits
         elif binning.narrow:
             sizes = np.full(features.size, tree_histograms.CODES, dtype=np.int64)
         else:
@@ -158,7 +162,9 @@ class Shard:
         ``leaf_of`` and ``row_words`` are used with sparse columns only.
         """
         self._scale, self._leaf_of, self._row_words = scale, leaf_of, row_words
-        self._allowed = None if allowed is None else allowed[self.features].astype(np.uint8)
+        masks = [self._splits, None if allowed is None else allowed[self.features]]
+        known = [mask for mask in masks if mask is not None]
+        self._allowed = np.logical_and.reduce(known).astype(np.uint8) if known else None
 
     def _list_cells(self, whole: NDArray[np.uint8]) -> NDArray[np.int32]:
         """Histogram cells of the entries of each sparse row."""
