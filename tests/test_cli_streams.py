@@ -173,9 +173,6 @@ def test_what_streams_refuse(folder, tmp_path):
     assert "--calibrate requires all rows in memory" in fail(
         "train", text, "--stream", "--calibrate", "isotonic", *out
     )
-    assert "requires a row cache" in fail(
-        "train", folder / "queries.txt", "--stream", "--model", "rankboost", *out
-    )
     assert "--resume requires" in fail("train", text, "--resume", *out)
     assert "no file matches" in fail("train", f"{folder}/none-*", *out)
     assert "must list at least two labels" in fail(

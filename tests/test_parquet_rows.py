@@ -96,10 +96,9 @@ def test_models_are_those_of_a_frame_in_memory(model, kind, path, frame, small, 
 @pytest.mark.parametrize(
     "model", [rc.RankBoost(5), rc.RankBoost(3, max_leaf_nodes=4), rc.RankSVM(random_state=0)]
 )
-def test_learners_of_all_rows_take_a_cache(model, path, frame, small):
-    with pytest.raises(ValueError, match="requires a row cache"):
-        clone(model).fit(open_rows(path))
-    found = clone(model).fit(opened(path, "cache"))
+@pytest.mark.parametrize("kind", ["parquet", "cache"])
+def test_learners_of_all_rows(model, kind, path, frame, small):
+    found = clone(model).fit(opened(path, kind))
     assert found.feature_names_in_.tolist() == NAMES
     values = frame[NAMES].to_numpy(float)
     X = csr_array(

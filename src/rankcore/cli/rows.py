@@ -47,7 +47,7 @@ class Rows:
 
     @property
     def n_rows(self) -> int | None:
-        """Number of features; None before a scan."""
+        """Number of rows; None before a scan."""
         if self.on_disk:
             return self.X.facts().n_rows if self.X.surveyed else None
         return int(self.X.shape[0])

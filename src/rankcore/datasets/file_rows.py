@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.inputs import as_rows
+from rankcore._core.kernels import csr_in_place
 from rankcore._core.sources import Facts, RowBlocks, Window
 from rankcore._core.survey import Surveyor
 from rankcore._ext.held_signals import raise_signals
@@ -62,6 +63,7 @@ class FileRows(RowBlocks):
         self.sources, self.size, self.window = list(sources), size, window
         self.dtype, self.n_features = np.dtype(dtype), n_features
         self._facts: Facts | None = None
+        self._whole: tuple[Any, NDArray[Any], NDArray[np.int64] | None] | None = None
 
     def __repr__(self) -> str:
         n = len(self.sources)
@@ -102,14 +104,29 @@ class FileRows(RowBlocks):
                 yield Window(as_rows(X), labels, queries, number, done)
 
     def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
-        """Raise, as `whole` does."""
+        """As `RowBlocks.outline`, of rows that are then in memory."""
         _, labels, queries = self.whole()
         return labels, queries
 
     def whole(self) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
-        """Raise, because rows of files are not arrays."""
-        raise ValueError(
-            f"this learner needs all rows at once, which requires a row cache; found "
-            f"{title(self.sources[0])}: make one with `rankcore cache` or "
-            "open_rows(..., cache='directory')"
-        )
+        """As `RowBlocks.whole`, read into memory by the first call."""
+        if self._whole is None:
+            listed: list[list[NDArray[Any]]] = [[], [], [], [], []]
+            n_features = n_queries = 0
+            for X, labels, queries, _ in self.parts(self.n_features, BLOCK_VALUES, BLOCK_ROWS):
+                raise_signals()
+                found = [X.data, X.indices, np.diff(X.indptr), labels]
+                if queries is not None:
+                    found.append(n_queries + queries)
+                    n_queries = int(found[-1][-1]) + 1
+                n_features = max(n_features, X.shape[1])
+                # A part is valid until the next one.
+                for one, new in zip(listed, found, strict=False):
+                    one.append(np.copy(new))
+            if not listed[3]:
+                raise ValueError(f"{title(self.sources[0])} has no rows")
+            data, columns, sizes, labels = (np.concatenate(one) for one in listed[:4])
+            starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+            X = csr_in_place(data, columns.astype(np.int32, copy=False), starts, n_features)
+            self._whole = X, labels, np.concatenate(listed[4]) if listed[4] else None
+        return self._whole
