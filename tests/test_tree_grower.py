@@ -197,8 +197,10 @@ def test_sums_of_words_are_as_close_as_stated(n, seed, power):
     won, lost = rng.random((2, n)) ** power
     won, lost = won / won.sum(), lost / lost.sum()
     rows = np.flatnonzero(rng.random(n) < 0.8).astype(np.int32)
-    words = np.empty(rows.size, dtype=np.uint64)
+    words = np.empty(n, dtype=np.uint64)
     scale = tree_histograms.quantise(won, lost, rows, words)
+    assert not np.delete(words, rows).any()
+    words = words[rows]
     W, L = words >> np.uint64(32), words & np.uint64(2**32 - 1)
     assert int(W.sum()) < 2**32
     assert int(L.sum()) < 2**32
@@ -217,7 +219,7 @@ def test_kernels_refuse_what_does_not_fit():
     wide = Binning(as_rows(X), np.arange(10), None, False).columns
     features, rows = np.arange(2, dtype=np.int32), np.arange(10, dtype=np.int32)
     words, fires = np.ones(10, np.uint64), np.empty(10, np.uint8)
-    spare = np.empty(10, np.int32), np.empty(10, np.uint64)
+    spare = np.empty(10, np.int32)
     beyond = np.full(10, 10, dtype=np.int32)
     with pytest.raises(ValueError, match="do not fit"):
         tree_histograms.quantise(np.ones(9), np.ones(10), rows, words)
@@ -227,9 +229,12 @@ def test_kernels_refuse_what_does_not_fit():
         tree_histograms.lay_out(wide, features, np.empty(80, np.uint8))
     with pytest.raises(IndexError, match="no column 2"):
         tree_histograms.lay_out(columns, features + 1, np.empty(80, np.uint8))
-    blocks = np.zeros(80, np.uint8)
-    with pytest.raises(ValueError, match="do not fit the blocks"):
-        tree_histograms.sum_blocks(blocks, 10, beyond, words, np.empty(8 * 256, np.uint64))
+    panels, room = np.zeros(80, np.uint8), np.empty(tree_histograms.ROOM, np.uint8)
+    for odd_rows, odd_room in ((beyond, room), (rows, room[1:])):
+        with pytest.raises(ValueError, match="do not fit the panels"):
+            tree_histograms.sum_panels(
+                panels, odd_rows, words, odd_room, np.empty(8 * 256, np.uint64)
+            )
     with pytest.raises(ValueError, match="do not fit"):
         tree_histograms.sum_columns(wide, features, np.array([0, 11, 12]), rows, words, words)
     with pytest.raises(ValueError, match="not sparse"):
@@ -239,11 +244,11 @@ def test_kernels_refuse_what_does_not_fit():
     with pytest.raises(ValueError, match="do not fit the cells"):
         tree_histograms.sum_cells(np.zeros(11, np.int64), rows[:0], beyond, words, words)
     with pytest.raises(ValueError, match="do not fit the columns"):
-        tree_leaves.divide(columns, 0, 1, 0, None, 0, fires, beyond, words, *spare)
+        tree_leaves.divide(columns, 0, 1, 0, None, 0, fires, beyond, spare)
     with pytest.raises(ValueError, match="do not fit the columns"):
-        tree_leaves.divide(columns, 2, 1, 0, None, 0, fires, rows, words, *spare)
+        tree_leaves.divide(columns, 2, 1, 0, None, 0, fires, rows, spare)
     with pytest.raises(ValueError, match="do not fit the columns"):
-        tree_leaves.divide(columns, 0, 1, 0, fires, 0, fires, rows, words, *spare)
+        tree_leaves.divide(columns, 0, 1, 0, fires, 0, fires, rows, spare)
     with pytest.raises(ValueError, match="no such rows"):
         tree_leaves.label(beyond, 0, rows.copy())
     mass, leaves = np.ones(10), np.zeros(10, np.int32)
@@ -254,7 +259,7 @@ def test_kernels_refuse_what_does_not_fit():
     with pytest.raises(ValueError, match="do not fit the rows"):
         tree_leaves.weigh(leaves, mass, mass, fires[:9], *np.empty((3, 1)))
     room = np.empty(80, np.uint64), np.empty(80)
-    out = np.empty((1, 2)), np.empty((1, 2), np.int32), np.empty((1, 2), np.uint8)
+    out = [np.empty((1, 2), dtype) for dtype in (np.float64, np.uint64, np.int32, np.uint8)]
     leaf = np.array([(1, 10, -np.inf, np.inf, 0, 0)], dtype=_tree_shards.LEAF)
     less = np.array([(1, 10, -np.inf, np.inf, 0, 1)], dtype=_tree_shards.LEAF)
     enough = np.ones(22, np.uint64)
@@ -271,22 +276,22 @@ def test_kernels_refuse_what_does_not_fit():
             )  # fmt: skip
     with pytest.raises(ValueError, match="do not fit the columns"):
         tree_splits.search_counted(
-            columns, 0, 0, False, beyond, words, 10, 0.0, 1.0, 1, -np.inf, np.inf, None, 0, None,
+            columns, 0, 0, False, beyond, words, 10, 0.0, 1.0, 1, -np.inf, np.inf, None, 0,
             *room, np.empty(20, np.int32),
         )  # fmt: skip
     for odd_rows, n_codes in ((beyond, 11), (rows, 10)):
         with pytest.raises(ValueError, match="do not fit the columns"):
             tree_splits.mark_set(
-                columns, 0, 1, 0, odd_rows, words, 10, None, 0, None, room[0],
+                columns, 0, 1, 0, odd_rows, words, 10, None, 0, room[0],
                 np.empty(20, np.int32), np.empty(n_codes, np.uint8),
             )  # fmt: skip
 
 
 def test_a_leaf_without_rows_divides_only_if_parts_may_be_empty():
     columns = Binning(as_rows(np.arange(20.0).reshape(10, 2)), np.arange(10), 255, False).columns
-    rows, words, fires = np.empty(0, np.int32), np.empty(0, np.uint64), np.empty(10, np.uint8)
+    rows, fires = np.empty(0, np.int32), np.empty(10, np.uint8)
     found = [
-        tree_leaves.divide(columns, 0, 1, 0, None, least, fires, rows, words, rows, words)
+        tree_leaves.divide(columns, 0, 1, 0, None, least, fires, rows, rows)
         for least in (-1, 0, 1, 2)
     ]
     assert found == [0, 0, -1, -1]

@@ -25,7 +25,8 @@ typedef struct rc_leaf {
 } rc_leaf;
 
 typedef struct rc_split {
-    double gain; /* negative: there is none */
+    double gain;   /* negative: there is none */
+    uint64_t word; /* sum of the words of the rows that fire */
     int32_t bin;
     uint8_t side;
 } rc_split;
@@ -136,7 +137,7 @@ static inline rc_split rc_best_cut(const uint64_t *sums, const int32_t *counts, 
     int64_t b, i, n = 0, n_above = 0;
     double best = 0.0;
     int64_t at = -1;
-    rc_split found = {-1.0, -1, 0};
+    rc_split found = {-1.0, 0, -1, 0};
     for (b = n_bins - 1; b > 0; b--) {
         above += sums[b];
         if (missing)
@@ -168,6 +169,7 @@ static inline rc_split rc_best_cut(const uint64_t *sums, const int32_t *counts, 
     if (at < 0)
         return found;
     found.gain = best;
+    found.word = firing[at];
     found.bin = (int32_t)(n_bins - 1 - (missing ? at / 2 : at));
     found.side = missing && at % 2 == 0 && found.bin > 0;
     return found;
@@ -241,7 +243,7 @@ static inline rc_split rc_best_set(const uint64_t *sums, const int32_t *counts, 
     uint64_t above = 0;
     int64_t i, k, n_above = 0, n_light = 0, missing = n, at = -1;
     double best = 0.0;
-    rc_split found = {-1.0, -1, 0};
+    rc_split found = {-1.0, 0, -1, 0};
     for (i = 0; i + 1 < n; i++)
         firing[i] = above += order[n - 1 - i].word;
     do
@@ -271,6 +273,7 @@ static inline rc_split rc_best_set(const uint64_t *sums, const int32_t *counts, 
     if (at < 0)
         return found;
     found.gain = best;
+    found.word = firing[at];
     found.bin = (int32_t)(at + 1);
     found.side = rc_side_of_missing(missing, n, at + 1, firing[at], leaf);
     return found;
