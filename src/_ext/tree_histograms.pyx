@@ -37,7 +37,7 @@ ROOM = RC_CHUNK * RC_PANEL
 
 
 cdef inline int64_t _panel(int64_t first, int64_t padded) noexcept nogil:
-    """Columns of the panel that begins with this one: panels of 16 times k columns, but the last."""
+    """Columns of the panel that begins with this one: a multiple of 16, but for the last."""
     cdef int64_t n = (padded + RC_PANEL - 1) // RC_PANEL
     cdef int64_t width = ((padded + n - 1) // n + 15) // 16 * 16
     return min(width, padded - first)

@@ -1,6 +1,6 @@
 """Rows and leaves of a growing tree: partition of rows, and sums of pair weights per leaf."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
 from rankcore._ext._columns cimport Binned, binned_of, code_t

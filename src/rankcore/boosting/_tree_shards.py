@@ -256,7 +256,7 @@ class Shard:
         rules, scale = self._rules, self._scale
         at = int(found.worths.argmax())
         feature = int(self.features[at])
-        counted = tree_splits.search_counted(
+        counted: tuple[float, int, int, int] = tree_splits.search_counted(
             self.columns,
             feature,
             0 if rules.signs is None else int(rules.signs[feature]),
@@ -276,8 +276,7 @@ class Shard:
             self._counts,
             rules.slopes,
         )
-        for column, value in zip(found, counted, strict=True):
-            column[at] = value
+        found.worths[at], found.words[at], found.bins[at], found.sides[at] = counted
 
 
 def share_columns(binning: Binning, n_jobs: int) -> list[NDArray[np.int32]]:
