@@ -100,10 +100,14 @@ RC_CLONES_ static int64_t rc_places_from(const double *x, int64_t n, double leas
     while (i < n) {
         const int64_t stop = n - i < 32 ? n : i + 32;
         int64_t some = 0;
-        for (j = i; j < stop; j += 8)
-            RC_FETCH_SECOND_(x + n + j);
-        for (j = i; j < stop; j++)
-            some += x[j] >= least;
+        if (stop - i < 32)
+            some = 1;
+        else {
+            for (j = 0; j < 32; j += 8)
+                RC_FETCH_SECOND_(x + n + i + j);
+            for (j = 0; j < 32; j++)
+                some += x[i + j] >= least;
+        }
         /* Which of them it is would be hard to foresee. */
         for (j = i; some && j < stop; j++) {
             places[found] = (uint32_t)j;
