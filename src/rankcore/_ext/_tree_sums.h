@@ -78,15 +78,18 @@ RC_INLINE_ void rc_add_block_(const uint8_t *block, int lanes, const uint64_t *w
     const int64_t line = b / RC_LINE * RC_LINE, left = next->width - line;
     const int64_t columns = left < RC_LINE ? left : RC_LINE;
     const int64_t passes = (columns + RC_TREE_LANES - 1) / RC_TREE_LANES;
-    int64_t i, lane, ahead = (b - line) / RC_TREE_LANES;
-    for (i = 0; i < n; i++) {
-        if (i == ahead) {
+    const uint64_t *const end = weights + n;
+    int64_t ahead = (b - line) / RC_TREE_LANES, until = ahead;
+    for (; weights < end; weights++, block += lanes) {
+        if (until-- == 0) {
             if (ahead < next->n)
                 RC_FETCH_SECOND_(next->codes + next->rows[ahead] * next->width + line);
             ahead += passes;
+            until = passes - 1;
         }
-        for (lane = 0; lane < lanes; lane += RC_EIGHT)
-            rc_add_eight_(block + i * lanes + lane, weights[i], sums + lane * RC_CODES);
+        rc_add_eight_(block, *weights, sums);
+        if (lanes > RC_EIGHT)
+            rc_add_eight_(block + RC_EIGHT, *weights, sums + RC_EIGHT * RC_CODES);
     }
 }
 
