@@ -213,6 +213,31 @@ def test_sums_of_words_are_as_close_as_stated(n, seed, power):
         assert 1 / scale <= 1.0001 * whole / 2**32
 
 
+@pytest.mark.parametrize("d", [1, 8, 17, 24, 136, 257, 300, 600])
+@pytest.mark.parametrize("n", [1, 25, 1024, 1025, 3000])
+def test_sums_of_dense_columns_are_those_of_a_loop(n, d):
+    rng = np.random.default_rng(1000 * n + d)
+    X = rng.integers(0, 255, (n, d)).astype(np.float32)
+    X[rng.random((n, d)) < 0.05] = np.nan
+    binning = Binning(as_rows(X, nan=True), np.arange(n), 255, False)
+    features = np.arange(d, dtype=np.int32)
+    padded = -(-d // tree_histograms.LANES) * tree_histograms.LANES
+    panels = np.empty(padded * n, np.uint8)
+    tree_histograms.lay_out(binning.columns, features, panels)
+    words = rng.integers(0, 2**53, n, dtype=np.uint64)
+    room = np.empty(tree_histograms.ROOM, np.uint8)
+    for rows in (np.arange(n), np.flatnonzero(rng.random(n) < 0.3), np.arange(n // 3, n)):
+        sums = rng.integers(0, 9, (padded, tree_histograms.CODES), dtype=np.uint64)
+        tree_histograms.sum_panels(panels, rows.astype(np.int32), words, room, sums.reshape(-1))
+        for f in range(d):
+            bins = int(binning.n_bins[f])
+            present = np.unique(X[:, f][~np.isnan(X[:, f])])  # a bin for each value
+            codes = np.where(np.isnan(X[:, f]), bins, np.searchsorted(present, X[:, f]))
+            expected = np.zeros(tree_histograms.CODES, np.uint64)
+            np.add.at(expected, codes[rows], words[rows])
+            assert (sums[f] == expected).all()
+
+
 def test_kernels_refuse_what_does_not_fit():
     X = np.arange(20.0).reshape(10, 2)
     columns = Binning(as_rows(X), np.arange(10), 255, False).columns
