@@ -197,8 +197,10 @@ def test_sums_of_words_are_as_close_as_stated(n, seed, power):
     won, lost = rng.random((2, n)) ** power
     won, lost = won / won.sum(), lost / lost.sum()
     rows = np.flatnonzero(rng.random(n) < 0.8).astype(np.int32)
-    words = np.empty(rows.size, dtype=np.uint64)
+    words = np.empty(n, dtype=np.uint64)
     scale = tree_histograms.quantise(won, lost, rows, words)
+    assert not np.delete(words, rows).any()
+    words = words[rows]
     W, L = words >> np.uint64(32), words & np.uint64(2**32 - 1)
     assert int(W.sum()) < 2**32
     assert int(L.sum()) < 2**32
@@ -211,13 +213,38 @@ def test_sums_of_words_are_as_close_as_stated(n, seed, power):
         assert 1 / scale <= 1.0001 * whole / 2**32
 
 
+@pytest.mark.parametrize("d", [1, 8, 17, 24, 136, 257, 300, 600])
+@pytest.mark.parametrize("n", [1, 25, 1024, 1025, 3000])
+def test_sums_of_dense_columns_are_those_of_a_loop(n, d):
+    rng = np.random.default_rng(1000 * n + d)
+    X = rng.integers(0, 255, (n, d)).astype(np.float32)
+    X[rng.random((n, d)) < 0.05] = np.nan
+    binning = Binning(as_rows(X, nan=True), np.arange(n), 255, False)
+    features = np.arange(d, dtype=np.int32)
+    padded = -(-d // tree_histograms.LANES) * tree_histograms.LANES
+    panels = np.empty(padded * n, np.uint8)
+    tree_histograms.lay_out(binning.columns, features, panels)
+    words = rng.integers(0, 2**53, n, dtype=np.uint64)
+    room = np.empty(tree_histograms.ROOM, np.uint8)
+    for rows in (np.arange(n), np.flatnonzero(rng.random(n) < 0.3), np.arange(n // 3, n)):
+        sums = rng.integers(0, 9, (padded, tree_histograms.CODES), dtype=np.uint64)
+        tree_histograms.sum_panels(panels, rows.astype(np.int32), words, room, sums.reshape(-1))
+        for f in range(d):
+            bins = int(binning.n_bins[f])
+            present = np.unique(X[:, f][~np.isnan(X[:, f])])  # a bin for each value
+            codes = np.where(np.isnan(X[:, f]), bins, np.searchsorted(present, X[:, f]))
+            expected = np.zeros(tree_histograms.CODES, np.uint64)
+            np.add.at(expected, codes[rows], words[rows])
+            assert (sums[f] == expected).all()
+
+
 def test_kernels_refuse_what_does_not_fit():
     X = np.arange(20.0).reshape(10, 2)
     columns = Binning(as_rows(X), np.arange(10), 255, False).columns
     wide = Binning(as_rows(X), np.arange(10), None, False).columns
     features, rows = np.arange(2, dtype=np.int32), np.arange(10, dtype=np.int32)
     words, fires = np.ones(10, np.uint64), np.empty(10, np.uint8)
-    spare = np.empty(10, np.int32), np.empty(10, np.uint64)
+    spare = np.empty(10, np.int32)
     beyond = np.full(10, 10, dtype=np.int32)
     with pytest.raises(ValueError, match="do not fit"):
         tree_histograms.quantise(np.ones(9), np.ones(10), rows, words)
@@ -227,9 +254,12 @@ def test_kernels_refuse_what_does_not_fit():
         tree_histograms.lay_out(wide, features, np.empty(80, np.uint8))
     with pytest.raises(IndexError, match="no column 2"):
         tree_histograms.lay_out(columns, features + 1, np.empty(80, np.uint8))
-    blocks = np.zeros(80, np.uint8)
-    with pytest.raises(ValueError, match="do not fit the blocks"):
-        tree_histograms.sum_blocks(blocks, 10, beyond, words, np.empty(8 * 256, np.uint64))
+    panels, room = np.zeros(80, np.uint8), np.empty(tree_histograms.ROOM, np.uint8)
+    for odd_rows, odd_room in ((beyond, room), (rows, room[1:])):
+        with pytest.raises(ValueError, match="do not fit the panels"):
+            tree_histograms.sum_panels(
+                panels, odd_rows, words, odd_room, np.empty(8 * 256, np.uint64)
+            )
     with pytest.raises(ValueError, match="do not fit"):
         tree_histograms.sum_columns(wide, features, np.array([0, 11, 12]), rows, words, words)
     with pytest.raises(ValueError, match="not sparse"):
@@ -239,11 +269,11 @@ def test_kernels_refuse_what_does_not_fit():
     with pytest.raises(ValueError, match="do not fit the cells"):
         tree_histograms.sum_cells(np.zeros(11, np.int64), rows[:0], beyond, words, words)
     with pytest.raises(ValueError, match="do not fit the columns"):
-        tree_leaves.divide(columns, 0, 1, 0, None, 0, fires, beyond, words, *spare)
+        tree_leaves.divide(columns, 0, 1, 0, None, 0, fires, beyond, spare)
     with pytest.raises(ValueError, match="do not fit the columns"):
-        tree_leaves.divide(columns, 2, 1, 0, None, 0, fires, rows, words, *spare)
+        tree_leaves.divide(columns, 2, 1, 0, None, 0, fires, rows, spare)
     with pytest.raises(ValueError, match="do not fit the columns"):
-        tree_leaves.divide(columns, 0, 1, 0, fires, 0, fires, rows, words, *spare)
+        tree_leaves.divide(columns, 0, 1, 0, fires, 0, fires, rows, spare)
     with pytest.raises(ValueError, match="no such rows"):
         tree_leaves.label(beyond, 0, rows.copy())
     mass, leaves = np.ones(10), np.zeros(10, np.int32)
@@ -254,7 +284,7 @@ def test_kernels_refuse_what_does_not_fit():
     with pytest.raises(ValueError, match="do not fit the rows"):
         tree_leaves.weigh(leaves, mass, mass, fires[:9], *np.empty((3, 1)))
     room = np.empty(80, np.uint64), np.empty(80)
-    out = np.empty((1, 2)), np.empty((1, 2), np.int32), np.empty((1, 2), np.uint8)
+    out = [np.empty((1, 2), dtype) for dtype in (np.float64, np.uint64, np.int32, np.uint8)]
     leaf = np.array([(1, 10, -np.inf, np.inf, 0, 0)], dtype=_tree_shards.LEAF)
     less = np.array([(1, 10, -np.inf, np.inf, 0, 1)], dtype=_tree_shards.LEAF)
     enough = np.ones(22, np.uint64)
@@ -271,22 +301,22 @@ def test_kernels_refuse_what_does_not_fit():
             )  # fmt: skip
     with pytest.raises(ValueError, match="do not fit the columns"):
         tree_splits.search_counted(
-            columns, 0, 0, False, beyond, words, 10, 0.0, 1.0, 1, -np.inf, np.inf, None, 0, None,
+            columns, 0, 0, False, beyond, words, 10, 0.0, 1.0, 1, -np.inf, np.inf, None, 0,
             *room, np.empty(20, np.int32),
         )  # fmt: skip
     for odd_rows, n_codes in ((beyond, 11), (rows, 10)):
         with pytest.raises(ValueError, match="do not fit the columns"):
             tree_splits.mark_set(
-                columns, 0, 1, 0, odd_rows, words, 10, None, 0, None, room[0],
+                columns, 0, 1, 0, odd_rows, words, 10, None, 0, room[0],
                 np.empty(20, np.int32), np.empty(n_codes, np.uint8),
             )  # fmt: skip
 
 
 def test_a_leaf_without_rows_divides_only_if_parts_may_be_empty():
     columns = Binning(as_rows(np.arange(20.0).reshape(10, 2)), np.arange(10), 255, False).columns
-    rows, words, fires = np.empty(0, np.int32), np.empty(0, np.uint64), np.empty(10, np.uint8)
+    rows, fires = np.empty(0, np.int32), np.empty(10, np.uint8)
     found = [
-        tree_leaves.divide(columns, 0, 1, 0, None, least, fires, rows, words, rows, words)
+        tree_leaves.divide(columns, 0, 1, 0, None, least, fires, rows, rows)
         for least in (-1, 0, 1, 2)
     ]
     assert found == [0, 0, -1, -1]

@@ -17,7 +17,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._columns cimport Binned, binned_of, code_t, find, stored, value_at
 from rankcore._ext._cuts cimport count_below, cut, split
-from rankcore.core cimport rc_row, rc_rows, rc_rows_get
+from rankcore.core cimport RC_FLOAT32, rc_row, rc_rows, rc_rows_get
 
 
 cdef extern from "_places.h" nogil:
@@ -25,7 +25,11 @@ cdef extern from "_places.h" nogil:
         const double *values, const double *cuts, int64_t n_cuts, int64_t *places
     ) noexcept
 
+cdef extern from "rankcore_vectors.h" nogil:
+    void RC_FETCH_(const void *address)
+
 cdef enum:
+    FETCHED = 24  # rows that are on their way from memory
     # Values per bin from which on the thresholds of a column are kept: half a byte per value, no
     # more. One of fewer values is found again within tens of microseconds.
     KEPT = 16
@@ -123,12 +127,29 @@ def count(
                 counts[x.indices[k]] += 1
 
 
+cdef void _gather_dense(
+    const rc_rows *X, const int64_t *taken, int64_t n, int64_t first, int64_t last,
+    const int64_t *starts, double *values,
+) noexcept nogil:
+    """Copy columns of dense rows. Rows are in no order: some are fetched ahead of their turn."""
+    cdef rc_row x
+    cdef int64_t i, k
+    for i in range(n):
+        if i + FETCHED < n:
+            x = rc_rows_get(X, taken[i + FETCHED])
+            RC_FETCH_(<const char *> x.data + first * (4 if x.dtype == RC_FLOAT32 else 8))
+        x = rc_rows_get(X, taken[i])
+        for k in range(first, last):
+            values[starts[k - first] + i] = stored(&x, k)
+
+
 def gather(
     object rows not None,
     const int64_t[::1] taken not None,  # the rows, in the order wanted
     int64_t first,  # the columns first .. last - 1
     int64_t last,
-    # in and out, (last - first,): where each column begins in ``values``; then where it ended
+    # in and out, (last - first,): where each column begins in ``values``; of sparse rows, then
+    # where it ended
     int64_t[::1] cursors not None,
     double[::1] values not None,  # out
     # out, same length, or None: which of the rows taken each value of a sparse matrix is from
@@ -143,6 +164,15 @@ def gather(
     if places is not None and places.shape[0] != values.shape[0]:
         raise ValueError("values and places differ in length")
     cdef bint fits = True
+    if X.indptr == NULL and places is None:
+        for i in range(n):
+            fits = fits and 0 <= cursors[i] <= values.shape[0] - taken.shape[0]
+        if not fits:
+            raise ValueError("the columns have more values than room")
+        if n and taken.shape[0]:
+            with nogil:
+                _gather_dense(X, &taken[0], taken.shape[0], first, last, &cursors[0], &values[0])
+        return
     with nogil:
         for i in range(taken.shape[0]):
             x = rc_rows_get(X, taken[i])

@@ -5,8 +5,8 @@ The weights that a row wins and loses are rounded to integers, two in a word, on
 shared by threads, and the sums of a leaf less those of one child are those of the other, exactly.
 The same holds for words of a slope, which may be negative, and a curvature.
 
-Dense columns of byte codes are laid out anew, 16 codes of a row side by side: a leaf's rows are
-far apart, and one access serves 16 columns. Sparse columns are laid out by rows, a histogram
+Dense columns of byte codes are laid out anew, the codes of a row side by side: a leaf's rows are
+far apart, and one access serves many columns. Sparse columns are laid out by rows, a histogram
 place per entry; zeros are never touched.
 """
 
@@ -19,18 +19,28 @@ from rankcore._ext._columns cimport Binned, binned_of, code_t
 
 cdef extern from "_tree_sums.h" nogil:
     enum:
-        RC_TREE_LANES
         RC_EIGHT
         RC_CODES
+        RC_CHUNK
+        RC_PANEL
 
-    void rc_sum_block(
-        const uint8_t *codes, int width, const int32_t *rows, const uint64_t *weights, int64_t n,
-        uint64_t *sums
+    void rc_sum_panel(
+        const uint8_t *codes, int64_t width, const int32_t *rows, const uint64_t *words, int64_t n,
+        uint8_t *blocks, uint64_t *sums
     ) noexcept
 
-# Blocks have a multiple of this many columns.
+# Panels have a multiple of this many columns.
 LANES = RC_EIGHT
 CODES = RC_CODES
+# Bytes that `sum_panels` works in.
+ROOM = RC_CHUNK * RC_PANEL
+
+
+cdef inline int64_t _panel(int64_t first, int64_t padded) noexcept nogil:
+    """Columns of the panel that begins with this one: a multiple of 16, but for the last."""
+    cdef int64_t n = (padded + RC_PANEL - 1) // RC_PANEL
+    cdef int64_t width = ((padded + n - 1) // n + 15) // 16 * 16
+    return min(width, padded - first)
 
 
 def quantise(
@@ -38,7 +48,8 @@ def quantise(
     const double[::1] won not None,
     const double[::1] lost not None,
     const int32_t[::1] rows not None,  # (n,): the rows to look at
-    # out, (n,): ``round(won * scale)`` in the upper 32 bits, ``round(lost * scale)`` in the lower
+    # out, (n_all,): ``round(won * scale)`` in the upper 32 bits, ``round(lost * scale)`` in the
+    # lower; 0 of other rows
     uint64_t[::1] words not None,
 ):
     """Round the weights of some rows to integers, two in a word.
@@ -48,7 +59,7 @@ def quantise(
     """
     cdef int64_t i, n = rows.shape[0]
     cdef double all_won = 0.0, all_lost = 0.0, scale
-    cdef bint fits = won.shape[0] == lost.shape[0] and words.shape[0] == n
+    cdef bint fits = won.shape[0] == lost.shape[0] == words.shape[0]
     for i in range(n if fits else 0):
         fits = fits and 0 <= rows[i] < won.shape[0]
     if not fits:
@@ -59,8 +70,9 @@ def quantise(
             all_lost += lost[rows[i]]
         scale = max(all_won, all_lost)
         scale = (4294967295.0 - n) / scale if scale > 0 else 0.0
+        words[:] = 0
         for i in range(n):
-            words[i] = (
+            words[rows[i]] = (
                 <uint64_t> (won[rows[i]] * scale + 0.5) << 32
                 | <uint64_t> (lost[rows[i]] * scale + 0.5)
             )
@@ -71,8 +83,8 @@ def quantise_slopes(
     const double[::1] slopes not None,  # each (n_all,): what a loss falls with,
     const double[::1] curvatures not None,  # and its second derivative; not negative
     const int32_t[::1] rows not None,  # (n,): the rows to look at
-    # out, (n,): ``round(slopes * power * scale)`` in the upper 32 bits, as of two's complement,
-    # and ``round(curvatures * scale)``, at least 1, in the lower
+    # out, (n_all,): ``round(slopes * power * scale)`` in the upper 32 bits, as of two's
+    # complement, and ``round(curvatures * scale)``, at least 1, in the lower; 0 of other rows
     uint64_t[::1] words not None,
 ):
     """Round the slopes and curvatures of some rows to integers, two in a word.
@@ -84,7 +96,7 @@ def quantise_slopes(
     cdef int64_t i, n = rows.shape[0]
     cdef double steep = 0.0, curved = 0.0, scale, power = 1.0, curvature
     cdef int exponent = 0
-    cdef bint fits = slopes.shape[0] == curvatures.shape[0] and words.shape[0] == n < 2**30
+    cdef bint fits = slopes.shape[0] == curvatures.shape[0] == words.shape[0] and n < 2**30
     for i in range(n if fits else 0):
         fits = fits and 0 <= rows[i] < slopes.shape[0]
     if not fits:
@@ -97,9 +109,10 @@ def quantise_slopes(
         if steep * scale > 0:
             frexp((2147483647.0 - n) / (steep * scale), &exponent)
             power = ldexp(1.0, exponent - 1)
+        words[:] = 0
         for i in range(n):
             curvature = max(curvatures[rows[i]] * scale + 0.5, 1.0)
-            words[i] = (
+            words[rows[i]] = (
                 <uint64_t> (<int64_t> floor(slopes[rows[i]] * power * scale + 0.5)) << 32
                 | <uint64_t> curvature
             )
@@ -109,29 +122,29 @@ def quantise_slopes(
 def lay_out(
     object columns not None,  # dense, of one-byte codes
     const int32_t[::1] features not None,  # (m,): which ones
-    # out: the codes of each row, block after block; of m columns, rounded up to a multiple of
+    # out: the codes of each row, panel after panel; of m columns, rounded up to a multiple of
     # LANES. Codes beyond the last column are 0.
-    uint8_t[::1] blocks not None,
+    uint8_t[::1] panels not None,
 ):
-    """Put the codes of dense columns side by side, 16 columns in a block, 8 or 16 in the last."""
+    """Put the codes of a row in dense columns side by side, in panels of at most 256 columns."""
     cdef const Binned *binned = binned_of(columns)
     cdef const uint8_t *codes = <const uint8_t *> binned.codes
     cdef const uint8_t *column
     cdef uint8_t *out
     cdef int64_t i, j, width, start, n = binned.n_rows, m = features.shape[0], first = 0
     cdef int64_t padded = (m + RC_EIGHT - 1) // RC_EIGHT * RC_EIGHT
-    cdef int64_t step = 4096
-    if binned.width != 1 or binned.bounds != NULL or blocks.shape[0] != padded * n:
-        raise ValueError("the columns are not dense, of one byte, or do not fit the blocks")
+    cdef int64_t step = 128
+    if binned.width != 1 or binned.bounds != NULL or panels.shape[0] != padded * n:
+        raise ValueError("the columns are not dense, of one byte, or do not fit the panels")
     for j in range(m):
         if not 0 <= features[j] < binned.n_features:
             raise IndexError(f"there is no column {features[j]}")
-    if blocks.shape[0] == 0:
+    if panels.shape[0] == 0:
         return
     with nogil:
         while first < padded:
-            width = min(RC_TREE_LANES, padded - first)
-            out = &blocks[first * n]
+            width = _panel(first, padded)
+            out = &panels[first * n]
             if first + width > m:
                 memset(out, 0, width * n)
             start = 0
@@ -144,31 +157,31 @@ def lay_out(
             first += width
 
 
-def sum_blocks(
-    const uint8_t[::1] blocks not None,  # from `lay_out`
-    int64_t n_rows,  # rows in the blocks
+def sum_panels(
+    const uint8_t[::1] panels not None,  # from `lay_out`
     const int32_t[::1] rows not None,  # (n,): rows of the leaf, ascending
-    const uint64_t[::1] words not None,  # (n,): their words
+    const uint64_t[::1] words not None,  # (n_rows,): the words of all rows
+    uint8_t[::1] room not None,  # ROOM bytes: scratch
     uint64_t[::1] sums not None,  # out: CODES for each column, those beyond the last included
 ):
     """Sum words by bin. O(n * columns)."""
-    cdef int64_t n = rows.shape[0], first = 0, width
-    cdef int64_t padded = blocks.shape[0] // n_rows if n_rows else 0
+    cdef int64_t n = rows.shape[0], n_rows = words.shape[0], first = 0, width
+    cdef int64_t padded = panels.shape[0] // n_rows if n_rows else 0
     if (
-        words.shape[0] != n
-        or padded % RC_EIGHT
-        or blocks.shape[0] != padded * n_rows
+        padded % RC_EIGHT
+        or panels.shape[0] != padded * n_rows
         or sums.shape[0] != padded * RC_CODES
+        or room.shape[0] != RC_CHUNK * RC_PANEL
         or (n and not 0 <= rows[0] <= rows[n - 1] < n_rows)
     ):
-        raise ValueError("the rows, words and sums do not fit the blocks")
+        raise ValueError("the rows, words and sums do not fit the panels")
     if padded == 0:
         return
     with nogil:
         memset(&sums[0], 0, padded * RC_CODES * sizeof(uint64_t))
         while n and first < padded:
-            width = min(RC_TREE_LANES, padded - first)
-            rc_sum_block(&blocks[first * n_rows], <int> width, &rows[0], &words[0], n,
+            width = _panel(first, padded)
+            rc_sum_panel(&panels[first * n_rows], width, &rows[0], &words[0], n, &room[0],
                          &sums[first * RC_CODES])
             first += width
 
@@ -177,7 +190,7 @@ def sum_columns(
     object columns not None,  # dense, of four-byte codes
     const int32_t[::1] features not None,  # (m,): the columns
     const int64_t[::1] offsets not None,  # (m + 1,): where the sums of each column begin
-    const int32_t[::1] rows not None,  # as for `sum_blocks`
+    const int32_t[::1] rows not None,  # as for `sum_panels`
     const uint64_t[::1] words not None,
     uint64_t[::1] sums not None,
 ):
@@ -189,7 +202,7 @@ def sum_columns(
     if (
         binned.width != 4
         or binned.bounds != NULL
-        or words.shape[0] != n
+        or words.shape[0] != binned.n_rows
         or offsets.shape[0] != m + 1
         or (n and not 0 <= rows[0] <= rows[n - 1] < binned.n_rows)
     ):
@@ -206,7 +219,7 @@ def sum_columns(
             memset(out, 0, (offsets[j + 1] - offsets[j]) * sizeof(uint64_t))
             codes = <const int32_t *> binned.codes + features[j] * binned.n_rows
             for i in range(n):
-                out[codes[rows[i]]] += words[i]
+                out[codes[rows[i]]] += words[rows[i]]
 
 
 cdef void _fill_cells(
@@ -280,19 +293,21 @@ def sum_cells(
     const int64_t[::1] bounds not None,  # from `lay_out_cells`
     const int32_t[::1] cells not None,
     const int32_t[::1] rows not None,  # (n,): rows of the leaf, ascending
-    const uint64_t[::1] words not None,  # (n,): their words
+    const uint64_t[::1] words not None,  # (n_rows,): the words of all rows
     uint64_t[::1] sums not None,  # out: at least as many as `lay_out_cells` has offsets for
 ):
     """Sum words by bin, of sparse columns: their entries only. O(sums + entries of the rows)."""
     cdef int64_t i, k, n = rows.shape[0]
     cdef uint64_t word
-    if words.shape[0] != n or (n and not 0 <= rows[0] <= rows[n - 1] < bounds.shape[0] - 1):
+    if words.shape[0] != bounds.shape[0] - 1 or (
+        n and not 0 <= rows[0] <= rows[n - 1] < words.shape[0]
+    ):
         raise ValueError("the rows and words do not fit the cells")
     if sums.shape[0] == 0:
         return
     with nogil:
         memset(&sums[0], 0, sums.shape[0] * sizeof(uint64_t))
         for i in range(n):
-            word = words[i]
+            word = words[rows[i]]
             for k in range(bounds[rows[i]], bounds[rows[i] + 1]):
                 sums[cells[k]] += word

@@ -1,6 +1,6 @@
 """Rows and leaves of a growing tree: partition of rows, and sums of pair weights per leaf."""
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy
 
 from rankcore._ext._columns cimport Binned, binned_of, code_t
@@ -16,45 +16,72 @@ cdef inline bint _fires(
     return side if code == missing else code >= bin
 
 
-cdef int64_t _mark(
-    const Binned *binned, const code_t *codes, int64_t feature, int64_t bin, uint8_t side,
-    const uint8_t *of_code, uint8_t *fires, int64_t n, const int32_t *rows,
+cdef inline void _send(
+    int32_t row, bint fires, int32_t *rows, int32_t *spare, int64_t *left, int64_t *right
 ) noexcept nogil:
-    """Note for each row in turn, or of sparse columns by row, whether it fires; how many do."""
-    cdef int64_t i, k, firing = 0, missing = binned.n_bins[feature]
-    cdef uint8_t implied
-    if binned.bounds == NULL:
-        codes += feature * binned.n_rows
+    """Write a row to both parts and keep it in one: there is no branch to mispredict."""
+    spare[right[0]] = rows[left[0]] = row
+    right[0] += fires
+    left[0] += not fires
+
+
+cdef int64_t _divide_dense(
+    const code_t *codes, int64_t bin, int64_t missing, uint8_t side, const uint8_t *of_code,
+    int64_t least, int64_t n, int32_t *rows, int32_t *spare,
+) noexcept nogil:
+    """Divide rows by their codes in one column; -1 if a part would have too few."""
+    cdef int64_t i, left = 0, right = 0
+    # Bins from ``bin`` on fire, the missing, which come last, among them or not.
+    cdef uint32_t span = <uint32_t> (missing + side - bin)
+    if least > 1:  # else all rows may be in one part, and then none moves
         for i in range(n):
-            fires[i] = _fires(codes[rows[i]], bin, missing, side, of_code)
-            firing += fires[i]
-        return firing
+            right += _fires(codes[rows[i]], bin, missing, side, of_code)
+        if min(right, n - right) < least:
+            return -1
+        right = 0
+    if of_code != NULL:
+        for i in range(n):
+            _send(rows[i], of_code[codes[rows[i]]] & 1, rows, spare, &left, &right)
+    else:
+        for i in range(n):
+            _send(rows[i], <uint32_t> (codes[rows[i]] - bin) < span, rows, spare, &left, &right)
+    memcpy(rows + left, spare, right * sizeof(int32_t))
+    return left if min(left, right) >= least else -1
+
+
+cdef int64_t _divide_sparse(
+    const Binned *binned, const code_t *codes, int64_t feature, int64_t bin, uint8_t side,
+    const uint8_t *of_code, uint8_t *fires, int64_t least, int64_t n, int32_t *rows,
+    int32_t *spare,
+) noexcept nogil:
+    """Divide rows by the entries of one column; -1 if a part would have too few."""
+    cdef int64_t i, k, left = 0, right = 0, missing = binned.n_bins[feature]
     # First as if no row had an entry: other rows may hold anything.
-    implied = _fires(binned.zero_bin[feature], bin, missing, side, of_code)
+    cdef uint8_t implied = _fires(binned.zero_bin[feature], bin, missing, side, of_code)
     for i in range(n):
         fires[rows[i]] = implied
     for k in range(binned.bounds[feature], binned.bounds[feature + 1]):
         fires[binned.rows[k]] = _fires(codes[k], bin, missing, side, of_code)
     for i in range(n):
-        firing += fires[rows[i]]
-    return firing
-
-
-cdef void _part(
-    const uint8_t *fires, bint by_row, int64_t n, int32_t *rows, uint64_t *words,
-    int32_t *other_rows, uint64_t *other_words,
-) noexcept nogil:
-    cdef int64_t i, left = 0, right = 0
-    cdef bint goes
+        right += fires[rows[i]]
+    if min(right, n - right) < least:
+        return -1
+    right = 0
     for i in range(n):
-        goes = fires[rows[i] if by_row else i]
-        # Both are written, one is kept: there is no branch to mispredict.
-        other_rows[right] = rows[left] = rows[i]
-        other_words[right] = words[left] = words[i]
-        right += goes
-        left += not goes
-    memcpy(rows + left, other_rows, right * sizeof(int32_t))
-    memcpy(words + left, other_words, right * sizeof(uint64_t))
+        _send(rows[i], fires[rows[i]], rows, spare, &left, &right)
+    memcpy(rows + left, spare, right * sizeof(int32_t))
+    return left
+
+
+cdef int64_t _divide(
+    const Binned *binned, const code_t *codes, int64_t feature, int64_t bin, uint8_t side,
+    const uint8_t *of_code, uint8_t *fires, int64_t least, int64_t n, int32_t *rows,
+    int32_t *spare,
+) noexcept nogil:
+    if binned.bounds == NULL:
+        return _divide_dense(codes + feature * binned.n_rows, bin, binned.n_bins[feature], side,
+                             of_code, least, n, rows, spare)
+    return _divide_sparse(binned, codes, feature, bin, side, of_code, fires, least, n, rows, spare)
 
 
 def divide(
@@ -66,11 +93,9 @@ def divide(
     # ``side``
     const uint8_t[::1] of_code,
     int64_t least,  # rows of each part, at least
-    uint8_t[::1] fires not None,  # (n_rows,): scratch
+    uint8_t[::1] fires not None,  # (n_rows,): scratch for sparse columns
     int32_t[::1] rows not None,  # in and out, (n,): both parts stay in order
-    uint64_t[::1] words not None,  # in and out, (n,): moved with the rows
-    int32_t[::1] spare_rows not None,  # each (n,) at least: scratch
-    uint64_t[::1] spare_words not None,
+    int32_t[::1] spare not None,  # (n,) at least: scratch
 ):
     """Divide the rows of a leaf in place: those where the split does not fire come first.
 
@@ -79,17 +104,16 @@ def divide(
     """
     cdef const Binned *binned = binned_of(columns)
     cdef const uint8_t *table = NULL
-    cdef int64_t i, n = rows.shape[0], firing = 0
+    cdef int64_t i, n = rows.shape[0], first
     cdef uint32_t greatest = 0
     cdef bint fits = (
         0 <= feature < binned.n_features
         and side <= 1
         and (of_code is None or of_code.shape[0] == binned.n_bins[feature] + 1)
+        and (of_code is not None or 0 <= bin <= binned.n_bins[feature])
         and fires.shape[0] == binned.n_rows
         and n <= binned.n_rows
-        and words.shape[0] == n
-        and spare_rows.shape[0] >= n
-        and spare_words.shape[0] >= n
+        and spare.shape[0] >= n
     )
     for i in range(n):  # a negative one wraps to a large one
         greatest = max(greatest, <uint32_t> rows[i])
@@ -101,15 +125,12 @@ def divide(
         table = &of_code[0]
     with nogil:
         if binned.width == 1:
-            firing = _mark(binned, <const uint8_t *> binned.codes, feature, bin, side, table,
-                           &fires[0], n, &rows[0])
+            first = _divide(binned, <const uint8_t *> binned.codes, feature, bin, side, table,
+                            &fires[0], least, n, &rows[0], &spare[0])
         else:
-            firing = _mark(binned, <const int32_t *> binned.codes, feature, bin, side, table,
-                           &fires[0], n, &rows[0])
-        if min(firing, n - firing) >= least:
-            _part(&fires[0], binned.bounds != NULL, n, &rows[0], &words[0], &spare_rows[0],
-                  &spare_words[0])
-    return n - firing if min(firing, n - firing) >= least else -1
+            first = _divide(binned, <const int32_t *> binned.codes, feature, bin, side, table,
+                            &fires[0], least, n, &rows[0], &spare[0])
+    return first
 
 
 def label(

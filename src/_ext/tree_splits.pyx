@@ -30,6 +30,7 @@ cdef extern from "_tree_splits.h" nogil:
 
     ctypedef struct rc_split:
         double gain
+        uint64_t word
         int32_t bin
         uint8_t side
 
@@ -68,14 +69,14 @@ BOUNDED = UNSEEN
 
 cdef void _sum_entries(
     const Binned *binned, const code_t *codes, int64_t feature, const int32_t *leaf_of,
-    int32_t leaf, const uint64_t *row_words, uint64_t *sums, int32_t *counts,
+    int32_t leaf, const uint64_t *words, uint64_t *sums, int32_t *counts,
 ) noexcept nogil:
     """Sums and counts of the entries in a leaf."""
     cdef int64_t k, row
     for k in range(binned.bounds[feature], binned.bounds[feature + 1]):
         row = binned.rows[k]
         if leaf_of[row] == leaf:
-            sums[codes[k]] += row_words[row]
+            sums[codes[k]] += words[row]
             counts[codes[k]] += 1
 
 
@@ -103,17 +104,17 @@ cdef inline rc_split _best(
 
 cdef void _sum_column(
     const Binned *binned, int64_t feature, const int32_t *leaf_of, int32_t leaf,
-    const uint64_t *row_words, uint64_t word, int64_t n_rows, uint64_t *sums, int32_t *counts,
+    const uint64_t *words, uint64_t word, int64_t n_rows, uint64_t *sums, int32_t *counts,
 ) noexcept nogil:
     """Sums and counts by bin of a sparse column, the block of zeros included."""
     cdef int64_t b, held = 0, n = binned.n_bins[feature] + 1
     memset(sums, 0, n * sizeof(uint64_t))
     memset(counts, 0, n * sizeof(int32_t))
     if binned.width == 1:
-        _sum_entries(binned, <const uint8_t *> binned.codes, feature, leaf_of, leaf, row_words,
+        _sum_entries(binned, <const uint8_t *> binned.codes, feature, leaf_of, leaf, words,
                      sums, counts)
     else:
-        _sum_entries(binned, <const int32_t *> binned.codes, feature, leaf_of, leaf, row_words,
+        _sum_entries(binned, <const int32_t *> binned.codes, feature, leaf_of, leaf, words,
                      sums, counts)
     _imply(binned, feature, word, sums)
     for b in range(n):
@@ -123,12 +124,12 @@ cdef void _sum_column(
 
 cdef rc_split _walk(
     const Binned *binned, int64_t feature, bint categorical, const int32_t *leaf_of, int32_t leaf,
-    const uint64_t *row_words, const rc_leaf *made, int64_t n_rows, int64_t least_rows,
+    const uint64_t *words, const rc_leaf *made, int64_t n_rows, int64_t least_rows,
     uint64_t *sums, double *worths, int32_t *counts,
 ) noexcept nogil:
     """The best cut of a sparse column that leaves each child some rows, from its entries."""
     cdef int64_t n = binned.n_bins[feature] + 1
-    _sum_column(binned, feature, leaf_of, leaf, row_words, made.word, n_rows, sums, counts)
+    _sum_column(binned, feature, leaf_of, leaf, words, made.word, n_rows, sums, counts)
     return _best(categorical, sums, counts, n - 1, made, n_rows, least_rows, sums + n, worths)
 
 
@@ -154,7 +155,7 @@ ctypedef struct Search:
     int64_t least_rows
     int32_t slopes
     const int32_t *leaf_of
-    const uint64_t *row_words
+    const uint64_t *words
     uint64_t *scratch
     double *room
     int32_t *counts
@@ -165,8 +166,8 @@ cdef inline bint _is_set(const Search *s, int64_t feature) noexcept nogil:
 
 
 cdef void _search(
-    const Search *s, const Leaf *leaf, const uint64_t *sums, double *worths, int32_t *bins,
-    uint8_t *sides,
+    const Search *s, const Leaf *leaf, const uint64_t *sums, double *worths, uint64_t *firing,
+    int32_t *bins, uint8_t *sides,
 ) noexcept nogil:
     """The best cut of a leaf by each column."""
     cdef int64_t i, b, f, n
@@ -182,6 +183,7 @@ cdef void _search(
     made.slopes = s.slopes
     for i in range(s.m):
         worths[i] = -1.0
+        firing[i] = 0
         bins[i] = -1
         sides[i] = 0
         if s.allowed != NULL and not s.allowed[i]:
@@ -203,6 +205,7 @@ cdef void _search(
         made.sign = 0 if _is_set(s, f) or s.signs == NULL else s.signs[f]
         found = _best(_is_set(s, f), here, NULL, n - 1, &made, 0, 0, s.scratch + n, s.room)
         worths[i] = found.gain
+        firing[i] = found.word
         bins[i] = found.bin
         sides[i] = found.side
         best = max(best, found.gain)
@@ -211,9 +214,10 @@ cdef void _search(
             continue
         f = s.features[i]
         made.sign = 0 if _is_set(s, f) or s.signs == NULL else s.signs[f]
-        found = _walk(s.binned, f, _is_set(s, f), s.leaf_of, leaf.number, s.row_words, &made,
+        found = _walk(s.binned, f, _is_set(s, f), s.leaf_of, leaf.number, s.words, &made,
                       leaf.n_rows, s.least_rows, s.scratch, s.room, s.counts)
         worths[i] = found.gain
+        firing[i] = found.word
         bins[i] = found.bin
         sides[i] = found.side
         best = max(best, found.gain)
@@ -242,7 +246,7 @@ def search(
     double l2,  # in units of the words: what is added to W + L, and the least W + L of a child
     double least,
     const int32_t[::1] leaf_of,  # (n_rows,): for ``whole``: the leaf of each row,
-    const uint64_t[::1] row_words,  # (n_rows,): the word of each row,
+    const uint64_t[::1] words,  # (n_rows,): the word of each row,
     int64_t least_rows,  # rows of a child at least: other columns do not look at these
     # B + 1 entries each for the most bins B of a column: five times, twice and once
     uint64_t[::1] scratch not None,
@@ -250,6 +254,7 @@ def search(
     int32_t[::1] counts not None,
     # out, (n, m): of both children together, or a bound on it; negative if the column has no cut
     double[:, ::1] worths not None,
+    uint64_t[:, ::1] firing not None,  # out, (n, m): sum of the words of the rows that fire
     # out, (n, m): BOUNDED if it is a bound, and less than the worth of another column. Of
     # categories, how many fire.
     int32_t[:, ::1] bins not None,
@@ -274,15 +279,16 @@ def search(
             whole.shape[0] == s.m
             and leaf_of is not None
             and leaf_of.shape[0] == s.binned.n_rows
-            and row_words is not None
-            and row_words.shape[0] == s.binned.n_rows
+            and words is not None
+            and words.shape[0] == s.binned.n_rows
             and s.binned.bounds != NULL
         ))
         and (allowed is None or allowed.shape[0] == s.m)
         and (signs is None or signs.shape[0] == s.binned.n_features)
         and (categorical is None or categorical.shape[0] == s.binned.n_features)
-        and worths.shape[0] == bins.shape[0] == sides.shape[0] == leaves.shape[0]
-        and worths.shape[1] == bins.shape[1] == sides.shape[1] == s.m
+        and worths.shape[0] == firing.shape[0] == leaves.shape[0]
+        and bins.shape[0] == sides.shape[0] == leaves.shape[0]
+        and worths.shape[1] == firing.shape[1] == bins.shape[1] == sides.shape[1] == s.m
     )
     for i in range(leaves.shape[0]):
         fits = fits and (less is not None or not leaves[i].is_less)
@@ -309,7 +315,7 @@ def search(
     s.least_rows = least_rows
     s.slopes = slopes
     s.leaf_of = &leaf_of[0] if whole is not None else NULL
-    s.row_words = &row_words[0] if whole is not None else NULL
+    s.words = &words[0] if whole is not None else NULL
     s.scratch = &scratch[0]
     s.room = &room[0]
     s.counts = &counts[0]
@@ -319,7 +325,7 @@ def search(
                 sums[i] -= less[i]
         for i in range(leaves.shape[0]):
             _search(&s, &leaves[i], &less[0] if leaves[i].is_less else &sums[0],
-                    &worths[i, 0], &bins[i, 0], &sides[i, 0])
+                    &worths[i, 0], &firing[i, 0], &bins[i, 0], &sides[i, 0])
 
 
 cdef void _count_dense(
@@ -329,7 +335,7 @@ cdef void _count_dense(
     cdef int64_t i
     codes += feature * binned.n_rows
     for i in range(rows.shape[0]):
-        sums[codes[rows[i]]] += words[i]
+        sums[codes[rows[i]]] += words[rows[i]]
         counts[codes[rows[i]]] += 1
 
 
@@ -349,21 +355,15 @@ cdef void _sum_dense(
 
 cdef int64_t _check_column(
     const Binned *binned, int64_t feature, const int32_t[::1] rows, const uint64_t[::1] words,
-    const int32_t[::1] leaf_of, const uint64_t[::1] row_words, uint64_t[::1] scratch,
-    int32_t[::1] counts,
+    const int32_t[::1] leaf_of, uint64_t[::1] scratch, int32_t[::1] counts,
 ) except -1:
     """Raise unless the arrays fit a column; returns its number of bins and one more."""
     cdef int64_t i, n = 0, n_rows = rows.shape[0]
     cdef bint sparse = binned.bounds != NULL
     cdef bint fits = (
         0 <= feature < binned.n_features
-        and words.shape[0] == n_rows
-        and (not sparse or (
-            leaf_of is not None
-            and leaf_of.shape[0] == binned.n_rows
-            and row_words is not None
-            and row_words.shape[0] == binned.n_rows
-        ))
+        and words.shape[0] == binned.n_rows
+        and (not sparse or (leaf_of is not None and leaf_of.shape[0] == binned.n_rows))
     )
     for i in range(n_rows if fits and not sparse else 0):
         fits = fits and 0 <= rows[i] < binned.n_rows
@@ -376,14 +376,14 @@ cdef int64_t _check_column(
 
 
 def search_counted(
-    # columns, word, l2, least, low, high, leaf_of, leaf, row_words, scratch, room, counts: as for
-    # `search`; leaf_of and row_words are for sparse columns
+    # columns, words, word, l2, least, low, high, leaf_of, leaf, scratch, room, counts: as for
+    # `search`; leaf_of is for sparse columns
     object columns not None,
     int64_t feature,  # the column
     int32_t sign,  # see ``signs`` of `search`; 0 for categories
     bint categorical,  # whether any set of its bins may fire
-    const int32_t[::1] rows not None,  # (n,): rows of the leaf,
-    const uint64_t[::1] words not None,  # (n,): and their words
+    const int32_t[::1] rows not None,  # (n,): rows of the leaf
+    const uint64_t[::1] words not None,
     uint64_t word,
     double l2,
     double least,
@@ -392,7 +392,6 @@ def search_counted(
     double high,
     const int32_t[::1] leaf_of,
     int32_t leaf,
-    const uint64_t[::1] row_words,
     uint64_t[::1] scratch not None,
     double[::1] room not None,
     int32_t[::1] counts not None,
@@ -400,12 +399,12 @@ def search_counted(
 ):
     """Find the best cut of a leaf by one column that leaves each child some rows.
 
-    Returns its worth, negative if there is no such cut, bin and side. O(n), or O(entries of the
-    column) if it is sparse.
+    Returns its worth, negative if there is no such cut, the sum of the words of the rows that fire,
+    bin and side. O(n), or O(entries of the column) if it is sparse.
     """
     cdef const Binned *binned = binned_of(columns)
     cdef int64_t n = _check_column(
-        binned, feature, rows, words, leaf_of, row_words, scratch, counts
+        binned, feature, rows, words, leaf_of, scratch, counts
     )
     if room.shape[0] < 2 * n:
         raise ValueError("the arrays do not fit the columns")
@@ -420,17 +419,17 @@ def search_counted(
     made.slopes = slopes
     with nogil:
         if binned.bounds != NULL:
-            found = _walk(binned, feature, categorical, &leaf_of[0], leaf, &row_words[0], &made,
+            found = _walk(binned, feature, categorical, &leaf_of[0], leaf, &words[0], &made,
                           rows.shape[0], least_rows, &scratch[0], &room[0], &counts[0])
         else:
             _sum_dense(binned, feature, rows, words, &scratch[0], &counts[0])
             found = _best(categorical, &scratch[0], &counts[0], n - 1, &made, rows.shape[0],
                           least_rows, &scratch[n], &room[0])
-    return found.gain, found.bin, found.side
+    return found.gain, found.word, found.bin, found.side
 
 
 def mark_set(
-    # columns, feature, rows, words, word, leaf_of, leaf, row_words, scratch, counts: as for
+    # columns, feature, rows, words, word, leaf_of, leaf, scratch, counts: as for
     # `search_counted`
     object columns not None,
     int64_t feature,
@@ -441,7 +440,6 @@ def mark_set(
     uint64_t word,
     const int32_t[::1] leaf_of,
     int32_t leaf,
-    const uint64_t[::1] row_words,
     uint64_t[::1] scratch not None,
     int32_t[::1] counts not None,
     # out, (n_bins + 1,): by bin, and for the missing: 1 if rows in it fire. Where rows weigh
@@ -455,13 +453,13 @@ def mark_set(
     """
     cdef const Binned *binned = binned_of(columns)
     cdef int64_t n = _check_column(
-        binned, feature, rows, words, leaf_of, row_words, scratch, counts
+        binned, feature, rows, words, leaf_of, scratch, counts
     )
     if fires.shape[0] != n or side > 1:
         raise ValueError("the arrays do not fit the columns")
     with nogil:
         if binned.bounds != NULL:
-            _sum_column(binned, feature, &leaf_of[0], leaf, &row_words[0], word, rows.shape[0],
+            _sum_column(binned, feature, &leaf_of[0], leaf, &words[0], word, rows.shape[0],
                         &scratch[0], &counts[0])
         else:
             _sum_dense(binned, feature, rows, words, &scratch[0], &counts[0])

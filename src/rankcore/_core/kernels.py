@@ -40,15 +40,19 @@ def resolve_gamma(gamma: float | str, rows: Rows) -> float:
 
 
 def csr_in_place(
-    data: NDArray[Any], columns: NDArray[np.int32], starts: NDArray[np.int64], n_features: int
+    data: NDArray[Any],
+    columns: NDArray[np.int32],
+    starts: NDArray[np.int64],
+    n_features: int,
+    one_type: bool = True,
 ) -> Any:
-    """A CSR array of these arrays, of which ``starts`` alone may be copied.
+    """A CSR array of these arrays, of which ``starts`` alone is copied, and only for ``one_type``.
 
     SciPy's constructor takes the wider type of columns and starts for both: it would copy all
-    columns.
+    columns. Older scikit-learn wants one type of both.
     """
     made = sp.csr_array((starts.size - 1, n_features), dtype=data.dtype)
-    if starts[-1] <= np.iinfo(columns.dtype).max:  # older scikit-learn wants one type of both
+    if one_type and starts[-1] <= np.iinfo(columns.dtype).max:
         starts = starts.astype(columns.dtype)
     made.data, made.indices, made.indptr = data, columns, starts
     return made

@@ -67,6 +67,7 @@ enum { RC_LANES = 32 };
 RC_CLONES_ static double rc_reached(const double *x, int64_t n, int64_t k)
 {
     double most[RC_LANES], reached = DBL_MAX;
+    int64_t above[RC_LANES];
     int64_t i, j, l;
     for (j = 0; j < RC_LANES; j += 16) {
         double here[16];
@@ -80,25 +81,33 @@ RC_CLONES_ static double rc_reached(const double *x, int64_t n, int64_t k)
             most[j + l] = here[l];
     }
     /* The least of those that fewer than k exceed. */
-    for (j = 0; j < RC_LANES; j++) {
-        int64_t above = 0;
+    for (j = 0; j < RC_LANES; j++)
+        above[j] = 0;
+    for (j = 0; j < RC_LANES; j++)
         for (l = 0; l < RC_LANES; l++)
-            above += most[l] > most[j];
-        reached = above < k && most[j] < reached ? most[j] : reached;
-    }
+            above[l] += most[j] > most[l];
+    for (j = 0; j < RC_LANES; j++)
+        reached = above[j] < k && most[j] < reached ? most[j] : reached;
     return reached;
 }
 
 /* Writes the places of the numbers that are at least `least`, ascending; how many there are. Any
- * of the n entries may be overwritten. */
+ * of the n entries may be overwritten. Meanwhile fetches as many numbers after them: those of the
+ * next query, mostly, for which there is time now. */
 RC_CLONES_ static int64_t rc_places_from(const double *x, int64_t n, double least, uint32_t *places)
 {
     int64_t i = 0, j, found = 0;
     while (i < n) {
         const int64_t stop = n - i < 32 ? n : i + 32;
         int64_t some = 0;
-        for (j = i; j < stop; j++)
-            some += x[j] >= least;
+        if (stop - i < 32)
+            some = 1;
+        else {
+            for (j = 0; j < 32; j += 8)
+                RC_FETCH_SECOND_(x + n + i + j);
+            for (j = 0; j < 32; j++)
+                some += x[i + j] >= least;
+        }
         /* Which of them it is would be hard to foresee. */
         for (j = i; some && j < stop; j++) {
             places[found] = (uint32_t)j;

@@ -25,7 +25,8 @@ typedef struct rc_leaf {
 } rc_leaf;
 
 typedef struct rc_split {
-    double gain; /* negative: there is none */
+    double gain;   /* negative: there is none */
+    uint64_t word; /* sum of the words of the rows that fire */
     int32_t bin;
     uint8_t side;
 } rc_split;
@@ -64,30 +65,61 @@ RC_INLINE_ double rc_worth(uint64_t word, double l2)
     return h > 0.0 ? a * a / h : 0.0;
 }
 
-/* The same of both children for the firing rows of each of n cuts; negative if one weighs less
- * than the least. */
-RC_INLINE_ void rc_worths_in_(const uint64_t *firing, int64_t n, uint64_t word, double l2,
-                              double least, double *worths, int slopes)
+/* The same of both children for the firing rows of a cut; negative if one weighs less than the
+ * least. */
+RC_INLINE_ double rc_worth_of_cut_(uint64_t firing, const rc_leaf *leaf, int slopes)
 {
-    int64_t i;
-    for (i = 0; i < n; i++) {
-        const uint64_t rest = word - firing[i];
-        const double a = rc_slope(firing[i], slopes), h = rc_mass(firing[i], slopes);
-        const double b = rc_slope(rest, slopes), g = rc_mass(rest, slopes);
-        const double worth = a * a / (h + l2) + b * b / (g + l2);
-        const double lighter = h < g ? h : g;
-        worths[i] = lighter >= least ? worth : -1.0;
+    const uint64_t rest = leaf->word - firing;
+    const double a = rc_slope(firing, slopes), h = rc_mass(firing, slopes);
+    const double b = rc_slope(rest, slopes), g = rc_mass(rest, slopes);
+    const double worth = a * a / (h + leaf->l2) + b * b / (g + leaf->l2);
+    const double lighter = h < g ? h : g;
+    return lighter >= leaf->least ? worth : -1.0;
+}
+
+enum { RC_CUTS = 8 }; /* side by side */
+
+/* Worths of n cuts, and their maximum, 0 if none is positive. */
+RC_INLINE_ double rc_worths_in_(const uint64_t *firing, int64_t n, const rc_leaf *given,
+                                double *worths, int slopes)
+{
+    const rc_leaf leaf = *given; /* a copy that the worths do not overlap */
+    double most[RC_CUTS];
+    int64_t i, k;
+    for (k = 0; k < RC_CUTS; k++)
+        most[k] = 0.0;
+    for (i = 0; i + RC_CUTS <= n; i += RC_CUTS)
+        for (k = 0; k < RC_CUTS; k++) {
+            const double worth = rc_worth_of_cut_(firing[i + k], &leaf, slopes);
+            worths[i + k] = worth;
+            most[k] = worth > most[k] ? worth : most[k];
+        }
+    for (; i < n; i++) {
+        worths[i] = rc_worth_of_cut_(firing[i], &leaf, slopes);
+        most[0] = worths[i] > most[0] ? worths[i] : most[0];
     }
+    for (k = 1; k < RC_CUTS; k++)
+        most[0] = most[k] > most[0] ? most[k] : most[0];
+    return most[0];
 }
 
 /* One loop per meaning of the words, without a branch on it inside. */
-RC_CLONES_ static void rc_worths(const uint64_t *firing, int64_t n, const rc_leaf *leaf,
-                                 double *worths)
+RC_CLONES_ static double rc_worths(const uint64_t *firing, int64_t n, const rc_leaf *leaf,
+                                   double *worths)
 {
     if (leaf->slopes)
-        rc_worths_in_(firing, n, leaf->word, leaf->l2, leaf->least, worths, 1);
-    else
-        rc_worths_in_(firing, n, leaf->word, leaf->l2, leaf->least, worths, 0);
+        return rc_worths_in_(firing, n, leaf, worths, 1);
+    return rc_worths_in_(firing, n, leaf, worths, 0);
+}
+
+/* The maximum of n worths, 0 if none is positive. */
+static inline double rc_most(const double *worths, int64_t n)
+{
+    double most = 0.0;
+    int64_t i;
+    for (i = 0; i < n; i++)
+        most = worths[i] > most ? worths[i] : most;
+    return most;
 }
 
 /* Value of a leaf, within a range. */
@@ -133,10 +165,9 @@ static inline rc_split rc_best_cut(const uint64_t *sums, const int32_t *counts, 
     const uint64_t missing = sums[n_bins];
     const int64_t n_missing = counts ? counts[n_bins] : 0;
     uint64_t above = 0;
-    int64_t b, i, n = 0, n_above = 0;
-    double best = 0.0;
-    int64_t at = -1;
-    rc_split found = {-1.0, -1, 0};
+    int64_t b, i, n = 0, n_above = 0, at = 0;
+    double best = -1.0; /* to be found */
+    rc_split found = {-1.0, 0, -1, 0};
     for (b = n_bins - 1; b > 0; b--) {
         above += sums[b];
         if (missing)
@@ -148,7 +179,7 @@ static inline rc_split rc_best_cut(const uint64_t *sums, const int32_t *counts, 
     if (leaf->sign || leaf->low > -1e300 || leaf->high < 1e300)
         rc_constrained_worths(firing, n, leaf, worths);
     else
-        rc_worths(firing, n, leaf, worths);
+        best = rc_worths(firing, n, leaf, worths);
     if (counts) {
         for (i = 0; i < n; i++) {
             int64_t m;
@@ -160,14 +191,14 @@ static inline rc_split rc_best_cut(const uint64_t *sums, const int32_t *counts, 
                 worths[i] = -1.0;
         }
     }
-    for (i = 0; i < n; i++)
-        if (worths[i] > best) {
-            best = worths[i];
-            at = i;
-        }
-    if (at < 0)
+    if (counts || best < 0.0)
+        best = rc_most(worths, n);
+    if (!(best > 0.0))
         return found;
+    while (worths[at] != best)
+        at++;
     found.gain = best;
+    found.word = firing[at];
     found.bin = (int32_t)(n_bins - 1 - (missing ? at / 2 : at));
     found.side = missing && at % 2 == 0 && found.bin > 0;
     return found;
@@ -241,7 +272,7 @@ static inline rc_split rc_best_set(const uint64_t *sums, const int32_t *counts, 
     uint64_t above = 0;
     int64_t i, k, n_above = 0, n_light = 0, missing = n, at = -1;
     double best = 0.0;
-    rc_split found = {-1.0, -1, 0};
+    rc_split found = {-1.0, 0, -1, 0};
     for (i = 0; i + 1 < n; i++)
         firing[i] = above += order[n - 1 - i].word;
     do
@@ -271,6 +302,7 @@ static inline rc_split rc_best_set(const uint64_t *sums, const int32_t *counts, 
     if (at < 0)
         return found;
     found.gain = best;
+    found.word = firing[at];
     found.bin = (int32_t)(at + 1);
     found.side = rc_side_of_missing(missing, n, at + 1, firing[at], leaf);
     return found;

@@ -2,7 +2,13 @@
  *
  * A row's weight is one word: what it wins with in the upper 32 bits, what it loses with in the
  * lower. The words of all rows add up without a carry between the halves, so that one addition
- * sums both, in any order and to the bit, and a sibling is a difference. */
+ * sums both, in any order and to the bit, and a sibling is a difference.
+ *
+ * A value costs one load, one addition and one store, and a core stores once per cycle to lines of
+ * its first-level cache. To stay near that bound, the codes of a row are side by side, since the
+ * rows of a deep leaf are far apart and come by whole lines; RC_CHUNK rows at a time are copied
+ * into blocks of RC_TREE_LANES columns, while the next ones are fetched. The sums of 16 columns
+ * just fit the cache; those of 24 do not, and take twice as long. */
 #ifndef RANKCORE_TREE_SUMS_H
 #define RANKCORE_TREE_SUMS_H
 
@@ -11,16 +17,13 @@
 
 #include "_histograms.h"
 
-/* Prefetch distance in rows: the codes of a deep leaf's rows are far apart. */
-enum { RC_ROWS_AHEAD = 24 };
-
-/* Columns side by side in a block. A row of 16 codes is a quarter of a line of the cache, which
- * comes whole: rows that are far apart cost half of what they do with 8. The sums of 16 columns
- * just fit the first-level cache; those of 24 do not, and take half as long again. */
-enum { RC_TREE_LANES = 16, RC_EIGHT = 8 };
+/* Prefetch distance in rows; columns of a block, and of the last one at least; rows that are copied
+ * at a time, and the widest panel of columns: together they stay in the second-level cache. */
+enum { RC_ROWS_AHEAD = 24, RC_TREE_LANES = 16, RC_EIGHT = 8, RC_CHUNK = 1024, RC_PANEL = 256 };
+enum { RC_LINE = 64 };
 
 /* Eight codes of a row in one word, the first in its lowest byte, and the sums of each apart. */
-static inline void rc_add_eight_(const uint8_t *codes, uint64_t weight, uint64_t *sums)
+RC_INLINE_ void rc_add_eight_(const uint8_t *codes, uint64_t weight, uint64_t *sums)
 {
     uint64_t word;
     memcpy(&word, codes, sizeof word);
@@ -37,37 +40,77 @@ static inline void rc_add_eight_(const uint8_t *codes, uint64_t weight, uint64_t
     sums[7 * RC_CODES + (word >> 56)] += weight;
 }
 
-/* sums[lane * RC_CODES + code] += weights[i] for the codes of row rows[i]. A function for each
- * width, so that the distances are constants. */
-#define RC_DEFINE_SUM_BLOCK_(NAME, WIDTH)                                                       \
-    static inline void NAME(const uint8_t *codes, const int32_t *rows, const uint64_t *weights, \
-                            int64_t n, uint64_t *sums)                                          \
-    {                                                                                           \
-        const int follow = n > 0 && (int64_t)rows[n - 1] - rows[0] == n - 1;                    \
-        int64_t i;                                                                              \
-        int lane;                                                                               \
-        for (i = 0; i < n; i++) {                                                               \
-            const uint8_t *const row = codes + (int64_t)rows[i] * (WIDTH);                      \
-            if (!follow && i + RC_ROWS_AHEAD < n)                                               \
-                RC_FETCH_(codes + (int64_t)rows[i + RC_ROWS_AHEAD] * (WIDTH));                  \
-            for (lane = 0; lane < (WIDTH); lane += RC_EIGHT)                                    \
-                rc_add_eight_(row + lane, weights[i], sums + lane * RC_CODES);                  \
-        }                                                                                       \
-    }
+/* Rows of codes that lie `width` apart, and the next of them to be copied. */
+typedef struct rc_next_rows_ {
+    const uint8_t *codes;
+    int64_t width;
+    const int32_t *rows;
+    int64_t n;
+} rc_next_rows_;
 
-RC_DEFINE_SUM_BLOCK_(rc_sum_sixteen_, RC_TREE_LANES)
-RC_DEFINE_SUM_BLOCK_(rc_sum_eight_, RC_EIGHT)
-
-/* Sums of a block of `width` columns: RC_TREE_LANES, or RC_EIGHT. */
-static inline void rc_sum_block(const uint8_t *codes, int width, const int32_t *rows,
-                                const uint64_t *weights, int64_t n, uint64_t *sums)
+/* Copy rows into blocks of RC_TREE_LANES columns, and their words. */
+static inline void rc_copy_rows_(const rc_next_rows_ *from, int fetched, const uint64_t *words,
+                                 uint8_t *blocks, uint64_t *weights)
 {
-    if (width == RC_TREE_LANES)
-        rc_sum_sixteen_(codes, rows, weights, n, sums);
-    else
-        rc_sum_eight_(codes, rows, weights, n, sums);
+    const int64_t width = from->width, whole = width / RC_TREE_LANES * RC_TREE_LANES, n = from->n;
+    int64_t i, b;
+    for (i = 0; i < n; i++) {
+        const uint8_t *const row = from->codes + from->rows[i] * width;
+        uint8_t *to = blocks + i * RC_TREE_LANES;
+        if (!fetched && i + RC_ROWS_AHEAD < n)
+            for (b = 0; b < width; b += RC_LINE)
+                RC_FETCH_(from->codes + from->rows[i + RC_ROWS_AHEAD] * width + b);
+        for (b = 0; b < whole; b += RC_TREE_LANES) {
+            memcpy(to, row + b, RC_TREE_LANES);
+            to += n * RC_TREE_LANES;
+        }
+        if (whole < width)
+            memcpy(blocks + whole * n + i * RC_EIGHT, row + whole, RC_EIGHT);
+        weights[i] = words[from->rows[i]];
+    }
 }
 
-#undef RC_DEFINE_SUM_BLOCK_
+/* Add the block at column b, of RC_TREE_LANES or RC_EIGHT. Meanwhile fetch next rows into the
+ * second-level cache: the passes over the columns of a line share the rows. */
+RC_INLINE_ void rc_add_block_(const uint8_t *block, int lanes, const uint64_t *weights, int64_t n,
+                              const rc_next_rows_ *next, int64_t b, uint64_t *sums)
+{
+    const int64_t line = b / RC_LINE * RC_LINE, left = next->width - line;
+    const int64_t columns = left < RC_LINE ? left : RC_LINE;
+    const int64_t passes = (columns + RC_TREE_LANES - 1) / RC_TREE_LANES;
+    const uint64_t *const end = weights + n;
+    int64_t ahead = (b - line) / RC_TREE_LANES, until = ahead;
+    for (; weights < end; weights++, block += lanes) {
+        if (until-- == 0) {
+            if (ahead < next->n)
+                RC_FETCH_SECOND_(next->codes + next->rows[ahead] * next->width + line);
+            ahead += passes;
+            until = passes - 1;
+        }
+        rc_add_eight_(block, *weights, sums);
+        if (lanes > RC_EIGHT)
+            rc_add_eight_(block + RC_EIGHT, *weights, sums + RC_EIGHT * RC_CODES);
+    }
+}
+
+/* sums[column * RC_CODES + code] += words[row] for the codes of n rows. A row of codes has `width`
+ * of them, a multiple of RC_EIGHT and at most RC_PANEL; blocks has room for RC_CHUNK rows. */
+static inline void rc_sum_panel(const uint8_t *codes, int64_t width, const int32_t *rows,
+                                const uint64_t *words, int64_t n, uint8_t *blocks, uint64_t *sums)
+{
+    uint64_t weights[RC_CHUNK];
+    rc_next_rows_ next = {codes, width, rows, n < RC_CHUNK ? n : RC_CHUNK};
+    int64_t start, m, b;
+    for (start = 0; start < n; start += m) {
+        rc_copy_rows_(&next, start > 0, words, blocks, weights);
+        m = next.n;
+        next.rows += m;
+        next.n = n - start - m < RC_CHUNK ? n - start - m : RC_CHUNK;
+        for (b = 0; b + RC_TREE_LANES <= width; b += RC_TREE_LANES)
+            rc_add_block_(blocks + b * m, RC_TREE_LANES, weights, m, &next, b, sums + b * RC_CODES);
+        if (b < width)
+            rc_add_block_(blocks + b * m, RC_EIGHT, weights, m, &next, b, sums + b * RC_CODES);
+    }
+}
 
 #endif /* RANKCORE_TREE_SUMS_H */

@@ -46,7 +46,7 @@ class TreeGrower:
 
     Only the smaller child of a node is summed; the histograms of its sibling are those of the
     parent minus these. A tree costs at most O(values * (1 + depth / 2)), counting stored values of
-    sparse columns. Memory: 16 bytes per row and 8 bytes per bin of each leaf.
+    sparse columns. Memory: 25 bytes per row and 8 bytes per bin of each leaf.
     """
 
     def __init__(self, binning: Binning, rules: Rules, n_jobs: int) -> None:
@@ -56,7 +56,7 @@ class TreeGrower:
         n = binning.taken.size
         self._all = np.arange(n, dtype=np.int32)
         self._fires = np.empty(n, dtype=np.uint8)
-        self._spare_rows, self._spare_words = np.empty(n, np.int32), np.empty(n, np.uint64)
+        self._spare, self._words = np.empty(n, np.int32), np.empty(n, np.uint64)
 
     def close(self) -> None:
         """Shut down the threads."""
@@ -77,8 +77,6 @@ class TreeGrower:
         n = self._all.size
         self._rows = self._all.copy() if taken is None else np.flatnonzero(taken).astype(np.int32)
         self._rest = np.flatnonzero(~taken).astype(np.int32) if taken is not None else self._all[:0]
-        self._words = np.empty(self._rows.size, dtype=np.uint64)
-        self._rest_words = np.zeros(self._rest.size, dtype=np.uint64)
         # `_scale` units of the words are a weight of 1; those of gradients are scaled by a further
         # power of two.
         self._power = 1.0
@@ -88,15 +86,10 @@ class TreeGrower:
             )
         else:
             self._scale = tree_histograms.quantise(won, lost, self._rows, self._words)
-        self._row_words = self._words
         self._leaf_of = np.zeros(n, dtype=np.int32)
-        sparse = self.binning.n_entries is not None
-        if sparse:
-            self._row_words = np.zeros(n, dtype=np.uint64)
-            self._row_words[self._rows] = self._words
-            self._leaf_of[self._rest] = -1
+        self._leaf_of[self._rest] = -1
         for shard in self._shards:
-            shard.begin(self._scale, self._leaf_of, self._row_words, allowed)
+            shard.begin(self._scale, self._leaf_of, self._words, allowed)
         tree = Grown(self._leaf_of)
         root = Leaf(0, 0, self._rows.size, (0, self._rest.size), 0, int(self._words.sum()))
         leaves = [root]
@@ -183,8 +176,7 @@ class TreeGrower:
         """
         cuts = [shard.best(found) for shard, found in zip(self._shards, leaf.found, strict=True)]
         best, here = cuts.index(leaf.cut), slice(leaf.start, leaf.stop)
-        rows, words = self._rows[here], self._words[here]
-        self._shards[best].count(leaf, leaf.found[best], rows, words)
+        self._shards[best].count(leaf, leaf.found[best], self._rows[here])
         self._take_best(leaf)
 
     def _look_at(
@@ -194,7 +186,7 @@ class TreeGrower:
         shard = self._shards[job]
         small = None if split is None else self._by_size(split[1])[0]
         here = leaves[0] if small is None else small
-        new = shard.sum(self._rows[here.start : here.stop], self._words[here.start : here.stop])
+        new = shard.sum(self._rows[here.start : here.stop])
         sums, less = (new, None) if split is None else (split[0].sums[job], new)
         return new, shard.search(leaves, sums, less, small)
 
@@ -210,13 +202,12 @@ class TreeGrower:
             return []
         fires = self._find_set(leaf) if cut.feature in self.binning.categories else None
         here, least = slice(leaf.start, leaf.stop), self.rules.min_samples_leaf
-        first = self._divide(cut, fires, least, self._rows[here], self._words[here])
+        first = self._divide(cut, fires, least, self._rows[here])
         if first < 0:
             return []
         middle, rest = leaf.start + first, leaf.rest[0]
         if self._rest.size:
-            here = slice(*leaf.rest)
-            rest += self._divide(cut, fires, 0, self._rest[here], self._rest_words[here])
+            rest += self._divide(cut, fires, 0, self._rest[slice(*leaf.rest)])
         if fires is not None:
             others = np.flatnonzero(fires[:-1] != cut.side)
             tree.sets[node] = self.binning.categories[cut.feature][others]
@@ -227,7 +218,6 @@ class TreeGrower:
         tree.sides.append(cut.side)
         tree.children.append([~leaf.number, ~number])
         tree.gains.append(leaf.gain / (self._scale * self._power**2))
-        word = int(self._words[middle : leaf.stop].sum())
         depth = leaf.depth + 1
         low = Leaf(
             leaf.number,
@@ -235,11 +225,11 @@ class TreeGrower:
             middle,
             (leaf.rest[0], rest),
             depth,
-            (leaf.word - word) & WORD,  # sums of negative gradients borrow
+            (leaf.word - cut.word) & WORD,  # sums of negative gradients borrow
             node,
             0,
         )
-        high = Leaf(number, middle, leaf.stop, (rest, leaf.rest[1]), depth, word, node, 1)
+        high = Leaf(number, middle, leaf.stop, (rest, leaf.rest[1]), depth, cut.word, node, 1)
         self._restrict(leaf, low, high)
         if self.binning.n_entries is not None:
             tree_leaves.label(self._rows[middle : leaf.stop], number, self._leaf_of)
@@ -255,11 +245,10 @@ class TreeGrower:
             leaf.cut.bin,
             leaf.cut.side,
             self._rows[here],
-            self._words[here],
+            self._words,
             leaf.word,
             self._leaf_of,
             leaf.number,
-            self._row_words,
             np.empty(5 * n, dtype=np.uint64),
             np.empty(n, dtype=np.int32),
             fires,
@@ -273,7 +262,6 @@ class TreeGrower:
         fires: NDArray[np.uint8] | None,
         least: int,
         rows: NDArray[np.int32],
-        words: NDArray[np.uint64],
     ) -> int:
         return tree_leaves.divide(
             self.binning.columns,
@@ -284,9 +272,7 @@ class TreeGrower:
             least,
             self._fires,
             rows,
-            words,
-            self._spare_rows,
-            self._spare_words,
+            self._spare,
         )
 
     def _restrict(self, leaf: Leaf, low: Leaf, high: Leaf) -> None:

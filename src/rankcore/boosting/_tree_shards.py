@@ -33,6 +33,7 @@ class Cut(NamedTuple):
     """Best cut of a leaf."""
 
     worth: float = -1.0  # sum over both children; negative if there is no cut
+    word: int = 0  # sum of the words of the rows that fire
     # Rows fire in this bin and above and, if ``side``, where the value is missing. For categories,
     # this is the number of them that fire; `tree_splits.mark_set` finds which.
     feature: int = -1
@@ -69,6 +70,7 @@ class Found(NamedTuple):
 
     # (n_columns,): as in `Cut`; an upper bound if the bin is `tree_splits.BOUNDED`.
     worths: NDArray[np.float64]
+    words: NDArray[np.uint64]
     bins: NDArray[np.int32]
     sides: NDArray[np.uint8]
 
@@ -113,7 +115,7 @@ class Shard:
         self._n_rows = binning.taken.size
         n_bins = binning.n_bins[features].astype(np.int64)
         self._whole: NDArray[np.uint8] | None = None
-        self._blocks: NDArray[np.uint8] | None = None
+        self._panels: NDArray[np.uint8] | None = None
         self._cells: NDArray[np.int32] | None = None
         self._splits: NDArray[np.bool_] | None = None
         if binning.n_entries is not None:
@@ -140,8 +142,9 @@ class Shard:
         elif binning.narrow:
             lanes = tree_histograms.LANES
             padded = -(-features.size // lanes) * lanes
-            self._blocks = np.empty(padded * self._n_rows, dtype=np.uint8)
-            tree_histograms.lay_out(self.columns, features, self._blocks)
+            self._panels = np.empty(padded * self._n_rows, dtype=np.uint8)
+            tree_histograms.lay_out(self.columns, features, self._panels)
+            self._rows_room = np.empty(tree_histograms.ROOM, dtype=np.uint8)
             size = padded * tree_histograms.CODES
         self._size = size
         most = int(n_bins.max()) + 1
@@ -154,14 +157,14 @@ class Shard:
         self,
         scale: float,
         leaf_of: NDArray[np.int32],
-        row_words: NDArray[np.uint64],
+        words: NDArray[np.uint64],
         allowed: NDArray[np.bool_] | None,
     ) -> None:
         """Begin a tree in which ``scale`` units of the words are a weight of 1.
 
-        ``leaf_of`` and ``row_words`` are used with sparse columns only.
+        ``words`` are of all rows; ``leaf_of`` is used with sparse columns only.
         """
-        self._scale, self._leaf_of, self._row_words = scale, leaf_of, row_words
+        self._scale, self._leaf_of, self._words = scale, leaf_of, words
         masks = [self._splits, None if allowed is None else allowed[self.features]]
         known = [mask for mask in masks if mask is not None]
         self._allowed = np.logical_and.reduce(known).astype(np.uint8) if known else None
@@ -178,16 +181,16 @@ class Shard:
         """Return an array of sums for reuse."""
         self._spare.append(sums)
 
-    def sum(self, rows: NDArray[np.int32], words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def sum(self, rows: NDArray[np.int32]) -> NDArray[np.uint64]:
         """Sums of the words of rows by bin."""
         sums = self._spare.pop() if self._spare else np.empty(self._size, dtype=np.uint64)
         if self._cells is not None:
-            tree_histograms.sum_cells(self._bounds, self._cells, rows, words, sums)
-        elif self._blocks is not None:
-            tree_histograms.sum_blocks(self._blocks, self._n_rows, rows, words, sums)
+            tree_histograms.sum_cells(self._bounds, self._cells, rows, self._words, sums)
+        elif self._panels is not None:
+            tree_histograms.sum_panels(self._panels, rows, self._words, self._rows_room, sums)
         else:
             tree_histograms.sum_columns(
-                self.columns, self.features, self._offsets, rows, words, sums
+                self.columns, self.features, self._offsets, rows, self._words, sums
             )
         return sums
 
@@ -212,8 +215,8 @@ class Shard:
             dtype=LEAF,
         )
         shape = len(leaves), self.features.size
-        worths, bins = np.empty(shape), np.empty(shape, dtype=np.int32)
-        sides = np.empty(shape, dtype=np.uint8)
+        worths, words = np.empty(shape), np.empty(shape, dtype=np.uint64)
+        bins, sides = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.uint8)
         tree_splits.search(
             self.columns,
             self.features,
@@ -228,44 +231,44 @@ class Shard:
             rules.l2_leaf * scale,
             rules.least(scale),
             self._leaf_of,
-            self._row_words,
+            self._words,
             rules.min_samples_leaf,
             self._scratch,
             self._room,
             self._counts,
             worths,
+            words,
             bins,
             sides,
             rules.slopes,
         )
-        return [Found(*of_leaf) for of_leaf in zip(worths, bins, sides, strict=True)]
+        return [Found(*of_leaf) for of_leaf in zip(worths, words, bins, sides, strict=True)]
 
     def best(self, found: Found) -> Cut:
         """Best cut of all columns; ties go to the first column."""
         at = int(found.worths.argmax())
         if not found.worths[at] > 0:
             return Cut()
-        feature = int(self.features[at])
-        return Cut(float(found.worths[at]), feature, int(found.bins[at]), int(found.sides[at]))
+        return Cut(
+            float(found.worths[at]),
+            int(found.words[at]),
+            int(self.features[at]),
+            int(found.bins[at]),
+            int(found.sides[at]),
+        )
 
-    def count(
-        self,
-        leaf: Leaf,
-        found: Found,
-        rows: NDArray[np.int32],
-        words: NDArray[np.uint64],
-    ) -> None:
+    def count(self, leaf: Leaf, found: Found, rows: NDArray[np.int32]) -> None:
         """Replace the best cut by the best in its column that leaves both children enough rows."""
         rules, scale = self._rules, self._scale
         at = int(found.worths.argmax())
         feature = int(self.features[at])
-        found.worths[at], found.bins[at], found.sides[at] = tree_splits.search_counted(
+        counted: tuple[float, int, int, int] = tree_splits.search_counted(
             self.columns,
             feature,
             0 if rules.signs is None else int(rules.signs[feature]),
             self._categorical is not None and bool(self._categorical[feature]),
             rows,
-            words,
+            self._words,
             leaf.word,
             rules.l2_leaf * scale,
             rules.least(scale),
@@ -274,12 +277,12 @@ class Shard:
             leaf.high,
             self._leaf_of,
             leaf.number,
-            self._row_words,
             self._scratch,
             self._room,
             self._counts,
             rules.slopes,
         )
+        found.worths[at], found.words[at], found.bins[at], found.sides[at] = counted
 
 
 def share_columns(binning: Binning, n_jobs: int) -> list[NDArray[np.int32]]:

@@ -189,7 +189,7 @@ class CachedRows(RowBlocks):
         data, columns, starts = (
             self._arrays[name].array for name in ("values", "columns", "starts")
         )
-        X = csr_in_place(data, columns, starts, self._facts.n_features)
+        X = csr_in_place(data, columns, starts, self._facts.n_features, one_type=False)
         return X, *self.outline()
 
     def check(self) -> None:

@@ -43,8 +43,10 @@ typedef int32_t rc_four_i32 __attribute__((vector_size(16)));
 #define RC_LOAD_(to, from) memcpy(&(to), from, sizeof(to))
 #define RC_STORE_(to, from) memcpy(to, &(from), sizeof(from))
 #define RC_FETCH_(address) __builtin_prefetch((const void *)(address))
+#define RC_FETCH_SECOND_(address) __builtin_prefetch((const void *)(address), 0, 2)
 #else
 #define RC_FETCH_(address) ((void)(address))
+#define RC_FETCH_SECOND_(address) ((void)(address))
 #endif
 
 #endif /* RANKCORE_VECTORS_H */

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -194,6 +194,8 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
         source: Any = ranking_source(given, as_rows=self._as_rows, **weights)
         pairing, fitted, validation = self._begin(source, held_out)
         rows = source.window.rows
+        # The pairs have copies of what they use.
+        source.window = replace(source.window, labels=None, queries=None)
         with Problem(self, rows, pairing) as problem, problem.limits():
             start = problem.start(self._warm(rows.n_rows, rows.n_features))
             steps = problem.steps(self, start)
