@@ -1,5 +1,6 @@
 """Trees on pair weights, column sums and partitions: against the plain grower, to the bit."""
 
+import time
 from fractions import Fraction
 from math import inf
 
@@ -10,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankcore._core.inputs import as_rows
-from rankcore._ext import tree_histograms, tree_leaves, tree_splits
+from rankcore._core.threads import Threads
+from rankcore._ext import tree_histograms, tree_leaves, tree_looks, tree_splits
 from rankcore.boosting import _tree_shards
 from rankcore.boosting._binning import Binning
 from rankcore.boosting._tree_grower import TreeGrower
@@ -53,12 +55,10 @@ def grow(X, won, lost, how, n_jobs=1, max_bins=255, zero_missing=False, mask=Non
     rows = as_rows(X, nan=True)
     categorical = {} if mask is None else {f: str(f) for f in np.flatnonzero(mask).tolist()}
     binning = Binning(rows, np.arange(rows.n_rows), max_bins, zero_missing, categorical)
-    grower = TreeGrower(binning, how, n_jobs)
-    try:
+    with Threads(n_jobs) as threads:
+        grower = TreeGrower(binning, how, threads)
         tree = grower.grow(won, lost, **drawn)
         again = grower.grow(won, lost, **drawn)  # what is left of a tree does not matter
-    finally:
-        grower.close()
     assert described(tree, binning) == described(again, binning)
     return described(tree, binning)
 
@@ -213,6 +213,10 @@ def test_sums_of_words_are_as_close_as_stated(n, seed, power):
         assert 1 / scale <= 1.0001 * whole / 2**32
 
 
+def record(is_less=0):
+    return np.array([(1, 10, -np.inf, np.inf, 0, is_less)], dtype=_tree_shards.LEAF)
+
+
 @pytest.mark.parametrize("d", [1, 8, 17, 24, 136, 257, 300, 600])
 @pytest.mark.parametrize("n", [1, 25, 1024, 1025, 3000])
 def test_sums_of_dense_columns_are_those_of_a_loop(n, d):
@@ -221,14 +225,14 @@ def test_sums_of_dense_columns_are_those_of_a_loop(n, d):
     X[rng.random((n, d)) < 0.05] = np.nan
     binning = Binning(as_rows(X, nan=True), np.arange(n), 255, False)
     features = np.arange(d, dtype=np.int32)
-    padded = -(-d // tree_histograms.LANES) * tree_histograms.LANES
-    panels = np.empty(padded * n, np.uint8)
-    tree_histograms.lay_out(binning.columns, features, panels)
     words = rng.integers(0, 2**53, n, dtype=np.uint64)
-    room = np.empty(tree_histograms.ROOM, np.uint8)
+    shard = _tree_shards.Shard(binning, features, Rules(2))
+    shard.begin(1.0, np.zeros(n, np.int32), words, None)
+    crew = tree_looks.Crew([shard.look])
     for rows in (np.arange(n), np.flatnonzero(rng.random(n) < 0.3), np.arange(n // 3, n)):
-        sums = rng.integers(0, 9, (padded, tree_histograms.CODES), dtype=np.uint64)
-        tree_histograms.sum_panels(panels, rows.astype(np.int32), words, room, sums.reshape(-1))
+        sums, _ = shard.prepare(rows.astype(np.int32), record(), None)
+        crew.look()
+        sums = sums.reshape(-1, tree_histograms.CODES)
         for f in range(d):
             bins = int(binning.n_bins[f])
             present = np.unique(X[:, f][~np.isnan(X[:, f])])  # a bin for each value
@@ -254,20 +258,10 @@ def test_kernels_refuse_what_does_not_fit():
         tree_histograms.lay_out(wide, features, np.empty(80, np.uint8))
     with pytest.raises(IndexError, match="no column 2"):
         tree_histograms.lay_out(columns, features + 1, np.empty(80, np.uint8))
-    panels, room = np.zeros(80, np.uint8), np.empty(tree_histograms.ROOM, np.uint8)
-    for odd_rows, odd_room in ((beyond, room), (rows, room[1:])):
-        with pytest.raises(ValueError, match="do not fit the panels"):
-            tree_histograms.sum_panels(
-                panels, odd_rows, words, odd_room, np.empty(8 * 256, np.uint64)
-            )
-    with pytest.raises(ValueError, match="do not fit"):
-        tree_histograms.sum_columns(wide, features, np.array([0, 11, 12]), rows, words, words)
     with pytest.raises(ValueError, match="not sparse"):
         tree_histograms.lay_out_cells(
             columns, features, np.array([0, 11, 22]), fires[:2], np.empty(11, np.int64), None
         )
-    with pytest.raises(ValueError, match="do not fit the cells"):
-        tree_histograms.sum_cells(np.zeros(11, np.int64), rows[:0], beyond, words, words)
     with pytest.raises(ValueError, match="do not fit the columns"):
         tree_leaves.divide(columns, 0, 1, 0, None, 0, fires, beyond, spare)
     with pytest.raises(ValueError, match="do not fit the columns"):
@@ -284,21 +278,6 @@ def test_kernels_refuse_what_does_not_fit():
     with pytest.raises(ValueError, match="do not fit the rows"):
         tree_leaves.weigh(leaves, mass, mass, fires[:9], *np.empty((3, 1)))
     room = np.empty(80, np.uint64), np.empty(80)
-    out = [np.empty((1, 2), dtype) for dtype in (np.float64, np.uint64, np.int32, np.uint8)]
-    leaf = np.array([(1, 10, -np.inf, np.inf, 0, 0)], dtype=_tree_shards.LEAF)
-    less = np.array([(1, 10, -np.inf, np.inf, 0, 1)], dtype=_tree_shards.LEAF)
-    enough = np.ones(22, np.uint64)
-    for sums, other, leaves in (
-        (words, None, leaf),
-        (enough, words, leaf),
-        (enough, None, less),
-        (enough, enough, leaf.repeat(2)),
-    ):
-        with pytest.raises(ValueError, match="do not fit the columns"):
-            tree_splits.search(
-                columns, features, np.array([0, 11, 22]), None, None, None, None, sums, other,
-                leaves, 0.0, 1.0, None, None, 1, *room, np.empty(20, np.int32), *out,
-            )  # fmt: skip
     with pytest.raises(ValueError, match="do not fit the columns"):
         tree_splits.search_counted(
             columns, 0, 0, False, beyond, words, 10, 0.0, 1.0, 1, -np.inf, np.inf, None, 0,
@@ -310,6 +289,106 @@ def test_kernels_refuse_what_does_not_fit():
                 columns, 0, 1, 0, odd_rows, words, 10, None, 0, room[0],
                 np.empty(20, np.int32), np.empty(n_codes, np.uint8),
             )  # fmt: skip
+
+
+def test_looks_refuse_what_does_not_fit():
+    X = np.arange(20.0).reshape(10, 2)
+    columns = Binning(as_rows(X), np.arange(10), 255, False).columns
+    wide = Binning(as_rows(X), np.arange(10), None, False).columns
+    features, offsets = np.arange(2, dtype=np.int32), np.array([0, 11, 22])
+    room = np.empty(0, np.uint8), np.empty(80, np.uint64), np.empty(80), np.empty(20, np.int32)
+    panels, ones = np.zeros(80, np.uint8), np.ones(2, np.uint8)
+
+    def made(columns=wide, features=features, offsets=offsets, size=22, whole=None, panels=None,
+             cells=None, room=room):  # fmt: skip
+        bounds = None if cells is None else np.zeros(11, np.int64)
+        return tree_looks.Look(
+            columns, features, offsets, size, whole, None, None, panels, bounds, cells, *room, 1,
+            False,
+        )  # fmt: skip
+
+    for odd in (
+        {"features": features + 1},
+        {"offsets": offsets[:2]},
+        {"offsets": offsets - 1},
+        {"size": 21},
+        {"whole": ones},
+        {"panels": panels},
+        {"columns": columns, "panels": panels},
+        {"columns": columns, "panels": panels[1:], "size": 2048},
+        {"cells": np.empty(0, np.int32)},
+        {"room": (room[0], room[1][:54], *room[2:])},
+    ):
+        with pytest.raises(ValueError, match="do not fit the columns"):
+            made(**odd)
+    look = made()
+    words, leaf_of = np.ones(10, np.uint64), np.zeros(10, np.int32)
+    rows = np.arange(10, dtype=np.int32)
+    out = [np.empty((1, 2), dtype) for dtype in (np.float64, np.uint64, np.int32, np.uint8)]
+    enough = np.ones(22, np.uint64)
+    with pytest.raises(ValueError, match="do not fit"):  # no tree has begun
+        look.prepare(rows, enough, None, record(), *out)
+    for odd in ((words[1:], leaf_of, None), (words, leaf_of[1:], None), (words, leaf_of, ones[1:])):
+        with pytest.raises(ValueError, match="do not fit the columns"):
+            look.begin(*odd, 0.0, 1.0)
+    look.begin(words, leaf_of, None, 0.0, 1.0)
+    for odd in (
+        (rows + 1, enough, None, record()),
+        (rows, words, None, record()),
+        (rows, enough, words, record()),
+        (rows, enough, None, record(1)),
+        (rows, enough, enough, record().repeat(2)),
+        (rows, enough, None, record()[:0]),
+    ):
+        with pytest.raises(ValueError, match="do not fit the columns"):
+            look.prepare(*odd, *out)
+    with pytest.raises(ValueError, match="not prepared"):
+        tree_looks.Crew([look]).look()
+    with pytest.raises(IndexError, match="no look 1"):
+        tree_looks.Crew([look]).serve(1)
+    with pytest.raises(TypeError):
+        tree_looks.Crew([None])
+
+
+def test_a_crew_that_sleeps_wakes_and_may_be_late(monkeypatch):
+    rng = np.random.default_rng(0)
+    n, d = 500, 24
+    X = rng.normal(size=(n, d))
+    won, lost = rng.random((2, n))
+    expected = grow(X, won, lost, Rules(20))
+    binning = Binning(as_rows(X), np.arange(n), 255, False, {})
+    with Threads(3) as threads:
+        late = [threads.submit(time.sleep, 0.05) for _ in range(2)]
+        grower = TreeGrower(binning, Rules(20), threads)
+        look = grower._look
+
+        def slow(*leaves):
+            time.sleep(0.002)
+            look(*leaves)
+
+        grower._look = slow
+        assert described(grower.grow(won, lost), binning) == expected
+        assert all(one.done() for one in late)
+
+        def failing(*leaves):
+            raise KeyboardInterrupt
+
+        grower._look = failing
+        with pytest.raises(KeyboardInterrupt):
+            grower.grow(won, lost)
+        grower._look = look
+        assert described(grower.grow(won, lost), binning) == expected
+        start, started = threads.submit, []
+
+        def submit(*args):
+            if started:
+                raise RuntimeError("can't start new thread")
+            started.append(start(*args))
+
+        monkeypatch.setattr(threads, "submit", submit)
+        with pytest.raises(RuntimeError, match="start new thread"):
+            grower.grow(won, lost)
+        assert started[0].result() is None
 
 
 def test_a_leaf_without_rows_divides_only_if_parts_may_be_empty():

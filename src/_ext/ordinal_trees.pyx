@@ -67,6 +67,8 @@ def probabilities(
     int64_t start,  # range of rows
     int64_t stop,
     double[:, ::1] found not None,  # out, (n, k): probability of each rank
+    const int32_t[::1] ranks=None,  # (n,), or None: the true rank of each row,
+    double[::1] own=None,  # out, (n,): and its probability
 ):
     """Write probabilities of ranks. O(n k)."""
     cdef Form form
@@ -76,11 +78,40 @@ def probabilities(
     _check(&form, scores, biases, shared, cumulative)
     if found.shape[0] != form.n or found.shape[1] != form.k or not 0 <= start <= stop <= form.n:
         raise ValueError("the table does not fit the scores")
+    if ranks is not None:
+        _check_table(found, ranks, own, start, stop)
+        if own is None:
+            raise ValueError("ranks require an array for their probabilities")
     with nogil:
         for i in range(start, stop):
             rc_tasks_probabilities(
                 &form.tasks, form.scores + i, form.n, &found[i, 0], NULL, NULL
             )
+            if ranks is not None:
+                own[i] = found[i, ranks[i]]
+
+
+def add_values(
+    double[:, ::1] scores not None,  # in and out, (m, n)
+    const double[:, ::1] values not None,  # (m, n_leaves): the value of each leaf
+    const int32_t[::1] leaf_of not None,  # (n,): the leaf of each row
+    int64_t start,  # range of rows
+    int64_t stop,
+):
+    """Add the values of leaves to the scores of rows. O(m n)."""
+    cdef int64_t i, task, m = scores.shape[0], n = scores.shape[1]
+    cdef double *line
+    cdef const double *of_leaves
+    if values.shape[0] != m or leaf_of.shape[0] != n or not 0 <= start <= stop <= n:
+        raise ValueError("the values do not fit the scores")
+    for i in range(start, stop):
+        if not 0 <= leaf_of[i] < values.shape[1]:
+            raise ValueError(f"row {i} has the leaf {leaf_of[i]} of {values.shape[1]}")
+    with nogil:
+        for task in range(m):
+            line, of_leaves = &scores[task, 0], &values[task, 0]
+            for i in range(start, stop):
+                line[i] += of_leaves[leaf_of[i]]
 
 
 cdef void _add_to_biases(

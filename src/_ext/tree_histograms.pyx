@@ -1,4 +1,4 @@
-"""Sums of pair weights by bin, of the rows in a leaf of a tree.
+"""Words of pair weights, and columns laid out to sum them by bin.
 
 The weights that a row wins and loses are rounded to integers, two in a word, once per tree
 (`_tree_sums.h`). Sums of integers do not depend on the order of the rows, nor on how columns are
@@ -15,32 +15,12 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
 from rankcore._ext._columns cimport Binned, binned_of, code_t
+from rankcore._ext._tree_panels cimport RC_CODES, RC_EIGHT, panel_width
 
-
-cdef extern from "_tree_sums.h" nogil:
-    enum:
-        RC_EIGHT
-        RC_CODES
-        RC_CHUNK
-        RC_PANEL
-
-    void rc_sum_panel(
-        const uint8_t *codes, int64_t width, const int32_t *rows, const uint64_t *words, int64_t n,
-        uint8_t *blocks, uint64_t *sums
-    ) noexcept
 
 # Panels have a multiple of this many columns.
 LANES = RC_EIGHT
 CODES = RC_CODES
-# Bytes that `sum_panels` works in.
-ROOM = RC_CHUNK * RC_PANEL
-
-
-cdef inline int64_t _panel(int64_t first, int64_t padded) noexcept nogil:
-    """Columns of the panel that begins with this one: a multiple of 16, but for the last."""
-    cdef int64_t n = (padded + RC_PANEL - 1) // RC_PANEL
-    cdef int64_t width = ((padded + n - 1) // n + 15) // 16 * 16
-    return min(width, padded - first)
 
 
 def quantise(
@@ -143,7 +123,7 @@ def lay_out(
         return
     with nogil:
         while first < padded:
-            width = _panel(first, padded)
+            width = panel_width(first, padded)
             out = &panels[first * n]
             if first + width > m:
                 memset(out, 0, width * n)
@@ -155,71 +135,6 @@ def lay_out(
                         out[i * width + j - first] = column[i]
                 start += step
             first += width
-
-
-def sum_panels(
-    const uint8_t[::1] panels not None,  # from `lay_out`
-    const int32_t[::1] rows not None,  # (n,): rows of the leaf, ascending
-    const uint64_t[::1] words not None,  # (n_rows,): the words of all rows
-    uint8_t[::1] room not None,  # ROOM bytes: scratch
-    uint64_t[::1] sums not None,  # out: CODES for each column, those beyond the last included
-):
-    """Sum words by bin. O(n * columns)."""
-    cdef int64_t n = rows.shape[0], n_rows = words.shape[0], first = 0, width
-    cdef int64_t padded = panels.shape[0] // n_rows if n_rows else 0
-    if (
-        padded % RC_EIGHT
-        or panels.shape[0] != padded * n_rows
-        or sums.shape[0] != padded * RC_CODES
-        or room.shape[0] != RC_CHUNK * RC_PANEL
-        or (n and not 0 <= rows[0] <= rows[n - 1] < n_rows)
-    ):
-        raise ValueError("the rows, words and sums do not fit the panels")
-    if padded == 0:
-        return
-    with nogil:
-        memset(&sums[0], 0, padded * RC_CODES * sizeof(uint64_t))
-        while n and first < padded:
-            width = _panel(first, padded)
-            rc_sum_panel(&panels[first * n_rows], width, &rows[0], &words[0], n, &room[0],
-                         &sums[first * RC_CODES])
-            first += width
-
-
-def sum_columns(
-    object columns not None,  # dense, of four-byte codes
-    const int32_t[::1] features not None,  # (m,): the columns
-    const int64_t[::1] offsets not None,  # (m + 1,): where the sums of each column begin
-    const int32_t[::1] rows not None,  # as for `sum_panels`
-    const uint64_t[::1] words not None,
-    uint64_t[::1] sums not None,
-):
-    """Sum words by bin, of dense columns of wide codes."""
-    cdef const Binned *binned = binned_of(columns)
-    cdef const int32_t *codes
-    cdef uint64_t *out
-    cdef int64_t i, j, n = rows.shape[0], m = features.shape[0]
-    if (
-        binned.width != 4
-        or binned.bounds != NULL
-        or words.shape[0] != binned.n_rows
-        or offsets.shape[0] != m + 1
-        or (n and not 0 <= rows[0] <= rows[n - 1] < binned.n_rows)
-    ):
-        raise ValueError("the rows, words and sums do not fit the columns")
-    for j in range(m):
-        if not 0 <= features[j] < binned.n_features or not (
-            0 <= offsets[j] <= offsets[j + 1] - binned.n_bins[features[j]] - 1
-            and offsets[j + 1] <= sums.shape[0]
-        ):
-            raise ValueError("the sums do not fit the columns")
-    with nogil:
-        for j in range(m):
-            out = &sums[offsets[j]]
-            memset(out, 0, (offsets[j + 1] - offsets[j]) * sizeof(uint64_t))
-            codes = <const int32_t *> binned.codes + features[j] * binned.n_rows
-            for i in range(n):
-                out[codes[rows[i]]] += words[rows[i]]
 
 
 cdef void _fill_cells(
@@ -287,27 +202,3 @@ def lay_out_cells(
         for k in range(n, 0, -1):
             bounds[k] = bounds[k - 1]
         bounds[0] = 0
-
-
-def sum_cells(
-    const int64_t[::1] bounds not None,  # from `lay_out_cells`
-    const int32_t[::1] cells not None,
-    const int32_t[::1] rows not None,  # (n,): rows of the leaf, ascending
-    const uint64_t[::1] words not None,  # (n_rows,): the words of all rows
-    uint64_t[::1] sums not None,  # out: at least as many as `lay_out_cells` has offsets for
-):
-    """Sum words by bin, of sparse columns: their entries only. O(sums + entries of the rows)."""
-    cdef int64_t i, k, n = rows.shape[0]
-    cdef uint64_t word
-    if words.shape[0] != bounds.shape[0] - 1 or (
-        n and not 0 <= rows[0] <= rows[n - 1] < words.shape[0]
-    ):
-        raise ValueError("the rows and words do not fit the cells")
-    if sums.shape[0] == 0:
-        return
-    with nogil:
-        memset(&sums[0], 0, sums.shape[0] * sizeof(uint64_t))
-        for i in range(n):
-            word = words[rows[i]]
-            for k in range(bounds[rows[i]], bounds[rows[i] + 1]):
-                sums[cells[k]] += word

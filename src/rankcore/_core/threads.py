@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from numbers import Integral
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from rankcore._ext.held_signals import raise_signals, signals_held
 
 Item = TypeVar("Item")
-# Items per thread between two looks at pending signals.
-_AT_ONCE = 4
 
 
 def check_n_jobs(n_jobs: Any, name: str = "n_jobs") -> None:
@@ -33,44 +32,73 @@ def n_threads(n_jobs: Any) -> int:
     return int(effective_n_jobs(n_jobs))
 
 
-def shared_out(
-    pool: ThreadPoolExecutor, run: Callable[..., Any], *items: Iterable[Any]
-) -> list[Any]:
-    """Results of a function for each item, in order; for work of some milliseconds.
+class Threads:
+    """Threads for the short steps of a long work; the calling thread is the first of them.
 
-    The calling thread takes the first item, which spares it a wait to be woken. Signals wait until
-    all are done. A handler that raises between two steps of the pool could leave a lock of it
-    taken, for which the whole process would wait for ever.
+    Functions release the GIL, for some milliseconds. Signals wait until all threads are done, or
+    the caller is between two items: a handler that raises between two steps of the pool could
+    leave a lock of it taken, for which the whole process would wait for ever.
     """
-    with signals_held():
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self._pool = ThreadPoolExecutor(n - 1) if n > 1 else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the threads."""
+        if self._pool is not None:
+            with signals_held():
+                self._pool.shutdown()
+
+    def submit(self, run: Callable[..., Any], *args: Any) -> Future[Any]:
+        """Start a function in another thread; the caller holds signals."""
+        assert self._pool is not None
+        return self._pool.submit(run, *args)
+
+    def map(self, run: Callable[..., Any], *items: Iterable[Any]) -> list[Any]:
+        """Results of a function for each item, in order; at most one item per thread."""
         first, *others = zip(*items, strict=True)
-        running = [pool.submit(run, *item) for item in others]
-        try:
-            result = run(*first)
-        finally:
-            wait(running)  # they write where the caller reads
-        return [result, *(one.result() for one in running)]
+        if not others:
+            return [run(*first)]
+        with signals_held():
+            running = [self.submit(run, *item) for item in others]
+            try:
+                result = run(*first)  # the calling thread need not be woken
+            finally:
+                wait(running)  # they write where the caller reads
+            return [result, *(one.result() for one in running)]
+
+    def for_each(self, run: Callable[[Item], Any], items: Sequence[Item]) -> None:
+        """Run a function for each item, whichever thread is free; handle signals in between."""
+        left = deque(items)
+
+        def taken() -> Iterator[Item]:
+            while True:
+                try:
+                    yield left.popleft()
+                except IndexError:
+                    return
+
+        def work(_: int) -> None:
+            try:
+                for item in taken():
+                    raise_signals()
+                    run(item)
+            except BaseException:
+                left.clear()  # no thread begins another item
+                raise
+
+        if items:
+            self.map(work, range(min(self.n, len(items))))
 
 
 def for_each(run: Callable[[Item], Any], items: Sequence[Item], n_jobs: int) -> None:
-    """Run a function for each item in threads, and handle pending signals in between.
-
-    The function releases the GIL, for some milliseconds' worth of work.
-    """
-    n_jobs = min(n_jobs, len(items))
-    if n_jobs <= 1:
-        for item in items:
-            raise_signals()
-            run(item)
-        return
-    with signals_held(), ThreadPoolExecutor(n_jobs) as pool:
-        for first in range(0, len(items), _AT_ONCE * n_jobs):
-            raise_signals()
-            list(pool.map(run, items[first : first + _AT_ONCE * n_jobs]))
-
-
-def end_threads(pool: ThreadPoolExecutor | None) -> None:
-    """Shut down a thread pool, if there is one."""
-    if pool is not None:
-        with signals_held():
-            pool.shutdown()
+    """Run a function for each item in threads that live as long: see `Threads.for_each`."""
+    with Threads(min(n_jobs, len(items))) as threads:
+        threads.for_each(run, items)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
 from rankcore._core.params import as_generator
-from rankcore._core.threads import for_each, n_threads
+from rankcore._core.threads import Threads, n_threads
 from rankcore._ext import ordinal_trees, tree_leaves
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Binning
@@ -98,47 +98,45 @@ class OrdinalRounds:
         if params.subsample < 1 or params.colsample < 1 or draws_directions:
             self._seed = int(as_generator(params.random_state).integers(2**63))
         self._rows, self._taken = rows, taken
-        self.go_back(model)
         self._of_vectors = model.form.tasks == "vector" and m > 1
-        if not self._of_vectors:
-            self._steep, self._curved = np.empty((m, n)), np.empty((m, n))
-        self._n_jobs = n_jobs
         d = model.form.n_ranks - 1
+        if self._of_vectors:
+            self._table, self._own = np.empty((n, d + 1)), np.empty(n)
+        else:
+            self._steep, self._curved = np.empty((m, n)), np.empty((m, n))
         moves = model.form.moves_biases
         self._of_biases = (np.empty(d), np.empty((d, d))) if moves else (None, None)
-        self._grower = TreeGrower(self._binning, self._rules, n_jobs)
-        self._differentiate()
+        self._threads = Threads(n_jobs)
+        self._grower = TreeGrower(self._binning, self._rules, self._threads)
+        self.go_back(model)
 
     def close(self) -> None:
-        """Shut down the threads."""
-        self._grower.close()
+        """End the threads."""
+        self._threads.close()
 
     def go_back(self, model: OrdinalSum) -> None:
         """Replace the model, for example by that of the best round."""
         self.model = model
         self._scores = np.ascontiguousarray(model.score(self._rows)[:, self._taken])
+        self._differentiate()
 
     def probabilities(self) -> Floats:
-        """Probability of each rank for the training rows."""
-        return self.model.probabilities(self._scores, n_jobs=self._n_jobs)
+        """Probability of each rank for the training rows; overwritten by the next round."""
+        return self._table if self._of_vectors else self.model.probabilities(self._scores)
 
     def __iter__(self) -> Iterator[float]:
         """Mean loss after each round, until no tree has a split."""
         while self.round():
             loss = self._differentiate()
-            yield self._mean_loss(self.probabilities()) if len(self.model.form.parts) > 1 else loss
+            if len(self.model.form.parts) > 1:
+                table = self.probabilities()
+                loss = self._mean_loss(table[np.arange(len(table)), self._ranks])
+            yield loss
 
-    def _mean_loss(self, table: Floats) -> float:
-        """Mean loss of a table of probabilities."""
-        losses = np.empty(len(table))
-
-        def fill(start: int) -> None:
-            block = slice(start, start + BLOCK_ROWS)
-            own = np.take_along_axis(table[block], self._ranks[block, np.newaxis], axis=1)[:, 0]
-            # Both probabilities may round to 0.
-            losses[block] = -np.log(np.maximum(own, np.finfo(np.float64).tiny))
-
-        for_each(fill, range(0, len(table), BLOCK_ROWS), self._n_jobs)
+    def _mean_loss(self, own: Floats) -> float:
+        """Mean loss, from the probability of the true rank of each row."""
+        # Both probabilities may round to 0.
+        losses = -np.log(np.maximum(own, np.finfo(np.float64).tiny))
         return float(np.average(losses, weights=self._weights))
 
     def _differentiate(self, of_biases: Any = (None, None)) -> float:
@@ -147,8 +145,16 @@ class OrdinalRounds:
         Returns the mean loss, summed over the parts.
         """
         if self._of_vectors:
-            self._table = self.probabilities()
-            return self._mean_loss(self._table)
+            of_task = self._scores, self.model.biases[-1], False, False
+
+            def fill(start: int) -> None:
+                stop = min(start + BLOCK_ROWS, len(self._table))
+                ordinal_trees.probabilities(
+                    *of_task, start, stop, self._table, self._ranks, self._own
+                )
+
+            self._threads.for_each(fill, range(0, len(self._table), BLOCK_ROWS))
+            return self._mean_loss(self._own)
         total = 0.0
         for part in self.model.form.parts:
             total += ordinal_trees.slopes(
@@ -201,7 +207,7 @@ class OrdinalRounds:
         if self._rules.signs is not None:
             # A split that all tasks want one way is seen as such.
             direction = np.abs(direction)
-        rows = self._table, self._ranks, self._weights, self._n_jobs
+        rows = self._table, self._ranks, self._weights, self._threads
         slopes, curvatures = directed(direction, *rows)
         grown = self._grower.grow(slopes, curvatures, taken, allowed)
         n = grown.lows.size
@@ -217,10 +223,11 @@ class OrdinalRounds:
                 steps = monotone_steps(*sums, l2, children, signs[np.array(grown.features)])
             values = np.ascontiguousarray(self._rate * steps.T)
 
-            def add(task: int) -> None:
-                self._scores[task] += values[task].take(grown.leaf_of)
+            def add(start: int) -> None:
+                stop = min(start + BLOCK_ROWS, len(self._table))
+                ordinal_trees.add_values(self._scores, values, grown.leaf_of, start, stop)
 
-            for_each(add, range(len(values)), self._n_jobs)
+            self._threads.for_each(add, range(0, len(self._table), BLOCK_ROWS))
         return [made_tree(self._binning, grown, value) for value in values]
 
     def _values(self, grown: Grown, i: int, taken: NDArray[np.bool_] | None) -> Floats:

@@ -35,12 +35,10 @@ from numpy.typing import NDArray
 from rankcore._core.model_spec import Field, read_fields
 from rankcore._core.numbers import Floats
 from rankcore._core.scoring import Scoring
-from rankcore._core.threads import for_each
 from rankcore._ext import ordinal_trees
 from rankcore._ext.rows import Rows
 from rankcore._ext.trees import Trees, add_scores
 from rankcore.boosting._tree_sum import Tree, TreeSum
-from rankcore.boosting._vector_leaves import BLOCK_ROWS
 
 MAX_RANKS: int = ordinal_trees.MAX_RANKS
 
@@ -96,17 +94,13 @@ class Form:
         """Whether rounds change the biases of the first part."""
         return self.tasks in ("shared", "average") and self.n_tasks > 1
 
-    def probabilities(self, scores: Floats, biases: Floats, n_jobs: int = 1) -> Floats:
+    def probabilities(self, scores: Floats, biases: Floats) -> Floats:
         """Probability of each rank, shape (n, k), for scores of shape (n_scores, n)."""
         found, n = [], scores.shape[1]
         for part in self.parts:
             own = scores[part.scores], biases[part.biases], part.shared, part.cumulative
             table = np.empty((n, self.n_ranks))
-
-            def fill(start: int, own: Any = own, table: Floats = table) -> None:
-                ordinal_trees.probabilities(*own, start, min(start + BLOCK_ROWS, n), table)
-
-            for_each(fill, range(0, n, BLOCK_ROWS), n_jobs)
+            ordinal_trees.probabilities(*own, 0, n, table)
             found.append(table)
         return found[0] if len(found) == 1 else 0.5 * (found[0] + found[1])
 
@@ -164,10 +158,10 @@ class OrdinalSum:
         for one, of_one in zip(self.sums, scores, strict=True):
             one.add_member(i, rows, of_one)
 
-    def probabilities(self, scores: Floats, n_rounds: int | None = None, n_jobs: int = 1) -> Floats:
+    def probabilities(self, scores: Floats, n_rounds: int | None = None) -> Floats:
         """Probability of each rank for scores after ``n_rounds``, by default all."""
         biases = self.biases[-1 if n_rounds is None else n_rounds]
-        return self.form.probabilities(scores, biases, n_jobs)
+        return self.form.probabilities(scores, biases)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays for a model file."""

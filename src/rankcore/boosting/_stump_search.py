@@ -6,13 +6,12 @@ computed from the current weights.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.threads import end_threads, shared_out
+from rankcore._core.threads import Threads
 from rankcore._ext import normalizer_search, stumps
 from rankcore._ext.listed_weights import ListedWeights
 from rankcore._ext.pair_weights import LabelWeights
@@ -53,11 +52,11 @@ class Search:
         # Columns of wide codes are read one by one.
         lanes = stumps.LANES if self._room == stumps.CODES else 1
         self._scratch = [np.empty(lanes * self._room) for _ in range(n_jobs)]
-        self._pool = ThreadPoolExecutor(n_jobs - 1) if n_jobs > 1 else None
+        self._threads = Threads(n_jobs)
 
     def close(self) -> None:
         """Shut down the threads."""
-        end_threads(self._pool)
+        self._threads.close()
 
     def best(self, potentials: NDArray[np.float64]) -> Stump:
         """The stump of maximum |edge|; ties go to the first feature, then highest threshold."""
@@ -74,14 +73,9 @@ class Search:
         """Find the best stump of each of some columns."""
         if not features.size:
             return
-        parts = [features] if self._pool is None else self._split(features)
-        if self._pool is None or len(parts) == 1:
-            self._evaluate(potentials, features, 0)
-            return
-        shared_out(
-            self._pool,
-            lambda job: self._evaluate(potentials, parts[job], job),
-            range(len(parts)),
+        parts = self._split(features)
+        self._threads.map(
+            lambda job: self._evaluate(potentials, parts[job], job), range(len(parts))
         )
 
     def _evaluate(
@@ -106,7 +100,9 @@ class Search:
             self._masses[:, features] = masses
 
     def _split(self, features: NDArray[np.int32]) -> list[NDArray[np.int32]]:
-        """Divide columns into parts of about equal work."""
+        """Divide columns into parts of about equal work, at most one for each thread."""
+        if self.n_jobs == 1:
+            return [features]
         entries = self.binning.n_entries
         work = np.ones(features.size) if entries is None else entries[features] + 1.0
         ends = np.cumsum(work)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.params import as_generator
+from rankcore._core.threads import Threads
 from rankcore._ext import tree_leaves
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Binning, Bins
@@ -68,7 +69,8 @@ class TreeRounds(Rounds):
             signs,
         )
         assert isinstance(self._binning, Binning)
-        self._grower = TreeGrower(self._binning, self._rules, self._n_jobs)
+        self._threads = Threads(self._n_jobs)
+        self._grower = TreeGrower(self._binning, self._rules, self._threads)
 
     def _prepare(self, n: int) -> None:
         self._exhausted = False  # whether no pair changes the measure
@@ -82,7 +84,7 @@ class TreeRounds(Rounds):
 
     def close(self) -> None:
         """Shut down the threads."""
-        self._grower.close()
+        self._threads.close()
 
     def round(self) -> dict[str, float] | None:
         """Add a tree; return figures of the round, or None if no split gains."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.threads import end_threads, shared_out
-from rankcore._ext import tree_histograms, tree_leaves, tree_splits
+from rankcore._core.threads import Threads
+from rankcore._ext import tree_histograms, tree_leaves, tree_looks, tree_splits
+from rankcore._ext.held_signals import signals_held
 from rankcore.boosting._binning import Binning
-from rankcore.boosting._tree_shards import Cut, Found, Leaf, Rules, Shard, share_columns
+from rankcore.boosting._tree_shards import LEAF, Cut, Leaf, Rules, Shard, share_columns
 
 # Minimum gain of a split as a share of the weight of its rows; less may be rounding errors.
 LEAST_GAIN = 1e-12
@@ -42,25 +42,21 @@ class Grown:
 
 
 class TreeGrower:
-    """Grows trees on binned columns, divided among ``n_jobs`` threads; trees do not depend on it.
+    """Grows trees on binned columns, divided among threads; trees do not depend on these.
 
     Only the smaller child of a node is summed; the histograms of its sibling are those of the
     parent minus these. A tree costs at most O(values * (1 + depth / 2)), counting stored values of
     sparse columns. Memory: 25 bytes per row and 8 bytes per bin of each leaf.
     """
 
-    def __init__(self, binning: Binning, rules: Rules, n_jobs: int) -> None:
-        self.binning, self.rules = binning, rules
-        self._shards = [Shard(binning, part, rules) for part in share_columns(binning, n_jobs)]
-        self._pool = ThreadPoolExecutor(len(self._shards) - 1) if len(self._shards) > 1 else None
+    def __init__(self, binning: Binning, rules: Rules, threads: Threads) -> None:
+        self.binning, self.rules, self._threads = binning, rules, threads
+        self._shards = [Shard(binning, part, rules) for part in share_columns(binning, threads.n)]
+        self._crew = tree_looks.Crew([shard.look for shard in self._shards])
         n = binning.taken.size
         self._all = np.arange(n, dtype=np.int32)
         self._fires = np.empty(n, dtype=np.uint8)
         self._spare, self._words = np.empty(n, np.int32), np.empty(n, np.uint64)
-
-    def close(self) -> None:
-        """Shut down the threads."""
-        end_threads(self._pool)
 
     def grow(
         self,
@@ -74,6 +70,23 @@ class TreeGrower:
         With ``rules.slopes``, from the gradient and second derivative of each row's loss. ``taken``
         is a mask of the rows to learn from, ``allowed`` of the columns to use.
         """
+        serving = 0
+        with signals_held():
+            try:
+                for i in range(1, len(self._shards)):
+                    self._threads.submit(self._crew.serve, i)
+                    serving += 1
+                return self._grow(won, lost, taken, allowed)
+            finally:
+                self._crew.dismiss(serving)
+
+    def _grow(
+        self,
+        won: NDArray[np.float64],
+        lost: NDArray[np.float64],
+        taken: NDArray[np.bool_] | None,
+        allowed: NDArray[np.bool_] | None,
+    ) -> Grown:
         n = self._all.size
         self._rows = self._all.copy() if taken is None else np.flatnonzero(taken).astype(np.int32)
         self._rest = np.flatnonzero(~taken).astype(np.int32) if taken is not None else self._all[:0]
@@ -144,18 +157,28 @@ class TreeGrower:
         """Sum leaves and find their best cuts: the root, or the children of a split leaf."""
         if not leaves:
             return
-        if self._pool is None:
-            parts = [self._look_at(0, leaves, split)]
-        else:
-            jobs = range(len(self._shards))
-            parts = shared_out(self._pool, lambda job: self._look_at(job, leaves, split), jobs)
-        if split is None:
-            leaves[0].sums = [sums for sums, _ in parts]
-        else:
-            # The sums of the parent have become those of its larger child.
+        small = large = None
+        if split is not None:
             small, large = self._by_size(split[1])
+        here = small or leaves[0]
+        rows = self._rows[here.start : here.stop]
+        records = np.array(
+            [
+                (leaf.word, leaf.stop - leaf.start, leaf.low, leaf.high, leaf.number, leaf is small)
+                for leaf in leaves
+            ],
+            dtype=LEAF,
+        )
+        parents = [None] * len(self._shards) if split is None else split[0].sums
+        parts = [
+            shard.prepare(rows, records, parent)
+            for shard, parent in zip(self._shards, parents, strict=True)
+        ]
+        self._crew.look()
+        here.sums = [sums for sums, _ in parts]
+        if split is not None and large is not None:
+            # The sums of the parent have become those of its larger child.
             large.sums, split[0].sums = split[0].sums, []
-            small.sums = [sums for sums, _ in parts]
         for i, leaf in enumerate(leaves):
             leaf.found = [found[i] for _, found in parts]
             self._take_best(leaf)
@@ -179,17 +202,6 @@ class TreeGrower:
         self._shards[best].count(leaf, leaf.found[best], self._rows[here])
         self._take_best(leaf)
 
-    def _look_at(
-        self, job: int, leaves: list[Leaf], split: tuple[Leaf, list[Leaf]] | None
-    ) -> tuple[NDArray[np.uint64], list[Found]]:
-        """Work of one thread."""
-        shard = self._shards[job]
-        small = None if split is None else self._by_size(split[1])[0]
-        here = leaves[0] if small is None else small
-        new = shard.sum(self._rows[here.start : here.stop])
-        sums, less = (new, None) if split is None else (split[0].sums[job], new)
-        return new, shard.search(leaves, sums, less, small)
-
     @staticmethod
     def _by_size(leaves: list[Leaf]) -> tuple[Leaf, Leaf]:
         one, other = leaves
@@ -198,7 +210,7 @@ class TreeGrower:
     def _split(self, tree: Grown, leaf: Leaf, number: int) -> list[Leaf]:
         """Divide the rows of a leaf; return its children, none if one would have too few rows."""
         cut, node = leaf.cut, len(tree.features)
-        if cut.bin == tree_splits.BOUNDED:
+        if cut.bin == tree_looks.BOUNDED:
             return []
         fires = self._find_set(leaf) if cut.feature in self.binning.categories else None
         here, least = slice(leaf.start, leaf.stop), self.rules.min_samples_leaf

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._ext import tree_histograms, tree_splits
+from rankcore._ext import tree_histograms, tree_looks, tree_splits
 from rankcore.boosting._binning import Binning
 
 # Sparse columns with fewer entries per bin have one sum, which bounds the worth of their cuts.
 ENTRIES_PER_BIN = 4
 # Sparse rows refer to sums by 32-bit integers.
 MAX_SUMS = 2**31 - 1
-# Record of a leaf for `tree_splits.search`.
+# Record of a leaf for `tree_looks.Look`.
 LEAF = np.dtype(
     [
         ("word", np.uint64),
@@ -68,7 +67,7 @@ class Rules:
 class Found(NamedTuple):
     """Best cut of a leaf in each of some columns."""
 
-    # (n_columns,): as in `Cut`; an upper bound if the bin is `tree_splits.BOUNDED`.
+    # (n_columns,): as in `Cut`; an upper bound if the bin is `tree_looks.BOUNDED`.
     worths: NDArray[np.float64]
     words: NDArray[np.uint64]
     bins: NDArray[np.int32]
@@ -114,9 +113,7 @@ class Shard:
             self._categorical[list(binning.categories)] = 1
         self._n_rows = binning.taken.size
         n_bins = binning.n_bins[features].astype(np.int64)
-        self._whole: NDArray[np.uint8] | None = None
-        self._panels: NDArray[np.uint8] | None = None
-        self._cells: NDArray[np.int32] | None = None
+        one_sum = panels = bounds = cells = None
         self._splits: NDArray[np.bool_] | None = None
         if binning.n_entries is not None:
             whole = (binning.n_entries[features] < ENTRIES_PER_BIN * n_bins).astype(np.uint8)
@@ -129,22 +126,24 @@ class Shard:
             sizes = np.full(features.size, tree_histograms.CODES, dtype=np.int64)
         else:
             sizes = n_bins + 1
-        self._offsets = np.concatenate([[0], np.cumsum(sizes)])
-        size = int(self._offsets[-1])
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        size = int(offsets[-1])
         if binning.n_entries is not None:
             if size > MAX_SUMS:
                 raise ValueError(
                     f"trees support at most {MAX_SUMS} bins; found {size}: set max_bins"
                 )
-            self._bounds = np.empty(self._n_rows + 1, dtype=np.int64)
-            self._cells = self._list_cells(whole)
-            self._whole = None if rules.slopes else whole
+            bounds = np.empty(self._n_rows + 1, dtype=np.int64)
+            layout = (self.columns, features, offsets, whole, bounds)
+            tree_histograms.lay_out_cells(*layout, None)
+            cells = np.empty(bounds[-1], dtype=np.int32)
+            tree_histograms.lay_out_cells(*layout, cells)
+            one_sum = None if rules.slopes else whole
         elif binning.narrow:
             lanes = tree_histograms.LANES
             padded = -(-features.size // lanes) * lanes
-            self._panels = np.empty(padded * self._n_rows, dtype=np.uint8)
-            tree_histograms.lay_out(self.columns, features, self._panels)
-            self._rows_room = np.empty(tree_histograms.ROOM, dtype=np.uint8)
+            panels = np.empty(padded * self._n_rows, dtype=np.uint8)
+            tree_histograms.lay_out(self.columns, features, panels)
             size = padded * tree_histograms.CODES
         self._size = size
         most = int(n_bins.max()) + 1
@@ -152,6 +151,24 @@ class Shard:
         self._room = np.empty(2 * most)
         self._counts = np.empty(most, dtype=np.int32)
         self._spare: list[NDArray[np.uint64]] = []
+        self.look = tree_looks.Look(
+            self.columns,
+            features,
+            offsets,
+            size,
+            one_sum,
+            rules.signs,
+            self._categorical,
+            panels,
+            bounds,
+            cells,
+            np.empty(0 if panels is None else tree_looks.ROOM, dtype=np.uint8),
+            self._scratch,
+            self._room,
+            self._counts,
+            rules.min_samples_leaf,
+            rules.slopes,
+        )
 
     def begin(
         self,
@@ -164,85 +181,39 @@ class Shard:
 
         ``words`` are of all rows; ``leaf_of`` is used with sparse columns only.
         """
+        rules = self._rules
         self._scale, self._leaf_of, self._words = scale, leaf_of, words
         masks = [self._splits, None if allowed is None else allowed[self.features]]
         known = [mask for mask in masks if mask is not None]
-        self._allowed = np.logical_and.reduce(known).astype(np.uint8) if known else None
-
-    def _list_cells(self, whole: NDArray[np.uint8]) -> NDArray[np.int32]:
-        """Histogram cells of the entries of each sparse row."""
-        layout = (self.columns, self.features, self._offsets, whole, self._bounds)
-        tree_histograms.lay_out_cells(*layout, None)
-        cells = np.empty(self._bounds[-1], dtype=np.int32)
-        tree_histograms.lay_out_cells(*layout, cells)
-        return cells
+        usable = np.logical_and.reduce(known).astype(np.uint8) if known else None
+        self.look.begin(words, leaf_of, usable, rules.l2_leaf * scale, rules.least(scale))
 
     def take_back(self, sums: NDArray[np.uint64]) -> None:
         """Return an array of sums for reuse."""
         self._spare.append(sums)
 
-    def sum(self, rows: NDArray[np.int32]) -> NDArray[np.uint64]:
-        """Sums of the words of rows by bin."""
-        sums = self._spare.pop() if self._spare else np.empty(self._size, dtype=np.uint64)
-        if self._cells is not None:
-            tree_histograms.sum_cells(self._bounds, self._cells, rows, self._words, sums)
-        elif self._panels is not None:
-            tree_histograms.sum_panels(self._panels, rows, self._words, self._rows_room, sums)
-        else:
-            tree_histograms.sum_columns(
-                self.columns, self.features, self._offsets, rows, self._words, sums
-            )
-        return sums
-
-    def search(
+    def prepare(
         self,
-        leaves: Sequence[Leaf],
-        sums: NDArray[np.uint64],
-        less: NDArray[np.uint64] | None,
-        small: Leaf | None,
-    ) -> list[Found]:
-        """Best cut of leaves in each of these columns, without counting rows.
+        rows: NDArray[np.int32],
+        leaves: NDArray[np.void],
+        parent: NDArray[np.uint64] | None,
+    ) -> tuple[NDArray[np.uint64], list[Found]]:
+        """Set what the next look is at: the sums by bin of rows, and the best cuts of leaves.
 
-        Leaves are the root, or children of one leaf. Then ``less`` has the sums of the child
-        ``small``, which are subtracted from ``sums`` to give those of the other child.
+        ``leaves`` are records of the root, or of the children of a leaf with the sums ``parent``;
+        the sums of the rows, which belong to the smaller child, are subtracted from these. Returns
+        the arrays to be filled. Rows are not counted.
         """
-        rules, scale = self._rules, self._scale
-        records = np.array(
-            [
-                (leaf.word, leaf.stop - leaf.start, leaf.low, leaf.high, leaf.number, leaf is small)
-                for leaf in leaves
-            ],
-            dtype=LEAF,
+        sums = self._spare.pop() if self._spare else np.empty(self._size, dtype=np.uint64)
+        shape = leaves.size, self.features.size
+        found = (
+            np.empty(shape),
+            np.empty(shape, dtype=np.uint64),
+            np.empty(shape, dtype=np.int32),
+            np.empty(shape, dtype=np.uint8),
         )
-        shape = len(leaves), self.features.size
-        worths, words = np.empty(shape), np.empty(shape, dtype=np.uint64)
-        bins, sides = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.uint8)
-        tree_splits.search(
-            self.columns,
-            self.features,
-            self._offsets,
-            self._whole,
-            self._allowed,
-            rules.signs,
-            self._categorical,
-            sums,
-            less,
-            records,
-            rules.l2_leaf * scale,
-            rules.least(scale),
-            self._leaf_of,
-            self._words,
-            rules.min_samples_leaf,
-            self._scratch,
-            self._room,
-            self._counts,
-            worths,
-            words,
-            bins,
-            sides,
-            rules.slopes,
-        )
-        return [Found(*of_leaf) for of_leaf in zip(worths, words, bins, sides, strict=True)]
+        self.look.prepare(rows, sums, parent, leaves, *found)
+        return sums, [Found(*of_leaf) for of_leaf in zip(*found, strict=True)]
 
     def best(self, found: Found) -> Cut:
         """Best cut of all columns; ties go to the first column."""

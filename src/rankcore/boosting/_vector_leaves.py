@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
-from rankcore._core.threads import for_each
+from rankcore._core.threads import Threads
 from rankcore._ext import ordinal_trees
 
 # Precision of the differences between tasks, in units of ``l2_leaf``.
@@ -26,7 +26,7 @@ def directed(
     table: Floats,
     ranks: NDArray[np.int32],
     weights: Floats | None,
-    n_jobs: int = 1,
+    threads: Threads,
 ) -> tuple[Floats, Floats]:
     """Minus the first, and the second derivative of each row's loss along a direction.
 
@@ -39,7 +39,7 @@ def directed(
         stop = min(start + BLOCK_ROWS, len(table))
         ordinal_trees.directed(table, ranks, weights, places, start, stop, slopes, curvatures)
 
-    for_each(fill, range(0, len(table), BLOCK_ROWS), n_jobs)
+    threads.for_each(fill, range(0, len(table), BLOCK_ROWS))
     return slopes, curvatures
 
 
@@ -50,7 +50,7 @@ def leaf_sums(
     table: Floats,
     ranks: NDArray[np.int32],
     weights: Floats | None,
-    n_jobs: int = 1,
+    threads: Threads,
 ) -> tuple[Floats, Floats]:
     """Sums by leaf of minus the first, and of the second derivatives; O(n * n_tasks^2).
 
@@ -68,7 +68,7 @@ def leaf_sums(
         ordinal_trees.leaf_sums(table, ranks, weights, leaf_of, of_rows, start, stop, *found)
         sums[start] = found
 
-    for_each(add, range(0, n, block), n_jobs)
+    threads.for_each(add, range(0, n, block))
     slopes, lower = sums.pop(0)
     for _, (more_slopes, more_lower) in sorted(sums.items()):
         slopes += more_slopes

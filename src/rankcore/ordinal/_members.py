@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal
 
 import numpy as np
@@ -13,10 +12,9 @@ from rankcore._core.concurrency import reads
 from rankcore._core.model_spec import Specified, outline
 from rankcore._core.params import as_generator
 from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts, averages
-from rankcore._core.threads import n_threads, shared_out
+from rankcore._core.threads import Threads, n_threads
 from rankcore._ext import ensemble as kernels
 from rankcore._ext.ensemble_mean import Mean
-from rankcore._ext.held_signals import signals_held
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._sampling import Sampling, check_means, least_draws
@@ -246,11 +244,8 @@ class OAP(Sampling, Specified):
             )
             return reached, moved
 
-        if n_jobs == 1:
-            results = [learn_some(0, edges[-1])]
-        else:
-            with signals_held(), ThreadPoolExecutor(n_jobs - 1) as pool:
-                results = shared_out(pool, learn_some, edges[:-1], edges[1:])
+        with Threads(n_jobs) as threads:
+            results = threads.map(learn_some, edges[:-1], edges[1:])
         moved = results[0][1]
         for _, more in results[1:]:
             moved += more

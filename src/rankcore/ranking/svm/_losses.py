@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
-from rankcore._core.threads import end_threads, shared_out
+from rankcore._core.threads import Threads
 from rankcore._ext import pair_loss as kernels
 from rankcore._ext.rows import Rows
 from rankcore.ranking._pairs import Pairing
@@ -111,13 +110,13 @@ class PairLosses:
         cuts = np.searchsorted(pairing.bounds, np.linspace(0, self.n_docs, most + 1)[1:-1])
         edges = np.unique(np.concatenate([[0], cuts, [self.n_queries]])).tolist()
         self._parts = list(pairwise(edges))
-        self._pool = ThreadPoolExecutor(n_jobs - 1) if n_jobs > 1 and len(self._parts) > 1 else None
+        self._threads = Threads(min(n_jobs, len(self._parts)))
 
     def __enter__(self) -> PairLosses:
         return self
 
     def __exit__(self, *_: object) -> None:
-        end_threads(self._pool)
+        self._threads.close()
 
     def forget_order(self) -> None:
         """Sort the next scores from scratch, not from the order of the last ones.
@@ -245,7 +244,7 @@ class PairLosses:
                 filled = stop
             totals[k] += dense[:filled].T @ curved[:filled]
 
-        self._each(run, len(groups))
+        self._threads.for_each(run, range(len(groups)))
         return np.asarray(totals.sum(axis=0))
 
     def _room(self, rows: Rows | None) -> Floats | None:
@@ -253,14 +252,7 @@ class PairLosses:
 
     def _run(self, run: Callable[[int, int, int], None]) -> None:
         """Run a function on each block, given its number and range of queries."""
-        self._each(lambda k: run(k, *self._parts[k]), len(self._parts))
-
-    def _each(self, run: Callable[[int], None], n: int) -> None:
-        if self._pool is None:
-            for k in range(n):
-                run(k)
-            return
-        shared_out(self._pool, run, range(n))
+        self._threads.for_each(lambda k: run(k, *self._parts[k]), range(len(self._parts)))
 
 
 def overflow() -> ValueError:

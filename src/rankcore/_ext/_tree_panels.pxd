@@ -1,0 +1,22 @@
+# Dense columns of byte codes, the codes of a row side by side in panels. Private.
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+
+cdef extern from "_tree_sums.h" nogil:
+    enum:
+        RC_EIGHT
+        RC_CODES
+        RC_CHUNK
+        RC_PANEL
+
+    void rc_sum_panel(
+        const uint8_t *codes, int64_t width, const int32_t *rows, const uint64_t *words, int64_t n,
+        uint8_t *blocks, uint64_t *sums
+    ) noexcept
+
+
+cdef inline int64_t panel_width(int64_t first, int64_t padded) noexcept nogil:
+    """Columns of the panel that begins with this one: a multiple of 16, but for the last."""
+    cdef int64_t n = (padded + RC_PANEL - 1) // RC_PANEL
+    cdef int64_t width = ((padded + n - 1) // n + 15) // 16 * 16
+    return min(width, padded - first)
