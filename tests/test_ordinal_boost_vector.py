@@ -6,11 +6,22 @@ import scipy.sparse as sp
 from sklearn.model_selection import KFold, cross_val_predict, cross_val_score
 
 import rankcore as rc
+from rankcore._core.threads import Threads
 from rankcore._ext import ordinal_trees
 from rankcore.boosting import _ordinal_rounds, _vector_leaves
-from rankcore.boosting._vector_leaves import directed, leaf_sums, monotone_steps, newton_steps
+from rankcore.boosting._vector_leaves import monotone_steps, newton_steps
 from reference import ordinal_boosting as plain
 from test_ordinal_boost import data, same_trees, small, trees_of
+
+
+def directed(*args, n_jobs=1):
+    with Threads(n_jobs) as threads:
+        return _vector_leaves.directed(*args, threads)
+
+
+def leaf_sums(*args, n_jobs=1):
+    with Threads(n_jobs) as threads:
+        return _vector_leaves.leaf_sums(*args, threads)
 
 
 def drawn_rows(seed, k=5, n=60):
@@ -106,11 +117,13 @@ def test_blocks_of_rows_are_summed_in_order_by_any_number_of_threads(k, monkeypa
     whole = leaf_sums(leaf_of, None, 7, table, ranks, weights)
     slopes = directed(direction, table, ranks, weights)
     monkeypatch.setattr(_vector_leaves, "BLOCK_ROWS", 64)
-    one, two = (leaf_sums(leaf_of, None, 7, table, ranks, weights, n) for n in (1, 2))
+    one, two = (leaf_sums(leaf_of, None, 7, table, ranks, weights, n_jobs=n) for n in (1, 2))
     for found, again, other in zip(one, two, whole, strict=True):
         np.testing.assert_array_equal(found, again)
         np.testing.assert_allclose(found, other, rtol=1e-12, atol=1e-12)  # sums in another order
-    for found, other in zip(directed(direction, table, ranks, weights, 2), slopes, strict=True):
+    for found, other in zip(
+        directed(direction, table, ranks, weights, n_jobs=2), slopes, strict=True
+    ):
         np.testing.assert_array_equal(found, other)
 
 
@@ -119,6 +132,15 @@ def test_rows_that_do_not_fit_are_refused():
     sums = np.zeros((2, 4)), np.zeros((2, 4, 4))
     places, out = np.zeros(5), np.empty((2, 60))
     leaf_of = np.zeros(60, dtype=np.int32)
+    scores = np.zeros((4, 60))
+    for odd in ((np.zeros((3, 2)), leaf_of, 0, 60), (np.zeros((4, 2)), leaf_of[1:], 0, 60),
+                (np.zeros((4, 2)), leaf_of, 0, 61)):  # fmt: skip
+        with pytest.raises(ValueError, match="values do not fit the scores"):
+            ordinal_trees.add_values(scores, *odd)
+    with pytest.raises(ValueError, match="row 0 has the leaf 2 of 2"):
+        ordinal_trees.add_values(scores, np.zeros((4, 2)), leaf_of + 2, 0, 60)
+    with pytest.raises(ValueError, match="require an array"):
+        ordinal_trees.probabilities(scores, np.zeros(4), False, False, 0, 60, table.copy(), ranks)
     with pytest.raises(ValueError, match="row 0 has the leaf 2 of 2"):
         ordinal_trees.leaf_sums(table, ranks, weights, leaf_of + 2, None, 0, 60, *sums)
     odd = np.where(np.arange(60) == 3, 9, ranks).astype(np.int32)

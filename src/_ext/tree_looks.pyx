@@ -361,13 +361,14 @@ cdef class Look:
         w.n_rows, w.n_leaves = rows.shape[0], n
         w.new, w.parent = &new[0], &parent[0] if parent is not None else NULL
         w.leaves = &leaves[0]
-        w.worths, w.firing, w.bins, w.sides = &worths[0, 0], &firing[0, 0], &bins[0, 0], &sides[0, 0]
+        w.worths, w.firing = &worths[0, 0], &firing[0, 0]
+        w.bins, w.sides = &bins[0, 0], &sides[0, 0]
 
 
 cdef void _take(PyThread_type_lock lock) noexcept nogil:
     """Take a lock that another thread is about to release."""
-    cdef int i
-    for i in range(TRIES):
+    cdef int _
+    for _ in range(TRIES):
         if PyThread_acquire_lock(lock, NOWAIT_LOCK):
             return
         rc_relax()
