@@ -109,7 +109,8 @@ def grow(title, sizes, data):
         if len(took) > 1:
             step = log(sizes[len(took) - 1] / sizes[len(took) - 2])
             exponent = f"{log(took[-1] / took[-2]) / step:.2f}"
-        print(f"| `{name}` | {' | '.join(cells)} | {exponent} | {memory:,.0f} |", flush=True)
+        held = f"{memory:,.0f}" if memory else ""
+        print(f"| `{name}` | {' | '.join(cells)} | {exponent} | {held} |", flush=True)
 
 
 def run(repeat):

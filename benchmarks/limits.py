@@ -2,8 +2,7 @@
 
 Least processor time of one thread, ratios of one run; other work on the machine adds little. w1 is
 200,000 x 50,000 CSR with 75 values per row, L is 2,000 queries of 120 documents with 136 dense
-features. ``python -m benchmarks.limits NAME...`` prints some rows; ``threads``, which takes a quiet
-machine, only so.
+features. ``python -m benchmarks.limits NAME...`` prints some rows.
 """
 
 import io
@@ -13,7 +12,7 @@ import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
-from time import perf_counter, process_time
+from time import process_time
 
 import numpy as np
 from sklearn.datasets import dump_svmlight_file
@@ -228,57 +227,6 @@ def writing(repeat):
     return [("dump_letor, rows of 136 values", text, "10x")]
 
 
-def threads(repeat):
-    """Two threads beside one, by the clock: on a machine without other work."""
-    X, y = make_ordinal(n_samples=20_000)
-    D, grades, qid = make_letor()
-    D, grades, qid = D[:N_L].astype(np.float32), grades[:N_L], qid[:N_L]
-    few, first = make_letor(40, 100, random_state=0), slice(500 * 120)
-    labels, scores = judged()
-    numbers = np.repeat(np.arange(len(labels)), labels.shape[1])
-    levels = labels.ravel().astype(np.float64)
-    work = {
-        "OAPBPM, 100 members": lambda n: (
-            rc.OAPBPM(100, random_state=0, n_jobs=n).fit(X, y).project(X)
-        ),
-        "100 rounds of stumps": lambda n: (
-            rc.RankBoost(100, n_jobs=n).fit(D, grades, qid=qid).predict(D[:1000])
-        ),
-        "20 trees of 31 leaves": lambda n: (
-            rc.RankBoost(20, max_leaf_nodes=31, n_jobs=n).fit(D, grades, qid=qid).predict(D[:1000])
-        ),
-        "RankSVM": lambda n: (
-            rc.RankSVM(random_state=0, n_jobs=n)
-            .fit(D[first], grades[first], qid=qid[first])
-            .predict(D[:1000])
-        ),
-        "KernelPRank, 4,000 rows": lambda n: (
-            rc.KernelPRank(random_state=0, n_jobs=n).fit(few[0], few[1]).project(few[0])
-        ),
-        "ndcg@10 of 10 million": lambda n: rc.metrics.ndcg_score(
-            levels, scores.ravel(), qid=numbers, k=10, n_jobs=n
-        ),
-    }
-    return [_two_threads(name, task, min(repeat, 3)) for name, task in work.items()]
-
-
-def _two_threads(name, task, repeat):
-    """How much faster two threads are, which give the same bits, and whether cores were free."""
-    took, found, shares = {1: [], 2: []}, {}, []
-    for _ in range(repeat):
-        for n in took:
-            start, before = perf_counter(), process_time()
-            found[n] = task(n)
-            took[n].append(perf_counter() - start)
-            if n == 1:
-                shares.append((process_time() - before) / took[1][-1])
-    assert np.array_equal(found[1], found[2])
-    faster = min(took[1]) / min(took[2])
-    # Below 95 % other programs had a part of it, and the figure says little.
-    text = f"{faster:.2f}x, one thread {min(took[1]):.2f} s with {max(shares):.0%} of a core"
-    return f"two threads: {name}", text, "1.75x"
-
-
 ROWS = {
     one.__name__: one
     for one in (online, one_row, ndcg, wide_svm, kernel, pairwise, trees, cold, writing)
@@ -288,4 +236,4 @@ if __name__ == "__main__":
     print(machine(), "\n")
     with threadpool_limits(1):
         for chosen in sys.argv[1:]:
-            show((ROWS | {"threads": threads})[chosen](7))
+            show(ROWS[chosen](7))
