@@ -161,7 +161,7 @@ def test_margin_loss_of_given_pairs():
         ({"rho": math.inf}, ValueError, "rho must be a positive number"),
         ({"rho": math.nan}, ValueError, "rho must be a positive number"),
         ({"rho": "1"}, ValueError, "rho must be a positive number"),
-        ({"pairs_weight": [1]}, ValueError, "name them in pairs="),
+        ({"pairs_weight": [1]}, ValueError, "pass them as pairs="),
         ({"pairs": [[0.0, 1.0]]}, TypeError, "pairs must hold rows"),
         ({"pairs": [0, 1]}, ValueError, r"pairs must have shape \(n_pairs, 2\)"),
         ({"pairs": np.zeros((0, 2), int)}, ValueError, "pairs must have shape"),
