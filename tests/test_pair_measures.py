@@ -162,7 +162,7 @@ def test_margin_loss_of_given_pairs():
         ({"rho": math.nan}, ValueError, "rho must be a positive number"),
         ({"rho": "1"}, ValueError, "rho must be a positive number"),
         ({"pairs_weight": [1]}, ValueError, "pass them as pairs="),
-        ({"pairs": [[0.0, 1.0]]}, TypeError, "pairs must hold rows"),
+        ({"pairs": [[0.0, 1.0]]}, TypeError, "pairs must hold integer row numbers"),
         ({"pairs": [0, 1]}, ValueError, r"pairs must have shape \(n_pairs, 2\)"),
         ({"pairs": np.zeros((0, 2), int)}, ValueError, "pairs must have shape"),
         ({"pairs": [[0, 3]]}, ValueError, "rows from 0 to 2; found 0 to 3"),
