@@ -1,4 +1,4 @@
-"""Thread counts from ``n_jobs``, and short work shared by threads."""
+"""Numbers of threads from ``n_jobs``, and short work in threads."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 from rankcore._ext.held_signals import raise_signals, signals_held
 
 Item = TypeVar("Item")
-# Items per thread between two looks at pending signals.
+# Items per thread between two checks for signals.
 _AT_ONCE = 4
 
 
 def check_n_jobs(n_jobs: Any, name: str = "n_jobs") -> None:
-    """Raise ValueError unless a number of threads is None, positive or negative."""
+    """Raise ValueError unless ``n_jobs`` is None, positive or negative."""
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(
             f"{name} must be None, positive or negative; found {n_jobs!r}. None is one thread, -1 "
@@ -36,11 +36,11 @@ def n_threads(n_jobs: Any) -> int:
 def shared_out(
     pool: ThreadPoolExecutor, run: Callable[..., Any], *items: Iterable[Any]
 ) -> list[Any]:
-    """Results of a function for each item, in order; for work of some milliseconds.
+    """Results of a function for each item, in order; for a few milliseconds of work.
 
-    The calling thread takes the first item, which spares it a wait to be woken. Signals wait until
-    all are done. A handler that raises between two steps of the pool could leave a lock of it
-    taken, for which the whole process would wait for ever.
+    The calling thread takes the first item, which avoids waiting for a wake-up. Signals are
+    deferred until all are done: a handler that raises inside the pool could leave a lock held, and
+    so deadlock the process.
     """
     with signals_held():
         first, *others = zip(*items, strict=True)
@@ -55,7 +55,7 @@ def shared_out(
 def for_each(run: Callable[[Item], Any], items: Sequence[Item], n_jobs: int) -> None:
     """Run a function for each item in threads, and handle pending signals in between.
 
-    The function releases the GIL, for some milliseconds' worth of work.
+    The function releases the GIL, for a few milliseconds of work.
     """
     n_jobs = min(n_jobs, len(items))
     if n_jobs <= 1:

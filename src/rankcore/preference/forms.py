@@ -43,7 +43,7 @@ class Choice:
 
     def __init__(self, function: Callable[[list[Any]], Any], k: int):
         if not callable(function):
-            raise TypeError(f"{type(self).__name__} takes a function of a list; found {function!r}")
+            raise TypeError(f"{type(self).__name__} needs a function of a list; found {function!r}")
         if not isinstance(k, Integral) or int(k) < 2:
             raise ValueError(f"k must be an integer from 2 on; found {k!r}")
         self.function: Callable[[list[Any]], Any] = function

@@ -140,8 +140,7 @@ class KernelSpace:
         return p[1], self.element(product)
 
     def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
-        """None: products with the kernel matrix dominate, and an inverse requires the whole
-        matrix."""
+        """None: products with the kernel matrix dominate, and an inverse requires all of it."""
         return None
 
 
