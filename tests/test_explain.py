@@ -84,7 +84,7 @@ def test_the_top_of_a_query(model):
 
 
 def test_queries_that_cannot_be_explained():
-    with pytest.raises(ValueError, match="qid has 30 queries, among them 0, 1, 2: say which="):
+    with pytest.raises(ValueError, match="qid has 30 queries, among them 0, 1, 2: pass which="):
         query(STUMPS, X, QID)
     with pytest.raises(ValueError, match="no query 99"):
         query(STUMPS, X, QID, which=99)
