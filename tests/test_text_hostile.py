@@ -58,8 +58,8 @@ def strings(*words):
 @pytest.mark.parametrize(
     ("edit", "arrays", "message"),
     [
-        (put("class", "FunctionTransformers"), {}, "unknown here"),
-        (put("class", "__import__"), {}, "unknown here"),
+        (put("class", "FunctionTransformers"), {}, "is unknown; a newer rankcore"),
+        (put("class", "__import__"), {}, "is unknown; a newer rankcore"),
         (put("class", ["TfidfVectorizer"]), {}, ""),
         (put("tokenizer", {"type": "float64"}, of="params"), {}, "code as its parameter"),
         (put("tokenizer", {"type": "builtin int"}, of="params"), {}, "code as its parameter"),
@@ -79,7 +79,7 @@ def strings(*words):
         (put("norm", {"slices": [1]}, of="params"), {}, ""),
         (put("norm", {"slice": [1] * 4}, of="params"), {}, ""),
         (None, strings("good"), "not one weight for each word"),
-        (None, strings("good", "good"), "a word twice, or none"),
+        (None, strings("good", "good"), "a repeated word, or none"),
         (None, {"steps.0.vocabulary": None}, ""),
         (None, {"steps.0.idf": np.zeros(3)}, "not one weight for each word"),
         (None, {"steps.0.idf": np.array([1])}, "not one weight for each word"),
