@@ -390,11 +390,11 @@ def test_bad_arguments(client, rows):
             fit(dX, dy, client="tcp://x")
     with pytest.raises(TypeError, match="client must be a distributed.Client; found False"):
         rd.evaluate(dy, dy, qid=dy, client=False)
-    with pytest.raises(TypeError, match="leave y and qid out"):
+    with pytest.raises(TypeError, match="omit y and qid"):
         rd.PRank().fit("rows.txt", dy)
     with pytest.raises(ValueError, match="X has 4 blocks and y 1"):
         rd.PRank().fit(dX, [y])
-    with pytest.raises(ValueError, match="shards are mixed for variant='averaged' and 'last'"):
+    with pytest.raises(ValueError, match="requires variant='averaged' or 'last'"):
         rd.PairwisePerceptron("committee").fit(dX, dy, qid=dy)
     with pytest.raises(ValueError, match="requires qid"):
         rd.PairwisePerceptron().fit(dX, dy)

@@ -322,7 +322,7 @@ def test_what_shards_cannot_share(client, queries):
         with pytest.raises(ValueError, match=message):
             model.fit(bX, by, qid=bq, n_shards=3)
         assert not hasattr(model, "_state")
-    with pytest.raises(ValueError, match="all rows are of one query, which 3 shards"):
+    with pytest.raises(ValueError, match="all rows belong to one query, divided among 3 shards"):
         rd.RankBoost(3).fit(bX, by, n_shards=3)
     with pytest.raises(ValueError, match="nothing to learn from"):
         rd.RankBoost(3).fit(bX, blocks(3, y * 0)[0], qid=bq, n_shards=3)
