@@ -197,7 +197,7 @@ def test_columns_by_name(frame, tmp_path):
     assert cached.feature_names.tolist() == ["size", "age"]
     with pytest.raises(ValueError, match="other settings"):
         open_rows(path, **(taken | {"columns": ["age", "size"]}), cache=tmp_path / "cache")
-    with pytest.raises(ValueError, match="which has its columns"):
+    with pytest.raises(ValueError, match="with fixed columns: omit"):
         open_rows(tmp_path / "cache", label="stars")
 
 
