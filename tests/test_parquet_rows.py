@@ -154,7 +154,7 @@ def test_many_files_a_directory_and_patterns(frame, tmp_path, small, monkeypatch
     frame[:3].to_parquet(folder / "part-9.parquet")
     with pytest.raises(ValueError, match="row cache of other files"):
         open_rows(folder, cache=tmp_path / "rows")
-    with pytest.raises(ValueError, match=r"part-9.parquet, row 0: query .* goes on after another"):
+    with pytest.raises(ValueError, match=r"part-9.parquet, row 0: query .* continues after another"):
         clone(model).fit(open_rows(folder))
 
 

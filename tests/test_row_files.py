@@ -578,7 +578,7 @@ def test_mixed_sources(queries, tmp_path):
     with pytest.raises(ValueError, match="has no qid:, while the files before it have some"):
         open_rows([queries, plain]).facts()
     shutil.copy(queries, tmp_path / "again.txt")
-    with pytest.raises(ValueError, match=r"again.txt, line 1: query .* goes on after another"):
+    with pytest.raises(ValueError, match=r"again.txt, line 1: query .* continues after another"):
         collected(open_rows([queries, tmp_path / "again.txt"]))
     with pytest.raises(TypeError, match="expected paths or files"):
         open_rows([3])
