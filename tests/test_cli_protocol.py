@@ -359,7 +359,7 @@ def test_probabilities_are_of_models_that_have_them(labels, parts, tmp_path):
     assert "train it with --calibrate" in fail(*args, "--probabilities")
     assert "pass one of them" in fail(*args, "--probabilities", "--scores")
     message = fail("train", parts / "train", "-o", tmp_path / "n", "--calibrate", "isotonic")
-    assert "--calibrate is for ordered labels, which pairwise is not" in message
+    assert "--calibrate requires ordered labels, which pairwise does not predict" in message
     result = run(
         *("train", labels / "train", "-o", tmp_path / "n", "--calibrate", "isotonic"),
         *("--valid", labels / "valid"),

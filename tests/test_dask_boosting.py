@@ -227,7 +227,7 @@ def test_an_error_of_any_worker_is_raised(queries, monkeypatch):
 def test_workers_that_cannot_reach_each_other(client, queries, monkeypatch):
     monkeypatch.setattr(_rounds, "CONNECTED", 0)
     bX, by, bq = blocks(2, *queries)
-    with pytest.raises(RuntimeError, match=r"does not answer.*check that workers reach each other"):
+    with pytest.raises(RuntimeError, match=r"does not answer.*check that workers can connect"):
         rd.RankBoost(4).fit(bX, by, qid=bq, n_shards=2, client=client)
 
 

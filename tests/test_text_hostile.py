@@ -75,7 +75,7 @@ def strings(*words):
         ),
         (put("dtype", {"dtype": "(1000,1000)f8"}, of="params"), {}, "is the type"),
         (put("input", "filename", of="params"), {}, "reads files"),
-        (put("evil", 1, of="params"), {}, "does not know"),
+        (put("evil", 1, of="params"), {}, "does not have"),
         (put("norm", {"slices": [1]}, of="params"), {}, ""),
         (put("norm", {"slice": [1] * 4}, of="params"), {}, ""),
         (None, strings("good"), "not one weight for each word"),

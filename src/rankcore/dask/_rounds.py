@@ -163,7 +163,7 @@ def rounds_of(
                 raise RuntimeError(
                     f"{run.name}-rounds was lost with {n_lost} workers, and no round was made "
                     f"({error}): they may be short of memory; use more shards or larger workers, "
-                    "and check that workers can connect to each other"
+                    "and check that workers can connect"
                 ) from error
 
 
