@@ -281,7 +281,7 @@ def _gradient(scores: Floats, shown: NDArray[np.intp], clicked: NDArray[np.bool_
         return step
     strength = np.exp(scores - scores.max())
     listed = strength[shown]
-    # What is left at each place: of the list from there on, and of what was not shown.
+    # Strength left at each place: of the rest of the list and of the documents not shown.
     rest = np.delete(strength, shown).sum()
     left = rest + listed[::-1].cumsum()[::-1]
     won, lost = (each.ravel() for each in np.meshgrid(winners, losers, indexing="ij"))

@@ -147,8 +147,8 @@ def max_rank_loss(
 
 
 @documented(
-    _OF_RANKS % "At most 1, which is perfect; 0 is what independence would give. NaN if all true "
-    "and\n    predicted labels are one and the same"
+    _OF_RANKS % "At most 1, for perfect agreement; 0 is expected under independence. NaN if all "
+    "true and\n    predicted labels are the same label"
 )
 def quadratic_weighted_kappa(
     y_true: ArrayLike,

@@ -194,7 +194,7 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
         source: Any = ranking_source(given, as_rows=self._as_rows, **weights)
         pairing, fitted, validation = self._begin(source, held_out)
         rows = source.window.rows
-        # The pairs have copies of what they use.
+        # The pairs have copies of the labels and queries that they use.
         source.window = replace(source.window, labels=None, queries=None)
         with Problem(self, rows, pairing) as problem, problem.limits():
             start = problem.start(self._warm(rows.n_rows, rows.n_features))
