@@ -1,4 +1,4 @@
-"""Paths a user takes, timed here and in another checkout, in turn.
+"""Time typical calls in this checkout and in another one, in turn.
 
     python -m benchmarks.against ../other/src           # every path; with names, these
 
@@ -22,7 +22,7 @@ HERE = Path(__file__).parents[1]
 
 
 def paths(folder: Path) -> dict[str, Callable[[], Any]]:
-    """One call of each path; models that only answer are fitted first, files go to a folder."""
+    """Return a call for each path; models to predict with are fitted first."""
     import rankcore as rc
     from rankcore import datasets, metrics
 
@@ -91,7 +91,7 @@ def paths(folder: Path) -> dict[str, Callable[[], Any]]:
 
 
 def answer() -> None:
-    """Time the paths that standard input names."""
+    """Time the paths named on standard input."""
     with tempfile.TemporaryDirectory() as folder:
         tasks = paths(Path(folder))
         print(*tasks, flush=True)

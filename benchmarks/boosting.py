@@ -43,7 +43,7 @@ def run(repeat: int) -> None:
 
 
 def fitted(model, *data, clock=process_time, **queries):
-    """Seconds of the first round with all before it, and of each other round; the model."""
+    """Return seconds of the first round, with all preparation, and of each later one; the model."""
     marks = [clock()]
     model.fit(*data, **queries, callbacks=[lambda _: marks.append(clock())])
     return marks[1] - marks[0], np.diff(marks[1:]), model
@@ -62,7 +62,7 @@ def median_fit(repeat, make, *data, **queries):
 
 
 def gain_of_threads(repeat, make, *data, **queries):
-    """By how much two threads make a round faster, by the clock on the wall."""
+    """Return the speedup of a round with two threads, in wall time."""
     seconds = {1: [], 2: []}
     for _ in range(repeat):
         for n_jobs, times in seconds.items():
@@ -72,7 +72,7 @@ def gain_of_threads(repeat, make, *data, **queries):
 
 
 def differences(fit, few, many):
-    """Seconds of a round of a peer: what more rounds take more; and the last model."""
+    """Return seconds of a round of a peer, from fits of different lengths, and the last model."""
     fit(few)  # it prepares the data, and keeps that
     start = process_time()
     fit(few)
@@ -176,7 +176,7 @@ def dense(X, y, qid, repeat):
 
 
 def held_bytes(task):
-    """Most memory that Python and NumPy held at a time beyond what they held before."""
+    """Return the peak memory of Python and NumPy minus the memory before."""
     tracemalloc.start()
     task()
     peak = tracemalloc.get_traced_memory()[1]
@@ -185,7 +185,7 @@ def held_bytes(task):
 
 
 def growth(path):
-    """Milliseconds of a round as non-zeros grow, and as queries grow in as many rows."""
+    """Return milliseconds of a round by non-zeros, and by queries for a fixed number of rows."""
     values = {}
     for n in (20_000, 40_000, 80_000, 160_000):
         X, y = make_bipartite(n, random_state=0)

@@ -154,5 +154,5 @@ def sent_of_a_pass(X: Any, y: Any) -> None:
 
 
 def megabytes(value: Any) -> str:
-    """How much a value takes when it is sent."""
+    """Return the size of a value when it is sent."""
     return f"{len(pickle.dumps(value, protocol=5)) / 1e6:.2f} MB"

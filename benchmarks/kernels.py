@@ -90,7 +90,7 @@ def run(repeat: int) -> None:
 
 
 def stream(policy: str) -> tuple[str, str]:
-    """Bytes of the model along a stream, and what the stream cost."""
+    """Return bytes of the model along a stream, and the cost of the stream."""
     rng = np.random.default_rng(1)
     model = rc.KernelPRank.published(gamma=0.1, budget=BUDGET, budget_policy=policy, random_state=0)
     sizes = {}

@@ -1,4 +1,4 @@
-"""Timing and memory, measured alike for everyone."""
+"""Timing and memory, measured in the same way for every tool."""
 
 import os
 import platform
@@ -19,7 +19,7 @@ from rankcore.progress import Progress, watch
 
 
 def medians(repeat: int, **tasks: Callable[[], Any]) -> dict[str, float]:
-    """Median seconds of each task, all timed in turn so that a busy moment hits them alike."""
+    """Return median seconds of each task, timed in turn so that other load affects all tasks."""
     seconds: dict[str, list[float]] = {name: [] for name in tasks}
     for _ in range(repeat):
         for name, task in tasks.items():
@@ -60,7 +60,7 @@ def seconds_per_round(fit: Callable[[], Any]) -> float:
 
 
 def processor_seconds(repeat: int, **tasks: Callable[[], Any]) -> dict[str, float]:
-    """Least processor time of each task, all timed in turn: other programs cannot add to it."""
+    """Return the minimum processor time of each task, timed in turn."""
     seconds: dict[str, list[float]] = {name: [] for name in tasks}
     for _ in range(repeat):
         for name, task in tasks.items():
@@ -71,7 +71,7 @@ def processor_seconds(repeat: int, **tasks: Callable[[], Any]) -> dict[str, floa
 
 
 def worker_seconds(client: Any, task: Callable[[], Any]) -> float:
-    """Processor time that a task takes of the busiest worker of a Dask client."""
+    """Return the processor time of a task on the busiest worker of a Dask client."""
     before = client.run(time.process_time)
     task()
     after = client.run(time.process_time)
@@ -85,7 +85,7 @@ def seconds_each(seconds: Callable[[int], float], n: int) -> float:
 
 
 def peak_bytes(task: Callable[[], Any]) -> int:
-    """Most memory that Python and NumPy held at a time beyond what they held before."""
+    """Return the peak memory of Python and NumPy minus the memory before."""
     tracemalloc.start()
     task()
     peak = tracemalloc.get_traced_memory()[1]
@@ -100,7 +100,7 @@ def process_seconds(code: str, repeat: int) -> float:
 
 
 def show(rows: list[tuple[str, str, str]]) -> None:
-    """Print figures with what they should be."""
+    """Print figures with their targets."""
     width = [max(len(row[i]) for row in rows) for i in range(2)]
     for what, figure, target in rows:
         print(f"{what:<{width[0]}}  {figure:>{width[1]}}  {target}".rstrip())

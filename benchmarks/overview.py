@@ -28,7 +28,7 @@ QUIET = {"verbose": -1, "num_threads": 1}
 
 @dataclass
 class Result:
-    """One tool at one task: seconds, and how good it was."""
+    """Result of one tool on one task: seconds and quality."""
 
     task: str
     tool: str
@@ -54,7 +54,7 @@ def run(repeat: int) -> None:
 
 
 def least(repeat: int, work: Any) -> tuple[float, Any]:
-    """The least processor time of some runs, and the last result."""
+    """Return the minimum processor time of some runs, and the last result."""
     seconds = []
     for _ in range(repeat):
         start = process_time()
@@ -86,7 +86,7 @@ def sparse_ratings(repeat: int) -> Any:
 
 
 def dense_ratings(repeat: int) -> Any:
-    """The same of dense rows, for mord takes no sparse ones."""
+    """The same task with dense rows, since mord does not accept sparse ones."""
     X, y = make_ordinal(20_000, 200, mean_nnz=60)
     models = {"rankcore PRank": rc.PRank(random_state=0)}
     if find_spec("mord"):

@@ -124,7 +124,7 @@ def epoch(rows, ranks, average=False):
 
 
 def rows_of_one(X):
-    """A 75-non-zero row many times over, with ranks that make a mistake of each."""
+    """Return one row of 75 non-zeros many times, with ranks that cause a mistake on each."""
     import scipy.sparse as sp
 
     row = X[[int(np.flatnonzero(np.diff(X.indptr) == 75)[0])]]

@@ -1,4 +1,4 @@
-"""Ranking by preferences: what sorting costs beside NumPy, and what waiting for a judge costs."""
+"""Ranking by preferences: cost of sorting beside NumPy, and of waiting for a judge."""
 
 import asyncio
 from dataclasses import replace
@@ -82,7 +82,7 @@ def degrees(repeat):
 
 
 def asking(repeat):
-    """Wall time with a judge that takes its time, to rounds and calls times that time."""
+    """Return wall time with a slow judge, relative to rounds and calls times its delay."""
     items = np.random.default_rng(0).permutation(100).tolist()
 
     async def in_a_loop(u, v):

@@ -2,10 +2,10 @@
 
     python judge_with_a_language_model.py "how do bees find their way" documents.txt --model NAME
 
-documents.txt has a document in each line. The model may be behind any endpoint that speaks OpenAI's
-chat completions; its key is taken from OPENAI_API_KEY, if there is one. Each pair is asked in both
-orders, since language models favour what they read first. Answers are kept in --journal: a run that
-was stopped, or is asked for more documents, does not pay for them again.
+documents.txt has one document per line. The endpoint of the model must support OpenAI's chat
+completions; its key is read from OPENAI_API_KEY, if set. Each pair is compared in both orders,
+since language models favour the first document. Answers are stored in --journal: a run that
+continues after a stop, or ranks more documents, does not pay for them again.
 
 Needs ``pip install rankcore httpx``.
 """
@@ -31,7 +31,7 @@ DEGREES = {"A": 1.0, "B": 0.0, "C": 0.5}
 
 
 class BusyError(Exception):
-    """The endpoint is overloaded, or says that it was asked too often."""
+    """The endpoint is overloaded, or reports too many requests."""
 
     def __init__(self, status, retry_after):
         super().__init__(f"status {status}")
@@ -39,11 +39,11 @@ class BusyError(Exception):
 
 
 class MalformedReplyError(Exception):
-    """The model said something else than a letter."""
+    """The reply of the model is not a letter."""
 
 
 class LanguageModelJudge:
-    """A preference between documents: awaited, with a count of what it cost.
+    """An asynchronous preference between documents that counts its cost.
 
     Parameters
     ----------

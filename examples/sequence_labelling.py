@@ -20,9 +20,9 @@ from rankcore.structured import StructuredPerceptron, Task
 class Tagging(Task):
     """Sentences (sequences of words) and their tags (as many), scored by neighbours.
 
-    A parameter says how well a word and its tag go together, or a tag and the next. The parameters
-    are a table: a row a word, one for all words that are not listed, a row a tag, and one for the
-    start of a sentence; a column a tag.
+    A parameter scores a word with its tag, or a tag with the next tag. The parameters are a table
+    with one column per tag. It has a row for each word, a row for all words that are not listed, a
+    row for each tag, and a row for the start of a sentence.
     """
 
     words: tuple[str, ...]

@@ -1,8 +1,8 @@
-"""When a run is held to its gates."""
+"""Note on runs that are too small for their gates."""
 
 
 def not_gated(n: int, full: int, unit: str) -> str:
-    """What is said of a run too small for its gates; empty for one of full size.
+    """Return a note for a run too small for its gates; empty for one of full size.
 
     Gates are of the number of repetitions that a page is made with: fewer miss them by chance.
     """

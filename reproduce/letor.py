@@ -187,7 +187,7 @@ STUDY = [
 
 
 def study(folds, all_curves):
-    """What the options do: validation and test MAP of the epoch chosen on validation."""
+    """Effect of the options: validation and test MAP of the epoch chosen on validation."""
     names = ["averaged", "last", "pocket", *(f"committee {size}" for size in SIZES)]
     rows = []
     for title, params in STUDY:
@@ -204,7 +204,7 @@ def study(folds, all_curves):
 
 
 def lives(folds):
-    """How long the members of a committee lived, and how good they are."""
+    """Lifetimes and quality of the members of a committee."""
     rows = []
     for margin in [0.0, 1.0]:
         longest, at_large, of_members, of_average, sizes = [], [], [], [], []

@@ -37,7 +37,7 @@ BEYOND = 2.093
 
 
 def pair(learner: Any, **before: Any) -> dict[str, Make]:
-    """A learner as it was and as it is."""
+    """A learner with its former and its present settings."""
     name = learner.__name__
     return {
         f"{name}, before": lambda seed: learner(random_state=seed, **before),
@@ -73,7 +73,7 @@ def partitions(name: str, bins: int, scaled: bool) -> Iterator[tuple[Pair, Pair]
 
 
 def others() -> dict[str, Callable[[], Iterator[Any]]]:
-    """Sets that are sparse, or of few features, as they come."""
+    """Sets that are sparse or have few features, not standardised."""
     return {
         "SST-5, development part": lambda: (one for one in sst5("dev") for _ in range(SEEDS)),
         "cystic fibrosis": lambda: trials(partial(cystic_fibrosis, shift=1.0), SEEDS),
@@ -82,7 +82,7 @@ def others() -> dict[str, Callable[[], Iterator[Any]]]:
 
 
 def sets(of_kernels: bool) -> Iterator[tuple[str, str, Callable[[], Iterator[tuple[Pair, Pair]]]]]:
-    """Kind, name, and what yields rows to learn from and to test on."""
+    """Kind, name, and a function that yields training and test rows."""
     for kind, scaled in (("standardised", True), ("raw", False)):
         for bins in (5, 10):
             for name in CHU:
@@ -112,7 +112,7 @@ def measured(models: dict[str, Make], splits: Iterator[tuple[Pair, Pair]]) -> di
 
 
 def cell(errors: list[float], before: list[float] | None) -> str:
-    """A mean, in bold or italics where it is surely lower or higher than before."""
+    """Format a mean, in bold or italics if it is significantly lower or higher than before."""
     if not errors:
         return ""
     text = f"{np.mean(errors):.4f}"

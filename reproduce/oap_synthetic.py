@@ -64,7 +64,7 @@ TITLES = [
 
 
 class Row(NamedTuple):
-    """A line of the table: what the paper and the reference found."""
+    """A row of the table, with the figures of the paper and of the reference."""
 
     name: str
     paper: str
@@ -125,7 +125,7 @@ ONLINE = {
 
 
 class Trial(NamedTuple):
-    """What one trial found, by the names in `ROWS` and `ONLINE`."""
+    """Results of one trial, by the names in `ROWS` and `ONLINE`."""
 
     losses: dict[str, float]  # mean rank loss on the test examples
     curves: dict[str, np.ndarray]  # time-averaged rank loss while learning
@@ -248,7 +248,7 @@ def best_loss() -> float:
 
 
 def run(trials: int, n_train: int = 5000, jobs: int = 1, first_seed: int = 1) -> Iterator[Trial]:
-    """Trials in the order of their seeds; what they find does not depend on ``jobs``."""
+    """Trials in the order of their seeds; results do not depend on ``jobs``."""
     seeds = range(first_seed, first_seed + trials)
     arguments = seeds, [n_train] * trials, [i < VOTE_TRIALS for i in range(trials)]
     if jobs == 1:

@@ -46,7 +46,7 @@ def ours(**params: Any) -> Callable[[], Any]:
 
 
 def models() -> dict[str, Callable[[], Any]]:
-    """What is compared, by name."""
+    """Return the models to compare, by name."""
     found = {name: ours(**params) for name, params in FORMS.items()}
     if find_spec("lightgbm") is not None:
         from lightgbm import LGBMClassifier

@@ -76,7 +76,7 @@ def calibrated_logistic() -> Any:
 
 
 def models() -> dict[str, Callable[[], Any]]:
-    """What is compared, by name."""
+    """Return the models to compare, by name."""
     found: dict[str, Callable[[], Any]] = {
         "PRank, cumulative": ours("cumulative"),
         "PRank, isotonic": ours("isotonic"),
@@ -100,7 +100,7 @@ def models() -> dict[str, Callable[[], Any]]:
 
 
 def score(model: Any, split: Split) -> tuple[float, float]:
-    """RPS on the test rows, and seconds of processor to fit; NaN where a tool refuses the rows."""
+    """Return RPS on test rows and processor seconds of a fit; NaN if a tool rejects the rows."""
     X, y, X_test, y_test = split
     labels = np.unique(y)
     start = process_time()
@@ -120,7 +120,7 @@ def score(model: Any, split: Split) -> tuple[float, float]:
 
 
 def learning_seconds(split: Split) -> float:
-    """What the six fits of PRank cost alone."""
+    """Return the cost of the six fits of PRank alone."""
     X, y = split[:2]
     parts = np.array_split(np.random.default_rng(0).permutation(len(y)), 5)
     start = process_time()

@@ -99,7 +99,7 @@ def trees(p, train, parts):
 
 
 def grouped(train):
-    """Rows query by query, as peers want them."""
+    """Return rows sorted by query, as peers require."""
     order = np.argsort(train[2], kind="stable")
     return train[0][order], train[1][order], np.unique(train[2], return_counts=True)[1], order
 
@@ -270,7 +270,7 @@ def trial(fit, parameters, parts):
 
 
 def collect(path, names, learners, trials, seconds):
-    """All trials; those that the file has not are made, while there is time."""
+    """Return all trials; run those missing from the file while there is time."""
     found = {}
     if path.exists():
         for line in path.read_text().splitlines():
@@ -298,7 +298,7 @@ def collect(path, names, learners, trials, seconds):
 
 
 def best(found, name, fold, learners, trials):
-    """Test measures of what is best on the validation part, of one learner or the better one."""
+    """Return test measures of the best trial on the validation part, of one learner or of two."""
     at = MEASURES.index(SETS[name][1])
     values = [
         (stage[at], found[name, fold, learner, number]["test"][i])
@@ -310,7 +310,7 @@ def best(found, name, fold, learners, trials):
 
 
 def complete(found, name, learners):
-    """How many trials all learners have made on all folds."""
+    """Return the number of trials that all learners completed on all folds."""
     for number in range(TRIALS):
         keys = [(name, fold, learner, number) for fold in range(5) for learner in learners]
         if not all(key in found for key in keys):

@@ -40,7 +40,7 @@ GOALS_FIXED = {0.1: 0.840, 0.2: 0.690, 0.3: 0.442}
 
 
 def all_tables():
-    """For each table its title, what its columns are, and its items, calls, noise and errors."""
+    """For each table its title, its columns, and its items, calls, noise and errors."""
     shares = [0.0, 0.1, 0.2, 0.3, 0.4]
     found = []
     for fixed, how in ((False, "anew each time"), (True, "the same each time")):

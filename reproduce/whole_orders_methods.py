@@ -1,4 +1,4 @@
-"""Judges that err and what puts items in order by them, for whole_orders.py."""
+"""Judges with errors, and methods that order items by them, for whole_orders.py."""
 
 from time import process_time
 

@@ -217,11 +217,11 @@ def test_without_a_survey_chunks_are_those_of_partial_fit(files):
 
 def test_what_the_file_has_may_not_be_given(files):
     rows = open_rows(files / "queries.txt")
-    with pytest.raises(TypeError, match="leave y out"):
+    with pytest.raises(TypeError, match="omit y"):
         rc.PRank().fit(rows, [1, 2])
-    with pytest.raises(TypeError, match="leave qid out"):
+    with pytest.raises(TypeError, match="omit qid"):
         rc.PairwisePerceptron().fit(rows, qid=[1])
-    with pytest.raises(TypeError, match="leave group out"):
+    with pytest.raises(TypeError, match="omit group"):
         rc.RankBoost().fit(rows, group=[1])
     with pytest.raises(ValueError, match="found no qid"):
         rc.PairwisePerceptron().fit(open_rows(files / "ordinal.txt"))

@@ -472,7 +472,7 @@ def test_names_that_come_twice_are_refused(library, tmp_path, old, new):
     path.write_bytes(headed(*parts, lambda text: text.replace(old, new)))
     with pytest.raises(ValueError, match="not a rankcore model file, or it is damaged"):
         Model(library, path)
-    with pytest.raises(ValueError, match="two entries of one name"):
+    with pytest.raises(ValueError, match="two entries with the same name"):
         rc.load(path)
 
 

@@ -133,12 +133,12 @@ def damage(folder, name, change):
         ("position.json", "[" * 100_000, "is damaged"),
         ("position.json", '{"a":' * 100_000, "is damaged"),
         ("position.json", "\x00", "is damaged"),
-        ("position.json", {"format": 3}, "does not say 'rankcore checkpoint'"),
+        ("position.json", {"format": 3}, "lacks 'rankcore checkpoint'"),
         ("position.json", {"place": 2}, "its models are 2, 1"),
         ("position.json", {"place": "../x"}, "its models are ../x, 1"),
         ("position.json", {"place": [0]}, "is damaged"),
         ("position.json", {"models": 2}, "is damaged: .*best-0.rankcore"),
-        ("position.json", {"epoch": 31}, "it stands at pass 31, and its model has seen 1"),
+        ("position.json", {"epoch": 31}, "it is at pass 31, but its model has seen 1"),
         ("position.json", {"epoch": 0}, "its position is"),
         ("position.json", {"epoch": "2"}, "its position is"),
         ("position.json", {"epoch": 1e400}, "its position is"),
@@ -163,7 +163,7 @@ def test_a_pass_after_the_last(left):
     checkpoint, command = left
     model = rc.PRank(max_iter=4, random_state=0).fit(open_rows(command[1]))
     checkpoint._save(model, Position(5, 0, 1), True, None)
-    assert "it stands at pass 5 of 4" in fail(*command)
+    assert "it is at pass 5 of 4" in fail(*command)
 
 
 def test_a_save_that_was_killed_is_cleaned_up(left):

@@ -155,7 +155,7 @@ def test_runs_may_begin_with_empty_lines(files):
         (["mine.run", "qrels", "--convention", "trek"], "'trec'"),
         (["mine.run", "qrels", "--compare", "gone"], "gone: No such file or directory"),
         (["qrels", "mine.run", "-m", "map"], "nor is it a TREC run (query Q0"),
-        (["mine.run", "qrels", "--compare", "mine.run"], "mine.run is given twice"),
+        (["mine.run", "qrels", "--compare", "mine.run"], "mine.run is passed twice"),
         (["mine.run", "qrels", "-m", "auc"], "some were not retrieved"),
         (["mine.run", "qrels", "-m", "ndcg@9223372036854775808"], "below 2**63"),
         (["gone", "qrels"], "gone: No such file or directory"),

@@ -77,7 +77,7 @@ def test_xgboost_is_not_needed_to_write_for_it(files, tmp_path, monkeypatch):
     command = ["export", files[0], tmp_path / "m.json", files[1], "-f", "xgboost"]
     done = CliRunner().invoke(app, [*map(str, command)])
     assert done.exit_code == 0
-    assert "not checked: this needs xgboost: pip install xgboost" in done.stderr
+    assert "not checked: this requires xgboost: pip install xgboost" in done.stderr
     assert (tmp_path / "m.json").exists()
 
 

@@ -357,15 +357,15 @@ def test_probabilities_are_of_models_that_have_them(labels, parts, tmp_path):
     succeed("train", labels / "train", "-o", tmp_path / "m")
     args = ("predict", tmp_path / "m", labels / "valid")
     assert "train it with --calibrate" in fail(*args, "--probabilities")
-    assert "give one of them" in fail(*args, "--probabilities", "--scores")
+    assert "pass one of them" in fail(*args, "--probabilities", "--scores")
     message = fail("train", parts / "train", "-o", tmp_path / "n", "--calibrate", "isotonic")
-    assert "--calibrate is for ordered labels, which pairwise is not" in message
+    assert "--calibrate requires ordered labels, which pairwise does not predict" in message
     result = run(
         *("train", labels / "train", "-o", tmp_path / "n", "--calibrate", "isotonic"),
         *("--valid", labels / "valid"),
     )
     assert result.exit_code == 2
-    assert "leave --valid out" in result.stderr
+    assert "omit --valid" in result.stderr
     result = run("train", labels / "train", "-o", tmp_path / "n", "--calibrate", "platt")
     assert result.exit_code == 2
     assert "neither cumulative nor isotonic" in result.stderr

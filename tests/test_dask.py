@@ -355,8 +355,8 @@ def test_bad_input_leaves_the_estimator(change, message, client, rows):
 @pytest.mark.parametrize(
     ("missing", "message"),
     [
-        ("dask", r"rankcore\.dask needs dask: pip install 'rankcore\[dask\]'"),
-        ("distributed", r"rankcore\.dask needs distributed: pip install 'rankcore\[dask\]'"),
+        ("dask", r"rankcore\.dask requires dask: pip install 'rankcore\[dask\]'"),
+        ("distributed", r"rankcore\.dask requires distributed: pip install 'rankcore\[dask\]'"),
         ("dask.base", "^import of dask.base halted"),  # a damaged installation
     ],
 )
@@ -390,13 +390,13 @@ def test_bad_arguments(client, rows):
             fit(dX, dy, client="tcp://x")
     with pytest.raises(TypeError, match="client must be a distributed.Client; found False"):
         rd.evaluate(dy, dy, qid=dy, client=False)
-    with pytest.raises(TypeError, match="leave y and qid out"):
+    with pytest.raises(TypeError, match="omit y and qid"):
         rd.PRank().fit("rows.txt", dy)
     with pytest.raises(ValueError, match="X has 4 blocks and y 1"):
         rd.PRank().fit(dX, [y])
-    with pytest.raises(ValueError, match="shards are mixed for variant='averaged' and 'last'"):
+    with pytest.raises(ValueError, match="requires variant='averaged' or 'last'"):
         rd.PairwisePerceptron("committee").fit(dX, dy, qid=dy)
-    with pytest.raises(ValueError, match="requires qid"):
+    with pytest.raises(ValueError, match="qid is required"):
         rd.PairwisePerceptron().fit(dX, dy)
 
 

@@ -227,7 +227,7 @@ def test_an_error_of_any_worker_is_raised(queries, monkeypatch):
 def test_workers_that_cannot_reach_each_other(client, queries, monkeypatch):
     monkeypatch.setattr(_rounds, "CONNECTED", 0)
     bX, by, bq = blocks(2, *queries)
-    with pytest.raises(RuntimeError, match=r"does not answer.*check that workers reach each other"):
+    with pytest.raises(RuntimeError, match=r"does not answer.*check that workers can connect"):
         rd.RankBoost(4).fit(bX, by, qid=bq, n_shards=2, client=client)
 
 
@@ -322,7 +322,7 @@ def test_what_shards_cannot_share(client, queries):
         with pytest.raises(ValueError, match=message):
             model.fit(bX, by, qid=bq, n_shards=3)
         assert not hasattr(model, "_state")
-    with pytest.raises(ValueError, match="all rows are of one query, which 3 shards"):
+    with pytest.raises(ValueError, match="all rows belong to one query, divided among 3 shards"):
         rd.RankBoost(3).fit(bX, by, n_shards=3)
     with pytest.raises(ValueError, match="nothing to learn from"):
         rd.RankBoost(3).fit(bX, blocks(3, y * 0)[0], qid=bq, n_shards=3)

@@ -150,7 +150,7 @@ def test_bad_arguments_leave_the_estimator(client, queries):
         rd.RankSVM(kernel="rbf").fit(bX, by, qid=bq)
     with pytest.raises(ValueError, match="requires warm_start=False"):
         rd.RankSVM(warm_start=True).fit(bX, by, qid=bq)
-    with pytest.raises(ValueError, match="which 2 shards have parts of: give qid, or n_shards=1"):
+    with pytest.raises(ValueError, match="divided among 2 shards: pass qid, or n_shards=1"):
         model.fit(bX, by)
     with pytest.raises(ValueError, match="nothing to learn from"):
         model.fit(bX, [one * 0 for one in by], qid=bq)

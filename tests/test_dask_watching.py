@@ -142,7 +142,7 @@ def test_bad_arguments_leave_the_estimator(name, client, queries, held_out):
         assert not hasattr(model, "_state")
     with pytest.raises(TypeError, match="callbacks must be functions of an iteration"):
         model.fit(bX, by, qid=bq, callbacks=["stop"])
-    with pytest.raises(TypeError, match="arrays that the client has; found delayed blocks"):
+    with pytest.raises(TypeError, match="arrays at the client; found delayed blocks"):
         model.fit(bX, by, qid=bq, eval_set=([delayed(X)], [delayed(y)]), eval_qid=qid)
     if name != "RankSVM":
         model.set_params(early_stopping_rounds=2)

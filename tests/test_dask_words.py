@@ -137,8 +137,8 @@ def test_what_memory_refuses(name, rows, client):
         learner(name, classes=WORDS).fit(blocks(X, n=2)[0], y, client=client)
     first = pd.Series(pd.Categorical(words, WORDS, ordered=True))
     y = [delayed(first[:150]), delayed(other[150:])]
-    with pytest.raises(ValueError, match="categories of y differ from block to block"):
+    with pytest.raises(ValueError, match="categories of y differ between blocks"):
         learner(name).fit(blocks(X, n=2)[0], y, client=client)
     y = [delayed(ranks[:150]), delayed(words[150:])]
-    with pytest.raises(ValueError, match="labels are numbers in some blocks and words in others"):
+    with pytest.raises(ValueError, match="labels are numbers in some blocks and strings in others"):
         learner(name).fit(blocks(X, n=2)[0], y, client=client)

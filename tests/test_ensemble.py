@@ -107,7 +107,7 @@ def test_mean_output_is_on_the_scale_of_the_labels():
     named = rc.VotedPRank.published(output="mean").fit(
         X, np.array(["a", "b", "c"])[y - 1], classes=["a", "b", "c"]
     )
-    with pytest.raises(ValueError, match="output='mean' needs numeric labels"):
+    with pytest.raises(ValueError, match="output='mean' requires numeric labels"):
         named.predict(X)
     assert named.project([[2, 1]]) == 2.4
 

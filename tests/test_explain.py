@@ -84,7 +84,7 @@ def test_the_top_of_a_query(model):
 
 
 def test_queries_that_cannot_be_explained():
-    with pytest.raises(ValueError, match="qid has 30 queries, among them 0, 1, 2: say which="):
+    with pytest.raises(ValueError, match="qid has 30 queries, among them 0, 1, 2: pass which="):
         query(STUMPS, X, QID)
     with pytest.raises(ValueError, match="no query 99"):
         query(STUMPS, X, QID, which=99)
@@ -151,7 +151,7 @@ def test_ranks_in_words():
     assert why.threshold_names == ["bad | fair", "fair | good"]
     assert str(why).startswith(f"predicted: {why.label}; nearest threshold: ")
     for model in (rc.VotedPRank().fit(X, Y), STUMPS, rc.MulticlassPerceptron().fit(X, Y)):
-        with pytest.raises(TypeError, match="does not cut a sum over features by thresholds"):
+        with pytest.raises(TypeError, match="has no sum over features with thresholds"):
             rank(model, X[0])
 
 
@@ -169,7 +169,7 @@ def test_of_a_calibrated_learner_the_estimator_is_explained():
     with pytest.raises(TypeError, match=r"estimator_ .* rows as the steps before transform them"):
         rank(behind, X[0])
     votes = rc.CalibratedOrdinal(rc.VotedPRank()).fit(X, Y)
-    with pytest.raises(TypeError, match="VotedPRank does not cut a sum over features"):
+    with pytest.raises(TypeError, match="VotedPRank has no sum over features with thresholds"):
         rank(votes, X[0])
 
 
@@ -406,7 +406,7 @@ class TestCommand:
         ("model", "arguments", "message"),
         [
             ("votes", [], "VotedPRank votes"),
-            ("stumps", ["--row", 3], "does not cut a sum over features by thresholds"),
+            ("stumps", ["--row", 3], "has no sum over features with thresholds"),
             ("stumps", ["--row", 3], "--query, --pair and --metric explain other models"),
             ("stumps", ["--query", 99], "has no query 99"),
             ("ranks", ["--row", 999], "there is no row 999"),

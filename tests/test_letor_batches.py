@@ -73,7 +73,7 @@ def test_batches_without_queries(block, monkeypatch):
 
 def test_batches_refuse_what_would_split_queries():
     text = b"1 qid:1 1:1\n1 qid:2 1:1\n\n1 qid:01 1:1\n"
-    with pytest.raises(ValueError, match="line 4: query 1 goes on after another one began"):
+    with pytest.raises(ValueError, match="line 4: query 1 continues after another one started"):
         list(iter_letor(io.BytesIO(text), n_features=1))
     assert load(text).qid.tolist() == [1, 2, 1]
     for options, error, message in [

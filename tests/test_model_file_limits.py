@@ -180,7 +180,7 @@ def test_kernel_models_without_support_vectors(path, learner, form):
 @pytest.mark.parametrize("content", [b"", b"\x02\0\0\0\0\0\0", b"\x03\0\0\0\0\0\0\0{}"])
 def test_a_header_ends_inside_the_file(content):
     assert safetensors.unpack(b"\x02\0\0\0\0\0\0\0{}") == ({}, {})
-    message = f"{len(content)} bytes are too few for the header that they announce"
+    message = f"{len(content)} bytes are fewer than the declared length of the header"
     with pytest.raises(ValueError, match=message):
         safetensors.unpack(content)
 

@@ -31,7 +31,7 @@ def test_folds_are_of_whole_queries_and_of_all_rows(qid, n_splits, shuffle, stra
     seed = 0 if shuffle else None
     folds = QueryKFold(n_splits, shuffle=shuffle, stratify=stratify, random_state=seed)
     if np.unique(qid).size < n_splits:
-        with pytest.raises(ValueError, match="is more than the"):
+        with pytest.raises(ValueError, match="is above the number of queries"):
             list(folds.split(np.zeros((qid.size, 1)), y, qid=qid))
         return
     parts = list(folds.split(np.zeros((qid.size, 1)), y, qid=qid))
@@ -68,7 +68,7 @@ def test_stratified_folds_have_the_same_labels():
     ("make", "error", "message"),
     [
         (lambda: QueryKFold(1), ValueError, "n_splits"),
-        (lambda: QueryKFold(2, random_state=1), ValueError, "shuffle=True alone"),
+        (lambda: QueryKFold(2, random_state=1), ValueError, "requires shuffle=True"),
         (lambda: next(QueryKFold(2).split(np.zeros((4, 1)))), ValueError, "query of each row"),
         (
             lambda: next(QueryKFold(2, stratify=True).split(np.zeros((4, 1)), qid=[1, 1, 2, 2])),
@@ -120,7 +120,7 @@ def test_cross_validation_is_the_loop_it_stands_for(kind):
 
 def test_folds_that_cut_queries_are_refused():
     X, y, qid = data()
-    with pytest.raises(ValueError, match="both sides of a fold"):
+    with pytest.raises(ValueError, match="both parts of a fold"):
         cross_validate_queries(rc.RankBoost(3), X, y, qid, cv=KFold(4, shuffle=True))
     with pytest.raises(ValueError, match="requires qid"):
         cross_validate_queries(rc.RankBoost(3), X, y)

@@ -328,7 +328,7 @@ def test_trees_that_share_no_leaf_still_explain():
 
 def test_averages_have_no_contributions():
     X, y = data()
-    with pytest.raises(TypeError, match="means of probabilities, which are no sums"):
+    with pytest.raises(TypeError, match="means of probabilities, which are not sums"):
         small("average").fit(X, y).contributions(X)
 
 
@@ -395,5 +395,5 @@ def test_the_rank_of_a_scaled_row_moves_at_values_before_scaling():
 def test_ranks_of_averages_are_explained_by_permutation():
     X, y = data()
     model = small().fit(X, y)
-    with pytest.raises(TypeError, match="OrdinalBoost does not cut a sum over features"):
+    with pytest.raises(TypeError, match="OrdinalBoost has no sum over features with thresholds"):
         rc.explain.rank(model, X[0])

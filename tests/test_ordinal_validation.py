@@ -259,7 +259,7 @@ def test_what_users_of_other_tools_type_is_answered():
 
     for tool in ("lightgbm.callback", "xgboost.callback"):
         callback = type("EarlyStopping", (), {"__module__": tool, "__call__": theirs})()
-        with pytest.raises(TypeError, match="looks at its own booster: set early_stopping_rounds"):
+        with pytest.raises(TypeError, match="requires its own booster: set early_stopping_rounds"):
             rc.PRank().fit(X, y, callbacks=[callback])
     pandas = pytest.importorskip("pandas")
     towns = pandas.Categorical(["x", "y", "x", "z"])

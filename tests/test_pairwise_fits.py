@@ -485,7 +485,7 @@ def test_letor_like_data():
     assert whole.sum() == 30
     assert ((X > 0) & (X < 1)).all(axis=0).sum() >= 20
     for wrong in [(0, 1, 136), (1, 0, 136), (1, 1, 89)]:
-        with pytest.raises(ValueError, match="make_letor needs"):
+        with pytest.raises(ValueError, match="make_letor requires"):
             make_letor(*wrong)
 
 

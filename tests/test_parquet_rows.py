@@ -154,7 +154,9 @@ def test_many_files_a_directory_and_patterns(frame, tmp_path, small, monkeypatch
     frame[:3].to_parquet(folder / "part-9.parquet")
     with pytest.raises(ValueError, match="row cache of other files"):
         open_rows(folder, cache=tmp_path / "rows")
-    with pytest.raises(ValueError, match=r"part-9.parquet, row 0: query .* goes on after another"):
+    with pytest.raises(
+        ValueError, match=r"part-9.parquet, row 0: query .* continues after another"
+    ):
         clone(model).fit(open_rows(folder))
 
 
@@ -197,7 +199,7 @@ def test_columns_by_name(frame, tmp_path):
     assert cached.feature_names.tolist() == ["size", "age"]
     with pytest.raises(ValueError, match="other settings"):
         open_rows(path, **(taken | {"columns": ["age", "size"]}), cache=tmp_path / "cache")
-    with pytest.raises(ValueError, match="which has its columns"):
+    with pytest.raises(ValueError, match="with fixed columns: omit"):
         open_rows(tmp_path / "cache", label="stars")
 
 
@@ -249,9 +251,9 @@ def test_damaged_files(damage, path):
 def test_what_is_no_table(path, frame, tmp_path):
     text = tmp_path / "rows.txt"
     dump_letor([[1.0], [2.0]], [1, 2], text)
-    with pytest.raises(ValueError, match=r"rows.txt is no Parquet file, unlike others"):
+    with pytest.raises(ValueError, match=r"rows.txt is not a Parquet file, unlike others"):
         open_rows([path, text])
-    with pytest.raises(ValueError, match=r"columns of Parquet files; .*rows.txt is none"):
+    with pytest.raises(ValueError, match=r"are for Parquet files; .*rows.txt is not one"):
         open_rows(text, label="label")
     with pytest.raises(ValueError, match="zero_based is for text"):
         open_rows(path, zero_based=True)

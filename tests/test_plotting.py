@@ -196,7 +196,7 @@ def test_models_that_have_no_line_of_scores(ax):
     X = RNG.normal(size=(20, 2))
     y = np.arange(20) % 3
     for model in (rc.CuSumRank.published(), rc.MulticlassPerceptron.published()):
-        with pytest.raises(TypeError, match="not one score a row with thresholds"):
+        with pytest.raises(TypeError, match="lacks one score per row with thresholds"):
             plot_scores_by_rank(model.fit(X, y), X, y, ax=ax)
 
 

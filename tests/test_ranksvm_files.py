@@ -164,7 +164,7 @@ def test_pictures():
     assert one.lines[0].get_xydata().tolist() == np.column_stack([path.Cs, path.values]).tolist()
     assert one.lines[1].get_xdata()[0] == path.Cs[path.best]
     assert one.get_ylabel() == "ndcg@10, held-out queries"
-    with pytest.raises(ValueError, match="give ranksvm_path an eval_set"):
+    with pytest.raises(ValueError, match="pass eval_set to ranksvm_path"):
         rc.plotting.plot_ranksvm_path(rc.ranksvm_path(X, Y, qid=QID, Cs=[1.0]))
     model = rc.RankSVMCV(Cs=[0.01, 1.0], cv=3).fit(X, Y, qid=QID)
     rc.plotting.plot_ranksvm_path(model, ax=two)

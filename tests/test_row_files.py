@@ -315,7 +315,7 @@ def test_damage_is_found(name, queries, small, tmp_path):
     with pytest.raises(ValueError, match=f"{name}.npy is damaged in block"):
         open_rows(tmp_path / "rows").whole()
     file.write_bytes(content[:-8])
-    with pytest.raises(ValueError, match="not as long as its header says"):
+    with pytest.raises(ValueError, match="not have the length in its header"):
         open_rows(tmp_path / "rows")
 
 
@@ -561,7 +561,7 @@ def test_a_stream_is_kept_while_its_rows_are_used(queries):
     [
         ("nothing-*.txt", "no file matches nothing"),
         ([], "at least one file"),
-        (["."], "is a directory, and no row cache; it has no Parquet files"),
+        (["."], "is a directory, but not a row cache, and has no Parquet files"),
     ],
 )
 def test_sources_that_are_none(source, message):
@@ -578,7 +578,7 @@ def test_mixed_sources(queries, tmp_path):
     with pytest.raises(ValueError, match="has no qid:, while the files before it have some"):
         open_rows([queries, plain]).facts()
     shutil.copy(queries, tmp_path / "again.txt")
-    with pytest.raises(ValueError, match=r"again.txt, line 1: query .* goes on after another"):
+    with pytest.raises(ValueError, match=r"again.txt, line 1: query .* continues after another"):
         collected(open_rows([queries, tmp_path / "again.txt"]))
     with pytest.raises(TypeError, match="expected paths or files"):
         open_rows([3])

@@ -338,9 +338,9 @@ def test_refusals_by_name(tmp_path):
     rule = PRankRule(random_state=0).fit(X, y)
     path = tmp_path / "rule.rankcore"
     for model in (rule, make_pipeline(StandardScaler(), PRankRule()).fit(X, y)):
-        with pytest.raises(TypeError, match="PRankRule cannot be saved: it is a rule of your own"):
+        with pytest.raises(TypeError, match="PRankRule cannot be saved: it is a user-defined rule"):
             rc.save(model, path)
-    with pytest.raises(TypeError, match="it is a rule of your own.*compiled or not; use joblib"):
+    with pytest.raises(TypeError, match="it is a user-defined rule.*compiled or not; use joblib"):
         rc.save(rc.CalibratedOrdinal(rule).fit(X, y), path)
     with pytest.raises(TypeError, match="found PRankRule"):
         rc.merge([rule, rule])
@@ -404,7 +404,7 @@ def test_mistakes_in_a_rule_are_found():
     for arrays, kind, message in [
         ({"seen": np.zeros(2, dtype=np.int32)}, TypeError, "found seen, an array of int32$"),
         ({"seen": [1.0]}, TypeError, "float64 or int64; found seen, a list$"),
-        ({"max_iter": np.zeros(2)}, ValueError, "no attributes of Mine.*found 'max_iter'"),
+        ({"max_iter": np.zeros(2)}, ValueError, "not attributes of Mine.*found 'max_iter'"),
         ({"predict": np.zeros(2)}, ValueError, "found 'predict'"),
         ({"t": np.zeros(2)}, ValueError, "found 't'"),
         ({"a_sums": np.zeros(2)}, ValueError, "found 'a_sums'"),
@@ -446,9 +446,9 @@ def test_a_rule_that_fails_leaves_the_model_as_it_was():
             overflows,
             10,
             ValueError,
-            r"score of row (1|61) overflowed: scale X, or look for a division",
+            r"score of row (1|61) overflowed: scale X, or check for a division",
         ),
-        (overflows, 1, ValueError, "weights overflowed: scale X, or look for a division by zero"),
+        (overflows, 1, ValueError, "weights overflowed: scale X, or check for a division by zero"),
     ]:
         rule = rule_with(update).set_params(threshold_scale=1.0, max_iter=1, shuffle=False)
         rule.fit(X, y)

@@ -107,9 +107,9 @@ def test_scorers_travel():
     ("arguments", "message"),
     [
         ({"metric": "ndgc@5"}, "did you mean 'ndcg@5'"),
-        ({"metric": "P.5,10"}, "one number"),
+        ({"metric": "P.5,10"}, "must name one measure"),
         ({"metric": "ndcg", "convention": "trek"}, "trec"),
-        ({"metric": "rank_loss", "convention": "trec"}, "has none"),
+        ({"metric": "rank_loss", "convention": "trec"}, "ranking measures only; found rank_loss"),
         ({"metric": "neg_quadratic_weighted_kappa"}, "is not a loss"),
         ({"metric": "neg_ndcg@5"}, "no measure 'neg_ndcg@5'"),
     ],
@@ -126,7 +126,7 @@ def test_losses_may_be_asked_for_as_negated():
     assert make_scorer("rank_loss")(model, X, Y) == expected
     by_query = make_scorer("neg_misranking")(model, X, Y, qid=QID)
     assert by_query == make_scorer("misranking")(model, X, Y, qid=QID) < 0
-    with pytest.raises(TypeError, match="one name"):
+    with pytest.raises(TypeError, match="the name of a measure"):
         make_scorer(["map", "mrr"])
 
 

@@ -124,7 +124,7 @@ def test_what_is_written(tmp_path):
     write_qrels(Qrels(["b", "a"], ["x", "y"], [2, -1]), tmp_path / "qrels")
     assert (tmp_path / "qrels").read_bytes() == b"b 0 x 2\na 0 y -1\n"
     for wrong, message in [
-        (Run(["#a"], ["x"], [1]), "query '#a' begins with #, as comments do"),
+        (Run(["#a"], ["x"], [1]), "query '#a' starts with #, like comments"),
         (Run(["a b"], ["x"], [1]), "qid 'a b' of row 0 cannot be written"),
         (Run(["a"], ["x", "y z"][1:], [1]), "docid 'y z' of row 0 cannot be written"),
         (Run(["a"], ["x"], [1], tag="my run"), "tag 'my run' of row 0 cannot be written"),

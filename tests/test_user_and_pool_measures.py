@@ -217,7 +217,7 @@ def test_names_of_trec_eval(name, titles):
     [
         ("utility.1,2", "4 numbers"),
         ("iprec_at_recall.x", "numbers from 0"),
-        ("ndcg.1=3,2", "gains are written LABEL=GAIN"),
+        ("ndcg.1=3,2", "gains must be written LABEL=GAIN"),
         ("rbp.0.5", "takes p=NUMBER"),
         ("rbp.p=2", "1 number from 0 to 1"),
         ("RBP(p=2)", "p must be a number from 0 to 1"),

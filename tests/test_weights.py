@@ -130,7 +130,7 @@ def test_aggressiveness_is_weighted_in_passive_aggressive_steps():
         np.testing.assert_allclose(weighted.coef_, direct.coef_, rtol=1e-15)
     for learner in (rc.CuSumRank(update="pa"), rc.KernelCuSumRank(update="pa")):
         for method in (learner.fit, learner.partial_fit):
-            with pytest.raises(ValueError, match="take 'pa1' or 'pa2', whose C is multiplied"):
+            with pytest.raises(ValueError, match="use 'pa1' or 'pa2', whose C is multiplied"):
                 method(X, y, classes=[1, 2, 3, 4], sample_weight=[9.0])
 
 
@@ -274,7 +274,7 @@ def test_labels_that_a_fold_lacks_may_have_weights():
 
 
 def test_balanced_classes_need_all_rows():
-    with pytest.raises(ValueError, match="partial_fit does not see"):
+    with pytest.raises(ValueError, match="partial_fit does not have; pass a dict"):
         rc.PRank(class_weight="balanced").partial_fit(np.eye(3), [1, 2, 3])
 
 

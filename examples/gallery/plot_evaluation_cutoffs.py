@@ -1,9 +1,9 @@
 """
-Which measure tells two rankings apart?
-=======================================
+Which measure distinguishes two rankings?
+=========================================
 
 One ranking has the best documents first and then random ones; another is decent all the way down.
-Which is better depends on how far down a reader looks, and so do the measures.
+Which one is better depends on how many documents a reader examines, and so do the measures.
 """
 
 import matplotlib.pyplot as plt
@@ -34,10 +34,9 @@ curves = {
 }
 
 # %%
-# NDCG counts how relevant documents are, and weighs the first positions more: up to three
-# documents the orange ranking is better, further down the blue one. Precision and recall ask only
-# whether a document is relevant at all, and never prefer the orange one. Choose the measure that
-# matches the reader.
+# NDCG uses the grades of relevance and gives the first positions more weight: up to three documents
+# the orange ranking is better, further down the blue one. Precision and recall use only whether a
+# document is relevant, and never prefer the orange one. Choose the measure that matches the reader.
 
 fig, axes = plt.subplots(3, 1, figsize=(4.8, 8.4), layout="constrained")
 for ax, measure in zip(axes, measures, strict=True):

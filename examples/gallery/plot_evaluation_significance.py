@@ -1,8 +1,8 @@
 """
-Is the better model better, or lucky?
-=====================================
+Is the better model better, or is the difference due to chance?
+===============================================================
 
-Means over queries differ between any two models. `rankcore.metrics.compare` asks how often a
+Means over queries differ between any two models. `rankcore.metrics.compare` estimates how often a
 difference as large arises when the two models are exchanged at random, query by query.
 """
 
@@ -27,9 +27,9 @@ found = rc.metrics.compare(scores, y[test], qid=qid[test], metrics=["ndcg@10", "
 print(found)
 
 # %%
-# Differences from the first model, with intervals of 95% over 60 queries. Where an interval
-# includes 0, the queries do not say which of the two is better. P-values are corrected by Holm's
-# method for the number of comparisons.
+# Differences from the first model, with 95% intervals over 60 queries. If an interval includes 0,
+# the queries do not show which of the two is better. P-values are corrected by Holm's method for
+# the number of comparisons.
 
 above, below = plt.figure(figsize=(4.8, 7.2), layout="constrained").subfigures(2, 1)
 intervals, queries = above.subplots(), below.subplots()

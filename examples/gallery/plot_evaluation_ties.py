@@ -31,8 +31,8 @@ for n in levels:
 
 # %%
 # Points are 300 orders of the file, ties broken by position, as many tools do. The blue line is
-# the exact mean over all orders; the band is what ties leave open. With two different scores the
-# order of the file is worth more than most differences between models.
+# the exact mean over all orders; the band is the range over all orders. With two different scores
+# the order of the file changes NDCG more than most differences between models.
 
 fig, ax = plt.subplots(figsize=(4.8, 3.6), layout="constrained")
 place = np.arange(len(levels))
@@ -48,7 +48,7 @@ ax.legend()
 plt.show()
 
 # %%
-# The mean over the orders drawn, less the exact one:
+# The mean over the sampled orders minus the exact mean:
 
 for values, exact in zip(shuffled, found["average"], strict=True):
     print(f"{np.mean(values) - exact:+.4f}")

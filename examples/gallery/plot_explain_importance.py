@@ -2,8 +2,8 @@
 Does a model need what it uses?
 ===============================
 
-Contributions say how much a feature moves scores. Permutation says how much a measure suffers
-without it. A feature can move scores and not be needed, if another one says the same.
+Contributions show how much a feature changes scores. Permutation shows how much a measure falls
+without it. A feature can change scores and still be redundant, if another feature is similar.
 """
 
 import matplotlib.pyplot as plt
@@ -28,9 +28,9 @@ moves = rc.explain.global_importance(model, X[test], qid=qid[test])
 suffers = rc.explain.permutation_importance(model, X[test], y[test], qid=qid[test], n_repeats=20)
 
 # %%
-# Above: clicks and views share the weight of what they say. Below: NDCG@10 falls if one of them is
-# shuffled, for the model relies on both, though a new fit without views would do as well (printed
-# below). Intervals are over queries; the random feature has one around 0.
+# Above: clicks and views share the weight of their common information. Below: NDCG@10 falls if one
+# of them is shuffled, because the model uses both, although a new fit without views is as good
+# (printed below). Intervals are over queries; the interval of the random feature is around 0.
 
 fig, (above, below) = plt.subplots(2, 1, figsize=(4.8, 5.8), layout="constrained")
 place = np.arange(5)

@@ -2,9 +2,9 @@
 What would change this rank?
 ============================
 
-An ordinal model cuts a line by thresholds. The explanation of a row says how far it is from each
-of them, which features took it there, and what each feature alone would have to be to change the
-rank.
+An ordinal model divides a line by thresholds. The explanation of a row shows its distance from each
+threshold, the contribution of each feature, and the value of each feature that alone would change
+the rank.
 """
 
 import matplotlib.pyplot as plt
@@ -33,8 +33,8 @@ print(why.headline())
 # %%
 # From the average patient to this one: each feature moves the score along the line, blue up and
 # orange down, through the thresholds. The printed table has the value of each feature that would
-# alone change the grade, in the feature's own unit. The model sees associations; it says nothing
-# about treatment.
+# alone change the grade, in the feature's own unit. The model describes associations, not effects
+# of treatment.
 
 fig, ax = plt.subplots(figsize=(4.8, 4), layout="constrained")
 why.plot(ax=ax)

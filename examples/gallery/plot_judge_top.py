@@ -1,10 +1,10 @@
 """
-What do the first ten of a thousand cost?
-=========================================
+How many calls do the first ten of a thousand cost?
+===================================================
 
 For the first k of many items most comparisons of a full sort are wasted. The methods differ in
-calls, and in how many rounds of simultaneous calls one waits for. `call_plan` computes both
-before a call is paid.
+calls, and in the number of rounds of simultaneous calls. `call_plan` computes both before the first
+call.
 """
 
 import matplotlib.pyplot as plt
@@ -18,9 +18,9 @@ for name, cost in costs.items():
     print(f"{name:10} {cost.calls:8.0f} calls {cost.rounds:6.0f} rounds")
 
 # %%
-# Left and low is best: few calls to pay for, few rounds to wait for. Comparing all pairs is one
-# round and half a million calls. QuickSort and halving are good at both. Insertion and the heap
-# need the fewest calls, one after the other.
+# Left and low is best: few calls, few rounds. Comparing all pairs takes one round and half a
+# million calls. QuickSort and halving are good at both. Insertion and the heap need the fewest
+# calls, but one after another.
 
 fig, ax = plt.subplots(figsize=(4.8, 3.8), layout="constrained")
 for name, cost in costs.items():
@@ -32,7 +32,7 @@ ax.margins(0.15)
 plt.show()
 
 # %%
-# The same, run: halving finds the first ten among a thousand numbers, within what was planned.
+# An actual run: halving finds the first ten among a thousand numbers, within the planned calls.
 
 calls = []
 

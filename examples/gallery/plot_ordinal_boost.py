@@ -2,9 +2,9 @@
 When do ordered labels need trees?
 ==================================
 
-A linear learner has one direction along which ranks rise. Where a feature raises the rank at both
-of its ends, no direction fits. Trees follow the curve, and their probabilities stay those of
-ordered ranks.
+A linear learner has one direction along which ranks rise. If both low and high values of a feature
+raise the rank, no direction fits. Trees fit such curves, and their probabilities still use the
+order of the ranks.
 """
 
 import matplotlib.pyplot as plt
@@ -25,8 +25,8 @@ models = {
 
 # %%
 # Probabilities of ranks along the first feature; the others are 0. Ranks are low in the middle and
-# high at both ends. The line cannot follow and says the same everywhere. Beside the names is the
-# ranked probability score of 2,000 other rows, lower is better.
+# high at both ends. The linear model cannot fit this and predicts almost the same everywhere. The
+# legend has the ranked probability score of 2,000 other rows; lower is better.
 
 along = np.zeros((200, 3))
 along[:, 0] = np.linspace(-2, 2, 200)

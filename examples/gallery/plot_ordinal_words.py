@@ -2,8 +2,8 @@
 Which words make a review good?
 ===============================
 
-A linear learner on counts of words says what it learned: one weight for each word. `PRank` takes
-the sparse rows of a vectorizer as they are.
+A linear learner on counts of words is easy to interpret: it has one weight for each word. `PRank`
+accepts the sparse rows of a vectorizer directly.
 """
 
 import matplotlib.pyplot as plt
@@ -34,8 +34,8 @@ model = make_pipeline(CountVectorizer(), rc.PRank(random_state=0)).fit(texts, st
 print(model.predict(["a superb and funny scene", "long slow dull", "plot"]))
 
 # %%
-# Bars are learned weights; points are what each word was worth when the reviews were made, on the
-# same scale. Words that say nothing have weights near zero.
+# Bars are learned weights; points are the weights that generated the reviews, on the same scale.
+# Uninformative words have weights near zero.
 
 learner = model[-1]
 names = model[0].get_feature_names_out()

@@ -1,9 +1,10 @@
 """
-What do the edges of the rounds prove?
-======================================
+How do the edges of the rounds bound the training error?
+========================================================
 
-The edge of a stump is the weight of the pairs it orders correctly minus that of the others. The
-edges alone bound the share of training pairs that the sum still misorders, whatever the data are.
+The edge of a stump is the weight of the pairs that it orders correctly minus the weight of the
+pairs that it misorders. For any data, the edges bound the share of training pairs that the sum of
+stumps misorders.
 """
 
 import matplotlib.pyplot as plt
@@ -25,9 +26,9 @@ def misranked(rows):
 wrong, unseen = misranked(train), misranked(test)
 
 # %%
-# Above: edges fall as what is left becomes harder. Below: the misordered share of the training
-# pairs never exceeds the bound, which is the product of what each round leaves. New queries are
-# no part of this theorem: their error lies where it lies.
+# Above: edges fall as the remaining pairs become harder. Below: the misordered share of the
+# training pairs never exceeds the bound, a product of one factor per round. The bound does not
+# apply to new queries.
 
 rounds = np.arange(1, 151)
 fig, (edges, errors) = plt.subplots(2, 1, figsize=(4.8, 6.4), layout="constrained")

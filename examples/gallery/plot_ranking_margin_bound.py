@@ -3,7 +3,7 @@ What does a margin promise about unseen pairs?
 ==============================================
 
 If training pairs are ordered correctly by a wide margin, unseen pairs are mostly ordered
-correctly, too. The bound says how mostly, before a single new pair has been seen.
+correctly, too. The bound limits the share of misordered unseen pairs, from training pairs alone.
 """
 
 import matplotlib.pyplot as plt
@@ -36,9 +36,8 @@ for n in sizes:
     unseen.append(rc.metrics.pairwise_misranking(y_new, model.predict(X_new), qid=qid_new))
 
 # %%
-# The bound (black) holds with probability 95%, for any distribution of pairs. It is loose, and
-# says little with 500 pairs; it tightens with their number. The misranking of 50,000 new pairs
-# (blue) lies far below.
+# The bound (black) holds with probability 95%, for any distribution of pairs. It is loose with 500
+# pairs, and tighter with more. The misranking of 50,000 new pairs (blue) is far below.
 
 fig, ax = plt.subplots(figsize=(4.8, 3.6), layout="constrained")
 ax.plot(sizes, bounds, "k--o", label="bound, from training pairs alone")

@@ -1,9 +1,9 @@
 """
-How can a model be kept from falling where it should rise?
-==========================================================
+How can a model be made to rise with a feature?
+===============================================
 
-More matching words should never make a document worse. Noise in few rows says otherwise here and
-there, and a free model follows it. ``monotonic_cst`` forbids that, feature by feature.
+More matching words should never lower the score of a document. With few rows an unconstrained
+model also fits noise, and its score falls in places. ``monotonic_cst`` constrains each feature.
 """
 
 import matplotlib.pyplot as plt
@@ -26,9 +26,9 @@ free = rc.RankBoost(**params).fit(X, y, qid=qid)
 held = rc.RankBoost(**params, monotonic_cst=[1, -1]).fit(X, y, qid=qid)
 
 # %%
-# The score by the number of matching words, for documents of age 5. The free model (orange) falls
-# in places: it prefers a document with fewer words. The constrained one (blue) only rises, and
-# ranks new queries better, since the constraint is true.
+# The score by the number of matching words, for documents of age 5. The unconstrained model
+# (orange) falls in places: it prefers a document with fewer words. The constrained model (blue)
+# never falls, and ranks new queries better, since the constraint is true.
 
 x = np.linspace(0.5, 9.5, 500)
 rows = np.column_stack([x, np.full(500, 5.0)])

@@ -1,9 +1,9 @@
 """
-What does a stump see?
-======================
+How do stumps add up to a curve?
+================================
 
-A stump asks whether one feature is above one threshold. `RankBoost` adds up stumps; those on the
-same feature make a step function, which is all that the model knows of it.
+A stump tests whether one feature is above one threshold. `RankBoost` adds up stumps; the stumps on
+one feature form a step function of this feature.
 """
 
 import matplotlib.pyplot as plt
@@ -23,9 +23,9 @@ rounds = [1, 5, 100]
 models = {n: rc.RankBoost(n).fit(X, y, qid=qid) for n in rounds}
 
 # %%
-# After one round the model has one step, after five a few, after a hundred the shapes that made
-# the data (grey, on a scale of its own). Thresholds are where the data have them; nobody chose
-# bins.
+# After one round the model has one step, after five a few steps, and after a hundred the shapes
+# that generated the data (grey, on a different scale). Thresholds come from the data; no bins were
+# chosen.
 
 fig, axes = plt.subplots(2, 1, figsize=(4.8, 6.4), layout="constrained")
 x = np.linspace(0, 10, 400)

@@ -33,7 +33,7 @@ class Scorer(mlflow.pyfunc.PythonModel):
 
 
 def answers(model, X):
-    """All that a model says of rows, as columns."""
+    """Return all predictions of a model for rows, as columns."""
     if not hasattr(model, "classes_"):
         return pd.DataFrame({"score": model.predict(X)})
     columns = {"label": model.predict(X)}

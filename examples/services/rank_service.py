@@ -58,8 +58,8 @@ class Batcher:
                 rows += len(requests[-1][0])
             self.batches.observe(rows)
             X = np.concatenate([X for X, _ in requests])
-            # Large batches leave this thread to those who ask meanwhile; for small ones a thread
-            # costs more than the scores.
+            # Large batches are scored in another thread, so that this one can accept requests; for
+            # small ones a thread costs more than the scores.
             scores = (
                 await asyncio.to_thread(self.model.predict, X)
                 if rows > 2_000
@@ -67,7 +67,7 @@ class Batcher:
             )
             first = 0
             for X, done in requests:
-                if not done.done():  # who asked may have gone
+                if not done.done():  # the client may have disconnected
                     done.set_result(scores[first : first + len(X)])
                 first += len(X)
 
@@ -117,7 +117,7 @@ def make_app(model):
 
 
 def read_rows(body, n_features):
-    """The array of a request; ValueError says what is wrong with it."""
+    """Return the array of a request; raise ValueError if it is not valid."""
     if not isinstance(body, dict) or "rows" not in body:
         raise ValueError('the body must be {"rows": [[...], ...]}')
     X = np.asarray(body["rows"], dtype=np.float64)

@@ -1,8 +1,8 @@
-"""The area under the ROC curve: pairs of a positive and a negative row, in one sweep of the scores.
+"""Area under the ROC curve: pairs of a positive and a negative row, in one sweep of the scores.
 
-A row's mark says both its class and its weight: that of a positive row is its weight, that of a
-negative row minus its weight. The rows of one huge query are first dealt out into buckets between
-splitters; then each bucket is swept like a query, in cache.
+The mark of a row combines its class and weight: the weight for positive rows, minus the weight for
+negative rows. The rows of a very large query are first distributed into buckets between splitters;
+then each bucket is swept like a query, in cache.
 """
 
 from libc.math cimport isfinite
@@ -21,8 +21,8 @@ ctypedef fused mark_t:
 
 cdef enum:
     STRETCH = 64  # groups whose weights are summed without compensation
-    SPLITTERS = 1023  # a power of two less one, as a search by halving likes it
-    CELLS = 4096  # of equal width, where that search begins
+    SPLITTERS = 1023  # 2**m - 1, for bisection
+    CELLS = 4096  # of equal width, where bisection starts
 
 N_SPLITTERS = SPLITTERS
 N_CELLS = CELLS
@@ -143,12 +143,12 @@ cdef struct Splitters:
 
 
 cdef inline int64_t _cell(double x, double low, double cells_each) noexcept nogil:
-    """Cell of a number, non-decreasing in it whatever the rounding."""
+    """Cell of a number; non-decreasing despite rounding."""
     return <int64_t> min(max(0.0, (x - low) * cells_each), CELLS - 1.0)
 
 
 cdef inline int64_t _bucket(const Splitters *s, double x) noexcept nogil:
-    """How many splitters are at most x."""
+    """Number of splitters up to x."""
     cdef int64_t below = s.start[_cell(x, s.low, s.cells_each)], half = s.half
     while half:
         below += half & -<int64_t> (s.value[below + half - 1] <= x)
@@ -176,7 +176,7 @@ def place_splitters(
     double low,
     double cells_each,
 ):
-    """Fill in how many splitters are in the cells before each; how far a search must halve.
+    """Write the number of splitters before each cell; return the steps of bisection.
 
     ``values`` are the splitters, ascending, filled up with infinities to twice as many as there may
     be: a search looks at some of these.
@@ -203,7 +203,7 @@ def count_buckets(
     int64_t half,
     int64_t[::1] counts not None,
 ):
-    """Count the rows between the splitters of `place_splitters`; those on a splitter are left out.
+    """Count the rows between the splitters of `place_splitters`, without those equal to one.
 
     Bucket ``i`` lies above ``i`` splitters. The GIL is released.
 
@@ -237,7 +237,7 @@ def deal(
     mark_t[::1] dealt_marks not None,
     double[:, ::1] tied not None,
 ):
-    """Put rows where their bucket goes on, which is ``places[i]`` for bucket ``i`` and moves on.
+    """Move rows to their buckets; ``places[i]`` is the next place in bucket ``i``.
 
     Of rows on a splitter the weight of the positive and of the negative ones is added to its row of
     ``tied`` instead. The GIL is released.

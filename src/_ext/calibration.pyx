@@ -1,4 +1,4 @@
-"""Probabilities of ranks from scores, and ranks of least expected cost: rankcore_calibration.h."""
+"""Probabilities of ranks, and ranks of minimum expected cost: rankcore_calibration.h."""
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -47,7 +47,7 @@ def probabilities(
 def cheapest_ranks(
     const double[:, ::1] table, const double[:, ::1] costs, int32_t[::1] found
 ):
-    """Write the rank of least expected cost of each row of a table of probabilities."""
+    """Write the rank of minimum expected cost for each row of a table of probabilities."""
     cdef rc_calibration c
     cdef int64_t i
     c.n_ranks = <int32_t> table.shape[1]

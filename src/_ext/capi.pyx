@@ -1,8 +1,8 @@
 """The C function table of rankcore_capi.h, filled from the kernel modules.
 
-Each kernel module offers its C functions in ``c_functions``, one capsule per function, so that the
-update a C program calls is the very code the estimators run. To add one: append a field to
-``rc_capi``, raise ``RC_CAPI_VERSION``, and fill the field here.
+Each kernel module exports its C functions in ``c_functions``, one capsule per function, so that C
+programs and estimators run the same update. To add one: append a field to ``rc_capi``, raise
+``RC_CAPI_VERSION``, and fill the field here.
 """
 
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New

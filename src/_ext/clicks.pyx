@@ -35,7 +35,7 @@ def position_pass(
 
 
 cdef double _after_click(double satisfied, double onward, double silent) noexcept nogil:
-    """Probability of no click below a click; ``silent``: of none, once the next is examined."""
+    """Probability of no click below a click; ``silent``: of none if the next is examined."""
     return satisfied + (1.0 - satisfied) * (1.0 - onward + onward * silent)
 
 
@@ -45,7 +45,7 @@ def bayesian_pass(
     const uint8_t[::1] clicked not None,  # (n,)
     const double[::1] attraction not None,  # (n_pairs,)
     const double[::1] satisfaction not None,  # (n_pairs,)
-    double onward,  # probability to go on without satisfaction
+    double onward,  # probability of continuing without satisfaction
     # Added to, (n_pairs, 4): examinations, satisfied clicks; and what sessions say of the two, each
     # the sum of a square: examinations without a click, derivatives by the satisfaction.
     double[:, ::1] expected not None,
@@ -123,7 +123,7 @@ def bayesian_probabilities(
     double onward,
     double[::1] found not None,  # out, (n,)
 ):
-    """Probability of a click on each document, before anything of its session is known."""
+    """Marginal probability of a click on each document."""
     cdef int64_t q, i
     cdef double seen
     with nogil:
@@ -142,7 +142,7 @@ def bayesian_clicks(
     const double[:, ::1] draws not None,  # (n, 3), from [0, 1)
     uint8_t[::1] clicked not None,  # out, (n,)
 ):
-    """Clicks of users who go down the list: a draw for attraction, satisfaction and going on."""
+    """Clicks of users who examine a list from the top, from three draws per document."""
     cdef int64_t q, i
     cdef bint examining
     with nogil:

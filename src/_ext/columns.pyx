@@ -29,7 +29,7 @@ cdef extern from "rankcore_vectors.h" nogil:
     void RC_FETCH_(const void *address)
 
 cdef enum:
-    FETCHED = 24  # rows that are on their way from memory
+    FETCHED = 24  # rows prefetched ahead
     # Values per bin from which on the thresholds of a column are kept: half a byte per value, no
     # more. One of fewer values is found again within tens of microseconds.
     KEPT = 16
@@ -97,7 +97,7 @@ cdef class Columns:
 
 
 cdef const rc_rows *_taken(object rows, const int64_t[::1] taken) except NULL:
-    """The rows, once it is known that all of those taken exist."""
+    """Rows, after a check that all taken ones exist."""
     cdef const rc_rows *X = checked_rows(rows)
     cdef int64_t i
     cdef bint fits = rows.canonical
@@ -131,7 +131,7 @@ cdef void _gather_dense(
     const rc_rows *X, const int64_t *taken, int64_t n, int64_t first, int64_t last,
     const int64_t *starts, double *values,
 ) noexcept nogil:
-    """Copy columns of dense rows. Rows are in no order: some are fetched ahead of their turn."""
+    """Copy columns of dense rows, with prefetching, as rows are in any order."""
     cdef rc_row x
     cdef int64_t i, k
     for i in range(n):
@@ -231,7 +231,7 @@ def encode(
     # out, (n_columns,): where those of each column begin; -1: not kept
     int64_t[::1] places not None,
 ):
-    """Cut columns into bins. Returns the number of thresholds kept. O(n log n_bins)."""
+    """Divide columns into bins. Returns the number of thresholds kept. O(n log n_bins)."""
     cdef int64_t f, n_columns = bounds.shape[0] - 1, first, last, i, n, n_cuts, at, kept = 0
     cdef bint implied
     cdef double *present
@@ -327,7 +327,7 @@ def threshold(
     int64_t feature,
     int64_t bin,  # values in this bin and above exceed the threshold; -inf for 0
 ):
-    """The threshold below a bin: what cut the column there.
+    """The threshold below a bin.
 
     O(entries of the column), times a search in the row if it is sparse.
     """

@@ -1,8 +1,8 @@
 """Measures of pairs of rows with different labels, by sorting instead of pairing: O(n log n).
 
-All of them walk down the scores of a query. Discordant pairs are the inversions that a merge sort
-of the labels undoes (Knight 1966); of few labels, and for the margin loss, a Fenwick tree (1994)
-sums up the rows passed so far.
+Scores of a query are visited in descending order. Discordant pairs are the inversions counted by a
+merge sort of the labels (Knight 1966); for few labels, and for the margin loss, a Fenwick tree
+(1994) sums the rows visited so far.
 """
 
 from libc.math cimport NAN, isfinite
@@ -31,7 +31,7 @@ cdef enum:
     SHORT = 16  # runs that insertion sorts faster than merging
     FEW = 256  # levels of labels whose counts stay in the nearest cache
 
-# By their numbers, what can be wrong with a query.
+# Errors of a query, by number.
 TROUBLES = ["", "memory", "row", "score", "label", "huge"]
 
 cdef enum:
@@ -48,7 +48,7 @@ N_COLUMNS = COLUMNS
 
 
 cdef int64_t _sort_labels(double *x, double *spare, int64_t n) noexcept nogil:
-    """Sort descending; how many pairs were in ascending order."""
+    """Sort descending; return the number of pairs in ascending order."""
     cdef int64_t i, j, k, start, middle, stop, width = SHORT, undone = 0
     cdef int64_t later
     cdef double moved, left, right
@@ -72,7 +72,7 @@ cdef int64_t _sort_labels(double *x, double *spare, int64_t n) noexcept nogil:
                     spare[i] = x[i]
                 i, j, k = start, middle, start
                 while i < middle and j < stop:
-                    # Without a branch: which of the two comes next cannot be predicted.
+                    # Without a branch, which would be unpredictable.
                     left, right = spare[i], x[j]
                     later = left < right
                     x[k] = right if later else left
@@ -90,12 +90,12 @@ cdef int64_t _sort_labels(double *x, double *spare, int64_t n) noexcept nogil:
 
 
 cdef inline int64_t _pairs(int64_t n) noexcept nogil:
-    """Pairs of n rows; the product of the two factors may not fit."""
+    """Number of pairs of n rows, without overflow of the product."""
     return n // 2 * (n - 1) if n % 2 == 0 else (n - 1) // 2 * n
 
 
 cdef int64_t _equal_pairs(const double *x, int64_t n) noexcept nogil:
-    """Pairs of equal numbers, where equals are neighbours."""
+    """Number of pairs of equal numbers, for sorted numbers."""
     cdef int64_t i = 0, start, pairs = 0
     while i < n:
         start = i

@@ -2,14 +2,13 @@
 
 A sum of stumps is a step function of each feature: a search in the thresholds of each value.
 
-Trees combine features. A contribution is then the Shapley value in the game of which features
-have the value of the row, and which that of another row, the background (Lundberg, Erion et al.,
-"From local explanations to global understanding with explainable AI for trees", Nature Machine
-Intelligence 2, 2020). A tree is walked once for each pair of rows: where both go the same way
-there is one way down; where they part for the first time by a feature, both ways are taken, and
-whoever has the feature afterwards stays on its side. A leaf with p features of the row and q of the
-background on its way counts (p - 1)! q! / (p + q)! for each of the p, and p! (q - 1)! / (p + q)!
-against each of the q.
+Trees combine features. A contribution is then the Shapley value of the game in which each feature
+has the value of the row or of another row, the background (Lundberg, Erion et al., "From local
+explanations to global understanding with explainable AI for trees", Nature Machine Intelligence 2,
+2020). A tree is walked once for each pair of rows: where both take the same child there is one
+path; where they first differ by a feature, both paths are taken, and later nodes of the feature
+follow the same row. A leaf with p features of the row and q of the background on its way counts (p
+- 1)! q! / (p + q)! for each of the p, and p! (q - 1)! / (p + q)! against each of the q.
 """
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
@@ -37,7 +36,7 @@ cdef void _dense_stumps(
     const rc_stumps *model, const real *X, int64_t stride, int64_t n_rows,
     const double *reference, double *out,
 ) noexcept nogil:
-    """Eight rows at a time: their searches do not wait for each other."""
+    """Eight rows at a time, whose searches are independent."""
     cdef int64_t i, k, f, n, first, d = model.n_features
     cdef const double *values
     cdef double held[8]
@@ -127,7 +126,7 @@ def directions(
     int64_t first,  # the first row to look at
     uint8_t[:, ::1] out not None,  # out, (n, n_nodes): of n rows: 1 for the second child
 ):
-    """Which child of each node rows would take.
+    """Child of each node that rows would take.
 
     O(n * nodes), times a search in each row if they are sparse.
     """
@@ -197,7 +196,7 @@ cdef inline void _arrive(
 cdef void _walk(
     const Walk *tree, const uint8_t *row, const uint8_t *other, double *out
 ) noexcept nogil:
-    """Add what the features give a row in one tree, beyond another row."""
+    """Add contributions of features to a row in one tree, relative to another row."""
     cdef int64_t i = 0, n = 1
     cdef int32_t node, above, p, q
     cdef int8_t owner

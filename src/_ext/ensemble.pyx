@@ -5,14 +5,14 @@ OAP (Harrington, "Online ranking/collaborative filtering using the perceptron al
 approximates the Bayes point and is kept up to date: an example moves it by the mean of the
 members' steps times the example.
 
-Who draws what is a pure function of (seed, member, time), so the result does not depend on the
-order in which members and examples are visited. The members live in tiles of a few neighbours:
-the weights of a feature in a tile are contiguous, so that one access to memory serves all of them,
-and all that they do is done in vector lanes (_lanes.h). A tile walks over a block of examples
-before the next tile does; with few features a tile is wide, with many narrow.
+Draws are a pure function of (seed, member, time), so that the result does not depend on the order
+in which members and examples are visited. Members are grouped in tiles: the weights of a feature in
+a tile are contiguous, so that one access to memory serves all of them, and all operations are
+vectorised (_lanes.h). Each tile processes a block of examples before the next tile; tiles are wide
+with few features and narrow with many.
 
 The steps of the members are integers, so their sums over members do not depend on the order of
-summation either: threads share out the members and stay exact.
+summation either: members are divided among threads with exact results.
 """
 
 from cython cimport final
@@ -82,7 +82,7 @@ def draws(
     const uint64_t[::1] cumulative not None,
     int32_t[::1] out not None,  # out, (n_members,)
 ):
-    """Write how often each member takes the example at time t. O(members)."""
+    """Write how many times each member takes the example at time t. O(members)."""
     cdef int64_t j, n = out.shape[0]
     if cumulative.shape[0] < 1:
         raise ValueError("cumulative is empty")
@@ -107,7 +107,7 @@ cdef struct Tile:
 
 
 cdef void _begin(const Tile *members, const rc_lanes *m) noexcept nogil:
-    """Set the lanes to what the members are."""
+    """Copy the members to the lanes."""
     cdef int64_t r, j
     for r in range(m.n_ranks - 1):
         for j in range(m.n):
@@ -122,7 +122,7 @@ cdef void _begin(const Tile *members, const rc_lanes *m) noexcept nogil:
 
 
 cdef void _end(const Tile *members, const rc_lanes *m) noexcept nogil:
-    """Set the members to what the lanes have become."""
+    """Copy the lanes back to the members."""
     cdef int64_t r, j, at, lane, steps
     for r in range(m.n_ranks - 1):
         for j in range(m.n):
@@ -130,7 +130,7 @@ cdef void _end(const Tile *members, const rc_lanes *m) noexcept nogil:
             lane = r * m.n + j
             steps = <int64_t> m.steps[lane]
             if members.step_sums != NULL:
-                # Integers throughout: a product with all examples outgrows what a lane can hold.
+                # All integers: a product with the number of examples exceeds the range of a lane.
                 members.step_sums[at] = less_late(
                     less_late(members.step_sums[at], 1, <int64_t> m.late[lane]),
                     members.seen[j].t, members.steps[at] - steps,
@@ -209,7 +209,7 @@ cdef class Members:
         self.scale, self.margin, self.strict = scale, margin, strict
 
     cdef void place(self, int64_t member, int64_t last, Tile *tile, rc_lanes *m) noexcept nogil:
-        """Point to the members from one on, as many as are in its tile."""
+        """Point to the members from one on, within its tile."""
         cdef int64_t width = self.weights.shape[2]
         cdef int64_t t = member // width, lane = member % width
         m.n = min(last - member, width - lane)
@@ -238,7 +238,7 @@ def learn_members(
     # in and out, (stop - start, n_ranks - 1): the members' threshold steps are added
     int32_t[:, ::1] moved not None,
 ):
-    """Let the members first .. last - 1 learn what they draw of a block of examples.
+    """Let the members first .. last - 1 learn the examples of a block that they draw.
 
     Returns ``stop``, or a position whose score overflowed for some member.
     """

@@ -1,4 +1,4 @@
-"""The mean of an ensemble's members, which follows them through a stream at one update each."""
+"""The mean of an ensemble's members, updated with each example of a stream."""
 
 from cython cimport final
 from libc.stdint cimport int32_t, int64_t
@@ -41,7 +41,7 @@ cdef int32_t mean_update(MeanState *m, rc_row x, int32_t rank) noexcept nogil:
 
 @final
 cdef class Mean:
-    """The mean of the members, about to follow them through a block of examples."""
+    """The mean of the members, to be updated with a block of examples."""
 
     cdef MeanState m
     cdef Learner learner

@@ -1,4 +1,4 @@
-"""Sums by bin or by feature that do not depend on the order of the rows: of integers.
+"""Integer sums by bin or by feature, independent of the order of the rows.
 
 Numbers are multiplied by a power of two and rounded to 64-bit integers, once for each row; sums of
 integers are exact, so that shards of the rows can be summed anywhere and in any order.
@@ -26,7 +26,7 @@ cdef extern from "_exact_sums.h" nogil:
     void rc_add_nearest(rc_row x, double by, const double *scale, int64_t *sums) noexcept
 
 
-# Beyond this a number is refused: sums shall stay within 64 bits.
+# Larger numbers are rejected, so that sums fit into 64 bits.
 cdef enum:
     LARGEST = 62
 

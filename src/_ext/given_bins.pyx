@@ -1,8 +1,8 @@
-"""Columns that are binned by thresholds found beforehand, from rows that come in parts.
+"""Columns binned by given thresholds, from rows in parts.
 
-The values of a column become groups: distinct values first, then neighbours of equal first bits.
-Thresholds are found from groups and how many rows have them, by the rule of `columns`; then rows
-are turned into columns of codes a part at a time.
+The values of a column are grouped: first distinct values, then neighbours with equal leading bits.
+Thresholds are computed from groups and their numbers of rows, by the rule of `columns`; then rows
+are converted to columns of codes, part by part.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
@@ -32,7 +32,7 @@ cdef inline uint64_t _key(double value) noexcept nogil:
 
 
 cdef inline int64_t _bit_length(uint64_t x) noexcept nogil:
-    """Bits up to the highest that is 1."""
+    """Number of bits up to the highest set one."""
     cdef int64_t n = 0, step = 32
     while step:
         if x >> step:
@@ -61,7 +61,7 @@ def distinct(
     int64_t[::1] zeros not None,  # out, each (n_columns,): how many values are 0 and NaN
     int64_t[::1] missing not None,
 ):
-    """Keep the distinct values of each column that are neither 0 nor NaN, and how many of each.
+    """Keep the distinct values of each column except 0 and NaN, with counts.
 
     O(n).
     """
@@ -95,7 +95,7 @@ def distinct(
 
 
 cdef int64_t _shift(const double *low, int64_t n, int64_t least, int64_t most) noexcept nogil:
-    """After how many bits from the end at most ``most`` of the values differ."""
+    """Number of trailing bits to ignore so that at most ``most`` values differ."""
     cdef int64_t apart[BITS + 1]
     cdef int64_t i, shift = BITS - 1, left
     cdef uint64_t key, before = _key(low[0])
@@ -125,7 +125,7 @@ def join_neighbours(
     # groups of a column, at most; at least 2, for values of two signs have no bit in common
     int64_t most,
 ):
-    """Join groups of each column whose first bits are the same, until there are few. O(n)."""
+    """Merge groups of each column with equal leading bits, until there are few. O(n)."""
     cdef int64_t f, i, start, stop = 0, made = 0, d = bounds.shape[0] - 1
     cdef uint64_t key, before = 0
     cdef bint fits = (
@@ -206,7 +206,7 @@ cdef void _place_dense(
     const double *cuts, const int64_t *cut_bounds, bint zero_missing,  # in
     uint8_t *codes,  # out
 ) noexcept nogil:
-    """Eight rows at a time, whose searches do not wait for each other."""
+    """Eight rows at a time, whose searches are independent."""
     cdef int64_t i, k, m, f, n_cuts
     cdef int64_t found[8]
     cdef double values[8]
@@ -240,7 +240,7 @@ def place(
     int64_t[::1] cursors,
     int32_t[::1] entries,  # out, shape of codes, or None: of sparse columns, the row of each entry
 ):
-    """Write the codes of some rows where they belong in the columns. O(n_values * log(bins))."""
+    """Write the codes of some rows to their places in the columns. O(n_values * log(bins))."""
     cdef const rc_rows *X = checked_rows(rows)
     cdef rc_row x
     cdef int64_t i, k, f, at, n_cuts, code, d = X.n_features

@@ -1,7 +1,7 @@
-"""Signals held while a state changes.
+"""Deferral of signals while a state changes.
 
-Compiled, since Python runs handlers between any two bytecodes, in a ``finally`` too: a second one
-there would leave handlers behind. C runs none but where `signal` is called, which tells of it.
+Compiled, as Python runs handlers between any two bytecodes, also in a ``finally``, where a second
+signal would leave the handlers unrestored. C code runs them only in calls of `signal`.
 """
 
 from threading import current_thread, main_thread
@@ -12,24 +12,23 @@ import signal as names
 # a model takes to learn from one row.
 from _signal import getsignal, signal
 
-# Signals whose Python handlers may raise: between two bytecodes, whatever is half done.
+# Signals whose Python handlers may raise between any two bytecodes.
 cdef tuple HELD = tuple(
     [int(getattr(names, name)) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(names, name)]
 )
 
-# Signals that came while they were held, in the main thread, as (handler, number, frame); None
-# while they are not.
+# Signals received while deferred, in the main thread, as (handler, number, frame); None otherwise.
 cdef list held = None
 
 
 def raise_signals():
-    """Run the handlers of signals that are held: Ctrl-C raises KeyboardInterrupt here."""
+    """Run the handlers of deferred signals: Ctrl-C raises KeyboardInterrupt here."""
     if held and current_thread() is main_thread():
         run(held, None)
 
 
 cdef run(list pending, first):
-    """Run handlers even if one raises; the first error, or the one given, is raised afterwards."""
+    """Run all handlers, then raise the first error, or the given one."""
     while pending:
         handler, number, frame = pending.pop(0)
         try:
@@ -66,7 +65,7 @@ cdef class signals_held:
             self.end(error)
 
     def __call__(self, number, frame):
-        """Take a signal."""
+        """Record a signal."""
         self.pending.append((self.handlers[number], number, frame))
 
     def __exit__(self, *error):
@@ -74,7 +73,7 @@ cdef class signals_held:
             self.end(None)
 
     cdef end(self, first):
-        """Restore the handlers, run those of signals that came, and raise the first error."""
+        """Restore the handlers, run those of received signals, and raise the first error."""
         global held
         held = None
         for number, handler in self.handlers.items():

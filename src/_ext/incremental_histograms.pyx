@@ -1,13 +1,13 @@
 """Incremental updates of sparse columns' sums, from the rows where the last stump fired.
 
-With two labels and one query all weights of a label change by one factor, which is known, but for
-the rows where the stump fires (or, if it fires on the zeros too, where it does not). For the
-columns of most entries the weights of each label in each bin are kept: each row has
-a list of the cells that it is in, and the lists of the rows that changed are walked through. The
-best stump of such a column costs a sweep over its bins.
+With two labels and one query all weights of a label change by one known factor, except for the rows
+where the stump fires (or, if it also fires on zeros, where it does not). For the columns with the
+most entries, the weights of each label in each bin are kept: each row has a list of its cells, and
+the lists of changed rows are processed. The best stump of such a column costs a sweep over its
+bins.
 
-Some dozens of columns do: more cost as much to carry as they spare. Their cells have two-byte
-numbers, and their sums stay in a core's cache.
+A few dozen columns are optimal: with more, updates cost as much as they save. Their cells have
+two-byte numbers, and their sums stay in a core's cache.
 """
 
 from libc.math cimport fabs
@@ -128,7 +128,7 @@ def walk(
     double by,
     double[:, ::1] sums not None,  # in and out, (2, SLAB * 256): as for `fill`
 ):
-    """Carry the new weights of some rows over to their cells. O(cells of the rows that changed)."""
+    """Update the cells of some rows to their new weights. O(cells of the rows that changed)."""
     cdef const Binned *binned = binned_of(columns)
     cdef int64_t k, i, row
     cdef double change
@@ -172,7 +172,7 @@ def spread(
     double[::1] winning not None,
     double[::1] losing not None,
 ):
-    """Add up, for every column, by how much the weights of its rows have changed.
+    """Sum the changes of weights of the rows of each column.
 
     O(entries of the rows that changed).
     """

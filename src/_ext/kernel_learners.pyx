@@ -1,15 +1,15 @@
 """Learners in dual form: PRank, CuSum Rank, OAP and structured ones on a pool of support vectors.
 
-The rules are those of the linear learners. Where these add a multiple of an example to their
+The rules are those of the linear learners. Instead of adding a multiple of an example to the
 weights, a dual learner makes the example a support vector with that multiple as its coefficient,
 and scores by the kernel. Harrington's dual form of OAP ("Online ranking/collaborative filtering
 using the perceptron algorithm", ICML 2003) multiplies the sum of the threshold steps by the label
 once more; the coefficient is the sum itself, whose sign is already right.
 
 A block of rows is evaluated against all support vectors before it is learned; a row of the block
-that joins is then evaluated against the rows after it. Each score is summed over the lists of
-coefficients as they are when its row is reached, so that nothing depends on how a stream is cut
-into blocks.
+that becomes a support vector is then evaluated against the following rows. Each score is summed
+over the current lists of coefficients, so that the result does not depend on the division of a
+stream into blocks.
 """
 
 from cython cimport final
@@ -177,7 +177,7 @@ cdef class DualState:
         return 0
 
     cdef int make_sums(self, int64_t n) except -1:
-        """Room for the sums of a block of n rows."""
+        """Allocate memory for the sums of a block of n rows."""
         cdef Dual *m = &self.m
         cdef int64_t sums = 4 * padded(n) * m.n_outputs
         self.sums = <double *> malloc((sums + padded(n) * RC_SUMMED_SLOTS) * sizeof(double))
@@ -447,7 +447,7 @@ cdef class KernelOAPState(DualState):
 
 @final
 cdef class KernelAtomsState(DualState):
-    """Outputs in dual form, one for each label of atoms. The caller decides what to learn."""
+    """Outputs in dual form, one for each label of atoms. The caller defines the updates."""
 
     def __init__(
         self,

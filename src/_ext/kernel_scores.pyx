@@ -36,7 +36,7 @@ cdef int _outputs(
     int64_t start, int64_t stop, const int32_t *slots, const double *coefs, const int64_t *sizes,
     int64_t n_outputs, int64_t list_capacity, double *out, double *values_out,
 ) noexcept nogil:
-    """Outputs, or kernel values, of the rows start .. stop - 1; -1 if memory ends."""
+    """Outputs, or kernel values, of the rows start .. stop - 1; -1 if out of memory."""
     cdef int64_t rows = BLOCK_VALUES // (n_support + 1), first, last, i, j
     cdef rc_block block
     cdef bint dense = pool.starts == NULL and pool.indices == NULL

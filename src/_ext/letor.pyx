@@ -1,10 +1,9 @@
 """LETOR and svmlight text: blocks of whole lines to arrays.
 
 A line is ``label qid:id number:value ... # comment``; qid, features and comment may be missing.
-``parse`` reads a block in one pass into arrays that the caller provides, so that no byte is looked
-at twice and nothing is allocated. Numbers are the nearest
-doubles (see ``_decimal.h``). Words of the text (query ids, comments) are handed out as offsets into
-it, for ``tokens.pyx``.
+``parse`` reads a block in one pass into arrays that the caller provides, so that each byte is read
+once and nothing is allocated. Numbers are the nearest doubles (see ``_decimal.h``). Words of the
+text (query ids, comments) are handed out as offsets into it, for ``tokens.pyx``.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -28,7 +27,7 @@ ctypedef fused real:
     float
     double
 
-cdef uint64_t[RC_POWER_WORDS] POWERS  # written here and never again
+cdef uint64_t[RC_POWER_WORDS] POWERS  # written once, on import
 fill_powers(POWERS)
 
 # Columns are numbered by 32 bits, and so is how many there are.
@@ -61,7 +60,7 @@ cdef struct Rules:
     bint nan_allowed
     bint inf_allowed
 
-# Where a scan is, and what it has come across.
+# State of a scan, and its findings.
 cdef struct Scan:
     const uint8_t *at
     const uint8_t *stop  # past the newline that ends the text
@@ -198,7 +197,7 @@ cdef inline int read_qid(Scan *scan, const uint8_t *text, int64_t *runs) noexcep
 cdef inline int64_t read_integer(
     const uint8_t *p, const uint8_t *end, const uint8_t *stop, int64_t *number
 ) noexcept nogil:
-    """0 for no 64-bit integer, 1 for one as str() writes it, 2 for one written otherwise."""
+    """0 if not a 64-bit integer, 1 if written as by str(), 2 if written otherwise."""
     cdef bint negative = p[0] == c'-'
     cdef bint plain = p[0] != c'+'
     cdef const uint8_t *digits = p + (negative or not plain)
@@ -263,7 +262,7 @@ cdef int read_rows(
 
 
 cdef inline void keep_comment(Scan *scan, const uint8_t *text, int64_t *span) noexcept nogil:
-    """Where the comment at scan.at begins and ends, without the spaces around it."""
+    """Start and end of the comment at scan.at, without surrounding spaces."""
     cdef const uint8_t *p = scan.at + 1
     cdef const uint8_t *end = line_end(p, scan.stop)
     while is_space(p[0]):

@@ -23,7 +23,7 @@ cdef extern from "Python.h":
 cdef enum:
     FEATURE_BYTES = RC_NUMBER_BYTES + 12  # and a space, a number of ten digits, a colon
 
-cdef uint64_t[RC_TEN_WORDS] TENS  # written here and never again
+cdef uint64_t[RC_TEN_WORDS] TENS  # written once, on import
 
 
 cdef int _fill_tens(uint64_t *tens) except -1:
@@ -62,11 +62,11 @@ def row_texts(
     int64_t stop,
     int64_t first,  # number of the first column
 ):
-    """List of the features of rows start .. stop - 1 as text, each behind a space.
+    """List of the features of rows start .. stop - 1 as text, each preceded by a space.
 
-    float64 has the fewest digits that give back the number, float32 has nine: reading rounds it
-    twice. Nine lie so near the number that this does no harm; the fewest might not. O(values), and
-    36 bytes for each value of the longest row.
+    float64 has the fewest digits that give back the number, float32 has nine: reading rounds twice,
+    which is exact for nine digits, but might not be for the fewest. O(values), and 36 bytes for
+    each value of the longest row.
     """
     cdef const rc_rows *X = checked_rows(rows)
     cdef int64_t i, most = 0

@@ -1,4 +1,4 @@
-"""Weights of pairs that were listed, one number per pair."""
+"""Weights of listed pairs, one number per pair."""
 
 from cython cimport final
 from libc.math cimport exp
@@ -9,7 +9,7 @@ from rankcore._ext._leaves cimport check_leaves, sum_of
 
 @final
 cdef class ListedWeights:
-    """Weights of pairs that were listed."""
+    """Weights of listed pairs."""
 
     cdef double[::1] weights
     cdef const int32_t[::1] winners
@@ -51,7 +51,7 @@ cdef class ListedWeights:
         return total
 
     def measure(self, const uint8_t[::1] fires not None):
-        """Weight of pairs ordered rightly, wrongly, and fired on both. O(n_pairs)."""
+        """Weight of pairs ordered correctly, wrongly, and firing on both. O(n_pairs)."""
         cdef int64_t p
         cdef double held[4]
         cdef double total
@@ -128,7 +128,7 @@ cdef class ListedWeights:
                 )
 
     def listed(self):
-        """The weights (not normalised), winners and losers, as arrays that are in use."""
+        """The weights (not normalised), winners and losers, without copies."""
         return self.weights.base, self.winners.base, self.losers.base
 
     def centre(self):

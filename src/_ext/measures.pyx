@@ -1,9 +1,9 @@
 """Ranking measures of many queries; one sort per query serves all measures.
 
-A query's documents are put in order of their scores, as far down as the deepest cut-off looks;
-what the measures then walk along are its labels by position. Documents of equal score either get
-an order (that of the rows, its reverse, the best, the worst) or stay a group, of which the
-measures take the expectation over all orders in closed form.
+The documents of a query are sorted by score, down to the maximum cut-off; measures are computed
+from the labels by position. Documents with equal scores either get an order (that of the rows, its
+reverse, the best, the worst) or remain a group, for which measures are the expectation over all
+orders in closed form.
 """
 
 from libc.math cimport INFINITY, nextafter
@@ -67,7 +67,8 @@ cdef enum Ties:
 TIES = _numbered("average first last optimistic pessimistic")
 
 cdef enum:
-    # A prefix this short is selected instead of sorted, if the query is several times longer.
+    # Maximum length of a prefix that is selected instead of sorted, if the query is several times
+    # longer.
     SELECT = 64
     LONGER = 4
     # Of so few, a number that they reach is found first.
@@ -85,14 +86,14 @@ cdef enum Trouble:
     TIED
     BEYOND
 
-# By their numbers, what can be wrong with a query.
+# Errors of a query, by number.
 TROUBLES = [
     "", "memory", "row", "score", "label", "gain", "negative", "huge", "tied", "beyond"
 ]
 
 
 cdef struct Desk:
-    # For a query: the room to sort it in, and what its measures need besides
+    # Working memory of a query: to sort it, and for its measures
     Room room
     double *gain
     double *y
@@ -105,7 +106,7 @@ cdef struct Desk:
 
 
 cdef bint _allocate(Desk *desk, int64_t n) noexcept nogil:
-    """Room for a query of n documents. Untouched pages take no memory."""
+    """Memory for a query of n documents. Untouched pages take no memory."""
     cdef size_t each = n + 1
     cdef double *numbers
     desk.block = NULL
@@ -181,7 +182,8 @@ cdef void _put_in_order(
         desk.room.key[place[i]] = descending_key(q.score[place[i]])
     tied = order(desk.room.key, place, m, desk.room.packed, desk.room.spare, desk.room.counts)
     if selected and m > depth:
-        # All that tie with the last one come along, as they share its position, and no others.
+        # All documents tied with the last one are included, as they share its position, but no
+        # others.
         while desk.room.key[place[m - 1]] != desk.room.key[place[depth - 1]]:
             m -= 1
         start, tied = 1, tied and m > 1
@@ -239,7 +241,7 @@ cdef void _fill_ideal(Desk *desk, Query *q, int64_t depth, bint gains) noexcept 
     cdef double least
     depth = min(depth, n)
     if 0 < depth <= FEW and depth * LONGER <= n and n >= RC_LANES:
-        # Those above a number that so many reach, then the number itself.
+        # Those above a number that this many reach, then the number itself.
         least = rc_reached(x, n, depth)
         m = rc_places_from(x, n, nextafter(least, INFINITY), desk.room.place)
         for i in range(m):
@@ -388,8 +390,8 @@ def measure(
     """Measure the queries from ``first`` up to ``last``.
 
     Query ``i`` has the rows ``bounds[i]`` up to ``bounds[i + 1]``, or those that ``rows`` names at
-    these places. Column ``i`` of ``values`` gets what the measures say; NaN where they are not
-    defined. The GIL is released.
+    these places. Column ``i`` of ``values`` gets the values of the measures; NaN where undefined.
+    The GIL is released.
 
     Returns an index into `TROUBLES`, 0 if all went well, and the query in which it came up.
     """

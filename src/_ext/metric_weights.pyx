@@ -5,13 +5,13 @@ scores, a weights of rows and the change is that of the query's NDCG at k, or av
 both rows swapped their places in the order by F (Burges, "From RankNet to LambdaRank to LambdaMART:
 an overview", 2010, section 4 has it for NDCG with a logistic loss).
 
-There is no product form: pairs are walked through, those of which a row is in the first k.
+There is no product form: all pairs with a row in the first k are visited.
 """
 
 from libc.math cimport exp, fabs
 from libc.stdint cimport int32_t, int64_t
 
-# Differences of scores beyond this many units weigh as much as this one.
+# Differences of scores are clipped to this.
 cdef double WIDEST = 60.0
 
 

@@ -41,7 +41,7 @@ cdef extern from "rankcore_model.h" nogil:
 
 
 cdef class Model:
-    """An open model file. It is only read: any number of threads may score with it at once."""
+    """An open model file. It is read-only: any number of threads may score with it concurrently."""
 
     cdef rc_model model
     cdef const unsigned char[::1] content
@@ -50,7 +50,7 @@ cdef class Model:
     cdef readonly bint takes_nan
     cdef readonly bint takes_sparse
     cdef readonly bint has_probabilities
-    cdef readonly str reason  # why it has no scores; empty if it has
+    cdef readonly str reason  # why it has no scores; empty if it has scores
 
     # ``content``: the file's bytes, which begin at a multiple of 8.
     def __cinit__(self, const unsigned char[::1] content not None):
@@ -65,7 +65,7 @@ cdef class Model:
         self.takes_nan = self.model.form in (
             RC_MODEL_STUMPS, RC_MODEL_TREES, RC_MODEL_ORDINAL_TREES
         )
-        # A row of zeros would not stay one.
+        # Zeros would not stay zeros.
         self.takes_sparse = self.model.center == NULL and self.model.shift == NULL
         self.has_probabilities = rc_model_has_probabilities_(&self.model)
         self.reason = ""

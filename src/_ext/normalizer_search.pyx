@@ -1,17 +1,16 @@
-"""The search for the stump that leaves the least weight: of least e0 + 2 sqrt(e+ e-).
+"""Search for the stump with the minimum remaining weight, e0 + 2 sqrt(e+ e-).
 
-Here the weight e+ of the pairs that a stump orders rightly and e- of those it orders wrongly are
-needed apart, for every stump. A column is gone through from its highest bin down; the rows that
-fire so far are a set A, and both weights are kept current as rows enter it. A row x of label l and
-query q changes them by
+Here the weights e+ of the pairs that a stump orders correctly and e- of those it orders wrongly are
+computed for every stump. The bins of a column are visited in descending order; the rows that fire
+so far are a set A, and both weights are updated as rows enter it. A row x of label l and query q
+changes them by
 
     e+ += u (V of the labels below - those in A) - v (U of the labels above that are in A)
     e- += v (U of the labels above - those in A) - u (V of the labels below that are in A)
 
 with the factors u, v of its weight, scaled so that all pairs add up to 1. The rows of a sparse
-column without an entry enter at once, query by query, by the sums that the others leave; a query
-without an entry in the column has no pair to order. Pairs that were listed are looked at when
-either row enters.
+column without an entry enter together, query by query, by the remaining sums; a query without an
+entry in the column has no pairs to order. Listed pairs are updated when either row enters.
 """
 
 from cython cimport final
@@ -82,7 +81,7 @@ cdef class LabelScan:
         self.touched, self.seen = touched, seen
 
     cdef void hold(self, int64_t row) noexcept nogil:
-        """Take note of a row with an entry."""
+        """Record a row with an entry."""
         cdef int64_t k = self.level_of[row], i
         if not self.seen[k]:
             for i in range(self.first[k], self.last[k]):
@@ -106,7 +105,7 @@ cdef class LabelScan:
         self.plus = self.minus = 0.0
 
     cdef void enter(self, int64_t row) noexcept nogil:
-        """A row enters A."""
+        """Add a row to A."""
         cdef int64_t k = self.level_of[row], i
         cdef double u = self.u[row], v = self.v[row]
         for i in range(k + 1, self.last[k]):
@@ -119,7 +118,7 @@ cdef class LabelScan:
         self.in_v[k] += v
 
     cdef void enter_others(self) noexcept nogil:
-        """All rows without an entry enter A."""
+        """Add all rows without an entry to A."""
         cdef int64_t i, k
         for i in range(self.n_touched):
             k = self.touched[i]
@@ -147,7 +146,7 @@ cdef class LabelScan:
 
 @final
 cdef class PairScan:
-    """Pairs that were listed."""
+    """Listed pairs."""
 
     cdef const int64_t[::1] starts
     cdef const int32_t[::1] others
@@ -275,7 +274,7 @@ cdef void _scan(
                 continue
             difference = sqrt(max(scan.plus, 0.0)) - sqrt(max(scan.minus, 0.0))
             value = difference * difference
-            # Of equal ones the highest, and 1 for the missing.
+            # Ties go to the highest, and to side 1 for missing values.
             if value > merit[0] or (value == merit[0] and b >= bin[0]):
                 merit[0] = value
                 edge[0] = scan.plus - scan.minus
@@ -296,7 +295,7 @@ def evaluate(
     int32_t[::1] bins not None,  # out, (n,): as for `rankcore._ext.stumps.evaluate`
     uint8_t[::1] sides not None,  # out, (n,)
 ):
-    """Find the stump that leaves the least weight, in each of some columns.
+    """Find the stump with the minimum remaining weight in each of some columns.
 
     O(entries * levels of a query), or O(entries + n_rows + n_pairs) a column.
     """

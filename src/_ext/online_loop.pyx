@@ -1,4 +1,4 @@
-"""One pass of any online learner over checked rows: the loop that every learner shares."""
+"""One pass of any online learner over checked rows: the loop shared by all learners."""
 
 from cpython.buffer cimport (
     PyBUF_C_CONTIGUOUS,
@@ -35,7 +35,7 @@ cdef int64_t _learn(
     int64_t start, int64_t stop,
     const int64_t *marks, int64_t n_marks, int64_t *losses,
 ) noexcept nogil:
-    """Learn positions start .. stop - 1, as `learn`; the first one not learned."""
+    """Learn positions start .. stop - 1, as `learn`; return the first one not learned."""
     cdef int64_t i = start, mark = 0, row, predicted
     while mark < n_marks and marks[mark] <= learner.seen.t:
         mark += 1
@@ -79,7 +79,7 @@ def learn(
     """Learn from the examples at positions start .. stop - 1.
 
     Returns ``stop``, or the position of the first example that could not be learned: its score
-    overflowed, its row or rank does not exist, or the learner needs room first.
+    overflowed, its row or rank does not exist, or the learner must be enlarged first.
     """
     cdef Learner *learner = learner_of(bound)
     cdef const rc_rows *X = checked_rows(rows)
@@ -122,7 +122,7 @@ cdef struct Part:
 
 @final
 cdef class Undo:
-    """Arrays of a state as they were, as far as learning some rows may change them.
+    """Backup of the parts of a state's arrays that learning some rows may change.
 
     All arrays have items of 8 bytes, so that all are copied as doubles.
     """
@@ -142,7 +142,7 @@ cdef class Undo:
         free(self.room)
 
     cdef int add(self, object array, int64_t n_features, bint by_feature) except -1:
-        """Note an array; of one by feature, the first axis is that of the columns."""
+        """Register an array; the first axis of a by-feature array is that of the columns."""
         cdef Py_buffer *view = &self.views[self.n_parts]
         cdef Part *part = &self.parts[self.n_parts]
         if self.n_parts == MOST_ARRAYS:
@@ -160,7 +160,7 @@ cdef class Undo:
         return 0
 
     cdef int keep(self) except -1:
-        """Copy the noted values."""
+        """Copy the registered values."""
         self.room = <double *> malloc((self.size + 1) * sizeof(double))
         if self.room == NULL:
             raise MemoryError
@@ -210,14 +210,14 @@ def learn_whole(
     # ascending example counts, of those to come, at which to record the total loss
     const int64_t[::1] marks not None,
 ):
-    """Learn rows as they come, all of them or none, in one step.
+    """Learn rows in order, all of them or none, in one step.
 
-    Python runs handlers of signals between bytecodes, and other threads find an odd version
-    meanwhile: nothing need be held, and nobody meets a state that is half changed. Signals that
-    came are handled at the end, and if a handler raises, nothing has changed.
+    Python runs signal handlers between bytecodes, and other threads see an odd version during the
+    call, so that no signal is deferred and no intermediate state is visible. Received signals are
+    handled at the end; if a handler raises, nothing has changed.
 
-    Returns False, and nothing has changed, if a row could not be learned, or an array would hold
-    what is not finite.
+    Returns False, with nothing changed, if a row could not be learned, or an array would not be
+    finite.
     """
     cdef Learner *learner = learner_of(bound)
     cdef const rc_rows *X = checked_rows(rows)

@@ -1,21 +1,21 @@
 """Online ordinal learners: their updates, and the states they work on.
 
-Each learner has an update function, which C programs call too, and a bound state, which checks the
-arrays of a state once and hands them to ``online_loop.learn``.
+Each learner has an update function, also for C programs, and a bound state, which validates the
+arrays of a state once and passes them to ``online_loop.learn``.
 
 PRank (Crammer and Singer, "Pranking with Ranking", NIPS 2001, figure 2): one direction w and
 ordered thresholds b. The rank of x is the number of thresholds that w.x reaches; a mistake moves
-every threshold on the wrong side of w.x by one step, and w by their sum times x. The thresholds
-are integers because the proof that they stay ordered needs b_r < b_{r+1} to imply
-b_r + 1 <= b_{r+1}, which only holds on a lattice. The state therefore stores integer ``steps``;
-the thresholds compared with the score are ``scale * steps``, a monotone product, so their order
-survives rounding for every scale.
+every threshold on the wrong side of w.x by one step, and w by their sum times x. The thresholds are
+integers because the proof that they stay ordered requires that b_r < b_{r+1} implies b_r + 1 <=
+b_{r+1}, which only holds on a lattice. The state therefore stores integer ``steps``; the thresholds
+compared with the score are ``scale * steps``, a monotone product, so that their order is kept
+despite rounding for every scale.
 
 CuSum Rank: a weight vector and a threshold for each task "rank above j"; the score of a rank is
 the sum of the task scores up to it. A mistake moves the tasks between the true rank and its rival.
 
 Widrow-Hoff: least squares on the ranks 1 .. k, rounded. Multiclass perceptron: a weight vector for
-each rank, blind to their order.
+each rank, without regard to their order.
 
 Averages are lazy. Summing all weights after each example would cost n_features. Instead each
 update adds (examples before it) * change to a second array; the average over t examples is then
@@ -107,7 +107,7 @@ cdef int32_t cusum_weighted(
     model.n_ranks = m.n_ranks
     model.tie = m.tie
     predicted = rc_cusum_rank(&model, x, m.scores)
-    # Any overflow on the way is still there in the last sum.
+    # Any overflow on the way is still present in the last sum.
     if m.scores[tasks] - m.scores[tasks] != 0 or not 0 <= rank < m.n_ranks:
         return -1
     rival = cusum_rival(m, predicted, rank)
@@ -157,7 +157,7 @@ cdef int32_t lms_weighted(rc_lms_state *m, rc_row x, int32_t rank, double weight
 
 
 cdef inline double _lms_rate(const rc_lms_state *m, rc_row x, double weight) noexcept nogil:
-    """Factor of the error after one step of a weight, equal to that of so many steps of weight 1.
+    """Factor of the error after one weighted step, equal to that of ``weight`` steps of weight 1.
 
     A step multiplies the row's error by 1 - rate * norm, so that n of them multiply it by the n-th
     power. A step that overshoots has no such power; its rate is multiplied by the weight.
@@ -228,7 +228,7 @@ cdef inline void _mcp_move(rc_mcp_state *m, rc_row x, double step, int32_t r) no
 
 
 cdef class Bound:
-    """A state whose arrays were checked: what ``online_loop.learn`` takes."""
+    """A state with validated arrays, for ``online_loop.learn``."""
 
     cdef Learner learner
     cdef readonly object capsule  # the learner for ``online_loop.learn``, while this object lives
@@ -417,7 +417,7 @@ def threshold_ranks(
     const double[::1] thresholds not None,  # (n_ranks - 1,): ascending
     int32_t[::1] out not None,  # out, (n,)
 ):
-    """Write each score's rank: how many thresholds it reaches. O(n log n_ranks)."""
+    """Write the rank of each score: the number of thresholds that it reaches. O(n log n_ranks)."""
     cdef Py_ssize_t i
     cdef int32_t n_ranks = <int32_t> thresholds.shape[0] + 1
     if out.shape[0] != scores.shape[0] or n_ranks < 2:

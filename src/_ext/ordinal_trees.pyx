@@ -1,4 +1,4 @@
-"""Probabilities of ranks from the scores of `rankcore.OrdinalBoost`, and slopes of its loss.
+"""Probabilities of ranks from the scores of `rankcore.OrdinalBoost`, and derivatives of its loss.
 
 With task scores s_j = f + g_j - b_j for each rank j above the lowest, log(p_j / p_{j-1}) = s_j
 (adjacent), or P(rank >= j) = 1 / (1 + exp(-s_j)) (cumulative, of f alone). f and g_j are sums of
@@ -117,7 +117,7 @@ def add_values(
 cdef void _add_to_biases(
     const Form *form, const Row *row, int64_t y, double w, double *slopes, double *curvatures
 ) noexcept nogil:
-    """Add what a row says of the biases: minus the gradient and the Hessian of its loss."""
+    """Add a row's terms for the biases: minus the gradient, and the Hessian, of its loss."""
     cdef int64_t j, other, d = form.k - 1
     cdef double up, down, p, f, both
     if not form.tasks.cumulative:

@@ -1,12 +1,12 @@
-"""Losses of margins over all pairs of queries, without the pairs: O(n log n) per query.
+"""Margin losses over all pairs of queries, without enumeration: O(n log n) per query.
 
-With d the score of the better document of a pair less that of the worse one, everything here is
-made of the sums of (m - d) and (m - d)^2 over the pairs with d < m, for one or two margins m. One
-walk down the scores of a query gives them for the winners, one up for the losers (Joachims 2006;
-Lee and Lin 2014). Pairs that are listed are summed one by one.
+Let d be the score of the better document of a pair minus that of the worse one. Losses and
+derivatives are computed from the sums of (m - d) and (m - d)^2 over the pairs with d < m, for one
+or two margins m. One pass down the scores of a query gives them for the winners, one up for the
+losers (Joachims 2006; Lee and Lin 2014). Listed pairs are summed one by one.
 
-A query's rows are scored, walked and added up before the next query is looked at, so that they are
-still in the cache: an evaluation reads the matrix once.
+The rows of a query are scored, scanned and summed before the next query, while they are in the
+cache: an evaluation reads the matrix once.
 """
 
 from cython cimport final
@@ -116,7 +116,7 @@ cdef class PairLoss:
 cdef bint _allocate(
     Room *room, PairLoss pairs, int64_t first, int64_t last, int64_t width
 ) noexcept nogil:
-    """Room for the queries from `first` up to `last`."""
+    """Allocate memory for the queries from `first` to `last`."""
     cdef int64_t q, n = 1, n_levels = 1
     for q in range(first, last):
         n = max(n, pairs.bounds[q + 1] - pairs.bounds[q])

@@ -1,4 +1,4 @@
-"""Single steps of a pairwise perceptron, for programs in C that bring their own loop."""
+"""Single steps of a pairwise perceptron, for C programs with their own loop."""
 
 from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport int32_t, int64_t

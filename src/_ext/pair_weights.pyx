@@ -1,4 +1,4 @@
-"""Weights of all pairs as products, one factor per row: no pair is ever listed.
+"""Weights of all pairs as products of one factor per row, without enumeration of pairs.
 
 After any number of rounds the pair (i, j) of query q weighs c_q * exp(-F_i) * exp(F_j), up to a
 common factor, where F is the score so far. With u = exp(-F), v = exp(F) and the sums U, V of both
@@ -6,12 +6,11 @@ over the rows of each label, the potential of a row is
 
     c_q / Z * (u * (V of the labels below) - v * (U of the labels above)),
 
-and everything that a round needs is a sum over rows (Freund et al. 2003 for two labels). Rows come
-query by query, the best label first. Within a query F may be shifted at will: u and v are kept
-around 1 in each.
+and all quantities of a round are sums over rows (Freund et al. 2003 for two labels). Rows are
+grouped by query, best label first. F may be shifted within a query, to keep u and v around 1.
 
-A row of the last level of its query only loses, so its v is kept; every other row's u, and where
-both are needed one is computed from the other.
+For a row of the last level of its query, which only loses, v is stored; for all others u. Where
+both are required, one is computed from the other.
 """
 
 from cython cimport final
@@ -20,7 +19,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from rankcore._ext._leaves cimport check_leaves, sum_apart, sum_of
 
-# A spread of scores in a query beyond this many units leaves the range of doubles.
+# Maximum range of scores within a query for which weights are in the range of doubles.
 cdef enum:
     WIDEST = 900
 
@@ -151,7 +150,7 @@ cdef class LabelWeights:
         return (1.0 if self.masses is None else self.masses[i]) / self.factors[i]
 
     def measure(self, const uint8_t[::1] fires not None):  # fires: (n_rows,)
-        """Weight of the pairs that a stump orders rightly, wrongly, and where it fires on both.
+        """Weight of the pairs that a stump orders correctly, wrongly, and where it fires on both.
 
         The weights are normalised to sum 1. O(n_rows).
         """
@@ -400,7 +399,7 @@ cdef class LabelWeights:
     def centre(self):
         """Shift the scores of each query so that they lie around 0.
 
-        Returns whether the scores of every query are within the range that are distinct. O(n_rows).
+        Returns whether the scores of every query are within the allowed range. O(n_rows).
         """
         cdef int64_t q, i, start, middle, stop
         cdef double least, greatest, s, by

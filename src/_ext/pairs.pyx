@@ -1,11 +1,11 @@
-"""Pairwise perceptrons: visits of queries, in which each pair is looked at once.
+"""Pairwise perceptrons: visits of queries, in which each pair is visited once.
 
 Rosenblatt's perceptron on differences of documents (Elsas, Carvalho and Carbonell, "Fast Learning
-of Document Ranking Functions with the Committee Perceptron", WSDM 2008). A pair ranked wrongly
-moves the weights by a step times its difference, and ends a hypothesis; a pair ranked rightly is a
-success of the current one.
+of Document Ranking Functions with the Committee Perceptron", WSDM 2008). A misranked pair moves the
+weights by a step times its difference, and ends a hypothesis; a correctly ranked pair is a success
+of the current one.
 
-Four ways to know two scores, which make the same decisions up to rounding:
+Four ways to compute two scores, with the same decisions up to rounding:
 
 PLAIN  two inner products per pair;
 LAZY   scores are kept, with the version of the weights they are of, and renewed when looked at;
@@ -16,8 +16,8 @@ GRAM   scores of the whole query are kept current: a mistake on (i, j) adds step
        for each document, and added when the visit ends or a hypothesis is kept.
 
 With GRAM a pair costs a comparison, and a mistake n_docs multiplications in vector lanes instead of
-4 n_features. Gram matrices are kept for the next epoch where the caller has room for them, and are
-the same to the bit when they are computed again.
+4 n_features. Gram matrices are cached for the next epoch if the caller provides memory; recomputed
+ones are the same to the bit.
 """
 
 from cython cimport final
@@ -270,7 +270,7 @@ cdef class PairData:
         return 0
 
     cdef double *doubles(self, int64_t size) except NULL:
-        """Zeros, or room for anything else of their size."""
+        """Zeros, or memory of the same size."""
         import numpy as np
 
         cdef double[::1] array = np.zeros(size)
@@ -280,7 +280,7 @@ cdef class PairData:
     # -------------------------------------------------------------------- visits
 
     cdef bint start(self, PairState state, int64_t q, double eta, double unit) noexcept nogil:
-        """Begin to visit a query; whether its scores are numbers."""
+        """Start the visit of a query; return whether its scores are finite."""
         cdef Visit *v = &self.v
         cdef int64_t k
         cdef double sum = 0
@@ -336,7 +336,7 @@ cdef class PairData:
         return v.open
 
     cdef void find_gram(self, int64_t q) noexcept nogil:
-        """Where the Gram matrix of the query's documents is kept, or is to be made."""
+        """Address of the Gram matrix of the query's documents, computed or not."""
         cdef double *G = &self.own_gram[0]
         if self.cached[q] >= 0:
             G = &self.cache[self.cached[q]]
@@ -347,7 +347,7 @@ cdef class PairData:
             self.v.gram.made = 0
 
     cdef bint has_gram(self, int64_t q, int64_t *budget) noexcept nogil:
-        """Go on making the Gram matrix that the visit needs; whether it has it now."""
+        """Continue computing the Gram matrix of the visit; return whether it is complete."""
         if self.v.gram.making == NULL:
             return True
         if not make_gram(&self.v, budget):
@@ -358,7 +358,7 @@ cdef class PairData:
         return True
 
     cdef int64_t work(self, int64_t seen, int64_t failed) noexcept nogil:
-        """Work of this visit that a budget is charged for: pairs and mistakes."""
+        """Work of this visit, charged to a budget: pairs and mistakes."""
         cdef int64_t work = seen + 1 + self.waiting, n_scores = 0
         self.waiting = 0
         if self.v.way == LAZY:  # a pair renews two scores at most, a mistake all
@@ -368,7 +368,7 @@ cdef class PairData:
         return work + n_scores * self.v.row_work
 
     cdef void look_ahead(self, int64_t q) noexcept nogil:
-        """Say what the visit of query q, which is to come next, will read."""
+        """Prefetch the data of the visit of query q, the next one."""
         cdef int64_t first = self.bounds[q], stop = self.bounds[q + 1], padded, size = 8
         cdef int64_t k, row
         cdef rc_ahead *gram = &self.v.gram.visit.gram_ahead
@@ -405,8 +405,8 @@ def learn(
     """Visit the queries at positions ``start`` and on.
 
     Returns the first position whose visit has not ended, and one of ``OUTCOMES``. "full": enlarge
-    the state and call again. "candidate": take it with `candidate`, then call again. The scores of
-    "overflowed" are not numbers.
+    the state and call again. "candidate": take it with `candidate`, then call again. "overflowed":
+    the scores are not finite.
     """
     cdef int64_t n_queries = data.bounds.shape[0] - 1, k, seen, failed
     cdef Outcome outcome = REACHED
@@ -467,7 +467,7 @@ def candidate(
     PairData data not None,  # in and out
     double[::1] out not None,  # out, (n_features,)
 ):
-    """Write the hypothesis that waits to be judged, and return its successes.
+    """Write the hypothesis to be evaluated, and return its successes.
 
     The next call of `learn` ends it.
     """

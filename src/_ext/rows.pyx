@@ -1,4 +1,4 @@
-"""Rows: the one door through which examples reach a kernel.
+"""Validated rows, through which all examples reach a kernel.
 
 ``dense_rows`` and ``csr_rows`` check an input once and return ``Rows``, which hold the arrays in
 place (nothing is copied) together with their C description. A kernel takes ``Rows`` and indexes
@@ -32,7 +32,7 @@ cdef extern from "_platform.h" nogil:
     const char *rc_platform_fault()
 
 
-# All learners import this module: the one place that says what kernels assume of a machine.
+# All learners import this module, where the assumptions about the machine are checked.
 if rc_platform_fault() is not NULL:
     raise ImportError(
         f"the kernels of rankcore require {rc_platform_fault().decode()}; this build or machine "

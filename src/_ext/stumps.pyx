@@ -1,13 +1,13 @@
-"""The search for the best threshold stump on binned columns.
+"""Search for the best threshold stump on binned columns.
 
-A row's potential is the weight of the pairs it wins less that of the pairs it loses; the edge of a
-stump is the sum of the potentials of the rows where it fires (Freund, Iyer, Schapire and Singer,
-"An efficient boosting algorithm for combining preferences", JMLR 4, 2003). So the potentials of
-each bin are summed, and one sweep over the bins, highest first, meets every stump of a column. All
-potentials add up to 0: the block of rows without an entry gets what the entries leave, untouched.
+The potential of a row is the weight of the pairs it wins minus that of the pairs it loses; the edge
+of a stump is the sum of the potentials of the rows where it fires (Freund, Iyer, Schapire and
+Singer, "An efficient boosting algorithm for combining preferences", JMLR 4, 2003). The potentials
+are summed by bin, and one sweep over the bins, highest first, evaluates every stump of a column.
+All potentials sum to 0: the sum over rows without an entry follows from the entries.
 
-A column's sums are formed in the order of the rows whichever other columns are looked at, in
-whatever groups: the answer does not depend on how the columns are shared out.
+The sums of a column are formed in the order of the rows, independently of other columns: the result
+does not depend on the division of columns among threads.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -183,7 +183,7 @@ def mark(
     bint side,  # whether it fires where the value is missing
     uint8_t[::1] fires not None,  # out, (n_rows,)
 ):
-    """Where a stump fires."""
+    """Write where a stump fires."""
     cdef const Binned *binned = binned_of(columns)
     if fires.shape[0] != binned.n_rows:
         raise ValueError("fires does not fit the columns")
@@ -204,7 +204,7 @@ def fire(
     bint zero_missing,  # whether 0 is missing, as NaN is
     uint8_t[::1] fires not None,  # out, (n_rows,)
 ):
-    """Where a stump fires, in rows that are not binned.
+    """Write where a stump fires, for rows that are not binned.
 
     O(n_rows), times a search in each row if they are sparse.
     """

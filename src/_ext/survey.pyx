@@ -106,7 +106,7 @@ cdef int64_t _reach(
                 size = fabs((<const float *> x.data)[k])
             else:
                 size = fabs((<const double *> x.data)[k])
-            # In this order, since whether a value is 0 is hard for a processor to foresee.
+            # In this order, as whether a value is 0 is unpredictable.
             if found[column] == 0 and size > 0:
                 found[column] = 1
                 nonzero[0] += 1

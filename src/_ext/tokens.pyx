@@ -1,4 +1,4 @@
-"""Words of text: lines of them, ids in comments, numbers, and which were there before."""
+"""Words of text: splitting lines, ids in comments, numbers, and repeated words."""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp
@@ -13,7 +13,7 @@ from rankcore._ext._text cimport (
     rc_decimal,
 )
 
-cdef uint64_t[RC_POWER_WORDS] POWERS  # written here and never again
+cdef uint64_t[RC_POWER_WORDS] POWERS  # written once, on import
 fill_powers(POWERS)
 
 cdef enum Fault:

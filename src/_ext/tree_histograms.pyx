@@ -1,13 +1,13 @@
-"""Words of pair weights, and columns laid out to sum them by bin.
+"""Words of pair weights, and columns arranged for sums of words by bin.
 
 The weights that a row wins and loses are rounded to integers, two in a word, once per tree
-(`_tree_sums.h`). Sums of integers do not depend on the order of the rows, nor on how columns are
-shared by threads, and the sums of a leaf less those of one child are those of the other, exactly.
-The same holds for words of a slope, which may be negative, and a curvature.
+(`_tree_sums.h`). Integer sums depend neither on the order of the rows nor on the division of
+columns among threads, and the sums of a leaf minus those of one child are exactly those of the
+other. The same holds for words of a slope, which may be negative, and a curvature.
 
-Dense columns of byte codes are laid out anew, the codes of a row side by side: a leaf's rows are
-far apart, and one access serves many columns. Sparse columns are laid out by rows, a histogram
-place per entry; zeros are never touched.
+Dense columns of byte codes are rearranged with the codes of a row contiguous: the rows of a leaf
+are far apart, and one access serves many columns. Sparse columns are arranged by row, with a
+histogram place per entry; zeros are never accessed.
 """
 
 from libc.math cimport fabs, floor, frexp, ldexp

@@ -97,10 +97,10 @@ def divide(
     int32_t[::1] rows not None,  # in and out, (n,): both parts stay in order
     int32_t[::1] spare not None,  # (n,) at least: scratch
 ):
-    """Divide the rows of a leaf in place: those where the split does not fire come first.
+    """Partition the rows of a leaf in place: rows where the split does not fire come first.
 
-    Returns how many rows come first; -1 if a part would have too few, then nothing has moved. O(n),
-    and O(entries of the column) if it is sparse.
+    Returns the number of these; -1, with nothing moved, if a part would have too few. O(n), and
+    O(entries of the column) if it is sparse.
     """
     cdef const Binned *binned = binned_of(columns)
     cdef const uint8_t *table = NULL

@@ -1,11 +1,11 @@
 """Looks at the leaves of a tree: sums of words by bin, and the best cut by each column.
 
-Each thread has a `Look`, at some of the columns. Threads meet twice for each split, for a tenth of
-a millisecond's work: less than it takes to wake one. Those of a `Crew` wait without the GIL, and
-watch a lock for a while before they sleep.
+Each thread has a `Look` at some of the columns. Threads meet twice per split, for a tenth of a
+millisecond of work, about as long as it takes to wake a thread. Those of a `Crew` wait without the
+GIL and try a lock for a while before they sleep.
 
-Of sparse columns of few entries only one sum is kept. It bounds what any cut of the column is
-worth; the entries are only walked through if that may exceed the best of the others.
+For sparse columns with few entries only one sum is kept. It bounds the worth of all cuts of the
+column; the entries are visited only if the bound exceeds the best other worth.
 """
 
 from cpython.pythread cimport (

@@ -1,12 +1,12 @@
-"""The search for the best split of a leaf, from the sums of its bins.
+"""Search for the best split of a leaf, from the sums of its bins.
 
-A split sends the rows of a leaf that fire to one child and the others to the other. Each child is
-worth (W - L)**2 / (W + L + l2), of the weights W and L that its rows win and lose with: twice the
-weight of pairs that Newton's value leaves less, to second order. Or, where words hold the slopes A
-that a loss falls with and its curvatures H ("slopes"), A**2 / (H + l2). Sums are integers, worths
-are computed from them in one way: equal sums are equal splits, on every machine.
+A split sends the rows of a leaf that fire to one child and all others to the other child. The worth
+of a child is (W - L)**2 / (W + L + l2), where W and L are the weights that its rows win and lose:
+twice the reduction of the weight of pairs by Newton's value, to second order. If words hold
+negative slopes A of a loss and curvatures H ("slopes"), it is A**2 / (H + l2). Sums are integers,
+from which worths are computed in a fixed way: equal sums give equal splits on every machine.
 
-Of categories, any set may fire; the best one is among those that are sorted by W / (W + L).
+For categories, any set may fire; the best one is a prefix in the order of W / (W + L).
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t

@@ -1,8 +1,8 @@
 """Scores of rows by a sum of regression trees.
 
-Many rows go through trees of few leaves in tiles, which try all nodes and walk nowhere, and through
-others several at a time: each waits for its own memory, not for the others. Sparse rows are spread
-out for that, and swept up after.
+Many rows are scored by trees with few leaves in tiles, which evaluate all nodes without walking,
+and by others several at a time, to overlap their memory accesses. Sparse rows are expanded for
+this, and cleared afterwards.
 """
 
 from cpython.pycapsule cimport PyCapsule_New
@@ -35,7 +35,7 @@ cdef extern from "_tree_scores.h" nogil:
         const rc_trees *model, int64_t first, int64_t last, const int32_t *depths,
         const double *x, int64_t stride, int64_t n, double *scores
     ) noexcept
-    # The same of models that split categories.
+    # The same for models that split categories.
     void rc_trees_add_sets_f32(
         const rc_trees *model, int64_t first, int64_t last, const int32_t *depths, const float *x,
         int64_t stride, int64_t n, double *scores
@@ -181,7 +181,7 @@ def add_scores(
     int64_t last,
     double[::1] scores not None,  # in and out, (n_rows,)
 ):
-    """Add to the scores of rows what the trees first .. last - 1 give them, tree by tree.
+    """Add the values of the trees first .. last - 1 to the scores of rows, tree by tree.
 
     O(n_rows * nodes) for trees of few leaves, O(n_rows * trees * depth) for others, and the values
     of sparse rows.
@@ -220,7 +220,7 @@ cdef void add_dense(
     const rc_trees *model, int64_t first, int64_t last, const int32_t *depths, const rc_row *x,
     int64_t stride, int64_t n, double *scores,
 ) noexcept nogil:
-    """Add what some trees give n rows, the first of which is x."""
+    """Add the values of some trees for n rows, from row x on."""
     if x.dtype == RC_FLOAT32:
         if model.sets == NULL:
             rc_trees_add_f32(model, first, last, depths, <const float *> x.data, stride, n, scores)
@@ -238,7 +238,7 @@ cdef int add_walked(
     const rc_trees *model, int64_t first, int64_t last, const int32_t *depths, const rc_rows *X,
     double *scores,
 ) noexcept nogil:
-    """Add what some trees give rows, walking; -1 without memory."""
+    """Add the values of some trees for rows by walking; -1 if out of memory."""
     cdef int64_t i = 0, j, k, n, d = X.n_features
     # As many rows at a time as do not fill the memory.
     cdef int64_t room = max(1, min(RC_TREE_ROWS, 2**22 // max(1, d)))

@@ -2,7 +2,7 @@
 
 Voting after Freund and Schapire ("Large Margin Classification Using the Perceptron Algorithm",
 1999). Either all hypotheses are kept, and the arrays grow between two calls when they are full, or
-those of most votes in a queue of fixed size.
+those with the most votes, in a queue of fixed size.
 """
 
 from cython cimport final
@@ -43,9 +43,9 @@ cdef int64_t _slot(
     const int64_t *votes, const int64_t *born, const int64_t *progress, int64_t capacity,
     int64_t *fewest,  # out, if there is no free slot: the fewest votes
 ) noexcept nogil:
-    """Slot for the current hypothesis: a free one, that of the fewest votes, or none (-1).
+    """Slot for the current hypothesis: a free one, that with the fewest votes, or none (-1).
 
-    The least is the one of fewest votes, of equal ones the youngest; only more votes displace it.
+    The slot with the fewest votes, the youngest of ties, is replaced only by more votes.
     """
     cdef int64_t i, least = 0
     if progress[0] < capacity:
@@ -58,7 +58,7 @@ cdef int64_t _slot(
 
 
 cdef void _end_hypothesis(VotedState *m) noexcept nogil:
-    """Offer the current hypothesis, which is about to change, a place among those kept."""
+    """Store the current hypothesis, which is about to change, if it qualifies."""
     cdef int64_t slot
     # Most hypotheses end after few votes: they are not looked up among those kept.
     if m.progress[0] < m.capacity or m.progress[1] > m.fewest:
@@ -163,7 +163,7 @@ def place(
     const int64_t[::1] progress not None,
     bint capped,  # whether there are as many places as there will be
 ):
-    """The place that a mistake would give the current hypothesis; -1 for none."""
+    """Slot of the current hypothesis after a mistake; -1 for none."""
     if votes.shape[0] < 1 or born.shape[0] != votes.shape[0] or progress.shape[0] != 3:
         raise ValueError("the arrays of a voted state do not fit together")
     cdef int64_t fewest = -1

@@ -1,4 +1,4 @@
-"""Losses that weigh a pair in the wrong order by the positions of its rows: O(n log n).
+"""Losses of pairs in the wrong order, weighed by the positions of the rows: O(n log n).
 
 A walk down the scores of a query, with a Fenwick tree (1994) that counts the rows passed by label.
 """
@@ -47,11 +47,11 @@ cdef inline int64_t _count_below(const int64_t *tree, int64_t level) noexcept no
 cdef double _position_loss(
     Room *room, Query *q, const Weight *w, int64_t *seen, int64_t *at, int64_t *net
 ) noexcept nogil:
-    """Sum of the weights of the pairs in the wrong order, ties standing in the order of the rows.
+    """Sum of the weights of the pairs in the wrong order, with ties in row order.
 
-    A row's position is one more than there are rows with higher labels. `net` counts, by level,
-    the pairs in the wrong order whose better row it is less those whose worse row it is: that many
-    times its value adds to the sum.
+    The position of a row is 1 plus the number of rows with higher labels. `net` counts, by level,
+    the pairs in the wrong order in which it is the better row minus those in which it is the worse
+    row; the sum is that of `net` times values.
     """
     cdef int64_t n_levels = find_levels(room, q)
     cdef int64_t *before = <int64_t *> room.label

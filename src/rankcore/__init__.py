@@ -1,6 +1,6 @@
 """Learning to rank: exact, online, sparse-native.
 
-Names are bound on first use, so that ``import rankcore`` costs next to nothing.
+Names are imported on first use, so that ``import rankcore`` is fast.
 """
 
 from importlib import import_module
@@ -137,7 +137,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _meant(name: str) -> str:
-    """Hint at the public name that is almost the same; none for names that tools look for."""
+    """Hint with the most similar public name; empty for names that tools look up."""
     if name.startswith("_"):
         return ""
     from difflib import get_close_matches

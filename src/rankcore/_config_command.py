@@ -1,4 +1,4 @@
-"""``rankcore-config``: where compilers and build systems find the headers."""
+"""``rankcore-config``: paths for compilers and build systems."""
 
 from __future__ import annotations
 

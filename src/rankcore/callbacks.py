@@ -1,7 +1,7 @@
 """Callbacks of a fit, called after each pass, round or step: to stop, to log, to save.
 
-A callback is any function of one `Iteration`; True ends the fit. Those here compose with
-each other and with one's own: ``fit(..., callbacks=[LogEvaluation(10), TimeLimit(60)])``.
+A callback is any function of an `Iteration`; returning True ends the fit. Callbacks can be
+combined: ``fit(..., callbacks=[LogEvaluation(10), TimeLimit(60)])``.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class LogEvaluation:
     Parameters
     ----------
     period : int, default=1
-        Iterations from one line to the next.
+        Number of iterations between lines.
     stream : text stream, optional
-        Standard output by default.
+        Output stream; standard output by default.
     """
 
     def __init__(self, period: int = 1, stream: TextIO | None = None) -> None:
@@ -34,7 +34,7 @@ class LogEvaluation:
         self.period, self.stream = period, stream
 
     def __call__(self, iteration: Iteration) -> None:
-        """Print a line every so many iterations."""
+        """Print a line every ``period`` iterations."""
         if iteration.number % self.period == 0:
             values = [f"{name} {one.value:.6g}" for name, one in iteration.results.items()]
             print(f"[{iteration.number}]", "  ".join(values), file=self.stream or sys.stdout)
@@ -46,9 +46,9 @@ class Checkpoint:
     Parameters
     ----------
     path : str or path
-        Replaced as a whole each time: a crash leaves the file before.
+        File to write. It is replaced atomically: after a crash the previous file remains.
     period : int, default=1
-        Iterations from one save to the next.
+        Number of iterations between saves.
     """
 
     def __init__(self, path: str | PathLike[str], period: int = 1) -> None:
@@ -57,7 +57,7 @@ class Checkpoint:
         self.path, self.period = path, period
 
     def __call__(self, iteration: Iteration) -> None:
-        """Save every so many iterations."""
+        """Save every ``period`` iterations."""
         if iteration.number % self.period == 0:
             save(iteration.model, self.path)
 
@@ -68,7 +68,7 @@ class TimeLimit:
     Parameters
     ----------
     seconds : float
-        Counted from the making of the callback.
+        Time limit, counted from the creation of the callback.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -77,5 +77,5 @@ class TimeLimit:
         self.seconds, self._end = seconds, monotonic() + seconds
 
     def __call__(self, iteration: Iteration) -> bool:
-        """Whether the time limit is reached."""
+        """Return whether the time limit is reached."""
         return monotonic() >= self._end

@@ -1,5 +1,5 @@
-# The public Cython face of rankcore: what rankcore.h and rankcore_capi.h declare, nothing else.
-# The headers document each name. Compile with include_dirs=[rankcore.get_include()].
+# The public Cython interface of rankcore: the declarations of rankcore.h and rankcore_capi.h. The
+# headers document each name. Compile with include_dirs=[rankcore.get_include()].
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 
 

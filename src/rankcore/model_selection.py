@@ -1,4 +1,4 @@
-"""Cross-validation: folds of whole queries for rankers, labels as they are for words."""
+"""Cross-validation: folds of whole queries for rankers, and string labels with ranks."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ __all__ = ["QueryKFold", "QueryScores", "cross_val_predict", "cross_validate_que
 
 
 class QueryKFold:
-    """Folds that keep queries whole.
+    """K-fold cross-validation that keeps queries whole.
 
     Parameters
     ----------
     n_splits : int, default=5
-        At most the number of queries.
+        Number of folds, at most the number of queries.
     shuffle : bool, default=False
-        Deal the queries out in a random order. Otherwise in the order in which they first appear,
-        like cards, so that each fold has queries of all parts of the data.
+        Distribute queries over folds in a random order. Otherwise cyclically, in order of first
+        appearance, so that each fold has queries from all parts of the data.
     stratify : bool, default=False
-        Deal queries with the same labels out evenly: by the mean of their labels, so that no fold
-        has all of those with nothing relevant. Requires y.
+        Distribute queries evenly by their mean label, so that, for example, queries without
+        relevant documents are in all folds. Requires y.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the shuffling.
 
     Notes
     -----
-    ``split`` takes the queries as ``qid`` or, as scikit-learn's searches pass them on without
-    metadata routing, as ``groups``. With routing, ``qid`` reaches learner, folds and scorer at
-    once. Folds differ by at most one query in size.
+    ``split`` takes the queries as ``qid`` or, as in scikit-learn's searches without metadata
+    routing, as ``groups``. With routing, ``qid`` is passed to learner, splitter and scorer. Sizes
+    of folds differ by at most one query.
 
     Examples
     --------
@@ -69,7 +69,7 @@ class QueryKFold:
         check_flag(shuffle, "shuffle")
         check_flag(stratify, "stratify")
         if random_state is not None and not shuffle:
-            raise ValueError("random_state has an effect with shuffle=True alone; found False")
+            raise ValueError("random_state requires shuffle=True; found False")
         self.n_splits, self.shuffle, self.stratify = int(n_splits), shuffle, stratify
         self.random_state = random_state
 
@@ -81,21 +81,21 @@ class QueryKFold:
         *,
         qid: ArrayLike | str | None = None,
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Rows to learn from and rows to measure on, for each fold.
+        """Generate training and test rows for each fold.
 
         Parameters
         ----------
         X : array-like, shape (n_samples, ...)
-            Only its length matters; a frame may have the queries in a column named "qid".
+            Only its length is used; a DataFrame may have the queries in a column named "qid".
         y : array-like of numbers, shape (n_samples,), optional
             Labels, for ``stratify``.
         groups, qid : array-like, shape (n_samples,), or str
-            The query of each row, under either name; a string names a column of a frame X.
+            The query of each row, under either name; a string names a column of a DataFrame X.
 
         Yields
         ------
         train, test : ndarray of int64
-            Row numbers, ascending.
+            Row numbers in ascending order.
 
         Raises
         ------
@@ -109,9 +109,9 @@ class QueryKFold:
         n = n_rows_of(X)
         if qid is None:
             raise ValueError(
-                "QueryKFold requires the query of each row: split(X, y, qid=qid). In a search turn "
-                "on sklearn.set_config(enable_metadata_routing=True) and call fit(X, y, qid=qid), "
-                "or give X as a frame with a column named 'qid', so that the learner gets them too"
+                "QueryKFold requires the query of each row: split(X, y, qid=qid). In a search call "
+                "sklearn.set_config(enable_metadata_routing=True) and fit(X, y, qid=qid), "
+                "or pass X as a DataFrame with a column named 'qid'"
             )
         queries = group_rows(qid, n)
         fold_of = self._folds(queries, y)
@@ -124,7 +124,7 @@ class QueryKFold:
         """The fold of each query."""
         n = queries.ids.size
         if n < self.n_splits:
-            raise ValueError(f"n_splits={self.n_splits} is more than the {n} queries")
+            raise ValueError(f"n_splits={self.n_splits} is above the number of queries, {n}")
         order = np.arange(n)
         if self.shuffle:
             as_generator(self.random_state).shuffle(order)
@@ -167,12 +167,12 @@ class QueryScores(Tabular):
     Attributes
     ----------
     names : list of str
-        The measures.
+        Names of the measures.
     values : ndarray of float64, shape (n_folds, n_metrics)
-        On the fold left out; losses as they are, not negated.
+        Values on the held-out folds; losses are not negated.
     fit_seconds : ndarray of float64, shape (n_folds,)
     estimators : list
-        The fitted models, fold by fold.
+        Fitted models, one per fold.
     """
 
     names: list[str]
@@ -181,12 +181,12 @@ class QueryScores(Tabular):
     estimators: list[Any]
 
     def mean(self) -> dict[str, float]:
-        """The mean of each measure over the folds."""
+        """Mean of each measure over folds."""
         return dict(zip(self.names, self.values.mean(axis=0).tolist(), strict=True))
 
     def table(self) -> Table:
-        """A row for each fold and for the mean."""
-        caption = "on the queries of each fold, learned from the others"
+        """Table with a row for each fold and for the mean."""
+        caption = "on the queries of each fold, fitted to the other folds"
         return fold_table(self.names, self.values, caption)
 
     _table = table
@@ -204,7 +204,7 @@ def cross_validate_queries(
     fit_params: dict[str, Any] | None = None,
     n_jobs: int | None = None,
 ) -> QueryScores:
-    """Cross-validate a ranker over whole queries, in one line.
+    """Cross-validate a ranker over whole queries.
 
     Parameters
     ----------
@@ -212,20 +212,20 @@ def cross_validate_queries(
         A ranker, an ordinal learner, a pipeline that ends in one, or anything with ``fit`` and
         ``predict``. Steps that request ``qid`` receive it.
     X : array-like or scipy sparse, shape (n_samples, n_features)
-        A frame may have the queries in a column named "qid".
+        A DataFrame may have the queries in a column named "qid".
     y : array-like of numbers, shape (n_samples,)
     qid : array-like, shape (n_samples,), or str
-        The query of each row, or the name of a column of a frame X.
+        The query of each row, or the name of a column of a DataFrame X.
     metrics : str or sequence of str, default=("ndcg@10", "map")
-        Names that `rankcore.metrics.evaluate` knows, each with one cut-off.
+        Names of measures of `rankcore.metrics.evaluate`, each with at most one cut-off.
     cv : int, splitter or iterable, default=5
-        A number is that of the folds of a `QueryKFold`.
+        Number of folds of a `QueryKFold`, a splitter, or pairs of training and test rows.
     convention : str or Convention, optional
         Convention of the measures.
     fit_params : dict, optional
-        More arguments of ``fit``, sliced as the rows are if they are as long.
+        Further arguments of ``fit``; those with the length of X are sliced with the rows.
     n_jobs : int, optional
-        Processes; None is 1, -1 one per processor.
+        Number of processes; None is 1, -1 one per processor.
 
     Returns
     -------
@@ -234,7 +234,7 @@ def cross_validate_queries(
     Raises
     ------
     ValueError, TypeError
-        On bad input, or if a fold cuts a query in two.
+        If input is invalid, or a fold divides a query.
 
     Examples
     --------
@@ -257,14 +257,14 @@ def cross_validate_queries(
     queries = group_rows(qid, n)
     numbers = query_numbers(queries)
     splitter = QueryKFold(int(cv)) if isinstance(cv, Integral) else check_cv(cv)
-    with warnings.catch_warnings():  # splitters that ignore groups say so; what they cut is found
+    with warnings.catch_warnings():  # divided queries are detected below
         warnings.filterwarnings("ignore", message="The groups parameter is ignored")
         folds = [*splitter.split(X, y, numbers)]
     for train, test in folds:
         both = np.intersect1d(numbers[train], numbers[test])
         if both.size:
             raise ValueError(
-                f"cv puts rows of the query {queries.ids[both[0]]!r} into both sides of a fold; "
+                f"cv puts rows of the query {queries.ids[both[0]]!r} into both parts of a fold; "
                 "queries must stay whole, as with QueryKFold"
             )
     with sklearn.config_context(enable_metadata_routing=True):
@@ -296,10 +296,10 @@ def cross_val_predict(
     params: dict[str, Any] | None = None,
     method: str = "predict",
 ) -> NDArray[Any]:
-    """Predict each row by a model that has not learned from it, labels as they are.
+    """Predict each row by a model that was not fitted to it, with unchanged labels.
 
-    As `sklearn.model_selection.cross_val_predict`, which gives the learner numbers in place of
-    words, in alphabetical order, so that the order of the ranks is lost.
+    As `sklearn.model_selection.cross_val_predict`, which however replaces strings by numbers in
+    alphabetical order, so that the order of the ranks is lost.
 
     Parameters
     ----------
@@ -309,26 +309,26 @@ def cross_val_predict(
     y : array-like, shape (n_samples,)
         Labels.
     groups : array-like, shape (n_samples,), optional
-        For the splitter.
+        Groups for the splitter.
     cv : int, splitter or iterable, optional
-        Parts, of which each row is held out in one; by default five, stratified by label.
+        Folds that hold out each row exactly once; by default five, stratified by label.
     n_jobs : int, optional
-        Processes; None is 1, -1 one per processor.
+        Number of processes; None is 1, -1 one per processor.
     params : dict, optional
-        More arguments of ``fit``, sliced as the rows are if they are as long.
+        Further arguments of ``fit``; those with the length of X are sliced with the rows.
     method : str, default="predict"
         Method of the fitted models: ``"predict"``, ``"predict_proba"``, ``"decision_function"`` ...
 
     Returns
     -------
     ndarray, shape (n_samples,) or (n_samples, n_classes)
-        Results, row by row. Columns are those of ``classes_`` of a model that is fitted to all
-        rows; one that a model lacks has probability 0, or else the least finite number.
+        Results by row. Columns are those of ``classes_`` of a model fitted to all rows; a class
+        that a model lacks has probability 0, or in other methods the minimum finite number.
 
     Raises
     ------
     ValueError
-        If a row is held out never or twice, or the models differ in form.
+        If a row is not held out exactly once, or results of the models have different forms.
 
     Examples
     --------
@@ -342,7 +342,7 @@ def cross_val_predict(
     """
     from sklearn.model_selection import cross_validate
 
-    if type(y).__name__ == "Categorical":  # which scikit-learn does not slice
+    if type(y).__name__ == "Categorical":  # scikit-learn cannot slice it
         import pandas as pd
 
         y = pd.Series(y)
@@ -377,12 +377,12 @@ def cross_val_predict(
 
 
 def _no_score(estimator: Any, X: Any, y: Any) -> float:
-    """Score for `cross_validate` where only the models are wanted."""
+    """Constant score for `cross_validate`, if only the models are needed."""
     return 0.0
 
 
 def _same_columns(results: list[Any], models: list[Any], method: str) -> list[Any]:
-    """Tables with a column for each class that any model knows."""
+    """Tables with a column for each class of any model."""
     classes = [model.classes_ for model in models]
     known = np.unique(np.concatenate(classes))
     if all(of_model.size == known.size for of_model in classes):
@@ -392,7 +392,7 @@ def _same_columns(results: list[Any], models: list[Any], method: str) -> list[An
         if table.ndim == 1:
             raise ValueError(
                 f"a part has rows of {of_model.tolist()} alone among the labels {known.tolist()}, "
-                f"and {method} has then one column: name all in classes= of the learner"
+                f"and {method} then has one column; pass all labels as classes= of the learner"
             )
         least = 0.0 if method == "predict_proba" else np.finfo(table.dtype).min
         whole = np.full((len(table), known.size), least)

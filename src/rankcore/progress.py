@@ -1,4 +1,4 @@
-"""Watching long work: who wants to see progress subscribes, learners report."""
+"""Progress of long operations: learners report to a subscribed callback."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Progress:
     Attributes
     ----------
     epoch, n_epochs : int
-        The pass under way, from 1, and the number planned; both 0 while rows are only read.
+        Current pass, from 1, and planned number of passes; both 0 while rows are only read.
     done, total : int
-        Units processed in this pass, and in the whole pass.
+        Units processed in this pass, and total units of the pass.
     value : float
-        The figure that ``measure`` names, so far in this pass.
+        Value of ``measure`` so far in this pass.
     measure : str
-        Such as the mean rank loss, each example ranked before it was learned.
+        Name of the reported value, such as the mean rank loss of predictions before learning.
     unit : str
         Unit of the counts: examples, queries, rounds or bytes.
     """
@@ -44,12 +44,12 @@ _watcher: ContextVar[Callable[[Progress], None] | None] = ContextVar("watcher", 
 
 @contextmanager
 def watch(callback: Callable[[Progress], None]) -> Iterator[None]:
-    """Call ``callback`` with a `Progress` several times a second during any fit in this context.
+    """Call ``callback`` with a `Progress` several times a second during fits in this context.
 
     Parameters
     ----------
     callback : callable
-        Takes one `Progress`. An exception it raises stops the fit.
+        Function of a `Progress`. An exception that it raises stops the fit.
 
     Examples
     --------
@@ -70,18 +70,17 @@ def watch(callback: Callable[[Progress], None]) -> Iterator[None]:
 
 @contextmanager
 def bar(console: Console | None = None) -> Iterator[None]:
-    """Show a bar of any fit in this context, in memory or on a cluster, with the time left.
+    """Show a progress bar with the remaining time for fits in this context.
 
     Parameters
     ----------
     console : rich.console.Console, optional
-        By default a notebook's cell, whose output is updated, or standard error; nothing is shown
-        where that is not a terminal.
+        By default the output of a notebook cell, or standard error if it is a terminal, else none.
 
     Raises
     ------
     ModuleNotFoundError
-        Without Rich, which ``pip install 'rankcore[cli]'`` brings.
+        If Rich is not installed (``pip install 'rankcore[cli]'``).
 
     Examples
     --------
@@ -94,13 +93,13 @@ def bar(console: Console | None = None) -> Iterator[None]:
         from rich.progress import Progress as Bars
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            "a progress bar needs rich: pip install 'rankcore[cli]'", name=error.name
+            "a progress bar requires rich: pip install 'rankcore[cli]'", name=error.name
         ) from error
     given, console = console, console or Console(stderr=True)
     notebook = given is None and console.is_jupyter
     shown = notebook or console.is_terminal
     bars = Bars(console=console, transient=True, disable=not shown)
-    # Rich's own display in notebooks is a widget, which files of executed notebooks do not hold.
+    # Rich's own display in notebooks is a widget, which files of executed notebooks do not contain.
     cell: Any = None
 
     def show(now: Progress) -> None:
@@ -108,7 +107,7 @@ def bar(console: Console | None = None) -> Iterator[None]:
         done, total = now.done, now.total
         if now.n_epochs:
             done, total = (now.epoch - 1) * now.total + now.done, now.n_epochs * now.total
-        if bars.tasks[0].total != total:  # another fit, or reading has ended
+        if bars.tasks[0].total != total:  # another fit, or the end of reading
             bars.reset(task, total=total)
         figure = f"{now.measure} {now.value:.4g}" if now.n_epochs else f"{now.value:,.0f} rows"
         bars.update(task, completed=done, description=figure)
@@ -130,12 +129,12 @@ def bar(console: Console | None = None) -> Iterator[None]:
 
 @contextmanager
 def translated(translate: Callable[[Progress], Progress]) -> Iterator[None]:
-    """Give the watcher of this context other figures than are reported inside the block.
+    """Convert the progress reported inside the block for the callback of this context.
 
     Parameters
     ----------
     translate : callable
-        Takes a `Progress` and returns one.
+        Function of a `Progress` that returns a `Progress`.
     """
     callback = _watcher.get()
     if callback is None:
@@ -146,12 +145,12 @@ def translated(translate: Callable[[Progress], Progress]) -> Iterator[None]:
 
 
 def watched() -> bool:
-    """Whether anyone watches in this context."""
+    """Whether this context has a callback."""
     return _watcher.get() is not None
 
 
 def report(progress: Progress) -> None:
-    """Call the watcher of this context, if there is one."""
+    """Call the callback of this context, if any."""
     callback = _watcher.get()
     if callback is not None:
         callback(progress)

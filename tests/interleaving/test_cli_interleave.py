@@ -43,7 +43,7 @@ def test_lists_are_those_of_python(runs, name, method):
         "interleave", *runs, "--method", name, "--length", 2, "--impressions", 3, "--seed", 5
     )
     assert result.exit_code == 0
-    assert result.stderr == "1 queries are not in all runs: left out\n"
+    assert result.stderr == "1 queries are not in all runs: omitted\n"
     rows = table(result.stdout)
     found = {}
     for row in rows:

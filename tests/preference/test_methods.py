@@ -370,7 +370,7 @@ def test_wrong_arguments_are_refused():
             quicksort_rank([1, 2], lambda u, v: True, top_k=top_k)
     of_two = from_scores([1.0, 2.0])
     for rank in (sort_by_degree, quicksort_rank, lambda items, h: PreferenceRanker(h).rank(items)):
-        with pytest.raises(ValueError, match="between 2 items; found 3 items"):
+        with pytest.raises(ValueError, match="the preference has 2 items; found 3 items"):
             rank("abc", of_two)
     for wrong in ({"attempts": 0}, {"attempts": 1.5}, {"wait": np.nan}, {"jitter": 2.0}):
         with pytest.raises(ValueError, match="attempts must be an integer|in \\[0, 1\\]; found"):

@@ -275,11 +275,11 @@ def test_repeats_ask_each_judge():
     [
         (lambda: Order(3, 4), TypeError, "Order needs a function"),
         (lambda: Choice(best_of, 1), ValueError, "k must be an integer from 2 on; found 1"),
-        (lambda: Judges([]), TypeError, "Judges needs functions"),
+        (lambda: Judges([]), TypeError, "Judges requires functions"),
         (
             lambda: PreferenceRanker(Order(order_of, 3), method="sliding").rank([1, 2]),
             ValueError,
-            'takes method "auto", "halving", "rating" or "heap"; found',
+            'requires method "auto", "halving", "rating" or "heap"; found',
         ),
         (
             lambda: PreferenceRanker(Choice(best_of, 2), method="heap").rank([1, 2]),

@@ -83,10 +83,11 @@ class EarlyStopping:
 
 @dataclass(frozen=True)
 class Pauses:
-    """A callback of a resumable fit on rows that are read in windows."""
+    """A callback that saves a resumable fit on rows read in windows."""
 
-    # Takes a fitted estimator, its `Position`, whether the fit was interrupted there (otherwise a
-    # pass has just ended), and the fitted estimator of the best pass by held-out rows, or None.
+    # Function of a fitted estimator, its `Position`, whether the fit was interrupted there
+    # (otherwise a pass has just ended), and the fitted estimator of the best pass by held-out rows,
+    # or None.
     save: Callable[[Any, Position, bool, Any], None]
     resume: tuple[Any, Position, Any] | None = None  # the arguments of an earlier ``save``
 

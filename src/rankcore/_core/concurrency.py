@@ -27,12 +27,12 @@ class Versioned:
     """A state that is updated in place."""
 
     __slots__ = ("version",)
-    # Grows with every change, failed ones included; odd while one is under way. Not part of what is
-    # compared, copied or saved.
+    # Incremented by every change, including failed ones; odd during a change. Not compared, copied
+    # or saved.
     version: int
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Begin with version 0, also for copied and unpickled states."""
+        """Start with version 0, also for copied and unpickled states."""
         self = super().__new__(cls)
         self.version = 0
         return self
@@ -48,7 +48,7 @@ class _Guard:
         self.learning = False
 
 
-# Beside the estimators, not in them: a lock can neither be copied nor pickled.
+# Stored outside of estimators, as a lock can neither be copied nor pickled.
 _guards: WeakKeyDictionary[Any, _Guard] = WeakKeyDictionary()
 _registry = threading.RLock()  # a signal handler may save a model at any time
 

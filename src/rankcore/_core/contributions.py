@@ -22,10 +22,10 @@ from rankcore._ext.held_signals import raise_signals
 from rankcore._ext.rows import Rows, csr_rows
 from rankcore._ext.trees import Trees
 
-# Directions of rows in trees kept in memory, and walks between two checks for signals.
+# Values of row directions in trees kept in memory, and node visits between two checks for signals.
 _DIRECTIONS = 2**24
 _WALKS = 2**20
-# Arrays of stumps and of trees, as the kernels take them.
+# Arrays of stumps and of trees in the form of the kernels.
 STUMPS = ("offsets", "thresholds", "values", "missing", "at_zero")
 TREES = ("offsets", "features", "children", "sides", "thresholds", "values", "sets", "words")
 
@@ -82,7 +82,7 @@ def contributions_of(
         values, base = explain(scoring, rows, background)
     else:
         weights, constant = linear_score(scoring, rows.n_features, output, name)
-        with np.errstate(over="ignore", invalid="ignore"):  # refused below
+        with np.errstate(over="ignore", invalid="ignore"):  # rejected below
             values, base = _of_weights(weights, constant, rows, background)
     if isinstance(values, np.ndarray):
         check_scores(values)
@@ -93,7 +93,7 @@ def contributions_of(
 
 
 def is_additive(scoring: Scoring) -> bool:
-    """Whether the score is a sum of functions of one feature each, whatever the background."""
+    """Whether the score is a sum of functions of one feature each, for any background."""
     if scoring.form not in {"trees", "ordinal_trees"}:
         return True
     offsets, features = scoring.arrays["offsets"], scoring.arrays["features"]
@@ -102,7 +102,7 @@ def is_additive(scoring: Scoring) -> bool:
 
 
 def used_features(scoring: Scoring, n_features: int) -> NDArray[np.bool_]:
-    """Features that may change a score; all if unknown."""
+    """Features that affect a score; all if unknown."""
     arrays = scoring.arrays
     used: Any = np.ones(n_features, dtype=bool)
     if scoring.form == "stumps":
@@ -147,7 +147,7 @@ def linear_score(
         if output is None:
             raise ValueError(
                 f"{name} has a score for each rank: contributions requires output=, the label of "
-                "the rank whose score is meant"
+                "the rank to explain"
             )
         return np.ascontiguousarray(weights[:, output]), float(arrays["intercepts"][output])
     _refuse_output(output, name)
@@ -158,7 +158,7 @@ class Tasks(NamedTuple):
     """Linear scores of the tasks "above rank r", and the constants of their sums."""
 
     weights: Floats  # (n_features, n_ranks - 1)
-    # (n_ranks - 1,): task r is won where ``weights[:, r] . x`` reaches ``thresholds[r]``.
+    # (n_ranks - 1,): task r is won if ``weights[:, r] . x`` reaches ``thresholds[r]``.
     thresholds: Floats
     # {"count", "cusum"}: the rank is the number of tasks won, or that of the maximum cumulative sum
     # of their scores.
@@ -167,7 +167,7 @@ class Tasks(NamedTuple):
 
 
 def tasks_of(scoring: Scoring, n_features: int, n_ranks: int, name: str) -> Tasks:
-    """The tasks of a linear learner of ordered labels; TypeError for any other."""
+    """The tasks of a linear learner of ordered labels; TypeError for other learners."""
     arrays, facts = scoring.arrays, scoring.facts
     rule, tie, form = (
         str(facts.get("decision", "count")),
@@ -179,14 +179,14 @@ def tasks_of(scoring: Scoring, n_features: int, n_ranks: int, name: str) -> Task
         thresholds = arrays["thresholds"].reshape(-1)
         rule = rule if facts["rule"] == "tasks" else "count"
     elif form == "rounded":
-        # Rounding is cutting halfway between the ranks, which count from 1.
+        # Rounding is thresholding halfway between the ranks, which start at 1.
         weights = arrays["weights"][:, np.newaxis]
         thresholds = np.arange(1.5, n_ranks) - arrays["intercept"].reshape(-1)[0]
     elif form in {"thresholds", "tasks"}:
         weights, thresholds = arrays["weights"].reshape(n_features, -1), arrays["thresholds"]
     else:
         raise TypeError(
-            f"{name} does not cut a sum over features by thresholds between ranks, as PRank, "
+            f"{name} has no sum over features with thresholds between ranks, as PRank, "
             "OAPBPM, CuSumRank and WidrowHoff do; see contributions and permutation_importance"
         )
     return Tasks(np.broadcast_to(weights, (n_features, n_ranks - 1)), thresholds, rule, tie)
@@ -210,7 +210,7 @@ def kernel_weights(scoring: Scoring, n_features: int) -> Floats:
 
 
 def _summed_tasks(weights: Floats, thresholds: Floats, output: int | None) -> tuple[Floats, float]:
-    """The cumulative score of a rank; of the highest one, it orders rows."""
+    """The cumulative score of a rank; by default of the highest one, which orders rows."""
     n = thresholds.size if output is None else output
     return weights[:, :n].sum(axis=1), -float(thresholds[:n].sum())
 
@@ -245,7 +245,7 @@ def stored_values(rows: Rows) -> Floats:
 
 
 def _with_stored(rows: Rows, values: Floats) -> Any:
-    """Numbers of the stored values, as a matrix of the form of the rows."""
+    """Replace the stored values of rows; a matrix in the format of the rows."""
     if rows.columns is None:
         return values.reshape(rows.n_rows, rows.n_features)
     import scipy.sparse as sp
@@ -261,7 +261,7 @@ def dense_values(rows: Rows) -> Floats:
 
 
 def scattered(rows: Rows, values: Floats, at_zero: Floats) -> Floats:
-    """Numbers of the stored values of sparse rows in a dense matrix, among those of zeros."""
+    """Dense matrix with values for stored values of sparse rows, and ``at_zero`` elsewhere."""
     out = np.empty((rows.n_rows, rows.n_features))
     out[:] = at_zero
     out[np.repeat(np.arange(rows.n_rows), np.diff(rows.arrays[2])), rows.columns] = values
@@ -293,7 +293,7 @@ def _of_stumps(scoring: Scoring, rows: Rows, background: Rows | None) -> tuple[A
 
 
 def _curve(arrays: Mapping[str, NDArray[Any]], rows: Rows, reference: Floats) -> Floats:
-    """The step functions less a reference, of all stored values."""
+    """Step functions of all stored values, minus a reference."""
     out = np.empty(rows.n_values)
     kernels.stumps(rows, *(arrays[name] for name in STUMPS), reference, out)
     return out
@@ -326,7 +326,7 @@ def _of_trees(scoring: Scoring, rows: Rows, background: Rows | None) -> tuple[An
         dense = np.zeros((rows.n_rows, rows.n_features))
         dense[:, used] = found
         return dense, base
-    # A stored value of a feature that no tree looks at adds 0.
+    # A stored value of a feature that no tree uses adds 0.
     place = np.full(rows.n_features, -1)
     place[used] = np.arange(used.size)
     at = place[rows.columns]
@@ -336,14 +336,14 @@ def _of_trees(scoring: Scoring, rows: Rows, background: Rows | None) -> tuple[An
 
 
 def _summed_trees(scoring: Scoring, output: int | None, name: str) -> tuple[Scoring, float]:
-    """Trees and constant of the sum of the scores of the tasks up to a rank, by default all.
+    """Trees and constant of the sum of task scores up to a rank, by default all.
 
-    That is the logarithm of the odds of the rank against the lowest one.
+    This is the log-odds of the rank against the lowest one.
     """
     arrays, tasks = scoring.arrays, scoring.facts["tasks"]
     if tasks == "average":
         raise TypeError(
-            f"{name} with tasks='average' has means of probabilities, which are no sums over "
+            f"{name} with tasks='average' has means of probabilities, which are not sums over "
             "features: fit with other tasks, or use rankcore.explain.permutation_importance"
         )
     n = arrays["biases"].size if output is None else output
@@ -351,7 +351,7 @@ def _summed_trees(scoring: Scoring, output: int | None, name: str) -> tuple[Scor
     rounds = (arrays["offsets"].size - 1) // n_scores
     trees = _first_trees(arrays, (n + shared) * rounds if n else 0)
     values = trees["values"]
-    if shared and n:  # the score that the tasks share is in each of them
+    if shared and n:  # the shared score is part of each task
         of_shared = _first_trees(trees, rounds)["values"].size
         trees["values"] = np.concatenate([n * values[:of_shared], values[of_shared:]])
     elif n and _are_alike(trees, n):
@@ -370,7 +370,7 @@ def _first_trees(arrays: Mapping[str, NDArray[Any]], n: int) -> dict[str, NDArra
 
 
 def _are_alike(trees: Mapping[str, NDArray[Any]], n: int) -> bool:
-    """Whether n scores have trees that differ in the values of their leaves only."""
+    """Whether n scores have trees that differ only in the values of leaves."""
     parts = [trees[key] for key in ("features", "children", "sides", "thresholds", "words")]
     parts += [np.diff(trees["offsets"]), np.diff(trees["sets"])]
     blocks = [part.reshape(n, -1) for part in parts if part.size % n == 0]
@@ -378,7 +378,7 @@ def _are_alike(trees: Mapping[str, NDArray[Any]], n: int) -> bool:
 
 
 def _directions(trees: Trees, rows: Rows, size: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """Child that rows take at each node: blocks of rows, each with the number of its first row."""
+    """Child of each node taken by rows; yields blocks with the number of their first row."""
     for first in range(0, rows.n_rows, size):
         raise_signals()
         out = np.empty((min(size, rows.n_rows - first), trees.n_nodes), dtype=np.uint8)
@@ -387,7 +387,7 @@ def _directions(trees: Trees, rows: Rows, size: int) -> Iterator[tuple[int, NDAr
 
 
 def _leaf_sum(arrays: Mapping[str, NDArray[Any]], directions: NDArray[np.uint8]) -> float:
-    """Sum of the rows' scores over their directions."""
+    """Sum of the scores of rows, given their directions."""
     total = 0.0
     children, values = arrays["children"], arrays["values"]
     n = np.arange(len(directions))

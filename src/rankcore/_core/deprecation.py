@@ -1,4 +1,4 @@
-"""The one decorator for names that are to go; docs/project/support.md has the policy."""
+"""Decorator for deprecated names; docs/project/support.md has the policy."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def deprecated(
 ) -> Callable[[Callable[Given, Result]], Callable[Given, Result]]:
     """Deprecate a function, or one keyword of it, with a `FutureWarning` per call.
 
-    If the function has a parameter `instead`, then `name` is the keyword it had before, whose
-    values are passed on; otherwise the function itself is deprecated. Decorate ``__init__`` for a
-    class, or for a parameter of its constructor.
+    If the function has a parameter `instead`, then `name` is its old keyword, whose values are
+    passed on; otherwise the function itself is deprecated. Decorate ``__init__`` for a class, or
+    for a parameter of its constructor.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def deprecated(
     Raises
     ------
     TypeError
-        At a call with both the old keyword and the new one.
+        If both the old and the new keyword are passed.
     """
     message = (
         f"{name} is deprecated since rankcore {since} and will be removed in {removed}; "

@@ -15,10 +15,10 @@ from typing import Any, TypeVar, dataclass_transform
 
 Class = TypeVar("Class", bound=type)
 Object = TypeVar("Object", bound=Callable[..., Any])
-# Lines of entries by name, in their order: the first line has the names and the type.
+# Lines of entries by name, in order; the first line has the names and the type.
 Entries = dict[str, list[str]]
 
-# Sections of entries, those of results, and all that follow, in numpydoc's order.
+# Sections with entries, sections of results, and all following sections, in numpydoc's order.
 COMPLETED = ("Parameters", "Attributes")
 RESULTS = ("Returns", "Yields", "Raises")
 FOLLOWING = (*RESULTS, "Warns", "See Also", "Notes", "References", "Examples")
@@ -28,8 +28,8 @@ FOLLOWING = (*RESULTS, "Warns", "See Also", "Notes", "References", "Examples")
 def parameters(kind: Class) -> Class:
     """Class decorator that makes annotated attributes parameters of ``__init__``, as `dataclass`.
 
-    Parameters of bases come before those of the class; those below ``_: KW_ONLY`` are keywords, and
-    come last, those of the class first. `documented` completes the docstring.
+    Parameters of bases come before those of the class. Those below ``_: KW_ONLY`` are keyword-only
+    and come last, with those of the class first. `documented` completes the docstring.
     """
     doc = kind.__doc__
     made: Any = dataclass(eq=False, repr=False, match_args=False)(kind)
@@ -41,7 +41,7 @@ def parameters(kind: Class) -> Class:
         names |= vars(sys.modules[base.__module__])
         if "__dataclass_fields__" in vars(base):
             home |= dict.fromkeys(get_annotations(base), made.__mro__.index(base))
-    # Annotations are text, to be read with the names of the modules that they come from.
+    # Annotations are text, to be evaluated in the namespace of their modules.
     own = FunctionType(init.__code__, names, "__init__", init.__defaults__, init.__closure__)
     form = signature(init)
     ordered = sorted(
@@ -56,14 +56,13 @@ def parameters(kind: Class) -> Class:
 
 
 def documented(*sources: Any) -> Callable[[Object], Object]:
-    """Decorate a class or function: complete its docstring by entries of others.
+    """Decorate a class or function: complete its docstring with entries of others.
 
-    Each parameter that the docstring does not document has the entry of the first source that does,
-    in the order of the signature; a class also inherits entries of attributes. An entry of one name
-    without a type adds its sentences to those that are inherited. The bases of a class are its
-    sources, after those that are given. A function also gives the results and errors that the
-    docstring of another lacks, a text all sections. ``**options: Unpack[Options]`` are parameters
-    that a TypedDict declares.
+    A parameter that the docstring does not document gets the entry of the first source that does,
+    in the order of the signature; a class also inherits entries of attributes. An entry with one
+    name and no type is appended to the inherited one. The bases of a class are sources, after the
+    given ones. From a function, missing sections of results and errors are also taken, from a text
+    all sections. ``**options: Unpack[Options]`` are parameters declared by a TypedDict.
     """
 
     def complete(target: Object) -> Object:
@@ -87,7 +86,7 @@ def documented(*sources: Any) -> Callable[[Object], Object]:
 
 
 def _spell_out(function: Any) -> None:
-    """Replace ``**options`` in a signature by the keywords that it stands for, all optional."""
+    """Replace ``**options`` in a signature by its keywords, all optional."""
     form = signature(function)
     named = list(form.parameters.values())
     kind = re.fullmatch(r"Unpack\[(\w+)\]", str(named[-1].annotation)) if named else None
@@ -109,7 +108,7 @@ def _spell_out(function: Any) -> None:
 def _completed(
     doc: str, named: Mapping[str, Parameter], inherited: Mapping[str, Entries], sources: Any
 ) -> str:
-    """A docstring with the parameters of a signature, entries of attributes, sections of texts."""
+    """Docstring completed with parameters of a signature, attributes, and sections of texts."""
     head, sections = _sections(doc)
     for title, known in inherited.items():
         own = _entries(sections.get(title, ""))
@@ -139,7 +138,7 @@ def _completed(
 
 
 def _with_references(doc: str, texts: Iterable[str]) -> str:
-    """A docstring that has no references, with those that its inherited entries cite."""
+    """Docstring with the references that inherited entries cite, if it has none."""
     cited = set(re.findall(r"\[(\d+)\]_", doc))
     if not cited or "References" in _sections(doc)[1]:
         return doc
@@ -158,7 +157,7 @@ def _sections(doc: str) -> tuple[str, dict[str, str]]:
 
 
 def _entries(section: str) -> Entries:
-    """Entries of a section, that of several names under each of them."""
+    """Entries of a section by name; an entry with several names is under each of them."""
     found: Entries = {}
     entry: list[str] = []
     for line in section.splitlines()[2:]:
@@ -190,7 +189,7 @@ def _joined(own: list[str] | None, inherited: list[str] | None) -> list[str] | N
 
 
 def _with_default(line: str, parameter: Parameter | None) -> str:
-    """The first line of an entry, with the default of a signature that differs from a base's."""
+    """First line of an entry, with the default of the signature if it differs from the base."""
     if parameter is None or parameter.default is Parameter.empty:
         return line
     before, _, said = line.partition("default=")

@@ -22,7 +22,7 @@ def keep_names(estimator: Any, X: Any) -> None:
 
 
 def check_fitted(model: Any) -> None:
-    """Raise NotFittedError unless a learner has a state: scikit-learn's check, made if it fails."""
+    """Raise NotFittedError unless a learner has a state: as scikit-learn's check."""
     if "_state" not in vars(model):
         check_is_fitted(model)
 

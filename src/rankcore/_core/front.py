@@ -26,7 +26,7 @@ def take_apart(model: Any) -> tuple[list[Any], Any]:
 
 
 def _flat(steps: Sequence[tuple[str, Any]]) -> list[Any]:
-    """Steps, with nested pipelines flattened, without those that do nothing."""
+    """Steps with nested pipelines flattened, without "passthrough"."""
     found: list[Any] = []
     for _, step in steps:
         if step is not None and not isinstance(step, str):
@@ -42,7 +42,7 @@ def transformed(front: Sequence[Any], X: Any) -> Any:
 
 
 def takes_texts(front: Sequence[Any]) -> bool:
-    """Whether each row is one text, which has no columns."""
+    """Whether each row is a text, without columns."""
     tags = get_tags(front[0]).input_tags if front else None
     return tags is not None and tags.string and not tags.two_d_array
 
@@ -51,16 +51,16 @@ def takes_texts(front: Sequence[Any]) -> bool:
 
 
 def feature_names(model: Any, given: Sequence[str] | None = None) -> list[str]:
-    """Names of the features that a fitted learner sees, in a pipeline or alone.
+    """Names of the features of a fitted learner, alone or in a pipeline.
 
-    By default those that the learner was fitted to, else those of the preceding steps
+    By default the names that the learner was fitted to, else those of the preceding steps
     (``get_feature_names_out``), else column numbers.
     """
     return names_after(*take_apart(model), given)
 
 
 def names_after(front: Sequence[Any], learner: Any, given: Sequence[str] | None) -> list[str]:
-    """As `feature_names`, of a model taken apart."""
+    """As `feature_names`, for a model taken apart."""
     d = learner.n_features_in_
     if given is not None:
         names = [*map(str, given)]
@@ -76,12 +76,12 @@ def names_after(front: Sequence[Any], learner: Any, given: Sequence[str] | None)
 
 
 def numbered(n: int) -> list[str]:
-    """Names of columns that have none."""
+    """Default names of columns."""
     return [f"column {j}" for j in range(n)]
 
 
 def _names_out(front: Sequence[Any], names: list[str] | None) -> list[str] | None:
-    """Names of the columns behind some steps; None if they are unknown."""
+    """Names of the columns after some steps; None if unknown."""
     for step in front:
         if names is None and not hasattr(step, "feature_names_in_"):
             n = getattr(step, "n_features_in_", None)
@@ -101,7 +101,7 @@ def _names_of_parts(step: Any, names: list[str] | None) -> list[str]:
         given = None if names is None else np.array(names, dtype=object)
         return [*map(str, step.get_feature_names_out(given))]
     except (AttributeError, ValueError):
-        # A part without names, or the same names from two parts: say which part it is.
+        # A part without names, or equal names in two parts: prefix the name of the part.
         found: list[str] = []
         for name, part in _parts(step):
             width = _width(step.output_indices_[name])
@@ -115,7 +115,7 @@ def _names_of_parts(step: Any, names: list[str] | None) -> list[str]:
 
 
 class Display:
-    """Values of features in original units, before scaling, if a column remains a column."""
+    """Values of features in original units, before column-wise scaling."""
 
     def __init__(self, front: Sequence[Any]) -> None:
         n = len(front)
@@ -127,14 +127,14 @@ class Display:
 
     @property
     def scales(self) -> bool:
-        """Whether displayed values differ from those that the learner sees."""
+        """Whether displayed values differ from those of the learner."""
         return bool(self._tail) or (
             self._split is not None
             and any(Display(_flat([("", part)])).scales for _, part in _parts(self._split))
         )
 
     def values(self, X: Any) -> Floats:
-        """Values of rows, dense, of the columns that the learner sees."""
+        """Dense values of rows for the columns of the learner."""
         if self._split is None:
             shown = _dense(transformed(self._head, X))
         else:
@@ -182,7 +182,7 @@ def _is_scaler(step: Any) -> bool:
 
 
 def _parts(step: Any) -> list[tuple[str, Any]]:
-    """Names and transformers of a ColumnTransformer that leave columns."""
+    """Names and transformers of a ColumnTransformer that keep columns."""
     return [
         (name, part)
         for name, part, _ in step.transformers_
@@ -195,7 +195,7 @@ def _width(where: slice) -> int:
 
 
 def _labels(step: Any, columns: Any, X: Any) -> Any:
-    """Columns of a part: their names, where both the step and the rows know them."""
+    """Columns of a part: their names, if both the step and the rows have them."""
     if not hasattr(X, "columns") or not hasattr(step, "feature_names_in_"):
         return columns
     texts = columns if isinstance(columns, list | tuple) else [columns]

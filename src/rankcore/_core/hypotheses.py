@@ -1,4 +1,4 @@
-"""Number of hypotheses that a voting learner keeps."""
+"""Maximum number of hypotheses of voting learners."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from rankcore._core.params import check_count
 from rankcore._core.warning import warn
 
-# What "auto" keeps: this many, or as many as take this many bytes.
+# Limits of "auto": this number, or this number of bytes.
 MOST, MOST_BYTES = 5000, 2**28
 
 
@@ -28,11 +28,11 @@ def limited(value: int | str | None, n_features: int) -> int | None:
 
 
 def warn_of_dropped_votes(kept: int, seen: int, share: float) -> None:
-    """Warn if the hypotheses that are kept hold less than half of the votes."""
+    """Warn if the kept hypotheses have less than half of the votes."""
     if kept < seen and share < 0.5:
         warn(
             f"max_hypotheses='auto' keeps {kept} of {seen} hypotheses, which hold {share:.0%} of "
             "the votes. Set max_hypotheses to a number to keep more of them, or to None for all "
-            "(n_features numbers each); an averaged model answers for all of them in the room of "
+            "(n_features numbers each); an averaged model represents all of them in the memory of "
             "one",
         )

@@ -1,4 +1,4 @@
-"""Conversion of user input to checked rows and integer ranks."""
+"""Conversion of user input to validated rows and integer ranks."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import numpy as np
 from rankcore._core.numbers import objects_as_floats, refuse_mask
 from rankcore._ext.rows import Rows, csr_rows, dense_rows
 
-# Column indices are 32-bit in the kernels: half the memory traffic of 64-bit ones.
+# Kernels use 32-bit column indices, with half the memory traffic of 64-bit ones.
 MAX_FEATURES = 2**31 - 1
-# What the kernels read in place: native floats.
+# Native floats, which kernels read in place.
 KERNEL_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 KERNEL_STARTS = (np.dtype(np.int32), np.dtype(np.int64))
-# Labels are encoded this many at a time, so that no temporary grows with the data.
+# Labels are encoded in blocks of this size, so that temporaries do not grow with the data.
 LABEL_BLOCK = 8192
-# Classes among which one label is found faster by Python than by NumPy.
+# Maximum number of classes for which Python finds one label faster than NumPy.
 FEW_CLASSES = 32
-# Labels that a message lists.
+# Maximum number of labels in a message.
 MOST_SHOWN = 20
 _ENCODERS = (
     "encode it first, with OneHotEncoder or TargetEncoder of sklearn.preprocessing; trees take "
@@ -35,10 +35,10 @@ _NUMBERED = (
 
 
 def as_rows(X: Any, name: str = "X", nan: bool = False) -> Rows:
-    """Check a feature matrix once and wrap it for the kernels.
+    """Validate a feature matrix and wrap it for the kernels.
 
-    float32 and float64 C-ordered arrays and canonical CSR matrices are used in place; anything else
-    is converted, never modified. With ``nan``, NaN is accepted for a missing value; infinity never
+    float32 and float64 C-ordered arrays and canonical CSR matrices are used in place; other input
+    is converted, never modified. With ``nan``, NaN is accepted as a missing value; infinity never
     is.
     """
     if isinstance(X, type):
@@ -57,10 +57,10 @@ def as_rows(X: Any, name: str = "X", nan: bool = False) -> Rows:
 
 
 def _frame_rows(X: Any, name: str, nan: bool) -> Rows:
-    """Rows of a pandas or polars DataFrame, whose columns are numbers."""
+    """Rows of a pandas or polars DataFrame with numeric columns."""
     dtypes = list(X.dtypes)
     for column, dtype in zip(X.columns, dtypes, strict=True):
-        # pandas gives the kind of a dtype as a letter, polars by methods.
+        # pandas has the kind of a dtype as a letter, polars as methods.
         kind = getattr(dtype, "kind", None)
         odd = kind in ("c", "m", "M")
         if hasattr(dtype, "is_temporal"):
@@ -77,7 +77,7 @@ def _frame_rows(X: Any, name: str, nan: bool) -> Rows:
                 objects_as_floats(
                     np.asarray(X[column], dtype=object), f"column {column!r} of {name}"
                 )
-            except TypeError as error:  # of a frame, whatever dtype a library gives such a column
+            except TypeError as error:  # of a frame, for any dtype of such a column
                 raise ValueError(str(error)) from None
     if hasattr(X, "iloc"):  # pandas
         sparse = [hasattr(dtype, "subtype") and hasattr(dtype, "fill_value") for dtype in dtypes]
@@ -114,7 +114,7 @@ def _check_shape(shape: tuple[int, ...], name: str) -> None:
 
 
 def _as_float(values: np.ndarray, name: str) -> np.ndarray:
-    """float32 and float64 unchanged, other real dtypes converted to the nearest of them."""
+    """Convert real dtypes other than float32 and float64 to the nearest of these."""
     if values.dtype in KERNEL_FLOATS:
         return values
     if values.dtype.kind == "c":
@@ -126,7 +126,7 @@ def _as_float(values: np.ndarray, name: str) -> np.ndarray:
     if values.dtype.kind == "f" and values.dtype.itemsize <= 4:
         return values.astype(np.float32, copy=False)
     # Byte-swapped arrays have an equal kind and size: astype also makes them native.
-    with np.errstate(over="ignore"):  # of a long double: infinity is refused afterwards
+    with np.errstate(over="ignore"):  # of a long double: infinity is rejected afterwards
         return values.astype(np.float64, copy=False)
 
 
@@ -152,10 +152,10 @@ def _sparse_rows(X: Any, name: str, nan: bool) -> Rows:
 
 
 def _csr_parts(X: Any) -> tuple[Any, Any, Any]:
-    """CSR arrays of any other scipy sparse format.
+    """CSR arrays of another scipy sparse format.
 
-    scipy's conversions trust the arrays of their input and may crash on ones that were edited by
-    hand, so each is rebuilt through a constructor that checks.
+    scipy's conversions trust their input and may crash on arrays that were edited by hand, so each
+    is rebuilt by a validating constructor.
     """
     import scipy.sparse as sp
 
@@ -182,8 +182,8 @@ def _csr_parts(X: Any) -> tuple[Any, Any, Any]:
         rebuilt = sp.coo_array((coo.data, (coo.row, coo.col)), shape=X.shape)
     csr = rebuilt.tocsr()
     if X.format == "bsr":
-        # The zeros that fill up a block are not of the matrix. Stored, they would move the others
-        # to another place in a sum, and so to another rounding.
+        # Padding zeros of blocks are not part of the matrix. Stored, they would change the order of
+        # sums, and so their rounding.
         csr.sum_duplicates()
         csr.eliminate_zeros()
     return csr.data, csr.indices, csr.indptr
@@ -207,7 +207,7 @@ def _checked_csr(
         raise ValueError(
             f"{name}.indptr has {indptr.size} entries; {n_rows} rows need {n_rows + 1}"
         )
-    # Narrowing would fold a far index onto a valid one: look before it does.
+    # Narrowing could map an invalid index to a valid one: check first.
     narrow = indices.dtype == np.int32 or not indices.size
     if not narrow and (indices.min() < 0 or indices.max() >= n_features):
         where = int(((indices < 0) | (indices >= n_features)).argmax())
@@ -231,7 +231,7 @@ def _checked_csr(
 
 
 def _in_place(data: Any, indices: Any, indptr: Any) -> bool:
-    """Whether kernels read the arrays of a CSR matrix as they are, starts of int32 aside."""
+    """Whether kernels can read the arrays of a CSR matrix in place, except int32 starts."""
     return (
         type(data) is type(indices) is type(indptr) is np.ndarray
         and data.dtype in KERNEL_FLOATS
@@ -245,22 +245,22 @@ def _in_place(data: Any, indices: Any, indptr: Any) -> bool:
 
 
 def _packed(values: np.ndarray) -> np.ndarray:
-    """An array whose values are aligned, one next to the other."""
+    """An aligned, contiguous array."""
     flags = values.flags
     return values if flags.c_contiguous and flags.aligned else values.copy(order="C")
 
 
 def check_integers(array: Any, name: str, part: str = "") -> None:
-    """Raise ValueError unless an array holds integers, to which SciPy rounds what does not."""
+    """Raise ValueError unless an array holds integers; SciPy would round other numbers."""
     dtype = np.asarray(array).dtype
     if dtype.kind not in "iu":
         raise ValueError(f"{name}{part} must hold integers, found dtype {dtype}")
 
 
 def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """Labels as a one-dimensional array, and their order where the input declares one, else None.
+    """Labels as a one-dimensional array, and their declared order, or None.
 
-    That is the categories of an ordered pandas categorical or a polars Enum, lowest first.
+    The order is that of an ordered pandas categorical or a polars Enum, lowest first.
     """
     if y is None:
         raise ValueError("this learner requires y to be passed, but the target y is None")
@@ -300,7 +300,7 @@ def order_of(y: Any) -> np.ndarray | None:
 
 
 def _with_order(labels: np.ndarray, name: str) -> np.ndarray:
-    """Labels in one of NumPy's dtypes that have an order; raise if there is none."""
+    """Labels in an ordered dtype of NumPy; raise if there is none."""
     if labels.dtype.kind in ("O", "T"):
         labels = np.array(labels.tolist())
     if labels.dtype.kind == "c":
@@ -315,9 +315,9 @@ def _with_order(labels: np.ndarray, name: str) -> np.ndarray:
 
 
 def check_classes(classes: Any) -> np.ndarray:
-    """Copy of the ordered labels a user declares, lowest first; raise if they have no order."""
+    """Validated copy of declared labels, lowest first; raise if they have no order."""
     refuse_mask(classes, "classes")
-    classes = np.array(classes)  # a copy, which no caller can edit
+    classes = np.array(classes)  # a copy that no caller can modify
     if classes.ndim != 1 or classes.size < 2:
         raise ValueError(
             f"classes must list at least two labels, lowest rank first; found {classes.tolist()}"
@@ -327,17 +327,17 @@ def check_classes(classes: Any) -> np.ndarray:
         raise ValueError(f"classes repeats a label: {classes.tolist()}")
     if classes.dtype.kind in "biuf" and not (classes[:-1] < classes[1:]).all():
         raise ValueError(
-            f"numeric classes must ascend, found {classes.tolist()}: ranks follow the numbers' own "
+            f"numeric classes must ascend, found {classes.tolist()}: ranks are in the numbers' own "
             "order (negate or relabel y for another)"
         )
     return classes
 
 
 def find_classes(labels: np.ndarray, learner: str = "PRank") -> np.ndarray:
-    """The distinct labels in ascending order: the ranks that a fit distinguishes.
+    """Distinct labels in ascending order, which are the ranks.
 
-    Raises ValueError for strings, whose alphabetical order is rarely the meant one, for a single
-    class and for what looks like a continuous target. ``learner`` names the class in messages.
+    Raises ValueError for strings, whose alphabetical order is rarely the intended one, for a single
+    class, and for an apparently continuous target. ``learner`` is the class name in messages.
     """
     if labels.dtype.kind in "US":
         found = np.unique(labels)
@@ -351,14 +351,14 @@ def find_classes(labels: np.ndarray, learner: str = "PRank") -> np.ndarray:
     classes = _distinct(labels)
     if classes.size < 2:
         raise ValueError(
-            f"y has only one class, {classes[0].item()!r}; ordinal learning needs two or more. "
-            "List the possible labels in classes= if the others are yet to come"
+            f"y has only one class, {classes[0].item()!r}; ordinal learning requires two or more. "
+            "List the possible labels in classes= if others will follow"
         )
     continuous = labels.dtype.kind == "f" and not (classes == np.floor(classes)).all()
     if continuous and classes.size > max(20, labels.size // 2):
         raise ValueError(
             f"Unknown label type: continuous. y has {classes.size} distinct fractional values in "
-            f"{labels.size} rows; ordinal learners need few ordered labels: bin y first, for "
+            f"{labels.size} rows; ordinal learners require few ordered labels: bin y first, for "
             "example with np.digitize"
         )
     return classes
@@ -382,9 +382,9 @@ def _distinct(labels: np.ndarray) -> np.ndarray:
 
 
 def _span(labels: np.ndarray) -> tuple[int, int]:
-    """The least of some integers, and how many there are from it to the largest.
+    """Minimum of some integers, and the size of their range.
 
-    The latter is 0 unless a table of them is worth its while.
+    The size is 0 if a table of this size is not worthwhile.
     """
     if not _fits_int64(labels) or not labels.size:
         return 0, 0
@@ -397,10 +397,10 @@ def _fits_int64(labels: np.ndarray) -> bool:
 
 
 def encode(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Ranks 0 .. k - 1 of labels, by their place in ``classes``, which may be in any order.
+    """Ranks 0 .. k - 1 of labels: their indices in ``classes``, which may be in any order.
 
-    O(n) time for integers close to each other, else O(n log k); the result is the only memory that
-    grows with n.
+    O(n) time for integers of a small range, else O(n log k). Only the result takes memory
+    proportional to n.
     """
     if (labels.dtype.kind in "US") != (classes.dtype.kind in "US"):
         words = classes.dtype.kind in "US"
@@ -432,7 +432,7 @@ def encode(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
             where = int(unknown.argmax())
             raise ValueError(
                 f"y contains the label {block[where].item()!r} at row {start + where}, which is "
-                f"not among the model's classes {classes.tolist()}; to learn it too, name it in "
+                f"not among the model's classes {classes.tolist()}; to learn it, include it in "
                 "classes= from the first call on"
             )
         ranks[start : start + LABEL_BLOCK] = found

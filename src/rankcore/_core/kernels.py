@@ -1,4 +1,4 @@
-"""Kernels by name or as functions: parameters, and values of kernels that are not compiled."""
+"""Kernels by name or as functions: parameters, and values of functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rankcore._ext.rows import Rows
 # In the order of rankcore.h.
 COMPILED = ("linear", "poly", "rbf")
 KERNELS = (*COMPILED, "precomputed")
-# Names of values of ``gamma``.
+# Named values of ``gamma``.
 GAMMAS = ("scale", "half", "auto")
 Kernel = str | Callable[[Any, Any], Any]
 # Rows whose values with all later ones are computed at a time.
@@ -46,10 +46,10 @@ def csr_in_place(
     n_features: int,
     one_type: bool = True,
 ) -> Any:
-    """A CSR array of these arrays, of which ``starts`` alone is copied, and only for ``one_type``.
+    """CSR array from its parts without copies, except of ``starts`` for ``one_type``.
 
-    SciPy's constructor takes the wider type of columns and starts for both: it would copy all
-    columns. Older scikit-learn wants one type of both.
+    SciPy's constructor converts columns and starts to the wider type, which would copy all columns.
+    Older versions of scikit-learn require the same type for both.
     """
     made = sp.csr_array((starts.size - 1, n_features), dtype=data.dtype)
     if one_type and starts[-1] <= np.iinfo(columns.dtype).max:
@@ -59,7 +59,7 @@ def csr_in_place(
 
 
 def as_matrix(rows: Rows) -> Any:
-    """The values of checked rows, an array or CSR, for functions of matrices; nothing is copied."""
+    """Values of validated rows as an array or CSR, without copies."""
     if rows.columns is None:
         return rows.arrays[0]
     data, columns, starts = rows.arrays
@@ -67,9 +67,9 @@ def as_matrix(rows: Rows) -> Any:
 
 
 def some_rows(rows: Rows, which: slice | NDArray[Any]) -> Any:
-    """Some of the checked rows, an array or CSR; of a slice nothing is copied.
+    """Some of the validated rows as an array or CSR; a slice is not copied.
 
-    SciPy would look at all rows, and copy all indices where there are 2**31 values or more.
+    SciPy would scan all rows, and copy all indices if there are 2**31 values or more.
     """
     if rows.columns is None:
         return rows.arrays[0][which]
@@ -87,7 +87,7 @@ def some_rows(rows: Rows, which: slice | NDArray[Any]) -> Any:
 
 
 def call_kernel(kernel: Any, A: Any, B: Any) -> np.ndarray:
-    """Values of a user's kernel; ValueError unless they are finite, one for each pair of rows."""
+    """Values of a user's kernel; ValueError unless finite, with one value per pair of rows."""
     values = np.asarray(kernel(A, B), dtype=np.float64)
     if values.shape != (A.shape[0], B.shape[0]):
         raise ValueError(
@@ -107,10 +107,10 @@ def columns_of(X: Any, columns: np.ndarray) -> np.ndarray:
 
 
 def gram(rows: Rows, first: int, last: int, kernel: dict[str, Any], n_jobs: int = 1) -> Floats:
-    """Values of a compiled kernel of the rows first .. last - 1 with one another.
+    """Values of a compiled kernel between the rows first .. last - 1.
 
-    Equal to the bit to those that learners compute in blocks, for an inner product is summed column
-    by column, whichever of the two rows comes first. O(n * values of the rows).
+    Equal to the bit to values that learners compute in blocks, as inner products are summed column
+    by column for both orders of two rows. O(n * values of the rows).
     """
     n = last - first
     norms, found = np.empty(n), np.empty((n, n))

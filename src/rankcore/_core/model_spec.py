@@ -1,4 +1,4 @@
-"""Description of fitted learners in one form, which files and exporters read."""
+"""Uniform description of fitted learners for files and exporters."""
 
 from __future__ import annotations
 
@@ -23,40 +23,39 @@ from rankcore._ext.rows import Rows
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A fitted model as numbers and names."""
+    """A fitted model as arrays and JSON values."""
 
-    # Of JSON values, as the learner's own `Specified._restore` reads them: the parameters that are
-    # built into the arrays, whether a stream goes on, histories.
+    # JSON values, read by the learner's own `Specified._restore`: parameters that are built into
+    # the arrays, whether a stream continues, histories.
     facts: dict[str, Any]
-    # The learned numbers and what is needed to go on learning, by name. Not to be written to.
+    # Learned arrays and those required to continue learning, by name. Do not modify.
     arrays: Mapping[str, NDArray[Any]]
     n_features: int
     feature_names: list[str] | None
-    scoring: Scoring | None = None  # scoring form; None in a spec that a model is restored from
-    # Fitted models that this one uses, those of ``_PARTS``, each with its own spec; None in a spec
-    # that a model is restored from.
+    scoring: Scoring | None = None  # scoring form; None in a spec for restoring
+    # Fitted models of ``_PARTS``, each with its own spec; None in a spec for restoring.
     parts: Mapping[str, tuple[Any, ModelSpec | None]] = field(default_factory=dict)
 
 
 class Specified:
-    """A learner that can be described by a `ModelSpec`, and restored from one. Not public.
+    """A learner that can be converted to a `ModelSpec` and restored from one. Not public.
 
     A subclass provides `_describe`, `_scoring`, `_restore`, `_fit_summary` and `_summary`; code
-    that saves, lists or exports models knows no learner by name.
+    that saves, lists or exports models is independent of particular learners.
     """
 
-    # Names of the fitted models that models of this class use.
+    # Names of fitted models that models of this class contain.
     _PARTS: tuple[str, ...] = ()
-    # Parameters without effect on models, which files of earlier versions may still have.
+    # Parameters without effect on models, which files of earlier versions may contain.
     _RETIRED: tuple[str, ...] = ()
-    # Why model files cannot hold models of this class; empty if they can.
+    # Reason why model files cannot hold models of this class; empty if they can.
     _no_file: str = ""
 
     n_features_in_: int
     _state: Any
 
     def __new__(cls, *args: Any, **params: Any) -> Self:
-        """Name the parameter that is meant where other libraries call it otherwise."""
+        """Raise for unknown parameters, with a hint for names in other libraries."""
         check_names(cls, params)
         return super().__new__(cls)
 
@@ -66,14 +65,14 @@ class Specified:
 
     @abstractmethod
     def _scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
-        """Scoring form of this fitted model, of the arrays of `_describe` where it can be."""
+        """Scoring form of this fitted model, from the arrays of `_describe` if possible."""
 
     @abstractmethod
     def _restore(self, spec: ModelSpec) -> None:
-        """Become the model that a spec describes, whose parameters are set already.
+        """Restore the model of a spec, after the parameters are set.
 
-        Raises ValueError, KeyError or TypeError if an array or fact is missing or of another form,
-        or no run could have led to it.
+        Raises ValueError, KeyError or TypeError if an array or fact is missing or invalid, or
+        impossible as a result of learning.
         """
 
     @abstractmethod
@@ -89,36 +88,36 @@ class Specified:
         return as_rows(X)
 
     def _more_rows(self, X: Any) -> Rows:
-        """Rows for a fitted model: as many features, under the same names."""
+        """Rows for a fitted model, with the same number and names of features."""
         return as_more_rows(self, X, self._as_rows)
 
     def _replace_with(self, fitted: Any) -> None:
-        """Become a fitted copy, in one go: Ctrl-C finds the old model or the new one."""
+        """Replace the state by that of a fitted copy, at once even under Ctrl-C."""
         self.__dict__ = dict(vars(fitted))
 
     @reads
     def contributions(
         self, X: RowsLike, background: RowsLike | None = None, *, output: Hashable | None = None
     ) -> Contributions:
-        """Contributions of features to the score of each row, exactly.
+        """Exact contributions of features to the score of each row.
 
-        A feature's contribution is its Shapley value: what replacing the value of a background row
-        by that of the row adds to the score, over all orders of replacing features one by one, on
-        average over the background. Of weights that is ``w * (x - mean)``, of stumps the value of
-        a step function less its mean. They add up, with the base, to the score to rounding.
+        A feature's contribution is its Shapley value: the mean change of the score when the
+        feature's value of a background row is replaced by that of the row, over all orders in which
+        features are replaced and over the background. For linear scores this is ``w * (x - mean)``,
+        for stumps the value of a step function minus its mean. Base and contributions add up to the
+        score, up to rounding.
 
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
         background : array-like or scipy sparse, shape (n_background, n_features), optional
-            Rows to compare with, such as other documents of the query, or a sample of the
-            training data. None: a row of zeros, so that a zero adds nothing.
+            Rows to compare with, such as other documents of the query, or a sample of the training
+            data. None: a row of zeros, so that zeros contribute nothing.
         output : label, optional
-            The rank whose score is explained, of learners with a score for each rank:
-            `MulticlassPerceptron`, which requires it, `CuSumRank`, whose score is otherwise that of
-            ``project``, and `OrdinalBoost` with a score for each task, of which it is the logarithm
-            of the odds of this rank against the lowest, otherwise of the highest against the
-            lowest. None: the one score of a row, of ``predict`` or ``project``.
+            Rank to explain, for learners with a score for each rank. Required for
+            `MulticlassPerceptron`. For `CuSumRank` the default is the score of ``project``. For
+            `OrdinalBoost` with a score for each task, the score is the log-odds of this rank (by
+            default the highest) against the lowest. None: the score of ``predict`` or ``project``.
 
         Returns
         -------
@@ -129,15 +128,15 @@ class Specified:
         Raises
         ------
         TypeError
-            If the score is not a sum over features: of kernels that are not linear, votes, ranks
-            that are combined, and averages of two `OrdinalBoost`.
+            If the score is not a sum over features: for kernels that are not linear, votes,
+            combined ranks, and ``tasks="average"`` of `OrdinalBoost`.
         ValueError
-            On bad input, or an ``output`` that is unknown, needed or not possible.
+            If input is invalid, or ``output`` is unknown, missing or not supported.
 
         Notes
         -----
-        O(values) for weights, O(values * log thresholds) for stumps; for trees
-        O(n_samples * n_background * nodes), for a tree that both rows go through alike O(depth).
+        O(values) for weights, O(values * log thresholds) for stumps; for trees O(n_samples *
+        n_background * nodes), O(depth) for a tree in which both rows take the same path.
         """
         check_is_fitted(self)
         rows = self._more_rows(X)
@@ -145,14 +144,14 @@ class Specified:
         rank = None if output is None else self._rank_of(output)
         scoring = self._spec().scoring
         if scoring is None:
-            raise TypeError(f"{type(self).__name__} does not say how it answers")
+            raise TypeError(f"{type(self).__name__} has no scoring form")
         name = type(self).__name__
         values, base = contributions_of(scoring, rows, behind, rank, name)
         names = getattr(self, "feature_names_in_", None)
         return Contributions(values, base, None if names is None else [*map(str, names)])
 
     def _rank_of(self, label: Any) -> int:
-        """The number of a label, from 0."""
+        """Index of a label, from 0."""
         known: list[Any] = self.ranks_.tolist() if hasattr(self, "ranks_") else []
         if not known:
             raise ValueError(f"{type(self).__name__} has one score per row: output must be None")
@@ -163,7 +162,7 @@ class Specified:
         return known.index(label)
 
     def _fitted_state(self) -> Any:
-        # AttributeError, as for any attribute that a fit has yet to set.
+        # AttributeError, as for other attributes before a fit.
         if "_state" not in self.__dict__:
             raise AttributeError(f"this {type(self).__name__} is not fitted yet: call fit first")
         return self._state
@@ -185,19 +184,19 @@ class Specified:
 
 
 def check_n_features(n_features: Any) -> int:
-    """The number of features that a spec names; raise ValueError if it is none."""
-    if type(n_features) is not int or not 1 <= n_features < 2**31:  # as column indices are
+    """Validate the number of features of a spec."""
+    if type(n_features) is not int or not 1 <= n_features < 2**31:  # as column indices
         raise ValueError(f"it has {n_features!r} features")
     return n_features
 
 
 def is_mapped(arrays: Mapping[str, NDArray[Any]]) -> bool:
-    """Whether arrays lie in a file that is too large to be read whole."""
+    """Whether arrays are mapped from a file that is too large to be read."""
     return bool(getattr(arrays, "mapped", False))
 
 
 def outline(shape: int | tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
-    """Zeros of any shape that take no memory: the form that an array of a file must have."""
+    """Zeros of any shape without memory, which declare the form of an array."""
     return np.broadcast_to(np.zeros((), dtype), shape)
 
 
@@ -212,9 +211,9 @@ class Field(NamedTuple):
 def read_fields(
     arrays: Mapping[str, NDArray[Any]], fields: Mapping[str, Field], **sizes: int
 ) -> dict[str, NDArray[Any]]:
-    """Arrays of a spec, contiguous; raise ValueError unless they have the declared forms.
+    """Contiguous arrays of a spec; raise ValueError unless they have the declared forms.
 
-    An axis whose name is not among the sizes has that of the first array with this axis.
+    The size of an axis that is not in ``sizes`` is that of the first array with this axis.
     """
     found = {}
     for name, (axes, dtype, infinite) in fields.items():
@@ -231,14 +230,14 @@ def array_like(
     expected: NDArray[Any],
     infinite: bool = False,
 ) -> NDArray[Any]:
-    """An array of a spec, contiguous; ValueError unless it has the shape and dtype of another."""
+    """Contiguous array of a spec; ValueError unless it has the shape and dtype of another."""
     array = arrays[name]
     if array.shape != expected.shape or array.dtype != expected.dtype:
         raise ValueError(
             f"its array {name} has shape {array.shape} and dtype {array.dtype}; expected "
             f"{expected.shape} and {expected.dtype}"
         )
-    # A large file is mapped, and its numbers are not all read before they are needed.
+    # A large file is mapped, and values are not read before they are needed.
     if array.dtype.kind == "f" and not is_mapped(arrays):
         valid = ~np.isnan(array) if infinite else np.isfinite(array)
         if not valid.all():

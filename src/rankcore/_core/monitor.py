@@ -14,7 +14,7 @@ Callback = Callable[[Iteration], Any]
 
 
 def as_callbacks(callbacks: Iterable[Callback] | Callback | None) -> list[Callback]:
-    """The callbacks of a fit, which may be a single one; TypeError for those of another library."""
+    """Callbacks of a fit as a list; TypeError for callbacks of other libraries."""
     listed = [callbacks] if callable(callbacks) else list(callbacks or ())
     for callback in listed:
         if not callable(callback):
@@ -25,7 +25,7 @@ def as_callbacks(callbacks: Iterable[Callback] | Callback | None) -> list[Callba
         tool = type(callback).__module__.partition(".")[0]
         if tool in ("lightgbm", "xgboost"):
             raise TypeError(
-                f"found a callback of {tool}, which looks at its own booster: set "
+                f"found a callback of {tool}, which requires its own booster: set "
                 "early_stopping_rounds, or use those of rankcore.callbacks"
             )
     return listed
@@ -43,7 +43,7 @@ def resumed_model(callbacks: list[Callback]) -> Any:
 
 
 class HeldOut(Protocol):
-    """Rows that are held out, and the measures on them."""
+    """Held-out rows and their measures."""
 
     @property
     def names(self) -> list[str]:
@@ -60,8 +60,8 @@ class HeldOut(Protocol):
 class Monitor:
     """Evaluates a model during a fit, and decides when the fit stops.
 
-    Values go into the state of the model. The first measure on the first held-out rows decides on
-    early stopping.
+    Values are stored in the state of the model. The first measure on the first held-out rows is
+    used for early stopping.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Monitor:
         self.patience: int | None = min(patience, default=None)
         if self.patience is not None and not self.held_out:
             raise ValueError("early_stopping_rounds requires eval_set; found no held-out rows")
-        self.best, self._best_merit = 0, -np.inf  # number of the best value, from 1 on; 0 if none
+        self.best, self._best_merit = 0, -np.inf  # number of the best value, from 1; 0 if none
         known, self._logs = model._state.validation, {}
         self._directions: dict[str, bool] = {}
         for one in self.held_out:
@@ -85,7 +85,7 @@ class Monitor:
                 self._logs[name] = known.get(name, [])
                 self._directions[name] = direction
         lengths = {len(log) for log in self._logs.values()}
-        if len(lengths) > 1:  # a continued fit has other measures than before
+        if len(lengths) > 1:  # a continued fit has different measures
             self._logs = {name: [] for name in self._logs}
         model._state.validation = self._logs
         for number, value in enumerate(self.values, 1):
@@ -93,12 +93,12 @@ class Monitor:
 
     @property
     def values(self) -> list[float]:
-        """The first measure on the first held-out rows, each time."""
+        """Values of the first measure on the first held-out rows."""
         return next(iter(self._logs.values()), [])
 
     @property
     def used(self) -> bool:
-        """Whether the model is measured or shown to callbacks."""
+        """Whether the model is measured or passed to callbacks."""
         return bool(self.held_out or self._callbacks)
 
     @property
@@ -107,7 +107,7 @@ class Monitor:
         return self.patience is not None
 
     def measure(self, outputs: Sequence[Any]) -> bool:
-        """Measure the outputs for the held-out rows; whether they are the best so far."""
+        """Measure the outputs for the held-out rows; return whether they are the best so far."""
         for held_out, output in zip(self.held_out, outputs, strict=True):
             for name, value in zip(held_out.names, held_out.measure(output), strict=True):
                 self._logs[name].append(value)
@@ -127,7 +127,7 @@ class Monitor:
         if self._callbacks:
             results = self._results()
             for callback in self._callbacks:
-                # A copy: what a callback sets is not for the user's estimator.
+                # A copy: attributes set by a callback do not affect the user's estimator.
                 answer = callback(Iteration(number, results, copy(self._model)))
                 if not isinstance(answer, bool | np.bool_ | None):
                     raise TypeError(
@@ -145,5 +145,5 @@ class Monitor:
         }
 
     def text(self) -> str:
-        """The latest values, for a line of progress."""
+        """The latest values, for a progress line."""
         return "".join(f", {name} {one.value:.4f}" for name, one in self._results().items())

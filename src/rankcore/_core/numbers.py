@@ -1,4 +1,4 @@
-"""Validation of numbers from users; values that are not real or lose precision are refused."""
+"""Validation of numbers; values that are not real or would lose precision are rejected."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# The least number above 0.
+# Minimum positive float64.
 LEAST = math.ulp(0.0)
-# Values whose variance is summed at a time.
+# Values per block in sums of variances.
 BLOCK = 2**16
 
 
 def refuse_mask(values: Any, name: str) -> None:
-    """Raise TypeError for a masked array: NumPy drops its mask on the way to an ordinary one."""
+    """Raise TypeError for a masked array, whose mask NumPy would drop in conversions."""
     for row in values if isinstance(values, list | tuple) else (values,):
         if isinstance(row, np.ma.MaskedArray):
             raise TypeError(
@@ -30,7 +30,7 @@ def refuse_mask(values: Any, name: str) -> None:
 
 
 def as_reals(values: Any, name: str) -> NDArray[Any]:
-    """Real numbers as an array of booleans, integers or floats, not copied if they are one.
+    """Real numbers as an array of booleans, integers or floats; arrays are not copied.
 
     Raises TypeError for masked arrays, strings, dates and complex numbers, ValueError for an
     integer beyond the range of float64.
@@ -45,7 +45,7 @@ def as_reals(values: Any, name: str) -> NDArray[Any]:
 
 
 def objects_as_floats(array: NDArray[Any], name: str) -> Floats:
-    """Python objects that are real numbers, as float64; None is NaN. Errors say where."""
+    """Convert Python objects to float64; None is NaN. Errors have the position."""
     kinds = set(map(type, array.flat))
     odd = tuple(
         kind
@@ -92,8 +92,8 @@ def as_vector(values: Any, name: str) -> Floats:
 
 
 def in_place(array: NDArray[Any]) -> Floats:
-    """A contiguous, aligned array of float64, copied only if it is none; what is beyond is inf."""
-    with np.errstate(over="ignore"):  # of a long double, which checks for infinity refuse
+    """Contiguous, aligned array of float64, without a copy if possible; overflow is inf."""
+    with np.errstate(over="ignore"):  # of a long double, rejected later as infinity
         return np.require(array, np.float64, ["C", "A"])
 
 
@@ -106,7 +106,7 @@ def check_vector(array: NDArray[Any], name: str) -> None:
 
 
 def as_weights(weights: Any, name: str, sizes: dict[str, int]) -> Floats | None:
-    """Weights as numbers, of one of several sizes, by what they count; not negative, not all 0."""
+    """Validated weights of one of several sizes: non-negative, not all 0."""
     if weights is None:
         return None
     array = as_reals(weights, name)
@@ -122,11 +122,11 @@ def as_weights(weights: Any, name: str, sizes: dict[str, int]) -> Floats | None:
 
 
 def scaled(weights: Floats, groups: NDArray[np.integer[Any]] | None = None) -> Floats:
-    """Weights of which only ratios matter, scaled so that the maximum is about 1.
+    """Weights whose ratios matter, scaled to a maximum of about 1.
 
-    With ``groups``, numbers of groups, each is scaled by itself. The result is the weights times a
-    power of two, which is exact but for weights less than 1e-300 of the maximum; none but 0 becomes
-    0, for rows of weight 0 are left out. 1 and 0 where those that are not 0 are equal, so that sums
+    With ``groups``, group numbers, each group is scaled separately. Weights are multiplied by a
+    power of two, which is exact except for weights below 1e-300 of the maximum. Only 0 becomes 0,
+    as rows of weight 0 are omitted. If all non-zero weights are equal, they become 1, so that sums
     of products are exact.
     """
     if groups is None:
@@ -155,7 +155,7 @@ def scaled_from(weights: Floats, least: float, greatest: float) -> Floats:
 
 
 def _times_power(weights: Floats, powers: int | NDArray[np.integer[Any]]) -> Floats:
-    """Weights times powers of two; the least float64 where that rounds to 0."""
+    """Weights times powers of two; the minimum positive float64 instead of underflow to 0."""
     found: Floats = np.ldexp(weights, powers)
     found[(found == 0) & (weights > 0)] = LEAST
     return found
@@ -175,7 +175,7 @@ def exact_sum(values: Floats) -> Fraction:
 
 
 def variance(values: NDArray[Any], size: int) -> float:
-    """Variance of ``size`` numbers, all but the values 0; not finite if it is beyond float64."""
+    """Variance of ``values`` and zeros, ``size`` numbers in all; not finite on overflow."""
     mean = float(values.sum(dtype=np.float64)) / size
     step = max(1, BLOCK // max(1, values[:1].size))
     total = (size - values.size) * mean * mean
@@ -195,18 +195,18 @@ def weighted_mean(values: NDArray[Any], weights: Floats | None) -> float:
 
 
 def check_reached(reached: int, stop: int) -> None:
-    """Raise ValueError if a kernel stopped at a row before the last, for its score overflowed."""
+    """Raise ValueError if a kernel stopped before the last row because its score overflowed."""
     if reached < stop:
         raise ValueError(
             f"the score of row {reached} of X overflowed: X or the weights are too large; scale X "
-            "as that the model was fitted on"
+            "as in the fit"
         )
 
 
 def check_scores(scores: np.ndarray) -> np.ndarray:
     """Return scores; raise ValueError unless all are finite."""
     if scores.size == 1 and math.isfinite(scores.item()):
-        return scores  # one row: in a tenth of the time
+        return scores  # one row: ten times faster
     finite = np.isfinite(scores)
     if not finite.all():
         rows = finite.reshape(len(scores), -1).all(axis=1)
@@ -222,6 +222,6 @@ def power_of_two(value: float, exponent: int = 0) -> float:
 
 
 def largest(sizes: Floats, most: int) -> list[int]:
-    """Indices of the largest absolute sizes, zeros left out."""
+    """Indices of the largest absolute values, without zeros."""
     order = np.argsort(-np.abs(sizes), kind="stable")[:most]
     return [j for j in order.tolist() if sizes[j] != 0]

@@ -1,4 +1,4 @@
-"""Files opened so that no signal can leave one open."""
+"""Opening of files without leaks by signals."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from rankcore._ext.held_signals import signals_held
 def opened(path: str | os.PathLike[str], mode: str = "rb", buffering: int = -1) -> Iterator[Any]:
     """As ``open``, in a ``with`` statement.
 
-    ``with open(path)`` loses a file that is open already when a handler raises before the block
-    begins; Python closes it later, with a ResourceWarning.
+    ``with open(path)`` leaks an open file if a signal handler raises before the block starts;
+    Python closes it later, with a ResourceWarning.
     """
     stream = None
     try:

@@ -1,4 +1,4 @@
-"""Checks of parameters: each names what is required and what was found."""
+"""Validation of parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from rankcore._core.threads import check_n_jobs
 
-# Raises unless a value is valid; takes the value and the parameter's name.
+# Function of a value and the parameter's name; raises unless the value is valid.
 Constraint = Callable[[Any, str], None]
 
 # Rules for the length of a step, in the order of rankcore_capi.h.
@@ -30,7 +30,7 @@ def check_option(value: Any, name: str, options: tuple[str, ...]) -> None:
 
 
 def check_scalar(value: Any, name: str, kind: Any, **bounds: Any) -> None:
-    """Scikit-learn's check, imported on use: readers of files start faster without."""
+    """Scikit-learn's check, imported on use for a faster start."""
     from sklearn.utils.validation import check_scalar
 
     check_scalar(value, name, kind, **bounds)
@@ -40,7 +40,7 @@ def check_real(value: Any, name: str, min_val: float, max_val: float = np.inf) -
     """Raise unless a parameter is a number from a closed range."""
     if type(value) is float and min_val <= value <= max_val:
         return
-    if isinstance(value, np.floating):  # float32 has no room for the bounds
+    if isinstance(value, np.floating):  # float32 cannot represent the bounds
         value = float(value)
     check_scalar(value, name, Real, min_val=min_val, max_val=max_val)
     try:
@@ -49,7 +49,7 @@ def check_real(value: Any, name: str, min_val: float, max_val: float = np.inf) -
         raise ValueError(
             f"{name} must be in the range of float64; found a larger integer"
         ) from None
-    if value != value:  # NaN passes every comparison that check_scalar makes
+    if value != value:  # NaN passes all comparisons of check_scalar
         raise ValueError(f"{name} must be a number from {min_val} to {max_val}; found nan")
 
 
@@ -66,17 +66,17 @@ def check_count(value: Any, name: str) -> None:
 
 
 def integer(low: int, high: int | None = None) -> Constraint:
-    """An integer from a closed range."""
+    """Constraint: an integer in a closed range."""
     return lambda value, name: check_scalar(value, name, Integral, min_val=low, max_val=high)
 
 
 def real(low: float, high: float = np.inf) -> Constraint:
-    """A number from a closed range."""
+    """Constraint: a number in a closed range."""
     return lambda value, name: check_real(value, name, low, high)
 
 
 def positive(high: float) -> Constraint:
-    """A number above 0, up to another."""
+    """Constraint: a number above 0, up to ``high``."""
 
     def check(value: Any, name: str) -> None:
         check_real(value, name, 0, high)
@@ -87,22 +87,22 @@ def positive(high: float) -> Constraint:
 
 
 def option(*options: str) -> Constraint:
-    """One of some strings."""
+    """Constraint: one of some strings."""
     return lambda value, name: check_option(value, name, options)
 
 
 def optional(constraint: Constraint) -> Constraint:
-    """None, or a value of another constraint."""
+    """Constraint: None, or a value of another constraint."""
     return lambda value, name: None if value is None else constraint(value, name)
 
 
 def function_or(constraint: Constraint) -> Constraint:
-    """A function, or a value of another constraint."""
+    """Constraint: a function, or a value of another constraint."""
     return lambda value, name: None if callable(value) else constraint(value, name)
 
 
 def number_or(words: tuple[str, ...], number: Constraint) -> Constraint:
-    """One of some strings, or a number of another constraint."""
+    """Constraint: one of some strings, or a number of another constraint."""
     accepted = ("one of " if len(words) > 1 else "") + ", ".join(map(repr, words))
 
     def check(value: Any, name: str) -> None:
@@ -114,7 +114,7 @@ def number_or(words: tuple[str, ...], number: Constraint) -> Constraint:
     return check
 
 
-# Parameters that mean the same to all learners that have them.
+# Parameters with the same meaning in all learners.
 SHARED: dict[str, Constraint] = {
     "average": check_flag,
     "average_members": check_flag,
@@ -135,23 +135,23 @@ SHARED: dict[str, Constraint] = {
 
 
 class Constrained:
-    """An estimator that declares what its parameters may be. Not public."""
+    """An estimator that declares constraints of its parameters. Not public."""
 
-    # Of the parameters that a class adds or restricts; `SHARED` holds for all, and those whose type
-    # is ``Literal`` need no other declaration.
+    # Constraints of parameters that a class adds or restricts; `SHARED` applies to all classes, and
+    # parameters of type ``Literal`` need no declaration.
     _constraints: ClassVar[dict[str, Constraint]] = SHARED
 
     def _check_params(self) -> None:
-        """Raise on a parameter outside its range, or on some that exclude each other."""
+        """Raise if a parameter is invalid, or parameters exclude each other."""
         check_declared(self)
         self._check_together()
 
     def _check_together(self) -> None:
-        """Raise on parameters that exclude each other."""
+        """Raise if parameters exclude each other."""
 
 
 def check_declared(estimator: object, *names: str) -> None:
-    """Raise on a parameter outside its declared range: on one of these, or on any."""
+    """Raise if one of the named parameters, by default any, violates its constraint."""
     declared, found = _declared_by(type(estimator)), vars(estimator)
     for name in names or declared:
         check, accepted = declared[name]
@@ -160,7 +160,7 @@ def check_declared(estimator: object, *names: str) -> None:
 
 
 def _declared_by(learner: type) -> dict[str, tuple[Constraint, Any]]:
-    """The constraints of a class and its bases, merged once, each with the default it accepts."""
+    """Constraints of a class and its bases, merged once, with accepted defaults."""
     merged: dict[str, tuple[Constraint, Any]] | None = vars(learner).get("_merged_constraints")
     if merged is None:
         parameters = signature(learner.__init__).parameters  # type: ignore[misc]
@@ -177,7 +177,7 @@ def _declared_by(learner: type) -> dict[str, tuple[Constraint, Any]]:
 
 
 def _of_type(annotation: Any) -> Constraint | None:
-    """The constraint that a type declares: ``Literal`` of strings, or None too."""
+    """Constraint of a type annotation: ``Literal`` of strings, optionally with None."""
     found = re.fullmatch(r"(?:typing\.)?Literal\[([^\[\]]*)\]( \| None)?", str(annotation))
     if found is None:
         return None
@@ -186,24 +186,24 @@ def _of_type(annotation: Any) -> Constraint | None:
 
 
 def _accepted(check: Constraint, name: str, parameter: Parameter | None) -> Any:
-    """A parameter's default if it need not be checked again; else an object that no value is."""
+    """A parameter's default if it is valid; else a unique object."""
     if parameter is not None and isinstance(parameter.default, str | int | float | None):
         with suppress(
             ValueError, TypeError
-        ):  # of a user's class, whose default is refused when used
+        ):  # of a user's class, whose default is rejected when used
             check(parameter.default, name)
             return parameter.default
     return object()
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
-    """A NumPy Generator from None, a seed, a Generator or a RandomState."""
+    """NumPy Generator from None, a seed, a Generator or a RandomState."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31, size=4))
     return np.random.default_rng(random_state)
 
 
-# Parameters of learners here, and their names in LightGBM, XGBoost and scikit-learn.
+# Names of parameters of rankcore, with their names in LightGBM, XGBoost and scikit-learn.
 _ELSEWHERE = {
     "max_leaf_nodes": "num_leaves max_leaves",
     "min_samples_leaf": "min_child_samples min_data_in_leaf",
@@ -226,7 +226,7 @@ _NAME_OF = {other: name for name, others in _ELSEWHERE.items() for other in othe
 
 
 def check_names(learner: type, params: Mapping[str, Any]) -> None:
-    """Raise TypeError for a name that is no parameter, naming the one that was meant."""
+    """Raise TypeError for an unknown parameter, with a hint."""
     known = signature(learner.__init__).parameters  # type: ignore[misc]
     if any(one.kind is Parameter.VAR_KEYWORD for one in known.values()):
         return  # a subclass that passes names on

@@ -35,5 +35,5 @@ HOME = {
     "sort_by_degree": "rankcore.preference",
 }
 
-# Learners that are public in their room alone; files name them, too.
+# Learners that are public only in their subpackage; files name them, too.
 IN_ROOMS = {"PairwiseGradientRanker": "rankcore.clicks.online"}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rankcore._core.numbers import as_weights, refuse_mask, weighted_mean
 from rankcore._core.threads import for_each, n_threads
 
-# Rows between two looks at the keyboard: about a tenth of a second.
+# Rows between two checks for signals: about a tenth of a second.
 _BLOCK_ROWS = 4_000_000
 
 
@@ -23,7 +23,7 @@ class Queries:
     """The rows of each query."""
 
     ids: NDArray[Any]  # (n_queries,): query ids, in order of first appearance
-    # (n_queries + 1,): query ``i`` has places ``bounds[i]`` up to ``bounds[i + 1]``.
+    # (n_queries + 1,): query ``i`` has places ``bounds[i]`` to ``bounds[i + 1]``.
     bounds: NDArray[np.int64]
     rows: NDArray[np.int64] | None  # (n,): the row at each place; None if places are rows
 
@@ -36,9 +36,9 @@ class Queries:
 def group_rows(qid: Any, n: int) -> Queries:
     """Group rows by query; rows of a query stay in order.
 
-    Ids are integers, strings or anything else that compares equal within a query, whose rows need
-    not be neighbours. None: all rows are of one query, 0. One comparison of neighbours if queries
-    are contiguous, else a sort of the rows, in up to 60 bytes per row.
+    Ids are integers, strings or other values that are equal within a query; rows of a query need
+    not be contiguous. None: all rows belong to one query, 0. One pass if queries are contiguous,
+    else a sort of the rows, with up to 60 bytes per row.
     """
     if isinstance(qid, Queries):
         if qid.bounds[-1] != n:
@@ -67,7 +67,7 @@ def group_rows(qid: Any, n: int) -> Queries:
 
 
 def kind_of_ids(ids: NDArray[Any]) -> str:
-    """The kind of some query ids, by the first: ids of different kinds are never equal."""
+    """Kind of query ids, of the first one: ids of different kinds are never equal."""
     if ids.dtype.kind in "biuf" or isinstance(ids.flat[0], Number):
         return "numbers"
     return type(ids.flat[0]).__name__.removesuffix("_")
@@ -75,13 +75,13 @@ def kind_of_ids(ids: NDArray[Any]) -> str:
 
 def _as_array(qid: Any) -> NDArray[Any]:
     if isinstance(qid, list | tuple) and tuple in set(map(type, qid)):
-        return np.fromiter(qid, object, len(qid))  # NumPy takes tuples for rows of a table
+        return np.fromiter(qid, object, len(qid))  # NumPy would treat tuples as rows of a table
     ids = np.asarray(qid)
     if not hasattr(qid, "dtype") and ids.ndim == 1 and ids.dtype.kind in "USf":
-        # NumPy makes strings of numbers among strings and floats of large integers: both can make
-        # one id of two.
+        # NumPy converts numbers among strings to strings, and large integers to floats: both could
+        # make different ids equal.
         kinds = set(map(type, qid))
-        # It also drops zeros at the end of a string.
+        # It also drops trailing zero bytes of strings.
         if len(kinds) > 1 or kinds == {int} or any(_ends_in_zero(one) for one in qid):
             return np.array(qid, dtype=object)
     return ids
@@ -102,7 +102,7 @@ def _regroup(
     starts: NDArray[Any],
     n: int,
 ) -> Queries:
-    """Group runs of rows: equal runs have the same ``number``, whose first run is ``first``."""
+    """Group runs of rows: runs of one query have the same ``number``, with first run ``first``."""
     appearance = np.argsort(first, kind="stable")
     place = np.empty_like(appearance)
     place[appearance] = np.arange(appearance.size)
@@ -121,7 +121,7 @@ def _group_objects(ids: NDArray[Any]) -> Queries:
     except TypeError as error:
         raise TypeError(f"qid must hold hashable ids: {error}") from None
     for one in numbers:
-        # pandas' NA is no more equal to itself than NaN, but will not say so.
+        # pandas' NA is not equal to itself either, but the comparison raises.
         if one is None or type(one).__name__ == "NAType" or one != one:
             raise ValueError(f"qid has missing ids ({one!r}); every row requires one")
     names = np.empty(len(numbers), dtype=object)
@@ -131,7 +131,7 @@ def _group_objects(ids: NDArray[Any]) -> Queries:
 
 
 def query_numbers(queries: Queries) -> NDArray[np.int64]:
-    """The number of each row's query, in order of first appearance."""
+    """Number of the query of each row, in order of first appearance."""
     of = np.repeat(np.arange(queries.ids.size), np.diff(queries.bounds))
     if queries.rows is None:
         return of
@@ -141,7 +141,7 @@ def query_numbers(queries: Queries) -> NDArray[np.int64]:
 
 
 def query_mean(values: NDArray[np.float64], query_weight: Any = None) -> float:
-    """Mean over queries, without those that are left out (NaN); NaN if all are."""
+    """Mean over queries without omitted ones (NaN); NaN if all are omitted."""
     counted = ~np.isnan(values)
     if query_weight is None:
         return float(values[counted].mean()) if counted.any() else float("nan")
@@ -154,7 +154,7 @@ def query_mean(values: NDArray[np.float64], query_weight: Any = None) -> float:
 def run_blocks(
     run: Callable[[int, int], None], bounds: NDArray[np.int64], n_jobs: int | None
 ) -> None:
-    """Run a function over all queries in threads, which it is given as a first and a last one."""
+    """Run ``run(first, last)`` over ranges of all queries, in threads."""
     threads = n_threads(n_jobs)
     n_queries, n = bounds.size - 1, int(bounds[-1])
     n_blocks = max(-(-n // _BLOCK_ROWS), 4 * threads if threads > 1 else 1)

@@ -1,6 +1,7 @@
-"""Random generators as plain numbers and back; every number is checked, as NumPy does not.
+"""Validated conversion of random generators to plain numbers and back.
 
-A position beyond a buffer makes NumPy read outside it, and some states repeat one number for ever.
+NumPy does not validate states: an invalid position makes it read outside a buffer, and some states
+repeat one number forever.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-# Maximum of each integer of a state; the minimum is 0. One that is named for two generators
-# has the same limit in both.
+# Maximum of each integer of a state; the minimum is 0. A name in two generators has the same limit
+# in both.
 LIMITS = {
     "has_uint32": 1,
     "uinteger": 2**32 - 1,
@@ -42,8 +43,8 @@ def encode_generator(generator: np.random.Generator | np.random.RandomState) -> 
 def decode_generator(written: dict[str, Any]) -> np.random.Generator | np.random.RandomState:
     """Restore a generator from the result of `encode_generator`.
 
-    Raises ValueError, KeyError or TypeError if a field is missing, unknown, of another type or
-    shape, out of its range, or if the state is one that no seed leads to.
+    Raises ValueError, KeyError or TypeError if a field is missing, unknown, of the wrong type or
+    shape or out of range, or if no seed leads to the state.
     """
     kind = written["bit_generator"]
     if kind not in KINDS:
@@ -73,7 +74,7 @@ def _as_lists(value: Any) -> Any:
 
 
 def _checked(value: Any, form: Any, name: str) -> Any:
-    """Check and convert a part of a state by that of a fresh generator."""
+    """Validate and convert a part of a state by that of a new generator."""
     if isinstance(form, dict):
         if not isinstance(value, dict) or value.keys() != form.keys():
             raise ValueError(f"the {name} of a random generator must have {sorted(form)}")

@@ -1,8 +1,8 @@
 """Atomic writes of files and folders.
 
-Output is written to a workshop, a hidden folder next to its target, and then renamed. The lock
-of the workshop ends with the process in any case, and the next writer in the same folder
-removes workshops whose lock is free.
+Output is written to a workshop, a hidden folder next to its target, and then renamed. The lock of
+the workshop is released when the process ends in any way, and the next writer in the same folder
+removes workshops without a held lock.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ else:
     import fcntl
 
 PREFIX, LOCK = ".rankcore-", "lock"
-# Errors of writing, which Python gives no name of a file.
+# Errors of writing, to which Python adds no file name.
 _NO_ROOM = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 class Workshop:
-    """A private folder beside a target, in which it is built, until `close`.
+    """A private folder beside a target, in which the target is built, until `close`.
 
     Errors of writing in the folder name the target.
     """
@@ -63,7 +63,7 @@ class Workshop:
 
     def close(self) -> None:
         """Remove the folder and its contents."""
-        if os.getpid() == self._process:  # a fork has a copy of this object, not its folder
+        if os.getpid() == self._process:  # a fork does not own the folder
             _remove(self.path, self._lock)
 
 
@@ -79,8 +79,8 @@ def _make(parent: Path) -> tuple[Path, int]:
         try:
             lock = os.open(folder / LOCK, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
         except FileNotFoundError:
-            continue  # another writer has found it without a lock
-        # Without locks on this file system, nobody can take it for abandoned either.
+            continue  # another writer found it without a lock
+        # Without locks on this file system, no writer can consider it abandoned either.
         if _take(lock) is not False and os.fstat(lock).st_nlink:
             return folder, lock
         os.close(lock)  # another writer was faster, and removes it
@@ -101,17 +101,17 @@ def _take(lock: int) -> bool | None:
 
 
 def _remove(folder: Path, lock: int) -> None:
-    """Remove a workshop, its lock last: what is left by a kill can then be removed later."""
+    """Remove a workshop, its lock last, so that remains of a killed process can be removed."""
     closed = False
     try:
-        # What cannot be removed keeps its lock file, so that a later writer can try again.
+        # Files that cannot be removed keep the lock file, so that a later writer can try again.
         with suppress(OSError):
             for entry in os.scandir(folder):
                 if entry.is_dir(follow_symlinks=False):
                     shutil.rmtree(entry.path)
                 elif entry.name != LOCK:
                     os.unlink(entry.path)
-            if sys.platform == "win32":  # which removes no open file
+            if sys.platform == "win32":  # which cannot remove open files
                 os.close(lock)
                 closed = True
             os.unlink(folder / LOCK)
@@ -123,7 +123,7 @@ def _remove(folder: Path, lock: int) -> None:
 
 def remove_abandoned(parent: Path) -> None:
     """Remove the workshops in a folder whose processes have ended."""
-    # A folder that cannot be listed, or an entry that goes meanwhile, is no obstacle to writing.
+    # Ignore folders that cannot be listed, and entries that disappear meanwhile.
     with suppress(OSError):
         for entry in os.scandir(parent):
             if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
@@ -138,7 +138,7 @@ def _remove_if_abandoned(folder: Path) -> None:
     try:
         lock = os.open(folder / LOCK, flags)
     except FileNotFoundError:
-        os.rmdir(folder)  # a kill came before its lock, or after
+        os.rmdir(folder)  # killed before or after its lock existed
         return
     if _take(lock):
         _remove(folder, lock)
@@ -147,7 +147,7 @@ def _remove_if_abandoned(folder: Path) -> None:
 
 
 def file_target(path: str | os.PathLike[str]) -> Path:
-    """Resolve a path through all links; raise if no file can be there."""
+    """Resolve all links of a path; raise if it cannot be a file."""
     target = Path(os.path.realpath(path))
     if target.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(path))
@@ -162,8 +162,8 @@ def file_target(path: str | os.PathLike[str]) -> Path:
 def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     """Open a new file that atomically replaces an older one, keeping its mode, at the end.
 
-    Links are followed, and stay links. The ``name`` of the file can be read after a flush, to check
-    what was written. After an exception the older file is as it was.
+    Links are followed and kept. After a flush, the file can be read under its ``name``, to check
+    the output. After an exception the older file is unchanged.
     """
     target = file_target(path)
     with Workshop(target) as folder:

@@ -12,16 +12,16 @@ from rankcore._core.warning import warn
 from rankcore._ext.rows import Rows
 from rankcore._ext.survey import most_reach, raise_sizes, sum_squares
 
-# A feature is off the scale if it is so many times as large as half of the others.
+# Minimum ratio of a feature's magnitude to the median at which scales differ.
 ORDERS = 1000.0
-# Between these a sum of squares has neither overflowed nor lost what counts to underflow.
+# Between these limits a sum of squares has neither overflowed nor lost precision by underflow.
 SAFE_SQUARES = (1e-280, 1e300)
-# 2 ** -LEAST_SHIFT and its products with what float64 has are float64.
+# 2 ** -LEAST_SHIFT and its products with float64 values are float64.
 LEAST_SHIFT = -1000
 
 
 def sizes_differ(sizes: NDArray[np.float64]) -> bool:
-    """Whether these maximum magnitudes differ by orders."""
+    """Whether maximum magnitudes differ by orders of magnitude."""
     sizes = sizes[sizes > 0]
     if sizes.size < 2:
         return False
@@ -30,7 +30,7 @@ def sizes_differ(sizes: NDArray[np.float64]) -> bool:
 
 
 def rows_differ(rows: Rows) -> bool:
-    """`sizes_differ` of the features of rows, mostly decided by a few rows."""
+    """`sizes_differ` for the features of rows, usually decided by a few rows."""
     found = np.zeros(rows.n_features, dtype=np.uint8)
     return not most_reach(rows, rows.largest / ORDERS, found)
 
@@ -49,14 +49,14 @@ def largest_column(rows: Rows) -> int:
 def warn_of_scales(column: int | None, learner: str) -> None:
     """Warn about features that differ in scale by orders of magnitude, with a remedy.
 
-    ``column`` is that of `Source.largest_of_unequal`.
+    ``column`` is the result of `Source.largest_of_unequal`.
     """
     if column is None:
         return
-    # No figures of these rows: a search, which fits many times, is to warn once.
+    # The message has no numbers of these rows, so that a search with many fits warns once.
     warn(
         f"the features differ in scale by orders of magnitude, column {column} "
-        f"being the largest, and large ones drown the others: put {learner} behind a scaler, as in "
+        f"being the largest, and large ones dominate: put {learner} behind a scaler, as in "
         f"make_pipeline(StandardScaler(), {learner}()), or train with --scale auto"
     )
 
@@ -64,8 +64,8 @@ def warn_of_scales(column: int | None, learner: str) -> None:
 def mean_square_length(rows: Rows) -> float:
     """The power of two nearest to the mean squared norm of the rows; 1 if all are empty.
 
-    A power of two, so that it does not depend on the order of a sum, and so that thresholds that
-    are multiples of it are exact.
+    As a power of two it does not depend on the order of summation, and thresholds that are
+    multiples of it are exact.
     """
     total, shift = square_lengths(rows)
     return power_of_two(total / rows.n_rows, 2 * shift)
@@ -77,7 +77,7 @@ def square_lengths(rows: Rows) -> tuple[float, int]:
         return 0.0, 0
     if SAFE_SQUARES[0] < rows.squares < SAFE_SQUARES[1]:
         return rows.squares, 0
-    # Scaled, so that no square leaves float64.
+    # Scaled, so that squares do not overflow or underflow.
     shift = max(math.frexp(rows.largest)[1], LEAST_SHIFT)
     values = rows.arrays[0]
     values = values[: rows.n_values] if len(rows.arrays) > 1 else np.ascontiguousarray(values)

@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-# Of each form its meaning, arrays and facts; ``docs/model_file.md`` has the shapes.
+# Meaning, arrays and facts of each form; ``docs/model_file.md`` has the shapes.
 FORMS = {
     "linear": ("one score", "weights", ""),
     "thresholds": ("one score, cut into ranks by thresholds", "weights thresholds", ""),
@@ -38,9 +38,9 @@ FORMS = {
     ),
     "none": ("no score of a row by itself", "", "reason"),
 }
-# Of calibrated models, and of a scaler in front.
+# Parts of calibrated models, and of a scaler in front.
 _AROUND = ("", "curves knots moments costs center scale shift bounds", "of scaler")
-# Names of all arrays and facts that there are.
+# Names of all arrays and facts.
 ARRAYS, FACTS = (
     frozenset(" ".join(parts[i] for parts in (*FORMS.values(), _AROUND)).split()) for i in (1, 2)
 )
@@ -48,7 +48,7 @@ ARRAYS, FACTS = (
 
 @dataclass(frozen=True)
 class Scoring:
-    """How a fitted model scores a row: one of `FORMS`, its arrays and facts."""
+    """Scoring form of a fitted model: one of `FORMS`, with its arrays and facts."""
 
     form: str
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
@@ -56,12 +56,12 @@ class Scoring:
 
     @property
     def has_one_score(self) -> bool:
-        """Whether a row has one score: not so of a score for each rank, or task of trees."""
+        """Whether a row has one score, not one for each rank or task."""
         return self.form not in {"classes", "none"} and not self.has_trees_of_tasks
 
     @property
     def has_trees_of_tasks(self) -> bool:
-        """Whether each task has trees and a score of its own."""
+        """Whether each task has its own trees and score."""
         if self.form != "ordinal_trees":
             return False
         return self.facts["tasks"] != "shared" and self.arrays["biases"].size > 1

@@ -19,7 +19,7 @@ from rankcore._ext.rows import Rows
 class Facts:
     """Statistics of all rows on disk, from one scan."""
 
-    # Shape, and how many values are stored.
+    # Shape, and number of stored values.
     n_rows: int
     n_features: int
     n_values: int
@@ -38,8 +38,8 @@ class Window:
     rows: Rows  # canonical
     labels: Any  # (n_rows,)
     queries: Any  # (n_rows,): the rows by query, or a number for the query of each row
-    number: int  # windows of this pass that came before
-    done: int  # bytes of this pass up to and including these rows
+    number: int  # number of previous windows in this pass
+    done: int  # bytes of this pass including these rows
     # Arguments of ``fit``; only of rows in memory.
     sample_weight: Any = None
     pairs: Any = None
@@ -50,8 +50,8 @@ class Window:
 class Position:
     """A position in a fit."""
 
-    epoch: int  # the pass under way, from 1 on
-    window: int  # windows of it that were learned
+    epoch: int  # the current pass, from 1
+    window: int  # number of learned windows
     seed: int  # of the order of all passes
 
 
@@ -59,7 +59,7 @@ class Source(ABC):
     """The rows of a fit."""
 
     kept: bool  # whether all rows are one window, which stays in memory
-    n_features: int | None  # None if only the facts of files can say
+    n_features: int | None  # None if unknown before `Facts`
     size: int  # bytes that a pass reads, for progress
     given: Any  # the ``X`` of ``fit``, which may name the features
 
@@ -74,14 +74,14 @@ class Source(ABC):
 
     @abstractmethod
     def mean_square(self) -> float:
-        """The power of two nearest to the mean squared length of the rows."""
+        """Power of two nearest to the mean squared length of the rows."""
 
     @abstractmethod
     def largest_of_unequal(self) -> int | None:
-        """The feature of the maximum magnitude if features differ by orders; None otherwise."""
+        """Feature of maximum magnitude if features differ by orders of magnitude; else None."""
 
     def seed(self, generator: np.random.Generator) -> int:
-        """The seed of the order of all passes; rows in memory need none."""
+        """Seed of the order of all passes; 0 for rows in memory."""
         return 0 if self.kept else int(generator.integers(2**63))
 
 
@@ -113,12 +113,12 @@ class MemoryRows(Source):
     def windows(
         self, n_features: int, order: tuple[int, int] | None, first: int
     ) -> Iterator[Window]:
-        """The same window for each pass."""
+        """Yield the same window for each pass."""
         yield self.window
 
 
 class RowBlocks(Source):
-    """Rows on disk. Not public: `rankcore.datasets.open_rows` makes them."""
+    """Rows on disk. Not public: created by `rankcore.datasets.open_rows`."""
 
     kept = False
     dtype: np.dtype[Any]  # float32 or float64
@@ -128,7 +128,7 @@ class RowBlocks(Source):
 
     @abstractmethod
     def facts(self) -> Facts:
-        """Facts of all rows, which are read at most once for it."""
+        """Facts of all rows, from at most one scan."""
 
     def mean_square(self) -> float:
         return self.facts().mean_square
@@ -139,11 +139,11 @@ class RowBlocks(Source):
 
     @property
     def given(self) -> Any:
-        """Itself: rows on disk name their features."""
+        """Itself: rows on disk have feature names."""
         return self
 
     def widen(self, n_features: int) -> None:
-        """Add features that are 0 in all rows, so that there are as many."""
+        """Add features that are 0 in all rows, up to ``n_features``."""
         known = self.facts()
         if n_features > known.n_features:
             magnitudes = np.zeros(n_features)
@@ -152,26 +152,26 @@ class RowBlocks(Source):
             self.n_features = n_features
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Raise, because rows on disk are not arrays."""
+        """Raise TypeError, because rows on disk are not arrays."""
         raise TypeError(
-            "rows from open_rows are no array: only the fit of a rankcore learner takes them. To "
+            "rows from open_rows are not an array: only fits of rankcore learners accept them. To "
             "scale them, give open_rows(..., scaler=StandardScaler())"
         )
 
     @abstractmethod
     def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
-        """Labels and queries of all rows; raise ValueError if they take a reading of all."""
+        """Labels and queries of all rows; raise ValueError if this requires a scan of all rows."""
 
     @abstractmethod
     def whole(self) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
-        """X, y and qid of all rows, in place; raise ValueError if they are not laid out so."""
+        """X, y and qid of all rows in place; raise ValueError if the layout does not allow it."""
 
 
 def as_source(X: Any, y: Any, *, in_windows: bool, sample_weight: Any = None) -> Source:
-    """The rows of a fit without queries, checked if they are in memory.
+    """Rows of a fit without queries, validated if they are in memory.
 
-    Rows on disk are mapped unless the learner takes them ``in_windows``; TypeError if they come
-    with arguments that their files have.
+    Rows on disk are mapped unless the learner reads them ``in_windows``; TypeError for arguments
+    whose values are in their files.
     """
     given = X
     if isinstance(X, RowBlocks):
@@ -183,9 +183,7 @@ def as_source(X: Any, y: Any, *, in_windows: bool, sample_weight: Any = None) ->
 
 
 def check_alone(**given: Any) -> None:
-    """Raise TypeError if rows on disk come with arguments that their files have."""
+    """Raise TypeError for arguments whose values are in the files of rows on disk."""
     for name, value in given.items():
         if value is not None:
-            raise TypeError(
-                f"rows from open_rows have their own labels and queries: leave {name} out"
-            )
+            raise TypeError(f"rows from open_rows have their own labels and queries: omit {name}")

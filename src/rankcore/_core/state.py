@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from rankcore._core.concurrency import Versioned
 from rankcore._core.model_spec import Field, ModelSpec, array_like, read_fields
 
-# What a model file may say was counted: more than any run does, and so little that whoever goes on
-# learning leaves neither int64 nor the integers that float64 has.
+# Maximum count in a model file: more than any run counts, and small enough that further learning
+# exceeds neither int64 nor the integers of float64.
 MOST_COUNTED = 2**50
-# What `checkpoints` are of most single rows.
+# `checkpoints` of most single rows.
 NO_MARKS = np.zeros(0, dtype=np.int64)
 
 
 def widened(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """A copy with room behind it, of zeros, which take no memory until they are written."""
+    """A copy with trailing zeros, which take no memory until they are written."""
     wider = np.zeros(shape, dtype=array.dtype)
     wider[tuple(slice(0, size) for size in array.shape)] = array
     return wider
@@ -30,34 +30,34 @@ def widened(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
 class LearnerState(Versioned):
     """State that every learner saves and continues from."""
 
-    # Parameters that are built into the arrays, which may not change while learning goes on.
+    # Parameters that are built into the arrays; they must not change while learning continues.
     settings: dict[str, Any]
     log: list[list[Any]] = field(default_factory=list)  # figures of each pass, round or step
-    # After each of them, the value of every measure on held-out rows.
+    # Values of all measures on held-out rows after each of them.
     validation: dict[str, list[float]] = field(default_factory=dict)
-    # Whether the last pass is one of `partial_fit`, which the next call continues.
+    # Whether the last pass is that of `partial_fit`, which the next call continues.
     streaming: bool = False
 
     def check_settings(self, settings: Mapping[str, Any], names: Mapping[str, str]) -> None:
-        """Raise ValueError if a parameter that is built in, or is behind ``names``, has changed."""
+        """Raise ValueError if a built-in parameter has changed; ``names`` has its public names."""
         for name, value in settings.items():
             known = self.settings[name]
             if value is not known and value != known:
                 found = "" if name in names else f"={value!r}"
                 begun = "what" if name in names else f"the {known!r}"
                 raise ValueError(
-                    f"{names.get(name, name)}{found} differs from {begun} this model began with, "
+                    f"{names.get(name, name)}{found} differs from {begun} this model started with, "
                     "which is built into it; set it back, or call fit"
                 )
 
     def stream(self, figures: Sequence[Any]) -> None:
-        """Open a pass with these figures, unless one of `partial_fit` goes on."""
+        """Open a pass with these statistics, unless one of `partial_fit` continues."""
         if not self.streaming:
             self.log.append(list(figures))
             self.streaming = True
 
     def history(self, names: Sequence[str]) -> dict[str, list[Any]]:
-        """The log column by column, and what was measured."""
+        """The log by column, with measures."""
         columns = zip(*self.log, strict=True) if self.log else [()] * len(names)
         logged = {name: list(column) for name, column in zip(names, columns, strict=True)}
         return logged | {name: list(values) for name, values in self.validation.items()}
@@ -73,13 +73,13 @@ class LearnerState(Versioned):
         return restore
 
     def forget_after(self, best: int | None) -> None:
-        """Drop passes after the best one, whose model this is, from the log."""
+        """Remove passes after the best one from the log."""
         if best is not None:
             self.log = self.log[:best]
             self.validation = {name: values[:best] for name, values in self.validation.items()}
 
     def own(self) -> None:
-        """Copy arrays that are read-only, as those of a model that joblib mapped from a file."""
+        """Copy read-only arrays, such as those of a model mapped by joblib."""
         for name, value in vars(self).items():
             setattr(self, name, _owned(value))
 
@@ -99,22 +99,22 @@ def validation_arrays(log: Mapping[str, Sequence[float]]) -> dict[str, NDArray[A
 
 
 def log_array(log: Sequence[Sequence[float]], figures: Sequence[str]) -> NDArray[np.float64]:
-    """A log of real figures as an array of a spec."""
+    """A log of real numbers as an array of a spec."""
     return np.array(log, dtype=np.float64).reshape(-1, len(figures))
 
 
 def restored_log(spec: ModelSpec, figures: Sequence[str]) -> list[list[Any]]:
-    """The log that `log_array` made an array of; raise ValueError if it is none."""
+    """Restore a log from `log_array`; raise ValueError if it is invalid."""
     arrays = {"log": spec.arrays["log"]}  # never mapped
     if arrays["log"].ndim == 2 and arrays["log"].shape[1] == len(figures) + 1:
-        arrays["log"] = arrays["log"][:, :-1]  # older files have the seconds of each iteration
+        arrays["log"] = arrays["log"][:, :-1]  # older files also have the seconds of each iteration
     form = Field(("iterations", len(figures)), infinite=True)
     log: list[list[Any]] = read_fields(arrays, {"log": form})["log"].tolist()
     return log
 
 
 def restored_validation(spec: ModelSpec, n: int) -> dict[str, list[float]]:
-    """Values on held-out rows of a spec; raise ValueError unless they are of n passes at most."""
+    """Values on held-out rows of a spec; raise ValueError if there are more than n passes."""
     log = {}
     for i, name in enumerate(spec.facts["validation"]):
         values = spec.arrays[f"validation.{i}"]
@@ -129,18 +129,17 @@ def restored_validation(spec: ModelSpec, n: int) -> dict[str, list[float]]:
 class OnlineState(LearnerState):
     """State of an online learner of ordered labels."""
 
-    # Arrays of earlier values of the others: once one is not finite, it and its copies stay so.
+    # Arrays of earlier values: once one is not finite, it and its copies stay so.
     earlier: ClassVar[tuple[str, ...]] = ()
     # Kernel arrays with an axis of features: the first, or the second of three (tiles).
     by_feature: dict[str, NDArray[Any]]
     others: dict[str, NDArray[Any]]  # the other kernel arrays
-    # (3,): examples seen, their total rank loss, mistakes. So are the figures of a pass.
+    # (3,): examples seen, their total rank loss, mistakes; also the statistics of a pass.
     counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(3, np.int64))
     # Examples seen and total rank loss, at the marks of `checkpoints`.
     curve: list[tuple[int, int]] = field(default_factory=list)
-    offered: int = 0  # rows with weights that `partial_fit` was given, whether visited or not
-    # Averaged parameters, and the version they are of: kept, so that predicting again does not
-    # average again.
+    offered: int = 0  # weighted rows passed to `partial_fit`, visited or not
+    # Cache of averaged parameters, with the version of the state.
     averaged_at: tuple[int, Any] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -160,7 +159,7 @@ class OnlineState(LearnerState):
         )
 
     def averaged(self, compute: Callable[[], Any]) -> Any:
-        """Result of ``compute``, kept until the next change."""
+        """Result of ``compute``, cached until the next change."""
         kept, version = self.averaged_at, self.version
         if kept is None or kept[0] != version:
             kept = version, compute()
@@ -169,7 +168,7 @@ class OnlineState(LearnerState):
         return kept[1]
 
     def parameters(self) -> Any:
-        """A copy of what is predicted with and goes on learning, for `put_back`."""
+        """A copy of the learned arrays, for `put_back`."""
         copies = [
             {name: array.copy(order="K") for name, array in arrays.items()}
             for arrays in (self.by_feature, self.others)
@@ -177,13 +176,13 @@ class OnlineState(LearnerState):
         return (*copies, self.counts.copy(), len(self.curve))
 
     def put_back(self, parameters: Any) -> None:
-        """Return to a copy; the log keeps what came after it."""
+        """Restore a copy; the log is unchanged."""
         self.by_feature, self.others, self.counts, n_curve = parameters
         del self.curve[n_curve:]
         self.averaged_at = None
 
     def own(self) -> None:
-        """Copy arrays that are read-only."""
+        """Copy read-only arrays."""
         for arrays in (self.by_feature, self.others):
             for name, array in arrays.items():
                 if not array.flags.writeable:
@@ -192,17 +191,17 @@ class OnlineState(LearnerState):
             self.counts = self.counts.copy()
 
     def make_room(self) -> bool:
-        """Enlarge the arrays if a lack of room is what stopped the kernel."""
+        """Enlarge the arrays if the kernel stopped for lack of capacity."""
         return False
 
     def _changes(self, name: str, columns: NDArray[Any] | None) -> Any:
-        """Part of an array that learning some columns may change: an index, or None."""
+        """Index of the part of an array that learning some columns may change, or None."""
         if columns is None or name not in self.by_feature:
             return ...
         return (slice(None), columns) if self.by_feature[name].ndim == 3 else columns
 
     def _few(self, columns: NDArray[Any] | None) -> NDArray[Any] | None:
-        """Columns, if they are fewer than the features, so that looking at them alone pays."""
+        """Columns, if few enough that checking only them is faster; else None."""
         few = columns is not None and all(
             columns.size < array.shape[feature_axis(array.ndim)]
             for array in self.by_feature.values()
@@ -210,7 +209,7 @@ class OnlineState(LearnerState):
         return columns if few else None
 
     def is_finite(self, columns: NDArray[Any] | None) -> bool:
-        """Whether the parameters are numbers, if only those of ``columns`` may have changed."""
+        """Whether the parameters are finite, if only those of ``columns`` may have changed."""
         columns = self._few(columns)
         for name in [*self.by_feature, *self.others]:
             changed, array = self._changes(name, columns), self.array(name)
@@ -223,8 +222,8 @@ class OnlineState(LearnerState):
     def snapshot(self, columns: NDArray[Any] | None = None) -> Callable[[], None]:
         """A function that restores the current state.
 
-        ``columns`` are those the coming examples touch (None: all), so that a small batch costs
-        its own size and not the model's.
+        ``columns`` are those of the next examples (None: all), so that the cost of a small batch is
+        independent of the size of the model.
         """
         columns = self._few(columns)
         by_feature, others = dict(self.by_feature), dict(self.others)
@@ -238,7 +237,7 @@ class OnlineState(LearnerState):
         offered = self.offered
 
         def restore() -> None:
-            self.by_feature, self.others = by_feature, others  # in place of any that grew
+            self.by_feature, self.others = by_feature, others  # replaces enlarged arrays
             for array, changed, values in saved:
                 array[changed] = values
             self.counts[:] = counts
@@ -256,26 +255,26 @@ def averages(last: NDArray[Any], sums: NDArray[Any], t: Any) -> NDArray[Any]:
     """Averages of arrays over t examples, from their lazy sums."""
     t = np.maximum(t, 1)
     if last.dtype.kind == "i":
-        # One division of exact integers, so that equal averages come out equal and order survives.
+        # One division of exact integers, so that equal averages are equal and the order is kept.
         return np.asarray((last * t - sums) / t)
     return np.asarray(last - sums / t)
 
 
 def feature_axis(n_dimensions: int) -> int:
-    """The axis of a by-feature array that the features are on."""
+    """Axis of features in a by-feature array."""
     return 1 if n_dimensions == 3 else 0
 
 
 def check_columns(arrays: Any, name: str, n_features: int) -> None:
-    """Raise ValueError unless a by-feature array of a spec has as many columns as features."""
+    """Raise ValueError unless a by-feature array of a spec has n_features columns."""
     shapes = getattr(arrays, "shapes", None)
-    shape = arrays[name].shape if shapes is None else shapes[name]  # known before it is read
+    shape = arrays[name].shape if shapes is None else shapes[name]  # known before the array is read
     if shape[feature_axis(len(shape)) :][:1] != (n_features,):
         raise ValueError(f"its array {name} has shape {shape} for {n_features} features")
 
 
 def described(state: OnlineState) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The facts and arrays of a spec that `restored_state` reads."""
+    """Facts and arrays of a spec for `restored_state`."""
     arrays = {f"by_feature.{name}": array for name, array in state.by_feature.items()}
     arrays |= {f"others.{name}": array for name, array in state.others.items()}
     arrays["counts"] = state.counts
@@ -297,9 +296,9 @@ def are_counts(*arrays: NDArray[np.int64]) -> bool:
 
 
 def restored_state(spec: ModelSpec, expected: OnlineState) -> OnlineState:
-    """The state that a spec describes; it becomes ``expected``, of whose form it must be.
+    """Restore the state of a spec into ``expected``, which declares its form.
 
-    Raises ValueError if an array has another form, or what was counted is impossible.
+    Raises ValueError if an array has another form, or counts are impossible.
     """
     arrays, state = spec.arrays, expected
     state.by_feature, state.others = (
@@ -334,8 +333,8 @@ def restored_state(spec: ModelSpec, expected: OnlineState) -> OnlineState:
 def checkpoints(t: int, n: int) -> NDArray[np.int64]:
     """The example counts in t + 1 .. t + n that have at most two significant digits.
 
-    They space a loss curve evenly on a logarithmic axis, 90 points per decade, and do not depend
-    on how a stream is cut into calls.
+    They space a loss curve evenly on a logarithmic axis, with 90 points per decade, and do not
+    depend on the division of a stream into calls.
     """
     marks: list[int] = []
     last = t + n
@@ -348,5 +347,5 @@ def checkpoints(t: int, n: int) -> NDArray[np.int64]:
 
 
 def flat(array: NDArray[Any] | None) -> Any:
-    """A view of one axis, as the kernels take arrays of several weight vectors."""
+    """One-dimensional view of an array of several weight vectors, for the kernels."""
     return None if array is None else array.reshape(-1)

@@ -19,7 +19,7 @@ class Surveyor:
     """Collects facts about rows, block by block."""
 
     def __init__(self, n_features: int | None) -> None:
-        self._n_features = n_features  # None: one more than the largest column index that occurs
+        self._n_features = n_features  # None: one more than the maximum column index
         self._counts: Counter[float] = Counter()
         self._n_rows = self._n_columns = self._n_values = 0
         self._sizes = np.zeros(n_features or 1)
@@ -44,8 +44,8 @@ class Surveyor:
 
     def _add_squares(self, values: NDArray[Any], greatest: float) -> None:
         """Add the squares of values of this maximum magnitude."""
-        if 0 < greatest < math.inf:  # which learners refuse
-            # Scaled, so that no square leaves float64.
+        if 0 < greatest < math.inf:  # learners reject others
+            # Scaled, so that squares do not overflow or underflow.
             shift = max(self._shift, math.frexp(greatest)[1], LEAST_SHIFT)
             before = math.ldexp(self._square, 2 * (self._shift - shift))
             self._square = before + sum_squares(values, math.ldexp(1.0, -shift))

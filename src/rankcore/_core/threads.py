@@ -1,4 +1,4 @@
-"""Thread counts from ``n_jobs``, and short work shared by threads."""
+"""Numbers of threads from ``n_jobs``, and short work in threads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Item = TypeVar("Item")
 
 
 def check_n_jobs(n_jobs: Any, name: str = "n_jobs") -> None:
-    """Raise ValueError unless a number of threads is None, positive or negative."""
+    """Raise ValueError unless ``n_jobs`` is None, positive or negative."""
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(
             f"{name} must be None, positive or negative; found {n_jobs!r}. None is one thread, -1 "
@@ -33,11 +33,11 @@ def n_threads(n_jobs: Any) -> int:
 
 
 class Threads:
-    """Threads for the short steps of a long work; the calling thread is the first of them.
+    """Threads for the short steps of a computation; the calling thread is the first of them.
 
-    Functions release the GIL, for some milliseconds. Signals wait until all threads are done, or
-    the caller is between two items: a handler that raises between two steps of the pool could
-    leave a lock of it taken, for which the whole process would wait for ever.
+    Functions release the GIL for a few milliseconds. Signals are deferred until all threads are
+    done or the caller is between two items: a handler that raises inside the pool could leave a
+    lock held, and so deadlock the process.
     """
 
     def __init__(self, n: int) -> None:
@@ -69,13 +69,13 @@ class Threads:
         with signals_held():
             running = [self.submit(run, *item) for item in others]
             try:
-                result = run(*first)  # the calling thread need not be woken
+                result = run(*first)  # avoids waiting for a wake-up
             finally:
                 wait(running)  # they write where the caller reads
             return [result, *(one.result() for one in running)]
 
     def for_each(self, run: Callable[[Item], Any], items: Sequence[Item]) -> None:
-        """Run a function for each item, whichever thread is free; handle signals in between."""
+        """Run a function for each item in whichever thread is free; handle signals in between."""
         left = deque(items)
 
         def taken() -> Iterator[Item]:
@@ -99,6 +99,6 @@ class Threads:
 
 
 def for_each(run: Callable[[Item], Any], items: Sequence[Item], n_jobs: int) -> None:
-    """Run a function for each item in threads that live as long: see `Threads.for_each`."""
+    """Run a function for each item in temporary threads: see `Threads.for_each`."""
     with Threads(min(n_jobs, len(items))) as threads:
         threads.for_each(run, items)

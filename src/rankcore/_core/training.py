@@ -21,13 +21,13 @@ COPY_SECONDS = 1.0
 
 
 class Learner(ABC):
-    """A learner that is being fitted. Its iterations are passes, rounds or steps."""
+    """Learner during a fit. Its iterations are passes, rounds or steps."""
 
-    # What ``fit`` returns if all goes well; the log of its state has figures of each iteration.
+    # Result of a successful ``fit``; the log of its state has statistics of each iteration.
     fitted: Any
     generator: Any = None  # draws the order of rows that are kept in memory
     seed: int = 0  # of the order of windows and of the rows in each, see `Source.seed`
-    n_iterations: int  # at most
+    n_iterations: int  # maximum
     shuffle: bool = False  # whether each pass visits the rows in a new order
 
     def open(self, number: int) -> None:  # noqa: B027 - few learners need it
@@ -35,9 +35,9 @@ class Learner(ABC):
 
     @abstractmethod
     def learn(self, window: Window, generator: np.random.Generator, number: int) -> None:
-        """Learn a window of rows in iteration ``number``, from 1 on.
+        """Learn a window of rows in iteration ``number``, from 1.
 
-        An iteration that leaves the log as long as before ends the fit.
+        An iteration that does not extend the log ends the fit.
         """
 
     def close(self) -> None:  # noqa: B027 - few learners need it
@@ -52,12 +52,12 @@ class Learner(ABC):
         return self.fitted._state.parameters()
 
     def put_back(self, parameters: Any) -> None:
-        """Return to the parameters of an earlier iteration."""
+        """Restore the parameters of an earlier iteration."""
         self.fitted._state.put_back(parameters)
 
     @abstractmethod
     def line(self, number: int) -> str:
-        """A line of figures of the latest iteration, for ``verbose``."""
+        """A line about the latest iteration, for ``verbose``."""
 
     def converged(self, measured: bool) -> bool:
         """Whether further iterations would improve neither the model nor its measures."""
@@ -68,13 +68,13 @@ class Learner(ABC):
 
 
 class Trainer:
-    """Runs the iterations of a fit; ``best``: parameters of the best of those it continues."""
+    """Runs the iterations of a fit; ``best`` has the parameters of the best previous one."""
 
     def __init__(
         self, learner: Learner, source: Source, monitor: Monitor, best: Any = None
     ) -> None:
         self._learner, self._source, self._monitor, self._best = learner, source, monitor, best
-        # Only a source on disk can begin within a pass.
+        # Only a source on disk can start within a pass.
         self._pauses = pauses = None if source.kept else monitor.pauses
         if pauses is None or pauses.resume is None:
             first = len(learner.fitted._state.log) + 1
@@ -89,7 +89,7 @@ class Trainer:
         learner, monitor = self._learner, self._monitor
         fitted, first = learner.fitted, self._position.epoch
         verbose = fitted.verbose
-        # A fit that can be resumed holds Ctrl-C between two passes, until the next begins.
+        # A resumable fit defers Ctrl-C between two passes, until the next one starts.
         with nullcontext() if self._pauses is None else signals_held():
             for number in range(first, learner.n_iterations + 1):
                 if number > first:
@@ -126,7 +126,7 @@ class Trainer:
                 for window in self._windows():
                     self._learn(window)
                 return
-            # Signals are raised where the state is whole, or can be put back.
+            # Signals are raised only when the state is consistent or can be restored.
             with signals_held():
                 self._learn_interruptibly()
 
@@ -140,7 +140,7 @@ class Trainer:
             yield window
 
     def _learn(self, window: Window) -> None:
-        # A function of the place alone, so that a fit can go on from anywhere.
+        # Depends only on the position, so that a fit can continue from any position.
         place = [self._position.seed, self._position.epoch, window.number]
         self._learner.learn(window, np.random.default_rng(place), self._position.epoch)
 
@@ -158,7 +158,7 @@ class Trainer:
                 self._learn(window)
             if not n_windows:
                 raise ValueError(
-                    f"there is no window {first} of these rows to go on from: the checkpoint is "
+                    f"there is no window {first} of these rows to continue from: the checkpoint is "
                     "damaged, or of other rows"
                 )
             raise_signals()
@@ -179,7 +179,7 @@ class Trainer:
         fitted = self._learner.fitted
         log = fitted._state.log
         opened = log[-1:] if not any(log[-1]) else []
-        del log[len(log) - len(opened) :]  # a pass that has only been opened is none yet
+        del log[len(log) - len(opened) :]  # an opened pass without examples does not count
         if log:
             best = self._fitted_best()
             self._pauses.save(fitted, self._position, interrupted, best)

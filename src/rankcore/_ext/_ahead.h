@@ -7,7 +7,7 @@
 #include "rankcore.h"
 #include "rankcore_vectors.h"
 
-/* Bytes of a row that are prefetched; rc_dot prefetches what follows them. */
+/* Bytes of a row that are prefetched; rc_dot prefetches the rest. */
 enum { RC_AHEAD_BYTES = 1024, RC_LINE_BYTES = 64 };
 
 /* Inlined, because GCC removes calls of a function that only prefetches. */
@@ -18,9 +18,9 @@ RC_INLINE_ void rc_fetch_bytes_(const void *from, int64_t n)
         RC_FETCH_((const char *)from + k);
 }
 
-/* Ask for the row of the visit after position i (of order[0 .. stop - 1]), and for where that after
- * it lies. The CPU foresees rows that follow each other in memory, but not those of a random order.
- * Rows that do not exist are left to the visit. */
+/* Prefetches the row of the visit after position i (of order[0 .. stop - 1]), and the location
+ * of the one after it. The CPU prefetches consecutive rows, but not those in random order.
+ * Invalid rows are detected by the visit. */
 RC_INLINE_ void rc_fetch_next(const rc_rows *X, const int32_t *order, int64_t i, int64_t stop)
 {
     const int64_t size = X->dtype == RC_FLOAT32 ? 4 : 8;

@@ -30,7 +30,7 @@ cdef struct Room:
 
 
 cdef inline bint allocate(Room *room, int64_t n) noexcept nogil:
-    """Room for a query of n rows. Untouched pages take no memory."""
+    """Memory for a query of n rows. Untouched pages take no memory."""
     cdef size_t each = n + 1
     cdef double *numbers
     room.block = <char *> malloc(each * (5 * 8 + 2 * 4) + N_COUNTS * sizeof(uint32_t))
@@ -51,7 +51,7 @@ cdef inline bint allocate(Room *room, int64_t n) noexcept nogil:
 cdef inline int64_t longest_query(
     const int64_t[::1] bounds, int64_t first, int64_t last, int64_t n_rows
 ) except -1:
-    """Check the bounds of some queries; the most rows that one of them has."""
+    """Check the bounds of some queries; return the maximum number of rows."""
     cdef int64_t i, longest = 0
     if not 0 <= first <= last < bounds.shape[0]:
         raise ValueError("there are no such queries")
@@ -67,7 +67,7 @@ cdef inline int64_t longest_query(
 cdef inline const double *gather(
     const double *x, const int64_t *rows, double *to, int64_t start, int64_t n, int64_t n_rows
 ) noexcept nogil:
-    """The numbers of a query side by side, copied if need be; NULL for a row there is not."""
+    """Contiguous numbers of a query, copied if necessary; NULL if a row does not exist."""
     cdef int64_t i
     if rows == NULL:
         return x + start

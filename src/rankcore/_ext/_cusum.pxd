@@ -1,4 +1,4 @@
-# CuSum Rank's rule, once: shared by the linear learner and its dual form. Private.
+# The rule of CuSum Rank, shared by the linear learner and its dual form. Private.
 from libc.stdint cimport int32_t
 
 from rankcore.core cimport (

@@ -1,4 +1,4 @@
-# Where a column is cut into bins. Private.
+# Thresholds of bins of a column. Private.
 from libc.stdint cimport int64_t
 
 

@@ -1,4 +1,4 @@
-/* Decimal text to the nearest double, for readers of large files. Private.
+/* Conversion of decimal text to the nearest double, for readers of large files. Private.
  *
  * Text ends in a newline: every scan stops there, so none checks for the end. Digits are
  * taken eight at a time, since their number is what a branch would guess wrong.
@@ -21,8 +21,8 @@
 /* Kinds of text. */
 enum {
     RC_DECIMAL_FINITE,    /* a number, and its nearest double is finite */
-    RC_DECIMAL_INFINITE,  /* named so, or beyond the largest double */
-    RC_DECIMAL_NAN,       /* named so */
+    RC_DECIMAL_INFINITE,  /* by name, or beyond the maximum double */
+    RC_DECIMAL_NAN,       /* by name */
     RC_DECIMAL_UNDECIDED, /* a number whose value the caller must find */
     RC_DECIMAL_NONE       /* none of these */
 };
@@ -191,7 +191,7 @@ static inline int rc_nearest_(uint64_t significand, int64_t exponent, const uint
     binary = (217706 * exponent >> 16) + 1086 + upper - shift;
     if (binary <= 0)
         return RC_DECIMAL_UNDECIDED; /* zero or subnormal: too rare for rules of its own */
-    /* Half way between two doubles, and exactly so: to the even one. */
+    /* Exactly half way between two doubles: round to even. */
     if (low <= 1 && exponent >= -4 && exponent <= 23 && (bits & 3) == 1 &&
         bits << (upper + 9) == high)
         bits--;
@@ -233,7 +233,7 @@ static inline int rc_long_decimal_(const unsigned char *digits, int64_t exponent
     kind = rc_nearest_(significand, exponent, powers, value);
     if (!more || kind == RC_DECIMAL_UNDECIDED)
         return kind;
-    /* The number lies between this one and the next: both must round to the same. */
+    /* The number is between this one and the next: both must round to the same double. */
     if (rc_nearest_(significand + 1, exponent, powers, &above) != kind || above != *value)
         return RC_DECIMAL_UNDECIDED;
     return kind;
@@ -257,7 +257,7 @@ static inline double rc_infinity_(void)
     return value;
 }
 
-/* A number that is written as a name, at p behind its sign. */
+/* A number given by name, at p after its sign. */
 static inline int rc_named_(const unsigned char **at, const unsigned char *p, int negative,
                             double *value)
 {
@@ -275,7 +275,7 @@ static inline int rc_named_(const unsigned char **at, const unsigned char *p, in
     return kind;
 }
 
-/* Read the number at *at and move past it. What follows it is the caller's to judge.
+/* Parses the number at *at and moves past it. The caller checks the following text.
  *
  * The grammar is that of Python's float(), without spaces and underscores: a sign, digits with or
  * without a point, an exponent; or nan, inf, infinity in any case. `stop` is past the newline that

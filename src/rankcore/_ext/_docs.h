@@ -1,7 +1,7 @@
 /* Numbers in vector lanes, and sums of listed rows. Private.
  *
- * Every sum is formed in an order that is written down here and in rankcore.h, so that a model is
- * the same to the bit on every CPU: the lanes hold sums that are apart anyway.
+ * Sums are formed in the order documented here and in rankcore.h, so that a model is the same to
+ * the bit on every CPU: lanes hold separate partial sums.
  */
 #ifndef RANKCORE_DOCS_H
 #define RANKCORE_DOCS_H
@@ -25,7 +25,7 @@ enum { RC_PANEL = 8, RC_DEPTH = 256, RC_BATCH = 256, RC_LINES = 8 };
                    s * (double)d[f];                                                     \
     } while (0)
 
-/* w += by[k] * row docs[k], for k < n in this order; rows of a zero are left out. */
+/* w += by[k] * row docs[k], for k < n in this order; rows with a factor of 0 are skipped. */
 RC_CLONES_ static void rc_add_docs(const rc_rows *X, const int64_t *docs, const double *by,
                                    int64_t n, double *restrict w)
 {

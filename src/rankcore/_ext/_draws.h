@@ -1,4 +1,4 @@
-/* Which examples the members of an ensemble take: a pure function of seed, member and time.
+/* Draws of examples for the members of an ensemble: a pure function of seed, member and time.
  * Private.
  */
 #ifndef RANKCORE_DRAWS_H
@@ -9,10 +9,10 @@
 #include "rankcore_random.h"
 #include "rankcore_vectors.h"
 
-/* Writes how often each of the members first .. first + n - 1 takes the example at time t: once for
- * each entry of `cumulative` (at most 2**32) that its 32-bit draw reaches. Two members share the 64
- * bits of one hash; `first` is even. Writes an even number of members, `draws` is scratch for as
- * many. Returns how often the one does that takes it most. O(n * n_cumulative). */
+/* Writes how many times each of the members first .. first + n - 1 takes the example at time t:
+ * the number of entries of `cumulative` (at most 2**32) that its 32-bit draw reaches. Two
+ * members share the 64 bits of one hash; `first` is even. Writes an even number of members;
+ * `draws` is scratch of the same size. Returns the maximum number of times. O(n * n_cumulative). */
 RC_INLINE_ int64_t rc_draws_(uint64_t seed, int64_t t, int64_t first, int64_t n,
                              const uint64_t *cumulative, int64_t n_cumulative, uint64_t *draws,
                              int64_t *times)

@@ -212,7 +212,7 @@ cdef inline void shrink(Dual *m, double factor) noexcept nogil:
             m.coefs[at] = shrunk
 
 
-# ------------------------------------------------------------------------------ who leaves
+# ------------------------------------------------------------------------------ removal
 
 
 cdef inline int64_t oldest(const Dual *m) noexcept nogil:
@@ -230,7 +230,7 @@ cdef inline int64_t drawn(const Dual *m) noexcept nogil:
 
 
 cdef inline int64_t smallest(Dual *m, double own) noexcept nogil:
-    """The slot of least coefficients times length; of equal ones the oldest; -1 for the row.
+    """The slot of minimum coefficients times length, the oldest of ties; -1 for the row itself.
 
     ``own`` is the square of that product for the row that is to join.
     """
@@ -315,7 +315,7 @@ cdef inline int64_t make_place(Dual *m, int64_t row) noexcept nogil:
     return slot
 
 
-# ------------------------------------------------------------------------------ who joins
+# ------------------------------------------------------------------------------ insertion
 
 
 cdef inline double row_value(rc_row x, int64_t i) noexcept nogil:
@@ -414,7 +414,7 @@ cdef inline bint project(Dual *m, int64_t row) noexcept nogil:
 
 
 cdef inline void absorb(Dual *m, rc_row x) noexcept nogil:
-    """Take up what the rule has decided for the present row of the block, and go to the next."""
+    """Apply the decision of the rule for the current row of the block, and go to the next."""
     age(m)
     take_up(m, x)
 
@@ -426,7 +426,7 @@ cdef inline void age(Dual *m) noexcept nogil:
 
 
 cdef inline void take_up(Dual *m, rc_row x) noexcept nogil:
-    """Add the decided changes of the present row of the block, and go to the next."""
+    """Add the decided changes for the current row of the block, and go to the next."""
     cdef int64_t row = m.position, slot = -1
     cdef int32_t j
     cdef int64_t changed = 0

@@ -1,8 +1,8 @@
 /* Rows times numbers, rounded to integers. Private.
  *
- * In C, so that it is done in vector lanes: a conversion to a 64-bit integer is an instruction of
- * few CPUs, and rint a call. A number is rounded in two steps, each of which adds a constant whose
- * last bit is worth what is rounded to, and takes the integer from the bits of the sum. */
+ * In C for vectorisation: few CPUs have an instruction for conversion to 64-bit integers, and
+ * rint is a call. A number is rounded in two steps, each of which adds a constant whose last bit
+ * has the value of the rounding unit, and takes the integer from the bits of the sum. */
 #ifndef RANKCORE_EXACT_SUMS_H
 #define RANKCORE_EXACT_SUMS_H
 
@@ -25,8 +25,8 @@ static inline int64_t rc_difference_of_bits_(double a, double b)
     return x - y;
 }
 
-/* The integer nearest to x, of equals the even one, for |x| <= 2**61. The first sum rounds x to a
- * multiple of 2**10, the difference is exact, and the second rounds what is left. */
+/* The integer nearest to x, halves to even, for |x| <= 2**61. The first sum rounds x to a
+ * multiple of 2**10, the difference is exact, and the second rounds the remainder. */
 static inline int64_t rc_nearest(double x)
 {
     const double coarse = x + RC_COARSE_, left = x - (coarse - RC_COARSE_);

@@ -1,4 +1,4 @@
-/* The check of contiguous numbers that every measure makes. Private. */
+/* Check for finite contiguous numbers, used by all measures. Private. */
 #ifndef RANKCORE_FINITE_H
 #define RANKCORE_FINITE_H
 

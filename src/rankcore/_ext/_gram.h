@@ -85,9 +85,9 @@ static void rc_mirror_panel(double *G, int64_t p, int64_t n_padded)
                 G[j * n_padded + i] = G[i * n_padded + j];
 }
 
-/* The first document from j on that is of a lower label and beats `score` or comes within the
- * margin of it; n_padded if there is none. Adds to `passed` how many of a lower label come before
- * it. Scores and labels are padded, the labels with +inf. */
+/* The first document from j on with a lower label that exceeds `score` or is within the margin
+ * of it; n_padded if there is none. Adds to `passed` the number of documents with a lower label
+ * before it. Scores and labels are padded, the labels with +inf. */
 RC_INLINE_ int64_t rc_next_violation_(const double *scores, const double *labels, int64_t j,
                                       int64_t n_padded, double score, double label, double margin,
                                       int64_t *passed)
@@ -129,8 +129,8 @@ RC_INLINE_ int64_t rc_next_violation_(const double *scores, const double *labels
 
 /* ---------------------------------------------------------------- visits with a Gram matrix */
 
-/* Bytes that the next visit will read, prefetched a little at a time: rows of a Gram matrix
- * are met in no order that the CPU could guess. */
+/* Bytes that the next visit will read, prefetched gradually: the order of rows of a Gram matrix
+ * is not predictable for the CPU. */
 typedef struct rc_ahead {
     const char *next;
     const char *stop;
@@ -151,7 +151,7 @@ RC_INLINE_ void rc_ask_ahead_(rc_ahead *ahead)
 #endif
 }
 
-/* A query whose scores are kept current, and what is counted meanwhile: see rc_pair_state. */
+/* A query with current scores, and counters: see rc_pair_state. */
 typedef struct rc_gram_visit {
     double *scores;  /* padded */
     const double *G; /* padded * padded */
@@ -171,8 +171,8 @@ typedef struct rc_gram_visit {
     rc_ahead rows_ahead;
 } rc_gram_visit;
 
-/* Counts successes, then ends the hypothesis by a mistake on documents i and j; 0 if the caller has
- * to judge it first. */
+/* Counts successes, then ends the hypothesis after a mistake on documents i and j; 0 if the
+ * caller has to evaluate it first. */
 RC_INLINE_ int rc_gram_mistake_(rc_gram_visit *v, int64_t i, int64_t j, double step)
 {
     const double *g = v->G + i * v->padded, *h = v->G + j * v->padded;
@@ -207,7 +207,8 @@ RC_INLINE_ int rc_gram_mistake_(rc_gram_visit *v, int64_t i, int64_t j, double s
     return 1;
 }
 
-/* Looks at the listed pairs from `at` on; `stop`, or the pair whose mistake waits for a judge. */
+/* Visits the listed pairs from `at` on; returns `stop`, or the pair whose mistake awaits an
+ * evaluation. */
 RC_CLONES_ static int64_t rc_gram_batch(rc_gram_visit *visit, const int32_t *winners,
                                         const int32_t *losers, const double *steps, double eta,
                                         int64_t at, int64_t stop)
@@ -227,9 +228,9 @@ RC_CLONES_ static int64_t rc_gram_batch(rc_gram_visit *visit, const int32_t *win
     return at;
 }
 
-/* Looks at the pairs of winner i with the documents from j on, in this order; the padded number of
- * documents, or the loser of the pair whose mistake waits for a judge. Adds to `seen` the pairs
- * that were looked at. `labels` are padded with +inf, weights of documents may be NULL. */
+/* Visits the pairs of winner i with the documents from j on, in order; returns the padded number
+ * of documents, or the loser of the pair whose mistake awaits an evaluation. Adds the number of
+ * visited pairs to `seen`. `labels` are padded with +inf, weights of documents may be NULL. */
 RC_CLONES_ static int64_t rc_gram_scan(rc_gram_visit *visit, const double *labels,
                                        const double *weights, double eta, int64_t i, int64_t j,
                                        int64_t *seen)

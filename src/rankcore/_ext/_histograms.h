@@ -1,8 +1,8 @@
-/* Sums by bin, of columns of one-byte codes that are read side by side. Private.
+/* Sums by bin for columns of one-byte codes, several columns at a time. Private.
  *
- * In C, so that the distance of the histograms is a constant: with it in a register there are not
- * enough of them for the columns, and the loop takes 1.7 times as long. Each addition waits for the
- * one before it in the same bin: eight columns at a time leave it time to. */
+ * In C, so that the distance between histograms is a constant: in a register it would leave too
+ * few for the columns, and the loop would take 1.7 times as long. Each addition depends on the
+ * previous one in the same bin; eight columns at a time hide this latency. */
 #ifndef RANKCORE_HISTOGRAMS_H
 #define RANKCORE_HISTOGRAMS_H
 

@@ -74,7 +74,7 @@ cdef inline int new_block(
     rc_block *block, const rc_rows *rows, const int32_t *order, int64_t start, int64_t stop,
     bint dense,
 ) noexcept nogil:
-    """Describe the rows at positions start .. stop - 1 of an order (or NULL); -1 if memory ends.
+    """Describe the rows at positions start .. stop - 1 of an order (or NULL); -1 if out of memory.
 
     Positions and the rows of the order were checked. `free_block` also if this fails.
     """

@@ -1,10 +1,10 @@
 /* Kernel values of many rows with many support vectors. Private.
  *
- * Rows come in tiles of RC_ROWS_: the values of a column in the rows of a tile are neighbours, so
- * that a value of a support vector meets them all in one multiplication of lanes. A lane adds up
- * its products column by column, whatever lies in the lanes beside it. An inner product is
- * therefore the same to the bit however rows are cut into tiles and blocks, stored dense or sparse,
- * on every CPU; products with a zero that is not stored would add nothing.
+ * Rows are grouped in tiles of RC_ROWS_: the values of a column in the rows of a tile are
+ * contiguous, so that a value of a support vector is multiplied by all of them at once. Each lane
+ * sums its products column by column, independently of other lanes. An inner product is therefore
+ * the same to the bit for any division of rows into tiles and blocks, dense or sparse, on every
+ * CPU; products with zeros that are not stored would add nothing.
  */
 #ifndef RANKCORE_KERNEL_VALUES_H
 #define RANKCORE_KERNEL_VALUES_H
@@ -15,7 +15,7 @@
 
 #include "rankcore_vectors.h"
 
-/* A line is what is handled at once: the rows of a tile where the compiler has vectors, else one
+/* A line is the unit of processing: the rows of a tile if the compiler has vectors, else one
  * row. */
 #if defined(__GNUC__)
 #define RC_ROWS_ 8

@@ -1,8 +1,8 @@
-/* Many PRanks side by side, one to a lane: what they draw, score and learn. Private.
+/* Many PRanks in vector lanes: draws, scores and updates. Private.
  *
  * Lane j of column f is at f * width + j, lane j of threshold r at r * width + j. The width is a
- * multiple of 4, or 1 where it says so. Each lane gets, to the bit, what one PRank by itself would:
- * its score is summed in the order of rc_dot, and a lane that does not learn has zeros added, which
+ * multiple of 4, or 1 where it says so. Each lane is equal to a single PRank to the bit: its score
+ * is summed in the order of rc_dot, and zeros are added to a lane that does not learn, which
  * changes no number (no weight is ever -0).
  *
  * Everything in a lane is a double, counts and integer steps too: far below 2**53 they are exact,
@@ -16,9 +16,9 @@
 #include "_draws.h"
 #include "rankcore_vectors.h"
 
-/* A unit is what is handled at once: four lanes where the compiler has vectors (it splits them for
- * narrower registers), else one. A comparison yields all ones or zeros; RC_IF_ is its second
- * argument where the mask is set, else 0. Macros, since no ABI is at ease with vector arguments. */
+/* A unit of processing: four lanes if the compiler has vectors (it splits them for narrower
+ * registers), else one. A comparison gives all ones or zeros; RC_IF_ is its second argument if
+ * the mask is set, else 0. Macros, as ABIs differ for vector arguments. */
 #if defined(__GNUC__)
 #define RC_UNIT_ 4
 #define RC_LINE_ 8
@@ -165,8 +165,8 @@ typedef struct rc_lanes {
     int32_t ties_err;
 } rc_lanes;
 
-/* Judges the lanes that take the example once more, keeps the books and lists the units with a lane
- * whose thresholds move. Returns their number, or -1 if a score overflowed. */
+/* Evaluates the lanes that take the example once more, updates the counts and lists the units
+ * with a lane whose thresholds move. Returns their number, or -1 if a score overflowed. */
 RC_INLINE_ int64_t rc_lane_judge_(const rc_lanes m, int32_t rank, int64_t round)
 {
     const rc_unit_ zero = {0};
@@ -266,9 +266,9 @@ static inline void rc_lane_fetch(const double *weights, int64_t n_columns, int64
     (void)kept;
 }
 
-/* Every lane learns the example as often as `times` says, at most `most` times; adds the steps of
- * their thresholds to `moved` (n_ranks - 1). 0, or -1 if a score overflowed, which leaves the lanes
- * half-learned. O(most * n * (x.n + n_ranks)). */
+/* Every lane learns the example `times` times, at most `most`; adds the steps of their
+ * thresholds to `moved` (n_ranks - 1). Returns 0, or -1 if a score overflowed, which leaves the
+ * lanes partly updated. O(most * n * (x.n + n_ranks)). */
 RC_INLINE_ int rc_learn_(const rc_lanes m, rc_row x, int32_t rank, int64_t most, int32_t *moved)
 {
     int64_t round, j, u, n_moving;
@@ -299,7 +299,7 @@ RC_INLINE_ int rc_learn_(const rc_lanes m, rc_row x, int32_t rank, int64_t most,
     return 0;
 }
 
-/* Who learns from which rows. */
+/* Rows to learn, and draws of members. */
 typedef struct rc_lesson {
     const rc_rows *rows;
     const int32_t *ranks; /* of all rows */
@@ -315,8 +315,8 @@ typedef struct rc_lesson {
     int32_t *moved;  /* (stop - start) * (n_ranks - 1) */
 } rc_lesson;
 
-/* Asks for the weights of a sparse row's columns, while the row before it is being learned. A tile
- * of one line per column is what the nearest cache cannot hold. */
+/* Prefetches the weights of a sparse row's columns while the previous row is being learned. A
+ * tile of one line per column does not fit into the nearest cache. */
 RC_INLINE_ void rc_lane_ahead_(const rc_lanes m, const rc_lesson *l, int64_t i)
 {
     if (m.width <= 8 && l->rows->indices && i < l->stop) {
@@ -346,8 +346,8 @@ RC_INLINE_ int64_t rc_lesson_(const rc_lanes m, const rc_lesson *l)
     return l->stop;
 }
 
-/* The lanes learn what they draw of the examples, and add their steps to `moved`. Returns `stop`,
- * or the first position they could not learn, and are then half through with. */
+/* The lanes learn the examples that they draw, and add their steps to `moved`. Returns `stop`,
+ * or the first position that could not be learned, which is then partly learned. */
 RC_CLONES_ static int64_t rc_lane_learn(const rc_lanes *lanes, const rc_lesson *lesson)
 {
     rc_lanes m = *lanes; /* here no store can be taken for a change of a pointer */

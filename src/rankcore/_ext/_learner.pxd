@@ -1,4 +1,4 @@
-# How a pass meets a learner: one update function over one state. Private.
+# Interface of a learner for a pass: an update function and a state. Private.
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from libc.stdint cimport int32_t, int64_t
 

@@ -78,7 +78,7 @@ cdef inline int check_queries(
 cdef inline int64_t _count_pairs(
     const double[::1] labels, int64_t first, int64_t stop
 ) except -1:
-    """How many pairs a query's labels make, which must descend."""
+    """Number of pairs of a query, given labels in descending order."""
     cdef int64_t k, start = first, total = 0
     for k in range(first + 1, stop):
         if labels[k] > labels[k - 1]:

@@ -6,8 +6,8 @@
 
 /* ---------------------------------------------------------------- scores */
 
-/* The four partial sums of rc_dot are the lanes, so the score has its bits; four documents at a
- * time, because each addition waits for the one before it. */
+/* The lanes are the four partial sums of rc_dot, so that scores are equal to the bit; four
+ * documents at a time, as each addition depends on the previous one. */
 #if defined(__GNUC__)
 #define RC_SCORE4_(TYPE, FOUR)                                            \
     do {                                                                  \
@@ -96,7 +96,7 @@ RC_CLONES_ static void rc_unfold_docs(const rc_rows *X, const int64_t *docs, int
     }
 }
 
-/* The first of the pairs at .. stop - 1 whose difference the weights do not put above the margin;
+/* The first of the pairs at .. stop - 1 whose difference of scores is not above the margin;
  * `stop` if there is none. Eight partial sums, added in pairs. */
 RC_CLONES_ static int64_t rc_next_wrong(const double *unfolded, int64_t width,
                                         const double *weights, const int32_t *winners,

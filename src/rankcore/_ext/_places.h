@@ -4,8 +4,8 @@
 
 #include <stdint.h>
 
-/* places[k] = how many of n_cuts ascending thresholds are below values[k], for eight values at a
- * time: their searches do not wait for each other, and which half is next is not a branch. */
+/* places[k] = number of the n_cuts ascending thresholds below values[k], for eight values at a
+ * time: their searches are independent and without branches. */
 static inline void rc_places(const double values[8], const double *cuts, int64_t n_cuts,
                              int64_t places[8])
 {

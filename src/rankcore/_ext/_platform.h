@@ -1,4 +1,5 @@
-/* What the kernels assume of a machine and its compiler, beyond C99 and the widths of <stdint.h>.
+/* Assumptions of the kernels about machine and compiler, beyond C99 and the widths of <stdint.h>.
+ * Any byte order is supported, if integers and floats share it. Checked when rows.pyx is imported.
  * The byte order is free: numbers of both kinds share it. Checked when rows.pyx is imported. */
 #ifndef RANKCORE_PLATFORM_H
 #define RANKCORE_PLATFORM_H
@@ -6,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* An assumption that does not hold, as a noun phrase; NULL if all do. */
+/* A violated assumption, as a noun phrase; NULL if there is none. */
 static inline const char *rc_platform_fault(void)
 {
     /* Volatile: computed when the module is loaded, by the instructions that kernels use. */

@@ -1,4 +1,4 @@
-# PRank's rule, once: shared by the single learner and by the members of ensembles. Private.
+# The rule of PRank, shared by the single learner and by the members of ensembles. Private.
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from rankcore.core cimport (
@@ -13,7 +13,7 @@ from rankcore.core cimport (
 
 
 cdef inline void count(rc_counts *seen, int32_t predicted, int32_t rank) noexcept nogil:
-    """Enter one example into the books."""
+    """Update the counts with one example."""
     seen.t += 1
     seen.mistakes += predicted != rank
     seen.rank_loss += predicted - rank if predicted > rank else rank - predicted

@@ -1,8 +1,8 @@
-/* One reading of values that come in: their maximum magnitude and the sum of their squares.
- * Private.
+/* One pass over input values: their maximum magnitude and the sum of their squares. Private.
  *
- * The sum is NaN or infinite if a value is, so that it also says whether all are finite, unless
- * squares overflow. Eight partial sums, whatever the registers: one result on every processor. */
+ * The sum is NaN or infinite if a value is, so that it also shows whether all are finite, unless
+ * squares overflow. Always eight partial sums, so that the result is the same on every
+ * processor. */
 #ifndef RANKCORE_READING_H
 #define RANKCORE_READING_H
 
@@ -27,8 +27,8 @@ RC_INLINE_ void rc_read_one_(rc_reading *r, double x)
 #if defined(__GNUC__)
 typedef int64_t rc_four_bits_ __attribute__((vector_size(32)));
 
-/* Four lanes of maxima m and of sums s take four values. A macro, since no ABI is at ease with
- * vector arguments. */
+/* Four lanes of maxima m and of sums s take four values. A macro, as ABIs differ for vector
+ * arguments. */
 #define RC_READ_FOUR_(v, m, s)                                             \
     do {                                                                   \
         const rc_four_bits_ size_ = (rc_four_bits_)(v) & magnitude;        \

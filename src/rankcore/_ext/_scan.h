@@ -18,8 +18,8 @@ RC_CLONES_ static int64_t rc_count_from(const double *x, int64_t n, double least
     return count;
 }
 
-/* Puts value in its place among the first `filled` of top, descending; the last falls out of a
- * full one. */
+/* Puts value in its place among the first `filled` of top, descending; the last one is dropped
+ * if full. */
 RC_INLINE_ void rc_insert_(double *top, int64_t k, int64_t filled, double value)
 {
     int64_t i = filled < k ? filled : k - 1;
@@ -28,8 +28,8 @@ RC_INLINE_ void rc_insert_(double *top, int64_t k, int64_t filled, double value)
     top[i] = value;
 }
 
-/* The k largest of n >= k numbers, descending. A number is compared with the least of those found
- * so far, 64 and then 8 at a time; in random order k ln(n / k) of them get further. */
+/* The k largest of n >= k numbers, descending. Numbers are compared with the minimum of those
+ * found so far, 64 and then 8 at a time; in random order about k ln(n / k) exceed it. */
 RC_CLONES_ static void rc_top_values(const double *x, int64_t n, int64_t k, double *top)
 {
     int64_t i, j;
@@ -61,9 +61,9 @@ RC_CLONES_ static void rc_top_values(const double *x, int64_t n, int64_t k, doub
 
 enum { RC_LANES = 32 };
 
-/* A number that at least k <= RC_LANES of n >= RC_LANES numbers reach, mostly few more: the k-th
- * largest of the maxima of every 32nd number. It takes no branches, while the k largest themselves
- * take several that are hard to foresee for each of k ln(n / k). */
+/* A number that at least k <= RC_LANES of n >= RC_LANES numbers reach, and usually few more: the
+ * k-th largest of the maxima of every 32nd number. It is found without branches, while finding
+ * the k largest takes several unpredictable ones for each of k ln(n / k) numbers. */
 RC_CLONES_ static double rc_reached(const double *x, int64_t n, int64_t k)
 {
     double most[RC_LANES], reached = DBL_MAX;
@@ -80,7 +80,7 @@ RC_CLONES_ static double rc_reached(const double *x, int64_t n, int64_t k)
         for (l = 0; l < 16; l++)
             most[j + l] = here[l];
     }
-    /* The least of those that fewer than k exceed. */
+    /* The minimum of the numbers that fewer than k exceed. */
     for (j = 0; j < RC_LANES; j++)
         above[j] = 0;
     for (j = 0; j < RC_LANES; j++)
@@ -91,9 +91,9 @@ RC_CLONES_ static double rc_reached(const double *x, int64_t n, int64_t k)
     return reached;
 }
 
-/* Writes the places of the numbers that are at least `least`, ascending; how many there are. Any
- * of the n entries may be overwritten. Meanwhile fetches as many numbers after them: those of the
- * next query, mostly, for which there is time now. */
+/* Writes the places of the numbers that are at least `least`, ascending; returns how many. Any
+ * of the n entries may be overwritten. Also prefetches as many following numbers, usually those
+ * of the next query. */
 RC_CLONES_ static int64_t rc_places_from(const double *x, int64_t n, double least, uint32_t *places)
 {
     int64_t i = 0, j, found = 0;
@@ -108,7 +108,7 @@ RC_CLONES_ static int64_t rc_places_from(const double *x, int64_t n, double leas
             for (j = 0; j < 32; j++)
                 some += x[i + j] >= least;
         }
-        /* Which of them it is would be hard to foresee. */
+        /* A branch would be unpredictable. */
         for (j = i; some && j < stop; j++) {
             places[found] = (uint32_t)j;
             found += x[j] >= least;

@@ -1,4 +1,4 @@
-/* Scores of rows that come from memory rather than from a cache. Private. */
+/* Scores of rows in main memory rather than in a cache. Private. */
 #ifndef RANKCORE_STREAM_H
 #define RANKCORE_STREAM_H
 

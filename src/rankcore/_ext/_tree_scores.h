@@ -1,14 +1,15 @@
-/* Several rows at a time through trees. Private. */
+/* Scores of several rows at a time by trees. Private. */
 #ifndef RANKCORE_TREE_SCORES_H
 #define RANKCORE_TREE_SCORES_H
 
 #include "rankcore.h"
 
-/* Rows that go down a tree side by side: each step of a row waits for the one before it. And rows
- * that go through all trees before the next ones do: they stay in the cache. */
+/* Number of rows that descend a tree in parallel, as each step of a row depends on the previous
+ * one. And number of rows that are scored by all trees before the next rows, so that they stay
+ * in the cache. */
 enum { RC_TREE_LANES = 8, RC_TREE_ROWS = 64 };
 
-/* Where a value goes from a node of the tree: without and with categories. */
+/* Child of a node for a value: without and with categories. */
 #define RC_ABOVE_(NODE, V) (((V) > thresholds[NODE]) | (((V) != (V)) & missing[NODE]))
 #define RC_FIRES_(NODE, V)                                           \
     (model->sets[offset + (NODE)] < model->sets[offset + (NODE) + 1] \

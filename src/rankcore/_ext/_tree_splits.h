@@ -1,10 +1,10 @@
 /* The best split of a leaf by one column, from the sums of its bins. Private.
  *
- * With the weights W that a set of rows wins with and L that it loses with, a leaf of the value
- * (W - L) / (W + L + l2) leaves, to second order, (W - L)^2 / (W + L + l2) / 2 less weight.
+ * Let W and L be the weights of the pairs that a set of rows wins and loses. A leaf with the value
+ * (W - L) / (W + L + l2) reduces the weight, to second order, by (W - L)^2 / (W + L + l2) / 2.
  *
- * Or rows have the slope A that a loss falls with and its curvature H: then A is in the place of
- * W - L and H in that of W + L. The halves of a word are W and L, or A, which may be negative, and
+ * Alternatively, rows have the negative slope A of a loss and its curvature H: then A replaces W
+ * - L and H replaces W + L. The halves of a word are W and L, or A, which may be negative, and
  * H. */
 #ifndef RANKCORE_TREE_SPLITS_H
 #define RANKCORE_TREE_SPLITS_H
@@ -18,7 +18,7 @@
 typedef struct rc_leaf {
     uint64_t word; /* sum of the words of its rows: won << 32 | lost */
     double l2;     /* in units of the words, as is the next */
-    double least;  /* least W + L of a child, at least 1 */
+    double least;  /* minimum W + L of a child, at least 1 */
     int32_t sign;  /* of the value where the split fires less that where it does not; 0: either */
     double low, high; /* range of the values of the children */
     int32_t slopes;   /* whether words hold a slope and a curvature */
@@ -31,7 +31,7 @@ typedef struct rc_split {
     uint8_t side;
 } rc_split;
 
-/* An integer below 2^52 as a double, in vector instructions that every processor has. */
+/* An integer below 2^52 as a double, with baseline vector instructions. */
 RC_INLINE_ double rc_as_double(uint64_t x)
 {
     double y;
@@ -65,8 +65,8 @@ RC_INLINE_ double rc_worth(uint64_t word, double l2)
     return h > 0.0 ? a * a / h : 0.0;
 }
 
-/* The same of both children for the firing rows of a cut; negative if one weighs less than the
- * least. */
+/* The same for both children, given the firing rows of a cut; negative if one is below the
+ * minimum weight. */
 RC_INLINE_ double rc_worth_of_cut_(uint64_t firing, const rc_leaf *leaf, int slopes)
 {
     const uint64_t rest = leaf->word - firing;
@@ -130,7 +130,7 @@ RC_INLINE_ double rc_value(uint64_t word, double l2, double low, double high, in
     return value < low ? low : value > high ? high : value;
 }
 
-/* Gain of a leaf by a value that need not be its best one. */
+/* Gain of a leaf with a given value, which need not be optimal. */
 RC_INLINE_ double rc_worth_of(uint64_t word, double l2, double value, int slopes)
 {
     const double a = rc_slope(word, slopes), h = rc_mass(word, slopes) + l2;
@@ -155,9 +155,9 @@ static inline void rc_constrained_worths(const uint64_t *firing, int64_t n, cons
     }
 }
 
-/* Find the cut of most gain: of equal ones the highest, and that which fires on the missing.
- * sums has n_bins + 1 sums, the last of missing values; scratch has room for 2 * n_bins words and
- * as many doubles. */
+/* Find the cut of maximum gain; ties go to the highest, and to firing on missing values. sums
+ * has n_bins + 1 sums, the last of missing values; scratch has room for 2 * n_bins words and as
+ * many doubles. */
 static inline rc_split rc_best_cut(const uint64_t *sums, const int32_t *counts, int64_t n_bins,
                                    const rc_leaf *leaf, int64_t n_rows, int64_t least_rows,
                                    uint64_t *firing, double *worths)
@@ -234,7 +234,8 @@ static inline int rc_by_slope(const void *left, const void *right)
     return (a->code > b->code) - (a->code < b->code);
 }
 
-/* The categories that weigh something, in that order, "missing" (n_bins) among them; how many. */
+/* Categories with positive weight, in that order, including "missing" (n_bins); returns how
+ * many. */
 static inline int64_t rc_sort_categories(const uint64_t *sums, int64_t n_bins, int slopes,
                                          rc_category *order)
 {
@@ -248,8 +249,8 @@ static inline int64_t rc_sort_categories(const uint64_t *sums, int64_t n_bins, i
     return n;
 }
 
-/* Where missing values go, and categories that weigh nothing, if the last n_firing of n fire. at is
- * the place of "missing" among the n; if it is not there, they go to the child that weighs more. */
+/* Side of missing values, and of categories without weight, if the last n_firing of n fire. `at`
+ * is the place of "missing" among the n; if it is absent, they go to the child of larger weight. */
 static inline uint8_t rc_side_of_missing(int64_t at, int64_t n, int64_t n_firing, uint64_t firing,
                                          const rc_leaf *leaf)
 {
@@ -258,12 +259,12 @@ static inline uint8_t rc_side_of_missing(int64_t at, int64_t n, int64_t n_firing
     return rc_mass(firing, leaf->slopes) > rc_mass(leaf->word - firing, leaf->slopes);
 }
 
-/* Find the set of categories of most gain, see rc_best_cut; bin is the number of those that fire,
+/* Find the set of categories of maximum gain, see rc_best_cut; bin is the number of firing ones,
  * the last ones of rc_sort_categories. The gain of both children is convex in W and L of one:
- * its maximum is at a corner of what sets of categories can sum to, and these are, by W / (W + L),
- * the first ones and the others (Fisher 1958; Breiman et al. 1984, section 4.2), or none of them:
- * then no split gains. Of equal sets, the one of fewest categories that fire. order has room for
- * n_bins + 1. */
+ * its maximum is at an extreme point of the possible sums of sets, which are prefixes in the
+ * order of W / (W + L) and their complements (Fisher 1958; Breiman et al. 1984, section 4.2), or
+ * the empty set, for which no split gains. Ties go to the set with the fewest firing categories.
+ * order has n_bins + 1 entries. */
 static inline rc_split rc_best_set(const uint64_t *sums, const int32_t *counts, int64_t n_bins,
                                    const rc_leaf *leaf, int64_t n_rows, int64_t least_rows,
                                    rc_category *order, uint64_t *firing, double *worths)
@@ -308,7 +309,7 @@ static inline rc_split rc_best_set(const uint64_t *sums, const int32_t *counts, 
     return found;
 }
 
-/* Which codes fire in the set that rc_best_set found. */
+/* Codes that fire in the set found by rc_best_set. */
 static inline void rc_mark_set(const uint64_t *sums, int64_t n_bins, int slopes, int64_t n_firing,
                                uint8_t side, rc_category *order, uint8_t *fires)
 {
@@ -319,8 +320,8 @@ static inline void rc_mark_set(const uint64_t *sums, int64_t n_bins, int slopes,
         fires[order[i].code] = i >= n - n_firing;
 }
 
-/* No cut of entries that win with W and lose with L in all has more worth than this: the worth is
- * convex, so that its maximum is where all that win fire, or all that lose, or all. */
+/* Upper bound of the worth of cuts of entries with total weights W and L: the worth is convex,
+ * so that its maximum is where all that win fire, or all that lose, or all. */
 static inline double rc_most_worth(uint64_t entries, uint64_t word, double l2)
 {
     const uint64_t winners = entries & ~UINT64_C(0xffffffff), losers = entries ^ winners;

@@ -1,8 +1,8 @@
-/* Sums of pair weights by bin, of the rows of one leaf. Private.
+/* Sums of pair weights by bin for the rows of one leaf. Private.
  *
- * A row's weight is one word: what it wins with in the upper 32 bits, what it loses with in the
- * lower. The words of all rows add up without a carry between the halves, so that one addition
- * sums both, in any order and to the bit, and a sibling is a difference.
+ * The weight of a row is one word, with the won weight in the upper 32 bits and the lost weight in
+ * the lower. Sums of words have no carry between the halves, so that one addition sums both
+ * exactly, in any order, and the sums of a sibling are a difference.
  *
  * A value costs one load, one addition and one store, and a core stores once per cycle to lines of
  * its first-level cache. To stay near that bound, the codes of a row are side by side, since the
@@ -17,12 +17,13 @@
 
 #include "_histograms.h"
 
-/* Prefetch distance in rows; columns of a block, and of the last one at least; rows that are copied
- * at a time, and the widest panel of columns: together they stay in the second-level cache. */
+/* Prefetch distance in rows; columns of a block, and minimum of the last one; rows that are
+ * copied at a time, and maximum width of a panel of columns: together they fit into the
+ * second-level cache. */
 enum { RC_ROWS_AHEAD = 24, RC_TREE_LANES = 16, RC_EIGHT = 8, RC_CHUNK = 1024, RC_PANEL = 256 };
 enum { RC_LINE = 64 };
 
-/* Eight codes of a row in one word, the first in its lowest byte, and the sums of each apart. */
+/* Eight codes of a row in one word, the first in its lowest byte, with separate sums. */
 RC_INLINE_ void rc_add_eight_(const uint8_t *codes, uint64_t weight, uint64_t *sums)
 {
     uint64_t word;
@@ -40,7 +41,7 @@ RC_INLINE_ void rc_add_eight_(const uint8_t *codes, uint64_t weight, uint64_t *s
     sums[7 * RC_CODES + (word >> 56)] += weight;
 }
 
-/* Rows of codes that lie `width` apart, and the next of them to be copied. */
+/* Rows of codes that are `width` apart, and the next one to copy. */
 typedef struct rc_next_rows_ {
     const uint8_t *codes;
     int64_t width;
@@ -70,8 +71,8 @@ static inline void rc_copy_rows_(const rc_next_rows_ *from, int fetched, const u
     }
 }
 
-/* Add the block at column b, of RC_TREE_LANES or RC_EIGHT. Meanwhile fetch next rows into the
- * second-level cache: the passes over the columns of a line share the rows. */
+/* Add the block at column b, of RC_TREE_LANES or RC_EIGHT. Also prefetch the next rows into the
+ * second-level cache, which the passes over the columns of a line share. */
 RC_INLINE_ void rc_add_block_(const uint8_t *block, int lanes, const uint64_t *weights, int64_t n,
                               const rc_next_rows_ *next, int64_t b, uint64_t *sums)
 {

@@ -1,4 +1,4 @@
-# Measures that say how far down a user reads. Private.
+# Measures by models of how far a user reads. Private.
 from libc.math cimport exp2
 from libc.stdint cimport int64_t
 

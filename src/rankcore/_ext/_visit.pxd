@@ -152,7 +152,7 @@ cdef inline void begin_walk(Visit *v, uint64_t seed, uint64_t number) noexcept n
 
 
 cdef inline bint make_gram(Visit *v, int64_t *budget) noexcept nogil:
-    """Go on with the Gram matrix of the query's documents; whether it is whole.
+    """Continue the Gram matrix of the query's documents; return whether it is complete.
 
     A step is a panel of 8 documents for some features, later to be mirrored, or a sparse document.
     A unit of the budget takes about as long as 64 products of numbers one by one.
@@ -279,7 +279,7 @@ cdef inline void copy_hypothesis(
 
 
 cdef inline Outcome judge(Visit *v, rc_pair_state *m) noexcept nogil:
-    """Have the current hypothesis, which is to end, judged or kept, unless it was."""
+    """Evaluate or store the current hypothesis, which is about to end, if not done."""
     if not v.judged:
         if successes(m) > v.judge_above:
             return CANDIDATE
@@ -315,7 +315,7 @@ cdef inline void mistake(
 
 
 cdef inline void enter_gram(Visit *v, const rc_pair_state *m) noexcept nogil:
-    """Let the loops over a Gram matrix count on from the state."""
+    """Copy the counters of the state for loops over a Gram matrix."""
     v.gram.visit.streak = m.streak
     v.gram.visit.total = m.total
     v.gram.visit.unit = m.unit
@@ -327,7 +327,7 @@ cdef inline void enter_gram(Visit *v, const rc_pair_state *m) noexcept nogil:
 
 
 cdef inline void leave_gram(Visit *v, rc_pair_state *m) noexcept nogil:
-    """Take over what they have counted."""
+    """Copy the counters back."""
     m.streak = v.gram.visit.streak
     m.run = v.gram.visit.run
     m.right = v.gram.visit.right
@@ -358,7 +358,7 @@ cdef inline bint violated(
 
 
 cdef inline Outcome batch(Visit *v, rc_pair_state *m) noexcept nogil:
-    """Look at the pairs of the batch."""
+    """Visit the pairs of the batch."""
     cdef const int32_t *winners = v.batch.winners
     cdef const int32_t *losers = v.batch.losers
     cdef int64_t at, filled = v.batch.filled
@@ -397,7 +397,7 @@ cdef inline Outcome batch(Visit *v, rc_pair_state *m) noexcept nogil:
 
 
 cdef inline Outcome scan(Visit *v, rc_pair_state *m) noexcept nogil:
-    """Look at the pairs of the winner v.order.i, in lexicographic order."""
+    """Visit the pairs of the winner v.order.i, in lexicographic order."""
     cdef int64_t seen
     cdef Outcome outcome
     while True:

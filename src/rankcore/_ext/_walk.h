@@ -1,4 +1,4 @@
-/* The random order in which a query's pairs are visited, without a list of them. Private. */
+/* Random order of the pairs of a query, without storing them. Private. */
 #ifndef RANKCORE_WALK_H
 #define RANKCORE_WALK_H
 
@@ -14,8 +14,8 @@ typedef struct rc_level {
     double origin;  /* first_pair - (first winner) * width */
 } rc_level;
 
-/* A walk over n pair numbers in equal steps modulo n; eight neighbours at a time. Numbers are
- * doubles, exact to 2^53 and fast to divide. */
+/* A walk over n pair numbers in equal steps modulo n, eight at a time. Numbers are doubles,
+ * exact to 2^53 and fast to divide. */
 typedef struct rc_walk {
     double n;
     double stride; /* of eight steps, modulo n */
@@ -32,8 +32,8 @@ static inline uint64_t rc_gcd(uint64_t a, uint64_t b)
     return a;
 }
 
-/* Steps of about n over the golden ratio spread neighbours in time over all winners and losers;
- * a step without common divisor with n meets every number once. */
+/* Steps of about n / golden ratio spread successive pairs over all winners and losers; a step
+ * coprime to n visits every number once. */
 static void rc_walk_start(rc_walk *walk, uint64_t n, uint64_t *state)
 {
     uint64_t step = (uint64_t)((0.6180339887498949 + rc_unit(state) / 16) * (double)n) % n;

@@ -54,7 +54,7 @@ class PairBoosting(BoostingParams, SplitsCategories, Specified):
     # ---------------------------------------------------------------- learning
 
     def _source(self, given: Given, **more: Any) -> tuple[Any, Categories | None]:
-        """The rows of a fit, and the categories among their features."""
+        """Rows of a fit, and their categorical features."""
         categories: list[Categories | None] = [None]
 
         def read(X: Any) -> Rows | BlockRows:
@@ -175,7 +175,7 @@ class PairBoosting(BoostingParams, SplitsCategories, Specified):
         if not isinstance(zero_missing, bool) or len(settings) != 1 + trees:
             raise ValueError(f"its settings {settings} are not those of {type(self).__name__}")
         if trees != grows_trees(self):
-            raise ValueError("its weak rankers are not of the kind that its parameters say")
+            raise ValueError("its weak rankers are not of the kind of its parameters")
         kind: type[StumpSum | TreeSum] = TreeSum if trees else StumpSum
         n_members = spec.arrays["offsets"].size - 1 if trees else spec.arrays["alphas"].size
         if n_members > len(figures) or not (best is None or 0 <= int(best) <= len(figures)):

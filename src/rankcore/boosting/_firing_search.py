@@ -95,7 +95,7 @@ class FiringSearch(Search):
                 self._taken,
                 bounds,
             )
-            # Those of the largest bounds first: their edges may rule out the rest.
+            # Largest bounds first, as their edges may rule out the rest.
             n_first = min(8, bounds.size)
             places = np.argpartition(-bounds, n_first - 1)[:n_first]
             places = np.sort(places[bounds[places] >= floor - MARGIN])

@@ -205,7 +205,7 @@ class OrdinalRounds:
         rng = np.random.default_rng([self._seed, len(self.model), DIRECTION])
         direction = rng.normal(size=len(self._scores))
         if self._rules.signs is not None:
-            # A split that all tasks want one way is seen as such.
+            # Along the direction, splits that improve all tasks are found.
             direction = np.abs(direction)
         rows = self._table, self._ranks, self._weights, self._threads
         slopes, curvatures = directed(direction, *rows)

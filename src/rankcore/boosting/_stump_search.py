@@ -142,7 +142,7 @@ class BoundedSearch(Search):
             self._bounds += 0.5 * np.abs(self._before, out=self._before).sum()
             self._before[:] = potentials
         bounds = self._bounds
-        # Those of the largest bounds first: their edges may rule out the rest.
+        # Largest bounds first, as their edges may rule out the rest.
         n_first = min(stumps.LANES * self.n_jobs, bounds.size)
         first = np.sort(np.argpartition(-bounds, n_first - 1)[:n_first]).astype(np.int32)
         self._renew(potentials, first)

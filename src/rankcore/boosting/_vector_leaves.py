@@ -15,7 +15,7 @@ from rankcore._ext import ordinal_trees
 
 # Precision of the differences between tasks, in units of ``l2_leaf``.
 APART_PRECISION = 5.0
-# Rows that a thread looks at, and tasks up to which threads share the sums of leaves.
+# Rows per thread, and maximum number of tasks with which threads share the sums of leaves.
 BLOCK_ROWS, MOST_SHARED = 2**14, 32
 # Added to the diagonal, for leaves without curvature when ``l2_leaf`` is 0.
 RIDGE = 1e-9
@@ -54,11 +54,11 @@ def leaf_sums(
 ) -> tuple[Floats, Floats]:
     """Sums by leaf of minus the first, and of the second derivatives; O(n * n_tasks^2).
 
-    Shapes (n_leaves, n_tasks) and (n_leaves, n_tasks, n_tasks). ``of_rows``: the rows that count.
-    Blocks of rows are summed, then the blocks in order, with any number of threads.
+    Shapes (n_leaves, n_tasks) and (n_leaves, n_tasks, n_tasks). ``of_rows`` is a mask of rows. Sums
+    over blocks of rows are added in order, for any number of threads.
     """
     n, n_tasks = table.shape[0], table.shape[1] - 1
-    # Of many tasks the sums take more than the rows.
+    # With many tasks the sums take more memory than the rows.
     block = BLOCK_ROWS if n_tasks <= MOST_SHARED else n
     sums: dict[int, tuple[Floats, Floats]] = {}
 
@@ -95,7 +95,7 @@ def monotone_steps(
     children: NDArray[np.int32],
     signs: NDArray[np.int8],
 ) -> Floats:
-    """As `newton_steps`, rising or falling in each task across the nodes of sign 1 or -1.
+    """As `newton_steps`, increasing or decreasing in each task across nodes of sign 1 or -1.
 
     The mean of the steps of both children, as if they were leaves, bounds all leaves below them.
     Children of nodes have higher numbers; ``~leaf`` is a leaf.

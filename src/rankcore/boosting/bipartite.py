@@ -28,7 +28,7 @@ __all__ = ["BipartiteRankBoost"]
 class BipartiteRankBoost(BipartiteParams, PairBoosting, Ranker):
     """RankBoost for two labels, relevant and not, with further rules for steps.
 
-    With ``step="exact"`` it learns what `RankBoost` with ``step="discrete"`` does.
+    With ``step="exact"`` it is equivalent to `RankBoost` with ``step="discrete"``.
 
     Parameters
     ----------
@@ -37,16 +37,16 @@ class BipartiteRankBoost(BipartiteParams, PairBoosting, Ranker):
     step : {"third", "exact", "mohri"}, default="third"
         Length of a step. Let a and b be the weights of the relevant and of the other documents
         where the stump fires. "third" is ``log((1 + a - b) / (1 - a + b)) / 2``, the most cautious;
-        "exact" is ``log(a (1 - b) / ((1 - a) b)) / 2``, which minimises the weight left on pairs
-        and is the first to overfit; "mohri" is ``log(a / b) / 2``, the shorter step of [2]_. The
+        "exact" is ``log(a (1 - b) / ((1 - a) b)) / 2``, which minimises the remaining weight of
+        pairs and overfits earliest; "mohri" is ``log(a / b) / 2``, the shorter step of [2]_. The
         last two are smoothed. With queries, they use the weights of pairs, summed over queries.
     rel : float, optional
         Minimum label of relevant documents. By default, all labels but the lowest are relevant.
 
     Notes
     -----
-    A round costs O(rows) for the weights, which are one factor per row. On sparse X with one query
-    a round looks at few features: see `RankBoost`.
+    A round costs O(rows) for the weights, which are one factor per row. With sparse X and one query
+    a round evaluates few features; see `RankBoost`.
 
     Plain form: ``tests/reference/boosting.py``, ``boost``.
 

@@ -1,4 +1,4 @@
-"""OrdinalBoost: trees for the tasks of ordered labels."""
+"""OrdinalBoost: gradient boosting for the tasks of ordered labels."""
 
 from __future__ import annotations
 
@@ -89,9 +89,10 @@ class OrdinalBoost(
 ):
     """Gradient boosting of ordered labels: trees for the tasks of CuSum Rank.
 
-    Task j is whether the rank is at least j. Its score is a sum of trees f that all tasks share,
-    of trees g_j of its own, or of both, less a bias: s_j = f + g_j - b_j. Ranks have the
-    probabilities of adjacent categories, log(p_j / p_{j-1}) = s_j, or of cumulative logits.
+    Task j is whether the rank is at least j. Its score is s_j = f + g_j - b_j, where f is a sum of
+    trees shared by all tasks, g_j a sum of trees of task j (the model may have either or both), and
+    b_j a bias. Probabilities of ranks are those of adjacent categories, log(p_j / p_{j-1}) = s_j,
+    or of cumulative logits.
 
     Parameters
     ----------
@@ -100,21 +101,23 @@ class OrdinalBoost(
     learning_rate : float, default=0.1
         Factor of the values of leaves, in (0, 1].
     max_leaf_nodes : int or None, default=31
-        Maximum number of leaves of a tree; the leaf with the largest gain is split first. None: as
-        many as ``max_depth`` allows.
+        Maximum number of leaves of a tree; the leaf with the largest gain is split first. None:
+        limited by ``max_depth`` only.
     tasks : {"vector", "shared", "separate", "mixed", "average"}, default="vector"
-        Trees of a round. "vector": one whose leaves have a value for each g_j, grown on the slopes
-        in a random direction of the tasks. "shared": one for f, which takes ranks as places on a
-        line. "separate": one for each g_j, which costs n_classes - 1 trees. Or all of the last two,
-        for the scores f + g_j - b_j ("mixed"), or for two models of which the probabilities are
-        averaged. Of two classes it is one tree in any case.
+        Trees of a round. "vector": one tree whose leaves have a value for each g_j, grown on
+        derivatives along a random direction of the tasks. "shared": one tree for f, which treats
+        ranks as positions on a line. "separate": one tree for each g_j, n_classes - 1 in all.
+        "mixed": a tree for f and one for each g_j, with scores f + g_j - b_j. "average": the same
+        trees in two models, "shared" and "separate", whose probabilities are averaged. With two
+        classes it is always one tree.
     link : {"adjacent", "cumulative"}, default="adjacent"
-        Probabilities of ranks: of adjacent categories, or P(rank >= j) = 1 / (1 + exp(-s_j)),
-        which the scores of separate tasks cannot have, as they may cross: with "average" only
-        the shared ones have it, and "separate", "mixed" and "vector" require "adjacent".
+        Probabilities of ranks: adjacent categories, or cumulative logits, P(rank >= j) = 1 / (1 +
+        exp(-s_j)). Scores of separate tasks may cross, which "cumulative" does not allow: with
+        "average" it applies to the shared tasks only, and "separate", "mixed" and "vector" require
+        "adjacent".
     loss : {"absolute", "zero_one", "squared", "kappa"}, default="absolute"
-        Loss whose expectation `predict` minimises: the distance in ranks, which the median does,
-        mistakes (the most probable rank), the squared distance, or one minus the quadratic
+        Loss whose expectation `predict` minimises: the distance in ranks (minimised by the median),
+        mistakes (by the most probable rank), the squared distance, or one minus the quadratic
         weighted kappa of all predictions. Trees do not depend on it.
     max_depth : int, optional
         Maximum depth of a tree.
@@ -122,93 +125,96 @@ class OrdinalBoost(
         Minimum number of rows in a leaf. ``"auto"`` is 20, or a fifth of the rows if they are fewer
         than 100.
     l2_leaf : float, default=1.0
-        Added to the sum of second derivatives in a leaf: leaves of little weight get smaller
-        values.
+        Added to the sum of second derivatives in a leaf; it shrinks the values of leaves with small
+        weight most.
     max_bins : int or None, default=255
-        Bins of a feature, 2 to 255: neighbouring values share one where there are more. None tries
-        every threshold.
+        Maximum number of bins of a feature, 2 to 255; neighbouring values share a bin where there
+        are more. None: every threshold is tried.
     missing : {"learn", "zero"}, default="learn"
-        NaN is missing; each split learns on which side. "zero": so is 0, stored or not.
+        Missing values are NaN, and with "zero" also 0, stored or not. Each split learns which child
+        they take.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Features whose values have no order: columns of a pandas or polars frame that have a
-        categorical dtype; or a mask, numbers or names of columns. Their values are integers from 0
-        to 65535, at most ``max_bins`` different ones to learn from; below 0 is missing. A category
-        that no row had is missing. Not with ``missing="zero"``.
+        Categorical features: columns of a pandas or polars DataFrame with a categorical dtype
+        ("from_dtype"), or a mask, numbers or names of columns. Values are integers from 0 to 65535,
+        with at most ``max_bins`` distinct ones in the training rows; values below 0 are missing.
+        Categories that are not in the training rows are missing. Not with ``missing="zero"``.
     monotonic_cst : array-like of int, shape (n_features,), or dict, optional
-        1: no P(rank >= j) may fall as the feature rises, -1: rise, 0: either; or a dict from names
-        of features to these.
+        Monotone constraints: 1, no P(rank >= j) may decrease with the feature; -1, none may
+        increase; 0, no constraint. A dict maps names of features to these.
     subsample : float, default=1.0
-        Share of the rows that each round learns from.
+        Share of the rows used in each round.
     colsample : float, default=1.0
-        Share of the features that each round may use.
+        Share of the features available in each round.
     class_weight : {"balanced"} or dict, optional
         Weight of the rows of each label; "balanced" is n_samples / (n_classes * rows of the label).
     early_stopping_rounds : int, optional
-        Stop after this many rounds in a row that do not improve ``eval_metric`` on the
+        Stop after this many consecutive rounds that do not improve ``eval_metric`` on the
         ``eval_set``, and keep the trees up to the best round.
     eval_metric : str, callable or list of them, default="ranked_probability_score"
-        Measures on the ``eval_set`` after each round: "ranked_probability_score", "log_loss",
-        those of `PRank`, or functions of true and predicted labels whose higher values are better.
-        The first of a list decides on early stopping.
+        Measures on the ``eval_set`` after each round: "ranked_probability_score", "log_loss", those
+        of `PRank`, or functions of true and predicted labels (higher is better). The first of a
+        list is used for early stopping.
     warm_start : bool, default=False
         Whether ``fit`` continues with the current model, up to ``n_estimators`` rounds in total.
     n_jobs : int, optional
-        Threads that share the features. The model does not depend on it. None: 1, -1: all.
+        Number of threads, which share the features. None: 1, -1: one per processor. The model does
+        not depend on it.
     random_state : int, RandomState instance, Generator or None, default=None
-        Draws rows, features and, with ``tasks="vector"``, directions: the same ones each time if
-        it is None and all rows and features are taken.
+        Seed of the draws of rows, features and, with ``tasks="vector"``, directions. If None, and
+        all rows and features are used, the draws are the same in each fit.
     verbose : int, default=0
         Print one line every ``verbose`` rounds; 0 prints none.
     classes : array-like, shape (n_classes,), optional
-        Every label, lowest rank first. Words require it, or an ordered categorical as y.
+        All labels, lowest rank first. Required for strings, unless y is an ordered categorical.
 
     Attributes
     ----------
     costs_ : ndarray of float64, shape (n_classes, n_classes)
         Cost of a prediction (column) for a true rank (row).
     biases_ : ndarray of float64, shape (n_classes - 1,) or (2 * (n_classes - 1),)
-        b_j of each rank but the lowest; with "average", those of the shared tasks, then those of
-        the separate ones.
+        Bias b_j of each rank except the lowest; with "average", those of the shared tasks, then
+        those of the separate ones.
     feature_importances_ : ndarray of float64, shape (n_features,)
         Share of each feature in the sum of the gains of all splits.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
-        Only where X had string column names.
+        Only if X had string column names.
     is_categorical_ : ndarray of bool, shape (n_features_in_,), or None
-        None if no feature is categorical.
+        Mask of categorical features; None if there are none.
     categories_ : dict of int to list
-        Of columns of a frame, their categories: the first one is number 0.
+        Categories of each categorical DataFrame column, in the order of their codes from 0.
     n_iter_ : int
-        Rounds made, those after the best one included.
+        Number of rounds, including those after the best one.
     best_iteration_ : int
-        Number, from 1, of the round with the best first ``eval_metric``; only with an ``eval_set``.
-        With ``early_stopping_rounds`` the model ends at this round; otherwise it keeps all rounds.
+        Number, from 1, of the round with the best value of the first ``eval_metric``; only with an
+        ``eval_set``. With ``early_stopping_rounds`` the model ends at this round; otherwise it
+        keeps all rounds.
     history_ : dict of lists
-        Per round: ``log_loss``, the mean loss on the rows that were learned from; and, with an
-        ``eval_set``, each ``eval_metric``, as ``valid_ranked_probability_score``.
+        Per round: ``log_loss``, the mean loss on the training rows; and, with an ``eval_set``, each
+        ``eval_metric``, as ``valid_ranked_probability_score``.
 
     Notes
     -----
-    The loss is minus the log-likelihood, convex in all scores. With A minus its first and H its
-    second derivative by a score, summed over the rows of a leaf, the leaf's value is
-    A / (H + l2_leaf), and splits maximise A^2 / (H + l2_leaf). A and H of each row are rounded to
-    32-bit integers: sums of them are exact, so that trees do not depend on the order of rows
-    or on ``n_jobs``. What is rounded decides about splits only. No leaf has H below .001.
+    The loss is minus the log-likelihood, convex in all scores. Let A be minus its first derivative
+    with respect to a score, and H the second derivative, summed over the rows of a leaf. The value
+    of the leaf is A / (H + l2_leaf), and splits maximise the sum of A^2 / (H + l2_leaf). For the
+    choice of splits only, A and H of each row are rounded to 32-bit integers, so that sums are
+    exact and trees do not depend on the order of rows or on ``n_jobs``. No leaf has H below .001.
 
-    With "vector" A and H of splits are those along the direction, whose numbers are normal. A
-    leaf's values are the Newton step with the matrix of second derivatives of its rows and a normal
-    prior: precision l2_leaf for what all tasks share, and 5 l2_leaf for differences from it.
+    With "vector", A and H for splits are derivatives along the direction, whose components are
+    normally distributed. The values of a leaf are the Newton step with the matrix of second
+    derivatives of its rows and a normal prior of precision l2_leaf for the mean over tasks, and 5
+    l2_leaf for differences from the mean.
 
-    Biases begin at the shares of the ranks. Those of "shared" tasks of three ranks or more move by
-    a Newton step after each round, with a weak prior around the first ones.
+    Initial biases give the shares of the ranks. With "shared" tasks of three or more ranks, biases
+    are updated by a Newton step after each round, with a weak prior around the initial ones.
 
-    With ``monotonic_cst`` every s_j is monotone to the bit; probabilities then follow up to the
-    rounding of their last digits.
+    With ``monotonic_cst`` every s_j is exactly monotone; probabilities are monotone up to rounding.
 
-    A round costs one pass over the rows, O(n_samples * n_classes), with "vector"
-    O(n_samples * n_classes^2), and O(stored values * depth / 2)
-    at most for each tree. Memory beyond X: 2 bytes per value of dense X and 9 to 10 of sparse X, 24
-    per row and score, 30 per row, and 8 for each bin of every leaf.
+    A round costs one pass over the rows, O(n_samples * n_classes), with "vector" O(n_samples *
+    n_classes^2), and at most O(stored values * depth / 2) for each tree. Memory beyond X: 2 bytes
+    per value of dense X and 9 to 10 of sparse X, 24 per row and score, 30 per row, and 8 for each
+    bin of every leaf.
 
     Plain form: ``tests/reference/ordinal_boosting.py``, ``probabilities``, ``loss``,
     ``best_gain`` and ``newton_values``.
@@ -241,7 +247,7 @@ class OrdinalBoost(
         "class_weight": check_class_weight,
         "eval_metric": check_measures,
     }
-    # scikit-learn hands these on by itself, with metadata routing.
+    # scikit-learn's metadata routing passes these on.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"eval_X": True, "eval_y": True}
 
     def _check_together(self) -> None:
@@ -267,26 +273,26 @@ class OrdinalBoost(
         eval_y: ArrayLike | Sequence[ArrayLike] | None = None,
         callbacks: Iterable[Callback] | None = None,
     ) -> Self:
-        """Learn from scratch, or go on with ``warm_start``.
+        """Fit a new model or, with ``warm_start``, continue the current one.
 
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
-            NaN is missing. CSR and C-ordered float32 or float64 are used in place: do not write to
-            them before the call returns. Or rows on disk, from `rankcore.datasets.open_rows`, which
-            have their own labels and are read into memory.
+            NaN is missing. CSR and C-ordered float32 or float64 are not copied: do not change them
+            before the call returns. Or rows on disk, from `rankcore.datasets.open_rows`, which have
+            their own labels and are read into memory.
         y : array-like, shape (n_samples,)
-            Ordered labels of any type; numbers rank by their own order.
+            Ordered labels of any type; numbers are in their own order.
         classes : array-like, shape (n_classes,), optional
-            Every label, lowest rank first; by default the parameter ``classes``. Words require one
+            All labels, lowest rank first; by default the parameter ``classes``. Strings require one
             of the two, or an ordered categorical.
         sample_weight : array-like, shape (n_samples,), optional
-            Weights of the rows, not negative: factors of their loss. If all are at most 1,
-            fractions among them, they are taken for shares, and multiplied so that their mean is 1.
+            Non-negative weights of the rows: factors of their loss. If all are at most 1, with some
+            strictly between 0 and 1, they are relative: they are scaled to mean 1.
         eval_set : (X, y), or a list of such pairs, optional
             Held-out rows, measured by ``eval_metric`` after each round.
         eval_X, eval_y : array-like, or lists of them, optional
-            The same as two arguments, of which a pipeline can transform the first
+            The same as two arguments; a pipeline can transform the first
             (``transform_input=["eval_X"]``).
         callbacks : iterable of callables, optional
             Called after each round with a `rankcore.callbacks.Iteration`; the fit ends
@@ -299,7 +305,7 @@ class OrdinalBoost(
         Raises
         ------
         ValueError, TypeError
-            On bad input or parameters. A failed or interrupted fit leaves the estimator as it was.
+            On bad input or parameters. A failed or interrupted fit leaves the estimator unchanged.
         """
         self._check_params()
         listed = as_callbacks(callbacks)
@@ -330,7 +336,7 @@ class OrdinalBoost(
         return self
 
     def _source(self, X: Any, y: Any, sample_weight: Any) -> tuple[MemoryRows, Categories | None]:
-        """The rows of a fit, and the categories among their features."""
+        """Rows of a fit, and their categorical features."""
         given = X
         if isinstance(X, RowBlocks):
             check_alone(y=y, sample_weight=sample_weight)
@@ -346,7 +352,7 @@ class OrdinalBoost(
         known: NDArray[Any],
         weights: Floats | None,
     ) -> ModelState:
-        """A state of no rounds, or what is to be continued."""
+        """A state without rounds, or the state to continue."""
         if known.size > MAX_RANKS:
             raise ValueError(f"y has {known.size} classes; at most {MAX_RANKS} are supported")
         form = Form(int(known.size), self.tasks, self.link)
@@ -369,7 +375,7 @@ class OrdinalBoost(
         if not np.array_equal(self.ranks_, known):
             raise ValueError(
                 f"warm_start requires the labels {self.ranks_.tolist()} of the model that it "
-                f"continues; found {known.tolist()}: give them as classes="
+                f"continues; found {known.tolist()}: pass them as classes="
             )
         n = len(before.model)
         if self.n_estimators < n:
@@ -383,7 +389,7 @@ class OrdinalBoost(
         return ModelState(first, settings=settings, log=log, validation=validation)
 
     def _shadow(self, X: Any, n_features: int, known: NDArray[Any], state: ModelState) -> Self:
-        """A copy of this estimator, fitted with a state: what it will be if all goes well."""
+        """A copy of this estimator with a fitted state."""
         shadow = copy(self)
         for name in ("best_iteration_", "conformal_scores_"):  # of an earlier fit
             shadow.__dict__.pop(name, None)
@@ -405,7 +411,7 @@ class OrdinalBoost(
         return model.probabilities(self._scores(X))
 
     def decision_function(self, X: RowsLike) -> Floats:
-        """Margin by which the expected loss of each label is below that of the best other one.
+        """Margin by which the expected loss of each label is below that of the best other label.
 
         Parameters
         ----------
@@ -415,8 +421,8 @@ class OrdinalBoost(
         -------
         ndarray of float64, shape (n_samples, n_classes), or (n_samples,) for two classes
             Above 0 for the predicted label, at most 0 for all others, so that `predict` is their
-            argmax. The columns are those of ``classes_``; of two classes only ``classes_[1]`` has
-            a value, above 0 where it is predicted.
+            argmax. Columns are in the order of ``classes_``; for two classes there is only the
+            value of ``classes_[1]``, above 0 if it is predicted.
         """
         table = self._probabilities(X)
         scores = -(table @ self.costs_)
@@ -436,7 +442,8 @@ class OrdinalBoost(
         Yields
         ------
         ndarray, shape (n_samples,)
-            The last equals `predict`. ``loss="kappa"`` has the costs of the last round.
+            The last is equal to `predict`. With ``loss="kappa"`` the costs are those of the last
+            round.
         """
         for table in self._staged(X):
             yield self.ranks_[cheapest(table, self.costs_)]
@@ -451,7 +458,7 @@ class OrdinalBoost(
         Yields
         ------
         ndarray of float64, shape (n_samples, n_classes)
-            Columns of ``classes_``. The last equals `predict_proba`.
+            Columns in the order of ``classes_``. The last is equal to `predict_proba`.
         """
         for table in self._staged(X):
             yield self._as_columns(table)

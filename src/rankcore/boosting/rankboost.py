@@ -21,8 +21,8 @@ class RankBoost(LearnsPairs, PairBoosting, Ranker):
     Parameters
     ----------
     n_estimators : int, default=300
-        Maximum number of rounds. Learning ends earlier if no stump is better than chance, if one
-        orders every pair, or if the weights underflow (when scores of a query are some 900 apart).
+        Maximum number of rounds. Fitting ends earlier if no stump is better than chance, if a stump
+        orders every pair, or if weights underflow (if scores within a query differ by about 900).
     step : {"third", "discrete"}, default="third"
         Length of a step. Let e+ be the weight of the pairs that the stump orders correctly, e- of
         those it orders wrongly, and r = e+ - e-. "third" is ``log((1 + r) / (1 - r)) / 2``, the
@@ -42,14 +42,14 @@ class RankBoost(LearnsPairs, PairBoosting, Ranker):
     smoothing : "auto" or float, default="auto"
         s of ``step``; "auto" is 1 / (2 * number of pairs).
     balance : {"query"}, optional, default="query"
-        "query": all queries have the same initial weight; None: all pairs have.
+        "query": all queries have the same initial weight; None: all pairs have the same.
     early_stopping_rounds : int, optional
         Stop after this many consecutive rounds that do not improve ``eval_metric`` on the
         ``eval_set``, and keep the rounds up to the best one.
     eval_metric : str, callable or list of them, default="ndcg@10"
         Measures on the ``eval_set`` after each round: names known to `rankcore.metrics.evaluate`,
-        or functions of labels, scores and qid of which higher values are better. Named losses are
-        minimised. The first of a list decides on early stopping.
+        or functions of labels, scores and qid (higher is better). Named losses are minimised. The
+        first of a list is used for early stopping.
     warm_start : bool, default=False
         Whether ``fit`` continues the current model, up to ``n_estimators`` rounds in total. If the
         rows differ from the previous ones, ``bound`` and ``cap`` of the history do not hold.
@@ -116,26 +116,27 @@ class RankBoost(LearnsPairs, PairBoosting, Ranker):
         Share of each feature in the sum of |alpha|, or of the gains of the splits.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
-        Only where X had string column names.
+        Only if X had string column names.
     is_categorical_ : ndarray of bool, shape (n_features_in_,), or None
-        None if no feature is categorical.
+        Mask of categorical features; None if there are none.
     categories_ : dict of int to list
         Categories of each categorical DataFrame column, in the order of their codes from 0, which
-        stand for them in ``estimators_``, in arrays and in C.
+        represent them in ``estimators_``, in arrays and in C.
     n_iter_ : int
         Number of rounds, including those after the best one.
     best_iteration_ : int
-        Number, from 1, of the round with the best first ``eval_metric``; only with an ``eval_set``.
-        With ``early_stopping_rounds`` the model ends at this round; otherwise it keeps all rounds.
+        Number, from 1, of the round with the best value of the first ``eval_metric``; only with an
+        ``eval_set``. With ``early_stopping_rounds`` the model ends at this round; otherwise it
+        keeps all rounds.
     history_ : dict of lists
-        Figures of each round. ``edge``: r. ``alpha``: the step. ``normalizer``: Z, the weight left.
-        ``bound``: the product of all Z, an upper bound on the weighted fraction of training pairs
-        that are ranked wrongly or tied. ``cap``: an upper bound on ``bound``, the product of 1 -
-        learning_rate * (1 - sqrt(1 - r^2)), or with smoothing, of 1 - learning_rate * (1 + 2 s -
-        sqrt((1 + 2 s)^2 - r^2)). With an ``eval_set``, each ``eval_metric``, as ``valid_ndcg@10``.
-        For trees, ``alpha`` is the maximum difference of two leaf values, ``edge`` is that of the
-        tree scaled to [0, 1], and the factors of ``cap`` are
-        ((1 + r) exp(-alpha) + (1 - r) exp(alpha)) / 2 or, with ``leaf_step="search"`` and no
+        Statistics of each round. ``edge``: r. ``alpha``: the step. ``normalizer``: Z, the remaining
+        weight. ``bound``: the product of all Z, an upper bound on the weighted fraction of training
+        pairs that are ranked wrongly or tied. ``cap``: an upper bound on ``bound``, the product of
+        1 - learning_rate * (1 - sqrt(1 - r^2)), or with smoothing, of 1 - learning_rate * (1 + 2 s
+        - sqrt((1 + 2 s)^2 - r^2)). With an ``eval_set``, each ``eval_metric``, as
+        ``valid_ndcg@10``. For trees, ``alpha`` is the maximum difference of two leaf values,
+        ``edge`` is that of the tree scaled to [0, 1], and the factors of ``cap`` are ((1 + r)
+        exp(-alpha) + (1 - r) exp(alpha)) / 2 or, with ``leaf_step="search"`` and no
         ``pair_weight``, those above if smaller.
 
     Notes

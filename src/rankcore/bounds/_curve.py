@@ -108,15 +108,15 @@ def margin_curve(
     y_score : array-like of numbers, shape (n,)
         Finite scores.
     qid : array-like, shape (n,), optional
-        The query of each row, of any type and in any order. None: all rows are of one query.
+        Query of each row, of any type and in any order. None: all rows belong to one query.
     group : array-like of int, optional
-        Sizes of queries whose rows follow each other, instead of ``qid``.
+        Sizes of queries with contiguous rows, instead of ``qid``.
     rhos : array-like of float, optional
         Margins, above 0. None: 200 on a logarithmic scale up to the maximum distance.
     balance : {"query"}, optional, default="query"
         "query" weighs queries equally, as in `rankcore.metrics.margin_loss`, None pairs.
     n_jobs : int, optional
-        Number of threads. None: 1, -1: all.
+        Number of threads. None: 1, -1: one per processor.
 
     Returns
     -------
@@ -125,7 +125,7 @@ def margin_curve(
     Raises
     ------
     ValueError, TypeError
-        On bad input, or if no query has two rows of different label.
+        If input is invalid, or if no query has two rows of different label.
 
     Notes
     -----
@@ -157,7 +157,7 @@ def margin_curve(
         def first(margin: float) -> tuple[float, float]:
             terms = Terms(np.array([margin]), np.array([1.0]))
             at = losses.evaluate(terms, scores=of_docs)
-            # Each pair with d < margin adds 2 to the curvature of either document.
+            # Each pair with d < margin adds 2 to the curvature of both documents.
             return float(at.sums[0, 0]), float(at.curvatures.sum()) / 4.0
 
         wrong, _ = first(0.0)

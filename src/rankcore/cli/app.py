@@ -19,7 +19,9 @@ try:
 except ModuleNotFoundError as error:
     if str(error.name).startswith("rankcore"):
         raise
-    sys.exit("rankcore: error: the command line needs Typer and Rich: pip install 'rankcore[cli]'")
+    sys.exit(
+        "rankcore: error: the command line requires Typer and Rich: pip install 'rankcore[cli]'"
+    )
 
 # Modules that import scikit-learn are imported inside the commands, to keep --help instant.
 from rankcore.cli.learning import list_of_learners
@@ -110,7 +112,7 @@ COMMANDS: dict[str, tuple[str, str | None]] = {
         None,
     ),
     "interleave": (
-        "Interleave TREC runs; or say by clicks on such lists which ranker has won.",
+        "Interleave TREC runs; or decide by clicks on such lists which ranker is better.",
         None,
     ),
     "rate": ("Rate items from a table of comparisons, with standard errors.", None),
@@ -123,8 +125,8 @@ GROUPS: dict[str, tuple[str, dict[str, str]]] = {
     "clicks": (
         "Learn from click logs: propensities of positions, click models, evaluation.",
         {
-            "propensity": "Print how often each position is examined, relative to the first.",
-            "model": "Fit a click model: how well it explains the clicks, and labels from it.",
+            "propensity": "Print the examination of each position relative to the first.",
+            "model": "Fit a click model; print its fit, and write labels.",
             "evaluate": "Evaluate a TREC run by clicks on the lists of another ranker.",
         },
     ),

@@ -73,7 +73,9 @@ class Checkpoint:
 
         if not getattr(estimator, "_in_windows", False):
             if self._resume:
-                raise ValueError(f"--resume is not for {learner.name}, which learns from all rows")
+                raise ValueError(
+                    f"--resume does not apply to {learner.name}, which learns from all rows"
+                )
             yield []
             return
         try:
@@ -133,7 +135,7 @@ class Checkpoint:
                 raise ValueError("it must be a directory with files, and neither pipes nor links")
             written = json.loads(self._position.read_text(encoding="utf-8"))
             if type(written) is not dict or written.get("format") != FORMAT:
-                raise ValueError(f"its {POSITION} does not say {FORMAT!r}")
+                raise ValueError(f"its {POSITION} lacks {FORMAT!r}")
             if written["place"] not in (0, 1) or written["models"] not in (1, 2):
                 raise ValueError(f"its models are {written['place']}, {written['models']}")
         except (OSError, ValueError, LookupError, RecursionError) as error:
@@ -164,7 +166,7 @@ class Checkpoint:
             raise ValueError(f"{self.folder} is damaged: {error}") from error
         if stamp != now:
             raise ValueError(
-                f"{self.folder} is of other files, or they have changed since: give the same "
+                f"{self.folder} is of other files, or they have changed since; pass the same "
                 "files and options, or delete it and train without --resume"
             )
         mine, then = _fixed(estimator), _fixed(model)
@@ -172,18 +174,18 @@ class Checkpoint:
             changed = [name for name in mine if mine[name] != then.get(name)]
             raise ValueError(
                 f"{self.folder} is of {model!r}, which has other parameters: "
-                f"{', '.join(changed) or 'another learner'}; give the same options"
+                f"{', '.join(changed) or 'another learner'}; pass the same options"
             )
         if best is not None and (type(best) is not type(model) or _fixed(best) != then):
             raise ValueError(f"{self.folder} is damaged: its two models are of different learners")
         if len(model._state.log) not in (place[0] - 1, place[0]):
             raise ValueError(
-                f"{self.folder} is damaged: it stands at pass {place[0]}, and its model has seen "
+                f"{self.folder} is damaged: it is at pass {place[0]}, but its model has seen "
                 f"{len(model._state.log)}"
             )
         if place[0] > estimator.max_iter:
             raise ValueError(
-                f"{self.folder} is damaged: it stands at pass {place[0]} of {estimator.max_iter}"
+                f"{self.folder} is damaged: it is at pass {place[0]} of {estimator.max_iter}"
             )
         return model, Position(*place), best
 

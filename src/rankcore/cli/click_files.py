@@ -52,11 +52,11 @@ UbiOption = Annotated[
 
 @dataclass
 class Impressions:
-    """A log, a window at a time in each pass, with what the last pass has counted."""
+    """A log, read in windows in each pass, with the counts of the last pass."""
 
     log: Iterable[ClickLog]
     bar: ProgressBar
-    words: bool = False  # whether ids that are integers are to become words
+    words: bool = False  # whether to convert integer ids to strings
     impressions: int = 0
     sessions: int = 0
     clicks: int = 0
@@ -76,7 +76,7 @@ class Impressions:
 
 
 class _Words:
-    """A window of a log whose ids are words, as those of runs are."""
+    """A window of a log with ids converted to strings, like those of runs."""
 
     def __init__(self, log: ClickLog) -> None:
         self.query, self.document = log.query, log.document
@@ -95,12 +95,12 @@ class _Words:
 def open_log(
     path: Path, columns: Sequence[str] | None, ubi: Path | None, bar: ProgressBar
 ) -> Impressions:
-    """A log as the options describe it."""
+    """Open a log given by options."""
     from rankcore.clicks import open_clicks, read_ubi
 
     if ubi is not None:
         if columns:
-            raise ValueError("--ubi has names of its own: --column cannot be used with it")
+            raise ValueError("--ubi defines the columns: --column cannot be used with it")
         return Impressions([read_ubi(ubi, path)], bar)
     if str(path) == "-" or path.is_fifo():
         raise ValueError(

@@ -32,7 +32,7 @@ class Model:
         whole = rankcore.load(path)
         scaler, learned = split_scaler(whole)
         names = None
-        # `_inner` refuses texts within a calibrated learner, as `split_scaler` does before one.
+        # `_inner` rejects texts within a calibrated learner, as `split_scaler` does before one.
         for one in (scaler, learned, *_inner(learned)):
             found = None if one is None else vars(one).pop("feature_names_in_", None)
             names = names if found is None else list(map(str, found))
@@ -40,7 +40,7 @@ class Model:
 
     @classmethod
     def open(cls, path: Path) -> Model:
-        """Open a model file for predictions alone: without its learner, where that is possible."""
+        """Open a model file for predictions, without its learner if possible."""
         try:
             found = rankcore.Predictor(path)
         except TypeError:  # only the learner can score rows
@@ -50,14 +50,14 @@ class Model:
 
     @property
     def ranks_queries(self) -> bool:
-        """Whether it ranks the documents of queries."""
+        """Whether the model ranks documents of queries."""
         if isinstance(self.learned, rankcore.Predictor):
             return self.learned.ranks_ is None
         return type(self.learned).__name__ in {learner.estimator for learner in RANKERS}
 
     @property
     def has_probabilities(self) -> bool:
-        """Whether it has probabilities of ranks."""
+        """Whether the model has probabilities of ranks."""
         if isinstance(self.learned, rankcore.Predictor):
             return self.learned.has_probabilities
         return hasattr(self.learned, "predict_proba")
@@ -75,7 +75,7 @@ class Model:
 
 
 def _inner(learned: Any) -> tuple[Any, Any]:
-    """The scaler, or None, and the learner inside a calibrated one; other models as they are."""
+    """The scaler, or None, and the learner inside a calibrated one; other models unchanged."""
     if type(learned).__name__ != "CalibratedOrdinal":
         return None, learned
     from rankcore.ordinal._held_out import thawed

@@ -25,8 +25,8 @@ class Scale(StrEnum):
 ScaleOption = Annotated[
     Scale,
     typer.Option(
-        help="Put features on one scale, and keep how with the model: standard (mean 0, "
-        "deviation 1), maxabs (maximum magnitude 1), auto (which of them suits), or none."
+        help="Put features on one scale, and store the scaler with the model: standard (mean 0, "
+        "deviation 1), maxabs (maximum magnitude 1), auto (chosen by the data), or none."
     ),
 ]
 # Learners with thresholds on features, for which scales do not matter.

@@ -88,7 +88,7 @@ def evaluate_runs(
         names = [str(run) for run in runs]
     for i, name in enumerate(names):
         if name in names[:i]:
-            raise ValueError(f"{name} is given twice")
+            raise ValueError(f"{name} is passed twice")
     members = [one for name in metrics for one in SETS.get(name, (name,)) if one != "runid"]
     # Named parameters override the default of a set.
     named = next((one for one in metrics if one.startswith(f"{STRING}.")), STRING)

@@ -1,4 +1,4 @@
-"""Counts of what happened to documents of queries: what click models learn from."""
+"""Counts of events of documents of queries, the input of click models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Pairs:
     document: NDArray[np.int64]
 
     def of(self, log: ClickLog) -> NDArray[np.int64]:
-        """Pair of each impression, -1 for those that are not known."""
+        """Pair of each impression; -1 if unknown."""
         query: NDArray[np.int64] = log.query.astype(np.int64)
         document: NDArray[np.int64] = log.document.astype(np.int64)
         if log._codes is not self.codes:
@@ -36,7 +36,7 @@ class Pairs:
         return self._find(query, document)
 
     def rows(self, qid: ArrayLike, docid: ArrayLike) -> NDArray[np.int64]:
-        """Pair of each row, of ids as users give them; -1 for those that are not known."""
+        """Pair of each row, given ids; -1 if unknown."""
         query = self.codes["query"].find("qid", qid)
         document = self.codes["document"].find("docid", docid)
         if query.size != document.size:
@@ -65,7 +65,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Counts:
-    """How often each event happened, in cells: a document of a query, perhaps at a position."""
+    """Counts of events by cell: a document of a query, or this at a position."""
 
     pairs: Pairs
     pair: NDArray[np.int32]  # (n_cells,), ascending
@@ -73,15 +73,15 @@ class Counts:
     events: Floats  # (n_cells, n_events)
 
     def by_pair(self) -> Floats:
-        """Shape (n_pairs, n_events)."""
+        """Sums by pair, shape (n_pairs, n_events)."""
         return sums(self.pair, self.events, self.pairs.query.size)
 
     def by_position(self) -> Floats:
-        """Shape (n_positions, n_events)."""
+        """Sums by position, shape (n_positions, n_events)."""
         return sums(self.position, self.events, int(self.position.max()) + 1)
 
     def table(self, values: Floats) -> csr_array:
-        """Values of the cells as a sparse table of pairs and positions."""
+        """Values of the cells as a sparse matrix of pairs and positions."""
         shape = (self.pairs.query.size, int(self.position.max()) + 1)
         return csr_array((values, (self.pair, self.position)), shape=shape)
 
@@ -139,7 +139,7 @@ def _cells(log: ClickLog, event: Event, n_events: int, by_position: bool) -> lis
 
 
 def _merged(parts: list[list[NDArray[Any]]]) -> list[NDArray[Any]]:
-    """Cells of several windows, those that are equal added up."""
+    """Cells of several windows, with equal cells summed."""
     if len(parts) == 1:
         return parts[0]
     query, document, position, events = map(np.concatenate, zip(*parts, strict=True))

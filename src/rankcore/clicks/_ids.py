@@ -1,4 +1,4 @@
-"""Numbers of ids, so that logs hold integers in place of words."""
+"""Numbering of ids, so that logs hold integers instead of strings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rankcore.datasets.ids import as_words
 
 
 def as_ids(name: str, values: ArrayLike) -> NDArray[Any]:
-    """Ids of one dimension: int64, or str; ``name`` is theirs in errors."""
+    """One-dimensional ids: int64 or str; ``name`` is their name in errors."""
     array = np.asarray(values)
     if array.ndim == 1 and array.dtype.kind in "iu":
         return array.astype(np.int64)
@@ -33,7 +33,7 @@ class Codes:
     def number(
         self, ids: Sequence[Any], where: Callable[[int], str] = "row {}".format
     ) -> NDArray[np.int32]:
-        """Numbers of ids; those that are new get the next ones. ``where`` names a row in errors."""
+        """Numbers of ids; new ids get the next numbers. ``where`` names a row in errors."""
         known = self._known
         try:
             found = [*map(known.get, ids)]
@@ -68,7 +68,7 @@ class Codes:
         return np.array(found, dtype=np.int64 if self._kind is int else np.str_)
 
     def find(self, name: str, ids: ArrayLike) -> NDArray[np.int64]:
-        """Numbers of ids, -1 for those that are not known; integers equal the same as words."""
+        """Numbers of ids, -1 if unknown; integers are equal to their strings."""
         given = as_ids(name, ids).tolist()
         known: dict[Any, int] = self._known
         if given and self._kind is not None and type(given[0]) is not self._kind:

@@ -1,4 +1,4 @@
-"""Expectation maximisation, with longer steps where it is slow."""
+"""Expectation maximisation, accelerated by extrapolation."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from sklearn.exceptions import ConvergenceWarning
 from rankcore._core.numbers import Floats
 from rankcore._core.warning import warn
 
-# Probabilities stay below 1 by this: log-likelihoods shall be finite.
+# Maximum distance of probabilities from 1, so that log-likelihoods are finite.
 MARGIN = 1e-12
 
 
 def maximise(
     step: Callable[[Floats], tuple[Floats, float]], start: Floats, tol: float, max_iter: int
 ) -> tuple[Floats, int]:
-    """Repeat steps until none changes a probability by more than ``tol``; also their number.
+    """Repeat steps until no probability changes by more than ``tol``; return also their number.
 
-    ``step`` returns the next probabilities and the log-likelihood of those that it was given. Steps
-    are extrapolated from two plain ones (squared extrapolation, scheme S3 of Varadhan and Roland
-    2008), unless the log-likelihood would fall.
+    ``step`` returns the next probabilities and the log-likelihood of the given ones. Steps are
+    extrapolated from two plain ones (squared extrapolation, scheme S3 of Varadhan and Roland 2008),
+    unless the log-likelihood would decrease.
     """
     at, (then, value), n = start, step(start), 1
     while n < max_iter:

@@ -15,7 +15,7 @@ from rankcore._core.numbers import Floats, as_vector
 class Log(Protocol):
     """Columns of a click log: arrays of equal length.
 
-    Where there are ``queries`` and ``documents``, the arrays have indices of these.
+    With ``queries`` and ``documents``, the arrays are indices into these.
     """
 
     @property
@@ -24,20 +24,20 @@ class Log(Protocol):
 
     @property
     def document(self) -> NDArray[Any]:
-        """The document."""
+        """The document of each impression."""
 
     @property
     def position(self) -> NDArray[Any]:
-        """Its place, from 1."""
+        """The position of each impression, from 1."""
 
     @property
     def clicked(self) -> NDArray[Any]:
-        """Whether it was clicked."""
+        """Whether each impression was clicked."""
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """Documents of the new ranking, query by query, the best first."""
+    """Documents of the new ranking, query by query, best first."""
 
     queries: list[Any]
     bounds: NDArray[np.int64]  # of queries among the rows
@@ -89,7 +89,7 @@ def _labels(log: Any, name: str) -> NDArray[Any]:
 
 
 def impressions(log: Log, rows: Ranked, propensity: Any) -> tuple[NDArray[np.intp], Floats, Floats]:
-    """Of the impressions of ranked documents: the row, the propensity and the click."""
+    """Row, propensity and click of each impression of a ranked document."""
     theta = as_vector(getattr(propensity, "theta", propensity), "propensity")
     position = np.asarray(log.position)
     if position.size and not 1 <= position.min() <= position.max() <= theta.size:

@@ -1,4 +1,4 @@
-"""Relevance as clicks estimate it, and the measures of an order of it."""
+"""Relevance estimated from clicks, and measures of an order by it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from rankcore._core.numbers import Floats
 
 # The ideal DCG is estimated twice: from the best order of the estimates, which is too high, and
 # from the order by nine folds of the impressions with the relevance by the tenth, which is too low.
-# With this share of the second, biases of tied and of continuous relevance are alike in size.
+# With this share of the second, the biases for tied and for continuous relevance are similar in
+# size.
 _FOLDS = 10
 _CROSSED = 2 / 3
 
@@ -21,13 +22,13 @@ _CROSSED = 2 / 3
 class Relevance:
     """Estimated relevance of rows."""
 
-    whole: Floats  # by all impressions
-    parts: Floats  # (folds, rows): what each fold of impressions adds to it
-    rest: Floats  # (folds, rows): by the other folds alone
+    whole: Floats  # from all impressions
+    parts: Floats  # (folds, rows): contribution of each fold of impressions
+    rest: Floats  # (folds, rows): from the other folds only
     shown: NDArray[np.bool_]
 
     def of(self, rows: slice) -> Relevance:
-        """Those of a query."""
+        """Relevance of the rows of a query."""
         return Relevance(
             self.whole[rows], self.parts[:, rows], self.rest[:, rows], self.shown[rows]
         )
@@ -66,7 +67,7 @@ class Sums:
         return self._weight**2 / self._square if self._square else 0.0
 
     def relevance(self) -> Relevance:
-        """The estimates."""
+        """Estimates of relevance."""
         gained, over, model = self._gained, self._weighed, self.model
         total = over.sum(axis=0)
         share = np.divide(over, total, out=np.full(over.shape, 1 / _FOLDS), where=total > 0)
@@ -89,7 +90,7 @@ def _dcg(relevance: Relevance, k: int | None) -> float:
 def _ndcg(relevance: Relevance, k: int | None) -> float:
     best = np.sort(relevance.whole)[::-1][:k]
     discounts = _discounts(best.size)
-    # The noise that makes an order the best one does not make the rest of the clicks better.
+    # The noise that makes an order the best one is independent of the other clicks.
     orders = np.argsort(-relevance.rest, axis=1, kind="stable")[:, :k]
     crossed = (np.take_along_axis(relevance.parts, orders, axis=1) @ discounts).sum()
     ideal = _CROSSED * crossed + (1 - _CROSSED) * (best @ discounts)
@@ -106,7 +107,7 @@ def _reciprocal_rank(relevance: Relevance, k: int | None) -> float:
     return float((best * none_before) @ (1.0 / np.arange(1.0, best.size + 1.0)))
 
 
-# Of documents in the order of the new ranking, to a depth.
+# Documents in the order of the new ranking, to a depth.
 VALUES: dict[str, Callable[[Relevance, int | None], float]] = {
     "ndcg": _ndcg,
     "dcg": _dcg,

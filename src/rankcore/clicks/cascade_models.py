@@ -1,4 +1,4 @@
-"""Models of users who go down the list: cascade and dynamic Bayesian network."""
+"""Models of users who examine a list from the top: cascade and dynamic Bayesian network."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def clicks_in_session(log: ClickLog) -> NDArray[np.int64]:
 
 
 def first_clicks(log: ClickLog) -> NDArray[np.uint8]:
-    """Events by the cascade model: what comes after the first click is unseen."""
+    """Events by the cascade model: documents after the first click are unseen."""
     events = np.where(log.clicked, CLICKED, SKIPPED)
     return np.where(clicks_before(log) == 0, events, UNSEEN).astype(np.uint8)
 
 
 def last_clicks(log: ClickLog) -> NDArray[np.uint8]:
-    """Events by the simplified model: the last click satisfies, and what follows it is unseen."""
+    """Events by the simplified model: the last click satisfies; later documents are unseen."""
     before, total = clicks_before(log), clicks_in_session(log)
     events = np.where(log.clicked, CLICKED, SKIPPED)
     events[log.clicked & (before == total - 1)] = SATISFIED
@@ -48,14 +48,14 @@ def last_clicks(log: ClickLog) -> NDArray[np.uint8]:
 
 
 class _TopDown(ClickModel):
-    """A user who examines documents from the top. Not public: subclasses say how to learn."""
+    """A user who examines documents from the top. Not public."""
 
     attraction_: Floats
     satisfaction_: Floats
     continuation_: float
 
     def _take(self, counts: Counts, attraction: Floats, satisfaction: Floats) -> None:
-        """Take over what was learned for each document of a query."""
+        """Store the parameters learned for each document of a query."""
         self._pairs = counts.pairs
         self.attraction_, self.satisfaction_ = attraction, satisfaction
         self.query_, self.document_ = counts.pairs.query_ids, counts.pairs.document_ids
@@ -98,28 +98,28 @@ class _TopDown(ClickModel):
 
 
 class CascadeModel(_TopDown):
-    """The user goes down the list to the first click, and clicks if the document attracts.
+    """Cascade model: the user examines documents from the top until the first click.
 
     Parameters
     ----------
     smoothing : float, default=1.0
-        Attractive examinations, and as many that are not, added to each document of a query. 0 is
-        maximum likelihood.
+        Number of attractive and of unattractive examinations added to each document of a query. 0
+        gives maximum likelihood.
 
     Attributes
     ----------
     attraction_ : ndarray of float64, shape (n_pairs,)
-        Of each document of a query: probability of a click once it is examined. NaN where it never
-        was and ``smoothing`` is 0.
+        Probability of a click on each document of a query if examined. NaN if it was never examined
+        and ``smoothing`` is 0.
     attraction_interval_ : ndarray of float64, shape (n_pairs, 2)
-        Of 95%, by the posterior of Jeffreys' prior.
+        95% intervals by the posterior of Jeffreys' prior.
     query_, document_ : ndarray, shape (n_pairs,)
         Ids of the documents of queries.
 
     Notes
     -----
-    Clicks after the first are impossible: ``fit`` passes over them, and the likelihood of a log
-    that has some is 0. O(n log n).
+    Clicks after the first are impossible in this model: ``fit`` ignores them, and the likelihood of
+    a log with such clicks is 0. O(n log n).
 
     Plain form: ``tests/reference/clicks.py``, ``cascade``.
 
@@ -157,7 +157,7 @@ class CascadeModel(_TopDown):
 
 
 class DynamicBayesianModel(_TopDown):
-    """The user goes down the list, clicks what attracts, and stops once a click satisfies.
+    """Dynamic Bayesian network: the user examines documents from the top until a click satisfies.
 
     After a click the user is satisfied with the probability ``satisfaction_`` of the document.
     Otherwise, and after documents that are not clicked, the next one is examined with probability
@@ -166,37 +166,38 @@ class DynamicBayesianModel(_TopDown):
     Parameters
     ----------
     simplified : bool, default=False
-        Count instead of maximising the likelihood: documents down to the last click (all without
-        one) were examined, and the last click satisfied. This is fast, takes the continuation for
-        1, and overestimates satisfaction where the rest of a list does not attract.
+        Count instead of maximising the likelihood: documents down to the last click (all if there
+        is none) are assumed examined, and the last click satisfied. This is fast, assumes a
+        continuation of 1, and overestimates satisfaction if the rest of a list does not attract.
     continuation : float, optional
         A known ``continuation_``; None estimates it.
     smoothing : float, default=1.0
-        Attractive examinations and satisfied clicks, and as many that are not, added to each
-        document of a query. 0 is maximum likelihood.
+        Number of attractive and unattractive examinations, and of satisfied and unsatisfied clicks,
+        added to each document of a query. 0 gives maximum likelihood.
     tol : float, default=1e-6
-        Passes end when none changes a probability by more than this.
+        Passes end when no probability changes by more than this.
     max_iter : int, default=500
-        Passes, at most.
+        Maximum number of passes.
 
     Attributes
     ----------
     attraction_, satisfaction_ : ndarray of float64, shape (n_pairs,)
-        Of each document of a query; NaN without an examination or click to learn from.
+        Probabilities for each document of a query; NaN without examinations or clicks.
     attraction_interval_, satisfaction_interval_ : ndarray of float64, shape (n_pairs, 2)
-        Of 95%, by the posterior of Jeffreys' prior for as many observations as say the same; from
-        the squared derivatives of the log-likelihood of sessions by each parameter alone.
+        95% intervals by the posterior of Jeffreys' prior, for the number of observations with the
+        same information, from the squared derivatives of the log-likelihood of sessions by each
+        parameter.
     continuation_ : float
     continuation_interval_ : ndarray of float64, shape (2,)
     query_, document_ : ndarray, shape (n_pairs,)
         Ids of the documents of queries.
     n_iter_ : int
-        Passes made; 1 if ``simplified``.
+        Number of passes; 1 if ``simplified``.
 
     Notes
     -----
-    A pass goes through all sessions, O(n). Memory beyond the log: some numbers for each document of
-    a query; a log in windows is read again in each pass.
+    A pass reads all sessions, O(n). Memory beyond the log: some numbers for each document of a
+    query; a log in windows is read again in each pass.
 
     Plain form: ``tests/reference/clicks.py``, ``bayesian_posteriors``.
 
@@ -242,7 +243,7 @@ class DynamicBayesianModel(_TopDown):
         clicked = counts.events[:, CLICKED] + satisfied
         examined = clicked + counts.events[:, SKIPPED]
         self.continuation_, self.n_iter_ = 1.0, 1
-        # How many observed outcomes would say as much of attraction and of satisfaction.
+        # Numbers of observed outcomes with the same information on attraction and satisfaction.
         worth = [examined, clicked]
         self.continuation_interval_ = np.full(2, self.continuation_)
         if not self.simplified:
@@ -276,7 +277,7 @@ class DynamicBayesianModel(_TopDown):
         return relevance, np.where(np.isfinite(trials), trials, of_attraction)
 
     def _maximise(self, log: Log, counts: Counts, clicked: Floats) -> tuple[Floats, Floats]:
-        """Expectations of documents and of going on, at the maximum of the likelihood."""
+        """Expectations for documents and for continuation, at the maximum of the likelihood."""
         n, b = clicked.size, self.smoothing
         fixed = self.continuation
         kept = counts.pairs.of(log).astype(np.int32) if isinstance(log, ClickLog) else None
@@ -305,7 +306,7 @@ class DynamicBayesianModel(_TopDown):
             following = np.concatenate(
                 [_rate(clicked, expected[:, 0], b), _rate(expected[:, 1], clicked, b), [then]]
             )
-            # A continuation that is known may be 1.
+            # A known continuation may be 1.
             return np.append(np.clip(np.nan_to_num(following[:-1]), 0.0, 1.0 - MARGIN), then), value
 
         start = np.full(2 * n + 1, 0.5)
@@ -323,7 +324,7 @@ def _room(log: ClickLog, n_pairs: int) -> tuple[Floats, Floats]:
 
 
 def _worth(clicked: Floats, expected: Floats) -> list[Floats]:
-    """Numbers of observed outcomes that say as much of attraction and satisfaction as the log."""
+    """Numbers of observed outcomes with the same information as the log."""
     examined, satisfied = expected[:, 0], expected[:, 1]
     a, s = _rate(clicked, examined, 0.0), _rate(satisfied, clicked, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Measures of a new ranker from the clicks on an old one's lists."""
+"""Measures of a new ranker from clicks on the lists of another ranker."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from rankcore.clicks._relevance import VALUES, Relevance, Sums
 from rankcore.clicks.log import windows
 from rankcore.metrics.names import parse
 
-# Below this many clicks, as counted by their weights, intervals are not to be trusted.
+# Below this effective number of clicks, intervals are not reliable.
 FEW_CLICKS = 100
 ESTIMATORS = ("ips", "snips", "dr")
-# Values that are resampled at a time: 8 MB of them.
+# Values that are resampled at a time: 8 MB.
 _BATCH = 1_000_000
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A measure of a ranker, as clicks on other lists estimate it.
+    """Estimate of a measure of a ranker from clicks on other lists.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Estimate:
     low, high : float
         Studentised bootstrap interval over queries.
     per_query : ndarray of float64, shape (n_queries,)
-        The value of each query.
+        Value of each query.
     """
 
     value: float
@@ -50,12 +50,12 @@ class CounterfactualEvaluation(dict[str, Estimate]):
     Attributes
     ----------
     queries : list
-        The queries that are in the log and in the ranking.
+        Queries in both the log and the ranking.
     effective_sample_size : float
         Number of clicks of equal weight that would have the same variance.
     never_shown : float
-        Share of the new ranking's documents, to the depth of the deepest measure, that the log
-        never shows: their relevance is 0, or the model's.
+        Share of the new ranking's documents, to the maximum depth of the measures, that are not in
+        the log: their relevance is 0, or that of the model.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ def evaluate(
     n_resamples: int = 2000,
     random_state: int = 0,
 ) -> CounterfactualEvaluation:
-    """Estimate how a new ranker would do, from clicks on the lists of another one.
+    """Estimate measures of a new ranker from clicks on the lists of another ranker.
 
     Parameters
     ----------
@@ -91,18 +91,19 @@ def evaluate(
         Impressions; windows are read twice.
     ranking : mapping or data frame
         A row for each document that the new ranker ranks: "query", "document" and "score", higher
-        for better; of equal ones the first comes first. For the estimator "dr" also "relevance",
-        the probability that a model of the log gives, such as that of a click model.
+        is better; ties are in row order. For the estimator "dr" also "relevance", a probability
+        estimated by a model, such as a click model.
     propensity : array-like, shape (n_positions,), or Propensities
-        Probability that each position is examined, the first one's first.
+        Probability that each position is examined, from position 1.
     metrics : str or iterable of str
-        "ndcg", "dcg" and "mrr", to a depth or not, and "precision" to a depth: "ndcg@10".
+        "ndcg", "dcg" and "mrr", optionally with a depth such as "ndcg@10", and "precision" with a
+        depth.
     estimator : {"ips", "snips", "dr"}
         See Notes.
     clip : float, optional
         Maximum weight of a click, at least 1; None: 1 / propensity, however large.
     confidence_level : float
-        Of the intervals, between 0 and 1.
+        Confidence level of the intervals, between 0 and 1.
     n_resamples : int
         Bootstrap samples of queries.
     random_state : int
@@ -122,7 +123,7 @@ def evaluate(
     Warns
     -----
     UserWarning
-        Where the effective sample size is below 100 clicks.
+        If the effective sample size is below 100 clicks.
 
     Notes
     -----
@@ -131,9 +132,9 @@ def evaluate(
     and the n impressions of a document in a query, gamma is estimated as
 
     - "ips": the sum of w c over n (Joachims, Swaminathan and Schnabel, 2017). Unbiased without
-      ``clip``, too low with it.
-    - "snips", self-normalised: the sum of w c over the sum of w theta. Unbiased with ``clip``, too;
-      without it the same as "ips".
+      ``clip``, biased towards 0 with it.
+    - "snips", self-normalised: the sum of w c over the sum of w theta. Also unbiased with ``clip``;
+      without it equal to "ips".
     - "dr", doubly robust: m + the sum of w (c - theta m) over n, with the model's relevance m
       (Oosterhuis, 2023). Unbiased if no weight is clipped and all documents were shown, or
       if m is right.
@@ -142,10 +143,10 @@ def evaluate(
     precision is the mean relevance of the best k; DCG its sum with discounts 1 / log2(1 + place);
     MRR is the sum over places of 1 / place times the probability that the first relevant document
     is there. They are unbiased if relevance is. NDCG divides by the DCG of the best order, 0 if it
-    is not above 0. That order is not known: a third of this DCG is that of the best order of the
-    estimates, the rest cross-fitted, by orders of nine tenths of the impressions and the clicks of
-    the others. With 100 impressions of each of five documents of a query its bias was about 0.006,
-    with 400 it was 0.004.
+    is not above 0. As that order is not known, this DCG is a weighted mean: one third from the best
+    order of the estimates, two thirds cross-fitted, from the order by nine tenths of the
+    impressions and the clicks of the others. With 100 impressions of each of five documents of a
+    query its bias was about 0.006, with 400 it was 0.004.
 
     O(n log n) for n impressions. Plain form: ``tests/reference/counterfactual.py``, ``evaluate``.
 
@@ -232,9 +233,9 @@ def _result(
 def _interval(
     values: Floats, n_resamples: int, level: float, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Studentised bootstrap interval of a mean, which is right for few queries sooner than others.
+    """Studentised bootstrap interval of a mean, which is accurate for few queries.
 
-    Of one query, or of equal values, the mean alone.
+    The mean itself for one query, or for equal values.
     """
     n, mean = values.size, float(values.mean())
     if n < 2 or not values.std():

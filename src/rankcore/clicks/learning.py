@@ -20,9 +20,9 @@ from rankcore.clicks.propensity import Propensities
 from rankcore.datasets.judgments import Qrels
 from rankcore.ranking._click_pairs import check_pairs, theta_at
 
-# Differences of relevance have, before any clicks, the variance of a click divided by this.
+# Prior variance of a difference of relevance, as a fraction of the variance of a click.
 EXAMINATIONS = 10.0
-# Sums over impressions differ by less than this if they are equal but for rounding.
+# Sums over impressions that differ by less than this are equal up to rounding.
 ROUNDING = 1e-9
 
 
@@ -35,49 +35,49 @@ def click_pairs(
     tau: float = 1e-4,
     trust: ArrayLike | None = None,
 ) -> tuple[NDArray[np.int64], Floats]:
-    """Weighted pairs for any ranker: of documents of a query, the more relevant by clicks first.
+    """Weighted pairs of documents of a query for any ranker, more relevant by clicks first.
 
     Parameters
     ----------
     log : ClickLog or windows of one
     qid, docid : array-like of int or str, shape (n_rows,)
-        Query and document of each row of X. Impressions of others are left out.
+        Query and document of each row of X. Other impressions are ignored.
     propensity : Propensities or array-like of float, shape (n_positions,)
-        Examination by position. Ones take clicks for votes as they are.
+        Probability of examination by position. With ones, clicks are used without correction.
     tau : float, default=0.0001
-        Propensities below this count as this; above 0 if one of them is 0.
+        Minimum of propensities, which are clipped to it; must be above 0 if a propensity is 0.
     trust : array-like of float, shape (n_positions,), optional
         Probabilities by position of a click on a document that is not relevant, so that a document
-        of relevance r is clicked with probability propensity * r + trust. Clicks alone do not
-        identify it: show documents known to be irrelevant at positions drawn at random, and take
-        the share of clicks at each.
+        of relevance r is clicked with probability propensity * r + trust. It is not identified by
+        clicks alone: show documents known to be irrelevant at random positions, and use the click
+        rate at each position.
 
     Returns
     -------
     pairs : ndarray of int64, shape (n_pairs, 2)
-        Rows of winner and loser: ``pairs`` of the ``fit`` of a ranker.
+        Rows of winner and loser, for ``pairs`` of a ranker's ``fit``.
     weights : ndarray of float64, shape (n_pairs,)
-        Its ``pairs_weight``.
+        Weights, for ``pairs_weight``.
 
     Raises
     ------
     ValueError
-        If no document of the rows was clicked more than another one that was shown, a position has
-        no propensity, or there may be more than 100,000,000 pairs.
+        If no document of the rows was clicked more than another shown document of its query, a
+        position has no propensity, or there may be more than 100,000,000 pairs.
 
     Notes
     -----
     A document has e examinations, the sum of the propensities of its impressions, and relevance r,
-    the sum of click - trust, divided by e, within 0 and 1. In expectation that is its relevance,
-    wherever it was shown [1]_ [2]_, and less noisy than a sum of clicks divided by their
-    propensities. A pair of r above s, of e and f examinations, weighs ::
+    the sum of click - trust, divided by e, within 0 and 1. Its expectation is the true relevance at
+    any positions [1]_ [2]_, and it is less noisy than a sum of clicks divided by propensities. A
+    pair with relevance r above s, and e and f examinations, has the weight ::
 
         (r - s) h / (h + 10),  h = e f / (e + f)
 
-    That is the mean of the difference, given the clicks, where a priori differences are normal with
-    a tenth of the variance of a click. So a pair of documents that were hardly examined weighs
-    little, however low the propensities of their clicks are; with many clicks it weighs r - s, and
-    pairs of equal relevance vanish. Documents that were not shown take part in nothing.
+    This is the posterior mean of the difference given the clicks, with a normal prior whose
+    variance is a tenth of that of a click. Pairs of rarely examined documents have small weights,
+    even if the propensities of their clicks are low; with many clicks the weight approaches r - s,
+    and pairs of equal relevance are omitted, as are documents that were not shown.
 
     O(impressions + pairs of clicked and shown documents of a query). Memory: about 100 bytes per
     pair; the labels of `to_judgments` need no pairs. Plain form:
@@ -139,7 +139,7 @@ def click_pairs(
 
 
 def _index(qid: ArrayLike, docid: ArrayLike) -> tuple[Pairs, NDArray[np.int64]]:
-    """Documents of queries as users give them, and the row of each."""
+    """Given documents of queries, and the row of each."""
     codes = {"query": Codes("query"), "document": Codes("document")}
     query = codes["query"].number(as_ids("qid", qid).tolist()).astype(np.int64)
     document = codes["document"].number(as_ids("docid", docid).tolist()).astype(np.int64)
@@ -157,7 +157,7 @@ def _index(qid: ArrayLike, docid: ArrayLike) -> tuple[Pairs, NDArray[np.int64]]:
 def _beside(
     bounds: NDArray[np.int64], ones: NDArray[np.bool_], others: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Places of documents, each with every other one of its query."""
+    """Places of documents, paired with every other one of the query."""
     one = np.flatnonzero(ones)
     query = np.searchsorted(bounds, one, side="right") - 1
     sizes = np.diff(bounds)[query]
@@ -178,9 +178,9 @@ class ClickJudgments:
     qid, docid : ndarray, shape (n_pairs,)
         Ids of documents of queries.
     grade : ndarray of int64, shape (n_pairs,)
-        From 0.
+        Grades, from 0.
     relevance : ndarray of float64, shape (n_pairs,)
-        What the grade is of, a probability.
+        Estimated relevance, a probability.
     confidence : ndarray of float64, shape (n_pairs,)
         Probability that the relevance is within the bounds of the grade.
     """
@@ -206,15 +206,15 @@ class ClickJudgments:
         Returns
         -------
         y : ndarray of int64, shape (n_rows,)
-            Grades; 0 for documents without one.
+            Grades; 0 for documents without a grade.
         weight : ndarray of float64, shape (n_rows,)
-            Confidences, as ``sample_weight`` of a fit; 0 for documents without one.
+            Confidences, for ``sample_weight`` of a fit; 0 for documents without a grade.
         """
         row = self._pairs.rows(qid, docid)
         return np.append(self.grade, 0)[row], np.append(self.confidence, 0.0)[row]
 
     def qrels(self) -> Qrels:
-        """The grades as judgments.
+        """Grades as relevance judgments.
 
         Returns
         -------
@@ -232,8 +232,8 @@ def to_judgments(model: ClickModel, *, thresholds: ArrayLike | None = None) -> C
         Relevance is the attraction of a document, times its satisfaction in a
         `DynamicBayesianModel`; of `ClickRates` by document the rate.
     thresholds : array-like of float, shape (n_grades - 1,), optional
-        Ascending: a document has as many grades as thresholds that its relevance reaches. None: a
-        fifth, two, three and four fifths of the relevance that 5% of the examinations exceed.
+        Ascending thresholds; the grade is the number of thresholds that the relevance reaches.
+        None: 1/5, 2/5, 3/5 and 4/5 of the relevance that 5% of the examinations exceed.
 
     Returns
     -------
@@ -241,8 +241,8 @@ def to_judgments(model: ClickModel, *, thresholds: ArrayLike | None = None) -> C
 
     Notes
     -----
-    The confidence is that of the posterior of Jeffreys' prior, given as many observations as have
-    the variance of the estimate.
+    The confidence is a probability under the posterior of Jeffreys' prior, for the number of
+    observations that has the variance of the estimate.
 
     Examples
     --------

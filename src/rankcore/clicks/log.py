@@ -11,32 +11,32 @@ from numpy.typing import ArrayLike, NDArray
 from rankcore._core.numbers import as_vector, refuse_mask
 from rankcore.clicks._ids import Codes, as_ids
 
-# Positions beyond this are refused: arrays by position shall stay small.
+# Maximum position, so that arrays by position are small.
 MAX_POSITION = 100_000
-# Columns of numbers that every log has, and those of ids.
+# Required numeric columns, and columns of ids.
 IDS = ("query", "document", "ranker")
 
 
 class ClickLog:
-    """Impressions: which document was shown where in which session, and whether it was clicked.
+    """Click log: impressions of documents by session and position, with clicks.
 
-    A session is one list that was shown to one user for one query. Its impressions are kept in the
-    order of positions. Ids become integers.
+    A session is one list, shown to one user for one query. Its impressions are kept in the order of
+    positions. Ids become integers.
 
     Parameters
     ----------
     query, document : array-like of int or str, shape (n_impressions,)
     position : array-like of int, shape (n_impressions,)
-        Places in the list, from 1.
+        Position in the list, from 1.
     clicked : array-like of bool, shape (n_impressions,)
         Or 0 and 1.
     session : array-like of int or str, shape (n_impressions,), optional
-        The session of each impression, in any order. None: a session begins where the query
-        changes, or where the position is not larger than that of the row before.
+        Session of each impression, in any order. None: a session starts where the query changes, or
+        where the position is not larger than in the previous row.
     dwell : array-like of float, shape (n_impressions,), optional
         Seconds spent on the document; NaN where unknown.
     ranker : array-like of int or str, shape (n_impressions,), optional
-        The ranker that made the list.
+        Ranker of the list.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class ClickLog:
     position : ndarray of int32, shape (n_impressions,)
     clicked : ndarray of bool, shape (n_impressions,)
     bounds : ndarray of int64, shape (n_sessions + 1,)
-        Session s has the impressions ``bounds[s]`` up to ``bounds[s + 1]``.
+        Session s has the impressions ``bounds[s]`` to ``bounds[s + 1]``.
     dwell : ndarray of float64, shape (n_impressions,), or None
     ranker : ndarray of int32, shape (n_impressions,), or None
         Indices of ``rankers``.
@@ -53,8 +53,8 @@ class ClickLog:
     Raises
     ------
     ValueError, TypeError
-        On bad columns, positions below 1, a session of two queries, and a document or a position
-        that a session has twice; the message names the row, from 0.
+        For invalid columns, positions below 1, a session with two queries, or a repeated document
+        or position in a session; the message names the row, from 0.
 
     See Also
     --------
@@ -122,7 +122,7 @@ class ClickLog:
         codes: Mapping[str, Codes],
         where: Callable[[int], str],
     ) -> Self:
-        """A log of columns of numbers; ``where`` names a row in errors."""
+        """Create a log from columns of numbers; ``where`` names a row in errors."""
         log = cls.__new__(cls)
         log._set(columns, codes, where)
         return log
@@ -208,7 +208,7 @@ class ClickLog:
         return np.repeat(np.arange(self.bounds.size - 1), np.diff(self.bounds))
 
     def with_clicks(self, clicked: ArrayLike) -> Self:
-        """Copy the log with other clicks.
+        """Copy the log with new clicks.
 
         Parameters
         ----------
@@ -217,7 +217,7 @@ class ClickLog:
         Returns
         -------
         ClickLog
-            Without ``dwell``, which is of the former clicks.
+            Without ``dwell``, which refers to the old clicks.
         """
         found = np.asarray(clicked)
         if found.shape != self.clicked.shape or found.dtype.kind not in "b":
@@ -230,12 +230,12 @@ class ClickLog:
         return log
 
 
-# A log in memory, or its windows one after the other, which can be read again.
+# A log in memory, or an iterable of its windows that can be iterated again.
 Log: TypeAlias = ClickLog | Iterable[ClickLog]
 
 
 def windows(log: Log) -> Iterable[ClickLog]:
-    """Parts of a log, of whole sessions."""
+    """Windows of a log, with whole sessions."""
     if isinstance(log, ClickLog):
         return [log]
     if iter(log) is log:
@@ -272,7 +272,7 @@ def check_numbers(columns: Mapping[str, NDArray[Any]], where: Callable[[int], st
 
 
 def _order(session: NDArray[Any], position: NDArray[np.int32]) -> NDArray[np.int64] | None:
-    """The order by session and position; None for rows that are in it."""
+    """The order by session and position; None if rows are in this order."""
     same = session[1:] == session[:-1]
     sorted_rows = (session[1:] > session[:-1]) | (same & (position[1:] > position[:-1]))
     return None if sorted_rows.all() else np.lexsort((position, session))

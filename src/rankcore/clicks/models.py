@@ -1,4 +1,4 @@
-"""Click models: what they have in common, and click-through rates."""
+"""Click models: shared base class, and click-through rates."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ Z = 1.959963984540054
 class ClickModel(BaseEstimator):
     """A model of the clicks in a session. Not public.
 
-    A subclass has ``fit`` and ``_probabilities``; ``_pairs`` are the documents of queries that it
-    knows.
+    A subclass has ``fit`` and ``_probabilities``; ``_pairs`` are its documents of queries.
     """
 
     _pairs: Pairs
@@ -35,10 +34,10 @@ class ClickModel(BaseEstimator):
 
     @abstractmethod
     def _evidence(self) -> tuple[Floats, Floats]:
-        """Relevance of each document, and the observations that would have its variance."""
+        """Relevance of each document, and the number of observations with its variance."""
 
     def click_probabilities(self, log: ClickLog) -> Floats:
-        """Probability of a click on each document, before anything of its session is known.
+        """Marginal probability of a click on each document.
 
         Parameters
         ----------
@@ -72,10 +71,10 @@ class ClickModel(BaseEstimator):
             return float(np.log(np.where(log.clicked, p, 1.0 - p)).sum())
 
     def perplexity(self, log: Log) -> Floats:
-        """Perplexity of the clicks at each position: 1 for certainty, 2 for a coin.
+        """Perplexity of the clicks at each position: 1 for certain, 2 for random predictions.
 
-        It is ``2**-m``, where m is the mean binary logarithm of the probability of what happened,
-        click or no click, before anything of its session is known.
+        It is ``2**-m``, where m is the mean binary logarithm of the marginal probability of the
+        observed event, click or no click.
 
         Parameters
         ----------
@@ -84,7 +83,7 @@ class ClickModel(BaseEstimator):
         Returns
         -------
         ndarray of float64, shape (n_positions,)
-            NaN at positions where nothing was shown.
+            NaN at positions without impressions.
         """
         check_is_fitted(self)
         sums, shown = np.zeros(0), np.zeros(0)
@@ -100,21 +99,21 @@ class ClickModel(BaseEstimator):
 
 
 class ClickRates(ClickModel):
-    """Click-through rates: the baseline that any click model should beat.
+    """Click-through rates: the baseline of click models.
 
     Parameters
     ----------
     by : {"document", "position", "all"}, default="document"
         One rate for each document of a query, for each position, or for all impressions.
     smoothing : float, default=1.0
-        Clicks, and as many impressions without one, added to each rate.
+        Number of impressions with and without a click added to each rate.
 
     Attributes
     ----------
     rate_ : ndarray of float64
-        Of shape (n_pairs,), (n_positions,) or (1,).
+        Rates, shape (n_pairs,), (n_positions,) or (1,).
     interval_ : ndarray of float64, shape (n, 2)
-        Of 95%, by the posterior of Jeffreys' prior.
+        95% intervals by the posterior of Jeffreys' prior.
 
     Examples
     --------
@@ -167,7 +166,9 @@ class ClickRates(ClickModel):
         return self.rate_, self._shown
 
     def _probabilities(self, log: ClickLog) -> Floats:
-        rates = np.append(self.rate_, self._overall)  # the last is of what is not known
+        rates = np.append(
+            self.rate_, self._overall
+        )  # the last is for unknown documents or positions
         if self.by == "all":
             return np.full(len(log), rates[0])
         if self.by == "position":
@@ -176,7 +177,7 @@ class ClickRates(ClickModel):
 
 
 def interval(happened: Floats, trials: Floats) -> Floats:
-    """Interval of 95% for probabilities, by the posterior of Jeffreys' prior; shape (n, 2)."""
+    """95% intervals of probabilities by the posterior of Jeffreys' prior; shape (n, 2)."""
     missed = np.maximum(trials - happened, 0.0)
     low = betaincinv(happened + 0.5, missed + 0.5, 0.025)
     high = betaincinv(happened + 0.5, missed + 0.5, 0.975)

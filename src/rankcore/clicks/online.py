@@ -1,4 +1,4 @@
-"""Learning while users click: pairwise differentiable gradient descent."""
+"""Online learning from clicks: pairwise differentiable gradient descent."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ FIELDS = {"weights": Field(("features",)), "list_weights": Field(("features",))}
 
 @dataclass(frozen=True)
 class State:
-    """Weights after some impressions; each impression makes another one."""
+    """Weights after some impressions; each impression creates a new state."""
 
-    weights: Floats  # (n_features,): of predictions
-    list_weights: Floats  # (n_features,): of the next list
+    weights: Floats  # (n_features,): for predictions
+    list_weights: Floats  # (n_features,): for the next list
     t: int
 
 
 class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
     """A linear ranker that learns from the clicks on its own lists.
 
-    It shows lists drawn by its scores, better documents more often on top, and moves its weights
-    towards clicked documents and away from those that were seen and not clicked. It explores only
-    as far as it is in doubt, and needs no propensities.
+    Lists are sampled by the scores, with better documents more often on top. Weights move towards
+    clicked documents and away from those that were seen and not clicked. Exploration decreases with
+    certainty; no propensities are needed.
 
     Parameters
     ----------
     learning_rate : float, default=0.1
-        Length of steps, above 0.
+        Step size, above 0.
     length : int, default=10
         Maximum number of documents of a list.
     alpha : float, default=0.02
@@ -56,15 +56,15 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
     Attributes
     ----------
     coef_ : ndarray of float64, shape (n_features,)
-        Weights of predictions: the mean of those after each impression, which counts the more the
-        later it was.
+        Weights for predictions: the mean of the weights after each impression, with linearly
+        increasing weights.
     list_coef_ : ndarray of float64, shape (n_features,)
-        Weights of the next list; before the first impression all documents are alike.
+        Weights for the next list; 0 before the first impression.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
-        Only where X had string column names.
+        Only if X had string column names.
     t_ : int
-        Impressions learned from.
+        Number of impressions.
 
     Notes
     -----
@@ -72,11 +72,11 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
     the Plackett-Luce model of the scores f. A clicked document k is preferred to each document l
     without a click, above the last click or directly below it. The step of the pair is the gradient
     of its probability exp(f_k) / (exp(f_k) + exp(f_l)), times P(R*) / (P(R) + P(R*)), where R* is R
-    with the two documents swapped: so a pair counts the same in expectation whichever of the two
-    was on top. Constant steps keep the weights of lists in motion; their mean is the better ranker.
-    Impressions without such a pair change nothing.
-    Bring features to one scale, as by ``StandardScaler``. O(n_documents n_features +
-    length^3) for an impression. Plain form: ``tests/reference/pdgd.py``, ``gradient``.
+    with the two documents swapped: in expectation a pair therefore counts the same with either
+    document on top. With a constant step size the weights for lists keep fluctuating; their mean is
+    the better ranker. Impressions without such a pair have no effect. Features should be on one
+    scale, for example by ``StandardScaler``. O(n_documents n_features + length^3) for an
+    impression. Plain form: ``tests/reference/pdgd.py``, ``gradient``.
 
     Examples
     --------
@@ -114,7 +114,7 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
         X : array-like or scipy sparse, shape (n_documents, n_features)
             Documents of a query.
         seed : int
-            Another one for each impression; the same gives the same list.
+            Seed of the list; use a different one for each impression.
 
         Returns
         -------
@@ -129,7 +129,7 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
 
     @learns
     def fit(self, X: RowsLike, shown: ArrayLike, clicked: ArrayLike) -> Self:
-        """Forget all impressions and learn from one, as `partial_fit`.
+        """Reset the model and learn from one impression, as `partial_fit`.
 
         Parameters
         ----------
@@ -165,8 +165,8 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
         Raises
         ------
         ValueError
-            For features that are not finite or of another number than before, a list with a row
-            that is not there or is there twice, and clicks of another length or value.
+            For features that are not finite or differ in number, a list with invalid or repeated
+            rows, or clicks of the wrong length or value.
         """
         return self._learn(X, shown, clicked)
 
@@ -211,17 +211,17 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
 
     @property
     def coef_(self) -> Floats:
-        """Weights of predictions, shape (n_features,)."""
+        """Weights for predictions, shape (n_features,)."""
         return self._fitted_state().weights.copy()
 
     @property
     def list_coef_(self) -> Floats:
-        """Weights of the next list, shape (n_features,)."""
+        """Weights for the next list, shape (n_features,)."""
         return self._fitted_state().list_weights.copy()
 
     @property
     def t_(self) -> int:
-        """Impressions learned from."""
+        """Number of impressions."""
         return self._fitted_state().t
 
     # ---------------------------------------------------------------- model files
@@ -247,11 +247,11 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
         return {"impressions": self.t_}
 
     def _known_rows(self, X: Any) -> Rows:
-        """Rows of documents, with the features of the impressions before."""
+        """Rows of documents, with the features of previous impressions."""
         return self._more_rows(X) if "_state" in self.__dict__ else self._as_rows(X)
 
     def _list_scores(self, rows: Rows) -> Floats:
-        """Scores of lists; before the first impression zeros."""
+        """Scores for lists; zeros before the first impression."""
         scores = np.zeros(rows.n_rows)
         if "_state" in self.__dict__:
             project(rows, self._state.list_weights, scores)
@@ -271,7 +271,7 @@ def _checked(shown: Any, clicked: Any, n: int) -> tuple[NDArray[np.intp], NDArra
 
 
 def _gradient(scores: Floats, shown: NDArray[np.intp], clicked: NDArray[np.bool_]) -> Floats:
-    """By how much each score of a list is to grow."""
+    """Gradient of each score of a list."""
     step = np.zeros(shown.size)
     if not clicked.any() or clicked.all():
         return step
@@ -281,7 +281,7 @@ def _gradient(scores: Floats, shown: NDArray[np.intp], clicked: NDArray[np.bool_
         return step
     strength = np.exp(scores - scores.max())
     listed = strength[shown]
-    # What is left at each place: of the list from there on, and of what was not shown.
+    # Strength left at each place: of the rest of the list and of the documents not shown.
     rest = np.delete(strength, shown).sum()
     left = rest + listed[::-1].cumsum()[::-1]
     won, lost = (each.ravel() for each in np.meshgrid(winners, losers, indexing="ij"))

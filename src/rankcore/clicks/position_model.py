@@ -1,4 +1,4 @@
-"""The position-based model, and whether a log identifies it."""
+"""Position-based model, and its identifiability from a log."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS = 1 << 14
 
 
 class PositionBasedModel(ClickModel):
-    """A click is an examination of the position times the attraction of the document.
+    """Position-based model: a click requires examination of the position and attraction.
 
     P(click on d of q at position p) = examination[p] * attraction[q, d]. Both are estimated by
     expectation maximisation over counts. Only ratios are identified: the examination of the first
@@ -33,29 +33,29 @@ class PositionBasedModel(ClickModel):
     Parameters
     ----------
     smoothing : float, default=0.0
-        Attractive impressions, and as many that are not, added to each document of a query. 0 is
-        maximum likelihood.
+        Number of attractive and of unattractive impressions added to each document of a query. 0
+        gives maximum likelihood.
     tol : float, default=1e-6
-        Passes end when none changes a probability by more than this.
+        Passes end when no probability changes by more than this.
     max_iter : int, default=2000
-        Passes, at most.
+        Maximum number of passes.
 
     Attributes
     ----------
     examination_ : ndarray of float64, shape (n_positions,)
-        By position, relative to the first; NaN where nothing was shown.
+        Examination by position, relative to the first; NaN at positions without impressions.
     examination_interval_ : ndarray of float64, shape (n_positions, 2)
-        Of 95%.
+        95% intervals.
     examination_error_ : ndarray of float64, shape (n_positions,)
         Standard errors.
     attraction_ : ndarray of float64, shape (n_pairs,)
-        Of each document of a query: the probability of a click on it at the first position.
+        Probability of a click on each document of a query at the first position.
     attraction_interval_ : ndarray of float64, shape (n_pairs, 2)
     attraction_error_ : ndarray of float64, shape (n_pairs,)
     query_, document_ : ndarray, shape (n_pairs,)
         Ids of the documents of queries.
     n_iter_ : int
-        Passes made.
+        Number of passes.
 
     Raises
     ------
@@ -70,7 +70,7 @@ class PositionBasedModel(ClickModel):
     Notes
     -----
     A pass is O(cells), where a cell is a document of a query at one position. Standard errors are
-    those of the inverse of the expected information of the logarithms of all parameters.
+    computed from the inverse of the expected information of the logarithms of all parameters.
 
     Plain form: ``tests/reference/clicks.py``, ``position_pass``.
 
@@ -118,7 +118,7 @@ class PositionBasedModel(ClickModel):
             return a, np.where((error > 0) & (a < 1), a * (1 - a) / error**2, self._examined)
 
     def _attraction_interval(self) -> Floats:
-        """By the information; without a click, by the examinations that were in vain."""
+        """Interval from the information; without clicks, from the number of examinations."""
         found = interval(np.zeros(self._examined.size), self._examined)
         seen = self.attraction_error_ > 0
         spread = Z * self.attraction_error_[seen] / self.attraction_[seen]
@@ -136,7 +136,7 @@ class PositionBasedModel(ClickModel):
 class Positions:
     """Parameters of a position-based model."""
 
-    examination: Floats  # (n_positions,), NaN where nothing was shown
+    examination: Floats  # (n_positions,), NaN without impressions
     attraction: Floats  # (n_pairs,)
 
     def errors(self, counts: Counts) -> tuple[Floats, Floats]:
@@ -147,8 +147,8 @@ class Positions:
         with np.errstate(divide="ignore", invalid="ignore"):
             share = counts.table(np.where(weights > 0, weights / of_pair[counts.pair], 0.0))
             own = np.where(of_pair > 0, 1.0 / of_pair, 0.0)
-        # What remains of the information on positions once attraction is estimated, too: a graph
-        # of positions, so that its rows add up to 0.
+        # Information on positions after eliminating attraction: a graph Laplacian of positions,
+        # whose rows sum to 0.
         linked = (table.T @ share).toarray()
         np.fill_diagonal(linked, 0.0)
         left = np.diag(linked.sum(axis=1)) - linked
@@ -172,7 +172,7 @@ def information(counts: Counts, found: Positions) -> Floats:
 def fit_positions(
     counts: Counts, smoothing: float, tol: float, max_iter: int
 ) -> tuple[Positions, int]:
-    """The parameters of maximum likelihood, and the passes taken."""
+    """Maximum-likelihood parameters, and number of passes."""
     of_position, of_pair = counts.by_position(), counts.by_pair()
     shown, n_positions = of_position.sum(axis=1), len(of_position)
     trials = of_pair.sum(axis=1) + 2 * smoothing
@@ -214,7 +214,7 @@ def check_linked(counts: Counts) -> None:
 
 
 def not_linked(first: int, apart: NDArray[Any]) -> str:
-    """Why a log does not identify propensities, and what to log."""
+    """Message on why a log does not identify propensities, and what to log."""
     listed = ", ".join(map(str, apart[:5].tolist())) + (", ..." if apart.size > 5 else "")
     return (
         f"the log does not identify the propensities of positions {listed} relative to position "

@@ -1,4 +1,4 @@
-"""Propensities: how often each position is examined, relative to the first."""
+"""Propensities: examination of each position relative to the first."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rankcore.clicks.position_model import (
 from rankcore.ranking._click_pairs import theta_at
 
 METHODS = ("swap", "allpairs", "em", "regression-em")
-# Passes end when none changes a probability by more than this, or after so many.
+# Passes end when no probability changes by more than this, or after this number.
 TOL, PASSES = 1e-6, 5000
 # Passes of regression-EM, each of which fits a classifier.
 ROUNDS = 50
@@ -48,11 +48,11 @@ class Features:
     Parameters
     ----------
     X : array-like or scipy sparse, shape (n_rows, n_features)
-        What the classifier takes.
+        Features of each row, in a form that the classifier accepts.
     qid, docid : array-like of int or str, shape (n_rows,)
-        The document and the query of each row; all that were clicked must be there.
+        Query and document of each row; all clicked documents are required.
     classifier : object, optional
-        With ``fit(X, y, sample_weight)`` and ``predict_proba(X)``. None: scikit-learn's
+        Object with ``fit(X, y, sample_weight)`` and ``predict_proba(X)``. None: scikit-learn's
         ``LogisticRegression``.
     """
 
@@ -64,14 +64,14 @@ class Features:
 
 @dataclass(frozen=True)
 class Propensities:
-    """Propensities by position, as `propensities` estimates them.
+    """Propensities by position: the result of `propensities`.
 
     Attributes
     ----------
     theta : ndarray of float64, shape (n_positions,)
-        Examination relative to the first position that was shown; NaN where nothing was.
+        Examination relative to the first position with impressions; NaN at positions without.
     interval : ndarray of float64, shape (n_positions, 2)
-        Of 95%; NaN where the method has none.
+        95% intervals; NaN if the method has none.
     method : str
     """
 
@@ -93,7 +93,7 @@ class Propensities:
         Raises
         ------
         ValueError
-            For positions that the log did not have.
+            For positions that are not in the log.
         """
         return theta_at(self.theta, position)
 
@@ -104,15 +104,15 @@ def propensities(
     *,
     features: Features | None = None,
 ) -> Propensities:
-    """Estimate propensities: how often each position is examined, relative to the first.
+    """Estimate propensities: examination of each position relative to the first.
 
     Parameters
     ----------
     log : ClickLog or windows of one
     method : {"swap", "allpairs", "em", "regression-em"}, default="em"
-        "swap": clicks at each position beside those at the first one, of the documents of queries
-        that were shown at both [1]_, by the ratio of Mantel and Haenszel. "allpairs": the same for
-        all pairs of positions, fitted together [2]_. "em": the likelihood of
+        "swap": the ratio of clicks at each position to those at the first one, for documents of
+        queries that were shown at both [1]_, by the estimator of Mantel and Haenszel. "allpairs":
+        the same for all pairs of positions, fitted together [2]_. "em": the likelihood of
         `PositionBasedModel`. "regression-em": the same with attraction as a function of
         ``features`` [3]_, for logs that never show a document of a query at two positions.
     features : Features, optional
@@ -125,15 +125,16 @@ def propensities(
     Raises
     ------
     ValueError
-        If the log does not identify them: positions are linked by clicked documents of a query
-        that were shown at both. The message names the positions and says what to log.
+        If the log does not identify them: two positions are linked by clicked documents of a query
+        that were shown at both. The message names the positions and suggests what to log.
 
     Notes
     -----
-    All assume that a click is an examination of the position and, independently, an attraction by
-    the document. "swap" and "allpairs" compare the same documents, and so need no attraction; they
-    are exact for few impressions of many documents, too, where "em" estimates a parameter for each.
-    Standard errors of "swap" are those of Greenland and Robins (1985).
+    All methods assume that a click requires examination of the position and, independently,
+    attraction by the document. "swap" and "allpairs" compare the same documents, and so do not
+    estimate attraction; they are also consistent for few impressions of many documents, where "em"
+    estimates a parameter for each. Standard errors of "swap" are those of Greenland and Robins
+    (1985).
 
     References
     ----------
@@ -174,14 +175,14 @@ def propensities(
 
 
 def _maximum(counts: Counts) -> tuple[Floats, Floats]:
-    """Propensities of maximum likelihood, and standard errors of their logarithms."""
+    """Maximum-likelihood propensities, and standard errors of their logarithms."""
     check_linked(counts)
     found, _ = fit_positions(counts, 0.0, TOL, PASSES)
     return found.examination, found.errors(counts)[0] / found.examination
 
 
 def _swap(counts: Counts) -> tuple[Floats, Floats]:
-    """Ratio of Mantel and Haenszel to the first position, and errors of its logarithm."""
+    """Mantel-Haenszel ratio to the first position, and standard errors of its logarithm."""
     shown, clicked = _tables(counts)
     places = np.flatnonzero(shown.sum(axis=0))
     n_positions = shown.shape[1]
@@ -218,7 +219,7 @@ def _all_pairs(counts: Counts) -> tuple[Floats, Floats]:
             n2, c2 = _column(shown, r), _column(clicked, r)
             both = (n1 > 0) & (n2 > 0)
             a, b, m, n = c1[both], c2[both], n1[both], n2[both]
-            # Documents weigh as in the ratio of Mantel and Haenszel: what both positions show.
+            # Documents are weighted as in the ratio of Mantel and Haenszel.
             weight = m * n / (m + n)
             first, second = float((a / m * weight).sum()), float((b / n * weight).sum())
             total = float(weight.sum())

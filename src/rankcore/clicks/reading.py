@@ -1,4 +1,4 @@
-"""Click logs in files: CSV, JSON lines and Parquet, a window of whole sessions at a time."""
+"""Click logs in files: CSV, JSON lines and Parquet, in windows of whole sessions."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from rankcore.clicks.log import IDS, ClickLog, check_numbers
 from rankcore.datasets.parquet_rows import BUFFER, is_parquet, pyarrow_of
 from rankcore.datasets.streams import open_lines, title
 
-# Impressions of a window.
+# Impressions per window.
 WINDOW = 1 << 20
-# Lines whose fields are objects of Python at a time.
+# Lines whose fields are Python objects at a time.
 LINES = 1 << 13
 REQUIRED = ("query", "document", "position", "clicked")
 OPTIONAL = ("session", "dwell", "ranker")
@@ -28,7 +28,7 @@ CLICKED = {"0": 0, "1": 1, "false": 0, "true": 1, "False": 0, "True": 1}
 
 # Text in bytes, and the number of its first line.
 Blocks = Iterator[tuple[memoryview, int]]
-# Columns of values as a file has them, and the line of each row (of Parquet its row).
+# Columns of values as in a file, and the line (in Parquet the row) of each row.
 Block = tuple[dict[str, Any], NDArray[np.int64]]
 
 
@@ -38,7 +38,7 @@ def open_clicks(
     columns: Mapping[str, str] | None = None,
     window: int = WINDOW,
 ) -> ClickFile:
-    r"""Open a click log that is read a window of whole sessions at a time, in each pass.
+    r"""Open a click log that is read in windows of whole sessions, in each pass.
 
     Parameters
     ----------
@@ -47,27 +47,27 @@ def open_clicks(
         compressed by gzip, bzip2 or Zstandard. Parquet requires pyarrow.
     columns : mapping of str to str, optional
         Names in the file of the columns ``query``, ``document``, ``position``, ``clicked``,
-        ``session``, ``dwell`` and ``ranker``, where they differ from these. The last three are
-        optional. Rows of a session must be next to each other. Without a column of sessions one
-        begins where the query changes, or where the position is not larger than before.
+        ``session``, ``dwell`` and ``ranker``, if they differ. The last three are optional. Rows of
+        a session must be contiguous. Without a session column, a session starts where the query
+        changes, or where the position is not larger than in the previous row.
     window : int, default=1048576
-        Impressions per window, roughly: a window ends with a session.
+        Approximate number of impressions per window; a window ends with a session.
 
     Returns
     -------
     ClickFile
-        An iterable of `ClickLog`, which can be iterated again. Numbers of ids are the same in all.
+        An iterable of `ClickLog`, which can be iterated again. Ids have the same numbers in all
+        windows.
 
     Raises
     ------
     ValueError
-        Here, or while windows are read: on a bad line, by its number, and on what `ClickLog`
-        refuses.
+        Here, or while windows are read: for an invalid line, with its number, and as `ClickLog`.
 
     Notes
     -----
-    Memory: a window, and the ids of queries and documents. That the rows of a session are next to
-    each other is checked within a window.
+    Memory: a window, and the ids of queries and documents. Contiguity of sessions is checked within
+    a window.
 
     Examples
     --------
@@ -133,7 +133,7 @@ class ClickFile:
             raise ValueError(f"window must be at least 1; found {window}")
         self.path, self.window = path, int(window)
         self._names = {name: columns.get(name, name) for name in known}
-        # Columns that are named must be there.
+        # Explicitly named columns are required.
         self._wanted = {*REQUIRED, *columns}
         self._codes = {name: Codes(name) for name in IDS}
         self._title = title(path)
@@ -161,7 +161,7 @@ class ClickFile:
         yield self._log(_joined(held))
 
     def _blocks(self) -> Iterator[dict[str, NDArray[Any]]]:
-        """Columns of numbers, some thousand rows at a time."""
+        """Yield columns of numbers, some thousand rows at a time."""
         last: Any = None
         n_sessions = 0
         for columns, lines in self._parquet_blocks() if self._parquet else self._text_blocks():
@@ -176,7 +176,7 @@ class ClickFile:
             yield block
 
     def _cuts(self, columns: dict[str, NDArray[Any]], n: int) -> list[int]:
-        """Where whole windows end, at starts of sessions; what is left begins a session."""
+        """Ends of whole windows, at starts of sessions; the remainder starts with a session."""
         if "session" in columns:
             starts = np.flatnonzero(np.diff(columns["session"])) + 1
         else:
@@ -215,7 +215,7 @@ class ClickFile:
             seen.add(ids[at])
 
     def _numbers(self, columns: dict[str, Any], lines: NDArray[np.int64]) -> dict[str, Any]:
-        """Columns of numbers, checked."""
+        """Validated columns of numbers."""
         where = self._where(lines)
         found: dict[str, NDArray[Any]] = {"line": lines}
         for name in IDS:
@@ -262,7 +262,7 @@ class ClickFile:
     def _split(self, rows: list[str], numbers: list[int], n_fields: int) -> list[list[str]]:
         """Fields of each row of CSV."""
         found: list[list[str]] = []
-        with suppress(csv.Error):  # which the loop below finds again, with its line
+        with suppress(csv.Error):  # found again in the loop below, with its line
             found = [*csv.reader(rows, strict=True)]
             if len(found) == len(rows) and {*map(len, found)} == {n_fields}:
                 return found
@@ -287,7 +287,7 @@ class ClickFile:
                 for line, number in zip(lines, numbers, strict=True)
             ]
             if places is None:
-                places = {**self._places([*rows[0]]), "dwell": 0}  # which may come with clicks only
+                places = {**self._places([*rows[0]]), "dwell": 0}  # optional, for clicks only
             columns = {}
             for name in places:
                 key = self._names[name]
@@ -325,7 +325,7 @@ class ClickFile:
             )
 
     def _places(self, names: list[str]) -> dict[str, int]:
-        """Places of the columns that are there; ValueError if one is missing."""
+        """Places of the columns in the file; ValueError if a required one is missing."""
         places = {}
         for name, called in self._names.items():
             if names.count(called) > 1:
@@ -367,7 +367,7 @@ def json_object(line: str, where: str) -> dict[str, Any]:
 def _lines(
     blocks: Blocks, text: str, first: int, name: str
 ) -> Iterator[tuple[list[str], list[int]]]:
-    """Lines that are not blank, with their numbers: of a text, and of the blocks after it."""
+    """Non-blank lines with their numbers, of a text and the blocks after it."""
     while True:
         lines = text.split("\n")[:-1]
         for start in range(0, len(lines), LINES):

@@ -1,4 +1,4 @@
-"""Seeded simulators of clicks: every click model, with parameters that are known."""
+"""Seeded simulation of clicks by click models with known parameters."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ MODELS = ("position", "cascade", "bayesian")
 
 @dataclass(frozen=True)
 class User:
-    """How a simulated user clicks.
+    """Click behaviour of a simulated user.
 
     Parameters
     ----------
     model : {"position", "cascade", "bayesian"}, default="position"
         "position": a document at position p is examined with probability ``examination[p - 1]``,
-        whatever else is shown. "cascade": documents are examined from the top to the first click.
-        "bayesian": from the top; a click satisfies with some probability, which ends the session,
-        and otherwise the user goes on with probability ``continuation``.
+        independent of other documents. "cascade": documents are examined from the top to the first
+        click. "bayesian": documents are examined from the top; a click satisfies with some
+        probability, which ends the session; otherwise the user continues with probability
+        ``continuation``.
     examination : array-like of float, optional
-        Of "position": probabilities by position; those beyond the last are 0. None: 1 / p.
+        For "position": probabilities by position, 0 beyond the last. None: 1 / p.
     trust : array-like of float, optional
-        Of "position": probabilities by position that an examined document is clicked that is not
+        For "position": probabilities by position of a click on an examined document that is not
         attractive. None: 0.
     continuation : float, default=1.0
-        Of "bayesian". 1 is the simplified model.
+        For "bayesian". 1 gives the simplified model.
 
     Examples
     --------
@@ -71,13 +72,13 @@ def simulate_clicks(
     Parameters
     ----------
     log : ClickLog
-        Whose clicks do not matter.
+        Impressions; existing clicks are ignored.
     attraction : array-like of float, shape (n_impressions,)
-        Probability of a click on each document once it is examined.
+        Probability of a click on each document if examined.
     user : User, optional
         How the user clicks. None: ``User()``.
     satisfaction : array-like of float, shape (n_impressions,), optional
-        Of a "bayesian" user: probability that a click on it satisfies. None: 1 / 2.
+        For a "bayesian" user: probability that a click satisfies. None: 1 / 2.
     random_state : int or numpy Generator, optional
         The same seed gives the same clicks on every platform.
 
@@ -88,7 +89,7 @@ def simulate_clicks(
     Raises
     ------
     ValueError
-        On numbers that are no probabilities.
+        For numbers that are not probabilities.
 
     Examples
     --------
@@ -128,21 +129,21 @@ def simulate_sessions(
     swap: float = 0.0,
     random_state: Seed | None = None,
 ) -> tuple[ClickLog, NDArray[np.int64]]:
-    """Show rankings in sessions, of queries that are drawn with equal probability.
+    """Simulate sessions that show rankings, for queries drawn with equal probability.
 
     Parameters
     ----------
     qid, docid : array-like of int or str, shape (n_rows,)
         Query and document of each row.
     score : array-like of float, shape (n_rows,)
-        Lists are in the order of descending scores; of equal ones the first row comes first.
+        Lists are in descending order of scores; ties are in row order.
     n_sessions : int
         Number of lists to show.
     depth : int, default=10
-        Documents shown, at most.
+        Maximum number of documents shown.
     swap : float, default=0.0
-        Probability that the document at position 1 and one at a position that is drawn from all of
-        the list change places: the experiment that identifies propensities.
+        Probability of swapping the document at position 1 with one at a random position, an
+        experiment that identifies propensities.
     random_state : int or numpy Generator, optional
         Seed of the queries and swaps.
 

@@ -1,4 +1,4 @@
-"""Logs of OpenSearch's User Behavior Insights: queries with what they returned, and events."""
+"""Logs of OpenSearch's User Behavior Insights: queries with their results, and events."""
 
 from __future__ import annotations
 
@@ -34,12 +34,11 @@ def read_ubi(
     Parameters
     ----------
     queries, events : str or path-like
-        JSON lines, perhaps compressed: records, or hits of a search, which have them in
-        ``_source``.
+        JSON lines, optionally compressed: records, or hits of a search with records in ``_source``.
     actions : sequence of str, default=("click", "item_click", "product_click")
         Values of ``action_name`` that are clicks.
     depth : int, optional
-        Hits that users can see, where a query returns more.
+        Maximum number of hits per query that users see.
 
     Returns
     -------
@@ -49,17 +48,17 @@ def read_ubi(
     Raises
     ------
     ValueError
-        On a bad line, by its number, and on a ``query_id`` that two records have.
+        For an invalid line, with its number, or a repeated ``query_id``.
 
     Warns
     -----
     UserWarning
-        If clicks are on objects that their query did not return, which are left out.
+        If clicks are on objects that their query did not return; they are ignored.
 
     Notes
     -----
-    Memory: the log, and the clicks. Clicks with a ``query_id`` that ``queries`` lack are left out:
-    they are of another time.
+    Memory: the log, and the clicks. Clicks with a ``query_id`` that is not in ``queries`` are
+    ignored: they are from another period.
 
     Examples
     --------
@@ -120,7 +119,7 @@ def read_ubi(
 
 
 def _clicks(path: str | os.PathLike[str], actions: frozenset[str]) -> dict[str, set[str]]:
-    """Objects that were clicked, by query."""
+    """Clicked objects, by query."""
     found: dict[str, set[str]] = {}
     for record, where, _ in _records(path):
         if record.get("action_name") not in actions:
@@ -134,7 +133,7 @@ def _clicks(path: str | os.PathLike[str], actions: frozenset[str]) -> dict[str, 
 
 
 def _records(path: str | os.PathLike[str]) -> Iterator[tuple[dict[str, Any], str, int]]:
-    """Records, where each is, and the number of its line."""
+    """Records, with their location and line number."""
     name = title(path)
     for line, number in numbered_lines(path):
         where = f"{name}, line {number}"

@@ -1,15 +1,16 @@
-"""Learners on a Dask cluster, under the names and with the parameters that they have without it.
+"""Learners on a Dask cluster, with the names and parameters of those in memory.
 
-Needs ``pip install 'rankcore[dask]'``. ``fit`` takes dask arrays, dataframes, lists of delayed
-blocks or paths; ``predict`` returns lazy collections; ``to_local()`` the ordinary estimator.
+Requires ``pip install 'rankcore[dask]'``. ``fit`` accepts dask arrays, dataframes, lists of delayed
+blocks or paths; ``predict`` returns lazy collections; ``to_local()`` returns the ordinary
+estimator.
 
-`RankBoost`, `BipartiteRankBoost` and `RankSVM` sum over shards exactly: the model does not depend
-on them. The members of `OAPBPM`, `OAPBagging` and `OAPVoting` are divided among workers, and are
-those of memory.
+`RankBoost`, `BipartiteRankBoost` and `RankSVM` sum over shards exactly: their models do not depend
+on the shards. The members of `OAPBPM`, `OAPBagging` and `OAPVoting` are divided among workers, and
+are equal to those of a fit in memory.
 
-A pass of the others is one of iterative parameter mixing [1]_: every shard goes on from the same
-model with the same kernel as in memory, and the models are averaged. What every example or success
-adds to an average counts once, whichever shard it is in. With one shard the model is that of the
+The others use iterative parameter mixing [1]_: in each pass every shard continues from the same
+model, with the same kernel as in memory, and the models are averaged. Each example or success has
+the same weight in an average, in any shard. With one shard the model is equal to that of the
 ordinary estimator, to the bit.
 
 References
@@ -50,10 +51,10 @@ __all__ = [
     "evaluate",
 ]
 
-if not TYPE_CHECKING:  # or every name would be known to type checkers
+if not TYPE_CHECKING:  # otherwise type checkers would accept every name
 
     def __getattr__(name: str) -> Any:
-        """Say why a learner is missing that one may look for."""
+        """Explain why a learner is missing."""
         if name == "OrdinalBoost":
             raise AttributeError(
                 "rankcore.dask has no OrdinalBoost: the values of its leaves and its biases are "
@@ -103,19 +104,19 @@ class OAPBPM(DistributedEnsemble, oap.OAPBPM):  # type: ignore[misc]
 
     Notes
     -----
-    Members are divided among the workers, each of which has all rows: the model is that of memory,
-    to the bit.
+    Members are divided among the workers, each of which has all rows. The model is equal to that of
+    a fit in memory, to the bit.
     """
 
 
 @documented()
 class OAPBagging(DistributedEnsemble, oap.OAPBagging):  # type: ignore[misc]
-    """`rankcore.OAPBagging` on a Dask cluster, in the manner of `OAPBPM`."""
+    """`rankcore.OAPBagging` on a Dask cluster, as `OAPBPM`."""
 
 
 @documented()
 class OAPVoting(DistributedEnsemble, oap.OAPVoting):  # type: ignore[misc]
-    """`rankcore.OAPVoting` on a Dask cluster, in the manner of `OAPBPM`."""
+    """`rankcore.OAPVoting` on a Dask cluster, as `OAPBPM`."""
 
 
 @documented()
@@ -130,16 +131,16 @@ class RankBoost(ExactRanker, rankboost.RankBoost):  # type: ignore[misc]
     Parameters
     ----------
     max_bins
-        It must be a number.
+        Must be a number.
     select
-        It must be "edge".
+        Must be "edge".
 
     Notes
     -----
-    Every round sums the potentials of rows by bin, as 64-bit integers, so that the model
-    is the same to the bit for any shards. The stumps are those of memory but where their edges
-    differ by less than n / 2**60, for n rows, or where a column has more than 8,192 different
-    values, whose bins may differ (see ``docs/streams.md``).
+    Every round sums the potentials of rows by bin, as 64-bit integers, so that the model is the
+    same to the bit for any shards. The stumps are equal to those of a fit in memory unless edges
+    differ by less than n / 2**60, for n rows, or a column has more than 8,192 distinct values,
+    whose bins may differ (see ``docs/streams.md``).
     """
 
     _learn: ClassVar[Callable[..., Any]] = staticmethod(fit_stumps)
@@ -153,13 +154,14 @@ class BipartiteRankBoost(ExactRanker, bipartite.BipartiteRankBoost):  # type: ig
     Parameters
     ----------
     max_bins
-        It must be a number.
+        Must be a number.
     select
-        It must be "edge".
+        Must be "edge".
 
     Notes
     -----
-    As `RankBoost`. Without qid, all rows are of one query, which all shards may have parts of.
+    As `RankBoost`. Without qid, all rows belong to one query, which may be divided among all
+    shards.
     """
 
     _learn: ClassVar[Callable[..., Any]] = staticmethod(fit_stumps)
@@ -173,16 +175,16 @@ class RankSVM(ExactRanker, svm.RankSVM):  # type: ignore[misc]
     Parameters
     ----------
     kernel
-        It must be None.
+        Must be None.
     warm_start
-        It must be False.
+        Must be False.
 
     Notes
     -----
     Each evaluation, and each product with second derivatives, sums over all shards in 64-bit
     integers: the model is the same to the bit for any shards. It is within ``tol`` of the minimum,
-    as in memory, where sums round differently. ``random_state=None`` is seed 0
-    here; a Generator or RandomState advances, and gives another sample in the next fit.
+    as in memory, where sums are rounded differently. ``random_state=None`` is seed 0 here; a
+    Generator or RandomState advances, so that the next fit has a different sample.
     """
 
     _learn: ClassVar[Callable[..., Any]] = staticmethod(fit_ranksvm)

@@ -1,4 +1,4 @@
-"""RankBoost on shards, exactly: bins that do not depend on them, and sums of integers."""
+"""Exact RankBoost on shards: bins independent of the shards, and integer sums."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from rankcore.dask._shards import Shard, check_queries, in_queries, naming
 from rankcore.ranking._pairs import Pairing, nothing_to_learn, pair_by_label
 from rankcore.ranking._queries import as_relevance
 
-# Powers of two by which weights are brought to about 1, at most.
+# Maximum exponents of the powers of two that scale weights to about 1.
 FARTHEST = 1000
 
 
 @dataclass(frozen=True)
 class Documents:
-    """The rows of a shard that are compared, in the order that columns shall have them."""
+    """Compared rows of a shard, in the order of the columns."""
 
     X: Any
     docs: NDArray[np.int64]
     pairing: Pairing | None  # None if all shards have parts of one query
-    # Of that query, how many of the documents, which come first, have the upper label.
+    # Number of documents with the upper label in that query; these come first.
     n_winning: int
-    weights: NDArray[np.float64] | None  # of that query, what the documents weigh
+    weights: NDArray[np.float64] | None  # weights of the documents of that query
     largest: int  # rows of the largest query
 
 
@@ -49,16 +49,16 @@ class Size:
     """Size of the documents of a shard, for the client."""
 
     n_pairs: int
-    # Of the one query that all shards have parts of.
+    # For the single query that is divided among all shards.
     n_winning: int
     n_losing: int
-    # Weight of all pairs; of that query, of its documents of either label.
+    # Weight of all pairs; for that query, weights of its documents by label.
     totals: tuple[Fraction, ...]
     largest: int  # rows of the largest query
 
 
 def fit_stumps(model: Any, run: Run, watching: Watching) -> Any:
-    """A fitted copy of a `RankBoost` or `BipartiteRankBoost`; the rest is as `fit_ordinal`."""
+    """Fitted copy of a `RankBoost` or `BipartiteRankBoost`; parameters as in `fit_ordinal`."""
     _check_kind(model)
     findings = run.findings
     labels = np.unique(np.concatenate([finding.labels for finding in findings]))
@@ -68,8 +68,8 @@ def fit_stumps(model: Any, run: Run, watching: Watching) -> Any:
     split = not of_queries and upper is not None
     if not of_queries and not split and len(findings) > 1:
         raise ValueError(
-            f"without qid all rows are of one query, which {len(findings)} shards have parts of: "
-            f"that takes two different labels, and there are {labels.size}; give qid, or "
+            f"without qid all rows belong to one query, divided among {len(findings)} shards: "
+            f"that requires two different labels, and there are {labels.size}; pass qid, or "
             "n_shards=1"
         )
     check_queries(findings)
@@ -84,7 +84,7 @@ def fit_stumps(model: Any, run: Run, watching: Watching) -> Any:
     args = upper, split, balanced, (least, largest), run.numbers
     documents = run.map(pick, run.shards, *args, what="documents")
     n_pairs, totals, fitted._largest_query = _measured(run, documents, balanced, split)
-    # Weights of pairs whose sum is about 1 are far from the ends of the range of numbers.
+    # Weights of pairs with a sum of about 1 are far from the limits of the range of numbers.
     powers = tuple(min(-frexp(total)[1], FARTHEST) for total in totals)
     totals = [ldexp(*one) for one in zip(totals, powers, strict=True)]
     values = run.map(values_of, documents, what="values")
@@ -104,7 +104,7 @@ def fit_stumps(model: Any, run: Run, watching: Watching) -> Any:
 def _measured(
     run: Run, documents: list[Any], balanced: bool, split: bool
 ) -> tuple[int, list[float], int]:
-    """How many pairs there are, the totals of their weights, and the rows of the largest query."""
+    """Number of pairs, their total weights, and number of rows of the largest query."""
     sizes = run.gather(run.map(size_of, documents, balanced, what="size"))
     n_pairs = sum(size.n_pairs for size in sizes)
     if split:
@@ -118,14 +118,14 @@ def _measured(
 
 
 def _added(model: Any, made: Iterable[Round]) -> Iterator[dict[str, float]]:
-    """Figures of rounds whose stumps are added to a model."""
+    """Add the stumps of rounds to a model; yield the statistics of the rounds."""
     for stump in made:
         model.add(*stump[:4])
         yield stump.figures
 
 
 def _check_kind(model: Any) -> None:
-    """Raise unless the parameters are of what shards can share."""
+    """Raise for parameters that are not supported on shards."""
     needed = {
         "max_leaf_nodes=2 and weak='auto' or 'stump'": not grows_trees(model),
         "max_bins": model.max_bins is not None,
@@ -138,7 +138,7 @@ def _check_kind(model: Any) -> None:
 
 
 def _upper_label(model: Any, labels: NDArray[Any]) -> float | None:
-    """The least label of the documents that are better, if there are two kinds."""
+    """Minimum label of relevant documents, if labels are of two kinds."""
     if hasattr(model, "rel"):
         if model.rel is not None:
             return float(model.rel)
@@ -157,7 +157,7 @@ def pick(
     of_all: tuple[float, float],
     number: int,
 ) -> Documents:
-    """The documents of a shard, of weights scaled by the extremes of those of all shards."""
+    """Documents of a shard, with weights scaled by the extremes over all shards."""
     with naming(f"shard {number}"):
         rows = as_rows(shard.X, nan=True)
         labels = as_relevance(shard.y, rows.n_rows)
@@ -171,7 +171,7 @@ def pick(
             docs = docs[weights[docs] > 0]
             return Documents(shard.X, docs, None, int(labels[docs].sum()), weights[docs], 0)
         queries = group_rows(shard.qid, rows.n_rows)
-        # As in memory, but that all rows of a shard may weigh nothing.
+        # As in memory, except that all rows of a shard may have weight 0.
         pairing = pair_by_label(
             labels,
             queries,
@@ -185,7 +185,7 @@ def pick(
 
 
 def size_of(documents: Documents, balanced: bool) -> Size:
-    """Their size."""
+    """Size of the documents of a shard."""
     n, pairing = documents.docs.size, documents.pairing
     n_winning, weights = documents.n_winning, documents.weights
     if pairing is None:
@@ -197,14 +197,14 @@ def size_of(documents: Documents, balanced: bool) -> Size:
 
 
 def values_of(documents: Documents) -> ValueGroups:
-    """The groups of their values."""
+    """Groups of the values of documents."""
     return ValueGroups.of(as_rows(documents.X, nan=True), documents.docs)
 
 
 def prepare(
     documents: Documents, cuts: Cuts, balanced: bool, powers: tuple[int, ...]
 ) -> StumpShard:
-    """The bins of a shard, whose pairs weigh more by powers of two."""
+    """Bins of a shard, with weights of pairs multiplied by powers of two."""
     rows, docs = as_rows(documents.X, nan=True), documents.docs
     entries = None
     if rows.columns is not None:

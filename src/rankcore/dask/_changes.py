@@ -20,24 +20,24 @@ State = OnlineState | PairwiseState
 
 @dataclass(frozen=True)
 class Change:
-    """A state, beside another that who reads it has: the same to the bit.
+    """Difference of a state from one that the receiver has; exact to the bit.
 
-    Numbers are those of the state and not differences, which would round. Whether one has changed
-    is a question of its bits, so that a negative zero is not lost.
+    Values are those of the state, not differences, which would be rounded. Values are compared by
+    their bits, so that negative zeros are kept.
     """
 
     rest: Any  # all but its arrays by feature
     n_features: int
-    # The features of which any array has changed: their numbers, or a bit for each feature,
-    # whichever is shorter. None for all.
+    # Features for which any array has changed: as indices or as a bit mask, whichever is shorter.
+    # None for all.
     places: NDArray[Any] | None
-    rows: dict[str, NDArray[Any]]  # what the arrays have there
+    rows: dict[str, NDArray[Any]]  # new values of the arrays for these features
 
     @classmethod
     def of(cls, state: State, base: Change | None = None) -> Change:
-        """Difference of a state from ``base``; from zeros, if there is none.
+        """Difference of a state from ``base``, by default from zeros.
 
-        Whole, where that takes no more bytes. O(n_features).
+        The whole state if that is not longer. O(n_features).
         """
         arrays = _by_feature(state)
         n_features = len(next(iter(arrays.values())))
@@ -63,7 +63,7 @@ class Change:
         return cls(rest, n_features, places, {name: a[changed] for name, a in arrays.items()})
 
     def onto(self, base: Change | None = None) -> Any:
-        """The state, whose arrays are its own; ``base`` is that of `of`."""
+        """Restore the state, with its own arrays; ``base`` as in `of`."""
         state, changed, arrays = deepcopy(self.rest), self.changed(), {}
         known = None if base is None else base.changed()
         for name, rows in self.rows.items():
@@ -79,7 +79,7 @@ class Change:
         return state
 
     def changed(self) -> NDArray[Any] | None:
-        """The numbers of the features that have changed; None for all."""
+        """Indices of changed features; None for all."""
         if self.places is None or self.places.dtype == np.uint32:
             return self.places
         return np.flatnonzero(np.unpackbits(self.places, count=self.n_features))
@@ -96,7 +96,7 @@ def _by_feature(state: State) -> dict[str, NDArray[Any]]:
 
 
 def _put(state: State, arrays: dict[str, NDArray[Any]]) -> None:
-    """Give a state other arrays by feature; without any, it has none."""
+    """Set the by-feature arrays of a state."""
     if isinstance(state, OnlineState):
         state.by_feature = arrays
         return
@@ -105,7 +105,7 @@ def _put(state: State, arrays: dict[str, NDArray[Any]]) -> None:
 
 
 def _bits(array: NDArray[Any]) -> NDArray[Any]:
-    """Numbers as integers of the same bits, a row for each feature."""
+    """Values as integers with the same bits, one row per feature."""
     whole = np.ascontiguousarray(array).view(f"u{array.itemsize}")
     return whole.reshape(len(array), prod(array.shape[1:]))
 

@@ -15,7 +15,7 @@ except ModuleNotFoundError as error:
     if error.name not in ("dask", "distributed"):
         raise
     raise ModuleNotFoundError(
-        f"rankcore.dask needs {error.name}: pip install 'rankcore[dask]'", name=error.name
+        f"rankcore.dask requires {error.name}: pip install 'rankcore[dask]'", name=error.name
     ) from error
 
 __all__ = [
@@ -40,7 +40,7 @@ _protocol: Any = protocol
 
 
 def engine_of(client: Any) -> Any:
-    """A client that was given, or the one in use; raise TypeError if it is none."""
+    """Given or current client; raise TypeError if it is not a client."""
     if client is None:
         return get_client()
     if not isinstance(client, Client):
@@ -57,7 +57,7 @@ def n_threads_of(client: Any) -> int:
 
 
 def count_of(value: Any, name: str, client: Any) -> int:
-    """A number of shards or blocks, by default one for each thread; raise if it is none."""
+    """Validated number of shards or blocks; by default one per thread."""
     if value is None:
         return n_threads_of(client)
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
@@ -71,26 +71,26 @@ def n_workers_of(client: Any) -> int:
 
 
 def to_serialize(value: Any) -> Any:
-    """A value within a message, which Dask sends as it sends data."""
+    """Wrap a value in a message, which Dask then sends as data."""
     return _protocol.to_serialize(value)
 
 
 def fetch(client: Any, futures: Sequence[Any]) -> Future[Any]:
-    """Results of tasks, to wait for as long as one likes; it ends when the tasks are released."""
+    """Results of tasks as an awaitable, which ends when the tasks are released."""
     results = client.gather(list(futures), asynchronous=True)
     return asyncio.run_coroutine_threadsafe(results, client.loop.asyncio_loop)
 
 
 def failures_allowed() -> int:
-    """Workers that a task may be lost with."""
+    """Number of lost workers after which a task fails."""
     return int(dask.config.get("distributed.scheduler.allowed-failures"))
 
 
 def release(futures: Iterable[Any]) -> None:
     """Release these futures, so that Dask cancels and forgets them.
 
-    ``Client.cancel`` would do so by force, and fails in the scheduler if a task between two of them
-    is wanted by nobody.
+    ``Client.cancel`` would force this, and fails in the scheduler if an intermediate task is not
+    requested by a client.
     """
     for future in futures:
         future.release()

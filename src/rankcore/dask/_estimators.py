@@ -25,7 +25,7 @@ from rankcore.dask._run import Run, Watching
 from rankcore.dask._shards import Finding, check_kinds, look, pieces_of, without_columns
 from rankcore.ordinal._base import OnlineOrdinalClassifier
 
-# Of a model that is not fitted, and the run: a fitted copy of the model.
+# Function of an unfitted model and the run that returns a fitted copy.
 Learn = Callable[[Any, Run], Any]
 
 
@@ -38,7 +38,7 @@ class Distributed:
 
     @classmethod
     def _local(cls, **params: Any) -> Any:
-        """A learner with these parameters whose fit runs here: the class that has no cluster."""
+        """The ordinary learner with these parameters."""
         kind = next(one for one in cls.__mro__ if not issubclass(one, Distributed))
         return kind(**params)
 
@@ -59,7 +59,7 @@ class Distributed:
         n_shards: int | None = None,
         regroup: bool = False,
     ) -> Self:
-        """Fit to X, y, qid and weights; of files, with ``n_features`` and ``zero_based``."""
+        """Fit to X, y, qid and weights; for files, with ``n_features`` and ``zero_based``."""
         (X, _, qid, sample_weight), (n_features, _) = columns, files
         check_flag(regroup, "regroup")
         engine = engine_of(client)
@@ -99,11 +99,11 @@ class Distributed:
         return self
 
     def predict(self, X: DaskColumn) -> Any:
-        """Scores, as a lazy collection of the kind of X."""
+        """Predict scores, as a lazy collection of the same kind as X."""
         return self._lazily("predict", X, None, np.float64)
 
     def _lazily(self, method: str, X: Any, columns: int | None, dtype: Any) -> Any:
-        """Results of a method for each block, as a collection of the kind of X."""
+        """Results of a method by block, as a lazy collection of the same kind as X."""
         model = self.to_local()
         if isinstance(X, list | tuple):
             call = delayed(getattr(model, method), pure=True)
@@ -133,7 +133,7 @@ class Distributed:
 
 
 def widen(shard: Any, n_features: int) -> Any:
-    """A shard of a file with all features, of which its part may lack the last."""
+    """Extend a shard of a file to all features, as its part may lack the last ones."""
     X = shard.X.copy()
     X.resize((X.shape[0], n_features))
     return replace(shard, X=X)
@@ -150,13 +150,15 @@ def _check_findings(findings: list[Finding]) -> None:
         raise ValueError("Found 0 sample(s) while a minimum of 1 is required.")
     weighted = [finding.heaviest is not None for finding in findings]
     if any(weighted) and not all(weighted):
-        raise ValueError("some blocks have weights and others none; expected them in all or none")
+        raise ValueError(
+            "some blocks have weights and others none; expected weights in all or none"
+        )
     if all(finding.heaviest == 0 for finding in findings):
         raise ValueError("sample_weight must not be all zero")
 
 
 def _form(X: Any, apart: Any, findings: list[Finding], n_features: int | None) -> Any:
-    """A table of the same columns as X, but those that are named; of no rows to speak of."""
+    """A small table with the columns of X, except those named in ``apart``."""
     if hasattr(X, "columns"):
         return without_columns(X._meta, *apart)
     widths = {finding.n_features for finding in findings}
@@ -185,44 +187,46 @@ class DistributedClassifier(Distributed):
         n_features: int | None = None,
         zero_based: bool = False,
     ) -> Self:
-        """Learn from scratch, in ``max_iter`` passes, each on all workers.
+        """Fit a new model, in ``max_iter`` passes on all workers.
 
         Parameters
         ----------
         X : dask array, dask dataframe, list of delayed blocks, path, pattern or list of paths
-            Blocks of dense or CSR rows; or LETOR and svmlight files, which workers read.
-        y : the same kind as X, in the same division
-            Ordered labels; None for files, which have them.
+            Blocks of dense or CSR rows; or LETOR and svmlight files, which are read by workers.
+        y : the same kind as X, with the same divisions
+            Ordered labels; None for files, which contain labels.
         classes : array-like, shape (n_classes,), optional
-            Every label, lowest rank first, which words require. By default the order of an ordered
+            All labels, lowest rank first; required for strings. By default the order of an ordered
             categorical, the same in all blocks, or the distinct numbers, ascending.
         sample_weight : the same kind as X, in the same division; or str, optional
-            Weights of the rows, with the meaning that they have in memory, of all rows together; a
-            string names a column of a dataframe. Rows of files have none.
+            Weights of the rows, with the same meaning as in memory; a string names a column of a
+            dataframe. Not supported for files.
         eval_set : (X, y), or a list of such pairs, optional
-            Held-out rows, arrays that the client has: measured there by ``eval_metric`` after each
+            Held-out rows, as arrays at the client, measured there by ``eval_metric`` after each
             pass, round or step.
         callbacks : iterable of callables, optional
             Called at the client after each pass, round or step with a
             `rankcore.callbacks.Iteration`; the fit ends after one returns True.
         client : distributed.Client, optional
-            By default the one in use.
+            By default the current client.
         n_shards : int, optional
-            Neighbouring blocks are joined to so many shards; by default one for each thread of the
-            workers. The model depends on the number of shards, not on that of workers.
+            Number of shards into which neighbouring blocks are joined; by default one per thread of
+            the workers. The model depends on the number of shards, not of workers.
         mixing : {"uniform", "mistakes"}, default="uniform"
-            What weighs the shards' models after a pass: nothing, or the mistakes they made in it.
+            Weights of the shards' models after a pass: equal, or their numbers of mistakes in the
+            pass.
         n_features : int, optional
-            Of files; by default the largest that occurs.
+            Number of features of files; by default the maximum that occurs.
         zero_based : bool, default=False
-            Whether files count features from 0.
+            Whether features in files are numbered from 0.
 
         Raises
         ------
         ValueError, TypeError
-            On bad input or parameters; names the shard. The estimator stays as it was.
+            If input or parameters are invalid; the message names the shard. The estimator is not
+            changed.
         RuntimeError
-            If workers are lost again and again.
+            If workers are lost repeatedly.
         """
         check_option(mixing, "mixing", MIXINGS)
         watching = Watching(eval_set, None, callbacks)
@@ -231,12 +235,12 @@ class DistributedClassifier(Distributed):
         return self._fit_on((X, y, None, sample_weight), learn, client, files, n_shards)
 
     def predict(self, X: DaskColumn) -> Any:
-        """The predicted labels, as a lazy collection of the kind of X."""
+        """Predict labels, as a lazy collection of the same kind as X."""
         check_is_fitted(self)
         return self._lazily("predict", X, None, self.classes_.dtype)  # type: ignore[attr-defined]
 
     def decision_function(self, X: DaskColumn) -> Any:
-        """By how much each rank beats the best other one, as a lazy collection."""
+        """Margin of each rank over the best other one, as a lazy collection."""
         check_is_fitted(self)
         k = self.classes_.size  # type: ignore[attr-defined]
         return self._lazily("decision_function", X, None if k == 2 else k, np.float64)
@@ -259,22 +263,22 @@ class DistributedEnsemble(DistributedClassifier):
         n_features: int | None = None,
         zero_based: bool = False,
     ) -> Self:
-        """Learn from scratch; the model is that of memory, to the bit.
+        """Fit a new model, equal to that of a fit in memory to the bit.
 
         Parameters
         ----------
         X
             All rows must fit into the memory of a worker.
         n_blocks : int, optional
-            Blocks that the members are divided into, of 8 or a multiple of it; by default one for
-            each thread of the workers. The model does not depend on it.
+            Number of blocks into which members are divided, in multiples of 8; by default one per
+            thread of the workers. The model does not depend on it.
 
         Raises
         ------
         ValueError, TypeError
-            On bad input or parameters. The estimator stays as it was.
+            If input or parameters are invalid. The estimator is not changed.
         RuntimeError
-            If workers are lost again and again.
+            If workers are lost repeatedly.
         """
         engine = engine_of(client)
         n_blocks = count_of(n_blocks, "n_blocks", engine)
@@ -305,27 +309,27 @@ class DistributedRanker(Distributed):
         n_features: int | None = None,
         zero_based: bool = False,
     ) -> Self:
-        """Learn from scratch, in ``max_iter`` passes, each on all workers.
+        """Fit a new model, in ``max_iter`` passes on all workers.
 
         Parameters
         ----------
-        qid : the same kind as X, in the same division; or str
-            The query of each row; a string names a column of a dataframe. None for files. All rows
-            of a query must be in one shard.
+        qid : the same kind as X, with the same divisions; or str
+            Query of each row; a string names a column of a dataframe. None for files. All rows of a
+            query must be in one shard.
         sample_weight
-            A pair weighs the product of its two.
+            The weight of a pair is the product of its rows' weights.
         eval_qid : array-like, or a list of them, optional
-            The queries of held-out rows.
+            Queries of held-out rows.
         regroup : bool, default=False
             Whether to move rows between workers so that queries are whole.
 
         Raises
         ------
         ValueError, TypeError
-            On bad input or parameters, such as a query in two shards. The estimator stays as it
-            was.
+            If input or parameters are invalid, for example if a query is in two shards. The
+            estimator is not changed.
         RuntimeError
-            If workers are lost again and again.
+            If workers are lost repeatedly.
         """
         check_option(mixing, "mixing", MIXINGS)
         watching = Watching(eval_set, eval_qid, callbacks)
@@ -339,7 +343,7 @@ class ExactRanker(Distributed):
 
     _by_length = False
 
-    # The function that fits a model on shards.
+    # Function that fits a model on shards.
     _learn: ClassVar[Callable[..., Any]]
 
     @learns
@@ -360,13 +364,13 @@ class ExactRanker(Distributed):
         n_features: int | None = None,
         zero_based: bool = False,
     ) -> Self:
-        """Learn from scratch; the model does not depend on the shards, to the bit.
+        """Fit a new model, which does not depend on the shards.
 
         Parameters
         ----------
         qid
-            Without qid all rows are of one query; for boosting it may have rows in several shards
-            if there are two labels.
+            Without qid all rows belong to one query; for boosting with two labels it may have rows
+            in several shards.
         """
         files = n_features, zero_based
         learn = partial(self._learn, watching=Watching(eval_set, eval_qid, callbacks))

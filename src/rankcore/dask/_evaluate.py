@@ -1,4 +1,4 @@
-"""Measures of collections that are on a cluster, query by query."""
+"""Measures of Dask collections by query."""
 
 from __future__ import annotations
 
@@ -37,30 +37,30 @@ def evaluate(
     regroup: bool = False,
     client: Client | None = None,
 ) -> Evaluation:
-    """`rankcore.metrics.evaluate` of Dask collections; values of queries are merged.
+    """`rankcore.metrics.evaluate` for Dask collections.
 
     Parameters
     ----------
-    y_true, y_score, qid : dask arrays or series, or lists of delayed blocks, of one division
+    y_true, y_score, qid : dask arrays or series, or lists of delayed blocks, with equal divisions
     metrics, convention
         As for `rankcore.metrics.evaluate`.
     n_shards : int, optional
-        Neighbouring blocks are joined to so many parts; by default one for each thread.
+        Number of parts into which neighbouring blocks are joined; by default one per thread.
     regroup : bool, default=False
         Whether to move rows between workers so that queries are whole.
     client : distributed.Client, optional
-        By default the one in use.
+        By default the current client.
 
     Returns
     -------
     Evaluation
-        Equal to that of the same rows in memory, to the bit; with ``regroup`` queries come in
+        Equal to that of the same rows in memory, to the bit; with ``regroup`` queries are in
         another order, and means may differ in the last digit.
 
     Raises
     ------
     ValueError
-        If a query has rows in two shards, or on bad input.
+        If a query has rows in two shards, or input is invalid.
     """
     engine = engine_of(client)
     n_shards = count_of(n_shards, "n_shards", engine)

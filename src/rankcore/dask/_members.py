@@ -1,9 +1,8 @@
-"""Ensembles whose members are divided among workers: every member sees all rows, as in memory.
+"""Ensembles with members divided among workers: every member has all rows, as in memory.
 
-A block of members needs nothing of the others, for who draws what is a function of the seed, the
-member and the time. The mean of the members follows from integers, by how much each example moved
-the thresholds of all of them, which blocks add up. So neither the blocks nor the shards that rows
-are read in have a part in the model.
+Blocks of members are independent, as the draws are a function of the seed, the member and the time.
+The mean of the members is computed from integers, the total moves of thresholds by each example,
+which are summed over blocks. The model therefore depends neither on the blocks nor on the shards.
 """
 
 from __future__ import annotations
@@ -52,20 +51,20 @@ Moved = NDArray[np.int32]
 
 @dataclass
 class Block:
-    """Some members, and the other members of their tiles, which stay as they were."""
+    """Some members, with the other members of their tiles, which do not change."""
 
     # Range of the members, padding included.
     first: int
     last: int
     before: int  # members of the tiles before theirs
-    state: OnlineState  # of these tiles alone; its counts are examples that were offered
+    state: OnlineState  # of these tiles only; its counts are offered examples
 
 
 def fit_members(model: Any, run: Run, *, classes: Any, n_blocks: int) -> Any:
-    """A fitted copy of an ensemble in ``n_blocks`` or fewer; the rest is as `fit_ordinal`."""
+    """Fitted copy of an ensemble in at most ``n_blocks``; parameters as in `fit_ordinal`."""
     if model.early_stopping_rounds is not None:
         raise ValueError(
-            "a fit on a cluster requires early_stopping_rounds=None, for ensembles take no "
+            "a fit on a cluster requires early_stopping_rounds=None, as ensembles take no "
             f"held-out rows there; found {model.early_stopping_rounds!r}"
         )
     known = classes_of(model, run, classes)
@@ -80,7 +79,7 @@ def fit_members(model: Any, run: Run, *, classes: Any, n_blocks: int) -> Any:
         run.submit(join_all, run.shards, what=f"rows-copy-{copy}") for copy in range(n_copies)
     ]
     weights, _ = weighing_of(model, run, wholes[:1], known)
-    # The first model is a part of the graph, so that it can be made again.
+    # The first model is a part of the graph, so that it can be recomputed.
     fitted._state = mean
     held = run.submit(hold, fitted, what="model")
     orders = [
@@ -96,11 +95,11 @@ def fit_members(model: Any, run: Run, *, classes: Any, n_blocks: int) -> Any:
 
 
 class MemberBlocks(OnlineLearner):
-    """An ensemble whose members learn in blocks, each from all rows.
+    """Learner of an ensemble whose members learn in blocks, each from all rows.
 
-    The state of ``fitted`` is that of the mean; ``held`` is a future of the model that began.
-    ``wholes`` and ``orders`` are futures of all rows and of the order of visits, on each of some
-    workers; ``states`` are blocks of members, or futures of them.
+    The state of ``fitted`` is that of the mean; ``held`` is a future of the initial model.
+    ``wholes`` and ``orders`` are futures of all rows and of the order of visits, on each worker
+    used; ``states`` are blocks of members, or futures of them.
     """
 
     def __init__(
@@ -118,7 +117,7 @@ class MemberBlocks(OnlineLearner):
         self._weights = weights
 
     def open(self, number: int) -> None:
-        """As `Learner.open`: the mean opens a record where it is made."""
+        """As `Learner.open`: the record is opened with the mean."""
 
     def learn(self, window: Window, generator: Any, number: int) -> None:
         """As `Learner.learn`."""
@@ -158,7 +157,7 @@ class MemberBlocks(OnlineLearner):
 
 
 def cut_members(state: OnlineState, n: int) -> list[Block]:
-    """The members of a state in at most n blocks of whole lines, each with its tiles."""
+    """Divide members into at most n blocks of whole cache lines, each with its tiles."""
     n_members, width = state.settings["n_estimators"], state.others["steps"].shape[2]
     n_lanes, lines = state.others["survived"].size, math.ceil(n_members / LANES)
     edges = np.unique(np.linspace(0, lines, min(n, lines) + 1).astype(int) * LANES)
@@ -230,7 +229,7 @@ def learn_block(
     model: Any,
     weights: Weighing | None,
 ) -> tuple[Block, Moved]:
-    """Members after a pass, and by how many steps each example moved the thresholds of all."""
+    """Members after a pass, and the total threshold steps of each example."""
     rows, ranks = as_rows(whole.X), encode(whole.y, model.ranks_)
     order = visits[1]
     state = deepcopy(block.state)
@@ -279,7 +278,7 @@ def follow_members(
     mean: OnlineState,
     model: Any,
 ) -> OnlineState:
-    """The mean after a pass."""
+    """Mean of the members after a pass."""
     rows, ranks = as_rows(whole.X), encode(whole.y, model.ranks_)
     learner, state = copy(model), deepcopy(mean)
     learner._state = state

@@ -1,4 +1,4 @@
-"""Iterative parameter mixing: each worker learns its shard for a pass, then models are averaged."""
+"""Iterative parameter mixing: a pass over each shard, then models are averaged."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ MIXINGS = ("uniform", "mistakes")
 
 
 def fit_ordinal(model: Any, run: Run, *, classes: Any, mixing: str, watching: Watching) -> Any:
-    """A fitted copy of an online ordinal learner, which is not a distributed one."""
+    """Fitted copy of an online ordinal learner, as an ordinary estimator."""
     model._check_params()
     known = classes_of(model, run, classes)
     base = model._new_state(run.n_features, known.size)
     fix_scale_of(base, model, run)
     weights, useful = weighing_of(model, run, run.shards, known)
-    # A shard whose rows weigh nothing is as if it was not there.
+    # Shards whose rows all have weight 0 are omitted.
     run.shards = list(compress(run.shards, useful))
     run.numbers = list(compress(run.numbers, useful))
     fitted = model._shadow(run.form, known, base, run.n_features)
@@ -69,7 +69,7 @@ def fit_ordinal(model: Any, run: Run, *, classes: Any, mixing: str, watching: Wa
 
 
 class MixedOrdinal(OnlineLearner):
-    """An online ordinal learner whose passes are made on all shards, and mixed."""
+    """Learner of an ordinal model with passes on all shards, which are mixed."""
 
     def __init__(
         self, model: Any, fitted: Any, run: Run, weights: Weighing | None, mixing: str
@@ -84,7 +84,7 @@ class MixedOrdinal(OnlineLearner):
             self._orders = run.map(next_visits, first, what="order-1")
 
     def open(self, number: int) -> None:
-        """As `Learner.open`: shards open their own record."""
+        """As `Learner.open`: shards open their own records."""
 
     def learn(self, window: Window, generator: Any, number: int) -> None:
         """As `Learner.learn`."""
@@ -106,7 +106,7 @@ class MixedOrdinal(OnlineLearner):
 
 
 def classes_of(model: Any, run: Run, classes: Any) -> NDArray[Any]:
-    """Every label, lowest rank first: those given, or all that the shards have."""
+    """All labels, lowest rank first: as given, or from all shards."""
     found = np.unique(join_labels([finding.labels for finding in run.findings]))
     declared = model._declared(classes)
     return ranks_among(found, common_order(run.findings), declared, type(model).__name__)
@@ -115,10 +115,10 @@ def classes_of(model: Any, run: Run, classes: Any) -> NDArray[Any]:
 def weighing_of(
     model: Any, run: Run, wholes: Sequence[Any], known: NDArray[Any]
 ) -> tuple[Weighing | None, list[bool]]:
-    """Weights of rows, or None if all are equal; and the shards with a weight above 0.
+    """Weights of rows, or None if all are equal; and the shards with positive weight.
 
-    ``wholes`` are futures of shards that have all rows together. A mean of weights is that of
-    memory to the bit.
+    ``wholes`` are futures of all shards. The mean of weights is equal to that in memory, to the
+    bit.
     """
     everything = [True] * len(wholes)
     if model.class_weight is None and run.findings[0].heaviest is None:
@@ -143,7 +143,7 @@ def weighing_of(
 
 
 def fix_scale_of(state: OnlineState, model: Any, run: Run) -> None:
-    """Fix an automatic scale: that of the rows of all shards together."""
+    """Set an automatic scale from the rows of all shards."""
 
     def mean_square() -> float:
         squares = [finding.squares for finding in run.findings]
@@ -155,7 +155,7 @@ def fix_scale_of(state: OnlineState, model: Any, run: Run) -> None:
 
 
 def _generators(generator: np.random.Generator, n: int) -> list[np.random.Generator]:
-    """One for each shard; a single shard has the one that a fit in memory has."""
+    """One generator per shard; a single shard has that of a fit in memory."""
     if n == 1:
         return [generator]
     seed = int(generator.integers(2**63))
@@ -181,7 +181,7 @@ def _by_mistakes(mistakes: Sequence[int]) -> NDArray[np.float64]:
 
 
 def hold(model: Any) -> Any:
-    """A model, for the tasks that continue from it."""
+    """Return a model, for the tasks that continue it."""
     return model
 
 
@@ -192,7 +192,7 @@ def begin_visits(
     generator: np.random.Generator,
     number: int | None = None,
 ) -> Visits:
-    """The order of visits before the first pass; errors name the shard, if it has a number."""
+    """Order of visits for the first pass; errors name the shard if it has a number."""
     of_rows = None if weights is None else weights.of(shard)
     visits, _ = model._split_weights(of_rows)
     n_together = rows_together(as_rows(shard.X), shard.y) if model.shuffle else 1
@@ -201,7 +201,7 @@ def begin_visits(
 
 
 def next_visits(visits: Visits) -> tuple[Visits, NDArray[Any] | None]:
-    """The same for the next pass, and its order."""
+    """Visits for the next pass, and their order."""
     following = deepcopy(visits[0] if isinstance(visits, tuple) else visits)
     order = following.next()
     return following, order
@@ -214,7 +214,7 @@ def learn_ordinal(
     weights: Weighing | None,
     number: int,
 ) -> Change:
-    """Change of a model by a pass over a shard."""
+    """Change of a model in a pass over a shard."""
     with naming(f"shard {number}"):
         rows, ranks = as_rows(shard.X), encode(shard.y, model.ranks_)
         learner, sent = copy(model), model._state
@@ -233,7 +233,7 @@ def learn_ordinal(
 
 @dataclass(frozen=True)
 class Prepared:
-    """The queries of a shard, as a pass visits them."""
+    """Queries of a shard, prepared for passes."""
 
     X: Any
     pairing: Pairing
@@ -242,20 +242,22 @@ class Prepared:
 
 
 def fit_pairwise(model: Any, run: Run, *, mixing: str, watching: Watching) -> Any:
-    """A fitted copy of a `PairwisePerceptron`, averaged or last; the rest is as `fit_ordinal`."""
+    """Fitted copy of a `PairwisePerceptron`, averaged or last; parameters as in `fit_ordinal`."""
     model._check_params()
     if model.variant not in ("averaged", "last"):
         raise ValueError(
-            "shards are mixed for variant='averaged' and 'last', whose hypotheses can be averaged; "
+            "a fit on shards requires variant='averaged' or 'last', which can be averaged; "
             f"found {model.variant!r}"
         )
     if model.quality is not None:
         raise ValueError(
-            "a fit on shards requires quality=None, for no hypothesis is chosen by it; found "
+            "a fit on shards requires quality=None, as hypotheses are not selected by it; found "
             f"{model.quality!r}"
         )
     if any(finding.queries is None for finding in run.findings):
-        raise ValueError("a ranker compares the documents of a query: requires qid for all blocks")
+        raise ValueError(
+            "a ranker compares the documents of a query: qid is required for all blocks"
+        )
     check_queries(run.findings)
     generator = as_generator(model.random_state)
     fitted = model._shadow(run.form, run.n_features, 0, model._new_state(run.n_features, generator))
@@ -276,7 +278,7 @@ def fit_pairwise(model: Any, run: Run, *, mixing: str, watching: Watching) -> An
 
 
 class MixedPairwise(PairwiseLearner):
-    """A pairwise perceptron whose passes are made on all shards, and mixed.
+    """Learner of a pairwise perceptron with passes on all shards, which are mixed.
 
     ``prepared`` are futures of `Prepared`; each shard has a generator of orders.
     """
@@ -318,7 +320,7 @@ class MixedPairwise(PairwiseLearner):
 
 
 def _mix_pairs(states: list[PairwiseState], base: PairwiseState, mixing: str) -> PairwiseState:
-    """The mean of the weights; every success counts the same in the average."""
+    """Mean of the weights; all successes have the same weight in the average."""
     if len(states) == 1:
         return states[0]
     shares = np.full(len(states), 1 / len(states))
@@ -328,7 +330,7 @@ def _mix_pairs(states: list[PairwiseState], base: PairwiseState, mixing: str) ->
     result.weights = np.sum(
         [w * one.weights for w, one in zip(shares, states, strict=True)], axis=0
     )
-    # Successes times weights, of all hypotheses so far: what the average divides by successes.
+    # Successes times weights, over all hypotheses so far: the numerator of the average.
     before = base.total() * base.weights - base.sums
     sums = [one.total() * one.weights - one.sums - before for one in states]
     total = base.total() + sum(one.total() - base.total() for one in states)
@@ -347,12 +349,12 @@ def _mix_pairs(states: list[PairwiseState], base: PairwiseState, mixing: str) ->
 
 
 def prepare_pairs(shard: Shard, model: Any, number: int) -> Prepared:
-    """Check and group a shard once for all passes."""
+    """Validate and group a shard once for all passes."""
     with naming(f"shard {number}"):
         rows = as_rows(shard.X)
         queries = group_rows(shard.qid, rows.n_rows)
         labels = as_relevance(shard.y, rows.n_rows)
-        # As in memory, but that all rows of a shard may weigh nothing.
+        # As in memory, except that all rows of a shard may have weight 0.
         balanced = model.balance == "query"
         pairing = pair_by_label(labels, queries, shard.weights, not model.shuffle, balanced)
         skipped = queries.ids.size - pairing.visited().size
@@ -360,7 +362,7 @@ def prepare_pairs(shard: Shard, model: Any, number: int) -> Prepared:
 
 
 def size_of(prepared: Prepared) -> tuple[int, int, int]:
-    """Queries that have pairs, the rows of the largest of all, and the most pairs of a query."""
+    """Number of queries with pairs, maximum rows of a query, and maximum pairs of a query."""
     pairing = prepared.pairing
     return pairing.visited().size, prepared.largest, int(pairing.n_pairs.max(initial=0))
 
@@ -368,7 +370,7 @@ def size_of(prepared: Prepared) -> tuple[int, int, int]:
 def learn_pairs(
     prepared: Prepared, model: Any, generator: np.random.Generator, alone: bool, number: int
 ) -> tuple[Change, np.random.Generator]:
-    """Change of a model by a pass over a shard, and the generator of the next order."""
+    """Change of a model in a pass over a shard, and the generator for the next order."""
     with naming(f"shard {number}"):
         rows = as_rows(prepared.X)
         learner, sent, generator = copy(model), model._state, deepcopy(generator)

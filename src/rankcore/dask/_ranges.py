@@ -1,4 +1,4 @@
-"""Text files cut by bytes, at the boundaries of queries, for workers that read a part each."""
+"""Text files divided into byte ranges at boundaries of queries, for reading by workers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rankcore.datasets.text_rows import reading_options
 
 _QUERY = re.compile(rb"\s*[^\s#]+\s+qid:(\S+)")
 _ROW = re.compile(rb"\s*[^\s#]")
-# First bytes of files that have no places in the middle: gzip, bzip2 and Zstandard.
+# Magic bytes of files that cannot be read from the middle: gzip, bzip2 and Zstandard.
 _COMPRESSED = (b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd")
 
 
 class Range(NamedTuple):
-    """Bytes of a file whose rows are meant: queries that begin in them, to their end."""
+    """Byte range of a file: the queries that start in it, to their ends."""
 
     path: str
     start: int
@@ -27,7 +27,7 @@ class Range(NamedTuple):
 
 
 def cut(path: str, n: int) -> list[Range]:
-    """Cut a file into at most n ranges of equal length; a compressed file is one."""
+    """Divide a file into at most n ranges of equal length; a compressed file is one range."""
     size = os.path.getsize(path)
     with opened(path) as file:
         whole = file.read(4).startswith(_COMPRESSED)
@@ -36,7 +36,7 @@ def cut(path: str, n: int) -> list[Range]:
 
 
 def read(part: Range, n_features: int | None, zero_based: bool, dtype: Any) -> Any:
-    """The rows of a range, as `load_letor` gives them; None if no query begins in it."""
+    """Rows of a range, as from `load_letor`; None if no query starts in it."""
     options = reading_options(zero_based, dtype, n_features)
     size = os.path.getsize(part.path)
     if part.start == 0 and part.stop == size:
@@ -47,12 +47,12 @@ def read(part: Range, n_features: int | None, zero_based: bool, dtype: Any) -> A
         text = file.read(end - begin)
     if not any(map(_ROW.match, text.splitlines())):
         return None
-    # Lines are counted from the range: the name says where it begins.
+    # Lines are counted from the range; the name has its start.
     return load(io.BytesIO(text), options, f"{part.path} from byte {begin}")
 
 
 def boundary(file: BinaryIO, at: int, size: int) -> int:
-    """Where the first query begins at or after a byte; its line, of rows without queries."""
+    """Start of the first query (for rows without queries, line) at or after a byte."""
     if at <= 0 or at >= size:
         return max(0, min(at, size))
     file.seek(at - 1)
@@ -69,13 +69,13 @@ def boundary(file: BinaryIO, at: int, size: int) -> int:
 
 
 def _query_before(file: BinaryIO, position: int) -> bytes | None:
-    """The query of the last row before a line."""
+    """Query of the last row before a line."""
     length = 1 << 12
     while True:
         start = max(0, position - length)
         file.seek(start)
         lines = file.read(position - start).splitlines()
-        for line in reversed(lines[1:] if start else lines):  # the first may be cut
+        for line in reversed(lines[1:] if start else lines):  # the first may be incomplete
             if _ROW.match(line):
                 found = _QUERY.match(line)
                 return None if found is None else found[1]

@@ -1,4 +1,4 @@
-"""Rows moved between workers, so that queries are whole in a shard."""
+"""Regrouping of rows between workers, so that each query is in one shard."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from rankcore.dask._shards import (
     shards_of,
 )
 
-# Groups of shards for each thread, whose rows move together.
+# Groups of shards per thread, whose rows move together.
 GROUPS = 4
 
 
 def shards_on(
     client: Any, pieces: Sequence[Piece], n_shards: int, token: str, regroup: bool
 ) -> list[Any]:
-    """Delayed shards of neighbouring pieces; with ``regroup``, of whole queries."""
+    """Delayed shards of neighbouring pieces or, with ``regroup``, of whole queries."""
     if regroup:
         return regrouped(pieces, n_shards, token, n_threads_of(client))
     return shards_of(pieces, n_shards, token)
 
 
 def regrouped(pieces: Sequence[Piece], n_shards: int, token: str, n_threads: int) -> list[Any]:
-    """Delayed shards, in which queries are whole.
+    """Delayed shards of whole queries.
 
-    Each part of a piece is a task. There is one for a group of shards, not for each shard: another
-    task joins the parts of a group, and makes its shards.
+    Each part of a piece is a task, one per group of shards; another task joins the parts of a group
+    and creates its shards.
     """
     groups = parts_of(n_shards, min(n_shards, GROUPS * n_threads))
     given = isinstance(pieces[0], tuple)
@@ -57,7 +57,7 @@ def regrouped(pieces: Sequence[Piece], n_shards: int, token: str, n_threads: int
 
 
 def _joined_group(pieces: Sequence[Sequence[Any]], first: int, given: bool) -> list[Shard | None]:
-    """Neighbouring shards, of the parts that each piece has of them."""
+    """Neighbouring shards, joined from the parts of each piece."""
     parts = enumerate(zip(*pieces, strict=True), first)
     return [joined_shard(own, number, given) for number, own in parts]
 
@@ -65,7 +65,7 @@ def _joined_group(pieces: Sequence[Sequence[Any]], first: int, given: bool) -> l
 def _split_by_query(
     piece: Any, groups: Sequence[tuple[int, int]], number: int
 ) -> list[list[Shard | None]]:
-    """The rows of a piece by group and shard, each query where its id says; an error names it."""
+    """Rows of a piece by group and shard, determined by query ids; errors name the piece."""
     with naming(f"block {number}"):
         shard = as_shard(piece)
     n_shards = groups[-1][1]
@@ -74,7 +74,7 @@ def _split_by_query(
     if shard.qid is None:
         raise ValueError("regroup=True requires query ids; found none")
     ids, queries = np.unique(shard.qid, return_inverse=True)
-    # Not Python's hash of strings, which differs from process to process.
+    # Not Python's hash of strings, which differs between processes.
     places = np.array([crc32(str(one).encode()) % n_shards for one in ids.tolist()])[queries]
     found: list[Shard | None] = []
     for place in range(n_shards):

@@ -1,9 +1,9 @@
-"""Rounds of RankBoost on shards that Dask's actors hold, with sums that go from worker to worker.
+"""Rounds of RankBoost on shards held by Dask actors, with sums along a tree of workers.
 
-Dask's scheduler takes milliseconds for a task, which a round cannot wait for. An actor keeps the
-shards of its worker, calls the actors below it and adds their sums to its own. Calls are Dask's:
-they use the connections between its workers, with the security of the cluster. One task makes some
-rounds; they are repeated if a worker is lost.
+Dask's scheduler takes milliseconds per task, too long for a round. An actor keeps the shards of its
+worker, calls the actors below it and adds their sums to its own. Calls use Dask's connections
+between workers, with the security of the cluster. One task makes several rounds; they are repeated
+if a worker is lost.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from rankcore.boosting._stump_shard import Move, StumpShard, Sums, added
 from rankcore.dask import _engine
 from rankcore.dask._run import Run
 
-# Actors that one actor calls.
+# Number of actors that one actor calls.
 BELOW = 4
-# Seconds to connect to another worker; by default Dask tries for half a minute.
+# Seconds to connect to another worker; Dask's default is half a minute.
 CONNECTED = 5.0
-# Seconds of rounds that one task makes: the client hears of them together.
+# Seconds of rounds in one task, which the client receives together.
 TOGETHER = 1.0
 
 
 class WorkerLost(RuntimeError):
-    """A worker with some of the shards is gone, or cannot be reached."""
+    """A worker with some of the shards is lost or not reachable."""
 
 
 class Node(NamedTuple):
@@ -43,9 +43,9 @@ class Node(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A method of `StumpShard`, all moves from number ``start`` on, and its other arguments.
+    """A method of `StumpShard`, all moves from number ``start``, and other arguments.
 
-    Dask pickles it whole: of lists it makes a header and a frame for each item.
+    Pickled as a whole by Dask, which would send each item of a list with a header and a frame.
     """
 
     method: str
@@ -55,7 +55,7 @@ class Question(NamedTuple):
 
 
 def tree_of(actors: Sequence[tuple[str, str]], at: int = 0) -> Node:
-    """Addresses and keys as a tree, of which the first is the root."""
+    """Addresses and keys as a tree with the first one as the root."""
     below = range(BELOW * at + 1, min(len(actors), BELOW * at + BELOW + 1))
     return Node(*actors[at], tuple(tree_of(actors, k) for k in below))
 
@@ -65,17 +65,17 @@ class ShardActor:
 
     def __init__(self, shards: Sequence[StumpShard], below: tuple[Node, ...]) -> None:
         self._worker: Any = _engine.get_worker()
-        # Copies, of the same bins but of weights and sums of their own: an actor of the time before
-        # a worker was lost may still be at work.
+        # Copies with the same bins, but with their own weights and sums: an actor from before the
+        # loss of a worker may still be running.
         self._shards = [copy(shard) for shard in shards]
         self._below, self._moves = below, list[Move]()
         self._pool = ThreadPoolExecutor(min(self._worker.state.nthreads, len(shards)))
         self._lock = asyncio.Lock()
 
-    # A coroutine: Dask has one thread for all other methods of a worker's actors, where fits that
-    # run at once would wait for each other for ever.
+    # A coroutine: Dask runs other methods of all actors of a worker in one thread, where concurrent
+    # fits would deadlock.
     async def answer(self, question: Question) -> Sums:
-        """The sums of these shards and of all below."""
+        """Sums of these shards and of all below."""
         method, start, moves, args = question
         async with self._lock:  # shards overwrite their sums
             if start > len(self._moves):
@@ -91,7 +91,7 @@ class ShardActor:
 
 
 async def _ask(worker: Any, node: Node, question: Question) -> Sums:
-    """The answer of an actor on another worker."""
+    """Answer of an actor on another worker."""
     try:
         comm = await asyncio.wait_for(worker.rpc.connect(node.address), CONNECTED)
         worker.rpc.reuse(node.address, comm)
@@ -109,7 +109,7 @@ async def _ask(worker: Any, node: Node, question: Question) -> Sums:
 
 
 class Shards:
-    """All shards, for a task on the worker of the root: the `Answers` of `rankcore.boosting`."""
+    """All shards, for a task on the root's worker; implements `Answers` of `rankcore.boosting`."""
 
     def __init__(self, root: Node) -> None:
         self._worker: Any = _engine.get_worker()
@@ -137,10 +137,10 @@ class Shards:
 def rounds_of(
     run: Run, cuts: Any, totals: tuple[float, ...], step: Step, n_rounds: int
 ) -> Iterator[Round]:
-    """The rounds of a fit, some at a time, until there is nothing to learn.
+    """Yield the rounds of a fit, several at a time, until no round improves the model.
 
     ``run`` has shards that are `StumpShard`, ``cuts`` is a future of `Cuts`, and ``totals`` are the
-    weights before the first round. Raises RuntimeError if workers are lost again and again.
+    initial weights. Raises RuntimeError if workers are lost repeatedly.
     """
     standing, n_made, n_asked, n_groups, n_lost = Standing(totals), 0, 0, 0, 0
     while not standing.done and n_made < n_rounds:
@@ -163,12 +163,12 @@ def rounds_of(
                 raise RuntimeError(
                     f"{run.name}-rounds was lost with {n_lost} workers, and no round was made "
                     f"({error}): they may be short of memory; use more shards or larger workers, "
-                    "and check that workers reach each other"
+                    "and check that workers can connect"
                 ) from error
 
 
 class Group:
-    """Actors that hold the shards, each those its worker has, as evenly as their threads allow."""
+    """Actors that hold the shards of their workers, balanced by their threads."""
 
     def __init__(self, run: Run, group: int) -> None:
         run.wait(run.shards)
@@ -190,7 +190,7 @@ class Group:
         run.wait(self.actors, self.check)
 
     def _divided(self, run: Run) -> dict[str, list[Any]]:
-        """The shards of each worker that has any."""
+        """Shards of each worker with any."""
         threads, homes = run.threads(), run.client.who_has(run.shards)
         most = -(-len(run.shards) // _engine.n_threads_of(run.client))
         ours: dict[str, list[Any]] = {address: [] for address in sorted(threads)}
@@ -206,7 +206,7 @@ class Group:
         return {address: some for address, some in ours.items() if some}
 
     def check(self, threads: Mapping[str, int]) -> None:
-        """Raise `WorkerLost` if a worker is gone: no other one makes its actor again."""
+        """Raise `WorkerLost` if a worker is lost, as its actor is not recreated."""
         gone = {node.address for node in self._nodes.values()} - set(threads)
         if gone:
             raise WorkerLost(f"{min(gone)} is gone")
@@ -224,7 +224,7 @@ def _nodes(root: Node) -> Iterator[Node]:
 def make_rounds(
     root: Node, cuts: Cuts, standing: Standing, step: Step, most: int
 ) -> tuple[Standing, list[Round]]:
-    """Some rounds, and how things stand after them."""
+    """Make some rounds; return them and the state after them."""
     end = perf_counter() + TOGETHER
     standing = deepcopy(standing)
     made: list[Round] = []

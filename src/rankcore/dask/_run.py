@@ -1,4 +1,4 @@
-"""A fit on a cluster: its tasks, their results, workers that are lost, and who watches it."""
+"""A fit on a cluster: tasks, results, lost workers, and monitoring."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from rankcore._core.sources import MemoryRows
 from rankcore.dask._engine import KilledWorker, fetch, is_delayed, release
 from rankcore.ordinal._validation import held_out_labels
 
-# Results of shards that are joined by one task, or by the client.
+# Number of results of shards that are joined by one task, or by the client.
 JOINED = 8
-# Seconds between two looks at which workers are there: longer than most tasks.
+# Seconds between two checks of the workers: longer than most tasks.
 LOOK = 1.5
-# Seconds without a worker after which a fit warns.
+# Seconds without workers after which a fit warns.
 ALONE = 30.0
 # Called with the threads of each worker while results are awaited; may raise.
 Look = Callable[[Mapping[str, int]], None]
@@ -31,17 +31,17 @@ Look = Callable[[Mapping[str, int]], None]
 
 @dataclass
 class Run:
-    """A fit on a cluster: its tasks, and what they are called."""
+    """A fit on a cluster: its tasks and their names."""
 
     client: Any
-    name: str  # of the learner, which tasks begin with
+    name: str  # of the learner, a prefix of names of tasks
     token: str  # makes names unique
     shards: list[Any] = field(default_factory=list)  # futures of `Shard`, none of them empty
-    numbers: list[int] = field(default_factory=list)  # what messages call them
-    findings: list[Any] = field(default_factory=list)  # before a learner leaves any shard out
-    form: Any = None  # a table of the same columns as X, of no rows to speak of
+    numbers: list[int] = field(default_factory=list)  # their numbers in messages
+    findings: list[Any] = field(default_factory=list)  # before a learner omits shards
+    form: Any = None  # a small table with the columns of X
     futures: list[Any] = field(default_factory=list)
-    # When the last worker was lost, while there is none; infinite after the warning.
+    # Time at which the last worker was lost; infinite after the warning.
     alone_since: float | None = None
 
     @property
@@ -55,22 +55,22 @@ class Run:
         return sum(finding.n_rows for finding in self.findings)
 
     def source(self) -> MemoryRows:
-        """All shards as the one window of the trainer."""
+        """All shards as a single window of the trainer."""
         return MemoryRows(self.form, self, None, n_features=self.n_features)
 
     def submit(self, function: Any, *args: Any, what: str, **options: Any) -> Any:
-        """A task, kept until `drop`; options are those of `Client.submit`."""
+        """Submit a task, kept until `drop`; options are those of `Client.submit`."""
         with warnings.catch_warnings():
-            # A model is part of the graph, so that it can be had again if a worker is lost.
+            # A model is part of the graph, so that it can be recomputed if a worker is lost.
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
             future = self.client.submit(function, *args, key=self.key(what), **options)
         self.futures.append(future)
         return future
 
     def map(self, function: Any, *columns: Any, what: str) -> list[Any]:
-        """Tasks, one for each shard, in one message; kept until `drop`.
+        """Submit one task per shard, in one message; kept until `drop`.
 
-        Columns are lists of an item for each shard, or else the same for all.
+        Columns are lists with an item per shard, or a value for all.
         """
         keys = [self.key(f"{what}-shard-{number}") for number in self.numbers]
         lists = [one if isinstance(one, list) else [one] * len(keys) for one in columns]
@@ -81,7 +81,7 @@ class Run:
         return list(futures)
 
     def joined(self, function: Any, tasks: Sequence[Any], what: str, most: int = 1) -> list[Any]:
-        """Tasks, ``most`` at most, that join the results of all these by a tree."""
+        """Join the results of tasks in a tree, to at most ``most`` tasks."""
         level = 0
         while len(tasks) > most:
             edges = [*range(0, len(tasks), JOINED), len(tasks)]
@@ -93,7 +93,7 @@ class Run:
         return list(tasks)
 
     def sum(self, add: Any, tasks: Sequence[Any], what: str) -> Any:
-        """Sum of the results of tasks; the client adds a few itself, since a task costs more."""
+        """Sum of the results of tasks; the client adds a few itself, which is faster."""
         parts = self.gather(self.joined(add, tasks, what, JOINED))
         return parts[0] if len(parts) == 1 else add(parts)
 
@@ -102,7 +102,7 @@ class Run:
         return f"{self.name}-{what}-{self.token}"
 
     def gather(self, futures: Sequence[Any], look: Look | None = None) -> list[Any]:
-        """Results; an error names the shard and the cause."""
+        """Results of tasks; errors name the shard and the cause."""
         results = fetch(self.client, futures)
         while not ended([results], timeout=LOOK).done:
             self._look(look)
@@ -110,7 +110,7 @@ class Run:
             return list(results.result())
 
     def wait(self, futures: Sequence[Any], look: Look | None = None) -> None:
-        """Wait until tasks are done, and raise their errors; results stay where they are."""
+        """Wait until tasks are done, and raise their errors; results stay on the workers."""
         for future in futures:
             while True:
                 try:
@@ -130,9 +130,9 @@ class Run:
         return threads
 
     def drop(self, kept: Sequence[Any] = ()) -> None:
-        """Let go of all tasks but these."""
+        """Release all tasks except these."""
         keep = {future.key for future in kept}
-        # Not left to Python, which keeps them with the traceback of an error.
+        # Not left to garbage collection, as tracebacks of errors keep references.
         release(future for future in self.futures if future.key not in keep)
         self.futures = [future for future in self.futures if future.key in keep]
 
@@ -157,7 +157,7 @@ class Run:
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
-        """Turn the loss of workers again and again into an error that says what was under way."""
+        """Convert repeated losses of workers to an error that names the task."""
         try:
             yield
         except KilledWorker as error:
@@ -170,21 +170,21 @@ class Run:
 
 @dataclass(frozen=True)
 class Watching:
-    """Arguments of ``fit`` for those who watch it: as in memory, of rows that the client has."""
+    """Arguments of ``fit`` for monitoring, as in memory, with held-out rows at the client."""
 
     eval_set: Any
     eval_qid: Any
     callbacks: Iterable[Callback] | None
 
     def watch(self, model: Any, fitted: Any, form: Any, in_queries: bool) -> Monitor:
-        """The monitor of a model that is fitted to rows of the columns of ``form``."""
+        """Monitor of a model fitted to rows with the columns of ``form``."""
         self._check()
         sets = self.eval_set, None, None, self.eval_qid, None
         held_out = model._validation(form, fitted.n_features_in_, in_queries, sets)
         return Monitor(fitted, held_out, self.callbacks)
 
     def watch_labels(self, model: Any, fitted: Any, classes: NDArray[Any]) -> Monitor:
-        """The same of an ordinal learner."""
+        """Monitor of an ordinal learner."""
         self._check()
         sets = as_eval_sets(self.eval_set, None, None, {})
         rows, metrics = fitted._more_rows, model.eval_metric
@@ -197,6 +197,6 @@ class Watching:
             parts = one if isinstance(one, tuple) else ()
             if any(isinstance(part, list) and any(map(is_delayed, part)) for part in parts):
                 raise TypeError(
-                    "eval_set must be arrays that the client has; found delayed blocks: compute "
+                    "eval_set must be arrays at the client; found delayed blocks: compute "
                     "them first"
                 )

@@ -1,4 +1,4 @@
-"""Collections of Dask, lists of delayed blocks and paths, as shards that workers hold."""
+"""Conversion of Dask collections, lists of delayed blocks and paths to shards on workers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rankcore.ordinal._weights import WeightFacts
 
 @contextmanager
 def naming(what: str) -> Iterator[None]:
-    """Name a shard or a block in the errors of its rows."""
+    """Prefix errors of rows with the name of their shard or block."""
     try:
         yield
     except (ValueError, TypeError) as error:
@@ -34,7 +34,7 @@ def naming(what: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Shard:
-    """Rows that one task learns from; of labels with an order of their own, also that."""
+    """Rows of one task, with the declared order of labels, if any."""
 
     X: Any
     y: NDArray[Any]
@@ -49,15 +49,15 @@ class Finding:
 
     n_rows: int
     n_features: int
-    # The distinct labels, ascending, and rows of each.
+    # Distinct labels in ascending order, and number of rows of each.
     labels: NDArray[Any]
     counts: NDArray[np.int64]
-    # The sum of the squares of all values is the first times 4 to the power of the second.
+    # The sum of squares of all values is the first number times 4 to the power of the second.
     squares: tuple[float, int]
-    queries: NDArray[Any] | None  # the distinct query ids
+    queries: NDArray[Any] | None  # distinct query ids
     n_bytes: int
     heaviest: float | None = None  # the maximum weight of a row, if rows have any
-    lightest: float = np.inf  # the least that is not 0; inf if none is
+    lightest: float = np.inf  # minimum non-zero weight; inf if there is none
     order: NDArray[Any] | None = None  # the categories of an ordered categorical, lowest first
 
 
@@ -68,19 +68,19 @@ Piece = Any
 def pieces_of(
     columns: tuple[Any, Any, Any, Any], n_parts: int, files: tuple[int | None, bool]
 ) -> list[Piece]:
-    """Blocks of X, y, qid and weights, none of which is computed yet.
+    """Delayed blocks of X, y, qid and weights.
 
     X is a dask array or dataframe, a list of delayed blocks, or paths; the others are of the same
-    kind and division, or name columns of a dataframe. Files are cut into ``n_parts`` ranges, all
-    together: each is one delayed object, a `Shard` or None.
+    kind with the same divisions, or names of columns of a dataframe. All files together are divided
+    into ``n_parts`` ranges, each of which is one delayed object, a `Shard` or None.
     """
     X, y, qid, sample_weight = columns
     if _are_paths(X):
         if y is not None or qid is not None:
-            raise TypeError("files have their own labels and queries: leave y and qid out")
+            raise TypeError("files have their own labels and queries: omit y and qid")
         if sample_weight is not None:
             raise TypeError(
-                "rows of files have no weights: leave sample_weight out, or give X as a list of "
+                "rows of files have no weights: omit sample_weight, or pass X as a list of "
                 "delayed blocks"
             )
         paths = [os.path.abspath(os.fsdecode(path)) for path in list_sources(X)]  # type: ignore[arg-type]
@@ -109,7 +109,7 @@ def pieces_of(
 
 
 def without_columns(frame: Any, *names: Any) -> Any:
-    """A frame without the columns that are named; what is no string names none."""
+    """Remove named columns from a frame; names that are not strings are ignored."""
     named = [name for name in names if isinstance(name, str)]
     return frame.drop(columns=named) if named else frame
 
@@ -123,7 +123,7 @@ def _are_paths(X: Any) -> bool:
 
 
 def _read(part: _ranges.Range, *options: Any) -> Shard | None:
-    """The rows of a part of a file; None if no query begins in it."""
+    """Rows of a part of a file; None if no query starts in it."""
     found = _ranges.read(part, *options)
     return None if found is None else Shard(found.X, found.y, found.qid)
 
@@ -154,7 +154,7 @@ def _blocks(collection: Any, name: str, chunks: Any) -> list[Any]:
 
 
 def shards_of(pieces: Sequence[Piece], n_shards: int, token: str) -> list[Any]:
-    """Neighbouring pieces joined to shards."""
+    """Join neighbouring pieces to shards."""
     given = isinstance(pieces[0], tuple)
     return [
         delayed(joined_shard)(list(pieces[a:b]), number, given, dask_key_name=key_of(number, token))
@@ -167,7 +167,7 @@ def key_of(number: int, token: str) -> str:
 
 
 def parts_of(n: int, n_parts: int) -> list[tuple[int, int]]:
-    """Ends of about equal parts of n things."""
+    """Ends of parts of n items of about equal size."""
     return list(pairwise(n * i // n_parts for i in range(n_parts + 1)))
 
 
@@ -192,9 +192,9 @@ def as_shard(piece: Any) -> Shard | None:
 
 
 def joined_shard(pieces: Sequence[Any], number: int, given: bool) -> Shard | None:
-    """One shard of several pieces, in their order; an error names it.
+    """Join pieces to one shard, in order; errors name it.
 
-    ``given`` says whether pieces are blocks that were given, and not parts of files.
+    ``given`` is whether pieces are blocks of the user, not parts of files.
     """
     with naming(f"shard {number}"):
         parts = [as_shard(piece) for piece in pieces]
@@ -204,7 +204,7 @@ def joined_shard(pieces: Sequence[Any], number: int, given: bool) -> Shard | Non
 
 
 def join(shards: Sequence[Shard | None]) -> Shard | None:
-    """The rows of several shards as one; None if all are empty."""
+    """Join shards; None if all are empty."""
     parts = [part for part in shards if part is not None]
     if len(parts) <= 1:
         return parts[0] if parts else None
@@ -212,11 +212,11 @@ def join(shards: Sequence[Shard | None]) -> Shard | None:
     X: Any
     if all(map(sp.issparse, blocks)):
         width = max(block.shape[1] for block in blocks)
-        for block in blocks:  # a file does not mention features that are 0 in all of it
+        for block in blocks:  # files omit features that are 0 in all of their rows
             block.resize((block.shape[0], width))
         X = sp.vstack(blocks, format="csr")
     elif any(map(sp.issparse, blocks)):
-        raise TypeError("some blocks are sparse and others dense; expected one kind in all")
+        raise TypeError("some blocks are sparse and others dense; expected the same kind in all")
     elif hasattr(blocks[0], "iloc"):
         import pandas as pd
 
@@ -225,10 +225,12 @@ def join(shards: Sequence[Shard | None]) -> Shard | None:
         X = np.concatenate([np.asarray(block) for block in blocks])
     queries = [part.qid for part in parts if part.qid is not None]
     if queries and len(queries) < len(parts):
-        raise ValueError("some blocks have query ids and others none; expected one in all or none")
+        raise ValueError("some blocks have query ids and others none; expected ids in all or none")
     weights = [part.weights for part in parts if part.weights is not None]
     if weights and len(weights) < len(parts):
-        raise ValueError("some blocks have weights and others none; expected them in all or none")
+        raise ValueError(
+            "some blocks have weights and others none; expected weights in all or none"
+        )
     return Shard(
         X,
         join_labels([part.y for part in parts]),
@@ -239,27 +241,27 @@ def join(shards: Sequence[Shard | None]) -> Shard | None:
 
 
 def common_order(parts: Sequence[Shard | Finding]) -> NDArray[Any] | None:
-    """The order that the labels of all parts declare, or None.
+    """Declared order of the labels of all parts, or None.
 
     Raises
     ------
     ValueError
-        If only some declare one, or they differ.
+        If only some parts declare an order, or orders differ.
     """
     orders: list[Any] = [part.order for part in parts]
     if not all(np.array_equal(one, orders[0]) for one in orders):
         raise ValueError(
-            "the ordered categories of y differ from block to block: give all the same, such as by "
+            "the ordered categories of y differ between blocks: use the same for all, such as by "
             "y.astype(pandas.CategoricalDtype([...], ordered=True))"
         )
     return parts[0].order
 
 
 def join_labels(labels: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Labels of several parts; NumPy would make words of numbers that it finds beside words."""
+    """Join labels; NumPy would convert numbers among strings to strings."""
     if len({isinstance(one[0], str) for one in labels}) > 1:
         raise ValueError(
-            "labels are numbers in some blocks and words in others; expected one kind in all"
+            "labels are numbers in some blocks and strings in others; expected the same kind in all"
         )
     return np.concatenate(labels)
 
@@ -267,7 +269,7 @@ def join_labels(labels: Sequence[NDArray[Any]]) -> NDArray[Any]:
 def look(shard: Shard | None, number: int, nan: bool, lengths: bool) -> Finding | None:
     """Facts of a shard before learning; None if it is empty.
 
-    With ``nan``, values may be missing; with ``lengths``, those of rows are looked at.
+    With ``nan``, values may be missing; with ``lengths``, norms of rows are computed.
     """
     if shard is None:
         return None
@@ -299,7 +301,7 @@ def look(shard: Shard | None, number: int, nan: bool, lengths: bool) -> Finding 
 def check_kinds(blocks: Sequence[NDArray[Any] | None]) -> None:
     """Raise ValueError if query ids are numbers in some blocks and strings in others.
 
-    Not of text files: those whose ids happen to be integers are parts of a file of words.
+    Not for text files: parts of a file with string ids may have integer ids only.
     """
     kinds = sorted({kind_of_ids(one) for one in blocks if one is not None})
     if len(kinds) > 1:
@@ -322,7 +324,7 @@ def check_queries(findings: Sequence[Finding]) -> None:
         one, other = shards[order[same[0]]], shards[order[same[0] + 1]]
         raise ValueError(
             f"query {ids[order[same[0]]]} has rows in shards {one} and {other}, and a query must "
-            f"be whole in one ({same.size} are not): cut the collection between queries, or give "
+            f"be whole in one ({same.size} are not): divide it between queries, or pass "
             "regroup=True, which moves rows between workers"
         )
 
@@ -331,7 +333,7 @@ def in_queries(findings: Sequence[Finding]) -> bool:
     """Whether shards have query ids; raise ValueError if only some have."""
     given = [finding.queries is not None for finding in findings]
     if any(given) and not all(given):
-        raise ValueError("some blocks have query ids and others none; expected one in all or none")
+        raise ValueError("some blocks have query ids and others none; expected ids in all or none")
     return all(given)
 
 
@@ -340,11 +342,11 @@ class Weighing:
     """Weights of the rows of all shards, by sample and by class, as in memory."""
 
     known: NDArray[Any]  # the classes
-    of_classes: NDArray[np.float64] | None  # what the weight of a row is multiplied by
-    mean: float = 1.0  # what weights that are shares are divided by
+    of_classes: NDArray[np.float64] | None  # factors of the weights of rows
+    mean: float = 1.0  # divisor of relative weights
 
     def of(self, shard: Shard) -> NDArray[np.float64]:
-        """The weights of the rows of a shard, in the steps of `row_weights`."""
+        """Weights of the rows of a shard, as computed by `row_weights`."""
         weights = shard.weights
         if self.of_classes is not None:
             of_rows = self.of_classes[encode(shard.y, self.known)]
@@ -354,5 +356,5 @@ class Weighing:
 
 
 def facts_of(shard: Shard, weighing: Weighing) -> WeightFacts:
-    """Facts that decide how the weights of a shard are taken."""
+    """Facts about the weights of a shard."""
     return WeightFacts.of(weighing.of(shard))

@@ -1,4 +1,4 @@
-"""The linear ranking SVM on shards, exactly: sums of integers, one optimiser at the client."""
+"""Exact linear ranking SVM on shards: integer sums, one optimiser at the client."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from rankcore.ranking.svm._training import NewtonLearner
 
 
 class _Linear:
-    """The models that elements of the space describe."""
+    """Models of elements of the space."""
 
     @staticmethod
     def model(w: Floats) -> LinearModel:
@@ -42,13 +42,13 @@ class _Linear:
 
 
 def fit_ranksvm(model: Any, run: Run, watching: Watching) -> Any:
-    """A fitted copy of a `RankSVM`; the rest is as `fit_ordinal`."""
+    """Fitted copy of a `RankSVM`; parameters as in `fit_ordinal`."""
     _check_kind(model)
     of_queries = in_queries(run.findings)
     if not of_queries and len(run.findings) > 1:
         raise ValueError(
-            f"without qid all rows are of one query, which {len(run.findings)} shards have parts "
-            "of: give qid, or n_shards=1"
+            f"without qid all rows belong to one query, divided among {len(run.findings)} shards: "
+            "pass qid, or n_shards=1"
         )
     check_queries(run.findings)
     shadow = model._shadow(run.form, run.n_features, 0, ModelState(None, settings={}))
@@ -66,13 +66,13 @@ def fit_ranksvm(model: Any, run: Run, watching: Watching) -> Any:
     run.shards = [prepared[at] for at in useful]
     run.drop(run.shards)
     questions = ShardSums(run, [facts[at].sizes.size for at in useful], balanced)
-    # No entropy: the sample decides only how steps are found, and so the last bits.
+    # No entropy is needed: the sample affects only the steps, and so the last bits.
     generator = as_generator(0 if model.random_state is None else model.random_state)
     space = SharedSpace([facts[at] for at in useful], questions, generator)
     problem: Any = _Linear()
     with (
         threadpool_limits(limits=1, user_api="blas"),
-        np.errstate(over="ignore", invalid="ignore"),  # what overflows is an error later
+        np.errstate(over="ignore", invalid="ignore"),  # overflows raise an error later
     ):
         steps = newton_steps(model, space, space.zero())
         learner = NewtonLearner(shadow, problem, steps, watch)
@@ -84,10 +84,10 @@ def fit_ranksvm(model: Any, run: Run, watching: Watching) -> Any:
 
 
 def _check_kind(model: Any) -> None:
-    """Raise unless the parameters are of what shards can share."""
+    """Raise for parameters that are not supported on shards."""
     if model.kernel is not None:
         raise ValueError(
-            "a fit on shards requires kernel=None, for kernels compare rows of all shards; found "
+            "a fit on shards requires kernel=None, as kernels compare rows of all shards; found "
             f"{model.kernel!r}"
         )
     if model.warm_start:
@@ -95,7 +95,7 @@ def _check_kind(model: Any) -> None:
 
 
 class ShardSums:
-    """Sums over the shards for the optimiser, of a run whose shards are `PairShard`."""
+    """Sums over shards for the optimiser, for a run with shards of type `PairShard`."""
 
     def __init__(self, run: Run, n_queries: list[int], balanced: bool) -> None:
         self._run, self._balanced, self._n_asked = run, balanced, 0
@@ -103,20 +103,20 @@ class ShardSums:
         self._sample: tuple[NDArray[np.int64], Any] | None = None
 
     def slopes(self, weights: Floats, terms: Terms, exponents: NDArray[np.intc]) -> Slopes:
-        """As `Questions` has it."""
+        """As `Questions.slopes`."""
         found = self._ask(PairShard.slopes, added_slopes, "slopes", weights, terms, exponents)
         assert isinstance(found, Slopes)
         return found
 
     def curve(self, weights: Floats, terms: Terms, p: Floats, exponents: NDArray[np.intc]) -> Words:
-        """As `Questions` has it."""
+        """As `Questions.curve`."""
         found = self._ask(PairShard.curve, added_words, "curve", weights, terms, p, exponents)
         return np.asarray(found)
 
     def matrix(
         self, queries: NDArray[np.int64], weights: Floats, terms: Terms
     ) -> tuple[Floats, float]:
-        """As `Questions` has it: the queries come together once, in a shard of their own."""
+        """As `Questions.matrix`: the queries are first joined to one shard."""
         run = self._run
         if self._sample is None or not np.array_equal(self._sample[0], queries):
             self._n_asked += 1
@@ -154,11 +154,11 @@ class ShardSums:
 
 
 def prepare(shard: Shard, balanced: bool, number: int) -> PairShard:
-    """The pairs of a shard."""
+    """Pairs of a shard."""
     with naming(f"shard {number}"):
         rows = as_rows(shard.X)
         queries = group_rows(shard.qid, rows.n_rows)
-        # As in memory, but that all rows of a shard may weigh nothing.
+        # As in memory, except that all rows of a shard may have weight 0.
         labels = as_relevance(shard.y, rows.n_rows)
         pairing = pair_by_label(labels, queries, shard.weights, True, balanced)
         return PairShard(shard.X, pairing, balanced, int(np.diff(queries.bounds).max()))

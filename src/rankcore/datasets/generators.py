@@ -42,9 +42,9 @@ def make_ordinal(
     n_samples, n_features : int
         Shape of X.
     mean_nnz : float
-        Approximate mean number of nonzeros per row; the maximum is 6 times as many.
+        Approximate mean number of nonzeros per row; the maximum is 6 times that.
     n_informative : int, optional
-        Number of features with a nonzero weight; by default 3 of 10.
+        Number of features with a nonzero weight; by default 3 of 10 features.
     n_ranks : int
         Number of labels, 1 .. n_ranks.
     noise : float
@@ -73,7 +73,7 @@ def make_ordinal(
     """
     if n_samples < n_ranks or n_features < 1 or n_ranks < 2 or mean_nnz <= 0:
         raise ValueError(
-            "make_ordinal needs n_ranks >= 2, n_samples >= n_ranks, n_features >= 1 and "
+            "make_ordinal requires n_ranks >= 2, n_samples >= n_ranks, n_features >= 1 and "
             f"mean_nnz > 0; found {n_ranks}, {n_samples}, {n_features}, {mean_nnz}"
         )
     rng = np.random.default_rng(random_state)
@@ -110,7 +110,7 @@ def make_bipartite(
     Returns
     -------
     X : scipy.sparse.csr_matrix of float64, shape (n_samples, n_features)
-        Canonical, int32 indices.
+        In canonical format, with int32 indices.
     y : ndarray of int32, shape (n_samples,)
         1 for relevant, else 0.
 
@@ -132,7 +132,7 @@ def make_bipartite(
     """
     if n_samples < 2 or n_features < 1 or mean_nnz <= 0 or not 0 < relevant < 1:
         raise ValueError(
-            "make_bipartite needs n_samples >= 2, n_features >= 1, mean_nnz > 0 and a share of "
+            "make_bipartite requires n_samples >= 2, n_features >= 1, mean_nnz > 0 and a share of "
             "relevant rows between 0 and 1; found "
             f"{n_samples}, {n_features}, {mean_nnz}, {relevant}"
         )
@@ -150,27 +150,27 @@ def make_letor(
     *,
     random_state: int | np.random.Generator | None = 202,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Queries with graded documents and features of many scales, like a search engine's logs.
+    """Generate queries with graded documents and features of many scales, as in web search.
 
-    Correlated features, shifted from query to query; of every 136, about 40 are exponentials, 30
-    counts and 20 lie between 0 and 1. Relevance is partly non-linear in 24 latent factors, with
-    noise and a level of its own for each query, and cut into grades so that about half of all
-    documents get 0 and one in 33 gets 4.
+    Features are correlated, and shifted by query; of every 136, about 40 are exponentials, 30
+    counts and 20 lie between 0 and 1. Relevance is a partly non-linear function of 24 latent
+    factors, plus noise and a random level for each query. It is divided into grades so that about
+    half of all documents have grade 0 and one in 33 has grade 4.
 
     Parameters
     ----------
     n_queries, n_docs : int
-        Queries, and documents in each.
+        Number of queries, and of documents per query.
     n_features : int
-        At least 90.
+        Number of features, at least 90.
 
     Returns
     -------
     X : ndarray of float32, shape (n_queries * n_docs, n_features)
     y : ndarray of int32, shape (n_queries * n_docs,)
-        0 .. 4.
+        Grades, 0 .. 4.
     qid : ndarray of int64, shape (n_queries * n_docs,)
-        1 .. n_queries, ascending.
+        Query ids, 1 .. n_queries, ascending.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def make_letor(
     """
     if n_queries < 1 or n_docs < 1 or n_features < 90:
         raise ValueError(
-            "make_letor needs n_queries >= 1, n_docs >= 1 and n_features >= 90; found "
+            "make_letor requires n_queries >= 1, n_docs >= 1 and n_features >= 90; found "
             f"{n_queries}, {n_docs}, {n_features}"
         )
     rng = np.random.default_rng(random_state)
@@ -254,7 +254,7 @@ def make_oap_synthetic(
     """
     if n_samples < 1 or not 0 <= noise < np.inf:
         raise ValueError(
-            "make_oap_synthetic needs n_samples >= 1 and a finite noise >= 0; found "
+            "make_oap_synthetic requires n_samples >= 1 and a finite noise >= 0; found "
             f"{n_samples}, {noise}"
         )
     rng = np.random.default_rng(random_state)
@@ -308,7 +308,7 @@ def _zipf_rows(rng: np.random.Generator, n: int, d: int, mean_nnz: float) -> Any
     frequency = 1.0 / (np.arange(d) + 20.0) ** 1.05
     cumulative = np.cumsum(frequency / frequency.sum())
     cumulative[-1] = 1.0
-    # Columns are drawn with replacement, which needs a few more draws than nonzeros.
+    # Columns are drawn with replacement, which requires a few more draws than nonzeros.
     lengths = rng.lognormal(np.log(mean_nnz * 1.06) - 0.08, 0.4, n)
     draws = np.clip(lengths, 5, 6 * mean_nnz).astype(np.int64)
     # The frequency of a column does not depend on its index.

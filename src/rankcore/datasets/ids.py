@@ -10,7 +10,7 @@ import numpy as np
 
 from rankcore._ext.tokens import first_equal, take
 
-# Ids become arrays of fixed width, which an overlong id would make huge.
+# Ids become arrays of fixed width; an overlong id would make these very large.
 MAX_ID = 4096
 
 # Characters that end a word in a file.

@@ -271,9 +271,9 @@ class Run(_Pairs):
 class JoinedRun:
     """A run joined with its judgments, as arguments of ``metrics.evaluate``.
 
-    The rows of a query are next to each other: first the retrieved documents, in the order of the
-    run, then the other judged ones. The latter are not ranked, but count in the number of relevant
-    documents and in the ideal ranking.
+    The rows of a query are contiguous: first the retrieved documents, in the order of the run, then
+    the other judged ones. The latter are not ranked, but count in the number of relevant documents
+    and in the ideal ranking.
 
     Attributes
     ----------
@@ -302,8 +302,8 @@ class JoinedRun:
 def join_run(run: Run, qrels: Qrels, *, missing: Literal["zero", "skip"] = "zero") -> JoinedRun:
     """Join a run and judgments by trec_eval's rules.
 
-    Unjudged documents count as not relevant. Relevant documents that were not
-    retrieved count among the relevant ones. Unjudged queries are left out.
+    Unjudged documents count as not relevant. Relevant documents that were not retrieved count among
+    the relevant ones. Unjudged queries are omitted.
 
     Parameters
     ----------
@@ -311,8 +311,8 @@ def join_run(run: Run, qrels: Qrels, *, missing: Literal["zero", "skip"] = "zero
     qrels : Qrels
     missing : {"zero", "skip"}
         Judged queries without retrieved documents: "zero" keeps them, with measures of 0, as in
-        ``trec_eval -c`` and ir_measures; "skip" leaves them out, as trec_eval
-        does without ``-c``, which rewards runs that omit difficult queries.
+        ``trec_eval -c`` and ir_measures; "skip" omits them, as trec_eval does without ``-c``, which
+        rewards runs that omit difficult queries.
 
     Returns
     -------
@@ -326,7 +326,7 @@ def join_run(run: Run, qrels: Qrels, *, missing: Literal["zero", "skip"] = "zero
 
     Notes
     -----
-    O(n) expected, O(n log n) if the rows of a query are not next to each other.
+    O(n) expected, O(n log n) if the rows of queries are not contiguous.
 
     Examples
     --------
@@ -367,7 +367,7 @@ def join_run(run: Run, qrels: Qrels, *, missing: Literal["zero", "skip"] = "zero
     if not (in_run[:n].any() or len(run) == 0):
         example = "no query" if n == 0 else repr(str(qrels.qid[0]))
         raise ValueError(
-            "the run and the qrels have no query in common: the run begins with "
+            "the run and the qrels have no query in common: the run starts with "
             f"{str(run.qid[0])!r}, the qrels with {example}"
         )
     # The position of a query: its first row in the run, or after all rows of the run.

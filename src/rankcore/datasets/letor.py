@@ -172,7 +172,7 @@ def load_letor(
     Parameters
     ----------
     source : path or binary file, or list of them
-        gzip and bzip2 are recognised by the first bytes, whatever the name. Rows of several files
+        gzip and bzip2 are recognised by the first bytes, for any file name. Rows of several files
         are concatenated in order; equal query ids are the same query in all of them.
     n_features : int, optional
         Number of columns of X; by default the maximum number in the file. Pass it for a part of
@@ -190,7 +190,7 @@ def load_letor(
     comments : bool, default=False
         Whether to keep the comments (see `LetorData.comment_fields`).
     ensure_all_finite : bool or "allow-nan"
-        True refuses NaN and infinity. ``"allow-nan"`` accepts NaN in features, False accepts both
+        True rejects NaN and infinity. ``"allow-nan"`` accepts NaN in features, False accepts both
         in features and labels.
     n_jobs : int, optional
         Number of threads. None means 1, -1 all processors.
@@ -261,13 +261,13 @@ def iter_letor(
         Number of columns of every batch.
     rows_per_batch : int
         A batch ends with the first query that brings it to at least this many rows. Without query
-        ids it has exactly as many. The last one may be shorter.
+        ids it has exactly this many. The last one may be shorter.
     queries_per_batch : int, optional
         Number of queries per batch, instead of ``rows_per_batch``.
     dtype, dense, docid, comments, ensure_all_finite, n_jobs
         As for `load_letor`.
     zero_based : bool, default=False
-        Whether features are numbered from 0, which a part of a file does not show.
+        Whether features are numbered from 0, which cannot be detected from a part of a file.
 
     Yields
     ------
@@ -279,7 +279,7 @@ def iter_letor(
     ------
     OSError, ValueError
         As for `load_letor`, except that a file may be empty; also if the rows of a query are not
-        next to each other.
+        contiguous.
 
     Notes
     -----

@@ -200,9 +200,9 @@ class ParquetRows(FileRows):
                         for row in np.flatnonzero(starts).tolist():
                             if queries[row] in seen:
                                 raise ValueError(
-                                    f"{path}, row {n + row}: query {queries[row]} goes on after "
-                                    "another one began; the rows of a query must be next to each "
-                                    f"other: sort the table by {self.qid}"
+                                    f"{path}, row {n + row}: query {queries[row]} continues after "
+                                    "another one started; the rows of a query must be contiguous: "
+                                    f"sort the table by {self.qid}"
                                 )
                             seen.add(queries[row])
                         last = queries[-1]

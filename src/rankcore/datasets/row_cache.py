@@ -69,7 +69,7 @@ class _Mapped:
 
     def __init__(self, path: Path, dtypes: Sequence[str]) -> None:
         if not path.is_file():  # opening a pipe would block
-            raise ValueError(f"{path} is missing or not a file: make the cache again")
+            raise ValueError(f"{path} is missing or not a file: create the cache again")
         with opened(path) as file:
             try:
                 if np.lib.format.read_magic(file) != (1, 0):
@@ -79,7 +79,7 @@ class _Mapped:
                 if by_column or dtype.name not in dtypes or len(shape) > 2:
                     raise ValueError(f"it has dtype {dtype} and shape {shape}")
                 if min(shape) < 0 or size != begin + math.prod(shape) * dtype.itemsize:
-                    raise ValueError("it is not as long as its header says")
+                    raise ValueError("it does not have the length in its header")
             except Exception as error:  # the header parser may raise almost any exception
                 raise ValueError(f"{path} is damaged: {error}") from error
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)

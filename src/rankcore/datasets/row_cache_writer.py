@@ -77,13 +77,13 @@ def source_stamps(sources: Sequence[Source]) -> list[dict[str, Any]]:
 def write_cache(files: FileRows, path: str | os.PathLike[str]) -> None:
     """Read files into a new row cache, a directory that is created atomically.
 
-    Another process may make the same cache at the same time; anything else at ``path`` is an error.
+    Another process may create the same cache concurrently; anything else at ``path`` is an error.
     """
     target = Path(os.path.realpath(path))
     if target.exists():
         raise FileExistsError(f"{path} exists already: choose another directory, or delete it")
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"{path} cannot be made: there is no folder {target.parent}")
+        raise FileNotFoundError(f"{path} cannot be created: there is no folder {target.parent}")
     with Workshop(target) as folder:
         made = folder / "rows"
         made.mkdir()

@@ -46,9 +46,9 @@ def open_rows(
 ) -> RowBlocks:
     r"""Open labelled rows on disk, which may be larger than memory, for ``fit`` instead of X.
 
-    Learners of ordered labels (except those with kernels) and `rankcore.PairwisePerceptron` learn
-    a window of rows at a time, in memory that does not grow with the files. Others need all rows
-    at once: they require a row cache, whose arrays are memory-mapped.
+    Learners of ordered labels (except those with kernels) and `rankcore.PairwisePerceptron` learn a
+    window of rows at a time, in memory that does not grow with the files. Others use all rows at
+    once, and require a row cache, whose arrays are memory-mapped.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def open_rows(
     window : int, default=8
         Blocks of 2\ :sup:`18` values whose rows are shuffled together by a learner that shuffles.
     cache : path, optional
-        Row cache to make, or to reuse if it was made from these files and they have not
+        Row cache to create, or to reuse if it was created from these files and they have not
         changed.
     scaler : StandardScaler or MaxAbsScaler, optional
         A scaler of `sklearn.preprocessing` for the rows. It is fitted to them in place, unless it
@@ -96,10 +96,10 @@ def open_rows(
     ``n_features`` is given here and ``classes`` to ``fit``; an automatic scale is then that of the
     first block.
 
-    Rows of a query must be next to each other, and stay together. A learner that shuffles permutes
-    the blocks of a cache, and the rows or queries in each window; blocks of text stay in
-    order. The permutation depends on ``random_state`` and the number of the pass. Without shuffling
-    the model is that of ``fit`` in memory, to the bit.
+    Rows of a query must be contiguous, and stay together. A learner that shuffles permutes the
+    blocks of a cache, and the rows or queries in each window; blocks of text stay in order. The
+    permutation depends on ``random_state`` and the number of the pass. Without shuffling the model
+    is that of ``fit`` in memory, to the bit.
 
     Examples
     --------
@@ -131,9 +131,11 @@ def _rows(source: Sources, options: Options, window: int, cache: Any, named: Nam
     sources = list_files(source)
     if len(sources) == 1 and is_cache(sources[0]):
         if cache is not None:
-            raise ValueError(f"{sources[0]} is a row cache already: leave cache out")
+            raise ValueError(f"{sources[0]} is a row cache already: omit cache")
         if any(one is not None for one in named):
-            raise ValueError(f"{sources[0]} is a row cache, which has its columns: name none")
+            raise ValueError(
+                f"{sources[0]} is a row cache with fixed columns: omit label, qid and columns"
+            )
         return _opened(sources[0], window, options.n_features)
     files = _opened_files(sources, options, window, named)
     if cache is not None:
@@ -166,12 +168,12 @@ def _opened_files(sources: list[Source], options: Options, window: int, named: N
     if not any(tables):
         if any(one is not None for one in named):
             raise ValueError(
-                f"label, qid and columns name columns of Parquet files; {title(sources[0])} is none"
+                f"label, qid and columns are for Parquet files; {title(sources[0])} is not one"
             )
         return TextRows(sources, options, window)
     if not all(tables):
         other = title(sources[tables.index(False)])
-        raise ValueError(f"{other} is no Parquet file, unlike others: give files of one format")
+        raise ValueError(f"{other} is not a Parquet file, unlike others: pass files of one format")
     if options.zero_based:
         raise ValueError("zero_based is for text files, whose features have numbers")
     paths = [os.fsdecode(one) for one in sources]  # type: ignore[arg-type]
@@ -196,7 +198,7 @@ def list_files(source: Sources) -> list[Source]:
         elif tables := parquet_files(one):
             found += tables
         else:
-            raise ValueError(f"{one} is a directory, and no row cache; it has no Parquet files")
+            raise ValueError(f"{one} is a directory, but not a row cache, and has no Parquet files")
     return found
 
 
@@ -225,7 +227,7 @@ def _opened(path: Any, window: int, n_features: int | None) -> CachedRows:
     rows = CachedRows(path, window)
     if n_features is not None and n_features != rows.n_features:
         raise ValueError(
-            f"{path} has {rows.n_features} features; found n_features={n_features}: leave it out, "
-            "or make the cache with it"
+            f"{path} has {rows.n_features} features; found n_features={n_features}: omit it, "
+            "or create the cache with it"
         )
     return rows

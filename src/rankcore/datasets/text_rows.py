@@ -70,8 +70,8 @@ class QueryStarts:
                 continue
             if query in self.seen:
                 raise ValueError(
-                    f"{block.name}, line {block.first_line + line - 1}: query {query} goes on "
-                    "after another one began; a batch needs the rows of a query next to each other"
+                    f"{block.name}, line {block.first_line + line - 1}: query {query} continues "
+                    "after another one started; the rows of a query must be contiguous"
                 )
             self.seen.add(query)
             self.last = query

@@ -25,7 +25,7 @@ def read_qrels(source: Source) -> Qrels:
     Parameters
     ----------
     source : path or binary file
-        gzip and bzip2 are recognised by the first bytes, whatever the name. Words are separated by
+        gzip and bzip2 are recognised by the first bytes, for any file name. Words are separated by
         spaces or tabs. Empty lines, and comments, which start with ``#``, are skipped.
 
     Returns
@@ -264,7 +264,7 @@ def _queries(ids: list[str]) -> Iterator[str]:
     """Check query ids at the start of lines."""
     for text in written("qid", ids, 0):
         if text.startswith("#"):
-            raise ValueError(f"query {text!r} begins with #, as comments do: choose another id")
+            raise ValueError(f"query {text!r} starts with #, like comments: choose another id")
         yield text
 
 

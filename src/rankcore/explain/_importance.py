@@ -54,7 +54,7 @@ class GlobalImportance(Shown):
     def headline(self) -> str:
         """Number of features with nonzero importance."""
         used = np.count_nonzero(self.importances)
-        return f"{used} of {self.importances.size} features move the scores of {self.n_rows} rows"
+        return f"{used} of {self.importances.size} features affect the scores of {self.n_rows} rows"
 
     def tables(self) -> list[Table]:
         """Features in descending order of importance."""
@@ -72,7 +72,7 @@ class GlobalImportance(Shown):
         if others:
             rest = total - self.importances[listed].sum()
             rows.append((f"{others} others", f"{rest:.4g}", f"{rest / total:.1%}"))
-        compared = "the others of its query" if self.per_query else "the background"
+        compared = "the other rows of its query" if self.per_query else "the background"
         caption = f"mean absolute contribution; each row is compared with {compared}"
         return [Table(("feature", "importance", "share"), rows, caption)]
 

@@ -44,8 +44,8 @@ class QueryExplanation(Shown):
         Contribution of each feature to a document's score, relative to the mean of the query.
     top_k : int
     decided : ndarray of float64, shape (n_features,)
-        The mean contribution in the first k documents minus that in the others; the sum over
-        features is the difference of the mean scores.
+        The mean contribution in the first k documents minus that in the other documents; the sum
+        over features is the difference of the mean scores.
     """
 
     query: Any
@@ -111,7 +111,7 @@ class QueryExplanation(Shown):
         return [
             *tables,
             Table(
-                ("place", "document", *label, "score", "beyond the mean of the query"),
+                ("place", "document", *label, "score", "relative to the mean of the query"),
                 documents,
                 caption,
                 n_names=2,
@@ -217,7 +217,7 @@ def _rows_of_query(qid: Any, which: Any, n: int) -> NDArray[np.int64]:
     if which is None:
         if len(ids) > 1:
             raise ValueError(
-                f"qid has {len(ids)} queries, among them {', '.join(map(repr, ids[:3]))}: say "
+                f"qid has {len(ids)} queries, among them {', '.join(map(repr, ids[:3]))}: pass "
                 "which= one to explain"
             )
         return np.arange(n)

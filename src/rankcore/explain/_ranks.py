@@ -98,7 +98,7 @@ class RankExplanation(Shown):
             )
         ]
         headings = ("threshold", "background", "this row", "")
-        distances = Table(headings, thresholds, "by how much scores exceed each threshold")
+        distances = Table(headings, thresholds, "distances of scores above thresholds")
         parts = self.contributions[:, near]
         by_size = np.argsort(-np.abs(parts), kind="stable")[: self._listed]
         moves = np.isfinite(self.up) | np.isfinite(self.down)
@@ -117,7 +117,7 @@ class RankExplanation(Shown):
         if others:
             rest = float(parts.sum() - parts[listed].sum())
             rows.append((f"{others} others", "", signed(rest), "", ""))
-        caption = f"at threshold {self.threshold_names[near]}; values that alone change the rank"
+        caption = f"at threshold {self.threshold_names[near]}; single values that change the rank"
         return [
             distances,
             Table(("feature", "value", "adds", "higher rank at", "lower rank at"), rows, caption),

@@ -37,8 +37,8 @@ def task_scores(subject: Subject, x: Any, background: Any) -> tuple[Floats, Floa
 def moves(learner: Any, row: Floats) -> tuple[Floats, Floats]:
     """Nearest value of each feature at which the rank is higher, and at which it is lower.
 
-    Exact, for only at these values does a split send the row another way. Of categories the lowest
-    number. NaN where there is none, and for missing values, which are near to none.
+    Exact, as splits change the path of the row only at these values. For categories, the lowest
+    number. NaN if there is none, and for missing values, which have no distance.
     """
     features, values = _crossings(learner, row)
     step = max(1, _VALUES // max(row.size, 1))
@@ -58,13 +58,13 @@ def moves(learner: Any, row: Floats) -> tuple[Floats, Floats]:
     found = []
     for wanted in (change > 0, change < 0):
         kept, moved = farthest_first[wanted], np.full(row.size, np.nan)
-        moved[features[kept]] = values[kept]  # of several values of a feature the last stays
+        moved[features[kept]] = values[kept]  # the last of several values of a feature is kept
         found.append(moved)
     return found[0], found[1]
 
 
 def _ranks(learner: Any, matrix: Floats) -> NDArray[np.int32]:
-    """Predicted ranks of rows in which categories are numbers."""
+    """Predicted ranks of rows with encoded categories."""
     model = learner._state.model
     table = model.probabilities(model.score(dense_rows(matrix, "x", True)))
     return cheapest(table, learner.costs_)

@@ -159,7 +159,7 @@ def signed(value: float) -> str:
 class Shown:
     """Base of results for display: text, HTML in notebooks, tables of Rich, figures."""
 
-    _listed = 10  # features in text output; the others are summed in one line
+    _listed = 10  # features in text output; others are summed in one line
     _plot: str  # name of its function in `rankcore.plotting`
 
     @abstractmethod

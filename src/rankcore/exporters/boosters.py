@@ -42,7 +42,7 @@ def next_above(values: Floats) -> Floats:
 
 
 def before_slack(thresholds: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """Thresholds that Solr's tolerance maps to the wanted ones, exactly, and a mask of success.
+    """Thresholds that Solr's tolerance maps exactly to the required ones, and a mask of success.
 
     All are single-precision numbers. There may be none if numbers a millionth below are spaced
     more widely than at the threshold, as around zero, or if their sums with the tolerance are
@@ -58,7 +58,7 @@ def before_slack(thresholds: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     return found.astype(np.float64), found + SLACK == wanted
 
 
-# Of the release whose files these are like; later ones read them.
+# The format of this release; later ones read it.
 VERSION = [2, 0, 0]
 
 

@@ -71,8 +71,8 @@ class _Source:
         kind = _TYPES[values.dtype.str[1:]]
         if values.dtype.kind == "f":
             suffix = "f" if kind == "float" else ""
-            # Thresholds are infinite where a stump parts missing values from all others (-), and
-            # of splits by category, where they are not looked at.
+            # Thresholds are infinite if a stump separates missing values from all others (-), and
+            # for splits by category, where they are unused.
             texts = [
                 f"{value.hex()}{suffix}"
                 if math.isfinite(value)
@@ -216,7 +216,7 @@ class _Source:
                 found.append(("int32_t", f"rank{kind}", arguments, row, last))
             if self.described.has_probabilities:
                 last = "rc_calibration_probabilities(&calibration, score, probabilities);"
-                if not calibrated:  # they are in the room of the answer
+                if not calibrated:  # they are in the buffer of results
                     size = f"{self.described.n_ranks} * sizeof *room"
                     last = f"(void)score;\n    memcpy(probabilities, room, {size});"
                 more = f"{arguments}, double *probabilities"

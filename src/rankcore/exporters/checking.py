@@ -80,7 +80,7 @@ def check_export(
     """Score rows with an exported file by the engine of its format, and compare with Python.
 
     Raises ValueError if a score differs by more than rounding, or a rank or a probability differs;
-    RuntimeError or ModuleNotFoundError if the engine is missing or refuses the file.
+    RuntimeError or ModuleNotFoundError if the engine is missing or rejects the file.
     """
     rows = _dense(X, described.n_features)
     engine, single_input, eps = _ENGINES[target]
@@ -114,7 +114,8 @@ def check_export(
     ulps = largest / (eps * size) if size else 0.0
     if described.calibration is None or expected.probabilities is None:
         return Check(target, name, len(rows), largest, ulps, reversed_pairs)
-    # Compared for the engine's own score: a score with other rounding may have other ranks.
+    # Compared with the rank of the engine's own score, as scores with other rounding may have other
+    # ranks.
     of_score = described.calibration.probabilities(found.scores)
     _check_rows(of_score, found.probabilities, "probabilities", target, name)
     shares = float(_differences(expected.probabilities, found.probabilities).max())
@@ -235,7 +236,7 @@ def _in_c(
 ) -> tuple[str, Answers]:
     compiler = shutil.which("cc")
     if compiler is None:
-        raise RuntimeError("check of format='c' needs a C compiler: found no cc")
+        raise RuntimeError("check of format='c' requires a C compiler: found no cc")
     prefix, k = options.get("name") or prefix_of(files[0]), described.n_ranks
     # Available outputs, and their numbers per row.
     widths, calls = {}, []
@@ -270,7 +271,7 @@ def _in_c(
             raise RuntimeError(f"{compiler} does not compile {files[0]}:\n{done.stderr}")
         ran = subprocess.run([executable], input=rows.tobytes(), capture_output=True)
     if ran.returncode:
-        raise RuntimeError(f"the program of {files[0]} ended with status {ran.returncode}")
+        raise RuntimeError(f"the program of {files[0]} exited with status {ran.returncode}")
     table = np.frombuffer(ran.stdout).reshape(len(rows), width)
     ends = np.cumsum([*widths.values()])
     found = dict(zip(widths, np.split(table, ends[:-1], axis=1), strict=True))
@@ -308,7 +309,7 @@ def _in_sqlite(
 
     if rows.shape[1] > SQLITE_COLUMNS:
         raise RuntimeError(
-            f"check of format='sql' needs a table in SQLite, of at most {SQLITE_COLUMNS} features; "
+            f"check of format='sql' uses a table in SQLite, of at most {SQLITE_COLUMNS} features; "
             f"the model takes {rows.shape[1]}: export without check"
         )
     columns = ", ".join('"' + name.replace('"', '""') + '" REAL' for name in described.named("sql"))
@@ -341,14 +342,14 @@ _EXACT = ("c",)  # the same operations in the same order
 
 
 def library(module: str, package: str) -> Any:
-    """Import a module of an optional library, or raise an error that says what to install."""
+    """Import a module of an optional library, or raise an error with the package to install."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] != module.partition(".")[0]:
             raise
         raise ModuleNotFoundError(
-            f"this needs {package}: pip install {package} ('rankcore[export]' includes the "
+            f"this requires {package}: pip install {package} ('rankcore[export]' includes the "
             "packages for ONNX)",
             name=error.name,
         ) from error

@@ -26,7 +26,7 @@ class Calibration:
     curves: Floats
     knots: Floats  # (m,), ascending, or (0,)
     slope: float  # of cumulative logits
-    center: float  # scores are reduced by it, then divided by the scale
+    center: float  # subtracted from scores before division by the scale
     scale: float
     costs: Floats  # (k, k): of a prediction (column) where a rank (row) is true
 

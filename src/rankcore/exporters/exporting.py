@@ -52,9 +52,9 @@ def export(
 ) -> Check | None:
     """Write a fitted model in the format of another program.
 
-    Formats refuse models that they cannot express exactly; ``docs/export.md`` lists the models that
-    each supports. Scalers, imputers and column selections before the learner are folded into the
-    model, or written as steps of the target.
+    Models that a format cannot express exactly are rejected; ``docs/export.md`` lists the models
+    that each supports. Scalers, imputers and column selections before the learner are folded into
+    the model, or written as steps of the target.
 
     Parameters
     ----------
@@ -144,6 +144,6 @@ def export(
     elif check is not None:
         why = "its engine is not available here; formats 'xgboost' and 'onnx' of this model can be"
         if missing is not None:
-            why = f"this needs {missing}: pip install {missing}"
+            why = f"this requires {missing}: pip install {missing}"
         warnings.warn(f"{format} was not checked: {why}", UserWarning, stacklevel=2)
     return found

@@ -47,7 +47,7 @@ def steps_of(transformer: Any) -> list[Step]:
         return [Step("select", np.flatnonzero(transformer.get_support()).astype(np.int64))]
     raise TypeError(
         "export takes a learner with StandardScaler, MinMaxScaler, MaxAbsScaler, Normalizer, "
-        f"SimpleImputer or a selection of columns in front; found {name} in the pipeline"
+        f"SimpleImputer or a selection of columns before it; found {name} in the pipeline"
     )
 
 
@@ -112,7 +112,7 @@ def _columns(transformer: Any) -> list[Step]:
         if not (through or identity):
             raise TypeError(
                 "export takes a ColumnTransformer that only selects columns; found "
-                f"{type(part).__name__} as {name!r}: put it behind the selection"
+                f"{type(part).__name__} as {name!r}: put it after the selection"
             )
         if callable(columns):
             raise TypeError("export takes a fitted ColumnTransformer, whose columns are known")

@@ -79,7 +79,7 @@ class Graph:
 
 
 def _looks_like(numbers: Any, neutral: float) -> bool:
-    """Whether a constant is a single number that changes values only by rounding."""
+    """Whether a constant is a single number that rounds to a neutral element."""
     values = np.asarray(numbers, dtype=np.float64)
     with np.errstate(over="ignore"):
         rounded = values.astype(np.float32)

@@ -84,7 +84,7 @@ class Forest:
     zero_missing: bool  # whether a zero is missing, as a NaN is
 
     def without_missing_zeros(self, target: str) -> list[Tree]:
-        """The trees where zeros are not missing; Refused if zeros would go another way."""
+        """The trees where zeros are not missing; Refused if this would change the path of zeros."""
         if self.zero_missing:
             for tree in self.trees:
                 inner = ~tree.is_leaf
@@ -177,7 +177,7 @@ def _by_column(described: Described, target: str) -> Columns:
     columns = by_column(described.steps, described.n_features)
     if columns is None:
         raise Refused(
-            f"{target} cannot express Normalizer, which needs the whole row: export it as c or onnx"
+            f"{target} cannot express Normalizer, which needs whole rows: export it as c or onnx"
         )
     return columns
 
@@ -204,7 +204,7 @@ def as_forest(
     zero_missing = bool(described.scoring.facts["zero_missing"])
     if zero_missing and columns.steps:
         raise Refused(
-            f"{target} cannot express missing='zero' behind a step of the pipeline, which moves "
+            f"{target} cannot express missing='zero' after a step of the pipeline, which moves "
             "zeros: export it as c or onnx"
         )
     return Forest(_trees_of_trees(described.scoring, columns, dtype), zero_missing)

@@ -1,8 +1,8 @@
 /* librankcore.h - the shared library: model files scored from any language that calls C.
  *
- * CMakeLists.txt in this folder builds it. An opened model is never written to: any number of
- * threads may score with it at once. Rows are checked. Functions that return int32_t return 0, or
- * a code of which rankcore_message has the words.
+ * CMakeLists.txt in this folder builds it. An open model is read-only: any number of threads may
+ * score with it concurrently. Rows are validated. Functions that return int32_t return 0, or an
+ * error code; see rankcore_message.
  */
 #ifndef LIBRANKCORE_H
 #define LIBRANKCORE_H
@@ -24,44 +24,44 @@ extern "C" {
 
 typedef struct rankcore_model rankcore_model;
 
-/* Opens a file that rankcore.save wrote; close it with rankcore_close. NULL if it cannot: then
- * `error` (unless NULL), of `size` bytes, says why. */
+/* Opens a file written by rankcore.save; close it with rankcore_close. On failure returns NULL
+ * and writes a message to `error` (unless NULL), of `size` bytes. */
 RANKCORE_API rankcore_model *rankcore_open(const char *path, char *error, size_t size);
 
-/* The same for the bytes of a file, which must begin at a multiple of 8 and outlive the model. */
+/* The same for the bytes of a file, which must be aligned to 8 bytes and outlive the model. */
 RANKCORE_API rankcore_model *rankcore_open_bytes(const void *bytes, size_t n, char *error,
                                                  size_t size);
 
-/* Closes a model; NULL is allowed. No thread may use it. */
+/* Closes a model; NULL is allowed. No thread may be using it. */
 RANKCORE_API void rankcore_close(rankcore_model *model);
 
-/* Compares the checksum of a file above 64 MiB, which opening leaves out. */
+/* Verifies the checksum of a file; opening verifies only files up to 64 MiB. */
 RANKCORE_API int32_t rankcore_verify(const rankcore_model *model);
 
 RANKCORE_API int64_t rankcore_n_features(const rankcore_model *model);
 
-/* 0 of a model that has only scores. */
+/* 0 for a model that has only scores. */
 RANKCORE_API int32_t rankcore_n_ranks(const rankcore_model *model);
 
-/* Copies the UTF-8 name of the learner, of a feature or of the label of a rank, ended by a zero
- * byte and cut to `size`; returns its length, or -1 if there is none. Labels that are numbers are
- * written with 17 digits. */
+/* Copies the UTF-8 name of the learner or of a feature, or the label of a rank, with a
+ * terminating zero byte, truncated to `size`. Returns its length, or -1 if there is none.
+ * Numeric labels are written with 17 digits. */
 RANKCORE_API int64_t rankcore_learner(const rankcore_model *model, char *name, size_t size);
 RANKCORE_API int64_t rankcore_feature(const rankcore_model *model, int64_t column, char *name,
                                       size_t size);
 RANKCORE_API int64_t rankcore_label(const rankcore_model *model, int32_t rank, char *label,
                                     size_t size);
 
-/* Scores and ranks (either may be NULL) of n_rows dense rows, `stride` values apart. After a code
- * that is not 0, those of some rows are written. */
+/* Scores and ranks (either may be NULL) of n_rows dense rows, `stride` values apart. If the code
+ * is not 0, the outputs of only some rows are written. */
 RANKCORE_API int32_t rankcore_dense(const rankcore_model *model, const double *values,
                                     int64_t n_rows, int64_t stride, double *scores, int32_t *ranks);
 RANKCORE_API int32_t rankcore_dense_f32(const rankcore_model *model, const float *values,
                                         int64_t n_rows, int64_t stride, double *scores,
                                         int32_t *ranks);
 
-/* The same of CSR rows: row i has the values offsets[i] .. offsets[i + 1] - 1, at ascending
- * columns; where none has any, values and columns may be NULL. */
+/* The same for CSR rows: row i has the values offsets[i] .. offsets[i + 1] - 1, at ascending
+ * columns; if no row has values, values and columns may be NULL. */
 RANKCORE_API int32_t rankcore_csr(const rankcore_model *model, const double *values,
                                   const int32_t *columns, const int64_t *offsets, int64_t n_rows,
                                   double *scores, int32_t *ranks);
@@ -69,7 +69,7 @@ RANKCORE_API int32_t rankcore_csr_f32(const rankcore_model *model, const float *
                                       const int32_t *columns, const int64_t *offsets,
                                       int64_t n_rows, double *scores, int32_t *ranks);
 
-/* The probability of each rank, n_ranks for each row, of a CalibratedOrdinal. */
+/* The probability of each rank, n_ranks for each row, for a CalibratedOrdinal or OrdinalBoost. */
 RANKCORE_API int32_t rankcore_dense_probabilities(const rankcore_model *model, const double *values,
                                                   int64_t n_rows, int64_t stride,
                                                   double *probabilities);

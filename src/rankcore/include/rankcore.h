@@ -1,6 +1,6 @@
 /* rankcore.h - score rows with a fitted model. C99 (and C++11), header only, no Python.
  *
- * Ownership: every struct here borrows its arrays; nothing allocates, nothing frees.
+ * Ownership: every struct here borrows its arrays; no function allocates or frees memory.
  * Thread safety: every function only reads through its arguments unless it says "writes";
  *   calls on distinct outputs may run at the same time without locks.
  * Exactness: sums are formed in a fixed order, so a score is the same to the bit wherever it is
@@ -14,7 +14,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Grows when something is added. Released structs keep their layout: new needs get new names. */
+/* Incremented when something is added. Released structs keep their layout; extensions get new
+ * names. */
 #define RANKCORE_ABI 1
 
 #ifdef __cplusplus
@@ -24,8 +25,8 @@ extern "C" {
 enum { RC_FLOAT64 = 0, RC_FLOAT32 = 1 };
 
 /* One example. Sparse: n stored values data[i] at columns indices[i]. Dense: indices is NULL and
- * data[i] is column i. The columns must be inside the model that scores the row (not checked here:
- * it would cost as much as the score itself). */
+ * data[i] is column i. The columns must exist in the model that scores the row (not checked
+ * here: the check would cost as much as the score). */
 typedef struct rc_row {
     const void *data; /* double or float, as dtype says */
     const int32_t *indices;
@@ -61,8 +62,8 @@ typedef struct rc_linear {
     int64_t n_features;
 } rc_linear;
 
-/* A fitted CuSum Rank: task j (0 .. n_ranks - 2, "rank above j") has the weights
- * weights[column * (n_ranks - 1) + j] and the threshold thresholds[j]. Any order of thresholds. */
+/* A fitted CuSum Rank: task j (0 .. n_ranks - 2, "rank above j") has the weights weights[column
+ * * (n_ranks - 1) + j] and the threshold thresholds[j]. Thresholds may be in any order. */
 typedef struct rc_cusum {
     const double *weights;
     const double *thresholds;
@@ -77,15 +78,15 @@ typedef struct rc_stumps {
     const int64_t *offsets;   /* n_features + 1; the thresholds of column f begin at offsets[f] */
     const double *thresholds; /* ascending within a column */
     const double *values;     /* one more a column than thresholds */
-    const double *missing;    /* n_features: what a NaN adds */
-    const double *at_zero;    /* n_features: what a zero adds, stored or not */
+    const double *missing;    /* n_features: value of a NaN */
+    const double *at_zero;    /* n_features: value of a zero, stored or not */
     double base;              /* the score of a row of zeros */
     int64_t n_features;
 } rc_stumps;
 
-/* A fitted sum of regression trees. Tree t has the nodes offsets[t] .. offsets[t + 1] - 1, numbered
- * from 0 within the tree, node 0 first, and one leaf more than nodes; the values of its leaves
- * begin at values[offsets[t] + t]. A tree without nodes is one leaf. */
+/* A fitted sum of regression trees. Tree t has the nodes offsets[t] .. offsets[t + 1] - 1,
+ * numbered from 0 within the tree with the root first, and one more leaf than nodes; the values
+ * of its leaves start at values[offsets[t] + t]. A tree without nodes is one leaf. */
 typedef struct rc_trees {
     const int64_t *offsets;   /* n_trees + 1 */
     const int32_t *features;  /* of a node */
@@ -93,10 +94,10 @@ typedef struct rc_trees {
                                * above it go; a node of the tree, or -1 - leaf */
     const uint8_t *missing;   /* of a node, 0 or 1: which of the two a NaN takes */
     const double *thresholds; /* of a node */
-    const double *values;     /* what each leaf adds to the score */
+    const double *values;     /* value of each leaf */
     int64_t n_trees;
     int64_t n_features;
-    int32_t zero_missing;  /* whether a zero, stored or not, is missing as a NaN is */
+    int32_t zero_missing;  /* whether a zero, stored or not, is missing, like a NaN */
     const int64_t *sets;   /* one more than nodes, or NULL: the set of a node of all trees, counted
                             * through, begins at words[sets[node]]. Where it is not empty, the node
                             * splits categories, 0, 1, 2 ..: those in it take the other child than a
@@ -104,7 +105,7 @@ typedef struct rc_trees {
     const uint32_t *words; /* 32 categories each, the first in the lowest bit */
 } rc_trees;
 
-/* Which of several equal best ranks wins. */
+/* Rule for ties between best ranks. */
 enum { RC_TIE_HIGH = 0, RC_TIE_LOW = 1 };
 
 /* Sparse (indices given) or dense (indices NULL) row of doubles. O(1). */
@@ -129,7 +130,7 @@ static inline rc_row rc_row_f32(const float *data, const int32_t *indices, int64
     return x;
 }
 
-/* Dense rows, one behind the other; of a part of their columns, set `stride` to the whole. O(1). */
+/* Contiguous dense rows; for a part of the columns, set `stride` to the full width. O(1). */
 static inline rc_rows rc_rows_dense(const void *data, int32_t dtype, int64_t n_rows,
                                     int64_t n_features)
 {
@@ -144,13 +145,13 @@ static inline rc_rows rc_rows_dense(const void *data, int32_t dtype, int64_t n_r
     return X;
 }
 
-/* CSR rows: row i has the values, at their columns, from indptr[i] up to indptr[i + 1]. Where none
- * has any, data and indices may be NULL, as those of an empty std::vector are. O(1). */
+/* CSR rows: row i has the values, at their columns, from indptr[i] to indptr[i + 1]. If no row has
+ * values, data and indices may be NULL, as for an empty std::vector. O(1). */
 static inline rc_rows rc_rows_csr(const void *data, const int32_t *indices, const int64_t *indptr,
                                   int32_t dtype, int64_t n_rows, int64_t n_features)
 {
     rc_rows X = rc_rows_dense(data, dtype, n_rows, n_features);
-    static const int32_t none = 0; /* to which nothing refers */
+    static const int32_t none = 0; /* never read */
     X.indices = indices;
     X.indptr = indptr;
     if (!indices && indptr && n_rows >= 0 && indptr[n_rows] == indptr[0])
@@ -169,8 +170,8 @@ static inline rc_row rc_rows_get(const rc_rows *X, int64_t i)
     return rc_row_f64((const double *)X->data + first, indices, n);
 }
 
-/* Rows are met in memory order, but a row of a sparse matrix is too short for the CPU to notice by
- * itself: asking 1 KiB ahead makes an epoch a fifth faster. A prefetch never faults. */
+/* Rows are read in memory order, but rows of a sparse matrix are too short for the hardware
+ * prefetcher: prefetching 1 KiB ahead makes an epoch a fifth faster. A prefetch never faults. */
 #if defined(__GNUC__) || defined(__clang__)
 #define RC_PREFETCH_(address) __builtin_prefetch((const void *)((uintptr_t)(address) + 1024))
 #else
@@ -249,8 +250,8 @@ static inline void rc_axpy(rc_row x, double a, double *w)
     }
 }
 
-/* The same with K <= 4 of k weight vectors at once, stored feature by feature: the k weights of a
- * column are neighbours, so that a value of the row touches one place in memory. */
+/* The same for K <= 4 of k weight vectors, stored by feature: the k weights of a column are
+ * contiguous, so that each value of the row accesses one place in memory. */
 #define RC_DOTS_(TYPE, COLUMN, K)                                  \
     do {                                                           \
         const TYPE *v = (const TYPE *)x.data;                      \
@@ -344,9 +345,9 @@ static inline double rc_norm2(rc_row x)
 #undef RC_SPARSE_
 #undef RC_DENSE_
 
-/* Rank 0 .. n_ranks - 1 of a score: how many thresholds it reaches (score == threshold counts).
- * A NaN score gets rank 0. O(log n_ranks): few thresholds are counted, since a mispredicted branch
- * costs more than all of them, many are halved first. */
+/* Rank 0 .. n_ranks - 1 of a score: the number of thresholds that it reaches (score == threshold
+ * counts). A NaN score has rank 0. O(log n_ranks): few thresholds are counted, as this costs
+ * less than a mispredicted branch; many are first narrowed by bisection. */
 static inline int32_t rc_rank(const double *thresholds, int32_t n_ranks, double score)
 {
     int32_t rank = 0;
@@ -367,7 +368,7 @@ static inline int32_t rc_rank(const double *thresholds, int32_t n_ranks, double 
     return rank + reached;
 }
 
-/* Projection of a row on the model's direction: what its thresholds cut. O(x.n). */
+/* Projection of a row on the model's direction, to which its thresholds apply. O(x.n). */
 static inline double rc_prank_score(const rc_prank *model, rc_row x)
 {
     return rc_dot(x, model->weights);
@@ -405,8 +406,8 @@ static inline double rc_stumps_value(const rc_stumps *model, int64_t f, double x
     return model->values[model->offsets[f] + f + below];
 }
 
-/* Score of a sum of stumps. Only what differs from a row of zeros is summed, so that a sparse row
- * and the same row stored densely get the same score. O(x.n * log thresholds). */
+/* Score of a sum of stumps. Only differences from a row of zeros are summed, so that a sparse
+ * row and the same dense row have the same score. O(x.n * log thresholds). */
 static inline double rc_stumps_score(const rc_stumps *model, rc_row x)
 {
     double score = model->base;
@@ -457,8 +458,8 @@ static inline int32_t rc_trees_has(const rc_trees *model, int64_t node, double v
            (model->words[first + category / 32] >> (category % 32) & 1u);
 }
 
-/* Leaf of tree t (0 <= t < n_trees) that a row comes to, from 0. The columns of a sparse row must
- * ascend. O(depth), times O(log x.n) if it is sparse. */
+/* Leaf of a row in tree t (0 <= t < n_trees), from 0. The columns of a sparse row must ascend.
+ * O(depth), times O(log x.n) if it is sparse. */
 static inline int32_t rc_trees_leaf(const rc_trees *model, int64_t t, rc_row x)
 {
     const int64_t first = model->offsets[t];
@@ -475,9 +476,9 @@ static inline int32_t rc_trees_leaf(const rc_trees *model, int64_t t, rc_row x)
     return -1 - at;
 }
 
-/* Rows that go down a tree side by side, or trees that a row goes down: each step of one waits for
- * the step before it. And rows that go through all trees before the next ones do: they stay in the
- * cache. */
+/* Number of rows that descend a tree, or of trees that a row descends, in parallel, as each step
+ * depends on the previous one. And number of rows that are scored by all trees before the next
+ * rows, so that they stay in the cache. */
 #define RC_WALKS_ 8
 #define RC_WALKED_ROWS_ 64
 
@@ -487,8 +488,9 @@ static inline int32_t rc_trees_leaf(const rc_trees *model, int64_t t, rc_row x)
 #define RC_WITH_CONSTANTS_ static inline
 #endif
 
-/* A step of a dense row down tree t; the node it comes to, or -1 - leaf. No branches, but for
- * categories: where a row goes cannot be foreseen. A walk that has ended stays. */
+/* A step of a dense row down tree t: the next node, or -1 - leaf. There are no branches except
+ * for categories, as the path of a row is unpredictable. A walk that has reached a leaf stays
+ * there. */
 RC_WITH_CONSTANTS_ int32_t rc_trees_step_(const rc_trees *model, int64_t first,
                                           const int32_t *features, const int32_t *children,
                                           const uint8_t *missing, const double *thresholds,
@@ -506,8 +508,23 @@ RC_WITH_CONSTANTS_ int32_t rc_trees_step_(const rc_trees *model, int64_t first,
     return here < 0 ? here : next;
 }
 
-/* Adds to a score what the trees t .. t + RC_WALKS_ - 1, which split no categories, give a dense
- * row, one after the other; 0, and nothing is added, if one of them has no node. */
+/* Repeats STEP(lane) for all lanes until every walk has reached a leaf. Unrolled, for compilers
+ * that do not unroll the loop at -O2. */
+#define RC_WALK_(STEP, AT) \
+    do {                   \
+        STEP(0);           \
+        STEP(1);           \
+        STEP(2);           \
+        STEP(3);           \
+        STEP(4);           \
+        STEP(5);           \
+        STEP(6);           \
+        STEP(7);           \
+    } while (((AT)[0] & (AT)[1] & (AT)[2] & (AT)[3] & (AT)[4] & (AT)[5] & (AT)[6] & (AT)[7]) >= 0)
+
+/* Adds to a score the values of the trees t .. t + RC_WALKS_ - 1, which must not split
+ * categories, for a dense row, in order; returns 0, and adds nothing, if one of them has no
+ * node. */
 RC_WITH_CONSTANTS_ int32_t rc_trees_abreast_(const rc_trees *model, int64_t t, const void *x,
                                              double *score, const int single, const int zero)
 {
@@ -516,28 +533,19 @@ RC_WITH_CONSTANTS_ int32_t rc_trees_abreast_(const rc_trees *model, int64_t t, c
     for (lane = 0; lane < RC_WALKS_; lane++)
         if (first[lane] == first[lane + 1])
             return 0;
-#define RC_STEP_(LANE)                                                                         \
+#define RC_TREE_STEP_(LANE)                                                                    \
     at[LANE] = rc_trees_step_(model, first[LANE], model->features + first[LANE],               \
                               model->children + 2 * first[LANE], model->missing + first[LANE], \
                               model->thresholds + first[LANE], x, at[LANE], single, zero, 0)
-    do {
-        RC_STEP_(0);
-        RC_STEP_(1);
-        RC_STEP_(2);
-        RC_STEP_(3);
-        RC_STEP_(4);
-        RC_STEP_(5);
-        RC_STEP_(6);
-        RC_STEP_(7);
-    } while ((at[0] & at[1] & at[2] & at[3] & at[4] & at[5] & at[6] & at[7]) >= 0);
-#undef RC_STEP_
+    RC_WALK_(RC_TREE_STEP_, at);
+#undef RC_TREE_STEP_
     for (lane = 0; lane < RC_WALKS_; lane++)
         *score += model->values[first[lane] + t + lane - 1 - at[lane]];
     return 1;
 }
 
-/* Sum of the values that the trees first .. last - 1 give a row, added in order. A dense row goes
- * down eight at a time. As rc_trees_leaf, for each tree. */
+/* Sum of the values of the trees first .. last - 1 for a row, added in order. A dense row
+ * descends eight trees at a time. Cost as rc_trees_leaf, for each tree. */
 static inline double rc_trees_sum(const rc_trees *model, int64_t first, int64_t last, rc_row x)
 {
     const int single = x.dtype == RC_FLOAT32, zero = model->zero_missing != 0;
@@ -556,14 +564,13 @@ static inline double rc_trees_sum(const rc_trees *model, int64_t first, int64_t 
     return score;
 }
 
-/* Score of a sum of trees: their values, added in order. As rc_trees_leaf, for each tree. */
+/* Score of a sum of trees: their values, added in order. Cost as rc_trees_leaf, for each tree. */
 static inline double rc_trees_score(const rc_trees *model, rc_row x)
 {
     return rc_trees_sum(model, 0, model->n_trees, x);
 }
 
-/* Adds the values of tree t to the scores of RC_WALKS_ dense rows, `apart` bytes from each other.
- */
+/* Adds the values of tree t to the scores of RC_WALKS_ dense rows that are `apart` bytes apart. */
 RC_WITH_CONSTANTS_ void rc_trees_walk_(const rc_trees *model, int64_t t, const char *x,
                                        int64_t apart, double *scores, const int single,
                                        const int zero, const int sets)
@@ -583,27 +590,17 @@ RC_WITH_CONSTANTS_ void rc_trees_walk_(const rc_trees *model, int64_t t, const c
     children = model->children + 2 * first;
     missing = model->missing + first;
     thresholds = model->thresholds + first;
-    /* Written out, for compilers that leave the loop as it is at -O2. */
-#define RC_STEP_(LANE)                                                               \
+#define RC_ROW_STEP_(LANE)                                                           \
     at[LANE] = rc_trees_step_(model, first, features, children, missing, thresholds, \
                               x + (LANE) * apart, at[LANE], single, zero, sets)
-    do {
-        RC_STEP_(0);
-        RC_STEP_(1);
-        RC_STEP_(2);
-        RC_STEP_(3);
-        RC_STEP_(4);
-        RC_STEP_(5);
-        RC_STEP_(6);
-        RC_STEP_(7);
-    } while ((at[0] & at[1] & at[2] & at[3] & at[4] & at[5] & at[6] & at[7]) >= 0);
-#undef RC_STEP_
+    RC_WALK_(RC_ROW_STEP_, at);
+#undef RC_ROW_STEP_
     for (lane = 0; lane < RC_WALKS_; lane++)
         scores[lane] += values[-1 - at[lane]];
 }
 
-/* Adds to the scores of rows X what the trees first .. last - 1 give them, one tree after the
- * other. Dense rows go down a tree eight at a time. As rc_trees_leaf, for each tree and row. */
+/* Adds the values of the trees first .. last - 1 to the scores of rows X, tree by tree. Dense
+ * rows descend a tree eight at a time. Cost as rc_trees_leaf, for each tree and row. */
 static inline void rc_trees_add(const rc_trees *model, int64_t first, int64_t last,
                                 const rc_rows *X, double *scores)
 {
@@ -642,8 +639,8 @@ static inline void rc_trees_add(const rc_trees *model, int64_t first, int64_t la
     }
 }
 
-/* Scores of rows X by a sum of trees; writes scores[0 .. n_rows - 1], each to the bit that of
- * rc_trees_score. As rc_trees_add, for all trees. */
+/* Scores of rows X by a sum of trees; writes scores[0 .. n_rows - 1], equal to rc_trees_score to
+ * the bit. Cost as rc_trees_add, for all trees. */
 static inline void rc_trees_scores(const rc_trees *model, const rc_rows *X, double *scores)
 {
     int64_t i;
@@ -667,7 +664,7 @@ static inline void rc_cusum_scores(const rc_cusum *model, rc_row x, double *scor
         scores[r] = scores[r - 1] + (scores[r] - model->thresholds[r - 1]);
 }
 
-/* The best of n scores; of equal ones the last (RC_TIE_HIGH) or first (RC_TIE_LOW). O(n). */
+/* Index of the maximum of n scores; the last (RC_TIE_HIGH) or first (RC_TIE_LOW) of ties. O(n). */
 static inline int32_t rc_best(const double *scores, int32_t n, int32_t tie)
 {
     int32_t best = 0;
@@ -678,8 +675,8 @@ static inline int32_t rc_best(const double *scores, int32_t n, int32_t tie)
     return best;
 }
 
-/* Predicted rank 0 .. n_ranks - 1 of a row; writes its scores[0 .. n_ranks - 1] on the way.
- * O(x.n * n_ranks). */
+/* Predicted rank 0 .. n_ranks - 1 of a row; also writes its scores[0 .. n_ranks - 1]. O(x.n *
+ * n_ranks). */
 static inline int32_t rc_cusum_rank(const rc_cusum *model, rc_row x, double *scores)
 {
     rc_cusum_scores(model, x, scores);
@@ -713,8 +710,8 @@ typedef struct rc_kernel_model {
 } rc_kernel_model;
 
 /* exp(x) = 2**n exp(r) with |r| <= ln(2) / 2, whose Taylor sum up to r**13 is exact to the last
- * bits. One order of operations for all compilers and widths of registers, where every libm has its
- * own. */
+ * bits. The order of operations is the same for all compilers and register widths, unlike in
+ * libm. */
 #define RC_EXP_LEAST_ (-708.0)
 #define RC_EXP_LOG2E_ 1.4426950408889634
 #define RC_EXP_MAGIC_ 6755399441055744.0 /* 1.5 * 2**52: adding it rounds to an integer */
@@ -812,15 +809,15 @@ static inline void rc_kernel_outputs(const rc_kernel_model *model, rc_row x, dou
 }
 
 /* Predicted rank 0 .. n_ranks - 1 of a row by a kernel PRank or the mean of a kernel OAP; writes
- * outputs[0], the projection that the thresholds cut. Costs what rc_kernel_outputs does. */
+ * outputs[0], the projection. Cost as rc_kernel_outputs. */
 static inline int32_t rc_kernel_prank_rank(const rc_kernel_model *model, rc_row x, double *outputs)
 {
     rc_kernel_outputs(model, x, outputs);
     return rc_rank(model->thresholds, model->n_ranks, outputs[0]);
 }
 
-/* Predicted rank 0 .. n_ranks - 1 of a row by a kernel CuSum; writes its
- * scores[0 .. n_ranks - 1]. Costs what rc_kernel_outputs does. */
+/* Predicted rank 0 .. n_ranks - 1 of a row by a kernel CuSum; writes its scores[0 .. n_ranks -
+ * 1]. Cost as rc_kernel_outputs. */
 static inline int32_t rc_kernel_cusum_rank(const rc_kernel_model *model, rc_row x, double *scores)
 {
     int32_t r;

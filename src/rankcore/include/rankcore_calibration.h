@@ -18,17 +18,17 @@ extern "C" {
 typedef struct rc_calibration {
     int32_t n_ranks;
     int64_t n_knots;
-    const double *curves; /* ascending thresholds; or of each knot, descending from rank to rank */
+    const double *curves; /* ascending thresholds; or by knot, descending by rank */
     const double *knots;  /* ascending */
     double slope;
     double center;
     double scale;
-    const double *costs; /* (n_ranks, n_ranks): of a prediction (column) where a rank is true */
+    const double *costs; /* (n_ranks, n_ranks): of a prediction (column) for a true rank (row) */
 } rc_calibration;
 
 #define RC_CALIBRATION_EQUAL_ (1.0 / 1099511627776.0) /* 2**-40: far above rounding */
 
-/* With our own exponential, whose bits do not depend on the library of the compiler. */
+/* Uses our own exponential, whose bits do not depend on the C library. */
 static inline double rc_logistic_(double x)
 {
     const double e = rc_kernel_exp(x < 0.0 ? x : -x);
@@ -53,7 +53,7 @@ static inline double rc_logistic_between_(double upper, double lower)
     return rc_logistic_(upper) - rc_logistic_(lower);
 }
 
-/* Last knot at or below z; the first for those before it, the last but one for those beyond. */
+/* Last knot at or below z, limited to the first and the last but one. */
 static inline int64_t rc_calibration_knot_(const rc_calibration *c, double z)
 {
     int64_t low = 0, high = c->n_knots - 1; /* the knot is in low .. high - 1 */
@@ -77,7 +77,7 @@ static inline double rc_calibration_above_(const rc_calibration *c, int64_t j, d
     if (z >= c->knots[last])
         return curve[last * k];
     if (z != z)
-        return z; /* of an overflow; there may be no second knot */
+        return z; /* overflow; there may be no second knot */
     return curve[j * k] + (curve[(j + 1) * k] - curve[j * k]) *
                               ((z - c->knots[j]) / (c->knots[j + 1] - c->knots[j]));
 }
@@ -95,7 +95,7 @@ static inline void rc_calibration_probabilities(const rc_calibration *c, double 
         double next;
         if (c->n_knots) {
             next = r < k - 1 ? rc_calibration_above_(c, j, z, r) : 0.0;
-            p[r] = before > next ? before - next : 0.0; /* curves that meet may cross by rounding */
+            p[r] = before > next ? before - next : 0.0; /* equal curves may cross by rounding */
         } else {
             next = r < k - 1 ? c->curves[r] - c->slope * z : INFINITY;
             p[r] = rc_logistic_between_(next, before);
@@ -107,9 +107,9 @@ static inline void rc_calibration_probabilities(const rc_calibration *c, double 
         p[r] /= total;
 }
 
-/* The rank of least expected cost, 0 .. n_ranks - 1; of those whose costs are equal to rounding,
- * the lowest: where an isotonic curve is flat at one half, two ranks cost the same, and the last
- * bit of a score must not decide. O(n_ranks^2). */
+/* The rank of minimum expected cost, 0 .. n_ranks - 1; the lowest of ranks whose costs are equal
+ * up to rounding: if an isotonic curve is flat at one half, two ranks have the same cost, and
+ * the last bit of a score must not decide. O(n_ranks^2). */
 static inline int32_t rc_calibration_rank(const rc_calibration *c, const double *p)
 {
     int32_t r, t, best = c->n_ranks - 1;

@@ -1,4 +1,4 @@
-/* rankcore_capi.h - train from C. Needs Python.h and an importable rankcore.
+/* rankcore_capi.h - train from C. Requires Python.h and an importable rankcore.
  *
  * Call rc_import() once per translation unit, holding the GIL. Every other function may then be
  * called without the GIL. The caller owns a state: distinct states may be trained at the
@@ -11,16 +11,16 @@
 
 #include "rankcore.h"
 
-/* Version of the table below. Entries are only ever appended, so a table of a later version
- * serves programs compiled against an earlier one. */
+/* Version of the table below. Entries are only appended, so that a table of a later version
+ * supports programs compiled against an earlier one. */
 #define RC_CAPI_VERSION 3
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Treatment of thresholds that equal the score in an update (s == b_r, true rank above r):
- * moves them too, as in the paper (CRAMMER), or leaves them (STRICT). */
+/* Treatment of thresholds that equal the score in an update (s == b_r, true rank above r): they
+ * move too, as in the paper (CRAMMER), or not (STRICT). */
 enum { RC_TIE_CRAMMER = 0, RC_TIE_STRICT = 1 };
 
 /* Counts of an online learner. Start from zeros; the updates count. */
@@ -35,7 +35,7 @@ typedef struct rc_counts {
 typedef struct rc_prank_state {
     double *weights;     /* n_features */
     int64_t *steps;      /* n_ranks - 1, ascending: thresholds on the integer lattice */
-    double *thresholds;  /* n_ranks - 1: scale * steps, kept current by the updates */
+    double *thresholds;  /* n_ranks - 1: scale * steps, updated with steps */
     double *weight_sums; /* n_features or NULL: sum over updates of (examples before it) * change */
     int64_t *step_sums;  /* n_ranks - 1 or NULL: the same for steps */
     double scale;        /* threshold_scale squared; 1.0 for the paper's PRank */
@@ -45,7 +45,7 @@ typedef struct rc_prank_state {
     rc_counts seen;
 } rc_prank_state;
 
-/* How a CuSum update chooses its step: 1, or passive-aggressively (Crammer et al. 2006). */
+/* Step size of a CuSum update: 1, or passive-aggressive (Crammer et al. 2006). */
 enum { RC_UPDATE_PERCEPTRON = 0, RC_UPDATE_PA = 1, RC_UPDATE_PA1 = 2, RC_UPDATE_PA2 = 3 };
 
 /* CuSum Rank in training. The caller owns every array. Start from zeros, with everything from C on
@@ -58,13 +58,13 @@ typedef struct rc_cusum_state {
     double *scores;         /* 2 * n_ranks, scratch */
     double C;               /* aggressiveness of PA1 and PA2 */
     double delta;           /* loss of one rank (PA) */
-    double margin;          /* score a rank must lose by, per rank it is off; 0 for none */
+    double margin;          /* margin of a rank's score, per rank of distance; 0 for none */
     double scale; /* intercept_scaling squared: 1.0 for the paper's thresholds, 0 for none */
     int64_t n_features;
     int32_t n_ranks;
     int32_t tie;      /* RC_TIE_HIGH or RC_TIE_LOW */
     int32_t update;   /* RC_UPDATE_... */
-    int32_t zero_one; /* PA's loss: 0 for delta * ranks off, 1 for delta */
+    int32_t zero_one; /* PA's loss: 0 for delta * distance in ranks, 1 for delta */
     rc_counts seen;
 } rc_cusum_state;
 
@@ -93,32 +93,33 @@ typedef struct rc_mcp_state {
     double scale;           /* intercept_scaling squared: 1.0 for usual intercepts, 0 for none */
     int64_t n_features;
     int32_t n_ranks;
-    int32_t uniform; /* 0: the best wrong class pays for a mistake, 1: all that beat the true one */
+    int32_t uniform; /* 0: the best wrong class loses a row on a mistake, 1: all that beat the true
+                        one */
     rc_counts seen;
 } rc_mcp_state;
 
-/* A pairwise perceptron in training: a weight vector that ranks, its average, and past hypotheses
- * of most successes. A hypothesis lives from one mistake to the next; each pair it ranks rightly is
- * a success and counts `unit`. The caller owns every array. Start from zeros, with everything above
- * `kept` set. */
+/* A pairwise perceptron in training: the current weights, their average, and the past hypotheses
+ * with the most successes. A hypothesis lasts from one mistake to the next; each pair that it
+ * ranks correctly is a success and counts `unit`. The caller owns every array. Start from zeros,
+ * with everything above `kept` set. */
 typedef struct rc_pair_state {
     double *weights; /* n_features: the current hypothesis */
     double
         *weight_sums;  /* n_features or NULL: sum over updates of (successes before it) * change */
     double *members;   /* capacity * n_features: past hypotheses; NULL if capacity is 0 */
-    double *successes; /* capacity: what each of them counted */
-    int64_t *born;     /* capacity: which hypothesis it is, counted from 0 */
+    double *successes; /* capacity: successes of each of them */
+    int64_t *born;     /* capacity: number of each hypothesis, from 0 */
     int64_t capacity;
     int64_t n_features;
     double margin;      /* a pair whose scores differ by this or less is a mistake; 0 for none */
-    int64_t kept;       /* members there are */
+    int64_t kept;       /* number of members */
     double streak;      /* successes of the current hypothesis counted at earlier units ... */
     double total;       /* ... and of all so far */
-    double unit;        /* what a success counts at present ... */
-    int64_t run;        /* ... and how many of these the current hypothesis has had */
-    int64_t right;      /* ... and all together */
+    double unit;        /* value of a success at present ... */
+    int64_t run;        /* ... and number of these of the current hypothesis */
+    int64_t right;      /* ... and of all */
     int64_t n_pairs;    /* pairs seen */
-    int64_t n_mistakes; /* of them ranked wrongly; as many hypotheses have passed */
+    int64_t n_mistakes; /* of them misranked; also the number of past hypotheses */
 } rc_pair_state;
 
 typedef struct rc_capi {
@@ -139,7 +140,7 @@ typedef struct rc_capi {
 
 static const rc_capi *rc_api = NULL;
 
-/* Loads the table. 0, or -1 with a Python exception set. Needs the GIL. */
+/* Loads the table. 0, or -1 with a Python exception set. Requires the GIL. */
 static inline int rc_import(void)
 {
     PyObject *module = PyImport_ImportModule("rankcore._ext.capi");
@@ -155,16 +156,16 @@ static inline int rc_import(void)
             (int)found->version, RC_CAPI_VERSION);
         found = NULL;
     }
-    /* The module keeps the capsule, and the table is static: neither reference is needed. */
+    /* The module keeps the capsule, and the table is static: no reference is needed. */
     Py_XDECREF(capsule);
     Py_XDECREF(module);
     rc_api = found;
     return found ? 0 : -1;
 }
 
-/* One online step: predicts x's rank, then learns from its true rank (0 .. n_ranks - 1).
- * Returns the rank predicted before the update, or -1 and changes nothing when the score overflowed
- * or the true rank is none. The row's columns must be distinct and inside the state, as for
+/* One online step: predicts x's rank, then learns from its true rank (0 .. n_ranks - 1). Returns
+ * the rank predicted before the update, or -1, with nothing changed, if the score overflowed or
+ * the true rank is invalid. The row's columns must be distinct and exist in the state, as for
  * rc_axpy. Writes the state's arrays and counters. O(x.n + n_ranks). */
 static inline int32_t rc_prank_update(rc_prank_state *state, rc_row x, int32_t rank)
 {
@@ -179,8 +180,8 @@ static inline int32_t rc_prank_margin_update(rc_prank_state *state, rc_row x, in
     return rc_api->prank_margin_update(state, x, rank, margin);
 }
 
-/* Writes the averages over all t examples of the weights (n_features) and thresholds
- * (n_ranks - 1). Needs both sums in the state. O(n_features + n_ranks). */
+/* Writes the averages over all t examples of the weights (n_features) and thresholds (n_ranks -
+ * 1). Requires both sums in the state. O(n_features + n_ranks). */
 static inline void rc_prank_average(const rc_prank_state *state, double *weights,
                                     double *thresholds)
 {
@@ -203,22 +204,22 @@ static inline int32_t rc_mcp_update(rc_mcp_state *state, rc_row x, int32_t rank)
     return rc_api->mcp_update(state, x, rank);
 }
 
-/* One online step of a pairwise perceptron: `winner` should score above `loser`. A mistake offers
- * the current hypothesis a place among the members (the free one, or that of the fewest successes
- * if it has more), then moves the weights by step * (winner - loser); else the hypothesis counts
- * `unit` more successes. Returns 1 for a mistake, 0 for none, -1 and changes nothing when a score
- * overflowed. Both rows need distinct columns inside the state. O(winner.n + loser.n), and
- * O(n_features + capacity) where a hypothesis is kept. */
+/* One online step of a pairwise perceptron: `winner` should score above `loser`. On a mistake
+ * the current hypothesis becomes a member (in a free slot, or replacing the one with the fewest
+ * successes if it has more), and the weights move by step * (winner - loser); otherwise the
+ * successes of the hypothesis grow by `unit`. Returns 1 for a mistake, 0 for none, and -1, with
+ * nothing changed, if a score overflowed. Both rows must have distinct columns that exist in the
+ * state. O(winner.n + loser.n), and O(n_features + capacity) if a hypothesis is kept. */
 static inline int32_t rc_pair_update(rc_pair_state *state, rc_row winner, rc_row loser, double step,
                                      double unit)
 {
     return rc_api->pair_update(state, winner, loser, step, unit);
 }
 
-/* Writes weights (n_features) to score with, as an rc_linear without intercept: the mean of all
- * hypotheses, each as often as its successes (needs weight_sums), or the same over the committee:
- * the members and the current hypothesis, the best `capacity` of them (needs members). 0, or -1 and
- * nothing written without these arrays. O(n_features), O(n_features * capacity). */
+/* Writes the weights (n_features) of an rc_linear without intercept: the mean of all hypotheses,
+ * weighted by successes (requires weight_sums), or the same for the committee, the best
+ * `capacity` of the members and the current hypothesis (requires members). Returns 0, or -1
+ * without these arrays, with nothing written. O(n_features), O(n_features * capacity). */
 static inline int32_t rc_pair_average(const rc_pair_state *state, double *weights)
 {
     return rc_api->pair_average(state, weights);

@@ -1,5 +1,5 @@
-/* rankcore_forms.h - how models answer: the struct of an open model, and its arrays, checked.
- * Part of rankcore_model.h. */
+/* rankcore_forms.h - scoring forms of models: the struct of an open model, and validation of its
+ * arrays. Part of rankcore_model.h. */
 #ifndef RANKCORE_FORMS_H
 #define RANKCORE_FORMS_H
 
@@ -19,15 +19,15 @@ extern "C" {
 /* Return codes: RC_MODEL_OK, or the reason of a failure. rc_model.error has the message. */
 enum {
     RC_MODEL_OK = 0,
-    RC_MODEL_NO_FILE = 1,     /* there is none, or it cannot be read */
-    RC_MODEL_DAMAGED = 2,     /* it is no model file, or damaged */
+    RC_MODEL_NO_FILE = 1,     /* the file does not exist or cannot be read */
+    RC_MODEL_DAMAGED = 2,     /* it is not a model file, or damaged */
     RC_MODEL_NEWER = 3,       /* it was written by a newer version */
-    RC_MODEL_UNSUPPORTED = 4, /* this model does not answer that question */
-    RC_MODEL_ROWS = 5,        /* the rows are not those of this model */
+    RC_MODEL_UNSUPPORTED = 4, /* this model does not support the request */
+    RC_MODEL_ROWS = 5,        /* the rows do not match this model */
     RC_MODEL_MEMORY = 6       /* out of memory */
 };
 
-/* How a model answers: the forms of docs/model_file.md. */
+/* Scoring forms of docs/model_file.md. */
 enum {
     RC_MODEL_NONE = 0,
     RC_MODEL_LINEAR = 1,
@@ -42,13 +42,13 @@ enum {
     RC_MODEL_ORDINAL_TREES = 10
 };
 
-/* A file up to so many bytes is verified when it is opened, as in Python: 64 MiB. */
+/* Files up to this size are verified when opened, as in Python: 64 MiB. */
 #define RC_MODEL_LARGE 67108864u
 
-/* An open model. Its fields are for reading. */
+/* An open model. Its fields are read-only. */
 typedef struct rc_model {
     int32_t form;
-    int32_t n_ranks; /* 0 of a model that has only scores */
+    int32_t n_ranks; /* 0 for a model that has only scores */
     int64_t n_features;
     rc_model_text learner; /* as "PRank" */
     rc_model_text reason;  /* why rows have no score, if form is RC_MODEL_NONE */
@@ -79,18 +79,18 @@ typedef struct rc_model {
     int32_t scales; /* 0, or how values are scaled first: 1 standard, 2 max_abs, 3 min_max */
     int32_t clips;  /* whether they are then held within low .. high */
     double low, high;
-    const double *center;       /* NULL: nothing is taken from a value */
-    const double *scale;        /* NULL: nothing divides it; of min_max, it is multiplied by this */
-    const double *shift;        /* of min_max: what is then added */
+    const double *center;       /* NULL: nothing is subtracted */
+    const double *scale;        /* NULL: no division; for min_max a factor */
+    const double *shift;        /* for min_max: then added */
     rc_model_array classes;     /* of numbers, or the UTF-8 of text */
-    const int64_t *class_ends;  /* of text: where each label ends */
+    const int64_t *class_ends;  /* for text: end of each label */
     rc_model_text names;        /* of features, one after the other */
     const int64_t *name_ends;   /* NULL: they have none */
     const unsigned char *bytes; /* the file */
     size_t size;
-    unsigned char *swapped; /* on big-endian machines: its numbers in their order of bytes */
-    int32_t owned;          /* whether rc_model_close gives the bytes back: 1 mapped, 2 allocated */
-    char error[160];        /* of the last call that failed while it was opened */
+    unsigned char *swapped; /* on big-endian machines: its numbers in native byte order */
+    int32_t owned;          /* whether rc_model_close releases the bytes: 1 mapped, 2 allocated */
+    char error[160];        /* of the last failed call */
 } rc_model;
 
 /* ------------------------------------------------------------------------ errors */
@@ -113,7 +113,7 @@ static inline int32_t rc_model_has_(rc_model_array array, int64_t a, int64_t b, 
            (array.n_axes < 3 || array.shape[2] == c);
 }
 
-/* The doubles of an array of shape (a) or, if b is not 0, (a, b); NULL of another shape. */
+/* The doubles of an array of shape (a) or, if b is not 0, (a, b); NULL for another shape. */
 static inline const double *rc_model_doubles_(const rc_model_file_ *file, const char *key,
                                               int64_t a, int64_t b)
 {
@@ -124,7 +124,7 @@ static inline const double *rc_model_doubles_(const rc_model_file_ *file, const 
 static inline int32_t rc_model_finite_(const double *values, int64_t n)
 {
     int64_t i;
-    double sum = 0.0; /* x - x is 0, or NaN of what is not finite */
+    double sum = 0.0; /* x - x is 0, or NaN if x is not finite */
     for (i = 0; i < n; i++)
         sum += values[i] - values[i];
     return sum == 0.0;
@@ -132,7 +132,7 @@ static inline int32_t rc_model_finite_(const double *values, int64_t n)
 
 /* ------------------------------------------------------------------------ forms */
 
-/* Each reads the arrays of one form; 0 if they do not fit together. */
+/* Each reads the arrays of one form; 0 if they are inconsistent. */
 
 static inline int32_t rc_model_read_linear_(rc_model *model, const rc_model_file_ *file)
 {
@@ -210,7 +210,7 @@ static inline int32_t rc_model_read_stumps_(rc_model *model, const rc_model_file
            rc_model_offsets_(stumps->offsets, d, thresholds.size);
 }
 
-/* Each node but the first of a tree comes after the node that leads to it: walks end. */
+/* Each node except the root comes after its parent, so that walks end. */
 static inline int32_t rc_model_check_trees_(const rc_trees *trees, int64_t n)
 {
     int64_t t, i, bad = 0;

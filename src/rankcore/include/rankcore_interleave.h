@@ -6,14 +6,14 @@
  *     ...
  *     rc_credit_owners(owners, clicks, n, 2, credit);
  *
- * Nothing is kept between calls: a list is a function of the rankings and the seed, which should
- * differ from impression to impression (a counter or a hash of the session will do: it is mixed).
+ * There is no state between calls: a list is a function of the rankings and the seed, which should
+ * be different for each impression (a counter or a hash of the session suffices, as it is mixed).
  * Numbers come from SplitMix64 (rankcore_random.h), one for each choice among several rankers, in
  * the order of the list, so that rankcore.interleaving in Python gives the same lists.
  *
- * Ownership: nothing allocates, nothing frees. Thread safety: functions only read and write through
- * their arguments. Documents are any numbers that differ where documents do. A ranking has each of
- * its documents once. Compile without -ffast-math, as rankcore.h says.
+ * Ownership: no function allocates or frees memory. Thread safety: functions only read and write
+ * through their arguments. Documents are identified by distinct numbers. A ranking has each of its
+ * documents once. Compile without -ffast-math, see rankcore.h.
  */
 #ifndef RANKCORE_INTERLEAVE_H
 #define RANKCORE_INTERLEAVE_H
@@ -34,14 +34,14 @@ enum {
     RC_INTERLEAVE_MAX_RANKINGS = 64 /* at most */
 };
 
-/* Credit of a ranker for a click, where all rankers earn by where they place the document. */
+/* Credit of a ranker for a click, by its place of the document. */
 enum {
     RC_CREDIT_INVERSE = 0, /* 1 / place */
     RC_CREDIT_NEGATIVE = 1 /* -place */
 };
 
-/* Rankings of one query: that of ranker r has documents[offsets[r]] .. documents[offsets[r + 1] -
- * 1], best first. */
+/* Rankings of one query: ranker r has documents[offsets[r]] .. documents[offsets[r + 1] - 1],
+ * best first. */
 typedef struct rc_rankings {
     const int64_t *documents;
     const int64_t *offsets; /* n_rankings + 1 */
@@ -62,7 +62,7 @@ static inline int32_t rc_interleave_has_(const int64_t *shown, int32_t n, int64_
     return 0;
 }
 
-/* Place of a document in a ranking, from 0; the length of the ranking if it is not there. */
+/* Place of a document in a ranking, from 0; the length of the ranking if it is missing. */
 static inline int64_t rc_interleave_place_(const rc_rankings *R, int32_t r, int64_t document)
 {
     const int64_t first = R->offsets[r], n = R->offsets[r + 1] - first;
@@ -73,7 +73,7 @@ static inline int64_t rc_interleave_place_(const rc_rankings *R, int32_t r, int6
     return i;
 }
 
-/* One of the rankers whose bit is set, all alike; draws only where there are several. */
+/* A random one of the rankers whose bit is set; draws only if there are several. */
 static inline int32_t rc_interleave_ranker_(uint64_t bits, uint64_t *state)
 {
     uint64_t left = bits;
@@ -93,7 +93,7 @@ static inline uint64_t rc_interleave_all_(const rc_rankings *R)
     return ~UINT64_C(0) >> (64 - R->n_rankings);
 }
 
-/* Rankers take turns: `fair`, of those with the fewest documents; otherwise of all. */
+/* The next ranker: if `fair`, among those with the fewest documents; otherwise among all. */
 static inline int32_t rc_interleave_turns_(const rc_rankings *R, int32_t length, uint64_t seed,
                                            int32_t fair, int64_t *shown, int32_t *owners)
 {
@@ -104,7 +104,7 @@ static inline int32_t rc_interleave_turns_(const rc_rankings *R, int32_t length,
         return RC_INTERLEAVE_BAD;
     for (r = 0; r < R->n_rankings; r++)
         next[r] = R->offsets[r];
-    /* Of those that still have documents, the ones whose turn in this round is to come. */
+    /* Among rankers with remaining documents, those that have not had their turn in this round. */
     open = waiting = rc_interleave_all_(R);
     while (n < length && open) {
         r = rc_interleave_ranker_(fair ? waiting : open, &state);
@@ -123,26 +123,26 @@ static inline int32_t rc_interleave_turns_(const rc_rankings *R, int32_t length,
     return n;
 }
 
-/* Team draft (Radlinski, Kurup and Joachims 2008), of more than two rankers its multileaving form
- * (Schuth et al. 2014): in each round every ranker adds its best document that is not shown yet, in
- * random order. Writes at most `length` documents and the ranker that each is from; returns how
- * many, or RC_INTERLEAVE_BAD. O(length (length + rankings)) and the documents that are skipped. */
+/* Team draft (Radlinski, Kurup and Joachims 2008), with more than two rankers its multileaving
+ * form (Schuth et al. 2014): in each round every ranker adds its best document that is not shown
+ * yet, in random order. Writes at most `length` documents and the ranker of each; returns their
+ * number, or RC_INTERLEAVE_BAD. O(length (length + rankings)), plus skipped documents. */
 static inline int32_t rc_interleave_team_draft(const rc_rankings *R, int32_t length, uint64_t seed,
                                                int64_t *shown, int32_t *owners)
 {
     return rc_interleave_turns_(R, length, seed, 1, shown, owners);
 }
 
-/* The same without rounds: every document is from a ranker drawn among all that have any left. The
- * lists among which optimised interleaving chooses. */
+/* The same without rounds: the ranker of each document is drawn among all with remaining
+ * documents. These are the candidate lists of optimised interleaving. */
 static inline int32_t rc_interleave_prefixes(const rc_rankings *R, int32_t length, uint64_t seed,
                                              int64_t *shown, int32_t *owners)
 {
     return rc_interleave_turns_(R, length, seed, 0, shown, owners);
 }
 
-/* Balanced interleaving of two rankings (Joachims 2002): turn by turn, whoever won the toss first.
- * It ends where one of them does. Arguments, result and cost are those of team draft. */
+/* Balanced interleaving of two rankings (Joachims 2002): in turns, starting with a random
+ * ranker. It ends when one of them ends. Arguments, result and cost are those of team draft. */
 static inline int32_t rc_interleave_balanced(const rc_rankings *R, int32_t length, uint64_t seed,
                                              int64_t *shown, int32_t *owners)
 {
@@ -166,8 +166,8 @@ static inline int32_t rc_interleave_balanced(const rc_rankings *R, int32_t lengt
     return n;
 }
 
-/* Weights 1 / place^tau of the places 1 .. n; for whole tau by multiplications, whose bits are the
- * same everywhere. They may be computed once. O(n). */
+/* Weights 1 / place^tau of the places 1 .. n; for integer tau by multiplications, whose bits are
+ * the same everywhere. They may be reused. O(n). */
 static inline void rc_interleave_weights(double tau, int64_t n, double *weights)
 {
     int64_t i;
@@ -183,7 +183,7 @@ static inline void rc_interleave_weights(double tau, int64_t n, double *weights)
     }
 }
 
-/* Sum of the weights of what is left of a ranking. */
+/* Sum of the weights of the remaining documents of a ranking. */
 static inline double rc_interleave_left_(const rc_rankings *R, int32_t r, const double *weights,
                                          const uint8_t *taken)
 {
@@ -195,7 +195,7 @@ static inline double rc_interleave_left_(const rc_rankings *R, int32_t r, const 
     return total;
 }
 
-/* Takes a document from all rankings. */
+/* Removes a document from all rankings. */
 static inline void rc_interleave_take_(const rc_rankings *R, int64_t document, uint8_t *taken)
 {
     int64_t i;
@@ -203,11 +203,11 @@ static inline void rc_interleave_take_(const rc_rankings *R, int64_t document, u
         taken[i] |= R->documents[i] == document;
 }
 
-/* Probabilistic interleaving (Hofmann, Whiteson and de Rijke 2011), of more than two rankers its
- * multileaving form (Schuth et al. 2015): each document is from a ranker drawn among all, which
- * draws it with probabilities that fall with its place. `weights` has the longest ranking's length;
- * `taken` is scratch for offsets[n_rankings] bytes. Otherwise as team draft.
- * O(length * documents of all rankings). */
+/* Probabilistic interleaving (Hofmann, Whiteson and de Rijke 2011), with more than two rankers
+ * its multileaving form (Schuth et al. 2015): for each document a ranker is drawn, and a
+ * document of its ranking with probabilities that decrease with the place. `weights` has the
+ * longest ranking's length; `taken` is scratch for offsets[n_rankings] bytes. Otherwise as team
+ * draft. O(length * documents of all rankings). */
 static inline int32_t rc_interleave_probabilistic(const rc_rankings *R, const double *weights,
                                                   int32_t length, uint64_t seed, uint8_t *taken,
                                                   int64_t *shown, int32_t *owners)
@@ -232,7 +232,7 @@ static inline int32_t rc_interleave_probabilistic(const rc_rankings *R, const do
         for (i = first; i < end && rest >= 0.0; i++)
             if (!taken[i]) {
                 rest -= weights[i - first];
-                found = i; /* rounding may leave something behind the last one */
+                found = i; /* rounding may leave a remainder after the last one */
             }
         owners[n] = r;
         shown[n++] = R->documents[found];
@@ -242,7 +242,7 @@ static inline int32_t rc_interleave_probabilistic(const rc_rankings *R, const do
 }
 
 /* Index 0 .. n - 1 with probabilities whose cumulative sums are given, the last of them above 0:
- * draws among lists that were prepared, as those of optimised interleaving are. O(log n). */
+ * for example for lists of optimised interleaving. O(log n). */
 static inline int32_t rc_interleave_pick(const double *cumulative, int32_t n, uint64_t seed)
 {
     uint64_t state = rc_stream(seed, 0);
@@ -263,7 +263,7 @@ static inline int32_t rc_interleave_pick(const double *cumulative, int32_t n, ui
 /* Credits. `clicks` has a number for each document shown: 0 without a click, 1 for one, or a weight
  * of it. All write credit[0 .. n_rankings - 1]. */
 
-/* Clicks on the documents of each ranker: of team draft. An owner below 0 is none. O(n). */
+/* Credit of team draft: clicks on the documents of each ranker. Negative owners mean none. O(n). */
 static inline void rc_credit_owners(const int32_t *owners, const double *clicks, int32_t n,
                                     int32_t n_rankings, double *credit)
 {
@@ -275,8 +275,9 @@ static inline void rc_credit_owners(const int32_t *owners, const double *clicks,
             credit[owners[i]] += clicks[i];
 }
 
-/* Of balanced interleaving: each ranker has the clicks on its best k documents, with the smallest k
- * that has the last clicked document among the best k of one of them. O(n * documents). */
+/* Credit of balanced interleaving: the clicks on each ranker's best k documents, with the
+ * smallest k for which the last clicked document is among the best k of one of them. O(n *
+ * documents). */
 static inline void rc_credit_balanced(const rc_rankings *R, const int64_t *shown,
                                       const double *clicks, int32_t n, double *credit)
 {
@@ -298,9 +299,10 @@ static inline void rc_credit_balanced(const rc_rankings *R, const int64_t *shown
         }
 }
 
-/* Of probabilistic interleaving: each click is divided by the probabilities that the document was
- * from each of the rankers, given the list. They are independent from place to place, so that no
- * assignments are enumerated. `weights` and `taken` as for the list. O(n * documents). */
+/* Credit of probabilistic interleaving: each click is divided among rankers by the
+ * probabilities, given the list, that they contributed the document. These are independent
+ * between places, so that assignments are not enumerated. `weights` and `taken` as for the list.
+ * O(n * documents). */
 static inline void rc_credit_probabilistic(const rc_rankings *R, const double *weights,
                                            const int64_t *shown, const double *clicks, int32_t n,
                                            uint8_t *taken, double *credit)
@@ -328,8 +330,8 @@ static inline void rc_credit_probabilistic(const rc_rankings *R, const double *w
     }
 }
 
-/* Of optimised interleaving: all rankers have a credit for each click, by where they place the
- * document; behind the last place if they do not have it. `kind` is RC_CREDIT_INVERSE or
+/* Credit of optimised interleaving: every ranker has a credit for each click, by its place of
+ * the document; the place after the last one if it is missing. `kind` is RC_CREDIT_INVERSE or
  * RC_CREDIT_NEGATIVE. O(n * documents). */
 static inline void rc_credit_places(const rc_rankings *R, const int64_t *shown,
                                     const double *clicks, int32_t n, int32_t kind, double *credit)

@@ -1,16 +1,16 @@
-/* rankcore_model.h - open a model file that rankcore.save wrote, and score rows with it.
- * C99 (and C++11), header only, no Python.
+/* rankcore_model.h - open a model file written by rankcore.save, and score rows. C99 (and C++11),
+ * header only, no Python.
  *
  * Ownership: a model borrows the bytes of its file; rc_model_open_file maps them, and
- *   rc_model_close gives them back. Opening allocates nothing, but on big-endian machines.
- * Thread safety: an open model is never written to; any number of threads may score with it at
- *   once. Close it when none does.
+ *   rc_model_close releases them. Opening allocates memory only on big-endian machines.
+ * Thread safety: an open model is read-only; any number of threads may score with it concurrently.
+ *   Close it when no thread uses it.
  * Exactness: the numbers are Python's, to the bit, under the conditions of rankcore.h.
- * Trust: whatever the bytes are, opening and scoring read nothing beyond them. Rows are yours to
- *   check, with rc_model_check_rows where they come from outside.
+ * Trust: opening and scoring never read beyond the bytes, whatever their values. Rows are not
+ *   validated: use rc_model_check_rows for untrusted ones.
  *
  * docs/model_file.md describes the files. Numbers are little-endian: a big-endian machine keeps a
- * copy of them in its own order of bytes, from rc_model_open to rc_model_close.
+ * copy in native byte order, from rc_model_open to rc_model_close.
  */
 #ifndef RANKCORE_MODEL_H
 #define RANKCORE_MODEL_H
@@ -26,8 +26,7 @@ extern "C" {
 
 /* ------------------------------------------------------------------------ rows */
 
-/* Whether a matrix has the form that the model's rows have; columns are not looked at. O(n_rows).
- */
+/* Whether a matrix has the form of the model's rows; columns are not checked. O(n_rows). */
 static inline int32_t rc_model_fits_(const rc_model *model, const rc_rows *X)
 {
     int64_t i;
@@ -42,8 +41,8 @@ static inline int32_t rc_model_fits_(const rc_model *model, const rc_rows *X)
     return !bad;
 }
 
-/* Whether rows may be scored: of the model's number of columns and, if they are sparse, with
- * offsets and columns that ascend within it. O(stored values). */
+/* Whether rows can be scored: with the model's number of columns and, if sparse, with valid
+ * ascending offsets and columns. O(stored values). */
 static inline int32_t rc_model_check_rows(const rc_model *model, const rc_rows *X)
 {
     int64_t i;
@@ -55,7 +54,7 @@ static inline int32_t rc_model_check_rows(const rc_model *model, const rc_rows *
     return RC_MODEL_OK;
 }
 
-/* A row as its scaler leaves it, in `room`, rounded as scikit-learn rounds it. */
+/* A scaled row, in `room`, rounded as in scikit-learn. */
 static inline rc_row rc_model_scaled_(const rc_model *model, rc_row x, void *room)
 {
     int64_t i;
@@ -157,7 +156,7 @@ static inline int32_t rc_model_elected_(const rc_model *model, const int64_t *ta
     return (int32_t)((2 * sum + total) / (2 * total));
 }
 
-/* Cumulative scores of tasks from their outputs, which lie at scores[1 ..]. */
+/* Cumulative scores of tasks from their outputs at scores[1 ..]. */
 static inline void rc_model_cumulate_(double *scores, const double *thresholds, int32_t n_ranks)
 {
     int32_t r;
@@ -166,8 +165,8 @@ static inline void rc_model_cumulate_(double *scores, const double *thresholds, 
         scores[r] = scores[r - 1] + (scores[r] - thresholds[r - 1]);
 }
 
-/* Outputs of a kernel's lists; writes outputs[0 .. n_outputs - 1] and the room behind them. Entry e
- * of a list is added to sum e mod 4, as in Python. */
+/* Outputs of a kernel's lists; writes outputs[0 .. n_outputs - 1] and the memory after them.
+ * Entry e of a list is added to sum e mod 4, as in Python. */
 static inline void rc_model_outputs_(const rc_model *model, rc_row x, double *outputs)
 {
     const int64_t m = model->n_outputs;
@@ -194,7 +193,7 @@ static inline void rc_model_outputs_(const rc_model *model, rc_row x, double *ou
         outputs[j] = (sums[4 * j] + sums[4 * j + 2]) + (sums[4 * j + 1] + sums[4 * j + 3]);
 }
 
-/* The score of one row, of a model of each form but stumps and trees; writes *rank if the form has
+/* The score of one row, for all forms except stumps and trees; writes *rank if the form has
  * ranks. `room` has rc_model_sums_ doubles. */
 static inline double rc_model_linear_(const rc_model *model, rc_row x, double *room, int32_t *rank)
 {
@@ -242,7 +241,7 @@ static inline double rc_model_votes_(const rc_model *model, rc_row x, double *ro
     return (double)sum / (double)total;
 }
 
-/* Of the outputs of the tasks, which lie at room[1 ..]. */
+/* Score and rank from the outputs of the tasks at room[1 ..]. */
 static inline double rc_model_by_tasks_(const rc_model *model, double *room, int32_t *rank)
 {
     const double *cuts = model->tasks.thresholds;
@@ -271,8 +270,8 @@ static inline double rc_model_kernel_(const rc_model *model, rc_row x, double *r
     return room[1];
 }
 
-/* The score f if it is the only one, else NaN. Leaves probabilities in `room`, behind which are the
- * scores, then the probabilities of the second part. */
+/* The score f if it is the only one, else NaN. Writes the probabilities to `room`, followed by
+ * the scores and the probabilities of the second part. */
 static inline double rc_model_ordinal_trees_(const rc_model *model, rc_row x, double *room,
                                              int32_t *rank)
 {
@@ -292,8 +291,8 @@ static inline double rc_model_ordinal_trees_(const rc_model *model, rc_row x, do
     return m == 1 ? scores[0] : NAN;
 }
 
-/* Score and rank of one row; either may be NULL. A rank of a model with probabilities
- * leaves them in `room`. */
+/* Score and rank of one row; either may be NULL. If the model has probabilities, computing a
+ * rank writes them to `room`. */
 static inline void rc_model_row_(const rc_model *model, rc_row x, double *room, double *score,
                                  int32_t *rank)
 {
@@ -348,7 +347,7 @@ static inline size_t rc_model_sums_(const rc_model *model)
     return (size_t)model->n_ranks + 6 * (size_t)model->n_outputs + 2;
 }
 
-/* Bytes of room that a call of rc_model_answer needs for n_rows rows; at least 8. O(1). */
+/* Bytes of `room` required by rc_model_answer for n_rows rows; at least 8. O(1). */
 static inline size_t rc_model_room_(const rc_model *model, int64_t n_rows)
 {
     const size_t one = rc_model_sums_(model) + (model->scales ? (size_t)model->n_features : 0);
@@ -367,8 +366,8 @@ static inline int32_t rc_model_has_probabilities_(const rc_model *model)
     return model->calibrated || model->form == RC_MODEL_ORDINAL_TREES;
 }
 
-/* With `check`, a row that does not fit ends it: each is checked just before it is scored, when its
- * columns are on their way to the CPU anyway. */
+/* With `check`, an invalid row ends the call: each row is checked just before it is scored, when
+ * its columns are being loaded anyway. */
 static inline int32_t rc_model_answer_(const rc_model *model, const rc_rows *X, double *scores,
                                        int32_t *ranks, double *probabilities, void *room,
                                        int32_t check)
@@ -384,7 +383,7 @@ static inline int32_t rc_model_answer_(const rc_model *model, const rc_rows *X, 
     if (X->n_features != model->n_features || (!X->indptr && X->stride < X->n_features))
         return RC_MODEL_ROWS;
     if ((model->center || model->shift) && X->indices)
-        return RC_MODEL_UNSUPPORTED; /* a row of zeros would not stay one */
+        return RC_MODEL_UNSUPPORTED; /* zeros would not stay zeros */
     if (model->form == RC_MODEL_TREES && scores && !model->scales && !ranks && !probabilities) {
         for (i = 0; check && X->indptr && i < X->n_rows; i++)
             if (!rc_rows_ascend_(X, i))
@@ -412,21 +411,21 @@ static inline int32_t rc_model_answer_(const rc_model *model, const rc_rows *X, 
 }
 
 /* Scores and ranks of rows; writes scores[0 .. n_rows - 1] and ranks[0 .. n_rows - 1], either of
- * which may be NULL, and `room`, rc_model_room bytes that begin at a multiple of 8 and belong to
- * this call alone. Allocates nothing. Rows are not checked: see rc_model_check_rows.
+ * which may be NULL, and `room`, rc_model_room bytes aligned to 8 bytes, exclusive to this call.
+ * Allocates nothing. Rows are not validated: see rc_model_check_rows.
  *
- * A score is Python's `project` of an ordinal learner and `predict` of a ranker; NaN of the
- * multiclass perceptron, which has none. Of OrdinalBoost it is f, NaN if each task has a score. A
- * rank is 0 .. n_ranks - 1 in the order of `ranks_`. Costs what the functions of rankcore.h for the
- * model's form cost. */
+ * A score is that of Python's `project` (ordinal learners) or `predict` (rankers); NaN for the
+ * multiclass perceptron, which has none. For OrdinalBoost it is f, or NaN if each task has a
+ * score. A rank is 0 .. n_ranks - 1 in the order of `ranks_`. Cost as the functions of
+ * rankcore.h for the model's form. */
 static inline int32_t rc_model_answer(const rc_model *model, const rc_rows *X, double *scores,
                                       int32_t *ranks, void *room)
 {
     return rc_model_answer_(model, X, scores, ranks, NULL, room, 0);
 }
 
-/* Probability of each rank, of a CalibratedOrdinal or OrdinalBoost; writes probabilities[0 ..
- * n_rows * n_ranks - 1], a row per row. As rc_model_answer otherwise. */
+/* Probability of each rank, for CalibratedOrdinal and OrdinalBoost; writes probabilities[0 ..
+ * n_rows * n_ranks - 1], row by row. Otherwise as rc_model_answer. */
 static inline int32_t rc_model_probabilities(const rc_model *model, const rc_rows *X,
                                              double *probabilities, void *room)
 {
@@ -447,13 +446,15 @@ static inline int32_t rc_model_answer_in_arena_(const rc_model *model, const rc_
     return code;
 }
 
-/* Scores of rows, as rc_model_answer; one allocation, of rc_model_room bytes, if that is much. */
+/* Scores of rows, as rc_model_answer; one allocation, of rc_model_room bytes, unless that is
+ * small. */
 static inline int32_t rc_model_score(const rc_model *model, const rc_rows *X, double *scores)
 {
     return rc_model_answer_in_arena_(model, X, scores, NULL);
 }
 
-/* Ranks of rows, as rc_model_answer; one allocation, of rc_model_room bytes, if that is much. */
+/* Ranks of rows, as rc_model_answer; one allocation, of rc_model_room bytes, unless that is
+ * small. */
 static inline int32_t rc_model_rank(const rc_model *model, const rc_rows *X, int32_t *ranks)
 {
     return rc_model_answer_in_arena_(model, X, NULL, ranks);

@@ -21,7 +21,7 @@ extern "C" {
 
 /* ------------------------------------------------------------------------ names */
 
-/* Name of a feature, not ended by a zero byte; none if the model has no names. O(1). */
+/* Name of a feature, without terminating zero byte; empty if the model has no names. O(1). */
 static inline rc_model_text rc_model_feature(const rc_model *model, int64_t column)
 {
     rc_model_text name = {NULL, 0};
@@ -33,7 +33,7 @@ static inline rc_model_text rc_model_feature(const rc_model *model, int64_t colu
     return name;
 }
 
-/* Label of a rank, if labels are text: not ended by a zero byte. O(1). */
+/* Label of a rank, if labels are text, without terminating zero byte. O(1). */
 static inline rc_model_text rc_model_label(const rc_model *model, int32_t rank)
 {
     rc_model_text label = {NULL, 0};
@@ -139,7 +139,7 @@ static inline int32_t rc_model_read_names_(rc_model *model, const rc_model_file_
 
 /* ------------------------------------------------------------------------ the file */
 
-/* Whether numbers of this machine have their bytes in another order than those of a file. */
+/* Whether the byte order of this machine differs from that of files. */
 static inline int32_t rc_model_swaps_(void)
 {
     const uint32_t one = 1;
@@ -148,8 +148,8 @@ static inline int32_t rc_model_swaps_(void)
     return first != 1;
 }
 
-/* Leads the wide arrays of a located file to copies in this machine's order of bytes, which lie in
- * `swapped` as the arrays lie in the file; with `writes` makes them. Bytes stay where they are. */
+/* Redirects the multi-byte arrays of a located file to copies in native byte order, at the same
+ * offsets in `swapped`; with `writes` creates them. */
 static inline void rc_model_swap_(rc_model_file_ *file, unsigned char *swapped, int32_t writes)
 {
     int32_t k;
@@ -196,8 +196,8 @@ static inline int32_t rc_model_numbers_are_finite_(const rc_model *model,
     return 1;
 }
 
-/* Compares the checksum of an open model's file, and looks for NaN and infinities among its
- * numbers, as rc_model_open does for files up to RC_MODEL_LARGE. O(bytes of the file). */
+/* Verifies the checksum of an open model's file, and checks its numbers for NaN and infinities,
+ * as rc_model_open does for files up to RC_MODEL_LARGE. O(bytes of the file). */
 static inline int32_t rc_model_verify(rc_model *model)
 {
     rc_model_file_ file;
@@ -222,7 +222,7 @@ static inline int32_t rc_model_verify(rc_model *model)
     return RC_MODEL_OK;
 }
 
-/* rc_model_open, but for giving back what a model that failed holds. */
+/* As rc_model_open, without releasing the resources of a failed model. */
 static inline int32_t rc_model_read_(rc_model *model, const void *bytes, size_t size)
 {
     rc_model_file_ file;
@@ -263,7 +263,7 @@ static inline int32_t rc_model_read_(rc_model *model, const void *bytes, size_t 
     return size <= RC_MODEL_LARGE ? rc_model_verify(model) : RC_MODEL_OK;
 }
 
-/* Gives back what the model holds. It may not be used again until it is opened. */
+/* Releases the resources of the model. It must not be used again until it is opened. */
 static inline void rc_model_close(rc_model *model)
 {
 #ifdef RC_MODEL_MAPS_
@@ -279,10 +279,10 @@ static inline void rc_model_close(rc_model *model)
     model->form = RC_MODEL_NONE;
 }
 
-/* Opens the bytes of a file, which must begin at a multiple of 8 and stay as they are while the
- * model is used; writes model. O(header), and O(bytes) up to RC_MODEL_LARGE or on big-endian
- * machines; of stumps, trees and sparse support vectors also what it takes to see that nothing
- * leads beyond an array. Close the model where it may have been swapped. */
+/* Opens the bytes of a file, which must be aligned to 8 bytes and not change while the model is
+ * used; writes model. O(header), and O(bytes) up to RC_MODEL_LARGE or on big-endian machines;
+ * for stumps, trees and sparse support vectors also the cost of bounds checks. On big-endian
+ * machines the model must be closed. */
 static inline int32_t rc_model_open(rc_model *model, const void *bytes, size_t size)
 {
     const int32_t code = rc_model_read_(model, bytes, size);
@@ -291,8 +291,8 @@ static inline int32_t rc_model_open(rc_model *model, const void *bytes, size_t s
     return code;
 }
 
-/* Opens a file: maps it, or reads it where files cannot be mapped; writes model. Close the model
- * with rc_model_close when it was opened; one that failed needs none. Costs as rc_model_open. */
+/* Opens a file: maps it, or reads it if files cannot be mapped; writes model. After success,
+ * close the model with rc_model_close; after failure that is not needed. Cost as rc_model_open. */
 static inline int32_t rc_model_open_file(rc_model *model, const char *path)
 {
     void *bytes = NULL;

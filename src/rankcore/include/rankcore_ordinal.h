@@ -10,17 +10,17 @@ extern "C" {
 #endif
 
 /* Task j, 1 .. n_ranks - 1, is whether the rank is at least j. Its score is s_j = f + g_j - b_j.
- * With scores of adjacent categories, log(p[j] / p[j - 1]) = s_j; with cumulative ones, which are
- * shared alone, of ascending biases, P(rank >= j) = 1 / (1 + exp(-s_j)). */
+ * With adjacent categories, log(p[j] / p[j - 1]) = s_j; with cumulative logits, for shared
+ * scores and ascending biases only, P(rank >= j) = 1 / (1 + exp(-s_j)). */
 typedef struct rc_tasks {
     const double *biases; /* (n_ranks - 1) */
     int32_t n_ranks;
     int32_t shared;   /* whether there is an f, the first of the scores */
-    int32_t separate; /* whether there are g_j, the other ones */
+    int32_t separate; /* whether there are g_j, the other scores */
     int32_t cumulative;
 } rc_tasks;
 
-/* Sums of few terms that are not negative, so that none rises. As rc_tasks_probabilities. */
+/* Sums of few non-negative terms, so that the results are monotone. As rc_tasks_probabilities. */
 static inline void rc_tasks_adjacent_(const rc_tasks *tasks, const double *scores, int64_t apart,
                                       double *p, double *above, double *below)
 {
@@ -66,7 +66,7 @@ static inline void rc_tasks_cumulative_(const rc_tasks *tasks, const double *sco
             rc_both_tails_(s, &next_over, &next_under);
         next_over = next_over < over ? next_over : over;
         next_under = next_under > under ? next_under : under;
-        /* Rank j - 1 has what lies between the scores of two tasks. */
+        /* Rank j - 1 has the probability between the scores of two tasks. */
         p[j - 1] = s > 0.0 ? next_under - under : over - next_over;
         total += p[j - 1];
         if (above) {
@@ -80,9 +80,9 @@ static inline void rc_tasks_cumulative_(const rc_tasks *tasks, const double *sco
         p[j] /= total;
 }
 
-/* Probability of each rank, of scores that are `apart` doubles from each other; writes
- * p[0 .. n_ranks - 1], which add up to 1, and, unless they are NULL, above[0 .. n_ranks - 1],
- * P(rank >= j), and below[0 .. n_ranks - 1], P(rank < j). O(n_ranks). */
+/* Probability of each rank, for scores that are `apart` doubles apart; writes p[0 .. n_ranks -
+ * 1], which add up to 1, and, unless they are NULL, above[0 .. n_ranks - 1], P(rank >= j), and
+ * below[0 .. n_ranks - 1], P(rank < j). O(n_ranks). */
 static inline void rc_tasks_probabilities(const rc_tasks *tasks, const double *scores,
                                           int64_t apart, double *p, double *above, double *below)
 {

@@ -17,7 +17,7 @@ static inline uint64_t rc_mix(uint64_t z)
     return z ^ (z >> 31);
 }
 
-/* The state of a stream of its own for each visit. */
+/* The initial state of a separate stream for each visit. */
 static inline uint64_t rc_stream(uint64_t seed, uint64_t visit)
 {
     return rc_mix(seed + UINT64_C(0x9E3779B97F4A7C15) * (visit + 1));

@@ -1,5 +1,5 @@
-/* rankcore_rows.h - sparse rows from outside, checked as fast as they are read. Part of
- * rankcore_model.h. C99 (and C++11), header only. */
+/* rankcore_rows.h - fast validation of sparse rows from outside. Part of rankcore_model.h. C99
+ * (and C++11), header only. */
 #ifndef RANKCORE_ROWS_H
 #define RANKCORE_ROWS_H
 
@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-/* Whether columns[0 .. n - 1] ascend, without a branch for each. Eight at a time where the compiler
- * has vectors: that costs a fraction of a product with weights. */
+/* Whether columns[0 .. n - 1] ascend, without a branch for each. With compiler vectors, eight at
+ * a time, at a fraction of the cost of a product with weights. */
 static inline int32_t rc_columns_ascend_(const int32_t *columns, int64_t n)
 {
     int64_t at = 1;

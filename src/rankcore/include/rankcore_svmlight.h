@@ -2,9 +2,9 @@
  *
  *     [label] [qid:query] column:value ... # comment
  *
- * Columns count from 1 and ascend. Numbers are those of strtod, so the nearest doubles where the C
- * library is right, as those of Python are; its locale must have the point. NaN and infinity are
- * refused. Nothing is allocated, nothing is written but the arguments.
+ * Columns are numbered from 1 and ascend. Numbers are parsed by strtod: they are the nearest
+ * doubles, as in Python, if the C library rounds correctly; its locale must have a decimal point.
+ * NaN and infinity are errors. Nothing is allocated, and only the arguments are written.
  */
 #ifndef RANKCORE_SVMLIGHT_H
 #define RANKCORE_SVMLIGHT_H
@@ -22,18 +22,18 @@ extern "C" {
 /* Kind of a line. */
 enum {
     RC_SVMLIGHT_ROW = 0,   /* a row */
-    RC_SVMLIGHT_EMPTY = 1, /* nothing but blanks and a comment */
-    RC_SVMLIGHT_BAD = 2    /* neither: rc_svmlight.error says why */
+    RC_SVMLIGHT_EMPTY = 1, /* only blanks and a comment */
+    RC_SVMLIGHT_BAD = 2    /* neither: see rc_svmlight.error */
 };
 
-/* A row, and where its values go: arrays of n_features entries, which the caller provides. */
+/* A row, and arrays for its values: n_features entries, provided by the caller. */
 typedef struct rc_svmlight {
     int32_t *columns; /* counted from 0 */
     double *values;
     int64_t n_features;
     int64_t n;         /* values of the row */
     double label;      /* NaN if there is none */
-    const char *query; /* what follows "qid:", ended by a zero byte; NULL if there is none */
+    const char *query; /* text after "qid:", terminated by a zero byte; NULL if there is none */
     char error[128];
 } rc_svmlight;
 
@@ -43,7 +43,7 @@ static inline int32_t rc_svmlight_bad_(rc_svmlight *row, const char *what, const
     return RC_SVMLIGHT_BAD;
 }
 
-/* Cuts the next word off *text; NULL if there is none. */
+/* Splits off the next word of *text; NULL if there is none. */
 static inline char *rc_svmlight_word_(char **text)
 {
     static const char space[] = " \t\r\n\v\f";
@@ -62,7 +62,7 @@ static inline int32_t rc_svmlight_number_(const char *word, double *value)
     return end != word && !*end && isfinite(*value);
 }
 
-/* Reads a line, which ends in a zero byte and is cut into words on the way; writes row.
+/* Parses a line, which ends in a zero byte and is split into words in place; writes row.
  * O(characters). */
 static inline int32_t rc_svmlight_read(rc_svmlight *row, char *line)
 {
@@ -97,7 +97,7 @@ static inline int32_t rc_svmlight_read(rc_svmlight *row, char *line)
                      (long long)row->n_features);
             return rc_svmlight_bad_(row, what, word);
         }
-        /* Those that ascend are at most n_features, so the arrays are long enough. */
+        /* There are at most n_features ascending columns, so the arrays are large enough. */
         if (row->n > 0 && column - 1 <= row->columns[row->n - 1])
             return rc_svmlight_bad_(row, "the columns of a row must ascend", word);
         if (!rc_svmlight_number_(colon + 1, &row->values[row->n]))

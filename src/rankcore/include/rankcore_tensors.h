@@ -1,5 +1,5 @@
-/* rankcore_tensors.h - what is in a model file: the values and arrays of its header, by name.
- * Part of rankcore_model.h. Nothing is copied and nothing allocated; no byte outside is read. */
+/* rankcore_tensors.h - contents of a model file: the values and arrays of its header, by name.
+ * Part of rankcore_model.h. Nothing is copied or allocated; no byte outside is read. */
 #ifndef RANKCORE_TENSORS_H
 #define RANKCORE_TENSORS_H
 
@@ -36,8 +36,7 @@ enum {
     RC_MODEL_OTHER = 6
 };
 
-/* ------------------------------------------------------------------------ JSON, as far as needed
- */
+/* ------------------------------------------------------------------------ JSON subset */
 
 typedef struct rc_json_ {
     const char *at, *end;
@@ -65,7 +64,7 @@ static inline int32_t rc_json_take_(rc_json_ *json, char expected)
     return 1;
 }
 
-/* A string, as it is written: escapes stay. */
+/* A string without decoding of escapes. */
 static inline rc_model_text rc_json_string_(rc_json_ *json)
 {
     rc_model_text text = {NULL, 0};
@@ -84,7 +83,7 @@ static inline rc_model_text rc_json_string_(rc_json_ *json)
     return text;
 }
 
-/* A whole number from 0 on. */
+/* A non-negative integer. */
 static inline int64_t rc_json_number_(rc_json_ *json)
 {
     int64_t value = 0;
@@ -107,7 +106,7 @@ static inline int32_t rc_model_is_(rc_model_text text, const char *expected)
            memcmp(text.first, expected, (size_t)text.n) == 0;
 }
 
-/* An entry of the header that is an array. Its bytes lie at first .. last - 1 behind the header. */
+/* An entry of the header that is an array. Its bytes are first .. last - 1 after the header. */
 typedef struct rc_model_entry_ {
     rc_model_array array;
     int64_t first, last;
@@ -213,10 +212,10 @@ enum {
     RC_MODEL_NAMES_ = sizeof rc_model_names_ / sizeof *rc_model_names_
 };
 
-/* Longer headers are no headers of this format. */
+/* Maximum length of a header of this format. */
 #define RC_MODEL_LONGEST_HEADER_ 100000000u
 
-/* Where the header and the arrays of a file lie, and what its header says. */
+/* Locations of the header and the arrays of a file, and the contents of its header. */
 typedef struct rc_model_file_ {
     const char *header, *header_end;
     const unsigned char *data;
@@ -226,7 +225,7 @@ typedef struct rc_model_file_ {
     rc_model_array named[RC_MODEL_NAMES_];
 } rc_model_file_;
 
-/* The place of a text among names; -1 if it is none of them. */
+/* Index of a text among names; -1 if missing. */
 static inline int32_t rc_model_place_(rc_model_text text, const char *const *names, int32_t n)
 {
     int32_t k;
@@ -236,7 +235,8 @@ static inline int32_t rc_model_place_(rc_model_text text, const char *const *nam
     return -1;
 }
 
-/* Keeps an array of the header: by its own name, or once facts are known by those that name it. */
+/* Stores an array of the header: by its own name or, once facts are known, by the facts that
+ * name it. */
 static inline void rc_model_keep_(rc_model_file_ *file, rc_model_text name, rc_model_array array,
                                   int32_t facts_known, rc_json_ *json)
 {
@@ -278,8 +278,8 @@ static inline void rc_model_read_facts_(rc_model_file_ *file, rc_json_ *json, in
     rc_json_take_(json, '}');
 }
 
-/* Walks all of the header once, and checks every entry; without `facts_known` keeps facts and named
- * arrays, with it the arrays that facts name. Returns whether the header is whole. */
+/* Parses the whole header once, and validates every entry; without `facts_known` stores facts
+ * and named arrays, with it the arrays that facts name. Returns whether the header is valid. */
 static inline int32_t rc_model_walk_(rc_model_file_ *file, int32_t facts_known)
 {
     rc_json_ json;
@@ -333,7 +333,7 @@ static inline rc_model_array rc_model_named_(const rc_model_file_ *file, const c
     return k < 0 ? none : file->named[k];
 }
 
-/* The array that a key of the metadata names; data is NULL unless it has these axes and type. */
+/* The array named by a metadata key; data is NULL unless it has these axes and this type. */
 static inline rc_model_array rc_model_part_(const rc_model_file_ *file, const char *key,
                                             int32_t dtype, int32_t n_axes)
 {
@@ -360,7 +360,7 @@ static inline int64_t rc_model_integer_(rc_model_text text)
     return json.bad || json.at != json.end ? -1 : value;
 }
 
-/* CRC-32 of bytes, as zlib has it, eight at a time. O(n). */
+/* CRC-32 of bytes, as in zlib, eight at a time. O(n). */
 static inline uint32_t rc_crc32_(const unsigned char *bytes, size_t n)
 {
     uint32_t table[8][256], crc = 0xFFFFFFFFu;
@@ -405,7 +405,7 @@ static inline int32_t rc_model_locate_(const unsigned char *bytes, size_t size,
     return *file->header == '{' && rc_model_walk_(file, 0) && rc_model_walk_(file, 1);
 }
 
-/* Whether offsets begin with 0, do not descend and end with `last`. */
+/* Whether offsets start with 0, are non-decreasing and end with `last`. */
 static inline int32_t rc_model_offsets_(const int64_t *offsets, int64_t n, int64_t last)
 {
     int64_t i, bad = offsets[0] != 0 || offsets[n] != last;

@@ -1,10 +1,10 @@
 /* Many rows at a time through a sum of trees. Include rankcore.h for the form of the trees.
  *
- * Trees of few leaves are not walked. Their leaves are bits of a word, from left to right. A node
- * that a row fires, because its value is above the threshold, strikes out the leaves of its left
- * child; of the leaves that are left once all nodes have been tried, the first is the row's
- * (QuickScorer: Lucchese et al. 2015). No step waits for another, so that a comparison is one
- * instruction for all rows of a vector. */
+ * Trees with few leaves are not walked. Their leaves are bits of a word, from left to right. A
+ * node that fires for a row, because the value is above the threshold, removes the leaves of its
+ * left child; the first remaining leaf after all nodes is that of the row (QuickScorer: Lucchese
+ * et al. 2015). Steps are independent, so that a comparison is one instruction for all rows of a
+ * vector. */
 #ifndef RANKCORE_TREES_H
 #define RANKCORE_TREES_H
 
@@ -19,9 +19,9 @@
 extern "C" {
 #endif
 
-/* Rows of a tile, whose values lie column by column: its vectors, and the words of the rows, stay
- * in registers and in the nearest cache. A tile is made for some trees at once, of as many nodes
- * and columns as have room; fewer rows than RC_TILED_ROWS_ do not pay for that. */
+/* Rows of a tile, whose values are stored by column: its vectors, and the words of the rows,
+ * stay in registers and in the nearest cache. A tile is created for several trees, limited by
+ * nodes and columns; it is not worthwhile for fewer rows than RC_TILED_ROWS_. */
 enum { RC_TILE_ROWS_ = 32, RC_TILE_COLUMNS_ = 512, RC_TILE_NODES_ = 4096, RC_TILE_TREES_ = 1024 };
 enum {
     RC_TILE_PLACES_ = 4096,
@@ -31,10 +31,10 @@ enum {
 };
 
 #if defined(RC_COMPARES_VECTORS_)
-/* A node as single precision takes it, and as double precision does. */
+/* A node in single precision, and in double precision. */
 typedef struct rc_tile_node_f32_ {
-    int32_t column; /* of the tile; ~column of a node that splits categories */
-    int32_t keep;   /* leaves that are left if it fires */
+    int32_t column; /* of the tile; ~column for a node that splits categories */
+    int32_t keep;   /* remaining leaves if it fires */
     int32_t missing;
     float threshold;
 } rc_tile_node_f32_;
@@ -46,7 +46,7 @@ typedef struct rc_tile_node_f64_ {
     double threshold;
 } rc_tile_node_f64_;
 
-/* Some trees in this form, and a tile of the columns that they look at. */
+/* Some trees in this form, and a tile of the columns that they use. */
 typedef struct rc_tiles_ {
     union {
         float f32[RC_TILE_ROWS_ * (RC_TILE_COLUMNS_ + 1)]; /* the last is never read */
@@ -57,7 +57,7 @@ typedef struct rc_tiles_ {
         rc_tile_node_f64_ f64[RC_TILE_NODES_];
     } nodes;
     double values[RC_TILE_NODES_ + RC_TILE_TREES_]; /* of the leaves from left to right */
-    int64_t ends[RC_TILE_TREES_];                   /* nodes up to and with a tree */
+    int64_t ends[RC_TILE_TREES_];                   /* nodes up to and including a tree */
     int64_t n_trees;
     int64_t first_node; /* of all trees */
     int32_t columns[RC_TILE_COLUMNS_];
@@ -67,7 +67,7 @@ typedef struct rc_tiles_ {
     int32_t single; /* nodes and tile */
 } rc_tiles_;
 
-/* The largest number of single precision that is not above x: no float lies between the two. */
+/* The maximum single-precision number not above x. */
 static inline float rc_tile_below_(double x)
 {
     float found;
@@ -79,8 +79,8 @@ static inline float rc_tile_below_(double x)
     return (double)found > x ? nextafterf(found, -INFINITY) : found;
 }
 
-/* Writes, for each node of tree t, the leaves that are left if it fires, and to `values` those of
- * the leaves from left to right. 0 if it has too many leaves or is no tree. O(nodes). */
+/* Writes, for each node of tree t, the remaining leaves if it fires, and to `values` the values
+ * of leaves from left to right. 0 if it has too many leaves or is not a tree. O(nodes). */
 static inline int32_t rc_tile_tree_(const rc_trees *model, int64_t t, int64_t *keep, double *values)
 {
     const int64_t offset = model->offsets[t], n = model->offsets[t + 1] - offset;
@@ -133,8 +133,8 @@ static inline int32_t rc_tiles_place_(const rc_tiles_ *tiles, int32_t column)
     return low;
 }
 
-/* Place of any column; that of the last column, which is never read, if no tree looks at it.
- * O(1), or O(log columns) where there are very many features. */
+/* Place of any column; that of the last column, which is never read, if no tree uses it. O(1),
+ * or O(log columns) with very many features. */
 static inline int64_t rc_tiles_column_(const rc_tiles_ *tiles, int32_t column)
 {
     int32_t place;
@@ -144,8 +144,8 @@ static inline int64_t rc_tiles_column_(const rc_tiles_ *tiles, int32_t column)
     return place < tiles->n_columns && tiles->columns[place] == column ? place : RC_TILE_COLUMNS_;
 }
 
-/* Adds the columns of a tree to those of the tile, which ascend. 0 if there is no room, and some
- * may be there. O(nodes * columns). */
+/* Adds the columns of a tree to those of the tile, which ascend. 0 if there is no space; some
+ * may have been added. O(nodes * columns). */
 static inline int32_t rc_tiles_columns_(rc_tiles_ *tiles, const rc_trees *model, int64_t t)
 {
     int64_t i;
@@ -163,7 +163,7 @@ static inline int32_t rc_tiles_columns_(rc_tiles_ *tiles, const rc_trees *model,
     return 1;
 }
 
-/* Nodes of tree t, where all columns of the tile are known. */
+/* Nodes of tree t, once all columns of the tile are known. */
 static inline void rc_tiles_nodes_(rc_tiles_ *tiles, const rc_trees *model, int64_t t,
                                    const int64_t *keep)
 {
@@ -189,16 +189,16 @@ static inline void rc_tiles_nodes_(rc_tiles_ *tiles, const rc_trees *model, int6
     }
 }
 
-/* Whether tree t has few leaves, but more than two, to which there is one step. */
+/* Whether tree t has few leaves, but more than two (a single step is faster to walk). */
 static inline int32_t rc_trees_tile_(const rc_trees *model, int64_t t)
 {
     const int64_t n = model->offsets[t + 1] - model->offsets[t];
     return n > 1 && n < RC_TILED_LEAVES_;
 }
 
-/* As many of the trees first .. last - 1 as have room, for rows of single or double precision; how
- * many, 0 if the first of them has to be walked.
- * O(nodes * columns). */
+/* Adds as many of the trees first .. last - 1 as there is space for, for rows in single or
+ * double precision; returns their number, 0 if the first one has to be walked. O(nodes *
+ * columns). */
 static inline int64_t rc_tiles_make_(rc_tiles_ *tiles, const rc_trees *model, int64_t first,
                                      int64_t last, int32_t single)
 {
@@ -227,8 +227,8 @@ static inline int64_t rc_tiles_make_(rc_tiles_ *tiles, const rc_trees *model, in
     return tiles->n_trees = t - first;
 }
 
-/* Values of rows i .. i + n - 1, column by column; whether one is missing. Rows there are none of
- * repeat the last. */
+/* Values of rows i .. i + n - 1, column by column; returns whether one is missing. Rows beyond
+ * the last repeat it. */
 #define RC_TILE_FILL_(NAME, FROM, TO)                                                          \
     RC_INLINE_ int32_t NAME##inline_(const rc_tiles_ *tiles, const rc_rows *X, int64_t i,      \
                                      int64_t n, TO *tile, const int32_t zero_missing,          \
@@ -268,7 +268,7 @@ RC_TILE_FILL_(rc_tile_fill_f32_f64_, float, double)
 RC_TILE_FILL_(rc_tile_fill_f64_, double, double)
 #undef RC_TILE_FILL_
 
-/* Vectors stay in registers only where loops over them are written out: not so by GCC at -O2. */
+/* Vectors stay in registers only if loops over them are unrolled, which GCC does not do at -O2. */
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 8
 #define RC_TILE_UNROLL_ _Pragma("GCC unroll 8")
 #else
@@ -277,7 +277,7 @@ RC_TILE_FILL_(rc_tile_fill_f64_, double, double)
 #define RC_TILE_FIRST_F32_(WORD) __builtin_ctz((unsigned int)(WORD))
 #define RC_TILE_FIRST_(WORD) __builtin_ctzll((unsigned long long)(WORD))
 
-/* The scores of a tile grow by what its trees give its rows, tree by tree. A tree has the nodes
+/* Adds the values of the trees to the scores of a tile, tree by tree. A tree has the nodes
  * ends[t - 1] .. ends[t] - 1 and one value more than these. */
 #define RC_TILE_ADD_(NAME, REAL, WORD, TYPE, FIRST)                                                \
     typedef REAL NAME##reals_ __attribute__((vector_size(32)));                                    \
@@ -349,7 +349,7 @@ RC_TILE_ADD_(rc_tile_add_f64_, double, int64_t, f64, RC_TILE_FIRST_)
 #undef RC_TILE_FIRST_
 #undef RC_TILE_UNROLL_
 
-/* Adds what its trees give them to the scores of rows, tile by tile. O(n_rows * nodes). */
+/* Adds the values of trees to the scores of rows, tile by tile. O(n_rows * nodes). */
 static inline void rc_tiles_add_(rc_tiles_ *tiles, const rc_trees *model, const rc_rows *X,
                                  double *scores)
 {
@@ -375,10 +375,10 @@ static inline void rc_tiles_add_(rc_tiles_ *tiles, const rc_trees *model, const 
     }
 }
 
-/* Adds to the scores of rows what some of the trees first .. last - 1 give them, if there are
- * enough rows; how many trees from the first one on, 0 if that has to be walked. The columns of
- * sparse rows must ascend. `room` is sizeof(rc_tiles_) bytes. O(n_rows * (nodes + columns)), and
- * the values of sparse rows. */
+/* Adds to the scores of rows the values of some of the trees first .. last - 1, if there are
+ * enough rows; returns the number of trees from the first one on, 0 if that has to be walked.
+ * The columns of sparse rows must ascend. `room` is sizeof(rc_tiles_) bytes. O(n_rows * (nodes +
+ * columns)), plus the values of sparse rows. */
 static inline int64_t rc_trees_add_tiled_(const rc_trees *model, int64_t first, int64_t last,
                                           const rc_rows *X, double *scores, rc_tiles_ *room)
 {
@@ -409,8 +409,8 @@ static inline int64_t rc_trees_add_tiled_(const rc_trees *model, int64_t first, 
 }
 #endif
 
-/* Scores of rows X by a sum of trees, each to the bit that of rc_trees_score; writes
- * scores[0 .. n_rows - 1]. `room` is sizeof(rc_tiles_) bytes, or NULL if there are fewer rows than
+/* Scores of rows X by a sum of trees, equal to rc_trees_score to the bit; writes scores[0 .. n_rows
+ * - 1]. `room` is sizeof(rc_tiles_) bytes, or NULL if there are fewer rows than
  * RC_TILED_ROWS_: these are walked. */
 static inline void rc_trees_scores_in_(const rc_trees *model, const rc_rows *X, double *scores,
                                        rc_tiles_ *room)

@@ -1,7 +1,7 @@
 /* Shared by the vector loops: clones for wider registers, lanes, and prefetching. No public names.
  *
- * Inner loops that pay for wider registers are compiled for the baseline and for these, and chosen
- * when the module is loaded; which one runs changes no number. Only where the loader can choose
+ * Inner loops that benefit from wider registers are compiled for the baseline and for these, and
+ * chosen when the module is loaded; all give the same numbers. Only if the loader can choose
  * (glibc), and not under the sanitizers, which start too late. */
 #ifndef RANKCORE_VECTORS_H
 #define RANKCORE_VECTORS_H
@@ -26,11 +26,11 @@
 #define RC_INLINE_ static inline
 #endif
 
-/* Numbers side by side, split by the compiler into whatever registers there are. GCC and Clang
- * know such types; left to themselves they miss half of these loops. Elsewhere they are arrays. */
+/* Vectors of numbers, split by the compiler into the available registers. GCC and Clang have
+ * such types; they vectorise only half of these loops automatically. Elsewhere they are arrays. */
 #if defined(__GNUC__)
-/* Clang for AltiVec says that it will compare vectors into one truth value, not into a vector. NEON
- * of 32-bit ARM takes subnormal floats for zero: forests would send rows another way. */
+/* Clang for AltiVec compares vectors to one truth value, not to a vector. NEON of 32-bit ARM
+ * treats subnormal floats as zero, which would change the paths of rows in trees. */
 #if !(defined(__clang__) && defined(__ALTIVEC__)) && !defined(__arm__)
 #define RC_COMPARES_VECTORS_ 1
 #endif

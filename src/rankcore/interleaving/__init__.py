@@ -1,4 +1,4 @@
-"""Compare rankers by the clicks on one list that interleaves their rankings."""
+"""Comparison of rankers by clicks on interleaved lists."""
 
 from rankcore.interleaving.methods import Balanced, Interleaved, Probabilistic, TeamDraft
 from rankcore.interleaving.optimized import Optimized, Plan

@@ -1,4 +1,4 @@
-"""Methods of interleaving: a list of several rankings, and the credit of each for its clicks."""
+"""Methods of interleaving: lists of several rankings, and credits for clicks."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from rankcore.interleaving.rankings import Rankings, as_clicks, check_seed
 
 @dataclass(frozen=True)
 class Interleaved:
-    """A list that was made of several rankings.
+    """A list that interleaves several rankings.
 
     Attributes
     ----------
     documents : list
         Documents to show, best first.
     owners : ndarray of int32, shape (n_documents,)
-        The ranking that each is from, counted from 0; -1 where the method has none.
+        Index of the ranking of each document; -1 if the method does not assign documents.
     rankings : tuple of list
-        The rankings. Log them, too, for methods whose credit depends on them: all but `TeamDraft`.
+        The rankings. They must be logged for methods whose credit depends on them: all except
+        `TeamDraft`.
     """
 
     documents: list[Any]
@@ -35,7 +36,7 @@ class Interleaved:
 
 
 class Credited(ABC):
-    """Credits that the kernel computes, of all methods. Not public."""
+    """Credits computed by the kernel. Not public."""
 
     @property
     @abstractmethod
@@ -43,18 +44,18 @@ class Credited(ABC):
         """Name of the credit in the kernel."""
 
     def _weights(self, rankings: Rankings) -> Floats:
-        """Weights of places, of methods that have them."""
+        """Weights of places, for methods that use them."""
         return np.ones(1)
 
     def credit(self, shown: Interleaved, clicked: ArrayLike) -> Floats:
-        """Credit of each ranking for the clicks on a list, as the method defines it.
+        """Credit of each ranking for the clicks on a list.
 
         Parameters
         ----------
         shown : Interleaved
-            A list of the method.
+            A list created by the method.
         clicked : array-like, shape (n_documents,)
-            1 for each document that was clicked, otherwise 0; or weights of the clicks.
+            1 for each clicked document, otherwise 0; or weights of the clicks.
 
         Returns
         -------
@@ -67,7 +68,7 @@ class Credited(ABC):
         credit = np.zeros((1, len(rankings)))
         if not clicks.size:
             return credit[0]
-        # A document of none of the rankings gets a number of none.
+        # A document in none of the rankings gets an unused number.
         codes = [rankings.codes.get(document, -1) for document in shown.documents]
         interleave.credit(
             interleave.METHODS[self._method],
@@ -85,7 +86,7 @@ class Credited(ABC):
 
 
 class _Drawn(Credited):
-    """Lists that the kernel draws."""
+    """Lists drawn by the kernel."""
 
     _n_rankings: ClassVar[int | None] = None
 
@@ -96,35 +97,35 @@ class _Drawn(Credited):
         length: int | None = None,
         seed: int,
     ) -> Interleaved:
-        """Make the list of an impression.
+        """Create the list of an impression.
 
         Parameters
         ----------
         rankings : iterable of sequences
-            Documents of each ranker, best first, each once; any hashable values.
+            Documents of each ranker, best first, without repeats; any hashable values.
         length : int, optional
             Maximum number of documents to show; None: that of the shortest ranking.
         seed : int
-            0 to 2**64 - 1, another one for each impression: a counter, or a hash of the session
-            and the query.
+            Seed from 0 to 2**64 - 1; use a different one for each impression, such as a counter, or
+            a hash of the session and the query.
 
         Returns
         -------
         Interleaved
-            The same for the same arguments, in C too.
+            The list, the same for equal arguments, also in C.
 
         Raises
         ------
         ValueError
-            For a document that a ranking has twice, and numbers out of range.
+            For repeated documents in a ranking, and numbers out of range.
         TypeError
-            For rankings that are no sequences, and documents that are not hashable.
+            For rankings that are not sequences, and documents that are not hashable.
         """
         from rankcore._ext import interleave
 
         numbered = Rankings.of(rankings, self._n_rankings)
         seeds = np.array([check_seed(seed)], dtype=np.uint64)
-        # No list is longer than all documents.
+        # A list is not longer than the number of all documents.
         most = min(numbered.length(length), len(numbered.names))
         shown = np.empty((1, max(1, most)), dtype=np.int64)
         owners = np.empty(shown.shape, dtype=np.int32)
@@ -147,23 +148,23 @@ class _Drawn(Credited):
 
 
 def lists(rankings: Rankings) -> tuple[list[Any], ...]:
-    """The rankings with their documents again."""
+    """The rankings as lists of documents."""
     ends = zip(rankings.offsets, rankings.offsets[1:], strict=False)
     return tuple([rankings.names[code] for code in rankings.documents[a:b]] for a, b in ends)
 
 
 @dataclass(frozen=True)
 class TeamDraft(_Drawn):
-    """Team draft interleaving, of two rankings or more.
+    """Team draft interleaving of two or more rankings.
 
     In each round every ranker adds its best document that is not shown yet, in random order. A
-    click counts for the ranker that added the document.
+    click is credited to the ranker that added the document.
 
     Notes
     -----
-    Radlinski, Kurup and Joachims (2008); of more than two rankings team draft multileaving (Schuth
-    et al., 2014). Under clicks that do not depend on the documents, rankers have the same expected
-    credit, as long as none runs out of documents. Plain form: ``tests/reference/interleaving.py``,
+    Radlinski, Kurup and Joachims (2008); with more than two rankings, team draft multileaving
+    (Schuth et al., 2014). If clicks do not depend on the documents, rankers have the same expected
+    credit, unless one runs out of documents. Plain form: ``tests/reference/interleaving.py``,
     ``team_draft``.
 
     Examples
@@ -184,14 +185,14 @@ class TeamDraft(_Drawn):
 class Balanced(_Drawn):
     """Balanced interleaving of two rankings.
 
-    Rankers take turns, a toss decides who begins; documents that are shown already are skipped. The
-    credit of each is the clicks on its best k documents, where k is the least number with which one
-    of them has the last clicked document.
+    Rankers take turns, starting with a random one; documents that are shown already are skipped.
+    The credit of each is the number of clicks on its best k documents, where k is the smallest
+    number for which one of them has the last clicked document.
 
     Notes
     -----
-    Joachims (2002). It is biased between rankings that differ by a shift: of 1 2 3 4 and 2 3 4 1,
-    clicks at random prefer the second. Prefer `TeamDraft` for new experiments. Plain form:
+    Joachims (2002). It is biased for rankings that differ by a shift: for 1 2 3 4 and 2 3 4 1,
+    random clicks prefer the second. Prefer `TeamDraft` for new experiments. Plain form:
     ``tests/reference/interleaving.py``, ``balanced``.
 
     Examples
@@ -210,22 +211,22 @@ class Balanced(_Drawn):
 
 @dataclass(frozen=True)
 class Probabilistic(_Drawn):
-    """Probabilistic interleaving, of two rankings or more.
+    """Probabilistic interleaving of two or more rankings.
 
-    Each document is from a ranker drawn among all, which draws it from its ranking with
-    probabilities proportional to 1 / place^tau. So every order is possible, and a click is divided
-    by the probabilities, given the list, that the document was from each of the rankers.
+    For each document a ranker is drawn at random, and a document from its ranking with
+    probabilities proportional to 1 / place^tau. Every order is therefore possible. A click is
+    divided among rankers by the probabilities, given the list, that they contributed the document.
 
     Parameters
     ----------
     tau : float
-        How fast probabilities fall with the place, at least 0.
+        Exponent of the place in probabilities, at least 0.
 
     Notes
     -----
-    Hofmann, Whiteson and de Rijke (2011); of more than two rankings probabilistic multileaving
-    (Schuth et al., 2015). Given the list, the rankers of its documents are independent, so that
-    credit is their exact expectation, without enumeration or sampling of assignments. Plain form:
+    Hofmann, Whiteson and de Rijke (2011); with more than two rankings, probabilistic multileaving
+    (Schuth et al., 2015). Given the list, the rankers of its documents are independent, so that the
+    credit is an exact expectation, without enumeration or sampling of assignments. Plain form:
     ``tests/reference/interleaving.py``, ``probabilistic``.
 
     Examples
@@ -244,7 +245,7 @@ class Probabilistic(_Drawn):
     _method: ClassVar[str] = "probabilistic"
 
     def __post_init__(self) -> None:
-        """Check tau."""
+        """Validate tau."""
         check_real(self.tau, "tau", 0.0, 64.0)
 
     def _weights(self, rankings: Rankings) -> Floats:

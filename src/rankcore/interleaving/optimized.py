@@ -1,4 +1,4 @@
-"""Optimised interleaving: the most sensitive of the unbiased distributions over lists."""
+"""Optimised interleaving: the most sensitive unbiased distribution over lists."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from rankcore.interleaving.rankings import Rankings, check_seed
 
 # Kinds of credit, by place.
 CREDITS = ("inverse", "negative")
-# Biases up to this count as none: as far as a linear program keeps its equations.
+# Biases up to this count as 0: the precision of equations in a linear program.
 _UNBIASED = 1e-6
-# On the least possible biases, so that the second program keeps them in spite of rounding.
+# Tolerance of the minimum biases in the second program, for rounding.
 _SLACK = 1e-9
-# Lists drawn for each one that is looked for, where there are too many to enumerate.
+# Number of draws per list, if there are too many lists to enumerate.
 _DRAWS = 20
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Lists that may be shown for some rankings, with their probabilities.
+    """Lists for some rankings, with probabilities.
 
     Attributes
     ----------
     lists : list of list
-        The lists whose probability is above 0.
+        Lists with positive probability.
     probabilities : ndarray of float64, shape (n_lists,)
-        Their probabilities, which add up to 1.
+        Probabilities of the lists, with sum 1.
     rankings : tuple of list
         The rankings.
     bias : float
-        Maximum difference of expected credits of two neighbouring rankings, over all lengths of
-        the list, if every document is clicked alike.
+        Maximum difference of the expected credits of two neighbouring rankings, over all lengths of
+        the list, if all documents have the same probability of a click.
     """
 
     lists: list[list[Any]]
@@ -57,7 +57,7 @@ class Plan:
         Returns
         -------
         Interleaved
-            Without owners: every ranking has a credit for every click.
+            A list without owners: every ranking has a credit for every click.
         """
         from rankcore._ext import interleave
 
@@ -70,27 +70,27 @@ class Plan:
 
 @dataclass(frozen=True)
 class Optimized(Credited):
-    """Optimised interleaving, of two rankings or more.
+    """Optimised interleaving of two or more rankings.
 
-    Every ranker has a credit for every click, by where it places the document. Of the
-    distributions over lists under which clicks at random give all rankers the same expected credit,
-    at every length, the one of the least expected variance of credits, which is the most sensitive.
+    Every ranker has a credit for every click, by its place of the document. Among the distributions
+    over lists for which random clicks give all rankers the same expected credit, at every length,
+    it is the one with the minimum expected variance of credits, which is the most sensitive.
 
     Parameters
     ----------
     credit_by : {"inverse", "negative"}
-        Credit for a click: 1 / place or -place; a ranking that lacks the document has it behind its
-        last place.
+        Credit for a click: 1 / place or -place; for a ranking without the document, the place after
+        its last one.
     max_lists : int
-        Where rankings allow for more lists, so many are drawn, always the same.
+        Maximum number of lists. If rankings allow more, this many are drawn with a fixed seed.
 
     Notes
     -----
     Radlinski and Craswell (2013), with the variance of Schuth et al. (2014), who extend it to more
-    than two rankings. Two rankings of the same length have had an unbiased distribution in all our
+    than two rankings. Two rankings of the same length had an unbiased distribution in all our
     tests; more than two often have none. Every document of a list is the best remaining one of a
-    ranking, so that two rankings of n allow for at most 2^n lists. One linear program for each
-    query: make its `plan` once and draw from that. Plain form:
+    ranking, so that two rankings of n documents allow at most 2^n lists. The cost is one linear
+    program per query: compute its `plan` once and draw from it. Plain form:
     ``tests/reference/interleaving.py``, ``prefix_lists``.
 
     Examples
@@ -111,7 +111,7 @@ class Optimized(Credited):
     max_lists: int = 2048
 
     def __post_init__(self) -> None:
-        """Check the parameters."""
+        """Validate the parameters."""
         check_option(self.credit_by, "credit_by", CREDITS)
         check_count(self.max_lists, "max_lists")
 
@@ -120,7 +120,7 @@ class Optimized(Credited):
         return self.credit_by
 
     def plan(self, rankings: Iterable[Sequence[Hashable]], *, length: int | None = None) -> Plan:
-        """Find the distribution over lists.
+        """Compute the distribution over lists.
 
         Parameters
         ----------
@@ -141,7 +141,8 @@ class Optimized(Credited):
         Warns
         -----
         UserWarning
-            Where no distribution over these lists is unbiased, as often for more than two rankings.
+            If no distribution over these lists is unbiased, which is common for more than two
+            rankings.
         """
         numbered = Rankings.of(rankings)
         found = self._lists(numbered, min(numbered.length(length), len(numbered.names)))
@@ -166,7 +167,7 @@ class Optimized(Credited):
         length: int | None = None,
         seed: int,
     ) -> Interleaved:
-        """Make the list of an impression: of a plan that is made for it alone.
+        """Create the list of an impression from a new plan.
 
         Parameters
         ----------
@@ -184,7 +185,7 @@ class Optimized(Credited):
         return self.plan(rankings, length=length).draw(seed)
 
     def _lists(self, rankings: Rankings, length: int) -> list[tuple[int, ...]]:
-        """All lists, in the order of their documents; or some of them, if they are too many."""
+        """All lists, in the order of their documents; or a sample if there are too many."""
         from rankcore._ext import interleave
 
         each = [
@@ -222,7 +223,7 @@ class Optimized(Credited):
         return sorted([*drawn][: self.max_lists])
 
     def _credits(self, rankings: Rankings, found: list[tuple[int, ...]]) -> Floats:
-        """Credits for a click, (lists, places, rankings)."""
+        """Credits for a click, shape (lists, places, rankings)."""
         by_document = np.empty((len(rankings.names), len(rankings)))
         ends = zip(rankings.offsets, rankings.offsets[1:], strict=False)
         for r, (a, b) in enumerate(ends):
@@ -235,15 +236,15 @@ class Optimized(Credited):
 def _most_sensitive(credits: Floats) -> tuple[Floats, float]:
     """Probabilities of lists, and their bias.
 
-    Unbiased at every length, if that is possible, or else of the least sum of biases; of these, of
-    the least expected variance of credits.
+    Unbiased at every length if possible, otherwise with the minimum sum of biases; among these,
+    with the minimum expected variance of credits.
     """
     n, length, _ = credits.shape
     if not length:
         return np.ones(n), 0.0
     upto = credits.cumsum(axis=1)
     bias = (upto[:, :, :-1] - upto[:, :, 1:]).reshape(n, -1).T
-    # Clicks at random: fewer further down.
+    # Random clicks, with fewer further down.
     total = (credits / np.arange(1.0, length + 1.0)[:, np.newaxis]).sum(axis=1)
     variance = ((total - total.mean(axis=1, keepdims=True)) ** 2).sum(axis=1)
     p = _distribution(variance, bias, np.zeros(len(bias)))
@@ -258,7 +259,7 @@ def _most_sensitive(credits: Floats) -> tuple[Floats, float]:
 
 
 def _distribution(variance: Floats, bias: Floats, allowed: Floats) -> Floats | None:
-    """Probabilities of the least variance with at most the biases allowed; None without any."""
+    """Probabilities of minimum variance within the allowed biases; None if there are none."""
     from scipy.optimize import linprog
 
     one: dict[str, Any] = {"A_eq": np.ones((1, variance.size)), "b_eq": [1.0]}
@@ -272,7 +273,7 @@ def _distribution(variance: Floats, bias: Floats, allowed: Floats) -> Floats | N
 
 
 def _least_bias(bias: Floats) -> Floats:
-    """Sizes of biases whose sum is least."""
+    """Magnitudes of biases with the minimum sum."""
     from scipy.optimize import linprog
 
     m, n = bias.shape

@@ -1,4 +1,4 @@
-"""Rankings of one query as users give them and as the kernel takes them."""
+"""Rankings of one query: conversion for the kernel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_RANKINGS = 64
 
 @dataclass(frozen=True)
 class Rankings:
-    """Documents by number, in the order in which they first appear, one ranking after the other."""
+    """Rankings with documents numbered in order of first appearance."""
 
     names: list[Any]
     codes: dict[Any, int]
@@ -27,7 +27,7 @@ class Rankings:
 
     @classmethod
     def of(cls, rankings: Iterable[Sequence[Hashable]], n: int | None = None) -> Rankings:
-        """Number the documents of rankings, of which there must be ``n`` where it is given."""
+        """Number the documents of rankings; ``n`` is the required number of rankings, if given."""
         if isinstance(rankings, str) or not isinstance(rankings, Iterable):
             raise TypeError(
                 f"rankings must be sequences of documents; found {type(rankings).__name__}"
@@ -44,7 +44,7 @@ class Rankings:
             raise ValueError(f"rankings must be {n}; found {found}")
         if not 2 <= found <= MAX_RANKINGS:
             raise ValueError(f"rankings must be 2 to {MAX_RANKINGS}; found {found}")
-        documents = np.array(numbers or [0], dtype=np.int64)  # the kernel needs an address
+        documents = np.array(numbers or [0], dtype=np.int64)  # the kernel requires an address
         return cls([*codes], codes, documents, np.array(offsets, dtype=np.int64))
 
     def __len__(self) -> int:
@@ -53,11 +53,11 @@ class Rankings:
 
     @property
     def shortest(self) -> int:
-        """Documents of the shortest ranking."""
+        """Number of documents of the shortest ranking."""
         return int(np.diff(self.offsets).min())
 
     def length(self, length: int | None) -> int:
-        """Documents to show: those of the shortest ranking by default."""
+        """Number of documents to show; by default that of the shortest ranking."""
         if length is None:
             return self.shortest
         check_count(length, "length")
@@ -89,7 +89,7 @@ def _items(ranking: Any, r: int) -> list[Any]:
 
 
 def as_clicks(clicked: ArrayLike, n: int) -> Floats:
-    """Clicks on the documents of a list: a number for each, not negative."""
+    """Validated clicks: a non-negative number for each document of a list."""
     clicks = as_vector(clicked, "clicked")
     if clicks.size != n:
         raise ValueError(
@@ -101,7 +101,7 @@ def as_clicks(clicked: ArrayLike, n: int) -> Floats:
 
 
 def check_seed(seed: Any) -> int:
-    """A seed as the generator takes it."""
+    """Validate a seed of the generator."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
         raise TypeError(f"seed must be an integer; found {seed!r:.60}")
     if not 0 <= seed < 2**64:

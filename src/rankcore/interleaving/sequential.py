@@ -1,4 +1,4 @@
-"""A test that may be looked at any time: bets on bounded preferences."""
+"""Sequential test of bounded preferences by betting, valid at any time."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from numpy.typing import ArrayLike, NDArray
 from rankcore._core.numbers import Floats, as_reals, as_vector
 from rankcore._core.params import check_option
 
-# Shares of the wealth that are bet, with either sign: from 1/2, with which no bet on a preference
-# less a mean loses more than all, down to effects that millions of impressions are needed for.
+# Shares of the wealth that are bet, with either sign: from 1/2, the maximum at which a bet on a
+# preference minus a mean cannot lose more than the wealth, down to effects that require millions of
+# impressions.
 BETS = 0.5 ** np.arange(1.0, 8.5, 0.5)
-_WITHIN = 1e-10  # of the ends of an interval
+_WITHIN = 1e-10  # tolerance of the ends of an interval
 
 
 @dataclass(frozen=True)
 class SequentialResult:
-    """State of a sequential test at each look.
+    """Results of a sequential test at each look.
 
     Attributes
     ----------
     n : ndarray of int64, shape (n_looks,)
-        Impressions so far.
+        Number of impressions so far.
     mean : ndarray of float64, shape (n_looks,)
-        Their mean preference: above 0, the second ranker is ahead.
+        Mean preference so far; positive if the second ranker is ahead.
     p_value : ndarray of float64, shape (n_looks,)
-        Least of all looks so far; below alpha, the rankers differ.
+        Minimum p-value over all looks so far; below alpha, the rankers differ.
     low, high : ndarray of float64, shape (n_looks,)
-        Interval of the expected preference, the intersection of those of all looks so far. With
-        probability 1 - alpha it contains the truth at every look.
+        Confidence interval of the expected preference: the intersection of those of all looks so
+        far. With probability 1 - alpha it contains the true value at every look.
     alpha : float
         Probability of a false alarm at any look.
     """
@@ -46,7 +47,7 @@ class SequentialResult:
 
     @property
     def winner(self) -> int | None:
-        """0 or 1, the ranker that has won by the last look; None if neither has."""
+        """The better ranker, 0 or 1, at the last look; None if undecided."""
         if self.p_value[-1] > self.alpha:
             return None
         return int(self.mean[-1] > 0)
@@ -60,13 +61,13 @@ def preference(credit: ArrayLike, *, by: str = "sign") -> Floats:
     credit : array-like, shape (n_impressions, 2)
         Credits of the two rankers.
     by : {"sign", "share"}
-        "sign": 1 where the second has more, -1 where the first has, 0 otherwise. "share": the
-        difference over the sum of both sizes.
+        "sign": 1 if the second ranker has more credit, -1 if the first has, 0 otherwise. "share":
+        the difference divided by the sum of magnitudes.
 
     Returns
     -------
     ndarray of float64, shape (n_impressions,)
-        From -1 to 1.
+        Preferences from -1 to 1.
 
     Raises
     ------
@@ -102,13 +103,13 @@ def sequential_test(
     Parameters
     ----------
     preferences : array-like, shape (n_impressions,)
-        From -1 to 1, in the order of the impressions, for example by `preference`. Impressions of
-        one user are best averaged first.
+        Preferences from -1 to 1, in the order of the impressions, for example from `preference`.
+        Impressions of the same user should be averaged first.
     looks : array-like of int, optional
-        Numbers of impressions at which to look, ascending, for example at the end of each day;
-        None: after the last one.
+        Numbers of impressions at which to look, in ascending order, for example at the end of each
+        day; None: after the last one.
     alpha : float
-        Probability of a false alarm, whatever the number of looks, between 0 and 1.
+        Probability of a false alarm for any number of looks, between 0 and 1.
 
     Returns
     -------
@@ -122,14 +123,14 @@ def sequential_test(
 
     Notes
     -----
-    If neither ranker is better, a gambler who bets on each preference before it is seen can expect
-    no gain, and multiplies the stake by 1 / alpha at any time with probability alpha at most
-    (Ville, 1939; Waudby-Smith and Ramdas, 2024). The wealth is the mean of that of 30 gamblers,
-    who always bet the same share, between 2^-8 and 1/2, on one of the two rankers. Thus it does
-    not depend on the order of impressions before a look. The interval has those means for which the
-    wealth of gamblers against them has stayed below 1 / alpha. It assumes that a preference has
-    the same expectation whatever came before. O(n distinct values * looks). Plain form:
-    ``tests/reference/sequential.py``, ``wealth``.
+    If neither ranker is better, a gambler who bets on each preference before it is observed has no
+    expected gain, and multiplies the stake by 1 / alpha at any time with a probability of at most
+    alpha (Ville, 1939; Waudby-Smith and Ramdas, 2024). The wealth is the mean over 30 gamblers,
+    each of whom always bets the same share, between 2^-8 and 1/2, on one of the two rankers. It
+    therefore does not depend on the order of impressions before a look. The interval contains the
+    means for which the wealth of gamblers against them stayed below 1 / alpha. It assumes that the
+    expectation of a preference does not depend on previous ones. O(n distinct values * looks).
+    Plain form: ``tests/reference/sequential.py``, ``wealth``.
 
     Examples
     --------
@@ -180,11 +181,11 @@ def _checked(
 
 
 def _log_wealth(values: Floats, counts: Floats) -> Callable[[float], float]:
-    """The logarithm of the wealth of gamblers against a mean."""
+    """Log-wealth of gamblers against a mean."""
     bets = np.concatenate([BETS, -BETS])
 
     def log_wealth(mean: float) -> float:
-        with np.errstate(divide="ignore"):  # a bet that lost everything
+        with np.errstate(divide="ignore"):  # a bet that lost all
             logs = np.log1p(np.outer(bets, values - mean)) @ counts
         most = logs.max()
         return float(most + np.log(np.exp(logs - most).mean()))
@@ -201,6 +202,6 @@ def _interval(wealth: Callable[[float], float], mean: float, limit: float) -> tu
         if wealth(end) < limit:
             bounds.append(end)
             continue
-        # Of nothing but 1 or -1, the wealth against the mean itself is 1 at most, too.
+        # If all values are 1, or all are -1, the wealth against the mean itself is at most 1, too.
         bounds.append(float(brentq(lambda m: min(wealth(m) - limit, 1.0), mean, end, xtol=_WITHIN)))
     return bounds[0], bounds[1]

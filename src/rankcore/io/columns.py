@@ -95,7 +95,9 @@ def restore_columns(step: Any, parts: list[Part], facts: Any, arrays: Arrays, pr
     }
     step._validate_remainder(None)
     if step._transformer_to_input_indices["remainder"] != inputs[-1].tolist():
-        raise ValueError("the remainder of its ColumnTransformer is not what is left")
+        raise ValueError(
+            "the remainder of its ColumnTransformer does not have the remaining columns"
+        )
     taken = [
         part
         for (part, _), one in zip(parts, inputs, strict=True)

@@ -37,7 +37,7 @@ def unpacked(content: Content, verify: bool) -> tuple[dict[str, str], Arrays]:
     try:
         metadata, tensors = safetensors.unpack(content)
         if metadata.get("format") != FORMAT:
-            raise ValueError(f"its metadata do not say {FORMAT!r}")
+            raise ValueError(f"its metadata lack {FORMAT!r}")
         version = int(metadata["version"])
         last = tensors.pop(CHECKSUM, None)
         if last is None and "checksum" in metadata:

@@ -54,14 +54,14 @@ def restore_encoder(step: Any, facts: Any, arrays: Arrays, prefix: str) -> int:
                 raise ValueError(f"the rare categories of column {j} are not among its categories")
             step._infrequent_indices[j] = rare
             step._default_to_infrequent_mappings[j] = _grouped(rare, size)
-    # What is left out of each column follows from the parameter `drop`.
+    # The categories dropped from each column follow from the parameter `drop`.
     step._set_drop_idx()
     step._n_features_outs = step._compute_n_features_outs()
     return int(sum(step._n_features_outs))
 
 
 def _grouped(rare: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """Numbers of categories, of which the rare ones are one, the last."""
+    """Numbers of categories; rare categories are merged into the last one."""
     found = np.full(size, size - rare.size, dtype=np.int64)
     frequent = np.ones(size, dtype=bool)
     frequent[rare] = False
@@ -72,8 +72,8 @@ def _grouped(rare: NDArray[np.int64], size: int) -> NDArray[np.int64]:
 def _as_array(categories: NDArray[Any], j: int) -> tuple[str, NDArray[Any]]:
     """Kind of the categories of a column, and an array that files hold.
 
-    The kind is "" of an array as it is, "int64", "float64" or "bool" of Python's numbers, "str" of
-    strings, with "+None" and "+nan" for those that follow them.
+    The kind is "" for an unchanged array, "int64", "float64" or "bool" for Python numbers, "str"
+    for strings, with "+None" and "+nan" if these follow.
     """
     if categories.dtype != object:
         return "", categories
@@ -99,7 +99,7 @@ def _as_array(categories: NDArray[Any], j: int) -> tuple[str, NDArray[Any]]:
 
 def _as_categories(kind: Any, array: NDArray[Any]) -> NDArray[Any]:
     if array.ndim != 1 or not (array.size or "+" in kind):
-        raise ValueError("the categories of its OneHotEncoder are no list")
+        raise ValueError("the categories of its OneHotEncoder are not a list")
     if kind == "":
         if array.dtype == object:
             raise ValueError("the categories of its OneHotEncoder have no kind")
@@ -132,7 +132,7 @@ def given_terms(vocabulary: Any) -> tuple[str, list[str]]:
     kind = "array" if isinstance(vocabulary, np.ndarray) else type(vocabulary).__name__
     if kind not in ("list", "tuple", "array"):
         raise TypeError(
-            f"a vocabulary= of type {kind} cannot be written to a model file: give a list, a set "
+            f"a vocabulary= of type {kind} cannot be written to a model file: pass a list, a set "
             "or a dict of words"
         )
     return kind, [str(one) for one in vocabulary]
@@ -141,7 +141,7 @@ def given_terms(vocabulary: Any) -> tuple[str, list[str]]:
 def as_given(kind: Any, terms: list[str]) -> Any:
     """The parameter ``vocabulary`` from the result of `given_terms`."""
     if not all(isinstance(one, str) for one in terms):
-        raise ValueError("its vocabulary has what is no word")
+        raise ValueError("its vocabulary has entries that are not strings")
     make: dict[str, Any] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
     make["dict"] = lambda words: {word: i for i, word in enumerate(words)}
     make["array"] = lambda words: np.array(words, dtype=object)
@@ -156,10 +156,10 @@ def describe_vectorizer(step: Any, prefix: str) -> tuple[dict[str, Any], dict[st
         raise TypeError(f"the vocabulary_ of this {name} was edited: its columns are not 0, 1, ...")
     for one in terms:
         if not isinstance(one, str):
-            raise TypeError(f"the vocabulary of this {name} has {one!r}, which is no word")
+            raise TypeError(f"the vocabulary of this {name} has {one!r}, which is not a string")
         if any("\ud800" <= character <= "\udfff" for character in one):
             raise TypeError(
-                f"the vocabulary of this {name} has {one!r}, half of a character: decode texts "
+                f"the vocabulary of this {name} has {one!r}, an unpaired surrogate: decode texts "
                 "without surrogates"
             )
     arrays = {prefix + TERMS: np.array(terms, dtype=object)}
@@ -178,10 +178,10 @@ def restore_vectorizer(step: Any, facts: Any, arrays: Arrays, prefix: str) -> in
     name = type(step).__name__
     terms = arrays[prefix + TERMS]
     if terms.ndim != 1 or terms.dtype != object:
-        raise ValueError(f"the vocabulary of its {name} is no list of words")
+        raise ValueError(f"the vocabulary of its {name} is not a list of words")
     words = {word: i for i, word in enumerate(terms.tolist())}
     if len(words) != terms.size or not terms.size:
-        raise ValueError(f"the vocabulary of its {name} has a word twice, or none")
+        raise ValueError(f"the vocabulary of its {name} has a repeated word, or none")
     step.vocabulary_, step.fixed_vocabulary_ = words, facts["fixed_vocabulary"] is True
     if "vocabulary" in facts:
         step.vocabulary = as_given(facts["vocabulary"], terms.tolist())

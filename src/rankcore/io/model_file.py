@@ -97,7 +97,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     check_is_fitted(model)
     target = file_target(path)
     for step in take_apart(whole)[0]:
-        # It needs no fit, which older releases of scikit-learn do not report.
+        # A stateless step requires no fit, which older releases of scikit-learn do not report.
         if type(step).__name__ != "HashingVectorizer":
             check_is_fitted(step)
     with unchanging(model):
@@ -177,12 +177,12 @@ def _pack(model: Any, spec: ModelSpec) -> list[bytes]:
     front = [kind for one in steps for _, step in one["steps"] for kind in names_of_steps(step)]
     scoring = spec.scoring
     if front:
-        scoring = no_scoring(f"{' and '.join(front)} in front, which is Python's alone")
+        scoring = no_scoring(f"{' and '.join(front)} in front, which only Python supports")
     metadata |= _describe_scoring(scoring, arrays)
     scaled = [name for name in metadata if name.split(".")[-1] == "scaler"]
     if len(scaled) > 1:
         raise TypeError(
-            "save takes one scaler, in front of a CalibratedOrdinal or of its estimator; found both"
+            "save takes one scaler, before a CalibratedOrdinal or its estimator; found both"
         )
     for name in scaled if not front else ():
         prefix = name.removesuffix("scaler")
@@ -279,7 +279,7 @@ def _rebuild_model(metadata: dict[str, str], arrays: Arrays) -> tuple[Any, set[s
     kind = learner_named(metadata["learner"])
     if kind is None:
         raise ValueError(
-            f"its learner {metadata['learner']!r} is unknown here; a newer rankcore may know it"
+            f"its learner {metadata['learner']!r} is unknown; a newer rankcore may have it"
         )
     known, parts = set(OF_A_MODEL), {}
     for name in kind._PARTS:
@@ -300,7 +300,7 @@ def _rebuild_model(metadata: dict[str, str], arrays: Arrays) -> tuple[Any, set[s
     model._restore(ModelSpec(facts, arrays, n_features, listed, parts=parts))
     if names is not None:
         if names.shape != (n_features,):
-            raise ValueError("its feature names do not fit its features")
+            raise ValueError("its feature names do not match its features")
         model.feature_names_in_ = names
     if "scaler" in metadata:
         model = restore_scaled(read_json(metadata["scaler"]), arrays, model)

@@ -22,12 +22,14 @@ def check_params(model: Any) -> None:
 
 
 def learner_named(name: Any) -> Any:
-    """The public class of this name with model files; None if there is none."""
+    """Public class of this name that supports model files; None if there is none."""
     home = HOME.get(name) or IN_ROOMS.get(name)
     kind = getattr(import_module(home), name) if home else None
     if not (isinstance(kind, type) and issubclass(kind, Specified)):
         return None
-    without = kind._describe is Specified._describe or kind._no_file  # RankSVMCV has a model
+    without = (
+        kind._describe is Specified._describe or kind._no_file
+    )  # RankSVMCV delegates to a model
     return None if without else kind
 
 

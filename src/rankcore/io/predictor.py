@@ -1,4 +1,4 @@
-"""Model files that answer without their learners."""
+"""Predictions from model files without the learners."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rankcore.io.contents import Arrays, content_of, damaged, is_read_whole, unp
 
 
 class Predictor:
-    """A model file that answers, without its learner and without scikit-learn.
+    """Predictor from a model file, without the learner and without scikit-learn.
 
     For services and commands that start often: opening takes milliseconds, where `load` first
     imports scikit-learn. Rows are scored by the code of ``rankcore_model.h``, with the learner's
@@ -37,9 +37,9 @@ class Predictor:
     feature_names_in_ : ndarray of str, or None
         Names of the features, if the learner was fitted on a data frame.
     ranks_ : ndarray, shape (n_classes,), or None
-        The labels, lowest rank first; None for a ranker.
+        Labels, lowest rank first; None for a ranker.
     classes_ : ndarray, shape (n_classes,), or None
-        The labels in ascending order, as of the columns of `predict_proba`.
+        Labels in ascending order, as the columns of `predict_proba`; None for a ranker.
 
     Raises
     ------
@@ -48,7 +48,7 @@ class Predictor:
     ValueError
         If it is not a rankcore model, is damaged, or was written by a newer version.
     TypeError
-        If only the learner can score rows (behind text steps, or by ranks within queries): use
+        If only the learner can score rows (after text steps, or by ranks within queries); use
         `load`.
 
     See Also
@@ -109,12 +109,12 @@ class Predictor:
         return self._model.takes_sparse
 
     def predict(self, X: RowsLike) -> NDArray[Any]:
-        """Labels of ordinal learners, scores of rankers.
+        """Predict labels (ordinal learners) or scores (rankers).
 
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
-            NaN is a missing value for stumps and trees, and refused for other models.
+            NaN is a missing value for stumps and trees, and an error for other models.
 
         Returns
         -------
@@ -123,8 +123,8 @@ class Predictor:
         Raises
         ------
         TypeError, ValueError
-            If ``X`` is not numeric, has another number of features or other names, or is sparse
-            and the model centres its features.
+            If ``X`` is not numeric, has a different number or different names of features, or is
+            sparse and the model centres its features.
         """
         if self.ranks_ is None:
             return self.project(X)
@@ -135,7 +135,7 @@ class Predictor:
         return labels
 
     def project(self, X: RowsLike) -> NDArray[np.float64]:
-        """Scores of rows: ``project`` of an ordinal learner, ``predict`` of a ranker.
+        """Compute scores: ``project`` of an ordinal learner, ``predict`` of a ranker.
 
         NaN for learners without one score per row (`MulticlassPerceptron`, `OrdinalBoost` with
         a score for each task).
@@ -155,7 +155,7 @@ class Predictor:
         return found
 
     def predict_proba(self, X: RowsLike) -> NDArray[np.float64]:
-        """Probabilities of labels, of a `CalibratedOrdinal` or `OrdinalBoost`.
+        """Probabilities of labels (`CalibratedOrdinal` and `OrdinalBoost`).
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class Predictor:
         return np.argsort(np.asarray(self.ranks_))
 
     def _rows(self, X: Any) -> Rows:
-        """Check rows, as the learner does."""
+        """Validate rows, as the learner does."""
         if self.feature_names_in_ is not None and hasattr(X, "columns"):
             _check_names(list(X.columns), self.feature_names_in_.tolist())
         rows = as_rows(X, nan=self._model.takes_nan)
@@ -202,7 +202,7 @@ class Predictor:
 
 
 def _aligned(content: bytes | mmap.mmap) -> Any:
-    """The bytes of a file, from an address where an array of doubles may begin."""
+    """The bytes of a file, aligned for doubles."""
     if isinstance(content, mmap.mmap):
         return content
     room: Any = np.empty(-(-len(content) // 8), dtype=np.float64).view(np.uint8)[: len(content)]
@@ -219,7 +219,7 @@ def _names(arrays: Arrays) -> NDArray[Any] | None:
 
 
 def _check_names(found: list[Any], expected: list[str]) -> None:
-    """Raise ValueError unless the columns of a frame are those of the model, in their order."""
+    """Raise ValueError unless the columns of a DataFrame are those of the model, in order."""
     if found != expected:
         where = next(
             (i for i, (a, b) in enumerate(zip(found, expected, strict=False)) if a != b),

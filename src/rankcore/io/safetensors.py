@@ -84,7 +84,7 @@ def unpack(content: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
     n = int.from_bytes(content[:LENGTH_BYTES], "little")
     begin = LENGTH_BYTES + n
     if size < LENGTH_BYTES or begin > size:
-        raise ValueError(f"{size} bytes are too few for the header that they announce")
+        raise ValueError(f"{size} bytes are fewer than the declared length of the header")
     if n > LONGEST_HEADER:
         raise ValueError(f"its header has {n} bytes; at most {LONGEST_HEADER} are supported")
     # The header starts with a brace, by which readers recognise the format.
@@ -103,7 +103,7 @@ def unpack(content: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
         if name == METADATA:
             _add(tensors, name, None)
             return _walk(text, at, take_fact)
-        without = f"the header of the array {name} has not a dtype, a shape and offsets"
+        without = f"the header of the array {name} lacks a dtype, a shape or offsets"
         found = _matched(_FORM, text, at, without)
         entry = json.loads(found[0], object_pairs_hook=_distinct)
         _add(tensors, name, _tensor(name, entry, begin))
@@ -114,7 +114,7 @@ def unpack(content: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
     end = begin
     for name, tensor in sorted(tensors.items(), key=lambda item: (item[1].first, item[1].last)):
         if tensor.first != end:
-            raise ValueError(f"the array {name} does not begin where another one ends")
+            raise ValueError(f"the array {name} does not start at the end of another one")
         end = tensor.last
     if end != size:
         raise ValueError(f"its arrays end at byte {end} of {size}")
@@ -139,7 +139,7 @@ def _walk(text: str, at: int, take: Callable[[str, int], int]) -> int:
 
 
 def _matched(
-    pattern: re.Pattern[str], text: str, at: int, otherwise: str = "its header is no JSON object"
+    pattern: re.Pattern[str], text: str, at: int, otherwise: str = "its header is not a JSON object"
 ) -> re.Match[str]:
     found = pattern.match(text, at)
     if found is None:
@@ -149,7 +149,7 @@ def _matched(
 
 def _add(found: dict[str, Any], name: str, value: Any) -> None:
     if name in found:
-        raise ValueError("its header has two entries of one name")
+        raise ValueError("its header has two entries with the same name")
     found[name] = value
 
 
@@ -162,7 +162,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _tensor(name: str, entry: Any, begin: int) -> Tensor:
     if entry.keys() != {"dtype", "shape", "data_offsets"}:
-        raise ValueError(f"the header of the array {name} has not a dtype, a shape and offsets")
+        raise ValueError(f"the header of the array {name} lacks a dtype, a shape or offsets")
     shape, (first, last) = entry["shape"], entry["data_offsets"]
     if not all(type(number) is int and 0 <= number < 2**63 for number in [*shape, first, last]):
         raise ValueError(f"the shape or the offsets of the array {name} are impossible")
@@ -172,7 +172,7 @@ def _tensor(name: str, entry: Any, begin: int) -> Tensor:
     if dtype is None:
         raise ValueError(f"the array {name} has dtype {entry['dtype']!r}")
     if math.prod(shape) * dtype.itemsize != last - first:
-        raise ValueError(f"the array {name} is not as long as its header says")
+        raise ValueError(f"the array {name} does not have the length in its header")
     return Tensor(dtype, tuple(shape), begin + first, begin + last)
 
 

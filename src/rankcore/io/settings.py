@@ -90,7 +90,7 @@ def decode_setting(value: Any) -> Any:
     return slice(*parts) if name == "slice" else make[name](parts)
 
 
-# Shorter texts take little memory whatever their contents.
+# Shorter texts take little memory for any contents.
 SHORT = 2**16
 # Minimum characters of a longer text per list; twice as many per object and key, which take
 # the most memory in Python.

@@ -198,7 +198,7 @@ def restore_step(facts: Any, arrays: Arrays | None, prefix: str, left: list[int]
     name = facts["class"]
     kind = class_of(name)
     if kind is None:
-        raise ValueError(f"its step {name!r} is unknown here; a newer rankcore may know it")
+        raise ValueError(f"its step {name!r} is unknown; a newer rankcore may have it")
     parts: list[Part] = []
     if name == "Pipeline":
         steps, width = _chain(facts["steps"], arrays, prefix, left)
@@ -228,7 +228,7 @@ def restore_step(facts: Any, arrays: Arrays | None, prefix: str, left: list[int]
     if prefix + NAMES in arrays:
         step.feature_names_in_ = arrays[prefix + NAMES]
         if step.feature_names_in_.shape != (step.n_features_in_,):
-            raise ValueError(f"its feature names do not fit its {name}")
+            raise ValueError(f"its feature names do not match its {name}")
     if name == "ColumnTransformer":
         restore_columns(step, parts, facts, arrays, prefix)
         return found
@@ -249,14 +249,14 @@ def _params(kind: Any, facts: Any) -> dict[str, Any]:
     if unknown:
         raise ValueError(
             f"its {facts['class']} has the parameter {unknown[0]}, which this scikit-learn does "
-            "not know"
+            "not have"
         )
     return params
 
 
 def _count(value: Any) -> int:
     if type(value) is not int or not 0 <= value < 2**31:
-        raise ValueError(f"a step of it has {value!r} features")
+        raise ValueError(f"one of its steps has {value!r} features")
     return value
 
 
@@ -278,7 +278,7 @@ def _next(facts: Any, arrays: Arrays | None, prefix: str, left: list[int], width
         return Restored(found.step, width)
     takes, name = getattr(found.step, "n_features_in_", width), type(found.step).__name__
     if width >= 0 and (takes != width or name in _TEXTS):
-        raise ValueError(f"its {name} does not take the {width} columns of the step before it")
+        raise ValueError(f"its {name} does not accept the {width} columns of the previous step")
     return found
 
 
@@ -301,7 +301,7 @@ def restore_front(facts: Any, arrays: Arrays | None, learner: Any) -> Any:
     steps, width = _chain(facts["steps"], arrays, "steps.", [MOST_STEPS])
     takes = getattr(learner, "n_features_in_", width)
     if arrays is not None and 0 <= width != takes:
-        raise ValueError(f"{width} columns leave its steps, and its learner takes {takes}")
+        raise ValueError(f"{width} columns result from its steps, but its learner requires {takes}")
     return Pipeline([*steps, (str(facts["learner"]), learner)])
 
 

@@ -66,7 +66,7 @@ def decode(name: str, kind: str, read: Callable[[str], NDArray[Any]]) -> NDArray
         or (ends[1:] < ends[:-1]).any()
         or (ends[-1:] != array.size).any()
     ):
-        raise ValueError(f"its strings {name} do not fit together")
+        raise ValueError(f"its strings {name} are inconsistent")
     content, places = array.tobytes(), [0, *ends.tolist()]
     parts = (content[first:last] for first, last in pairwise(places))
     found: list[Any] = list(parts) if kind[:1] == "S" else [one.decode() for one in parts]
@@ -74,7 +74,7 @@ def decode(name: str, kind: str, read: Callable[[str], NDArray[Any]]) -> NDArray
         return np.array(found, dtype=object)
     longest, width = max(map(len, found), default=0), int(kind[1:])
     if not longest <= width <= max(longest, WIDEST):
-        raise ValueError(f"its strings {name} have up to {longest} characters, and not {width}")
+        raise ValueError(f"its strings {name} have up to {longest} characters, not {width}")
     size = len(found) * np.dtype(kind).itemsize
     if not _fits(size, array, found):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Evaluators: how well predicted ranks or scores match the true ones."""
+"""Evaluation of predicted ranks, scores and probabilities."""
 
 from rankcore.metrics.auc import auc_score
 from rankcore.metrics.comparison import Comparison

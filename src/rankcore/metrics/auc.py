@@ -1,4 +1,4 @@
-"""The area under the ROC curve, of one ranking or of many."""
+"""Area under the ROC curve, for one or many queries."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from rankcore._ext import auc as kernels
 from rankcore.metrics.evaluate_queries import check_lengths, named
 from rankcore.metrics.one_measure import OF_QUERIES, PerQuery, mean_or_values
 
-# What a pair of equal scores counts, in halves.
+# Credit for a pair of equal scores, in halves.
 _TIES = {"half": 1, "optimistic": 2, "pessimistic": 0}
-# Integers may be larger, but not as float64.
+# Integers may exceed the range of float64.
 LARGEST = float(np.finfo(np.float64).max)
-# From this number of rows on, sorting by buckets is faster.
+# From this number of rows, bucket sort is faster.
 _HUGE = 1 << 17
-# Each block of rows keeps account of the buckets; what is made of rows is made of a part of it.
+# Rows per block (with its own bucket counts), and rows converted at a time.
 _BLOCK = 1 << 18
 _PART = 1 << 15
 _SAMPLES_EACH = 16
@@ -43,10 +43,10 @@ def auc_score(
     query_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> float | PerQuery:
-    """Area under the ROC curve: share of the pairs of a positive and a negative row in order.
+    """Area under the ROC curve.
 
-    This is the probability that a positive row has a higher score than a negative one (the
-    statistic of Mann and Whitney, 1947, over the number of pairs).
+    The share of pairs of a positive and a negative row in which the positive row has the higher
+    score: the statistic of Mann and Whitney (1947), divided by the number of pairs.
 
     Parameters
     ----------
@@ -54,24 +54,24 @@ def auc_score(
         The query of each row: any type, any order. Pairs are within queries, and the
         result is the mean over queries. None: all rows are one query.
     rel : float
-        The smallest label that is positive.
+        Smallest positive label.
     ties : {"half", "optimistic", "pessimistic"}
         Credit for a pair of equal scores: a half, one, or zero.
     sample_weight : array-like, shape (n,), optional
-        Non-negative weights of the rows; a pair weighs the product.
+        Non-negative weights of the rows; the weight of a pair is their product.
     empty : float, "skip" or "raise"
-        Value of a query in which a class is missing or weighs nothing; NaN, and left out of the
-        mean; or an error.
+        Value of a query in which a class has no rows or no weight; or NaN, omitted from the mean;
+        or an error.
 
     Notes
     -----
-    O(n log n). Pairs are counted as integers and divided once; with weights the products are
-    summed with compensation. Memory beyond the inputs: for one query 9 bytes per row, with weights
-    16; with ``qid`` 1 or 8, and 48 for each row of the longest query. Rows that are not query by
-    query are sorted first, in up to 60 bytes per row.
+    O(n log n). Pairs are counted as integers and divided once; products of weights are summed with
+    compensation. Memory beyond the inputs: for one query 9 bytes per row, 16 with weights; with
+    ``qid`` 1 or 8, plus 48 per row of the longest query. Rows that are not grouped by query are
+    sorted first, with up to 60 bytes per row.
 
     "pessimistic" is one minus the misranking of RankBoost, in which ties are errors;
-    "optimistic" one minus the share of pairs in the wrong order; "half" their mean.
+    "optimistic" is one minus the share of pairs in the wrong order; "half" is their mean.
 
     Examples
     --------
@@ -114,14 +114,14 @@ def auc_score(
 
 
 def _numbers(x: Any, name: str) -> NDArray[Any]:
-    """Real numbers as they are: blocks of them are converted in their turn."""
+    """Validated vector of real numbers; blocks are converted to float64 later."""
     array = as_reals(x, name)
     check_vector(array, name)
     return array
 
 
 def _is_beyond(number: Any) -> bool:
-    """Whether an integer is beyond the range of float64."""
+    """Whether a finite number is beyond the range of float64."""
     return bool(LARGEST < abs(number) < math.inf)
 
 
@@ -131,7 +131,7 @@ def _is_finite(x: NDArray[Any]) -> bool:
 
 
 class _Marks:
-    """Weights of the rows, those of negative rows with a minus."""
+    """Weights of the rows, negated for negative rows."""
 
     def __init__(self, labels: NDArray[Any], rel: float, sample_weight: Any, qid: Any) -> None:
         self.labels = labels
@@ -151,13 +151,13 @@ class _Marks:
             raise ValueError("sample_weight must be finite, not negative, and not all zero")
         least = self.weights[self.weights > 0].min()
         if self.weights.max() > 1e30 or least < 1e-30:
-            # Products would leave the range of float64. A factor for the positive rows of a query,
-            # and one for its negative rows, do not change what it is worth.
+            # Avoid overflow of products. Scaling the positive rows of a query, or its negative
+            # rows, by a constant does not change its AUC.
             groups = query_numbers(group_rows(qid, labels.size)) * 2 + (labels >= rel)
             self.weights = scaled(self.weights.astype(np.float64), groups)
 
     def of(self, start: int, stop: int) -> NDArray[Any]:
-        """Marks of the rows from ``start`` up to ``stop``."""
+        """Signed weights of the rows from ``start`` to ``stop``."""
         positive = self.labels[start:stop].astype(np.float64, copy=False) >= self.rel
         if self.weights is None:
             return positive.view(np.int8) * np.int8(2) - np.int8(1)
@@ -168,7 +168,7 @@ class _Marks:
 def _areas(
     scores: NDArray[Any], marks: _Marks, qid: Any, ties: int, n_jobs: int | None
 ) -> PerQuery:
-    """AUC of every query."""
+    """AUC of each query."""
     n = scores.size
     scores = as_vector(scores, "y_score")
     queries = group_rows(qid, n)
@@ -190,7 +190,7 @@ def _areas(
 
 
 def _area_of_many(scores: NDArray[Any], marks: _Marks, ties: int, n_jobs: int | None) -> float:
-    """AUC of one query that is larger than the cache."""
+    """AUC of one large query, by bucket sort."""
     n = scores.size
     edges = np.append(np.arange(0, n, _BLOCK, dtype=np.int64), n)
     counts = np.zeros((edges.size - 1, kernels.N_SPLITTERS + 1), dtype=np.int64)
@@ -233,8 +233,8 @@ def _area_of_many(scores: NDArray[Any], marks: _Marks, ties: int, n_jobs: int | 
 def _splitters(
     scores: NDArray[Any],
 ) -> tuple[NDArray[np.float64], NDArray[np.uint16], float, float, int]:
-    """Scores that part the others into shares of about one size, and where to look for them."""
-    # Any sample will do; this one is the same every time.
+    """Sampled scores that split the rows into buckets of similar size, with a lookup table."""
+    # The result does not depend on the sample; the seed is fixed.
     n_samples = _SAMPLES_EACH * (kernels.N_SPLITTERS + 1)
     rows = np.random.default_rng(0).integers(0, scores.size, n_samples)
     sample = np.sort(scores[rows].astype(np.float64))[_SAMPLES_EACH::_SAMPLES_EACH]
@@ -244,7 +244,7 @@ def _splitters(
     low, each = 0.0, 0.0
     if distinct.size > 1:
         low = float(distinct[0])
-        with np.errstate(over="ignore"):  # then all are in one cell
+        with np.errstate(over="ignore"):  # all scores are then in one cell
             each = float(kernels.N_CELLS / (distinct[-1] - distinct[0]))
         if not math.isfinite(each):
             each = 0.0
@@ -253,14 +253,14 @@ def _splitters(
 
 
 def _combined(sums: NDArray[Any], tied: NDArray[Any], ties: int, counted: bool) -> float:
-    """AUC from buckets and the splitters between them; in integers if rows are counted."""
+    """AUC from sums by bucket and splitter; in integers if ``counted``."""
     if counted:
         sums, tied = sums.astype(np.int64), tied.astype(np.int64)
     greater: Any = 0
     equal: Any = 0
     positive: Any = 0
     negative: Any = 0
-    # Above the last splitter comes nothing.
+    # There is no splitter above the last bucket.
     between = [*tied.tolist(), [0, 0]]
     for bucket, (p, q) in zip(sums.tolist(), between, strict=True):
         greater += bucket[0] + bucket[1] + bucket[4] * negative

@@ -19,27 +19,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Contrast:
-    """One measure of two systems on the same queries.
+    """Comparison of two systems by one measure.
 
     Parameters
     ----------
     measure, a, b : str
-        The measure, and the two systems.
+        Names of the measure and of the two systems.
     mean_a, mean_b : float
-        Means over the queries in which both are defined.
+        Means over the queries in which both values are defined.
     difference : float
         ``mean_b - mean_a``.
     low, high : float
         Bootstrap confidence interval of the difference (percentiles).
     p_value : float
-        Of the paired randomisation test, two-sided.
+        Two-sided p-value of the paired randomisation test.
     p_holm : float
-        The same, corrected for all contrasts of the comparison after Holm.
+        The same with Holm's correction for all contrasts of the comparison.
     wins, ties, losses : int
-        Queries in which ``b`` is better than, equal to, worse than ``a``; of a loss, such as
-        ``"misranking"``, the smaller value is the better one.
+        Number of queries in which ``b`` is better than, equal to, or worse than ``a``. For a loss,
+        such as ``"misranking"``, smaller is better.
     n_queries : int
-        Queries in which both are defined.
+        Number of queries in which both values are defined.
     """
 
     measure: str
@@ -59,15 +59,15 @@ class Contrast:
 
 
 class Comparison(Tabular):
-    """Result of `compare`: contrasts, in the order of measures and systems.
+    """Result of `compare`: a sequence of contrasts, ordered by measure, then systems.
 
     Parameters
     ----------
     contrasts : list of Contrast
     evaluations : dict of str to Evaluation
-        The systems one by one.
+        Evaluation of each system.
     confidence_level : float
-        Of the intervals.
+        Confidence level of the intervals.
 
     Attributes
     ----------
@@ -96,16 +96,17 @@ class Comparison(Tabular):
         return self.contrasts[i]
 
     def differences(self, contrast: int = 0) -> Floats:
-        """Differences of the queries of a contrast.
+        """Differences per query of a contrast.
 
         Parameters
         ----------
         contrast : int
+            Index of the contrast.
 
         Returns
         -------
         ndarray, shape (n_queries,)
-            ``b - a`` where both are defined, in the order of ``a``'s queries.
+            ``b - a`` for the queries in which both are defined, in the order of ``a``.
         """
         _, a, b = self._defined(contrast)
         return b - a
@@ -116,6 +117,7 @@ class Comparison(Tabular):
         Parameters
         ----------
         contrast : int
+            Index of the contrast.
 
         Returns
         -------
@@ -169,7 +171,7 @@ class Comparison(Tabular):
         return f"<Comparison of {', '.join(self.evaluations)}: {len(self)} contrasts>"
 
     def to_frame(self) -> DataFrame:
-        """Contrasts as a pandas frame, one row each.
+        """Contrasts as a pandas DataFrame, one row per contrast.
 
         Returns
         -------
@@ -188,7 +190,7 @@ class Comparison(Tabular):
 def defined_pairs(
     a: Evaluation, b: Evaluation, measure: str
 ) -> tuple[NDArray[Any], Floats, Floats]:
-    """Queries in which both systems are defined, in the order of the first, and their values."""
+    """Ids and values of the queries in which both systems are defined, in the order of ``a``."""
     place = {query: i for i, query in enumerate(b.qid.tolist())}
     both = [(i, place[query]) for i, query in enumerate(a.qid.tolist()) if query in place]
     if not both:

@@ -1,4 +1,4 @@
-"""Conventions of measures where tools disagree, and the named conventions of each tool."""
+"""Conventions of ranking measures, and the conventions of other tools by name."""
 
 from __future__ import annotations
 
@@ -34,54 +34,54 @@ class Convention:
     Parameters
     ----------
     gain : {"exp2", "linear"}, sequence of floats, or callable
-        Gain of a label in DCG: ``2**y - 1``, ``y``, entry ``y`` of a table, or the
-        callable applied to the array of labels (float64, shape (n,), to the same shape).
+        Gain of a label in DCG: ``2**y - 1``, ``y``, entry ``y`` of a table, or a function that maps
+        the array of labels (float64, shape (n,)) to an array of gains of the same shape.
     discount : {"log2", "letor"}
         Divisor of the gain at position ``i``: ``log2(1 + i)``; or 1 for the first two positions and
         ``log2(i)`` from the third on.
     ties : {"average", "first", "last", "optimistic", "pessimistic"}
-        Documents of equal score: the expectation over all their orders, the order of the rows,
-        the reverse of it, or the order that is best or worst for the measure.
+        Order of documents with equal scores: the expectation over all orders, the order of the
+        rows, its reverse, or the best or worst order for the measure.
     empty : float, "skip" or "raise"
-        A query in which nothing is relevant (for NDCG: nothing has gain): its value; left out of
-        the mean (NaN per query); an error. Precision and hit rate need no such value, they are 0;
-        DCG is what it is.
+        Queries without relevant documents (for NDCG: without gain): their value; or omitted from
+        the mean (NaN per query); or an error. Precision and hit rate are 0 for them, and DCG is
+        the sum as usual.
     single : {"value", "skip", "raise"}
-        DCG and NDCG of a query of one document: what the formula gives; left out; an error.
+        DCG and NDCG of queries with one document: the formula; omitted; or an error.
     negative : {"raise", "zero"}
-        NDCG of a negative gain: an error, or worth nothing (to DCG too).
+        Negative gains: an error for NDCG; or set to 0, for NDCG and DCG.
     rel : float
-        The smallest label that binary measures call relevant.
+        Smallest relevant label in binary measures.
     cutoff : int, optional
-        The ``k`` of NDCG and AP where none is named; None: all positions.
+        Default ``k`` of NDCG and AP; None: all positions.
     short_ndcg : {"value", "zero"}
-        NDCG@k of a query of fewer than ``k`` documents: what the formula gives, or 0.
+        NDCG@k of queries with fewer than ``k`` documents: the formula, or 0.
     short_precision : {"value", "zero"}
-        P@k of a query of fewer than ``k`` documents: what the formula gives, or 0.
+        P@k of queries with fewer than ``k`` documents: the formula, or 0.
     precision_divisor : {"k", "available"}
-        Divisor of P@k: ``k``, or the smaller of ``k`` and the number of documents.
+        Divisor of P@k: ``k``, or the minimum of ``k`` and the number of documents.
     ap_divisor : {"relevant", "reachable", "found"}
-        Divisor of AP@k: all relevant documents, the smaller of their number and ``k``, or
-        those within the first ``k`` (only with ties in the order of the rows or its reverse).
+        Divisor of AP@k: the number of relevant documents, the minimum of that and ``k``, or the
+        number of relevant documents in the first ``k`` (only with ``ties`` "first" or "last").
     ap_ties : {"expected", "together"}
-        AP of tied documents: the expectation over their orders, or all at the position of
-        the last of them, as a threshold on the scores would have it.
+        AP of tied documents: the expectation over their orders, or all at the position of the last
+        of them, as with a threshold on the scores.
     recall_points : {"rounded", "up"}
-        Number of documents for a recall x of R relevant ones, in interpolated precision:
-        ``x * R`` rounded to the nearest, or ``x * R + .9`` rounded down.
+        Number of documents for recall x of R relevant ones in interpolated precision: ``x * R``
+        rounded to the nearest integer, or ``x * R + .9`` rounded down.
     persistence : float
-        Probability that a user of rank-biased precision views the next document.
+        Probability in rank-biased precision that the user continues to the next document.
     single_precision : bool
-        Whether scores are compared as float32, in which near ones tie.
+        Whether scores are compared as float32, in which close scores tie.
 
     Raises
     ------
     ValueError, TypeError
-        For a choice that there is not.
+        For an invalid choice.
 
     See Also
     --------
-    rankcore.metrics.CONVENTIONS : those of the tools.
+    rankcore.metrics.CONVENTIONS : Conventions of other tools.
 
     Examples
     --------
@@ -128,7 +128,7 @@ class Convention:
         if self.ap_divisor == "found" and self.ties not in ("first", "last"):
             raise ValueError(
                 "ap_divisor='found' has no expectation in closed form, and no best or worst order "
-                "by label: choose ties='first' or 'last'"
+                "by label; choose ties='first' or 'last'"
             )
 
     def __str__(self) -> str:
@@ -160,7 +160,7 @@ def _is_finite(value: Any) -> bool:
     if not isinstance(value, (int, float, np.integer, np.floating)) or isinstance(value, bool):
         return False
     number: Any = value
-    return bool(abs(number) <= float(np.finfo(np.float64).max))  # an integer may be larger
+    return bool(abs(number) <= float(np.finfo(np.float64).max))  # an integer may exceed float64
 
 
 _XGBOOST = Convention(
@@ -174,12 +174,12 @@ _XGBOOST = Convention(
 _LETOR = Convention(discount="letor", ties="first", short_ndcg="zero")
 _TREC = Convention(gain="linear", ties="last", negative="zero", persistence=0.9)
 
-#: The conventions of the tools, by name.
+#: Conventions of other tools, by name.
 CONVENTIONS: Mapping[str, Convention] = MappingProxyType(
     {
-        # ndcg_score, dcg_score; average precision as average_precision_score for each query.
+        # ndcg_score, dcg_score, and average_precision_score per query.
         "sklearn": Convention(gain="linear", single="raise", ap_ties="together"),
-        # Descending document ids among equal scores: pass docid=. The newest version.
+        # Version 10. Ties are in descending order of document ids: pass docid=.
         "trec_eval": _TREC,
         "trec": _TREC,
         "trec_eval-10": _TREC,
@@ -190,14 +190,15 @@ CONVENTIONS: Mapping[str, Convention] = MappingProxyType(
         "xgboost-": replace(_XGBOOST, empty=0.0),
         "letor3": replace(_LETOR, short_precision="zero"),
         "letor4": _LETOR,
-        # The order of rows holds for up to 15 documents a query; its sort is not stable.
+        # Exact for ties in up to 15 documents per query; beyond that the sort of ranx is not
+        # stable.
         "ranx": Convention(gain="linear", ties="first", negative="zero"),
     }
 )
 
 
 def resolve(convention: str | Convention | None, **choices: Any) -> Convention:
-    """A named or given convention (None: the default) with the choices that are not None."""
+    """A convention, by name or as given (None: the default), with the choices that are not None."""
     if convention is None:
         convention = Convention()
     elif isinstance(convention, str):

@@ -1,4 +1,4 @@
-"""Rows that were judged and scored, and the values of measures for each of their queries."""
+"""Validated labels and scores, and values of measures for each query."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from rankcore.metrics.names import LARGEST_CUT, Measure
 
 @dataclass(frozen=True)
 class Judged:
-    """Rows that were judged and scored; the kernels check that the numbers are finite."""
+    """Labels and scores grouped by query; kernels check that they are finite."""
 
     labels: Floats
     scores: Floats
     queries: Queries
 
     def by_id(self, docid: Any) -> Judged:
-        """The same rows, those of each query in ascending order of their document ids, if given."""
+        """Copy with the rows of each query in ascending order of document ids, if given."""
         if docid is None:
             return self
         refuse_mask(docid, "docid")
@@ -46,7 +46,7 @@ class Judged:
         return replace(self, queries=replace(self.queries, rows=ascending[by_query]))
 
     def sorted(self, n_jobs: int | None) -> Judged:
-        """Copy with each query sorted by descending score, so that no later kernel sorts."""
+        """Copy with each query sorted by descending score, so that kernels need not sort."""
         order = np.empty(self.scores.size, dtype=np.int64)
 
         def run(first: int, last: int) -> None:
@@ -58,7 +58,7 @@ class Judged:
 
 
 def judged(y_true: Any, y_score: Any, qid: Any) -> Judged:
-    """Check labels and scores, and group them by query."""
+    """Validate labels and scores, and group them by query."""
     labels, scores = as_vector(y_true, "y_true"), as_vector(y_score, "y_score")
     check_lengths(labels, scores)
     return Judged(labels, scores, group_rows(qid, labels.size))
@@ -77,7 +77,7 @@ def check_lengths(labels: NDArray[Any], scores: NDArray[Any]) -> None:
 _IDEAL = {"graded_g", "ndcg_at_relevant", "ndcg_at_levels"}
 _GAINED = {"dcg", "ndcg", *_IDEAL}
 _CUT_BY_DEFAULT = {"ndcg", "average_precision"}
-# Binary measures that need no relevant document to be defined.
+# Binary measures that are defined without relevant documents.
 _DEFINED = {"precision", "hit"}
 # Measures that distinguish unjudged documents from those judged not relevant.
 OF_JUDGMENTS = {
@@ -89,11 +89,11 @@ OF_JUDGMENTS = {
     "n_nonrelevant_retrieved",
 }
 _NOBODYS = -float(np.finfo(np.float64).max)
-# Those with no expectation over the orders of tied documents in closed form.
+# Measures without a closed-form expectation over the orders of tied documents.
 _ORDERED = {"inferred_ap", "interpolated_precision", "binary_g", *_IDEAL}
-# The usual scale of labels, in web tracks and learning-to-rank sets; gdeval's.
+# Default maximum label of ERR, as in gdeval.
 _GREATEST_LABEL = 4.0
-# As the kernel's struct has it.
+# The layout of the kernel's struct.
 _MEASURE = np.dtype(
     [(name, "i4") for name in ("kind", "gain", "divisor", "clipped", "together", "up")]
     + [(name, "i8") for name in ("k", "z")]
@@ -111,10 +111,10 @@ def measure_queries(
     unjudged: Any = None,
     n_jobs: int | None = None,
 ) -> Floats:
-    """Values of measures for every query, shape (n_measures, n_queries); NaN where one is left out.
+    """Values of measures per query, shape (n_measures, n_queries); NaN for omitted queries.
 
-    Each query is sorted once, or twice if only some of the measures distinguish unjudged documents.
-    The order of its rows breaks ties (`Judged.by_id`).
+    Queries are sorted once, or twice if only some measures distinguish unjudged documents. Ties are
+    in row order (`Judged.by_id`).
     """
     labels, scores, queries = data.labels, data.scores, data.queries
     if convention.single_precision:
@@ -152,7 +152,7 @@ def measure_queries(
 
 @dataclass(frozen=True)
 class _Task:
-    """Input of an evaluation: rows, and how they are read."""
+    """Input of the kernel."""
 
     scores: Floats
     labels: Floats
@@ -163,7 +163,7 @@ class _Task:
 
 
 def _averaged(task: _Task, measures: Sequence[Measure]) -> Floats:
-    """Values of measures, of which some are means of others."""
+    """Values of measures, of which some are means over levels."""
     parts = [
         [replace(m, x=x, levels=None) for x in m.levels] if m.levels else [m] for m in measures
     ]
@@ -173,7 +173,7 @@ def _averaged(task: _Task, measures: Sequence[Measure]) -> Floats:
 
 
 def _run(task: _Task, measures: Sequence[Measure]) -> Floats:
-    """Values of the measures in the kernel's terms."""
+    """Values of measures by the kernel."""
     convention, queries = task.convention, task.queries
     gains = _given_gains(measures, convention, task.labels)
     sizes = np.diff(queries.bounds)
@@ -206,7 +206,7 @@ def _run(task: _Task, measures: Sequence[Measure]) -> Floats:
 
 
 def _named_gains(gains: Sequence[tuple[float, float]], labels: Floats) -> Floats:
-    """Labels with the custom gains of some of them."""
+    """Labels, with custom gains for some of them."""
     worth = labels.copy()
     for label, gain in gains:
         worth[labels == label] = gain
@@ -214,7 +214,7 @@ def _named_gains(gains: Sequence[tuple[float, float]], labels: Floats) -> Floats
 
 
 def as_cutoff(k: Any, name: str = "k", *, needed: bool = False) -> int | None:
-    """Check a number of positions: from 1 to 2**63 - 1, or None if not ``needed``."""
+    """Validate a cut-off: an integer from 1 to 2**63 - 1, or None if not ``needed``."""
     if k is None and not needed:
         return None
     if isinstance(k, (bool, np.bool_)) or not isinstance(k, (int, np.integer)) or k < 1:
@@ -239,7 +239,7 @@ def _as_mask(given: Any, n: int, name: str) -> NDArray[np.uint8]:
 def _given_gains(
     measures: Sequence[Measure], convention: Convention, labels: Floats
 ) -> Floats | None:
-    """The gain of every row, where it is not a formula."""
+    """Gains of the rows from a table or function; None for named gains."""
     gain = convention.gain
     if isinstance(gain, str) or not any(m.kind in _GAINED and m.gain is None for m in measures):
         return None
@@ -263,7 +263,7 @@ def _given_gains(
 
 
 def _plan(measures: Sequence[Measure], convention: Convention) -> NDArray[Any]:
-    """The measures in the kernel's form."""
+    """Measures as structs of the kernel."""
     plan = np.zeros(len(measures), dtype=_MEASURE)
     for row, m in zip(plan, measures, strict=True):
         gain = m.gain or (convention.gain if isinstance(convention.gain, str) else "given")
@@ -293,7 +293,7 @@ def _plan(measures: Sequence[Measure], convention: Convention) -> NDArray[Any]:
 
 
 def _discounts(name: str, measures: Sequence[Measure], longest: int) -> Floats:
-    """Reciprocal discounts of the positions, down to the maximum depth of DCG."""
+    """Reciprocal discounts of the positions, up to the maximum depth of DCG."""
     depth = max([m.k or longest for m in measures if m.kind in _GAINED], default=0)
     position = np.arange(1, min(depth, longest) + 1, dtype=np.float64)
     if name == "letor":
@@ -305,7 +305,7 @@ def _complaint(
     trouble: str, query: Any, convention: Convention, measures: Sequence[Measure]
 ) -> Exception:
     if trouble == "memory":
-        return MemoryError(f"{named(query)} is too long for the memory there is")
+        return MemoryError(f"{named(query)} does not fit into memory")
     what = {
         "score": "y_score must be finite" + " as float32" * convention.single_precision,
         "label": "y_true must be finite",
@@ -325,7 +325,7 @@ def _complaint(
 
 
 def named(query: Any) -> str:
-    """A query as messages name it."""
+    """Name of a query in messages."""
     return f"query {(query.item() if isinstance(query, np.generic) else query)!r}"
 
 
@@ -336,7 +336,7 @@ def _settle(
     queries: Queries,
     sizes: NDArray[np.int64],
 ) -> None:
-    """Apply the convention for queries without relevant documents, or with one document."""
+    """Apply the conventions for queries that are empty, short, or of one document."""
     empty = convention.empty if measure.empty is None else measure.empty
     undefined = np.isnan(values)
     if measure.kind == "ndcg" and convention.short_ndcg == "zero" and measure.k is not None:

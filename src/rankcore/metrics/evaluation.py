@@ -21,9 +21,9 @@ from rankcore.metrics.tables import Table, Tabular
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# What is measured where nothing is named, in Python and on the command line.
+# Default measures, in Python and on the command line.
 DEFAULT_MEASURES = ("ndcg@10", "map", "mrr", "P@10")
-# What trec_eval takes 0 for where it takes logarithms.
+# The value that trec_eval uses instead of 0 in logarithms.
 _LEAST = 0.00001
 
 
@@ -50,7 +50,7 @@ class Evaluation(Tabular, Mapping[str, float]):
     Parameters
     ----------
     per_query : dict of str to ndarray, shape (n_queries,)
-        The value of each measure for every query; NaN for a query that is left out.
+        The value of each measure for each query; NaN for omitted queries.
     qid : ndarray, shape (n_queries,)
         The queries, in order of first appearance.
     convention : Convention
@@ -111,7 +111,7 @@ class Evaluation(Tabular, Mapping[str, float]):
         return Table(("measure", "mean", "queries"), rows, str(self.convention))
 
     def to_frame(self) -> DataFrame:
-        """Values of every query as a pandas frame, one column for each measure.
+        """Values per query as a pandas DataFrame, one column per measure.
 
         Returns
         -------
@@ -142,7 +142,7 @@ def evaluate(
     unjudged: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> Evaluation:
-    """Measure one ranking in several ways, sorting each query once.
+    """Evaluate a ranking with several measures, sorting each query once.
 
     Parameters
     ----------
@@ -153,24 +153,23 @@ def evaluate(
         ``"recip_rank"``, ``"hit@10"``, ``"success_1"``, ``"auc"``, ``"misranking"``,
         ``"kendall_tau"``, ``"ERR@10"``, ``"RBP(p=0.8)"``, ``"bpref"``, ``"infAP"``,
         ``"judged@10"``, ``"SetF"``, ``"IPrec@0.1"``, ``"gm_map"``, ``"num_rel_ret"``, and sets of
-        trec_eval: ``"official"``, ``"set"``, ``"all_trec"``. A name says what is measured; the
-        convention says how it is counted.
+        trec_eval: ``"official"``, ``"set"``, ``"all_trec"``. The name selects the measure; the
+        convention defines its details.
     convention : str or Convention, optional
-        Convention of gains, ties, queries without relevant documents and more:
-        ``"sklearn"``, ``"trec_eval"`` (version 10; ``"trec_eval-9"``), ``"lightgbm"``,
-        ``"xgboost"``, ``"xgboost-"``, ``"letor3"``, ``"letor4"``, ``"ranx"``, or one of your own.
-        None: `Convention` ``()``.
+        Convention of gains, ties, queries without relevant documents and more: ``"sklearn"``,
+        ``"trec_eval"`` (version 10; ``"trec_eval-9"``), ``"lightgbm"``, ``"xgboost"``,
+        ``"xgboost-"``, ``"letor3"``, ``"letor4"``, ``"ranx"``, or a `Convention`. None:
+        `Convention` ``()``.
     docid : array-like, shape (n,), optional
-        Document ids. Where the convention breaks ties by the order of rows, it does so by the
-        order of these instead: trec_eval sorts them in descending order.
+        Document ids. If the convention breaks ties by row order, their order is used instead:
+        trec_eval sorts them in descending order.
     retrieved : array-like of bool, shape (n,), optional
-        False for a document that was judged but is not in the ranking: it counts among the
-        relevant ones, and in the ideal order, but is never found. Its score is not looked at.
+        False for a document that was judged but is not in the ranking: it counts as a relevant
+        document and in the ideal order, but is not found. Its score is ignored.
     unjudged : array-like of bool, shape (n,), optional
-        True for a document that nobody judged; its label should be 0. Most measures take it for
-        one that is not relevant; bpref, infAP and the shares of judged documents do not. None: all
-        were judged. A label below 0 says that the document was in the pool, but left out of the
-        sample that was judged.
+        True for a document that nobody judged; its label should be 0. Most measures treat it as not
+        relevant; bpref, infAP and the shares of judged documents do not. None: all were judged. A
+        label below 0 marks a document that was in the pool, but not in the judged sample.
 
     Returns
     -------
@@ -181,16 +180,16 @@ def evaluate(
     ------
     ValueError
         For an unknown name (the nearest is suggested), arrays that do not match, numbers that are
-        not finite, or what the convention calls an error.
+        not finite, or queries that the convention treats as an error.
     TypeError
         For labels or scores that are not numbers.
 
     Notes
     -----
-    A query of n documents takes O(n log n) at most, and O(n) if all measures are cut off within
-    the first 64 positions and n is several times that. Beyond the inputs (and float64 copies of
-    those that are not float64) memory is that of the longest query; but rows that are not query by
-    query are brought together first, in up to 60 bytes per row, and ``docid`` is sorted in 40.
+    A query of n documents takes O(n log n) at most, and O(n) if all measures are cut off within the
+    first 64 positions and n is several times that. Memory beyond the inputs (and float64 copies of
+    other types) is proportional to the longest query. Rows that are not grouped by query are sorted
+    first, with up to 60 bytes per row; ``docid`` takes 40.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Labels as measures take them: columns, and their order."""
+"""Labels of measures: validation and order."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from rankcore._core.numbers import Floats, refuse_mask
 
 
 def ordered(labels: Any, *columns: Any) -> Any:
-    """Labels, lowest first: those given, or the categories of an ordered categorical of words.
+    """Labels, lowest first: as given, or the categories of an ordered categorical of strings.
 
-    Columns of numbers rank by themselves. ValueError for categoricals of contradictory orders.
+    Numbers are in their own order. ValueError for categoricals with contradictory orders.
     """
     for column in columns:
         order = order_of(column)
@@ -34,10 +34,10 @@ def ordered(labels: Any, *columns: Any) -> Any:
 
 
 def as_column(name: str, x: Any) -> NDArray[Any]:
-    """Labels as an array of one dimension."""
+    """Labels as a one-dimensional array."""
     refuse_mask(x, name)
     array = np.asarray(x)
-    if array.dtype.kind == "O":  # of pandas, say: strings or numbers after all
+    if array.dtype.kind == "O":  # for example strings or numbers of pandas
         array = np.array(array.tolist())
     if array.ndim != 1:
         raise ValueError(f"{name} must have one dimension; found shape {array.shape}")
@@ -47,7 +47,7 @@ def as_column(name: str, x: Any) -> NDArray[Any]:
 
 
 def as_numbers(name: str, x: NDArray[Any]) -> Floats:
-    """Labels that rank by their own order."""
+    """Validated real labels as float64."""
     if x.dtype.kind not in "biuf":
         raise TypeError(
             f"{name} must be real numbers, found {x.dtype}; name other labels in labels=, lowest "

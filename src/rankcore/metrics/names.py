@@ -11,8 +11,8 @@ from typing import Any
 
 from rankcore.metrics import trec_names
 
-# Of each measure its properties, and what it is called here and elsewhere, in any case.
-# Properties: "cut" or "needs_cut" of a cut-off, "rel" of binary relevance, "loss", "count".
+# Properties and names of each measure, here and in other tools; case does not matter. Properties:
+# "cut" or "needs_cut" (cut-off), "rel" (binary relevance), "loss", "count".
 _MEASURES = {
     "ndcg": ("cut", "ndcg ndcg_score ndcg_cut"),
     "dcg": ("cut", "dcg dcg_score"),
@@ -53,15 +53,15 @@ _MEASURES = {
 }
 _KINDS = {name: kind for kind, (_, names) in _MEASURES.items() for name in names.split()}
 _KINDS["gm_map"] = "average_precision"
-# ranx and ir-measures have one name for each of the two gains of NDCG.
+# ranx and ir-measures have a separate name for each gain of NDCG.
 _KINDS["ndcg_burges"] = "ndcg"
 _DCG = {"log2": "linear", "exp-log2": "exp2"}
 
-# Positions are counted by 64 bits.
+# Positions are 64-bit integers.
 LARGEST_CUT = 2**63 - 1
 # Measures of predicted ranks, which have no queries.
 _RANK_LOSSES = {"rank_loss", "macro_rank_loss", "max_rank_loss"}
-# The arguments in parentheses that set a number, and where it lies.
+# Keys of numbers in parentheses, with their ranges.
 _NUMBERS = {
     ("rbp", "p"): (0.0, 1.0),
     ("rbp_residual", "p"): (0.0, 1.0),
@@ -70,7 +70,7 @@ _NUMBERS = {
     ("interpolated_precision", "recall"): (0.0, 1.0),
     ("r_multiple", "multiple"): (0.0, math.inf),
 }
-# Where what follows @, _ or . is no cut-off but such a number.
+# Measures for which a number after @, _ or . is not a cut-off, but this parameter.
 _AT_NUMBER = {"interpolated_precision": "recall", "r_multiple": "multiple", "set_f": "beta"}
 
 # Name, arguments in parentheses, cut-offs after "@", "_" or ".", XGBoost's "-".
@@ -85,18 +85,18 @@ _FORM = re.compile(
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure, and its deviations from the convention."""
+    """A measure, with its deviations from the convention."""
 
     kind: str
-    k: int | None = None  # positions it looks at; None: all
-    rel: float | None = None  # the smallest label that is relevant
+    k: int | None = None  # cut-off; None: all positions
+    rel: float | None = None  # smallest relevant label
     gain: str | None = None  # of a label in DCG
-    empty: float | None = None  # its value for a query in which nothing is relevant
-    Z: int | None = None  # of the Phi family, as m
+    empty: float | None = None  # value of queries without relevant documents
+    Z: int | None = None  # divisor of the Phi family; likewise m
     m: int | None = None
     # RBP's persistence, ERR's maximum label, F's weight of recall, a recall, or a multiple of R
     x: float | None = None
-    levels: tuple[float, ...] | None = None  # averaged over
+    levels: tuple[float, ...] | None = None  # to average over
     weights: tuple[float, ...] | None = None  # of the four terms of utility
     # gains of some labels in DCG; others are their own gains
     gains: tuple[tuple[float, float], ...] | None = None
@@ -104,7 +104,7 @@ class Measure:
 
 
 def parse(name: str) -> list[tuple[str, Measure]]:
-    """Parse a name; a list of cut-offs, or a set of trec_eval, gives several measures.
+    """Parse a name. Several cut-offs, or a set of trec_eval, give several measures.
 
     >>> from rankcore.metrics.names import parse
     >>> [(name, measure.kind, measure.k) for name, measure in parse("P.5,10")]
@@ -151,7 +151,7 @@ def parse(name: str) -> list[tuple[str, Measure]]:
 
 
 def _has(kind: str, *properties: str) -> bool:
-    """Whether a measure has one of some properties, see `_MEASURES`."""
+    """Whether a measure has any of the properties (see `_MEASURES`)."""
     return not set(properties).isdisjoint(_MEASURES[kind][0].split())
 
 
@@ -183,7 +183,7 @@ def _with_number(measure: Measure, name: str, key: str, value: Any) -> Measure:
 
 
 def greater_is_better(name: str) -> bool:
-    """Whether higher values of a measure are better; True for strings that name none."""
+    """Whether higher values of a measure are better; True for unknown names."""
     if name in _RANK_LOSSES:
         return False
     try:
@@ -220,7 +220,7 @@ def _with_arguments(measure: Measure, name: str, text: str | None) -> Measure:
 
 
 def _nearest(name: str, whole: str = "") -> str:
-    """The known name most similar to one, with its suffix in the whole name."""
+    """Hint with the most similar known name, completed by the suffix of the whole name."""
     near = difflib.get_close_matches(name.lower(), _KINDS, n=1, cutoff=0.5)
     known = (
         "ndcg@10, dcg, map, P@5, recall@20, Rprec, mrr, hit@10, ERR@10, RBP, bpref, infAP, "

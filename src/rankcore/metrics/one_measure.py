@@ -1,4 +1,4 @@
-"""One measure of all queries: its mean, or its value for each."""
+"""One measure: its mean over queries, or its value for each query."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rankcore.metrics.evaluate_queries import judged, measure_queries
 from rankcore.metrics.names import Measure
 
 PerQuery = tuple[NDArray[Any], NDArray[np.float64]]
-# Sections of docstrings, with the range of the values to be inserted.
+# Shared sections of docstrings; the range of values is inserted.
 OF_QUERIES = """\
 Measures of queries.
 
@@ -28,11 +28,11 @@ qid : array-like, shape (n,), optional
 k : int, optional
     Positions that count; None: all.
 rel : float, optional
-    The smallest label that is relevant; None: the convention's, 1.
+    Smallest relevant label; None: that of the convention (by default 1).
 gain : {"exp2", "linear"}, sequence of floats or callable, optional
-    Gain of a label; None: the convention's, ``2**y - 1``. See `Convention`.
+    Gain of a label; None: that of the convention (``2**y - 1``). See `Convention`.
 discount : {"log2", "letor"}, optional
-    Divisor of the gain at a position; None: the convention's, ``log2(1 + position)``.
+    Divisor of the gain at a position; None: that of the convention (``log2(1 + position)``).
 ties : {"average", "first", "last", "optimistic", "pessimistic"}, optional
     Documents of equal score: the expectation over all their orders, the order of the rows,
     the reverse of it, or the order that is best or worst. None: the convention's, "average".
@@ -40,7 +40,7 @@ empty : float, "skip" or "raise", optional
     A query in which nothing is relevant (for NDCG: nothing has gain): its value; left out of the
     mean (NaN in ``per_query``); or an error. None: the convention's, 0.
 convention : str or Convention, optional
-    Source of the choices that are not made here: the name of a tool, or your own.
+    Default of the choices above, by the name of a tool or as a `Convention`.
 per_query : bool
     Whether to return the value of every query instead of the mean.
 query_weight : array-like, shape (n_queries,), optional
@@ -100,7 +100,7 @@ class NDCGOptions(DCGOptions, total=False):
 def measured(
     measure: Measure, y_true: Any, y_score: Any, options: Options, known: type = BinaryOptions
 ) -> float | PerQuery:
-    """The mean of a measure over queries, or its values; ``known`` declares the options."""
+    """Mean of a measure over queries, or its values; ``known`` declares the options."""
     given: dict[str, Any] = {**options}
     for name in given.keys() - known.__annotations__.keys():
         raise TypeError(f"{measure.kind} got an unexpected keyword argument {name!r}")
@@ -115,5 +115,5 @@ def measured(
 
 
 def mean_or_values(found: PerQuery, per_query: Any, query_weight: Any) -> float | PerQuery:
-    """The mean over queries, or their ids and values."""
+    """Mean over queries, or ids and values of the queries."""
     return found if per_query else query_mean(found[1], query_weight)

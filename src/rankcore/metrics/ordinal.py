@@ -12,7 +12,7 @@ from rankcore._core.docs import documented
 from rankcore._core.numbers import Floats, as_weights, scaled, weighted_mean
 from rankcore.metrics.labels import as_column, as_numbers, known_labels, ordered, places_of
 
-# Labels of the largest table of confusion: it takes 128 MiB.
+# Maximum number of labels of a confusion matrix, which then takes 128 MiB.
 LARGEST_TABLE = 4096
 
 _OF_RANKS = """\
@@ -84,7 +84,7 @@ def accuracy_within(
     Parameters
     ----------
     d : float
-        Distance that still counts as right; 0 is plain accuracy.
+        Maximum distance that counts as correct; 0 gives the accuracy.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def accuracy_within(
     """
     if not d >= 0:
         raise ValueError(f"d must be at least 0, found {d!r}")
-    d = min(d, float(np.finfo(np.float64).max))  # no distance is larger
+    d = min(d, float(np.finfo(np.float64).max))  # an upper bound of the distances
     truth, guess = _ranks(y_true, y_pred, labels)
     within = _distance(truth, guess) <= d
     return weighted_mean(within, row_weights(sample_weight, within.size))
@@ -115,8 +115,8 @@ def macro_rank_loss(
 ) -> float:
     """Rank loss of each true rank, averaged over ranks (Baccianella, Esuli and Sebastiani 2009).
 
-    A rare rank counts as much as a frequent one, so that always predicting the most frequent one
-    does not look good.
+    All ranks have the same weight, however rare: always predicting the most frequent rank scores
+    badly.
 
     Examples
     --------
@@ -147,8 +147,8 @@ def max_rank_loss(
 
 
 @documented(
-    _OF_RANKS % "At most 1, which is perfect; 0 is what independence would give. NaN if all true "
-    "and\n    predicted labels are one and the same"
+    _OF_RANKS % "At most 1, for perfect agreement; 0 is expected under independence. NaN if all "
+    "true and\n    predicted labels are the same label"
 )
 def quadratic_weighted_kappa(
     y_true: ArrayLike,
@@ -159,8 +159,8 @@ def quadratic_weighted_kappa(
 ) -> float:
     """Cohen's kappa with quadratic weights (Cohen, 1968).
 
-    One less the mean squared distance between the places of true and predicted labels over that
-    of predictions that are independent of the truth and as frequent.
+    One minus a ratio: the mean squared distance between true and predicted ranks, divided by its
+    expectation if predictions were independent of the truth, with the same frequencies.
 
     Parameters
     ----------
@@ -168,7 +168,8 @@ def quadratic_weighted_kappa(
         True and predicted labels.
     labels : array-like, shape (k,), optional
         All labels, lowest first, as for `rank_loss`. None: the numbers that occur in ``y_true`` or
-        ``y_pred``, in their order; the distance of two is by how many places they differ.
+        ``y_pred``, in ascending order. The distance of two labels is the difference of their
+        indices.
 
     Examples
     --------
@@ -185,7 +186,7 @@ def quadratic_weighted_kappa(
     weights = row_weights(sample_weight, a.size)
     if weights is not None:
         a, b, weights = a[weights > 0], b[weights > 0], scaled(weights[weights > 0])
-    # From the lowest place on: what is all the same has means, and deviations, of exactly 0.
+    # Relative to the minimum: constant labels then have means and deviations of exactly 0.
     lowest = min(a.min(), b.min())
     a, b = a - lowest, b - lowest
     mean_a, mean_b = np.average(a, weights=weights), np.average(b, weights=weights)
@@ -214,12 +215,13 @@ def confusion_by_rank(
         All labels, lowest first, as for `rank_loss`. None: the numbers that occur in ``y_true`` or
         ``y_pred``.
     normalize : {"true", "pred", "all"}, optional
-        Normalise every row, every column, or the whole matrix to sum 1; empty ones stay 0.
+        Normalise each row, each column, or the whole matrix to sum 1; empty rows and columns stay
+        0.
 
     Returns
     -------
     ndarray, shape (k, k)
-        Entry ``[i, j]`` is the weight of rows of label ``i`` predicted as ``j``.
+        Entry ``[i, j]`` is the weight of the rows with label ``i`` that are predicted as ``j``.
 
     Raises
     ------
@@ -240,7 +242,7 @@ def confusion_by_rank(
     k = known.size
     if k > LARGEST_TABLE:
         raise ValueError(
-            f"labels must list at most {LARGEST_TABLE} labels: the table has a cell for each two; "
+            f"labels must list at most {LARGEST_TABLE} labels (a table has a cell for each pair); "
             f"found {k}"
         )
     rows, columns = places_of("y_true", truth, known), places_of("y_pred", guess, known)
@@ -251,7 +253,7 @@ def confusion_by_rank(
     counts = np.bincount(cell, weights, minlength=k * k).reshape(k, k).astype(np.float64)
     if normalize is None:
         if not np.isfinite(counts).all():
-            raise ValueError("sample_weight adds up beyond float64: multiply all by one number")
+            raise ValueError("sample_weight adds up beyond float64; multiply all by one number")
         return counts
     axis = {"true": 1, "pred": 0, "all": None}[normalize]
     total = counts.sum(axis=axis, keepdims=True)
@@ -272,12 +274,12 @@ def _distance(truth: Floats, guess: Floats) -> Floats:
     with np.errstate(over="ignore"):
         distance = np.abs(truth - guess)
     if not np.isfinite(distance).all():
-        raise ValueError("y_true and y_pred are further apart than float64 has numbers: scale both")
+        raise ValueError("y_true and y_pred are further apart than float64 allows; scale both")
     return distance
 
 
 def _losses_by_rank(y_true: Any, y_pred: Any, labels: Any, sample_weight: Any) -> Floats:
-    """Rank loss of every true rank that occurs."""
+    """Rank loss of each true rank that occurs."""
     truth, guess = _ranks(y_true, y_pred, labels)
     weights = row_weights(sample_weight, truth.size)
     if weights is None:
@@ -287,7 +289,7 @@ def _losses_by_rank(y_true: Any, y_pred: Any, labels: Any, sample_weight: Any) -
     total = np.bincount(rank, weights)
     occurs = total > 0
     distance = _distance(truth, guess)
-    far = max(0, int(np.frexp(distance.max())[1]) - 900)  # lest the sums overflow
+    far = max(0, int(np.frexp(distance.max())[1]) - 900)  # to prevent overflow of the sums
     sums = np.bincount(rank, weights * np.ldexp(distance, -far))
     return np.ldexp(sums[occurs] / total[occurs], far)
 
@@ -315,5 +317,5 @@ def _columns(y_true: Any, y_pred: Any) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def row_weights(sample_weight: Any, n: int) -> Floats | None:
-    """Weights of the rows, checked."""
+    """Validated weights of the rows."""
     return as_weights(sample_weight, "sample_weight", {"row": n})

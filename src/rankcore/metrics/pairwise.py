@@ -1,4 +1,4 @@
-"""Measures of pairs of rows in the wrong order: their number, or by how much."""
+"""Measures of pairs of rows in the wrong order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rankcore._ext import concordance as kernels
 from rankcore.metrics.evaluate_queries import Judged, judged, named
 from rankcore.metrics.one_measure import OF_QUERIES, PerQuery, mean_or_values
 
-# What a pair of equal scores counts as an error, in halves.
+# Error of a pair of equal scores, in halves.
 _TIES = {"error": 2, "half": 1, "correct": 0}
 
 
@@ -38,17 +38,17 @@ def pairwise_misranking(
 ) -> float | PerQuery:
     """Share of the pairs of rows with different labels that are in the wrong order.
 
-    With ties as errors this is the loss that RankBoost bounds (Freund, Iyer, Schapire and Singer,
-    2003). For two labels it is one minus the AUC: the pessimistic one for ``ties="error"``, the
-    optimistic one for ``"correct"``.
+    RankBoost minimises an upper bound of this loss, with ties as errors (Freund, Iyer, Schapire and
+    Singer, 2003). For two labels it is one minus the AUC: the pessimistic one for ``ties="error"``,
+    the optimistic one for ``"correct"``.
 
     Parameters
     ----------
     ties : {"error", "half", "correct"}
-        Credit for a pair of equal scores.
+        Whether a pair of equal scores counts as an error, half an error, or correct.
     pooled : bool
-        Whether the result is the share among the pairs of all queries, in which a query counts as
-        much as it has pairs, instead of the mean over queries.
+        Whether to return the share among the pairs of all queries, which weighs queries by their
+        number of pairs, instead of the mean over queries.
 
     Notes
     -----
@@ -64,7 +64,7 @@ def pairwise_misranking(
     if ties not in _TIES:
         raise ValueError(f"ties must be one of {sorted(_TIES)}; found {ties!r}")
     if pooled and per_query:
-        raise ValueError("pooled makes one value of all queries, per_query one of each; choose one")
+        raise ValueError("pooled gives one value for all queries, per_query one each; choose one")
     data = judged(y_true, y_score, qid)
     counts = count_pairs(data, n_jobs)
     values = counts.misranking(ties)
@@ -94,8 +94,8 @@ def kendall_tau(
 ) -> float | PerQuery:
     """Kendall's tau-b of labels and scores (Kendall, 1945).
 
-    The pairs in order less those in the wrong order, over the geometric mean of the pairs with
-    different labels and the pairs with different scores.
+    The number of pairs in order minus those in the wrong order, divided by the geometric mean of
+    the number of pairs with different labels and of pairs with different scores.
 
     Notes
     -----
@@ -131,37 +131,38 @@ def margin_loss(
 ) -> float | PerQuery:
     """Empirical margin loss of pairs: the mean of ``min(1, max(0, 1 - d / rho))``.
 
-    Here ``d`` is the score of the better row less that of the worse one: pairs in the wrong order
-    cost 1, pairs at least ``rho`` apart in the right one nothing (Mohri, Rostamizadeh and
+    Here ``d`` is the score of the better row minus that of the worse one. Pairs in the wrong order
+    cost 1; pairs in the right order, at least ``rho`` apart, cost 0 (Mohri, Rostamizadeh and
     Talwalkar, 2018, chapter 10). It is an upper bound of the misranking with ties as errors.
 
     Parameters
     ----------
     y_true : array-like of numbers, shape (n,)
-        True labels, higher for better: all pairs with different labels are compared. Not looked
-        at, and may be None, if there are ``pairs``.
+        True labels, higher for better: all pairs with different labels are compared. Ignored, and
+        may be None, if ``pairs`` is given.
     rho : float
         The margin, above 0.
     pairs : array-like of int, shape (n_pairs, 2), optional
-        The rows to be compared: in each pair first the better one.
+        Indices of the rows to be compared, the better row of each pair first.
     pairs_weight : array-like, shape (n_pairs,), optional
         Non-negative weights of the pairs.
     n_jobs : int, optional
-        Threads, for all pairs; -1 for one per processor. The values do not depend on it.
+        Threads, if all pairs are compared; -1 for one per processor. The values do not depend on
+        it.
 
     Raises
     ------
     ValueError
         As `pairwise_misranking`, and for a ``rho`` that is not positive, scores too large to be
-        summed, or pairs of rows that there are not or that are of two queries.
+        summed, or pairs with an invalid row or of rows from two queries.
     TypeError
         For labels or scores that are not real numbers, or rows that are not integers.
 
     Notes
     -----
-    O(n log L) for L levels of labels after sorting; 80 bytes per row of the longest query. The
-    distances within the margin are summed in double-double: what is rounded is the difference of
-    two scores when it is compared with ``rho``, where the loss is next to 0, and the result.
+    O(n log L) for L levels of labels after sorting; 80 bytes per row of the longest query.
+    Distances within the margin are summed in double-double. Only the comparison of a difference of
+    scores with ``rho``, where the loss is near 0, and the result are rounded.
 
     Examples
     --------
@@ -175,7 +176,7 @@ def margin_loss(
         queries, values = _margin_of_pairs(y_score, float(rho), qid, pairs, pairs_weight)
         return mean_or_values((queries.ids, values), per_query, query_weight)
     if pairs_weight is not None:
-        raise ValueError("pairs_weight weighs pairs; name them in pairs=")
+        raise ValueError("pairs_weight requires pairs; pass them as pairs=")
     data = judged(y_true, y_score, qid)
     values = np.empty(data.queries.ids.size)
     run_kernel(kernels.margin_losses, data, n_jobs, float(rho), values)
@@ -200,11 +201,11 @@ def run_kernel(
 
 def _complaint(trouble: str, query: str) -> Exception:
     if trouble == "memory":
-        return MemoryError(f"{query} is too long for the memory there is")
+        return MemoryError(f"{query} does not fit into memory")
     what = {
         "score": "y_score must be finite",
         "label": "y_true must be finite",
-        "huge": "y_score and rho are too large to be summed as float64: divide both by one number;",
+        "huge": "y_score and rho are too large to be summed as float64; divide both by one number;",
     }
     return ValueError(f"{what[trouble]}, in {query}")
 
@@ -214,29 +215,29 @@ class PairCounts:
     """Numbers of pairs of the rows of each query."""
 
     pairs: NDArray[np.int64]  # with different labels
-    discordant: NDArray[np.int64]  # of these: in the wrong order
-    tied: NDArray[np.int64]  # of these: with equal scores
+    discordant: NDArray[np.int64]  # those of them in the wrong order
+    tied: NDArray[np.int64]  # those of them with equal scores
     apart: NDArray[np.int64]  # with different scores
 
     def errors(self, ties: str) -> Floats:
-        """Pairs in the wrong order, plus the credit for pairs of equal scores."""
+        """Number of pairs in the wrong order, plus the errors of pairs of equal scores."""
         return np.asarray(self.discordant + 0.5 * _TIES[ties] * self.tied)
 
     def misranking(self, ties: str = "error") -> Floats:
-        """Share of the pairs with different labels that are in the wrong order; NaN without any."""
+        """Share of the pairs with different labels in the wrong order; NaN if there are none."""
         with np.errstate(invalid="ignore"):  # no pairs: 0 / 0
             return np.asarray(self.errors(ties) / self.pairs)
 
     def kendall_tau(self) -> Floats:
         """Kendall's tau-b; NaN if all labels or all scores are equal."""
         with np.errstate(invalid="ignore"):  # no pairs: 0 / 0
-            # One root of the product: of a square it is exact, so that a perfect order gets 1.
+            # One root of the product, which is exact for squares, so that a perfect order gets 1.
             scale = np.sqrt(self.pairs * self.apart.astype(np.float64))
             return np.asarray((self.pairs - self.tied - 2 * self.discordant) / scale)
 
 
 def count_pairs(data: Judged, n_jobs: int | None) -> PairCounts:
-    """Count the pairs of every query."""
+    """Count the pairs of each query."""
     counts = np.empty((data.queries.ids.size, kernels.N_COLUMNS), dtype=np.int64)
     run_kernel(kernels.count_pairs, data, n_jobs, counts)
     return PairCounts(*counts.T)
@@ -251,7 +252,7 @@ def _margin_of_pairs(
     refuse_mask(pairs, "pairs")
     rows = np.asarray(pairs)
     if rows.dtype.kind not in "iu":
-        raise TypeError(f"pairs must hold rows, which are integers; found {rows.dtype}")
+        raise TypeError(f"pairs must hold integer row numbers; found {rows.dtype}")
     if rows.ndim != 2 or rows.shape[1] != 2 or rows.size == 0:
         raise ValueError(
             f"pairs must have shape (n_pairs, 2), the better row first; found {rows.shape}"

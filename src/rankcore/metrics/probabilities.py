@@ -59,9 +59,9 @@ def ranked_probability_score(
 ) -> float:
     """Mean squared distance of cumulative probabilities from the truth (Epstein 1969; Murphy 1971).
 
-    For each row, the sum over the thresholds between neighbouring ranks of ``(P - I)**2``: ``P`` is
-    the probability of a rank below the threshold, ``I`` is 1 if the true rank is below it, else 0.
-    It is smallest in expectation for the true probabilities.
+    For each row, the sum of ``(P - I)**2`` over the thresholds between neighbouring ranks: ``P`` is
+    the probability of a rank below the threshold, and ``I`` is 1 if the true rank is below it, else
+    0. The true probabilities minimise its expectation.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def brier_score(
     """Mean squared distance of probabilities from the truth (Brier 1950).
 
     For each row, the sum over ranks of ``(p - I)**2``, where ``I`` is 1 for the true rank, else 0.
-    All mistakes count alike; `ranked_probability_score` counts near ones less.
+    All mistakes count the same; in `ranked_probability_score` near misses count less.
 
     Examples
     --------
@@ -145,9 +145,9 @@ PROBABILITIES: dict[str, Callable[..., float]] = {
 def checked_probabilities(
     y_true: Any, y_proba: Any, labels: Any, classes: Any, *, by_rank: bool = True
 ) -> tuple[Floats, NDArray[np.intp], NDArray[Any]]:
-    """Probabilities by rank, shape (n, k), the ranks of the true labels, and the labels by rank.
+    """Probabilities by rank, shape (n, k), ranks of the true labels, and labels by rank.
 
-    Without ``by_rank`` the order of words may be unknown, and is then that of the columns.
+    Without ``by_rank`` the order of strings may be unknown; it is then the order of the columns.
     """
     truth = as_column("y_true", y_true)
     refuse_mask(y_proba, "y_proba")
@@ -175,7 +175,7 @@ def checked_probabilities(
     place = places_of("y_true", truth, known)
     if columns is not known:
         table = table[:, np.searchsorted(columns, known)]
-    # Probabilities computed as float32 add up to 1 only that nearly.
+    # Probabilities computed as float32 add up to 1 only to this tolerance.
     if not ((table >= 0).all() and (np.abs(table.sum(axis=1) - 1) <= 1e-5).all()):
         raise ValueError("y_proba must not be negative, and each row must add up to 1")
     return table, place, known
@@ -184,7 +184,7 @@ def checked_probabilities(
 def _words(
     truth: NDArray[Any], labels: Any, order: Any, by_rank: bool
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Labels that are words, lowest rank first, and in the order of columns."""
+    """String labels, lowest rank first, and in the order of the columns."""
     known = None if order is None else known_labels(truth, truth, order)
     if labels is None:
         known = known_labels(truth, truth, known)
@@ -192,7 +192,7 @@ def _words(
     columns = known_labels(truth, truth, labels)
     if not (columns[:-1] < columns[1:]).all():
         raise ValueError(
-            "labels must name the columns, in ascending order, as those of predict_proba are "
+            "labels must name the columns, in ascending order, as in predict_proba "
             f"(classes_ of a model); found {columns.tolist()}. The order of the ranks is classes="
         )
     if known is None:

@@ -1,4 +1,4 @@
-"""Measures of rankings: discounted cumulative gain, and how high the relevant documents stand."""
+"""Measures of rankings: discounted cumulative gain, and measures of binary relevance."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def precision_at_k(
 ) -> float | PerQuery:
     """Share of the first k documents that are relevant.
 
-    A query of fewer documents still divides by k, unless the convention says otherwise.
+    The divisor is k even for fewer documents, unless the convention differs.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def hit_rate(
 ) -> float | PerQuery:
     """Share of the queries that have a relevant document among the first k.
 
-    Also called success at k. Of a query with ties at the edge, the probability.
+    Also called success at k. With ties at position k it is the probability.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def hit_rate(
 def r_precision(
     y_true: ArrayLike, y_score: ArrayLike, **options: Unpack[BinaryOptions]
 ) -> float | PerQuery:
-    """Precision among as many documents as are relevant.
+    """Precision at R, the number of relevant documents.
 
     Notes
     -----
@@ -146,12 +146,12 @@ def phi_measure(
     m: int | None = None,
     **options: Unpack[BinaryOptions],
 ) -> float | PerQuery:
-    """The family of Elsas, Carvalho and Carbonell (2008): the sum of i over r_i, over Z.
+    """Phi family of Elsas, Carvalho and Carbonell (2008): the sum of i / r_i, divided by Z.
 
-    Here r_i is the position of the i-th relevant document, and i goes up to m. It is average
-    precision for Z and m the number of relevant documents, and reciprocal rank for Z = m = 1.
-    With Z = k and m the relevant documents found, it is a lower bound of precision at k, equal to
-    it if and only if these stand at the top.
+    Here r_i is the position of the i-th relevant document, and i runs from 1 to m. It is average
+    precision for Z and m the number of relevant documents, and reciprocal rank for Z = m = 1. With
+    Z = k and m the relevant documents found, it is a lower bound of precision at k, with equality
+    if and only if these are at the top.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def ndcg_score(
 ) -> float | PerQuery:
     """Normalised discounted cumulative gain (Järvelin and Kekäläinen, 2002).
 
-    The sum of gain over discount down the ranking, divided by that of the best ranking.
+    The discounted cumulative gain, divided by that of the ideal ranking.
 
     Raises
     ------
@@ -214,7 +214,7 @@ def ndcg_score(
 def dcg_score(
     y_true: ArrayLike, y_score: ArrayLike, **options: Unpack[DCGOptions]
 ) -> float | PerQuery:
-    """Discounted cumulative gain: the sum of gain over discount down the ranking.
+    """Discounted cumulative gain: the sum of gain / discount over positions.
 
     Notes
     -----

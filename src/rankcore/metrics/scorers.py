@@ -1,4 +1,4 @@
-"""Measures in the form of scikit-learn's searches and cross-validation."""
+"""Scorers for scikit-learn's searches and cross-validation."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from rankcore.metrics.names import greater_is_better, parse
 from rankcore.metrics.ordinal import ORDINAL
 from rankcore.metrics.probabilities import PROBABILITIES
 
-# scikit-learn is imported where it is called for: measuring does not need it.
+# scikit-learn is imported on use: measures do not require it.
 
 
 @dataclass(frozen=True)
 class RankingScorer:
-    """Scores an estimator by a ranking measure of its scores, query by query.
+    """Scorer of estimators by a ranking measure, per query.
 
-    Made by `make_scorer`. It requests ``qid``, which scikit-learn passes to scorers when
-    metadata routing is on, sliced as the rows are.
+    Made by `make_scorer`. It requests ``qid``, which scikit-learn slices with the rows and passes
+    to scorers if metadata routing is enabled.
 
     Parameters
     ----------
     metric : str
         Name of the measure.
     convention : Convention or str, optional
-        Its convention.
+        Convention of the measure.
     """
 
     metric: str
@@ -45,8 +45,8 @@ class RankingScorer:
         Parameters
         ----------
         estimator : object
-            Fitted; its ``project``, its ``decision_function`` if that gives one number per row, or
-            ``predict`` ranks the rows. A ranker's ``predict`` is given the queries.
+            Fitted. Rows are ranked by its ``project``, its ``decision_function`` if that returns
+            one number per row, or its ``predict``. A ranker's ``predict`` receives the queries.
         X : array-like, shape (n, n_features)
         y : array-like of numbers, shape (n,)
             True labels.
@@ -65,7 +65,7 @@ class RankingScorer:
         """
         if qid is None:
             raise ValueError(
-                f"{self.metric} is measured query by query, and qid was not passed on: call "
+                f"{self.metric} is measured per query, and qid was not passed; call "
                 "sklearn.set_config(enable_metadata_routing=True) and give the search or "
                 "cross-validation qid (params={'qid': qid}); a column of zeros is one query"
             )
@@ -86,9 +86,9 @@ class RankingScorer:
 
 @dataclass(frozen=True)
 class OrdinalScorer:
-    """Scores an estimator by a measure of predicted ranks or of their probabilities.
+    """Scorer of estimators by a measure of predicted ranks or probabilities.
 
-    Made by `make_scorer`. Words rank as the estimator says (``ranks_``).
+    Made by `make_scorer`. String labels are ordered by ``ranks_`` of the estimator.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class OrdinalScorer:
     sample_weight: bool | str | None = None
 
     def set_score_request(self, *, sample_weight: bool | str | None) -> OrdinalScorer:
-        """Copy with a routing request for ``sample_weight``, as of scikit-learn's scorers."""
+        """Copy with a routing request for ``sample_weight``, as in scikit-learn's scorers."""
         return replace(self, sample_weight=sample_weight)
 
     def get_metadata_routing(self) -> Any:
@@ -148,7 +148,7 @@ class OrdinalScorer:
 
 
 def score_request(owner: object, name: str, alias: bool | str | None) -> Any:
-    """Request of a scorer for one argument, as scikit-learn's metadata routing takes it."""
+    """Request of a scorer for one argument, for scikit-learn's metadata routing."""
     from sklearn.utils.metadata_routing import MetadataRequest
 
     request = MetadataRequest(owner=owner)
@@ -157,7 +157,7 @@ def score_request(owner: object, name: str, alias: bool | str | None) -> Any:
 
 
 def _ranks_of_words(estimator: Any) -> Any:
-    """Labels of an estimator that are words, lowest rank first; None of numbers."""
+    """String labels of an estimator, lowest rank first; None for numbers."""
     while hasattr(estimator, "best_estimator_") or hasattr(estimator, "steps"):
         inside = getattr(estimator, "best_estimator_", None)
         estimator = estimator[-1] if inside is None else inside
@@ -166,12 +166,12 @@ def _ranks_of_words(estimator: Any) -> Any:
 
 
 def ranking_scores(estimator: Any, X: Any, qid: Any) -> Any:
-    """One number per row to rank by: of ``project``, or of ``decision_function`` if it is one.
+    """One score per row, of ``project`` or of a ``decision_function`` with one output.
 
-    A ranker's ``predict``, or one that requests ``qid`` (of a pipeline that ends in a ranker), is
-    called with the queries.
+    A ranker's ``predict``, or one that requests ``qid`` (a pipeline with a ranker at its end),
+    receives the queries.
     """
-    if hasattr(estimator, "best_estimator_"):  # a search, which hands on few methods
+    if hasattr(estimator, "best_estimator_"):  # a search, which delegates few methods
         estimator = estimator.best_estimator_
     if hasattr(estimator, "steps") and hasattr(estimator[-1], "project"):
         estimator, X = estimator[-1], estimator[:-1].transform(X)
@@ -202,20 +202,19 @@ def make_scorer(metric: str, *, convention: str | Convention | None = None) -> C
     Parameters
     ----------
     metric : str
-        A ranking measure, by any name `evaluate` takes (one cut-off), or an ordinal one:
-        ``"rank_loss"``, ``"macro_rank_loss"``, ``"max_rank_loss"``,
+        A ranking measure, by any name that `evaluate` accepts (with one cut-off), or an ordinal
+        one: ``"rank_loss"``, ``"macro_rank_loss"``, ``"max_rank_loss"``,
         ``"quadratic_weighted_kappa"``, ``"accuracy_within"``; or one of probabilities:
-        ``"ranked_probability_score"`` (``"rps"``), ``"brier_score"``, ``"log_loss"``. Of these,
-        words rank as the estimator has them.
+        ``"ranked_probability_score"`` (``"rps"``), ``"brier_score"``, ``"log_loss"``. For these,
+        string labels are ordered by the estimator.
     convention : str or Convention, optional
         Convention of a ranking measure.
 
     Returns
     -------
     callable
-        ``scorer(estimator, X, y)``, with ``qid=`` for ranking measures. Higher is better:
-        losses are negated, and are also known as ``"neg_rank_loss"`` or ``"neg_misranking"``
-        as names.
+        ``scorer(estimator, X, y)``, with ``qid=`` for ranking measures. Higher is better: losses
+        are negated, and may also be named ``"neg_rank_loss"`` or ``"neg_misranking"``.
 
     Raises
     ------
@@ -226,8 +225,8 @@ def make_scorer(metric: str, *, convention: str | Convention | None = None) -> C
 
     Notes
     -----
-    Ranking measures need the queries of the rows that are scored. Scikit-learn slices and passes
-    them on when metadata routing is on, as in the example.
+    Ranking measures require the queries of the scored rows. Scikit-learn slices and passes them if
+    metadata routing is enabled, as in the example.
 
     Examples
     --------
@@ -244,18 +243,18 @@ def make_scorer(metric: str, *, convention: str | Convention | None = None) -> C
     True
     """
     if not isinstance(metric, str):
-        raise TypeError(f"a scorer is made of one name of a measure; found {metric!r}")
+        raise TypeError(f"metric must be the name of a measure; found {metric!r}")
     name = metric.removeprefix("neg_")
     name = "ranked_probability_score" if name == "rps" else name
     if name in ORDINAL or name in PROBABILITIES:
         if convention is not None:
-            raise ValueError(f"convention is for ranking measures; {name} has none")
+            raise ValueError(f"convention applies to ranking measures only; found {name}")
         if name in ORDINAL and ORDINAL[name][1] and name != metric:
             raise ValueError(f"{name} is not a loss; use {name!r}")
         return OrdinalScorer(name)
     if not greater_is_better(name):
         metric = name
     if len(parse(metric)) > 1:
-        raise ValueError(f"a scorer gives one number; {metric!r} names {len(parse(metric))}")
+        raise ValueError(f"metric must name one measure; {metric!r} names {len(parse(metric))}")
     resolve(convention)
     return RankingScorer(metric, convention)

@@ -1,4 +1,4 @@
-"""Whether one ranking is better than another, or was lucky with the queries."""
+"""Significance tests of differences between rankings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rankcore.metrics.conventions import Convention, resolve
 from rankcore.metrics.evaluation import Evaluation, evaluate
 from rankcore.metrics.names import greater_is_better
 
-# Numbers drawn at a time: 8 MB of them.
+# Random numbers drawn at a time: 8 MB.
 _BATCH = 1_000_000
 
 
@@ -37,13 +37,13 @@ def compare(
     """Compare rankings of the same queries.
 
     For each measure and pair of systems: the difference of the means, a bootstrap confidence
-    interval, and the paired randomisation test, in which under the null hypothesis the two
-    systems could have swapped their values in any query (Smucker, Allan and Carterette, 2007).
+    interval, and the paired randomisation test, whose null hypothesis is that the two systems are
+    exchangeable in each query (Smucker, Allan and Carterette, 2007).
 
     Parameters
     ----------
     scores : mapping of str to array-like, shape (n,)
-        The scores of each system, by its name; at least two.
+        Scores of each system, by name; at least two systems.
     y_true : array-like of numbers, shape (n,)
         True labels.
     qid : array-like, shape (n,)
@@ -51,36 +51,36 @@ def compare(
     metrics : str or iterable of str
         As for `evaluate`.
     baseline : str, optional
-        Compare the others with this system only; None: every pair.
+        System to compare all others with; None: compare every pair.
     convention : str or Convention, optional
         As for `evaluate`.
     n_resamples : int
-        Random sign patterns of the test, and bootstrap samples. With few queries all 2^n sign
-        patterns are tried instead, if they are no more than this; the p-value is then exact.
+        Random sign patterns of the test, and bootstrap samples. If there are at most this many sign
+        patterns (2^n), all are enumerated and the p-value is exact.
     confidence_level : float
-        Of the intervals, between 0 and 1.
+        Confidence level of the intervals, between 0 and 1.
     random_state : int
-        Seed. Every contrast draws the same numbers, so that it does not depend on the others.
+        Seed. Each contrast uses the same random numbers, so it does not depend on other contrasts.
     docid, n_jobs
         As for `evaluate`.
 
     Returns
     -------
     Comparison
-        Contrasts with means, intervals, p-values and Holm's correction over all of them.
+        Contrasts with means, intervals, p-values, and p-values with Holm's correction.
 
     Raises
     ------
     ValueError
         For fewer than two systems, an unknown baseline, parameters out of range, and as `evaluate`.
     TypeError
-        For scores that are no mapping from names, and as `evaluate`.
+        If scores are not a mapping with string keys, and as `evaluate`.
 
     Notes
     -----
-    O(n_resamples * n_queries) for each contrast. Queries that a convention leaves out of either
-    mean are left out of the pair. Values of measures are rounded: a sum of differences counts as
-    equal to the observed one if it is off by less than 1e-12 of the sum of their sizes.
+    O(n_resamples * n_queries) for each contrast. Queries omitted from either mean are omitted from
+    the contrast. As values of measures are rounded, sums of differences are equal to the observed
+    one if they differ by less than 1e-12 of the sum of absolute differences.
 
     Examples
     --------
@@ -125,13 +125,13 @@ def compare_evaluations(
     confidence_level: float = 0.95,
     random_state: int = 0,
 ) -> Comparison:
-    """Compare what `evaluate` found for several systems, on the queries they have in common.
+    """Compare evaluations of several systems, on the queries they have in common.
 
     Parameters
     ----------
     evaluations : mapping of str to Evaluation
-        One of each system, by its name; at least two, of the same measures and convention, and
-        without weights: the test takes queries as alike.
+        Result of `evaluate` for each system, by name; at least two systems, with the same measures
+        and convention, and without weights: the test weighs all queries the same.
     baseline, n_resamples, confidence_level, random_state
         As for `compare`.
 
@@ -154,9 +154,9 @@ def compare_evaluations(
     0.25
     """
     if len(evaluations) < 2:
-        raise ValueError(f"there must be two systems or more to compare; found {len(evaluations)}")
+        raise ValueError(f"at least two systems are required; found {len(evaluations)}")
     if baseline is not None and baseline not in evaluations:
-        raise ValueError(f"baseline {baseline!r} is none of the systems {', '.join(evaluations)}")
+        raise ValueError(f"baseline {baseline!r} is not among the systems {', '.join(evaluations)}")
     if isinstance(n_resamples, bool) or not isinstance(n_resamples, (int, np.integer)):
         raise TypeError(f"n_resamples must be an integer; found {n_resamples!r}")
     if n_resamples < 1:
@@ -173,7 +173,7 @@ def compare_evaluations(
                 f"{first.convention}"
             )
         if evaluation.weights is not None:
-            raise ValueError(f"{system} has weights; the test takes queries as alike")
+            raise ValueError(f"{system} has weights; the test weighs all queries the same")
     measures = [name for name in first if first.over[name] == "mean"]
     if not measures:
         raise ValueError(f"{', '.join(first)}: no mean over queries, so there is nothing to test")
@@ -202,7 +202,7 @@ def compare_evaluations(
 
 
 def _agree(one: Convention, other: Convention) -> bool:
-    """Whether two conventions are the same; a gain may be an array."""
+    """Whether two conventions are equal; gains may be arrays."""
     return one is other or all(
         np.array_equal(getattr(one, field.name), getattr(other, field.name))
         for field in fields(Convention)
@@ -243,9 +243,9 @@ def _contrast(
 
 
 def randomisation_test(d: Floats, n_resamples: int, rng: np.random.Generator) -> float:
-    """Two-sided p-value of paired differences: share of sign patterns with a mean as far from 0.
+    """Two-sided p-value of paired differences: share of sign patterns with as large a mean.
 
-    All 2^n patterns are tried if they are no more than ``n_resamples``; the observed one counts.
+    All 2^n patterns are enumerated if there are at most ``n_resamples``. The observed one counts.
     """
     d = d[d != 0]  # these have no sign to change
     n = d.size
@@ -266,7 +266,7 @@ def randomisation_test(d: Floats, n_resamples: int, rng: np.random.Generator) ->
 def bootstrap_interval(
     d: Floats, n_resamples: int, confidence_level: float, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Percentiles of the means of bootstrap samples."""
+    """Percentile confidence interval of the mean."""
     from scipy.stats import bootstrap
 
     if d.size == 1:  # every sample is the same
@@ -291,9 +291,9 @@ def _batches(n_resamples: int, n: int) -> Iterator[int]:
 
 
 def holm(p_values: list[float]) -> list[float]:
-    """Correct p-values for there being several (Holm, 1979).
+    """Correct p-values for multiple tests (Holm, 1979).
 
-    Rejecting those up to a level keeps the chance of any false rejection below it.
+    Rejecting those up to a level bounds the probability of any false rejection by that level.
     """
     order = np.argsort(p_values, kind="stable")
     ascending = np.asarray(p_values)[order] * np.arange(len(p_values), 0, -1)

@@ -10,15 +10,15 @@ from typing import Any
 
 
 def p_text(p_value: float) -> str:
-    """Format a p-value with four digits, or as below the smallest such."""
+    """Format a p-value with four digits, or as "< 0.0001"."""
     return f"{p_value:.4f}" if p_value >= 0.00005 else "<0.0001"
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under headings, over a caption.
+    """Rows of text with headings and a caption.
 
-    The first ``n_names`` columns are names, to the left; the others numbers, to the right.
+    The first ``n_names`` columns are names, aligned left; the others are numbers, aligned right.
     """
 
     headings: Sequence[str]
@@ -39,7 +39,7 @@ class Table:
         return "\n".join([*padded, self.caption])
 
     def rich(self) -> Any:
-        """Table for Rich consoles; names wrap where space is short, numbers do not."""
+        """Table for Rich consoles; names wrap in narrow consoles, numbers do not."""
         from rich.table import Table as RichTable
         from rich.text import Text
 
@@ -71,14 +71,14 @@ class Table:
 
 
 class Tabular:
-    """A result that is displayed as a table: as text, in notebooks, on Rich consoles."""
+    """Base of results displayed as tables: as text, in notebooks and in Rich consoles."""
 
     @abstractmethod
     def _table(self) -> Table:
         """The result as a table."""
 
     def _narrow_table(self) -> Table:
-        """The same for a terminal."""
+        """The result as a table that fits a terminal."""
         return self._table()
 
     def __str__(self) -> str:
@@ -94,7 +94,7 @@ class Tabular:
 
 
 def fold_table(names: Sequence[str], values: Any, caption: str) -> Table:
-    """Measures of a cross-validation: a row for each fold, their mean and their deviation."""
+    """Measures of a cross-validation: a row for each fold, the mean and the standard deviation."""
     named = [*((str(i), row) for i, row in enumerate(values, 1)), ("mean", values.mean(axis=0))]
     named.append(("deviation", values.std(axis=0, ddof=1)))
     rows = [[name, *map("{:.4f}".format, row)] for name, row in named]

@@ -1,4 +1,4 @@
-"""Names of measures in trec_eval: sets of them, parameters after a point, its own cut-offs.
+"""Names of measures in trec_eval: sets, parameters after a dot, and default cut-offs.
 
 Names are compared without regard to case.
 """
@@ -23,7 +23,7 @@ _LEVELS = {
     "iprec_at_recall": ("interpolated_precision", _ELEVEN),
     "Rprec_mult": ("r_multiple", tuple(i / 5 for i in range(1, 11))),
 }
-# Gains by label may follow these.
+# Kinds that may be followed by gains of labels.
 _GAINED = {
     "ndcg": "ndcg",
     "ndcg_rel": "ndcg_at_relevant",
@@ -32,7 +32,8 @@ _GAINED = {
 }
 _UTILITY = (1.0, -1.0, 0.0, 0.0)
 
-#: Sets of measures by their names, in the order in which trec_eval prints them. Two of what it
+#: Sets of measures by name, in the order in which trec_eval prints them, without its text lines:
+#: the name of the run (``runid``, in every set) and ``relstring``.
 #: prints are no numbers: the name of the run (``runid``, with every set), and ``relstring``.
 STRING = "relstring"
 SETS: dict[str, tuple[str, ...]] = {
@@ -73,7 +74,7 @@ Parsed = list[tuple[str, str, dict[str, Any]]]
 
 
 def parse(name: str) -> Parsed | None:
-    """Title, kind and parameters of the measures in a name that only trec_eval uses, else None.
+    """Title, kind and parameters of measures with a name specific to trec_eval, else None.
 
     >>> from rankcore.metrics.trec_names import parse
     >>> parse("P.10,5")
@@ -120,7 +121,7 @@ def _with_cuts(spelled: str, given: str | None) -> Parsed | None:
         except (ValueError, OverflowError):
             return None
         if min(cuts) < 1 or max(cuts) >= 2**63:
-            return None  # refused where all names are read
+            return None  # rejected by the general parser
     return [(f"{spelled}_{k}", kind, {"k": k}) for k in cuts]
 
 
@@ -142,7 +143,7 @@ def _numbers(
     if not found or (n is not None and len(found) != n) or not all(low <= x <= high for x in found):
         many = "numbers" if n is None else f"{n} number" + "s" * (n > 1)
         raise ValueError(
-            f"{name!r}: what follows must be {many} from {low:g} to {high:g}, divided by commas"
+            f"{name!r}: parameters must be {many} from {low:g} to {high:g}, separated by commas"
         )
     return found
 
@@ -157,6 +158,6 @@ def _gains(name: str, given: str) -> tuple[tuple[float, float], ...]:
             equals = ""
         if not equals:
             raise ValueError(
-                f"{name!r}: gains are written LABEL=GAIN, such as ndcg.1=3,2=9; found {part!r}"
+                f"{name!r}: gains must be written LABEL=GAIN, such as ndcg.1=3,2=9; found {part!r}"
             )
     return tuple(found)

@@ -1,4 +1,4 @@
-"""Ranking loss that weighs pairs in the wrong order by positions."""
+"""Ranking loss with pairs weighed by position."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Positions = NDArray[np.int64]
 Weigh = Callable[[Positions, Positions], Any]
 
 _ALL = np.iinfo(np.int64).max
-# Pairs compared at a time where every pair is looked at.
+# Pairs compared at a time where all pairs are compared.
 _PAIRS = 1 << 20
 
-# By position: the weight of a pair is the difference of these, which descend.
+# Values by position, in descending order; the weight of a pair is their difference.
 _VALUES: dict[str, Callable[[Floats], Floats]] = {
     "difference": lambda position: -position,
     "reciprocal": lambda position: 1.0 / position,
@@ -46,18 +46,17 @@ def weighted_ranking_loss(
 ) -> float | PerQuery:
     """Weight of the pairs in the wrong order, divided by the number of all pairs.
 
-    The loss L_w of Ailon and Mohri (2010): the sum of ``w(i, j)`` over pairs of rows in the wrong
-    order, ``i`` and ``j`` being their positions in the order of the labels, times
-    ``2 / (n (n - 1))``.
+    The loss L_w of Ailon and Mohri (2010): ``2 / (n (n - 1))`` times the sum of ``w(i, j)`` over
+    pairs of rows in the wrong order, where ``i`` and ``j`` are their positions in the order of the
+    labels.
 
     Parameters
     ----------
     y_true : array-like of numbers, shape (n,)
-        True labels, higher for better; finite. A row's position is one more than there are rows
-        with higher labels, so that equal labels share one: a pair of them never counts.
+        True labels, higher for better; finite. The position of a row is 1 plus the number of rows
+        with higher labels. Rows with equal labels share a position; such pairs do not count.
     y_score : array-like of numbers, shape (n,)
-        Scores, higher for a better rank; finite. Equal scores stand in the order of the
-        rows.
+        Scores, higher for a better rank; finite. Equal scores are in row order.
     w : str, (str, int), array-like of shape (m, m), or callable
         Weight of a pair whose rows have positions i < j by label:
 
@@ -68,10 +67,10 @@ def weighted_ranking_loss(
         - ``"reciprocal"``: 1/i - 1/j;
         - ``"dcg"``: 1/log2(1 + i) - 1/log2(1 + j);
         - a symmetric table, with ``w[i - 1, j - 1]``, at least as large as the longest query;
-        - a function of two arrays, i and j, of one length, that returns as many numbers.
+        - a function of two arrays, i and j, of equal length, that returns an array of that length.
     n_jobs : int, optional
-        Threads, for weights that have a name; -1 for one per processor. The values do not depend
-        on it.
+        Threads, for weights given by name; -1 for one per processor. The values do not depend on
+        it.
 
     Raises
     ------
@@ -83,9 +82,9 @@ def weighted_ranking_loss(
 
     Notes
     -----
-    O(n log n) for a query of n rows if the weights have a name, else O(n^2). Counts are exact. The
-    weights "reciprocal" and "dcg" are summed as values of positions times counts, in
-    double-double: the loss is right to a few units of 2**-53 of the unit loss.
+    O(n log n) for a query of n rows for weights given by name, else O(n^2). Counts are exact. The
+    weights "reciprocal" and "dcg" are summed as values of positions times counts, in double-double:
+    the loss is right to a few units of 2**-53 of the unit loss.
 
     Examples
     --------
@@ -121,7 +120,7 @@ def weighted_ranking_loss(
 
 
 def _named_weight(w: Any) -> tuple[str, int] | None:
-    """The name of a weight, and its number if it takes one, else 0; None for other weights."""
+    """Name of a weight and its number (0 if it has none); None for tables and callables."""
     number: Any = None
     if isinstance(w, tuple) and len(w) == 2 and isinstance(w[0], str):
         w, number = w
@@ -139,7 +138,7 @@ def _named_weight(w: Any) -> tuple[str, int] | None:
 
 
 def _lookup(w: Any, longest: int) -> Weigh:
-    """The function of a table."""
+    """Lookup function of a table."""
     table = np.asarray(w)
     if table.dtype.kind not in "biuf" or table.ndim != 2 or table.shape[0] != table.shape[1]:
         raise ValueError(f"w must be a name, a square table of numbers or a callable; found {w!r}")
@@ -168,7 +167,7 @@ def _loss(weigh: Weigh, labels: Floats, scores: Floats, query: str) -> float:
     step = max(1, _PAIRS // n)
     for start in range(0, n - 1, step):
         above = position[start : start + step]
-        # Row by row what stands below: the upper triangle from the diagonal of the block on.
+        # For each row, the rows below it: the upper triangle from the diagonal of the block on.
         worse, better = np.nonzero(np.triu(above[:, None] > position[None, start:], 1))
         i, j = position[start:][better], above[worse]
         weights = np.asarray(weigh(i, j), dtype=np.float64)

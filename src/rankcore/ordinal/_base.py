@@ -1,4 +1,4 @@
-"""Base of the online ordinal learners: one loop, one state, one scikit-learn interface."""
+"""Base of the online ordinal learners: loop, state and scikit-learn interface."""
 
 from __future__ import annotations
 
@@ -37,29 +37,29 @@ from rankcore.ordinal._validation import held_out_labels, ranks_beside
 from rankcore.ordinal._weights import Block, Examples, as_steps
 from rankcore.progress import watched
 
-Zeros = Callable[..., np.ndarray]  # makes arrays, as NumPy's function of that name does
+Zeros = Callable[..., np.ndarray]  # creates arrays, as `numpy.zeros`
 
 
 class OnlineOrdinalClassifier(
     Passes, RankedLabels, Specified, Constrained, Documented, ClassifierMixin, BaseEstimator
 ):
-    """An online learner of ordered labels. Not public: subclasses are.
+    """Base class of online learners of ordered labels. Not public.
 
     A subclass provides ``_built_in``, ``_arrays`` and ``_other_arrays`` (or ``_new_state``),
-    ``_check_state``, ``_bind`` (its state, as its kernel takes it) and ``_ranks``, ``_scored``;
-    everything a user calls is here, once.
+    ``_check_state``, ``_bind`` (the state in the form of its kernel), ``_ranks`` and ``_scored``;
+    all public methods are here.
 
     Attributes
     ----------
     n_features_in_ : int
         Number of features of X.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
-        Only where X had string column names.
+        Only if X had string column names.
     n_iter_ : int
-        Passes made, those after the best one included.
+        Number of passes, including those after the best one.
     best_iteration_ : int
-        Number, from 1, of the pass with the best first ``eval_metric``, whose parameters the model
-        has. Only with ``early_stopping_rounds``.
+        Number, from 1, of the pass with the best value of the first ``eval_metric``; the model has
+        its parameters. Only with ``early_stopping_rounds``.
     t_ : int
         Examples learned from, over all passes.
     history_ : dict of lists
@@ -69,17 +69,17 @@ class OnlineOrdinalClassifier(
         Examples seen and time-averaged rank loss while learning.
     """
 
-    # scikit-learn hands these on by itself, with metadata routing.
+    # scikit-learn's metadata routing passes these on.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"eval_X": True, "eval_y": True}
-    # How many times as long as the rows an automatic constant is. Thresholds that move faster than
-    # projections find the best constant first, which is what noisy data need; `reproduce.defaults`
+    # Ratio of an automatic constant to the length of rows. If thresholds move faster than
+    # projections, they find the best constant first, which suits noisy data; `reproduce.defaults`
     # has the study.
     _lengths = 2
-    # Whether all ranks are cut from one direction, along which classes without an order, as in
-    # scikit-learn's checks, do not lie.
+    # Whether all ranks are cut from one direction; classes without an order, as in scikit-learn's
+    # checks, do not lie along one.
     _one_direction = False
 
-    # Whether rows may come a window at a time; otherwise all are kept in memory.
+    # Whether rows may be read a window at a time; otherwise all are kept in memory.
     _in_windows = True
 
     _block_values = 2**21
@@ -89,10 +89,9 @@ class OnlineOrdinalClassifier(
     )
     # Parameters that are built into the state's arrays, and the types they are saved as.
     _built_in: ClassVar[BuiltIn] = {}
-    # Settings with an array of their name that files lack which are older than they, and the values
-    # that such models have.
+    # Settings whose arrays older files lack, and their values in such models.
     _since: ClassVar[dict[str, float]] = {}
-    # Arrays that are averaged over examples, and by `merge`; none if it cannot.
+    # Arrays that are averaged over examples, and by `merge`; None if not supported.
     _arrays: ClassVar[dict[str, Field]] = {}
     # Whether a weight multiplies the step of a row; otherwise it is a number of visits.
     _weighs_steps = False
@@ -100,7 +99,7 @@ class OnlineOrdinalClassifier(
     n_features_in_: int
     average: bool
 
-    # ---------------------------------------------------------------- what a subclass says
+    # ---------------------------------------------------------------- hooks of a subclass
 
     def _settings(self) -> dict[str, Any]:
         """The parameters that are built into the state's arrays."""
@@ -109,9 +108,9 @@ class OnlineOrdinalClassifier(
     def _new_state(
         self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
     ) -> OnlineState:
-        """A state that has seen nothing, of the declared ``_arrays``.
+        """A new state with the declared ``_arrays``.
 
-        With the arrays of a spec, only the outline of one, of their sizes where these are free.
+        With the arrays of a spec, only an outline, of their sizes where sizes are free.
         """
         zeros = np.zeros if like is None else outline
         sizes = {"features": n_features, "tasks": n_ranks - 1, "ranks": n_ranks}
@@ -136,14 +135,14 @@ class OnlineOrdinalClassifier(
         return found
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
-        """Raise ValueError unless arrays of the right shapes also make a possible state."""
+        """Raise ValueError if the values of the arrays are not possible."""
 
     def _derive(self, state: OnlineState) -> None:
-        """Recompute the arrays that follow from others."""
+        """Recompute derived arrays."""
 
     @abstractmethod
     def _bind(self, state: OnlineState) -> Any:
-        """The state's arrays, checked, as the kernels take them."""
+        """Validated arrays of the state in the form of the kernels."""
 
     def _ranks(self, rows: Rows) -> np.ndarray:
         """Predicted ranks 0 .. k - 1."""
@@ -158,7 +157,7 @@ class OnlineOrdinalClassifier(
         return self._ranks(rows)
 
     def _block_rows(self, rows: Rows, state: OnlineState) -> int:
-        """Rows to learn between two checks for signals: some milliseconds of work."""
+        """Rows to learn between two checks for signals: a few milliseconds of work."""
         vectors = max(1, state.by_feature["weights"].size // rows.n_features)
         work = max(rows.n_values, rows.n_rows) * vectors
         return max(1, rows.n_rows * self._block_values // work)
@@ -176,9 +175,9 @@ class OnlineOrdinalClassifier(
         for name in arrays:
             if name.startswith("by_feature."):
                 check_columns(arrays, name, n_features)
-        # A fresh state says which arrays there must be, of which types and shapes; it takes memory
-        # for none of them. Its parameters are those that were built in, which may since have been
-        # set to others.
+        # A fresh state defines the required arrays, with dtypes and shapes, without allocating
+        # them. Its parameters are those built into the model; the parameters of the estimator may
+        # have been changed since.
         builder = clone(self).set_params(**settings)
         builder._check_params()
         expected = builder._new_state(n_features, classes.size, arrays)
@@ -205,26 +204,27 @@ class OnlineOrdinalClassifier(
         }
 
     def _mean_square(self, state: OnlineState, rows: Rows) -> float:
-        """Square of the automatic scale, by the first rows."""
+        """Square of the automatic scale from the first rows."""
         return mean_square_length(rows)
 
     def _check_weighable(self) -> None:
-        """Raise if weights would have no meaning with these parameters."""
+        """Raise if these parameters do not support weights."""
 
     def _split_weights(
         self, weights: np.ndarray | None
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Number of visits and factor of the step of each row; None where all are 1."""
+        """Number of visits and step factor of each row; None if all are 1."""
         return as_steps(weights) if self._weighs_steps else (weights, None)
 
     def _learn(self, state: OnlineState, block: Block) -> int:
-        """Learn a block; the first position not learned."""
+        """Learn a block; return the first position not learned."""
         return block.learn(self._bind(state), block.examples.steps, state.counts)
 
     def _learn_whole(self, state: OnlineState, rows: Rows, ranks: np.ndarray) -> bool:
-        """Learn few rows of a stream as they come, in one step; False if nothing has changed.
+        """Learn a few rows of a stream in order, in one step; False if this is not possible.
 
-        What is not learned so, errors included, is learned by `changing` the state.
+        The state is then unchanged, and the rows, including erroneous ones, are learned by
+        `changing` it.
         """
         plain = type(state) is OnlineState and type(self)._learn is OnlineOrdinalClassifier._learn
         if not plain or watched() or rows.n_rows > self._block_rows(rows, state):
@@ -256,18 +256,18 @@ class OnlineOrdinalClassifier(
             them before the call returns. Or rows on disk, from `rankcore.datasets.open_rows`,
             which have their own labels.
         y : array-like, shape (n_samples,)
-            Ordered labels of any type; numbers rank by their own order.
+            Ordered labels of any type; numbers are in their own order.
         classes : array-like, shape (n_classes,), optional
-            Every label, lowest rank first; by default the parameter ``classes``. Words require one
-            of the two, or an ordered categorical, whose order scikit-learn's tools may drop.
+            Every label, lowest rank first; by default the parameter ``classes``. Strings require
+            one of the two, or an ordered categorical, whose order scikit-learn's tools may drop.
         sample_weight : array-like, shape (n_samples,), optional
-            Weights of the rows, not negative; what they do is in the notes of each learner. If all
-            are at most 1, fractions among them, they are taken for shares, and multiplied so that
-            their mean is 1.
+            Non-negative weights of the rows; the Notes of each learner define their effect. If all
+            are at most 1, with some strictly between 0 and 1, they are relative: they are scaled to
+            mean 1.
         eval_set : (X, y), or a list of such pairs, optional
             Held-out rows, measured by ``eval_metric`` after each pass.
         eval_X, eval_y : array-like, or lists of them, optional
-            The same as two arguments, of which a pipeline can transform the first
+            The same as two arguments; a pipeline can transform the first
             (``transform_input=["eval_X"]``).
         callbacks : iterable of callables, optional
             Called after each pass with a `rankcore.callbacks.Iteration`; the fit ends
@@ -280,7 +280,7 @@ class OnlineOrdinalClassifier(
         Raises
         ------
         ValueError, TypeError
-            On bad input or parameters. A failed or interrupted fit leaves the estimator as it was.
+            On bad input or parameters. A failed or interrupted fit leaves the estimator unchanged.
         """
         self._check_params()
         given = as_callbacks(callbacks)
@@ -295,7 +295,7 @@ class OnlineOrdinalClassifier(
         return self
 
     def _warn_of_fit(self) -> None:
-        """Warn of limits of a model that was just fitted."""
+        """Warn about limitations of the fitted model."""
 
     @learns
     @documented(fit)
@@ -307,11 +307,11 @@ class OnlineOrdinalClassifier(
         *,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Go on learning from the next examples, in the order given, each visited once.
+        """Learn from further examples, in the order given, each visited once.
 
         Chunks fed in order give the same model, to the bit, as one ``fit`` with ``max_iter=1`` and
-        ``shuffle=False`` over all of them; what is chosen by the rows ("auto") is chosen by those
-        of the first call.
+        ``shuffle=False`` over all of them; parameters set to "auto" are chosen from the rows of the
+        first call.
 
         Parameters
         ----------
@@ -320,17 +320,17 @@ class OnlineOrdinalClassifier(
         y : array-like, shape (n_samples,)
             Labels among ``classes``.
         classes : array-like, shape (n_classes,), optional
-            Every label, lowest rank first. The first call needs them unless its y shows them all;
+            Every label, lowest rank first. Required in the first call unless its y has them all;
             later calls may repeat them.
         sample_weight : array-like, shape (n_samples,), optional
-            As for `fit`, but never taken for shares.
+            As for `fit`, but never relative.
 
         Raises
         ------
         ValueError, TypeError
-            On bad input, a label or a number of features not seen in the first call, or a parameter
-            changed that is built into the model. A failed or interrupted call leaves the estimator
-            as it was.
+            On bad input, a label or a number of features that differs from the first call, or a
+            change of a parameter that is built into the model. A failed or interrupted call leaves
+            the estimator unchanged.
         """
         self._check_params()
         go_on(self, X, y, self._declared(classes), sample_weight)
@@ -341,7 +341,8 @@ class OnlineOrdinalClassifier(
         shadow = copy(self)
         shadow.__dict__.pop("best_iteration_", None)  # of an earlier fit
         shadow.__dict__.pop("feature_names_in_", None)
-        # Names are found by a plain estimator, so that no attribute of a user's class is set alone.
+        # Names are determined on a plain estimator, so that no attribute of a user's class is set
+        # alone.
         named = BaseEstimator()
         keep_names(named, X)
         fitted = {"n_features_in_": n_features, "ranks_": ranks, "_state": state}
@@ -366,10 +367,11 @@ class OnlineOrdinalClassifier(
         -------
         ndarray of float64, shape (n_samples, n_classes), or (n_samples,) for two classes
             Differences of the scores of ranks: above 0 for the predicted rank, at most 0 for all
-            others, so that `predict` is their argmax. The columns are those of ``classes_``; of two
-            classes only ``classes_[1]`` has a value, above 0 where it is predicted. The scores are
-            those by which the learner decides; with a direction and thresholds a rank's score is
-            the sum, over the thresholds below it, of the projection minus the threshold.
+            others, so that `predict` is their argmax. The columns are those of ``classes_``; for
+            two classes there is only the value of ``classes_[1]``, above 0 if it is predicted. The
+            scores are those of the learner's decision rule; with a direction and thresholds the
+            score of a rank is the sum, over the thresholds below it, of the projection minus the
+            threshold.
         """
         check_fitted(self)
         scores, ranks = self._scored(self._more_rows(X))
@@ -380,7 +382,7 @@ class OnlineOrdinalClassifier(
 
     @reads
     def predict(self, X: RowsLike) -> np.ndarray:
-        """The predicted label of each row.
+        """Predict the label of each row.
 
         Parameters
         ----------
@@ -389,21 +391,22 @@ class OnlineOrdinalClassifier(
         Returns
         -------
         ndarray, shape (n_samples,)
-            Of the dtype of ``classes_``.
+            Labels, with the dtype of ``classes_``.
         """
         check_fitted(self)
         return self.ranks_[self._ranks(self._more_rows(X))]
 
     @reads
     def score(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Negated mean rank loss: minus the mean distance between predicted and true rank.
+        """Compute the negated mean rank loss: minus the mean distance of predicted and true ranks.
 
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
         y : array-like, shape (n_samples,)
-            True labels. Numbers that are not among ``classes_``, as a fold of a cross-validation
-            may lack one, are placed between them: both are ranked among all labels.
+            True labels. Numbers that are not among ``classes_``, for example because a fold of a
+            cross-validation lacks them, are placed between the classes: ranks are then those among
+            all labels.
         sample_weight : array-like, shape (n_samples,), optional
             Weights of the rows in the mean.
 
@@ -418,7 +421,7 @@ class OnlineOrdinalClassifier(
         predicted = np.interp(self._measured(rows), np.arange(of_classes.size), of_classes)
         return 0.0 - rank_loss(ranks, predicted, sample_weight=sample_weight)
 
-    # ---------------------------------------------------------------- what was learned
+    # ---------------------------------------------------------------- fitted attributes
 
     @property
     @reads
@@ -435,7 +438,7 @@ class OnlineOrdinalClassifier(
     @property
     @reads
     def history_(self) -> dict[str, list[float]]:
-        """Figures of each pass, each example ranked before it was learned.
+        """Statistics of each pass, with each example predicted before it was learned.
 
         Keys: ``examples``; ``mistakes``; ``rank_loss``, the mean over the pass;
         ``average_rank_loss``, the mean over all examples up to its end (the time-averaged loss of
@@ -458,8 +461,8 @@ class OnlineOrdinalClassifier(
     def loss_curve_(self) -> np.ndarray:
         """Time-averaged rank loss while learning, shape (n_points, 2): examples seen, mean loss.
 
-        Points lie at the counts with at most two significant digits (1 .. 100, 110, 120 ..), about
-        90 per decade.
+        There is a point at each count with at most two significant digits (1 .. 100, 110, 120 ..),
+        about 90 per decade.
         """
         curve = np.array(self._fitted_state().curve, dtype=np.float64).reshape(-1, 2)
         curve[:, 1] /= curve[:, 0]

@@ -1,4 +1,4 @@
-"""Sets of neighbouring ranks that grow from the most probable one: conformal prediction."""
+"""Conformal prediction: sets of neighbouring ranks around the most probable one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rankcore._core.params import check_real
 
 
 class ConformalSets:
-    """A model of ordered labels with probabilities, and sets of ranks with a guarantee."""
+    """Mixin for models with rank probabilities: sets of ranks with guaranteed coverage."""
 
     ranks_: NDArray[Any]
 
@@ -30,7 +30,7 @@ class ConformalSets:
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
-            Rows that `fit` has not seen, from the distribution that `predict_set` is used on.
+            Rows not used in `fit`, from the distribution of the rows of `predict_set`.
         y : array-like, shape (n_samples,)
 
         Returns
@@ -54,13 +54,13 @@ class ConformalSets:
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
         coverage : float, default=0.9
-            Between 0 and 1.
+            Required coverage, between 0 and 1.
 
         Returns
         -------
         ndarray, shape (n_samples, 2)
-            The lowest and the highest label of each set. Sets grow from the most probable rank to
-            the more probable neighbour.
+            Lowest and highest label of each set. A set starts with the most probable rank and is
+            extended by the more probable neighbour.
 
         Raises
         ------
@@ -69,11 +69,11 @@ class ConformalSets:
 
         Notes
         -----
-        If the rows are exchangeable with the n rows of `conformalize`, the true rank is in its
-        set with a probability of at least ``coverage``, on average over rows. It is at most
-        ``1 / (n + 1)`` more, unless the most probable rank alone is right more often: no set is
-        empty. Rows of equal scores (votes) may add to it, too. O(n_samples * n_classes) beyond
-        `predict_proba`.
+        If the rows are exchangeable with the n rows of `conformalize`, the set contains the true
+        rank with a probability of at least ``coverage``, on average over rows. The probability is
+        at most ``1 / (n + 1)`` larger, unless the most probable rank alone is right more often, as
+        sets are not empty, or rows have equal scores (as with votes). O(n_samples * n_classes)
+        beyond `predict_proba`.
         """
         check_is_fitted(self, "conformal_scores_")
         check_real(coverage, "coverage", 0, 1)
@@ -87,13 +87,13 @@ class ConformalSets:
 def before_each(probabilities: Floats) -> Floats:
     """Probability of a growing set before each rank is added, 0 for the first; shape (n, k).
 
-    The set begins with the most probable rank (the lower one of equals), and takes in the more
-    probable one of its two neighbours (the lower one of equals) until it has all. So ranks whose
-    sum is at most q are neighbours, for any q. O(n k).
+    The set starts with the most probable rank, and is extended by the more probable one of its two
+    neighbours; ties go to the lower rank. Ranks whose value is at most q are therefore consecutive,
+    for any q. O(n k).
     """
     n, k = probabilities.shape
     rows = np.arange(n)
-    # A neighbour beyond the ends is less probable than any.
+    # Neighbours beyond the ends are less probable than any rank.
     fenced = np.full((n, k + 2), -1.0)
     fenced[:, 1:-1] = probabilities
     low = fenced.argmax(axis=1)
@@ -111,7 +111,7 @@ def before_each(probabilities: Floats) -> Floats:
 
 
 def conformal_quantile(scores: Floats, coverage: float) -> float:
-    """The bound that a further, exchangeable score keeps with at least a given probability.
+    """Upper bound of a further, exchangeable score with at least the given probability.
 
     The ceil((n + 1) * coverage)-th smallest; infinity if there are too few (Vovk et al. 2005).
     """

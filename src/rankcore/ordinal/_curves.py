@@ -13,13 +13,13 @@ from rankcore._core.model_spec import array_like, outline
 from rankcore._core.numbers import Floats
 from rankcore._ext.calibration import probabilities
 
-# A normal prior of this precision on thresholds and slope, around those of the shares of the ranks:
-# what it changes is in the fourth digit, and separable rows stay finite.
+# Precision of a normal prior on thresholds and slope, around those of the shares of the ranks. Its
+# effect is in the fourth digit, and separable rows have a finite solution.
 PRIOR = 1e-3
-# A Newton step that gains less than this for a row ends the search.
+# The search stops at a Newton step that gains less than this per row.
 ENOUGH, MOST_STEPS = 1e-12, 100
-# Rows of each rank that cumulative logits count as beside an isotonic regression: of 10, 20, 40, 80
-# and 160 the least mean ranked probability score and logarithmic loss of Chu's sets.
+# Weight of cumulative logits beside an isotonic regression, in rows per rank: of 10, 20, 40, 80 and
+# 160 the value with the smallest mean ranked probability score and log loss on Chu's sets.
 ROWS_OF_LOGITS = 80
 
 
@@ -41,10 +41,10 @@ class CumulativeLogits:
 
 @dataclass(frozen=True)
 class IsotonicCurves:
-    """``P(rank > r | s)`` as curves that rise with s, linear between knots."""
+    """``P(rank > r | s)`` as increasing curves, linear between knots."""
 
     knots: Floats  # (m,): ascending
-    above: Floats  # (m, k - 1): columns rise; each is at most the one before it
+    above: Floats  # (m, k - 1): increasing columns, each at most the previous one
     slope: ClassVar[float] = 0.0
 
     def probabilities(self, scores: Floats) -> Floats:
@@ -60,7 +60,7 @@ Curves = CumulativeLogits | IsotonicCurves
 
 
 def _table(scores: Floats, curves: Floats, knots: Floats, slope: float) -> Floats:
-    """Probability of each rank, shape (n, k), by the arithmetic of ``rankcore_calibration.h``."""
+    """Probability of each rank, shape (n, k), with the arithmetic of ``rankcore_calibration.h``."""
     found = np.empty((scores.size, curves.shape[1] + 1))
     scores = np.ascontiguousarray(scores, dtype=np.float64)
     probabilities(scores, np.ascontiguousarray(curves), knots, slope, found)
@@ -72,12 +72,12 @@ def fit_cumulative(
 ) -> CumulativeLogits:
     """Maximum-likelihood cumulative logits of ranks by scores, by Newton's method.
 
-    Of slope 0, with the shares of the ranks, if the ranks do not rise with the scores. The
+    The slope is 0, with the shares of the ranks, if ranks do not increase with the scores. The
     likelihood is concave in thresholds and slope (Pratt 1981); a step costs O(n + k^3).
     """
     weights = np.ones(scores.size) if weights is None else weights
     counts = np.bincount(ranks, weights, minlength=n_ranks) + 0.5
-    # Where no score says anything: the logits of the shares, with half a row of each rank.
+    # Start: the logits of the shares, with half a row added to each rank.
     shares = np.cumsum(counts)[:-1] / counts.sum()
     prior = np.append(np.log(shares) - np.log1p(-shares), 0.0)
     task = _Likelihood(scores, ranks, n_ranks, weights, prior)
@@ -95,7 +95,7 @@ def fit_cumulative(
             if found[0] > value:
                 break
             length /= 2
-            if length < np.finfo(float).eps:  # as good as rounding allows
+            if length < np.finfo(float).eps:  # limit of rounding
                 found, further = (value, np.zeros_like(gradient), hessian), at
                 break
         at, (value, gradient, hessian) = further, found
@@ -119,8 +119,7 @@ class _Likelihood:
         ends = np.concatenate([[-np.inf], at[:-1], [np.inf]])
         upper, lower = (ends[self.ranks + one] - at[-1] * self.scores for one in (1, 0))
         chances = np.maximum(_between_two(upper, lower), np.finfo(float).tiny)
-        # How the logarithm of a row's chance changes with its upper and lower threshold, and how
-        # these change.
+        # Derivatives of each row's log-probability by its upper and lower threshold, and theirs.
         up, down = _density(upper) / chances, _density(lower) / chances
         up_up = up * (1 - 2 * expit(upper)) - up**2
         down_down = -down * (1 - 2 * expit(lower)) - down**2
@@ -128,11 +127,11 @@ class _Likelihood:
         d = self.n_ranks - 1
 
         def by_upper(x: Floats) -> Floats:
-            """Sums over rows, by their upper threshold."""
+            """Sums over rows by upper threshold."""
             return np.bincount(self.ranks, w * x, minlength=d + 1)[:-1].astype(np.float64)
 
         def by_lower(x: Floats) -> Floats:
-            """Sums over rows, by their lower threshold."""
+            """Sums over rows by lower threshold."""
             return np.bincount(self.ranks, w * x, minlength=d + 1)[1:].astype(np.float64)
 
         away = at - self.prior
@@ -153,11 +152,12 @@ class _Likelihood:
 def fit_isotonic(
     scores: Floats, ranks: NDArray[np.int32], n_ranks: int, weights: Floats | None
 ) -> IsotonicCurves:
-    """One isotonic regression per threshold, of whether a rank is above it, and cumulative logits.
+    """Mean of cumulative logits and one isotonic regression per threshold.
 
-    The mean of both by rows, of which the logits count as `ROWS_OF_LOGITS` per rank. No probability
-    is 0 then, however few rows a step has. The regressions of events that contain each other keep
-    their order, as do the logits, and rows of equal score have one value.
+    The regressions are those of the events that the rank is above the threshold. In the mean,
+    logits have a weight of `ROWS_OF_LOGITS` rows per rank, so that no probability is 0, however few
+    rows a step has. The curves are in the order of the thresholds, and rows of equal score have
+    equal values.
     """
     from sklearn.isotonic import IsotonicRegression
 
@@ -170,11 +170,11 @@ def fit_isotonic(
     knots = np.unique(np.concatenate([one.X_thresholds_ for one in fitted]))
     above = np.column_stack([one.predict(knots) for one in fitted])
     logits = fit_cumulative(scores, ranks, n_ranks, weights)
-    # Summed from the highest rank down, for small probabilities keep their digits.
+    # Summed from the highest rank down, so that small probabilities keep their precision.
     smooth = np.cumsum(logits.probabilities(knots)[:, :0:-1], axis=1)[:, ::-1]
     rows = scores.size if weights is None else weights.sum()
     share = ROWS_OF_LOGITS * n_ranks / (rows + ROWS_OF_LOGITS * n_ranks)
-    # Exactly rising with the score, and falling from rank to rank, whatever the rounding.
+    # Exactly increasing with the score, and decreasing with the rank, despite rounding.
     rising = np.maximum.accumulate(np.minimum(above + share * (smooth - above), 1.0), axis=0)
     return IsotonicCurves(knots, np.minimum.accumulate(rising, axis=1))
 
@@ -200,7 +200,7 @@ def _between_two(upper: Floats, lower: Floats) -> Floats:
     """Logistic distribution between two bounds, exact in both tails."""
     from scipy.special import expit
 
-    # The differences of small numbers, not of numbers close to 1.
+    # Differences of small numbers, not of numbers close to 1.
     high = np.where(lower > 0, expit(-lower), expit(upper))
     low = np.where(lower > 0, expit(-upper), expit(lower))
     found: Floats = high - low
@@ -224,9 +224,9 @@ def expected_costs(loss: str, probabilities: Floats) -> Floats:
         return (distance > 0).astype(np.float64)
     if loss == "squared":
         return distance**2
-    # One minus kappa is a quotient of two sums over rows: the squared distances, and those that
-    # chance would have. Dinkelbach (1967): the least quotient is the number for which the least
-    # difference of the first and as often the second is 0; each row is then on its own.
+    # One minus kappa is a ratio of two sums over rows: the squared distances, and their expectation
+    # by chance. Dinkelbach (1967): the minimum ratio is the number for which the minimum of the
+    # first minus that multiple of the second is 0; rows are then independent.
     mean = probabilities.mean(axis=0) @ ranks
     spread = probabilities.mean(axis=0) @ (ranks - mean) ** 2
     by_chance = (ranks - mean) ** 2 + spread

@@ -1,4 +1,4 @@
-"""Predictions of minimum expected loss, by the probabilities of ranks."""
+"""Predictions of minimum expected loss from probabilities of ranks."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ LOSSES = ("absolute", "zero_one", "squared", "kappa")
 
 
 def cheapest(table: Floats, costs: Floats) -> NDArray[np.int32]:
-    """The rank of minimum expected cost of each row of probabilities."""
+    """Rank of minimum expected cost for each row of probabilities."""
     ranks = np.empty(len(table), dtype=np.int32)
     cheapest_ranks(table, costs, ranks)
     return ranks
 
 
 class CheapestRanks(ConformalSets, RankedLabels):
-    """A model with probabilities of ranks, that predicts the rank of minimum expected cost.
+    """Mixin for models with rank probabilities, which predicts the rank of minimum expected cost.
 
     Not public: `CalibratedOrdinal` and `OrdinalBoost` inherit it. ``costs_`` has the cost of a
     prediction (column) for a true rank (row) by the parameter ``loss``.
@@ -45,12 +45,12 @@ class CheapestRanks(ConformalSets, RankedLabels):
         Returns
         -------
         ndarray of float64, shape (n_samples, n_classes)
-            Columns of ``classes_``; rows add up to 1.
+            Columns in the order of ``classes_``; rows add up to 1.
         """
         return self._as_columns(self._probabilities(X))
 
     def predict_cumulative_proba(self, X: RowsLike) -> Floats:
-        """Probability of each rank or any lower one.
+        """Cumulative probability of each rank: that of the rank or a lower one.
 
         Parameters
         ----------
@@ -59,14 +59,14 @@ class CheapestRanks(ConformalSets, RankedLabels):
         Returns
         -------
         ndarray of float64, shape (n_samples, n_classes)
-            Columns of ``classes_``; rising, in the order of ``ranks_``, to 1.
+            Columns in the order of ``classes_``; values increase to 1 in the order of ``ranks_``.
         """
         found = np.minimum(np.cumsum(self._probabilities(X), axis=1), 1.0)
         found[:, -1] = 1.0
         return self._as_columns(found)
 
     def predict(self, X: RowsLike) -> NDArray[Any]:
-        """The label of minimum expected loss; the lowest among ties up to rounding.
+        """Predict the label of minimum expected loss; the lowest of labels tied up to rounding.
 
         Parameters
         ----------
@@ -77,7 +77,7 @@ class CheapestRanks(ConformalSets, RankedLabels):
         ndarray, shape (n_samples,)
             Of the dtype of ``classes_``.
         """
-        table = self._probabilities(X)  # first, as it raises NotFittedError
+        table = self._probabilities(X)  # first, as this raises NotFittedError
         found: NDArray[Any] = self.ranks_[cheapest(table, self.costs_)]
         return found
 

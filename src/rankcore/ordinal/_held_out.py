@@ -1,4 +1,4 @@
-"""Latent scores of ordinal learners, and of copies for the rows they have not learned from."""
+"""Latent scores of ordinal learners on held-out rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rankcore.ordinal._labels import is_rising
 
 @dataclass
 class HeldOutFits:
-    """Copies of a learner, fitted to parts of the rows."""
+    """Copies of a learner, fitted to subsets of the rows."""
 
     estimator: Any
     X: Any
@@ -28,7 +28,7 @@ class HeldOutFits:
     weights: Floats | None
 
     def fit(self, rows: NDArray[Any]) -> Any:
-        """A copy that has learned from some rows."""
+        """A copy fitted to some rows."""
         copied = clone(self.estimator)
         steps = getattr(copied, "steps", None)
         prefix = "" if steps is None else f"{steps[-1][0]}__"
@@ -38,7 +38,7 @@ class HeldOutFits:
         return copied.fit(_taken(self.X, rows), self.labels[rows], **given)
 
     def held_out(self, part: tuple[Any, Any]) -> tuple[NDArray[Any], Floats]:
-        """Rows held out of a part, and their scores on the scale of those learned from."""
+        """Held-out rows of a fold, and their scores on the scale of the training scores."""
         learned, held_out = (np.asarray(rows) for rows in part)
         fitted = self.fit(learned)
         center, scale = moments(self._scores(fitted, learned))
@@ -60,10 +60,8 @@ def parts_of(cv: Any, seed: Any, X: Any, labels: NDArray[Any]) -> list[tuple[Any
         seed = int(seed.integers(2**31))
     most = int(np.unique(labels, return_counts=True)[1].max())
     if most < cv:
-        raise ValueError(
-            f"cv={cv} parts require {cv} rows of some label; the most there are is {most}"
-        )
-    with warnings.catch_warnings():  # a label may be rarer than there are parts
+        raise ValueError(f"cv={cv} parts require a label with {cv} rows; the maximum is {most}")
+    with warnings.catch_warnings():  # a label may have fewer rows than there are folds
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
         folds = StratifiedKFold(cv, shuffle=True, random_state=seed)
         return list(folds.split(np.zeros(labels.size), labels))
@@ -80,15 +78,15 @@ def thawed(model: Any) -> Any:
 
 
 def last_step(model: Any) -> Any:
-    """The last step of a pipeline; other models as they are."""
+    """The last step of a pipeline; other models unchanged."""
     return model[-1] if hasattr(model, "steps") else model
 
 
 def latent_scores(model: Any, X: Any, known: NDArray[Any]) -> Floats:
-    """One number per row that increases with the rank.
+    """One score per row that increases with the rank.
 
-    That is `project`; for a learner without it, the mean rank by the scores of `decision_function`,
-    less their mean. ``known`` are the labels, lowest rank first.
+    The result of `project`; without it, the mean rank under the scores of `decision_function`,
+    minus their mean. ``known`` are the labels, lowest rank first.
     """
     model = thawed(model)
     if hasattr(model, "steps"):
@@ -120,7 +118,7 @@ def moments(scores: Floats) -> tuple[float, float]:
 def sliceable(X: Any, estimator: Any) -> tuple[Any, int]:
     """Input that can be indexed by rows, sparse input as CSR, and its number of rows.
 
-    The rows of a learner are checked here; those of a pipeline by its first step, which may take
+    Rows of a learner are validated here; those of a pipeline by its first step, which may accept
     texts.
     """
     from scipy.sparse import csr_matrix, issparse, isspmatrix

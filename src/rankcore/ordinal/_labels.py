@@ -1,4 +1,4 @@
-"""Labels of ordinal learners: their order as ranks, and the order that scikit-learn has."""
+"""Labels of ordinal learners, in the order of the ranks and in scikit-learn's order."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def _check_given(classes: Any, _: str) -> None:
 
 
 class RankedLabels:
-    """The labels of a fitted ordinal learner. Not public: learners inherit it.
+    """Labels of a fitted ordinal learner. Not public.
 
-    Scikit-learn's measures take columns to be in the order of `numpy.unique`, whatever
-    ``classes_`` says; that of the ranks is in ``ranks_``. Of numbers the two are the same.
+    Scikit-learn's measures assume columns in the order of `numpy.unique`, which ``classes_``
+    therefore has; ``ranks_`` has the order of the ranks. For numbers both are the same.
 
     Attributes
     ----------
     classes_ : ndarray, shape (n_classes,)
-        The labels in ascending order, as of the columns of `decision_function`.
+        Labels in ascending order, as the columns of `decision_function`.
     ranks_ : ndarray, shape (n_classes,)
-        The labels, lowest rank first.
+        Labels, lowest rank first.
     """
 
     _constraints: ClassVar = {"classes": optional(_check_given)}
@@ -36,20 +36,20 @@ class RankedLabels:
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The labels in ascending order (words: alphabetical), as of columns of results."""
+        """Labels in ascending order (strings: alphabetical), as the columns of results."""
         return np.sort(self.ranks_)
 
     def _ranks_of_columns(self) -> NDArray[np.intp]:
         return np.argsort(self.ranks_)
 
     def _as_columns(self, by_rank: NDArray[Any]) -> NDArray[Any]:
-        """A table with a column for each rank, lowest first, with the columns of ``classes_``."""
+        """Reorder the columns of a table from the order of ranks to that of ``classes_``."""
         order = self._ranks_of_columns()
         return by_rank if is_rising(order) else by_rank[:, order]
 
     def _declared(self, given: Any = None) -> NDArray[Any] | None:
-        """Labels of the parameter or argument ``classes``; raise if both are given and differ."""
-        # Models that were pickled before there was a parameter have none.
+        """Labels of the parameter or argument ``classes``; raise if they differ."""
+        # Models pickled by older versions lack the parameter.
         own = getattr(self, "classes", None)
         if own is None:
             return None if given is None else check_classes(given)
@@ -57,13 +57,13 @@ class RankedLabels:
         if given is not None and not np.array_equal(check_classes(given), own):
             raise ValueError(
                 f"classes={list(given)} differ from classes={own.tolist()} of the constructor: "
-                "give them once"
+                "pass them once"
             )
         return own
 
 
 def by_rank(model: Any, table: NDArray[Any]) -> NDArray[Any]:
-    """Results of a fitted learner, whose columns are ``classes_``, with the lowest rank first."""
+    """Reorder the columns of a table from the order of ``classes_`` to that of ranks."""
     order = model._ranks_of_columns()
     if is_rising(order):
         return table
@@ -72,16 +72,16 @@ def by_rank(model: Any, table: NDArray[Any]) -> NDArray[Any]:
 
 
 def is_rising(labels: NDArray[Any]) -> bool:
-    """Whether labels ascend, as those of `numpy.unique`."""
+    """Whether labels are in ascending order, as in `numpy.unique`."""
     return bool((labels[:-1] < labels[1:]).all())
 
 
 def ranks_among(
     labels: NDArray[Any], of_dtype: NDArray[Any] | None, declared: NDArray[Any] | None, learner: str
 ) -> NDArray[Any]:
-    """Every label, lowest rank first: those declared, of the dtype, or found in the rows.
+    """All labels, lowest rank first: as declared, of the dtype, or found in the rows.
 
-    Raises ValueError for words without an order, and for two orders that contradict each other.
+    Raises ValueError for strings without an order, and for contradictory orders.
     """
     if declared is not None:
         if of_dtype is not None:
@@ -93,20 +93,20 @@ def ranks_among(
     if not is_rising(known):
         warn(
             f"the order of the ranks is that of y's categories, {known.tolist()}, and scikit-learn "
-            "drops it, silently, where it numbers labels alphabetically (cross_val_predict, "
-            "voting, stacking, bagging): give it to the learner too, as "
+            "silently drops it where it sorts labels alphabetically (cross_val_predict, "
+            "voting, stacking, bagging): pass it to the learner too, as "
             f"{learner}(classes={known.tolist()})"
         )
     return known
 
 
 def check_agreement(of_dtype: NDArray[Any], declared: NDArray[Any]) -> None:
-    """Raise ValueError if the categories of y have another order than ``classes``."""
+    """Raise ValueError if the order of y's categories differs from ``classes``."""
     place = {label: rank for rank, label in enumerate(declared.tolist())}
     both = [place[label] for label in of_dtype.tolist() if label in place]
     if both != sorted(both):
         raise ValueError(
             f"classes={declared.tolist()} contradict the order of y's categories, "
-            f"{of_dtype.tolist()}: make them the same, or give y without its order, as "
+            f"{of_dtype.tolist()}: make them the same, or pass y without its order, as "
             "numpy.asarray(y)"
         )

@@ -1,4 +1,4 @@
-"""PRanks that learn from samples of one stream, side by side in tiles: members of ensembles."""
+"""Members of ensembles: PRanks in tiles that learn from samples of one stream."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from rankcore.ordinal._scale import margin_of, moves_of, new_margin, new_scale
 from rankcore.ordinal._weights import Block, as_steps
 from rankcore.ordinal.prank import PRank, check_lattice, scale_of
 
-# A tile visits all its members for each example, so its weights should stay in the nearest caches:
-# at most this number of bytes, unless the tile has the fewest members, a line of cache. One wide
-# tile costs less than two: what an example costs beside its members is paid for each tile.
+# A tile visits all its members for each example, so its weights should fit into the nearest caches:
+# at most this number of bytes, unless the tile has the minimum number of members, a cache line. One
+# wide tile costs less than two: the cost of an example besides its members is paid for each tile.
 TILE_BYTES = 2**16
 LANES = 8  # doubles in a line of cache
 MAX_WIDTH = 128
 
 
 def zeros_by_line(shape: tuple[int, int, int]) -> np.ndarray:
-    """Zeros aligned to cache lines; eight lanes across two lines cost twice as much."""
+    """Zeros aligned to cache lines; unaligned lanes cost twice as much."""
     n = math.prod(shape)
     buffer = np.zeros(n + LANES - 1)
     first = -(buffer.ctypes.data // 8) % LANES
@@ -39,14 +39,14 @@ def zeros_by_line(shape: tuple[int, int, int]) -> np.ndarray:
 
 
 def tile_width(n_features: int, n_members: int) -> int:
-    """Number of members in a tile: as many as fit into a cache, in fours, of about equal tiles."""
+    """Number of members in a tile: fits a cache, a multiple of four, tiles of similar size."""
     width = max(LANES, min(MAX_WIDTH, TILE_BYTES // (8 * n_features)))
     n_tiles = math.ceil(n_members / width)
     return 4 * math.ceil(n_members / n_tiles / 4)
 
 
 def member_parameters(state: OnlineState) -> tuple[np.ndarray, np.ndarray]:
-    """Weights and thresholds that the members predict with, in tiles."""
+    """Weights and thresholds of the members for predictions, in tiles."""
     weights, thresholds = state.by_feature["weights"], state.others["thresholds"]
     if not state.settings["average_members"]:
         return weights, thresholds
@@ -67,7 +67,7 @@ def mean_parameters(state: OnlineState) -> tuple[np.ndarray, np.ndarray]:
 
 
 class OAP(Sampling, Specified):
-    """PRanks that learn from samples of one stream. Not public: subclasses say how they predict.
+    """Ensemble of PRanks that learn from samples of one stream. Not public.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class OAP(Sampling, Specified):
     ranks_: np.ndarray
     _settings: Callable[[], dict[str, Any]]
     _block_values = OnlineOrdinalClassifier._block_values
-    # How members have moved the thresholds in a pass, if they learn elsewhere.
+    # Moves of the thresholds by the members in a pass, if members learn elsewhere.
     _moved: np.ndarray | None = None
 
     @property
@@ -145,8 +145,8 @@ class OAP(Sampling, Specified):
         return visits, None if weights is None else least_draws(self._settings(), weights)
 
     def _block_rows(self, rows: Rows, state: OnlineState) -> int:
-        # Long enough to pay for fetching the tiles, short enough for Ctrl-C and for the memory of
-        # what moved: one number per threshold and row.
+        # Long enough to amortise fetching the tiles, short enough for Ctrl-C and the memory of the
+        # moves: one number per threshold and row.
         rate = state.settings["tau"] if state.settings["sampling"] == "bernoulli" else 1.0
         often = rate * state.settings["n_estimators"]
         work = max(rows.n_values, rows.n_rows) * max(1.0, often / 32)
@@ -190,7 +190,7 @@ class OAP(Sampling, Specified):
             or (seen[:, 2] > seen[:, 0]).any()
             or state.others["seed"][0] < 0
         ):
-            raise ValueError("what its members have counted is impossible")
+            raise ValueError("the counts of its members are impossible")
         steps = state.others["steps"]
         of_members = seen.reshape(steps.shape[0], 1, steps.shape[2], 3)
         examples, mistakes = of_members[..., 0], of_members[..., 2]
@@ -213,7 +213,7 @@ class OAP(Sampling, Specified):
         return block.learn(mean, None, state.counts)
 
     def _move_members(self, state: OnlineState, block: Block) -> tuple[int, np.ndarray]:
-        """Let the members learn; the first position not learned, and the moves of the mean."""
+        """Let the members learn; return the first position not learned and the mean's moves."""
         e, start, stop = block.examples, block.start, block.stop
         if self._moved is not None:
             return stop, self._moved[start:stop]
@@ -252,7 +252,7 @@ class OAP(Sampling, Specified):
         return min(reached for reached, _ in results), moved
 
     def _bind_members(self, state: OnlineState, n: int, before: int = 0) -> kernels.Members:
-        """The arrays of n members as the kernel takes them; ``before`` them are others."""
+        """Arrays of n members, after ``before`` other ones, in the form of the kernel."""
         return kernels.Members(
             state.by_feature["weights"],
             state.by_feature.get("weights_sums"),

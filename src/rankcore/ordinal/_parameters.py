@@ -1,4 +1,4 @@
-"""Parameters that learners of ordered labels share."""
+"""Parameters shared by learners of ordered labels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from rankcore.ordinal._scale import MARGIN, OF_INTERCEPTS, SCALE, BuiltIn
 from rankcore.ordinal._validation import check_eval_metric
 from rankcore.ordinal._weights import check_class_weight
 
-# What all papers have: one pass in the order given, the last parameters, a constant feature of 1.
+# The setting of all papers: one pass in the order given, the last parameters, a constant feature of
+# 1.
 PUBLISHED = {
     "average": False,
     "average_members": False,
@@ -38,29 +39,29 @@ class Passes:
     shuffle : bool, default=True
         Visit the rows in a new random order in each pass.
     tol : float, optional
-        Stop after 5 successive passes whose mean rank loss is not below the best by more than this,
-        or after a pass without mistakes. By default all ``max_iter`` passes are made.
+        Stop after 5 successive passes whose mean rank loss is not lower than the best one by more
+        than this, or after a pass without mistakes. By default all ``max_iter`` passes are made.
     early_stopping_rounds : int, optional
         Stop after this many successive passes that do not improve ``eval_metric`` on the
         ``eval_set``, and keep the model of the best pass.
     eval_metric : str, callable or list of them, default="rank_loss"
         Measures on held-out rows after each pass: ``"rank_loss"``, ``"accuracy"``,
         ``"quadratic_weighted_kappa"``, ``"macro_rank_loss"``, ``"max_rank_loss"``,
-        ``"accuracy_within"``, or a function of true and predicted labels whose higher values are
-        better. The first of a list decides on early stopping.
+        ``"accuracy_within"``, or a function of true and predicted labels (higher is better). The
+        first of a list is used for early stopping.
     class_weight : "balanced" or dict of label to weight, optional
-        Weights of the labels, which multiply those of the rows; "balanced" gives every label the
+        Weights of the labels, multiplied with those of the rows; "balanced" gives each label the
         same total. See Notes for the meaning of a weight.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the shuffling. The same seed gives the same model on every platform.
     verbose : int, default=0
         Print one line every ``verbose`` passes; 0 prints none.
     classes : array-like, shape (n_classes,), optional
-        Every label, lowest rank first, which words require. By default the order of an ordered
-        categorical, or the distinct numbers of y, ascending.
+        All labels, lowest rank first; required for strings. By default the order of an ordered
+        categorical, or the distinct numbers of y in ascending order.
     """
 
-    # The settings of its paper that are not those of all papers.
+    # Settings of its paper besides those of all papers.
     _published: ClassVar[dict[str, Any]] = {}
     _constraints: ClassVar[dict[str, Constraint]] = {
         "class_weight": check_class_weight,
@@ -80,15 +81,15 @@ class Passes:
 
     @classmethod
     def published(cls, *args: Any, **params: Any) -> Self:
-        """A learner with the settings of the paper that it comes from.
+        """Create a learner with the settings of its paper.
 
-        One pass in the order given, the last parameters instead of their average, and steps of
-        the lengths that the paper has; the defaults are what does best on real data.
+        One pass in the order given, the last parameters instead of their average, and the paper's
+        step lengths. The defaults of the class are those that perform best on real data.
 
         Parameters
         ----------
         *args, **params
-            Parameters of the class, which win.
+            Parameters of the class, which take precedence.
 
         Returns
         -------
@@ -102,13 +103,13 @@ class Passes:
 
 @parameters
 class Averages:
-    """The average of all parameters of a pass.
+    """Averaging of parameters.
 
     Parameters
     ----------
     average : bool, default=True
         Predict with the average of the parameters after every example instead of the last ones.
-        Usually better by far, at about 1.5 times the training cost.
+        Usually much better, at about 1.5 times the training cost.
     """
 
     _: KW_ONLY
@@ -117,16 +118,16 @@ class Averages:
 
 @parameters
 class Intercepts:
-    """Intercepts behind a constant feature, and weights that multiply steps.
+    """Intercepts of a constant feature, and weights that multiply steps.
 
     Parameters
     ----------
     fit_intercept : bool, default=True
         Whether there are intercepts. X is not augmented.
     intercept_scaling : "auto" or float, default="auto"
-        Equivalent to a constant feature of this value behind each intercept. "auto" is a multiple
-        of the root mean square length of the rows of the first call, rounded to a root of a power
-        of two: twice that length, or once for `WidrowHoff`. The papers have 1.
+        Value of the equivalent constant feature of each intercept. "auto" is twice the root mean
+        square length of the rows of the first call (once for `WidrowHoff`), with its square rounded
+        to a power of two. The papers have 1.
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = {"intercept_scaling": SCALE}
@@ -140,23 +141,23 @@ class Intercepts:
 
 @parameters
 class Margin:
-    """Thresholds that projections beat by a margin.
+    """Thresholds with a margin.
 
     Parameters
     ----------
     tie : {"crammer", "strict"}, default="crammer"
-        Whether a projection that hits a threshold below its true rank exactly moves that threshold
-        (the paper's rule, and what happens on the very first example) or not.
+        Whether a projection equal to a threshold below its true rank moves that threshold
+        ("crammer", the paper's rule, which applies to the very first example) or not.
     threshold_scale : "auto" or float, default="auto"
-        Equivalent to a constant feature of this value behind the thresholds: these live on the
-        multiples of its square. "auto" takes twice the root mean square length of the rows of the
-        first call, so that thresholds keep up with projections whatever the scale and the number
-        of features; the square is rounded to a power of two. The paper has 1.
+        Value of the equivalent constant feature of the thresholds, which are multiples of its
+        square. "auto" is twice the root mean square length of the rows of the first call, with its
+        square rounded to a power of two, so that thresholds keep up with projections for any scale
+        and number of features. The paper has 1.
     margin : float or "auto", default=0.0
-        By how much a projection must be on the right side of a threshold: one that it does not beat
-        by this moves, though the row may be ranked rightly. "auto" takes twice the mean squared
-        length of the rows of the first call, rounded to a power of two, which is what two updates
-        with a row move its projection by. The paper has 0.
+        Required distance of a projection from a threshold on the right side. A threshold at a
+        smaller distance moves, even if the row is ranked correctly. "auto" is twice the mean
+        squared length of the rows of the first call, rounded to a power of two: two updates with a
+        row move its projection by about this. The paper has 0.
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = {"margin": MARGIN, "threshold_scale": SCALE}
@@ -168,14 +169,13 @@ class Margin:
 
 @parameters
 class Output:
-    """Decision of models that vote on the rank.
+    """Decision by votes on the rank.
 
     Parameters
     ----------
     output : {"round", "mean", "median", "plurality"}, default="round"
-        Prediction from the votes: their mean rounded (halves up), the real mean, the smallest
-        rank with half of the votes at or below it, or the rank of most votes (of equals the
-        lowest).
+        Prediction from the votes: their mean rounded (halves up), the real mean, the smallest rank
+        with half of the votes at or below it, or the rank with most votes (the lowest of ties).
     """
 
     output: Literal["round", "mean", "median", "plurality"] = "round"
@@ -188,23 +188,23 @@ class Tasks:
     Parameters
     ----------
     update : {"perceptron", "pa", "pa1", "pa2"}, default="perceptron"
-        Length of a step: 1, or passive-aggressive: as long as it takes for the true rank to beat
-        its rival by the loss ("pa"), at most C ("pa1"), or damped by C ("pa2").
+        Length of a step: 1, or passive-aggressive: the smallest with which the true rank beats its
+        rival by the loss ("pa"), at most C ("pa1"), or damped by C ("pa2").
     C : float, default=1.0
-        Aggressiveness of "pa1" and "pa2": the smaller, the shorter the steps.
+        Aggressiveness of "pa1" and "pa2": smaller values give shorter steps.
     delta : float, default=1.0
-        Score by which "pa" wants a rank beaten, per rank of loss. Without effect on the
-        predictions of "pa" itself, whose weights merely scale with it.
+        Score by which passive-aggressive updates require a rank to be beaten, per rank of loss. It
+        has no effect on the predictions of "pa", whose weights are proportional to it.
     pa_loss : {"absolute", "zero_one"}, default="absolute"
-        Loss of the passive-aggressive updates: ``delta`` times the ranks off, or ``delta``.
+        Loss of the passive-aggressive updates: ``delta`` times the distance in ranks, or ``delta``.
     margin : float, default=0.0
-        In training the rival is the rank of the highest score plus margin times its distance from
-        the true rank, so that right ranks must also win clearly. The passive-aggressive updates
-        leave a rival alone that is beaten by the loss.
+        In training the rival is the rank of maximum score plus margin times distance from the true
+        rank, so that correct ranks must also win by a margin. Passive-aggressive updates do not
+        change rivals that are beaten by the loss.
     tie_break : {"high", "low"}, default="high"
         Rule for ties between best ranks.
     decision : {"cusum", "count"}, default="cusum"
-        Predict the rank of the highest score, or count the tasks of non-negative score. Training
+        Predict the rank of maximum score, or the number of tasks of non-negative score. Training
         always uses the former.
     """
 

@@ -1,4 +1,4 @@
-"""Latent scores of rows, thresholds or votes that make ranks of them, and decision values."""
+"""Latent scores of rows, their conversion to ranks by thresholds or votes, and decision values."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from rankcore._ext.rows import Rows
 
 
 class Projecting:
-    """An ordinal learner with one latent score per row. Not public: subclasses say which."""
+    """An ordinal learner with one latent score per row. Not public."""
 
-    _more_rows: Callable[[Any], Rows]  # that of `Specified`
+    _more_rows: Callable[[Any], Rows]  # of `Specified`
     ranks_: np.ndarray
 
     @abstractmethod
@@ -41,16 +41,16 @@ class Projecting:
         -------
         ndarray of float64, shape (n_samples,)
             With a direction and thresholds, the projection on the direction, which the thresholds
-            cut into ranks. Of `WidrowHoff` the score and of votes their mean rank, on the scale
-            1 .. n_classes; of `CuSumRank` the sum of all scores of tasks. It orders rows, by
-            measures such as NDCG or AUC too.
+            divide into ranks. For `WidrowHoff` the score, and for voting learners the mean rank, on
+            the scale 1 .. n_classes; for `CuSumRank` the sum of all task scores. It can be used to
+            order rows, for example with NDCG or AUC.
         """
         check_fitted(self)
         return self._projected(self._more_rows(X))
 
 
 class Thresholds(Projecting):
-    """A latent score that ascending thresholds cut into ranks. Not public."""
+    """A latent score that ascending thresholds divide into ranks. Not public."""
 
     @abstractmethod
     def _cuts(self) -> np.ndarray:
@@ -71,7 +71,7 @@ class Thresholds(Projecting):
 
 
 def cumulated(tasks: np.ndarray) -> np.ndarray:
-    """Scores of ranks, (n, k): for each the sum of the scores of the tasks below it, (n, k - 1)."""
+    """Scores of ranks, (n, k): cumulative sums of the scores of tasks, (n, k - 1)."""
     scores = np.zeros((tasks.shape[0], tasks.shape[1] + 1))
     np.cumsum(tasks, axis=1, out=scores[:, 1:])
     return scores
@@ -87,12 +87,11 @@ def ranks_of(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
 def margins(scores: np.ndarray, ranks: np.ndarray) -> np.ndarray:
     """Margin of each rank's score over the best other rank, above 0 only for the predicted rank.
 
-    Scores of ranks that are cumulative sums begin with 0 for the lowest rank, whatever the row; the
-    difference to the best other rank says as much about every rank. Of two ranks only the upper one
-    has a column, shape (n,).
+    Cumulative sums are 0 for the lowest rank in every row; the difference to the best other rank is
+    equally informative for every rank. For two ranks only the upper one has a column, shape (n,).
     """
     n = np.arange(ranks.size)
-    least = np.finfo(np.float64).tiny  # a tie is won by the predicted rank
+    least = np.finfo(np.float64).tiny  # the predicted rank wins ties
     if scores.shape[1] == 2:
         won = scores[:, 1] - scores[:, 0]
         return np.where(ranks == 1, np.where(won > 0, won, least), np.minimum(won, 0.0))
@@ -104,22 +103,22 @@ def margins(scores: np.ndarray, ranks: np.ndarray) -> np.ndarray:
     return found
 
 
-# Products of numbers to make between two looks at pending signals.
+# Products between two checks for signals.
 VOTING_VALUES = 2**22
 
 
 def count_votes(
     rows: Rows, weights: np.ndarray, thresholds: np.ndarray, votes: np.ndarray
 ) -> np.ndarray:
-    """Votes of models for each rank of each row, shape (n_rows, n_ranks), int64.
+    """Count votes of models for each rank of each row: int64, shape (n_rows, n_ranks).
 
     Weights, (n_tiles, n_features, width), and thresholds, (n_tiles, n_ranks - 1, width), are in
-    tiles of some models side by side. If all ``votes`` are 0, each model has one.
+    tiles of models. If all ``votes`` are 0, each model has one vote.
     """
     votes = votes if votes.any() else np.ones_like(votes)
     n_tiles, n_tasks, width = thresholds.shape
     out = np.zeros((rows.n_rows, n_tasks + 1), dtype=np.int64)
-    # Between two calls Python looks at pending signals: some milliseconds' worth of products.
+    # Python checks for signals between two calls, after a few milliseconds of work.
     row = width * max(1, rows.n_values // rows.n_rows)
     n_rows = max(1, VOTING_VALUES // row)
     n_each = max(1, VOTING_VALUES // (row * rows.n_rows))
@@ -132,7 +131,7 @@ def count_votes(
 
 
 class VotesRanks(Projecting):
-    """A learner whose models vote on the rank. A subclass provides ``_voters``."""
+    """A learner with models that vote on the rank. A subclass provides ``_voters``."""
 
     _one_direction = True
 
@@ -140,7 +139,7 @@ class VotesRanks(Projecting):
 
     @abstractmethod
     def _voters(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Weights, thresholds and votes of the models, as `count_votes` takes them."""
+        """Weights, thresholds and votes of the models, for `count_votes`."""
 
     def _tally(self, rows: Rows) -> np.ndarray:
         """Votes for each rank, shape (n_rows, n_ranks), int64."""
@@ -178,13 +177,13 @@ class VotesRanks(Projecting):
         shares = votes / votes.sum(axis=1, keepdims=True)
         if self.output == "plurality":
             return shares, winners
-        # The median and the mean are the ranks of least absolute and squared distance.
+        # The median and the mean minimise absolute and squared distance.
         distance = np.abs(np.subtract.outer(np.arange(votes.shape[1]), np.arange(votes.shape[1])))
         return -(shares @ (distance if self.output == "median" else distance**2)), winners
 
     @reads
     def predict(self, X: RowsLike) -> np.ndarray:
-        """The predicted label of each row, or with ``output="mean"`` a real value.
+        """Predict the label of each row or, with ``output="mean"``, a real value.
 
         Parameters
         ----------
@@ -201,7 +200,7 @@ class VotesRanks(Projecting):
             return self.ranks_[self._ranks(self._more_rows(X))]
         if self.ranks_.dtype.kind not in "biuf":
             raise ValueError(
-                f"output='mean' needs numeric labels; these are {self.ranks_.tolist()}. Take "
+                f"output='mean' requires numeric labels; found {self.ranks_.tolist()}. Use "
                 "output='round', or project for mean ranks 1 .. n_classes"
             )
         ranks = np.arange(1, self.ranks_.size + 1)

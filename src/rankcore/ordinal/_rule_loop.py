@@ -1,4 +1,4 @@
-"""Base of rules in Python: arrays as attributes, the walk over rows, averages."""
+"""Base of rules in Python: arrays as attributes, the loop over rows, averages."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._scale import BuiltIn
 from rankcore.ordinal._weights import Block
 
-# Values to learn between two looks at pending signals: some milliseconds' worth of Python.
+# Values to learn between two checks for signals: a few milliseconds of Python.
 BLOCK_VALUES = 2**18
-# The lazy sum of an array has its name and this.
+# Suffix of the name of an array's lazy sum.
 SUMS = "_sums"
-# What a working copy has besides the arrays.
+# Attributes of a working copy besides the arrays.
 PROVIDED = ("t", "n_ranks", "scale")
 
 
 class RuleLearner(OnlineOrdinalClassifier):
-    """A learner whose update is a Python method. Not public: subclasses say how it scores.
+    """A learner with an update in Python. Not public: subclasses define how it scores.
 
-    All arrays of its state are in ``others``: a rule may change any number with any row.
+    All arrays of its state are in ``others``: a rule may change any value with any row.
 
     Attributes
     ----------
     parameters_ : dict of str to ndarray
-        All arrays of ``start`` as they predict (copies).
+        Copies of all arrays of ``start``, as used in predictions.
     """
 
     _no_file = (
-        "it is a rule of your own, whose code a model file cannot hold, compiled or not; use "
+        "it is a user-defined rule, whose code a model file cannot hold, compiled or not; use "
         "joblib or pickle, or make it a learner of the package: docs/own_rule.md"
     )
-    _overflow_hint = "scale X, or look for a division by zero in update"
-    # Parameters of the base classes; a subclass may have its own of any name and range.
+    _overflow_hint = "scale X, or check for a division by zero in update"
+    # Parameters of the base classes; a subclass may define parameters of any name and range.
     _checked: tuple[str, ...] = (
         "average",
         "class_weight",
@@ -64,7 +64,7 @@ class RuleLearner(OnlineOrdinalClassifier):
     steps: NDArray[Any]
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Show ``__init__(self, mine=1, **params)`` with all parameters that it takes.
+        """Add all accepted parameters to the signature of ``__init__(self, mine=1, **params)``.
 
         scikit-learn reads a learner's parameters from this signature.
         """
@@ -81,11 +81,11 @@ class RuleLearner(OnlineOrdinalClassifier):
         ]
         kind.__init__.__signature__ = own.replace(parameters=[*named, *inherited])
 
-    # ---------------------------------------------------------------- what a subclass says
+    # ---------------------------------------------------------------- hooks of a subclass
 
     @abstractmethod
     def start(self, n_features: int, n_ranks: int) -> dict[str, NDArray[Any]]:
-        """Arrays of a model that has seen nothing.
+        """Create the arrays of a new model.
 
         Parameters
         ----------
@@ -99,22 +99,22 @@ class RuleLearner(OnlineOrdinalClassifier):
 
     @abstractmethod
     def update(self, x: Floats, rank: int) -> None:
-        """Learn one row: change the arrays of `start`, which are attributes here.
+        """Learn one row by changing the arrays of `start`, which are attributes here.
 
-        ``self.rank_of(x)`` is the present prediction, ``self.t`` the number of examples seen
-        before and ``self.n_ranks`` the number of ranks.
+        ``self.rank_of(x)`` is the current prediction, ``self.t`` the number of previous examples
+        and ``self.n_ranks`` the number of ranks.
 
         Parameters
         ----------
         x : ndarray of float64, shape (n_features,)
-            Read-only; dense, also where the rows are sparse.
+            Read-only; dense, even for sparse rows.
         rank : int
             The true rank, from 0.
         """
 
     @abstractmethod
     def rank_of(self, x: Floats) -> int:
-        """In ``update``: the present rank of a row, from 0; -1 if its score overflows."""
+        """In ``update``: the current rank of a row, from 0; -1 if its score overflows."""
 
     def update_rows(self, rows: Rows, ranks: NDArray[Any], order: NDArray[Any]) -> Sequence[int]:
         """Learn several rows by `update`; a compiled rule overrides this.
@@ -132,13 +132,13 @@ class RuleLearner(OnlineOrdinalClassifier):
         Returns
         -------
         sequence of int
-            The rank that each row was predicted before it was learned; fewer than ``order`` if
-            the score of the next overflowed.
+            The predicted rank of each row before it was learned; shorter than ``order`` if the
+            score of the next row overflowed.
 
         Notes
         -----
-        With ``average``, averages follow from further attributes: of an array ``weights`` from
-        ``weights_sums``, to which an update adds (examples seen before) * change.
+        With ``average``, the average of an array ``weights`` is computed from another attribute,
+        ``weights_sums``, to which an update adds (number of previous examples) * change.
         """
         predicted: list[int] = []
         here = self.__dict__
@@ -155,18 +155,19 @@ class RuleLearner(OnlineOrdinalClassifier):
                     put_in(array, name, here[name])
                     here[name] = array
                 if self.average:
-                    with np.errstate(over="ignore", invalid="ignore"):  # looked for afterwards
+                    with np.errstate(over="ignore", invalid="ignore"):  # checked afterwards
                         here[name + SUMS] += self.t * (array - before[name])
             self.t += 1
             predicted.append(rank)
         return predicted
 
-    # ---------------------------------------------------------------- under the one loop
+    # ---------------------------------------------------------------- interface of the training
+    # loop
 
     @property
     @reads
     def parameters_(self) -> dict[str, NDArray[Any]]:
-        """The arrays of `start` as they predict, averages with ``average`` (copies)."""
+        """Copies of the arrays of `start`, as used in predictions: averages with ``average``."""
         return {name: array.copy() for name, array in self._means().items()}
 
     def _means(self) -> dict[str, NDArray[Any]]:
@@ -199,7 +200,7 @@ class RuleLearner(OnlineOrdinalClassifier):
     def _bind(self, state: OnlineState) -> Any:
         """A working copy: this estimator with the arrays of a state as attributes."""
         rule = copy(self)
-        rule.__dict__.pop("_state", None)  # it would be another one than the arrays
+        rule.__dict__.pop("_state", None)  # would differ from the arrays
         rule.__dict__ |= state.others
         rule.__dict__["_arrays"] = state.settings["arrays"]
         rule.t, rule.n_ranks = state.t, state.settings["n_ranks"]
@@ -246,7 +247,7 @@ def row_of(rows: Rows, row: int) -> Floats:
 
 
 def put_in(array: NDArray[Any], name: str, value: Any) -> None:
-    """Copy the value that ``update`` assigned into the array of the state."""
+    """Copy a value assigned by ``update`` into the array of the state."""
     found = np.asarray(value)
     if found.shape != array.shape or not np.can_cast(found.dtype, array.dtype, "same_kind"):
         raise TypeError(
@@ -257,14 +258,14 @@ def put_in(array: NDArray[Any], name: str, value: Any) -> None:
 
 
 def _check_arrays(model: Any, arrays: Any) -> None:
-    """Raise unless `start` returned arrays under names that are free."""
+    """Raise unless `start` returned arrays with valid, unused names."""
     if not isinstance(arrays, dict) or not arrays:
         raise TypeError(f"start must return a dict of arrays by name; found {arrays!r}")
     for name, array in arrays.items():
         taken = name in PROVIDED or name in vars(model) or hasattr(type(model), str(name))
         if not isinstance(name, str) or not name.isidentifier() or name.endswith(SUMS) or taken:
             raise ValueError(
-                f"start must name arrays by identifiers that are no attributes of "
+                f"start must name arrays by identifiers that are not attributes of "
                 f"{type(model).__name__} and do not end in {SUMS}; found {name!r}"
             )
         if not isinstance(array, np.ndarray) or array.dtype not in (np.float64, np.int64):
@@ -277,11 +278,11 @@ def _check_arrays(model: Any, arrays: Any) -> None:
 
 
 def _check_attributes(rule: Any, known: Mapping[str, Any], method: str) -> None:
-    """Raise if a method left anything else than its arrays."""
+    """Raise if a method set attributes other than its arrays."""
     here = vars(rule)
     changed = [name for name in here if name not in known or here[name] is not known[name]]
     if changed or len(here) < len(known):
         raise AttributeError(
             f"{method} set {', '.join(changed) or 'or deleted attributes'} of "
-            f"{type(rule).__name__}: what a rule remembers must be in the arrays of start"
+            f"{type(rule).__name__}: the state of a rule must be in the arrays of start"
         )

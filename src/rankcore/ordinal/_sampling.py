@@ -16,23 +16,24 @@ from rankcore._core.state import OnlineState
 from rankcore.ordinal._scale import BuiltIn, scale_setting
 from rankcore.ordinal.prank import scale_of
 
-# Maximum number of times that a member takes a row: a table of the draws has a column for each.
+# Maximum number of times that a member takes a row: a table of draws has a column for each.
 MOST_TIMES = 1000
 
 
 def least_draws(settings: dict[str, Any], weights: np.ndarray | None = None) -> np.ndarray:
-    """Minimum 32-bit draws at which a member takes an example once, twice and so on, uint64.
+    """Minimum 32-bit draws for taking an example once, twice and so on, uint64.
 
-    Of shape (1, times); with weights of rows, which multiply the expected times, (n_rows, times).
+    Shape (1, times); with weights of rows, which multiply the expected number of times, (n_rows,
+    times).
     """
     expected = np.ones(1) if weights is None else weights
     if expected.max() > MOST_TIMES:
         raise ValueError(
-            "members take a row as often as its weight says: weights must be at most "
-            f"{MOST_TIMES}; found {expected.max():.3g}: scale them"
+            "a weight is the number of times that members take a row; weights must be at most "
+            f"{MOST_TIMES}; found {expected.max():.3g}; scale them"
         )
     if settings["sampling"] == "bernoulli":
-        # The whole times for sure, the rest by chance.
+        # The integer part is certain, the fraction is random.
         expected = settings["tau"] * expected
         times = np.arange(math.floor(expected.max()) + 1)
         least = 1 - np.clip(expected[:, None] - times, 0, 1)
@@ -44,7 +45,7 @@ def least_draws(settings: dict[str, Any], weights: np.ndarray | None = None) -> 
 
 @parameters
 class Sampling:
-    """An ensemble of PRanks that sample a stream, with or without a kernel.
+    """Ensemble of PRanks that sample a stream, with or without a kernel.
 
     Parameters
     ----------
@@ -53,12 +54,13 @@ class Sampling:
     tau : float, default=0.3
         Probability with which a member takes an example, in (0, 1]. At 1 all members are one PRank.
     sampling : {"bernoulli", "poisson"}, default="bernoulli"
-        Take an example once with probability ``tau``, or as often as a Poisson variable of mean 1
-        says (online bagging; ``tau`` has no effect).
+        Take an example once with probability ``tau``, or a Poisson(1) number of times (online
+        bagging; ``tau`` has no effect).
     average_members : bool, default=True
         Take the mean of the members' averaged parameters instead of their last ones.
     n_jobs : int, optional
-        Threads that share the members; -1 for all processors. The result does not depend on it.
+        Number of threads over which members are distributed; -1 for all processors. The result does
+        not depend on it.
     random_state : int, numpy Generator or RandomState, optional
         Seed of the sampling and of the shuffling.
     """
@@ -83,7 +85,7 @@ class Sampling:
 
 
 def check_means(state: OnlineState, totals: np.ndarray) -> None:
-    """Raise unless the mean thresholds are those of the members' summed steps."""
+    """Raise unless the mean thresholds agree with the members' summed steps."""
     scale, n = scale_of(state), state.settings["n_estimators"]
     if not (
         np.array_equal(totals, state.others["totals"])

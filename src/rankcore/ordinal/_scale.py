@@ -1,4 +1,4 @@
-"""Constant feature behind thresholds and intercepts, and margins, scaled to the length of rows."""
+"""Scales of thresholds, intercepts and margins relative to the length of rows."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from rankcore._core.model_spec import Specified
 from rankcore._core.params import number_or, real
 from rankcore._core.state import OnlineState
 
-# What an array of a state that is not known yet holds.
+# Value of an array of a state that is not known yet.
 UNKNOWN = -1.0
 
 
 # Names of parameters, and the types they are saved as.
 BuiltIn = Mapping[str, Callable[[Any], Any]]
 
-# Of a ``threshold_scale`` or ``intercept_scaling``: wide enough for any data, narrow enough for its
-# square times a step to stay a number.
+# Range of ``threshold_scale`` and ``intercept_scaling``: wide enough for any data, narrow enough
+# that the square times a step does not overflow.
 SCALE = number_or(("auto",), real(1e-100, 1e100))
 
 
@@ -29,13 +29,13 @@ def scale_setting(value: Any) -> float | str:
     return value if isinstance(value, str) else float(value)
 
 
-# Of a ``margin`` of thresholds.
+# Range of ``margin``.
 MARGIN = number_or(("auto",), real(0.0, 1e100))
-# An automatic margin, in mean squared lengths of rows, which is what a step along a row moves its
-# projection by. Powers of two are exact. reproduce/defaults.md has the study.
+# Automatic margin, in units of the mean squared length of rows, by which a step along a row moves
+# its projection. Powers of two are exact. reproduce/defaults.md has the study.
 AUTO_MARGIN = 2.0
 
-# Parameters that are built into a state, as it saves them: with thresholds, and with intercepts.
+# Parameters that are built into a state, as saved: with thresholds, and with intercepts.
 OF_THRESHOLDS: BuiltIn = {"average": bool, "threshold_scale": scale_setting}
 OF_PRANK: BuiltIn = {**OF_THRESHOLDS, "margin": scale_setting}
 OF_INTERCEPTS: BuiltIn = {
@@ -46,19 +46,19 @@ OF_INTERCEPTS: BuiltIn = {
 
 
 def new_scale(settings: Mapping[str, Any]) -> np.ndarray:
-    """The square of the constant, an array of one; `UNKNOWN` until rows are seen, if "auto"."""
+    """Square of the constant, shape (1,); for "auto", `UNKNOWN` until rows are seen."""
     value = _constant(settings)
     return np.array([UNKNOWN if isinstance(value, str) else value**2])
 
 
 def new_margin(settings: Mapping[str, Any]) -> np.ndarray:
-    """The margin, an array of one; `UNKNOWN` until rows are seen, if "auto"."""
+    """The margin, shape (1,); for "auto", `UNKNOWN` until rows are seen."""
     value = settings["margin"]
     return np.array([UNKNOWN if isinstance(value, str) else value])
 
 
 def _constant(settings: Mapping[str, Any]) -> float | str:
-    """The constant feature that a state is built with, 0 for none."""
+    """The constant feature of a state, 0 for none."""
     if not settings.get("fit_intercept", True):
         return 0.0
     found: float | str = settings.get("threshold_scale") or settings["intercept_scaling"]
@@ -66,7 +66,7 @@ def _constant(settings: Mapping[str, Any]) -> float | str:
 
 
 def fix_scale(state: OnlineState, lengths: int, mean_square: Callable[[], float]) -> None:
-    """Set constant and margin by the mean squared norm of the first rows, unless they are set."""
+    """Set constant and margin, if unknown, by the mean squared norm of the first rows."""
     factors = {"scale": lengths**2, "margin": AUTO_MARGIN}
     unknown = [name for name in factors if state.others.get(name, (0.0,))[0] == UNKNOWN]
     if unknown:
@@ -118,5 +118,5 @@ def margin_of(state: OnlineState) -> float:
 
 
 def moves_of(state: OnlineState, examples: Any, mistakes: Any) -> tuple[Any, Any]:
-    """Examples, and how many of them may have moved thresholds: with a margin all."""
+    """Number of examples, and of those that may have moved thresholds: all with a margin."""
     return examples, examples if margin_of(state) else mistakes

@@ -1,4 +1,4 @@
-"""Online ordinal learners as the trainer sees them."""
+"""Training of online ordinal learners."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ PATIENCE = 5
 
 
 class PassLearner(Learner):
-    """A learner whose log has examples, their total loss and mistakes of each pass."""
+    """A learner whose log has the examples, total loss and mistakes of each pass."""
 
-    # The name of the loss.
+    # Name of the loss.
     _loss: ClassVar[str]
 
     def open(self, number: int) -> None:
@@ -74,10 +74,9 @@ class PassLearner(Learner):
 
 
 class OnlineLearner(PassLearner):
-    """An online ordinal learner that is being fitted; the given ``model`` stays as it is.
+    """Fit of an online ordinal learner; the given ``model`` is not changed.
 
-    ``classes`` are those that were declared, lowest rank first; ``resumed`` is the model to go on
-    from.
+    ``classes`` are the declared labels, lowest rank first; ``resumed`` is the model to continue.
     """
 
     _loss = "rank loss"
@@ -113,12 +112,12 @@ class OnlineLearner(PassLearner):
 
     @staticmethod
     def _facts(model: Any, source: RowBlocks, classes: Any) -> Facts | None:
-        # Not "if it is known": the same arguments are to give the same model.
+        # Not "if it is known": equal arguments must give the same model.
         wanted = classes is None or source.n_features is None or model.class_weight is not None
         return source.facts() if wanted or source.surveyed else None
 
     def _weigh(self, model: Any, source: Source, facts: Facts | None) -> None:
-        """Find the weights of the rows, or of those of each class."""
+        """Compute the weights of rows or classes."""
         if isinstance(source, MemoryRows):
             weights = row_weights(
                 source.window.sample_weight,
@@ -177,9 +176,9 @@ class OnlineLearner(PassLearner):
 
 
 def run_pass(model: Any, state: OnlineState, examples: Examples, epoch: int, n_epochs: int) -> None:
-    """Learn the visits of a pass in blocks, between which signals are handled."""
+    """Learn the visits of a pass in blocks; signals are handled between blocks."""
     rows, n = examples.rows, examples.n_visits
-    state.averaged_at = None  # what was kept is of an earlier moment
+    state.averaged_at = None  # the cache is outdated
     fix_scale(state, model._lengths, partial(model._mean_square, state, rows))
     marks = checkpoints(state.t, n)
     losses = np.empty_like(marks)
@@ -208,11 +207,11 @@ def run_pass(model: Any, state: OnlineState, examples: Examples, epoch: int, n_e
 
 
 def go_on(model: Any, X: Any, y: Any, given: NDArray[Any] | None, sample_weight: Any) -> None:
-    """Learn further examples in place, as ``partial_fit`` does; ``given`` are declared classes."""
+    """Learn further examples in place, as in ``partial_fit``; ``given`` are declared classes."""
     if isinstance(model.class_weight, str):
         raise ValueError(
-            f"class_weight={model.class_weight!r} counts the labels of all rows, which "
-            "partial_fit does not see at once: give a dict of label to weight"
+            f"class_weight={model.class_weight!r} requires the labels of all rows, which "
+            "partial_fit does not have; pass a dict of label to weight"
         )
     first = not model.__sklearn_is_fitted__()
     if first:
@@ -246,7 +245,7 @@ def go_on(model: Any, X: Any, y: Any, given: NDArray[Any] | None, sample_weight:
         order = None
         visits, steps = model._split_weights(weights)
         if visits is not None:
-            # Fractions of visits are drawn by how far the stream has come.
+            # Fractional visits are drawn depending on the position in the stream.
             generator = np.random.default_rng(state.offered)
             state.offered += rows.n_rows
             order = Visits(rows.n_rows, visits, False, generator, in_part=True).next()

@@ -13,17 +13,17 @@ from rankcore._core.inputs import as_labels, encode
 from rankcore._ext.rows import Rows
 from rankcore.metrics.ordinal import ORDINAL
 
-# Name: function of true and predicted ranks, and whether it is to grow.
+# Function of true and predicted ranks, and whether higher is better.
 MEASURES: dict[str, tuple[Callable[..., float], bool]] = {
     **ORDINAL,
     "accuracy": (accuracy_score, True),
 }
-# Of a real prediction, the mean of votes, only these say anything.
+# For real predictions (the mean of votes) only these are meaningful.
 OF_REALS = ("rank_loss", "macro_rank_loss", "max_rank_loss", "accuracy_within")
 
 
 def check_eval_metric(value: Any, name: str, of_tables: Collection[str] = ()) -> None:
-    """Raise unless measures are functions or known names; ``of_tables`` are further ones."""
+    """Raise unless measures are functions or known names; ``of_tables`` are additional names."""
     known = [*MEASURES, *of_tables]
     if not as_metrics(value):
         raise ValueError(f"{name} must name at least one measure; found none")
@@ -36,10 +36,10 @@ def check_eval_metric(value: Any, name: str, of_tables: Collection[str] = ()) ->
 
 
 def ranks_beside(labels: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ranks of labels and classes on one scale, also for labels that a model does not know.
+    """Ranks of labels and classes on one scale, also for labels unknown to a model.
 
-    Those of the classes are 0 .. n_classes - 1 unless numbers that are no classes are placed among
-    them. The place of an unknown string is not known: ValueError.
+    Ranks of the classes are 0 .. n_classes - 1 unless numbers that are not classes are placed among
+    them. Unknown strings raise ValueError.
     """
     if labels.dtype.kind in "US" or classes.dtype.kind in "US" or np.isin(labels, classes).all():
         return encode(labels, classes), np.arange(classes.size)
@@ -70,7 +70,7 @@ class HeldOutLabels:
                 taken = on_scale if metric in OF_REALS else np.rint(on_scale)
                 value = float(MEASURES[metric][0](self._ranks, taken))
             if not np.isfinite(value):
-                raise ValueError(f"the measure {metric!r} gave {value} on held-out rows")
+                raise ValueError(f"the measure {metric!r} returned {value} on held-out rows")
             values.append(value)
         return values
 

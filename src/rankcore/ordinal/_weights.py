@@ -13,10 +13,10 @@ from rankcore._core.numbers import as_weights, exact_sum
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
 
-# Visits that weights may require, per row on average.
+# Maximum mean number of visits per row.
 MOST_VISITS = 1000
-# Rows that are larger are read from memory in each pass: several rows next to each other take half
-# the time of as many from here and there.
+# Larger rows are read from memory in each pass; reading consecutive rows takes half the time of as
+# many scattered ones.
 CACHED_BYTES = 2**25
 TOGETHER = 32
 # Rows whose labels are compared with those of their neighbours.
@@ -44,7 +44,7 @@ def row_weights(
     if sample_weight is None and class_weight is None:
         return None
     if not all_rows and np.shape(sample_weight) == ranks.shape and not np.any(sample_weight):
-        return np.zeros(ranks.size)  # a part of a stream may be left out
+        return np.zeros(ranks.size)  # a part of a stream may have no weight
     weights = as_weights(sample_weight, "sample_weight", {"row": ranks.size})
     if class_weight is not None:
         counts = np.bincount(ranks, minlength=classes.size)
@@ -52,7 +52,7 @@ def row_weights(
         with np.errstate(over="ignore"):
             weights = of_class if weights is None else weights * of_class
         if not np.isfinite(weights).all():
-            raise ValueError("sample_weight times class_weight must be finite: scale them")
+            raise ValueError("sample_weight times class_weight must be finite; scale them")
     if weights is None:
         return None
     facts = WeightFacts.of(weights)
@@ -76,7 +76,7 @@ class WeightFacts:
 
     @classmethod
     def of(cls, weights: np.ndarray, counts: np.ndarray | None = None) -> WeightFacts:
-        """Summarise weights of rows; with ``counts``, weights of classes with so many rows."""
+        """Summarise weights of rows or, with ``counts``, of classes with these numbers of rows."""
         if counts is None:
             n_rows, there = weights.size, weights
         else:
@@ -104,11 +104,11 @@ class WeightFacts:
         )
 
     def all_weigh(self, value: float) -> bool:
-        """Whether all weights equal a value; True if there are no rows."""
+        """Whether all weights are equal to a value; True if there are no rows."""
         return self.least >= value >= self.greatest
 
     def mean_of_shares(self) -> float:
-        """Mean of relative weights (see `row_weights`); 1 for others; raise if all are 0."""
+        """Mean of relative weights (see `row_weights`), 1 for others; raise if all are 0."""
         if not self.greatest:
             raise ValueError("class_weight leaves every row without weight")
         if self.greatest <= 1 and self.fractions:
@@ -139,20 +139,20 @@ def weights_of_classes(class_weight: Any, counts: np.ndarray, classes: np.ndarra
             f"class_weight must name classes, {classes.tolist()}; found {list(class_weight)}"
         )
     for label, value in zip(class_weight, values, strict=True):
-        if label in ranks_of:  # a fold of a cross-validation may lack a label that is named
+        if label in ranks_of:  # a fold of a cross-validation may lack a label
             weights[ranks_of[label]] = value
     return weights
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Rows that a pass learns."""
+    """Rows of a pass."""
 
     rows: Rows
     ranks: np.ndarray  # (n_rows,)
-    # The rows in the order of their visits; None for all of them as they come.
+    # Rows in the order of their visits; None for all rows in order.
     order: np.ndarray | None
-    # (n_rows, ...): what multiplies the step of each row, or says how often members take it.
+    # (n_rows, ...): factors of the steps of rows, or numbers of times that members take them.
     steps: np.ndarray | None
 
     @property
@@ -163,7 +163,7 @@ class Examples:
 
 @dataclass
 class Block:
-    """Visits start .. stop - 1 of a pass, and the losses to be noted at ``marks``."""
+    """Visits start .. stop - 1 of a pass; losses are recorded at ``marks``."""
 
     examples: Examples
     start: int
@@ -172,16 +172,16 @@ class Block:
     losses: np.ndarray
 
     def learn(self, bound: Any, steps: np.ndarray | None, counts: np.ndarray) -> int:
-        """Let a kernel learn; the first position not learned."""
+        """Let a kernel learn; return the first position not learned."""
         e, span = self.examples, (self.start, self.stop)
         return learn(bound, e.rows, e.ranks, e.order, steps, *span, counts, self.marks, self.losses)
 
 
 def rows_together(rows: Rows, labels: np.ndarray) -> int:
-    """Rows next to each other that a shuffled pass visits together, see `Visits`.
+    """Number of consecutive rows that a shuffled pass visits together, see `Visits`.
 
-    One where all rows stay in the caches of a processor, or where neighbours have the same label,
-    so that the model would forget the others.
+    1 if all rows fit into the caches of a processor, or if neighbours tend to have the same label,
+    as the model would then forget the other labels.
     """
     n = labels.size
     if sum(array.nbytes for array in rows.arrays) < CACHED_BYTES or n < 2:
@@ -194,11 +194,11 @@ def rows_together(rows: Rows, labels: np.ndarray) -> int:
 
 
 class Visits:
-    """The rows that each pass visits, in their order.
+    """Rows visited in each pass, in order.
 
-    ``weights`` are the numbers of visits of each row, fractions drawn in each pass; None: one each.
-    A pass over a part of a stream, ``in_part``, may visit no row. A shuffled pass over rows without
-    weights visits ``n_together`` neighbours together, in a random order.
+    ``weights`` are the numbers of visits of each row, with fractions drawn in each pass; None: one
+    each. A pass over a part of a stream, ``in_part``, may visit no row. A shuffled pass over rows
+    without weights visits ``n_together`` neighbours together, in a random order.
     """
 
     def __init__(
@@ -218,7 +218,7 @@ class Visits:
                 total = weights.sum()
             if total > MOST_VISITS * n_rows:
                 raise ValueError(
-                    "this learner visits a row as often as its weight says: weights must be at "
+                    "for this learner a weight is a number of visits; weights must be at "
                     f"most {MOST_VISITS} on average; found {(weights / n_rows).sum():.3g}: scale "
                     "them"
                 )
@@ -237,13 +237,13 @@ class Visits:
             times += self._generator.random(self._n) < part
         if not times.any() and not self._in_part:
             raise ValueError(
-                "this learner visits a row as often as its weight says, and these weights are so "
-                f"small, {self._weights.mean():.3g} on average, that a pass visits none: scale them"
+                "for this learner a weight is a number of visits, and these weights are so "
+                f"small, {self._weights.mean():.3g} on average, that a pass visits none; scale them"
             )
         return np.repeat(rows, times)
 
     def next(self) -> np.ndarray | None:
-        """The rows of the next pass; None for all of them as they come."""
+        """Rows of the next pass; None for all rows in order."""
         if self._weights is not None and (self._weights % 1).any():
             self._order = self._drawn()
         if self._shuffle and self._weights is None and self._n_together > 1:
@@ -254,7 +254,7 @@ class Visits:
         return self._order
 
     def _in_blocks(self) -> np.ndarray:
-        """Blocks in a random order, their rows in another, from a random row on."""
+        """Blocks in random order, starting at a random row, with their rows shuffled."""
         size, n = self._n_together, self._n
         phase = int(self._generator.integers(size))
         starts = np.arange(phase - size, n, size, dtype=np.int64)
@@ -264,9 +264,9 @@ class Visits:
 
 
 def as_steps(weights: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Visits and step lengths of a learner whose steps are multiplied by the weights.
+    """Visits and step factors of a learner whose steps are multiplied by weights.
 
-    Rows of weight 0 are not visited, as if they were not there.
+    Rows of weight 0 are not visited.
     """
     if weights is None or weights.all():
         return None, weights

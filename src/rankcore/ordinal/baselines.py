@@ -35,17 +35,18 @@ class WidrowHoffParameters(Intercepts, Averages, Passes):
 class WidrowHoff(WidrowHoffParameters, Projecting, OnlineOrdinalClassifier):
     """Online least squares on the ranks, rounded: the Widrow-Hoff (LMS) rule.
 
-    Each example, ranked rightly or not, moves the weights along the row so as to lessen the error
-    of its score. The rival that PRank's paper compares with.
+    Each example, even if ranked correctly, moves the weights along the row to reduce the error of
+    its score. A baseline in the paper of PRank.
 
     Parameters
     ----------
     eta0 : float, default=0.3
-        Step size. "normalized" steps make the error of the row itself smaller by this share, and
-        converge for rows of any length below 2. "constant" steps are stable only while it is below
-        2 over the squared length of the rows, constant included.
+        Step size. "normalized" steps reduce the error of the row by this factor, and are stable
+        below 2 for rows of any length. "constant" steps are stable only below 2 divided by the
+        squared length of the rows, including the constant.
     step : {"normalized", "constant"}, default="normalized"
-        Whether ``eta0`` is divided by the squared length of the row, or not, as in the paper.
+        Whether ``eta0`` is divided by the squared length of the row ("constant": not, as in the
+        paper).
 
     Attributes
     ----------
@@ -55,13 +56,13 @@ class WidrowHoff(WidrowHoffParameters, Projecting, OnlineOrdinalClassifier):
 
     Notes
     -----
-    ``project`` is the real score, on the scale 1 .. n_classes; ``predict`` rounds it, halves up,
-    and clips it to the ranks. O(non-zeros) an update and a prediction. Normalised steps are those
-    of [2]_, and do not depend on the scale of X.
+    ``project`` returns the real score, on the scale 1 .. n_classes; ``predict`` rounds it, halves
+    up, and clips it to the ranks. An update and a prediction cost O(non-zeros). Normalised steps
+    are those of [2]_, and do not depend on the scale of X.
 
-    An example of weight w is learned as w examples in a row would be: where one step leaves the
-    share r of its error, a weighted one leaves r ** w. A step that overshoots (r < 0) is multiplied
-    by the weight instead.
+    An example of weight w is learned like w successive examples: if one step leaves the share r of
+    its error, a weighted one leaves r ** w. A step that overshoots (r < 0) is multiplied by the
+    weight instead.
 
     Plain form: ``tests/reference/rivals.py``, ``widrow_hoff``.
 
@@ -80,12 +81,12 @@ class WidrowHoff(WidrowHoffParameters, Projecting, OnlineOrdinalClassifier):
     """
 
     _overflow_hint = (
-        "rows are too long, or constant steps too large for them: scale X, take "
+        "rows are too long, or constant steps too large for them: scale X, use "
         "step='normalized', or lower eta0"
     )
     _published: ClassVar[dict[str, Any]] = {"eta0": 0.1, "step": "constant"}
     _one_direction = True
-    _lengths = 1  # each example moves the intercept, which needs no head start
+    _lengths = 1  # each example moves the intercept
     _arrays: ClassVar = {"weights": Field(("features",)), "intercept": Field((1,))}
 
     _constraints: ClassVar = {"eta0": real(1e-100, 1e100)}
@@ -103,7 +104,7 @@ class WidrowHoff(WidrowHoffParameters, Projecting, OnlineOrdinalClassifier):
         return float(self._parameters()[1][0])
 
     def _other_arrays(self, n_ranks: int, zeros: Zeros) -> dict[str, np.ndarray]:
-        # The number of ranks is not in any array's shape, but scoring needs it.
+        # Scoring requires the number of ranks, which is in no array's shape.
         of_ranks = {"n_ranks": np.array([n_ranks], dtype=np.int64)}
         return of_ranks | super()._other_arrays(n_ranks, zeros)
 
@@ -142,7 +143,7 @@ class WidrowHoff(WidrowHoffParameters, Projecting, OnlineOrdinalClassifier):
         return ranks
 
     def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        # Rounding is cutting halfway between the ranks.
+        # Rounding is thresholding halfway between the ranks.
         scores = self._projected(rows)
         return cumulated(scores[:, None] - np.arange(1.5, self.ranks_.size)), self._rounded(scores)
 
@@ -156,27 +157,27 @@ class MulticlassParameters(Intercepts, Averages, Passes):
 
 @documented()
 class MulticlassPerceptron(MulticlassParameters, OnlineOrdinalClassifier):
-    """The multiclass perceptron: one weight vector per rank, which ignores their order.
+    """Multiclass perceptron, with one weight vector per rank.
 
     A baseline that ignores the order of the labels.
 
     Parameters
     ----------
     update : {"worst", "uniform"}, default="uniform"
-        Ranks that lose the row on a mistake: the predicted rank or, in equal shares, each that
-        scores at least as high as the true one.
+        Ranks from which the row is subtracted on a mistake: the predicted rank or, in equal shares,
+        all that score at least as high as the true one.
 
     Attributes
     ----------
     coef_ : ndarray of float64, shape (n_classes, n_features)
-        Weights of ``classes_`` (a copy); they sum to 0.
+        Weights in the order of ``classes_`` (a copy); they sum to 0.
     intercept_ : ndarray of float64, shape (n_classes,)
-        Of ``classes_`` (a copy).
+        Intercepts in the order of ``classes_`` (a copy).
 
     Notes
     -----
-    Ultraconservative updates after [1]_; of equal best ranks the lowest is predicted. An update and
-    a prediction cost O(non-zeros * n_classes). A weight multiplies the step of an example.
+    Ultraconservative updates after [1]_; ties are won by the lowest rank. An update and a
+    prediction cost O(non-zeros * n_classes). A weight multiplies the step of an example.
 
     Plain form: ``tests/reference/rivals.py``, ``multiclass``.
 
@@ -199,13 +200,13 @@ class MulticlassPerceptron(MulticlassParameters, OnlineOrdinalClassifier):
     @property
     @reads
     def coef_(self) -> np.ndarray:
-        """Weights of ``classes_``, shape (n_classes, n_features)."""
+        """Weights in the order of ``classes_``, shape (n_classes, n_features)."""
         return self._parameters()[0][:, self._ranks_of_columns()].T.copy()
 
     @property
     @reads
     def intercept_(self) -> np.ndarray:
-        """Intercepts of ``classes_``, shape (n_classes,)."""
+        """Intercepts in the order of ``classes_``, shape (n_classes,)."""
         return self._parameters()[1][self._ranks_of_columns()]
 
     def _bind(self, state: OnlineState) -> Any:

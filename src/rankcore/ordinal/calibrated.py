@@ -42,60 +42,61 @@ class CalibratedOrdinal(
 ):
     """Probabilities of ranks, fitted to held-out latent scores of an ordinal learner.
 
-    The learner is fitted to all but one part of the rows, in turn; the latent scores (`project`)
-    of the parts that were held out, each on the scale of the scores of the rows that were
-    learned from, are what the probabilities are fitted to. Then the learner is fitted to all rows.
+    Copies of the learner are fitted to all folds but one. Probabilities are fitted to the latent
+    scores (`project`) of the held-out folds, each standardised by the scores of its training rows.
+    Then the learner is fitted to all rows.
 
     Parameters
     ----------
     estimator : ordinal learner, or a pipeline that ends in one, default=PRank()
-        Copied, not changed. A `sklearn.frozen.FrozenEstimator` around a fitted one is not fitted
-        again: the rows given to `fit` must then be others than it has learned from.
+        Copied, not changed. A fitted learner in a `sklearn.frozen.FrozenEstimator` is not fitted
+        again; the rows given to `fit` must then not be those it was fitted to.
     method : {"cumulative", "isotonic"}, default="cumulative"
         Cumulative logits, ``P(rank <= r) = 1 / (1 + exp(slope * score - threshold[r]))``, or the
-        mean of these and one isotonic regression for each threshold, in which the logits count as
+        mean of these and one isotonic regression for each threshold, with a weight of the logits of
         80 rows per rank.
     cv : int, splitter or iterable of splits, default=5
-        The parts; of an int, stratified by label and shuffled.
+        Cross-validation folds; for an int, stratified by label and shuffled.
     loss : {"absolute", "zero_one", "squared", "kappa"}, default="absolute"
         Loss whose expectation `predict` minimises: the distance in ranks, mistakes, the squared
         distance, or one minus the quadratic weighted kappa of all predictions.
     random_state : int, Generator, RandomState or None, default=0
-        Of the parts.
+        Seed of the folds.
     classes : array-like, shape (n_classes,), optional
-        Every label, lowest rank first; by default the ``classes`` of the estimator.
+        All labels, lowest rank first; by default the ``classes`` of the estimator.
 
     Attributes
     ----------
     classes_ : ndarray, shape (n_classes,)
-        The labels in ascending order, as of the columns of `predict_proba`.
+        Labels in ascending order, as the columns of `predict_proba`.
     ranks_ : ndarray, shape (n_classes,)
-        The labels, lowest rank first.
+        Labels, lowest rank first.
     estimator_ : estimator
-        Fitted to all rows.
+        Learner fitted to all rows.
     curves_ : object
-        The probabilities as a function of the score on its scale.
+        Probabilities as a function of the standardised score.
     center_, scale_ : float
-        Mean and standard deviation of the scores of the rows that ``estimator_`` has learned from.
+        Mean and standard deviation of the scores of the training rows of ``estimator_``.
     costs_ : ndarray of float64, shape (n_classes, n_classes)
         Cost of a prediction (column) for a true rank (row).
     conformal_scores_ : ndarray of float64, shape (n,)
-        Only after `conformalize`.
+        Calibration scores, only after `conformalize`.
     n_features_in_ : int
-        Unless X were texts.
+        Number of features, unless X is a list of texts.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
-        If X had names.
+        Only if X had string column names.
 
     Notes
     -----
-    Each row of `predict_proba` adds up to 1, and the probability of at least a rank rises with
-    the score. Around the most probable rank, cumulative logits of thresholds at similar distances
-    fall to both sides; ranks far narrower than their neighbours, and isotonic curves, may have
-    more than one peak. Where two isotonic curves meet, a probability may be small, but not 0.
+    Each row of `predict_proba` adds up to 1, and the probability of at least a given rank increases
+    with the score. With cumulative logits whose thresholds have similar distances, probabilities
+    decrease on both sides of the most probable rank; with very narrow ranks, or isotonic curves,
+    there may be several local maxima. Where two isotonic curves meet, a probability may be small,
+    but not 0.
 
-    Costs ``cv`` + 1 fits of the learner, and an optimisation over n_classes numbers (O(n) for a
-    step) or n_classes - 1 sorts. Memory: a copy of the rows that a part learns from;
-    none around a ``FrozenEstimator``, which also serves rows that memory does not hold twice.
+    Costs ``cv`` + 1 fits of the learner, and an optimisation over n_classes numbers (O(n) per step)
+    or n_classes - 1 sorts. Memory: a copy of the training rows of a fold; none with a
+    ``FrozenEstimator``, which is therefore suitable for rows that do not fit into memory twice.
 
     References
     ----------
@@ -146,23 +147,23 @@ class CalibratedOrdinal(
         *,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Fit the learner, and probabilities to its scores of held-out rows.
+        """Fit the learner, and probabilities to its scores on held-out rows.
 
         Parameters
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
-            Or what a pipeline as the estimator takes: a list of texts, a frame.
+            Or another input of a pipeline, such as a list of texts or a data frame.
         y : array-like, shape (n_samples,)
             Ordered labels.
         sample_weight : array-like, shape (n_samples,), optional
-            Weights of the rows, for the learner and for the probabilities: shares, as a learner of
-            ordered labels takes them, if all are at most 1, fractions among them.
+            Weights of the rows, for the learner and for the probabilities. As in other ordinal
+            learners, they are relative if all are at most 1 and some are fractions.
 
         Raises
         ------
         ValueError, TypeError
-            On bad input or parameters, or for a learner without `project` or `decision_function`.
-            A failed fit leaves the estimator as it was.
+            On bad input or parameters, or for a learner without `project` or `decision_function`. A
+            failed fit leaves the estimator unchanged.
         """
         self._check_params()
         estimator = PRank() if self.estimator is None else self.estimator
@@ -192,7 +193,7 @@ class CalibratedOrdinal(
         probabilities = curves.probabilities(scores)
         named = BaseEstimator()
         validate_data(named, X, skip_check_array=True, reset=True)
-        # In one go, so that Ctrl-C finds the old model or the new one.
+        # At once, so that an interrupted fit leaves either the old or the new model.
         kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         self.__dict__ = kept | {
             **vars(named),
@@ -206,7 +207,7 @@ class CalibratedOrdinal(
         return self
 
     def _declared_within(self, estimator: Any, given: Any) -> NDArray[Any] | None:
-        """Labels that were declared to this estimator, or else to the one inside."""
+        """Labels declared to this estimator, or else to the inner one."""
         declared = self._declared(given)
         inside = last_step(thawed(estimator))
         if declared is None and isinstance(inside, RankedLabels):
@@ -225,13 +226,13 @@ class CalibratedOrdinal(
 
     @documented(PRank.predict)
     def project(self, X: RowsLike) -> Floats:
-        """The latent score that probabilities follow from, as the estimator has it.
+        """Latent score of the estimator, from which probabilities are computed.
 
         Returns
         -------
         ndarray of float64, shape (n_samples,)
-            Results of the estimator's `project`; the mean rank by the scores of
-            `decision_function`, less their mean, where it has none.
+            Result of the estimator's `project`; without it, the mean rank under the scores of
+            `decision_function`, minus their mean.
         """
         check_is_fitted(self)
         return latent_scores(self.estimator_, X, self.ranks_)
@@ -299,7 +300,7 @@ class CalibratedOrdinal(
     def contributions(
         self, X: RowsLike, background: RowsLike | None = None, *, output: Hashable | None = None
     ) -> Contributions:
-        """Contributions of features to `project`, see the estimator's own `contributions`."""
+        """Contributions of features to `project`; see `contributions` of the estimator."""
         check_is_fitted(self)
         front, learner = take_apart(thawed(self.estimator_))
         X = transformed(front, X)
@@ -323,7 +324,7 @@ class CalibratedOrdinal(
 
 
 def _calibrated(of: Scoring | None, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
-    """Curves that turn a learner's score into probabilities."""
+    """Curves from a learner's score to probabilities."""
     assert of is not None
     if of.form in ("none", "classes", "ordinal_trees"):
         reason = of.facts.get("reason", "probabilities that follow from a score for each rank")

@@ -1,4 +1,4 @@
-"""CuSum Rank: a task for each step between ranks, and scores that are cumulative sums."""
+"""CuSum Rank: a task for each step between ranks, and scores as cumulative sums."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class CuSumClassifier(Projecting):
     def _check_weighable(self) -> None:
         if self.update == "pa":
             raise ValueError(
-                "update='pa' takes steps as long as they have to be, whatever a weight says: take "
-                "'pa1' or 'pa2', whose C is multiplied by the weight, or leave the weights out"
+                "update='pa' does not support weights, as its loss determines the step: use "
+                "'pa1' or 'pa2', whose C is multiplied by the weight, or omit the weights"
             )
 
     @abstractmethod
@@ -45,18 +45,18 @@ class CuSumClassifier(Projecting):
 
     @abstractmethod
     def _cumulated(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        """Cumulative scores of the ranks, and the ranks of the highest."""
+        """Cumulative scores of the ranks, and the ranks of maximum score."""
 
     def _projected(self, rows: Rows) -> np.ndarray:
         return self._cumulated(rows)[0][:, -1]
 
     def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        # Checked once more: set_params may have changed it since the fit.
+        # Validated again: set_params may have changed it since the fit.
         check_declared(self, "decision")
         if self.decision == "cusum":
             return self._cumulated(rows)
-        # In descending order the cumulative sums of the tasks' scores are maximal at the number of
-        # those that are not negative.
+        # In descending order, the cumulative sum of the tasks' scores is maximal at the number of
+        # non-negative ones.
         tasks = self._tasks(rows)
         return cumulated(-np.sort(-tasks, axis=1)), (tasks >= 0).sum(axis=1, dtype=np.int32)
 
@@ -68,31 +68,31 @@ class CuSumParameters(Tasks, Intercepts, Averages, Passes):
 
 @documented()
 class CuSumRank(CuSumParameters, CuSumClassifier, OnlineOrdinalClassifier):
-    """CuSum Rank: a task "rank above j" for each j, and scores that are their cumulative sums.
+    """CuSum Rank: a task "rank above j" for each j, and their cumulative sums as scores.
 
     The score of a rank is the sum of the scores of the tasks below it; the predicted rank is the
-    one of the highest score. A mistake moves the tasks between the true rank and the predicted one.
-    Where PRank has one direction for all ranks, each task has its own.
+    one of maximum score. A mistake moves the tasks between the true rank and the predicted one.
+    PRank has one direction for all ranks; here each task has its own.
 
     Attributes
     ----------
     coef_ : ndarray of float64, shape (n_classes - 1, n_features)
         Weights of the tasks (a copy).
     intercept_ : ndarray of float64, shape (n_classes - 1,)
-        Of the tasks (a copy): their scores are ``X @ coef_.T + intercept_``.
+        Intercepts of the tasks (a copy): their scores are ``X @ coef_.T + intercept_``.
 
     Notes
     -----
-    The update of [1]_, and its passive-aggressive form with the loss ``delta * |y - z|`` that the
-    paper's text means (its figure prints ``delta``); steps as in [2]_. An update costs
-    O(non-zeros * ranks off), a prediction O(non-zeros * n_classes); the model has
-    (n_classes - 1) * (n_features + 1) numbers, twice that with ``average``. The weight of a row
-    multiplies its perceptron step, and C of "pa1" and "pa2"; a step of "pa" is as long as it takes
-    already, so that weights are refused. Averages count each row that is learned once.
+    The update of [1]_, and its passive-aggressive form with the loss ``delta * |y - z|`` of the
+    paper's text (its figure prints ``delta``); steps as in [2]_. An update costs O(non-zeros
+    * distance in ranks), a prediction O(non-zeros * n_classes); the model has (n_classes - 1) *
+    (n_features
+    + 1) numbers, twice that with ``average``. The weight of a row multiplies its perceptron step,
+    and C of "pa1" and "pa2"; "pa" does not support weights. Averages count each learned row once.
 
-    If unit weights separate every task of every example by d and no row, with its constant, is
-    longer than R, the total rank loss of "perceptron" and of "pa" is at most ``R**2 / d**2``; with
-    a margin m, that of its rivals is at most ``(R**2 + 2 * m) / d**2``.
+    If unit weights separate every task of every example by d, and R is the maximum length of a row
+    with its constant, the total rank loss of "perceptron" and of "pa" is at most ``R**2 / d**2``;
+    with a margin m, the total loss of the rivals is at most ``(R**2 + 2 * m) / d**2``.
 
     Plain form: ``tests/reference/cusum.py``, ``cusum``.
 

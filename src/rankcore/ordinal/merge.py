@@ -23,33 +23,33 @@ def merge(
 ) -> Learner:
     """Merge models that learned from different shards into one.
 
-    The parameters are averaged; PRank's thresholds are then rounded to their lattice, without which
-    further training could put them out of order. What each model counted (examples, losses, the
-    sums of an averaging model) is added up. To train on shards, start every shard from copies of
-    one model, let each learn its own examples, and merge after every epoch.
+    The parameters are averaged; PRank's thresholds are then rounded to their lattice, as further
+    training could otherwise put them out of order. Counts of the models (examples, losses, the sums
+    of averaging models) are added. To train on shards, start every shard from copies of one model,
+    let each learn its own examples, and merge after every epoch.
 
     Parameters
     ----------
     models : sequence of fitted PRank, CuSumRank, WidrowHoff or MulticlassPerceptron
-        Of one class, the same classes and number of features, and equal parameters (but for
-        ``max_iter``, ``shuffle``, ``tol``, ``random_state`` and ``verbose``).
+        All of the same type, with the same classes and number of features, and equal parameters
+        (except ``max_iter``, ``shuffle``, ``tol``, ``random_state`` and ``verbose``).
     weights : array-like, shape (n_models,), optional
-        Non-negative, not all 0; divided by their sum. By default all equal. They weigh the present
-        parameters, not the averages, in which every example counts the same.
+        Non-negative, not all 0; divided by their sum. By default all equal. They weigh the current
+        parameters, not the averages, in which all examples have the same weight.
     base : fitted estimator, optional
-        The model that all of ``models`` went on from. What it had counted already is then counted
-        once. By default they began from nothing.
+        The model that all ``models`` continued. Its counts are then counted once. By default the
+        models started from scratch.
 
     Returns
     -------
     estimator
-        A new model of their class, with the parameters of the first, that can predict, be saved and
-        go on learning. Its ``loss_curve_`` is empty: the shards' losses have no common time.
+        A new model of the same type, with the parameters of the first, which can predict, be saved
+        and continue learning. Its ``loss_curve_`` is empty: the shards' losses have no common time.
 
     Raises
     ------
     ValueError, TypeError
-        If the models do not fit together or overflow, or their kind cannot be mixed.
+        If the models are not compatible, overflow, or cannot be merged.
 
     Notes
     -----
@@ -74,7 +74,7 @@ def merge(
 
     models = list(models)
     if not models:
-        raise ValueError("merge needs at least one model")
+        raise ValueError("merge requires at least one model")
     first = models[0]
     for model in models if base is None else [*models, base]:
         _check_alike(model, first)
@@ -83,7 +83,7 @@ def merge(
     if hasattr(first, "feature_names_in_"):
         result.feature_names_in_ = first.feature_names_in_.copy()
     with ExitStack() as still:
-        # In one order, whatever that of the list: two calls never wait for each other.
+        # In a fixed order, regardless of the list, so that two calls cannot deadlock.
         for model in sorted({*models, *([] if base is None else [base])}, key=id):
             still.enter_context(unchanging(model))
         result._state = mixed(
@@ -97,7 +97,7 @@ def merge(
     return result
 
 
-# Parameters that only say how a fit is watched.
+# Parameters that only control how a fit is monitored.
 WATCHING = ("early_stopping_rounds", "eval_metric", "class_weight")
 
 
@@ -110,7 +110,7 @@ def _check_alike(model: Any, first: Any) -> None:
     check_is_fitted(model)
     if type(model) is not type(first):
         raise TypeError(
-            f"models of different classes cannot be mixed: {type(first).__name__} and "
+            f"models of different classes cannot be merged: {type(first).__name__} and "
             f"{type(model).__name__}"
         )
     for what, one, other in [
@@ -124,7 +124,7 @@ def _check_alike(model: Any, first: Any) -> None:
 
 def _params(model: Any) -> dict[str, Any]:
     """Parameters that models must share to be merged: all but those of running and reporting."""
-    # Classes are compared themselves, wherever they were given.
+    # Classes are compared separately, wherever they were declared.
     apart = {"max_iter", "shuffle", "tol", "random_state", "verbose", "classes", *WATCHING}
     params = {name: value for name, value in model.get_params().items() if name not in apart}
     return {**params, **model._state.settings}
@@ -142,14 +142,14 @@ def _shares(weights: Any, n: int) -> np.ndarray:
 def mixed(
     model: OnlineOrdinalClassifier, states: list[OnlineState], shares: np.ndarray, base: OnlineState
 ) -> OnlineState:
-    """State of models that continued from ``base``, averaged with weights that sum to 1.
+    """State of models that continued ``base``, averaged with weights that sum to 1.
 
-    Raises ValueError if they have no common scale, have not gone on from ``base``, or overflow.
+    Raises ValueError if they have different scales, did not continue ``base``, or overflow.
     """
     for name, meaning in (("scale", "scales of their thresholds"), ("margin", "margins")):
         if len({float(state.others[name][0]) for state in states if name in state.others}) > 1:
             raise ValueError(
-                f"the models chose different {meaning}, by their own first rows: start all from "
+                f"the models chose different {meaning} from their first rows: start all from "
                 f"copies of one model, or set the {name} to a number"
             )
     fresh = model._new_state(model.n_features_in_, model.ranks_.size)
@@ -168,8 +168,8 @@ def mixed(
             mean = np.rint(mean).astype(np.int64)  # monotone: keeps the order of thresholds
         arrays[name] = mean
         if name + "_sums" in arrays:
-            # What the sums stand for is the total of the parameter over all examples so far.
-            with np.errstate(over="ignore", invalid="ignore"):  # infinity is found out below
+            # The sums represent the total of the parameter over all examples so far.
+            with np.errstate(over="ignore", invalid="ignore"):  # infinity is detected below
                 before = _total(base, name)
                 total = before + sum(_total(state, name) - before for state in states)
                 arrays[name + "_sums"] = fresh.t * mean - total

@@ -40,11 +40,11 @@ class OAPBPM(BPMParameters, WithMargin, OAP, Direction, Thresholds, OnlineOrdina
     Notes
     -----
     Algorithm 2 of [1]_. An example costs the updates of the ``tau * n_estimators`` members that
-    take it, and one more for the mean; a prediction costs what PRank's does. Memory: n_estimators
+    take it, and one for the mean; a prediction costs the same as with PRank. Memory: n_estimators
     times PRank's.
 
-    The weight of a row multiplies the number of times that a member is expected to take it: ``tau``
-    times the weight, the whole part for sure and the rest by chance, or the mean of the Poisson
+    The weight of a row multiplies the expected number of times that a member takes it: ``tau``
+    times the weight, with a certain integer part and a random fraction, or the mean of the Poisson
     variable.
 
     Plain form: ``tests/reference/ensemble.py``, ``oap``.
@@ -65,7 +65,7 @@ class OAPBPM(BPMParameters, WithMargin, OAP, Direction, Thresholds, OnlineOrdina
 
 
 class MembersVote:
-    """Votes of the members of an `OAP`, one each; for a base before `VotesRanks`. Not public."""
+    """Votes of the members of an `OAP`, one each; a base class before `VotesRanks`. Not public."""
 
     def _votes(self, state: OnlineState) -> np.ndarray:
         """Votes of the members."""
@@ -73,8 +73,8 @@ class MembersVote:
 
     def _scored(self: Any, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         scores, winners = VotesRanks._scored(self, rows)
-        # Between ranks of equal votes the members' mean decides: less than half of what one vote
-        # is worth, so that no other order changes.
+        # The members' mean breaks ties of votes: it adds less than half a vote, so that no other
+        # order changes.
         weights, thresholds = self._parameters()
         projected = np.empty(rows.n_rows)
         project(rows, weights, projected)
@@ -103,13 +103,13 @@ class OAPBagging(
     Thresholds,
     OnlineOrdinalClassifier,
 ):
-    """Bagged PRanks online: members that sample one stream vote on the rank, one vote each.
+    """Online bagging of PRanks: members that sample one stream have one vote each on the rank.
 
     Notes
     -----
-    Trained as `OAPBPM`; a prediction costs n_estimators times PRank's. ``project`` is the
-    mean of the members' ranks, on the scale 1 .. n_classes, which is what Harrington's tables
-    (ICML 2003) evaluate.
+    Trained as `OAPBPM`; a prediction costs n_estimators times PRank's. ``project`` returns the mean
+    of the members' ranks, on the scale 1 .. n_classes, as evaluated in the tables of Harrington
+    (ICML 2003).
 
     Plain form: ``tests/reference/ensemble.py``, ``oap``.
 
@@ -142,16 +142,16 @@ class OAPVoting(
     Thresholds,
     OnlineOrdinalClassifier,
 ):
-    """`OAPBagging` in which a member has as many votes as examples it ranked rightly.
+    """`OAPBagging` in which a member has one vote per example it ranked correctly.
 
     Parameters
     ----------
     weight : {"total", "survival"}, default="total"
-        Count all examples that a member took and ranked rightly, or those since its last mistake.
+        Count all examples that a member took and ranked correctly, or those since its last mistake.
 
     Notes
     -----
-    OAP-VP of Harrington (ICML 2003). If no member has a vote, all have one.
+    OAP-VP of Harrington (ICML 2003). If no member has votes, all have one.
 
     Plain form: ``tests/reference/ensemble.py``, ``oap``.
 

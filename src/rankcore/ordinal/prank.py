@@ -25,21 +25,21 @@ __all__ = ["PRank"]
 
 
 class Direction(Specified):
-    """One direction, whose projections `Thresholds` cut. Not public: subclasses provide both.
+    """One direction, whose projections `Thresholds` divide into ranks. Not public.
 
     Attributes
     ----------
     coef_ : ndarray of float64, shape (n_features,)
         The direction (a copy).
     threshold_scale_ : float
-        The resolved ``threshold_scale``: the value given, or what "auto" chose.
+        The resolved ``threshold_scale``: the given value, or the choice of "auto".
     """
 
     _one_direction = True
 
     @abstractmethod
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
-        """Weights and thresholds to predict with."""
+        """Weights and thresholds for predictions."""
 
     @property
     @reads
@@ -79,10 +79,10 @@ class PRankParameters(Margin, Averages, Passes):
 class PRank(PRankParameters, WithMargin, Direction, Thresholds, OnlineOrdinalClassifier):
     """Perceptron ranking: one direction, ordered thresholds, online.
 
-    A row's rank is the number of thresholds that its projection on the learned direction reaches.
-    A row ranked wrongly moves each threshold on the wrong side of its projection by one step, and
-    the direction by the sum of those steps times the row; a row ranked rightly changes nothing,
-    unless its projection is within the ``margin`` of a threshold.
+    The rank of a row is the number of thresholds that its projection on the learned direction
+    reaches. A misranked row moves each threshold on the wrong side of its projection by one step,
+    and the direction by the sum of those steps times the row; a correctly ranked row changes
+    nothing, unless its projection is within the ``margin`` of a threshold.
 
     Attributes
     ----------
@@ -96,24 +96,23 @@ class PRank(PRankParameters, WithMargin, Direction, Thresholds, OnlineOrdinalCla
     prediction O(non-zeros + log n_classes), the model n_features + n_classes - 1 numbers (twice
     that with ``average``). X is never copied when it is CSR or C-ordered float32 or float64.
 
-    Let s be ``threshold_scale_``, m ``margin_`` and R the length of the longest row. If weights w
-    and thresholds b with ``|w|**2 + |b / s|**2 = 1`` separate the data with margin g, the total
-    rank loss over any number of passes, and the number of steps of thresholds, are at most
-    ``((n_classes - 1) * R**2 + s**2 + 2 * m) / g**2``; `rankcore.bounds.prank_mistake_bound` has
-    the proof.
+    Let s be ``threshold_scale_``, m ``margin_`` and R the maximum length of a row. If weights w and
+    thresholds b with ``|w|**2 + |b / s|**2 = 1`` separate the data with margin g, the total rank
+    loss over any number of passes, and the number of steps of thresholds, are at most ``((n_classes
+    - 1) * R**2 + s**2 + 2 * m) / g**2``; `rankcore.bounds.prank_mistake_bound` has the proof.
 
-    Thresholds are multiples of the scale by integers, whatever the margin is, since each step is 1
-    or -1. They stay in ascending order: a threshold moves up only if the true rank is below it and
-    the projection is at least the threshold less the margin, down only if the true rank is above it
-    and the projection at most the threshold plus the margin. Of two that are equal, either both do
-    or none where the true rank is on the same side of both; where it is between them, the lower
-    one can only move down, the upper one only up. Of two that differ, which is by a step at least,
-    the lower one moves up only if the true rank is below both, and then the upper one does not move
-    down: they approach by one step at most.
+    Thresholds are integers times the squared scale, for any margin, as each step is 1 or -1. They
+    stay in ascending order: a threshold moves up only if the true rank is below it and the
+    projection is at least the threshold minus the margin, down only if the true rank is above it
+    and the projection is at most the threshold plus the margin. If two equal thresholds are on the
+    same side of the true rank, both move or neither does; if the true rank is between them, the
+    lower one can only move down and the upper one only up. Two different thresholds are at least
+    one step apart; the lower one moves up only if the true rank is below both, and then the upper
+    one does not move down, so that they approach by at most one step.
 
-    A weight says how often a row is visited, in passes of their own draws for what is left of an
-    integer: fitting with integer weights is fitting with repeated rows. Integer steps are what
-    keeps the thresholds in order; a step multiplied by a weight would leave their lattice.
+    A weight is the number of visits of a row per pass, with the fractional part drawn at random in
+    each pass: integer weights are equivalent to repeated rows. Integer steps keep the thresholds in
+    order; a step multiplied by a weight would leave their lattice.
 
     Plain form: ``tests/reference/prank.py``, ``prank``.
 
@@ -139,7 +138,7 @@ class PRank(PRankParameters, WithMargin, Direction, Thresholds, OnlineOrdinalCla
     _built_in: ClassVar = OF_PRANK
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
-        """Weights and thresholds to predict with."""
+        """Weights and thresholds for predictions."""
         state = self._fitted_state()
         return state.averaged(
             lambda: (state.mean("weights"), scale_of(state) * state.mean("steps"))
@@ -174,21 +173,21 @@ def scale_of(state: OnlineState) -> float:
 def check_lattice(
     others: Mapping[str, np.ndarray], scale: float, examples: Any, moves: Any, axis: int = -1
 ) -> None:
-    """Raise unless thresholds of a state that was read are such as learning leaves them.
+    """Raise unless thresholds of a loaded state are possible results of learning.
 
-    They must ascend along ``axis``, be integer steps times the scale, and be steps that so many
-    examples, of which so many moved thresholds, of the one learner or of each, can lead to.
+    They must ascend along ``axis``, be integer steps times the scale, and be reachable with these
+    numbers of examples and of ``moves``, of one learner or of each.
     """
     steps, sums = others["steps"], others.get("steps_sums")
-    # An example moves a threshold by one step at most. Sums of merged models lie within twice those
-    # of one; as float64, whose rounding preserves `<=`.
+    # An example moves a threshold by at most one step. Sums of merged models are at most twice
+    # those of one model; compared as float64, whose rounding preserves `<=`.
     most = 2.0 * examples * moves
     if (
         (steps > moves).any()
         or (steps < -moves).any()
         or (sums is not None and (np.abs(sums.astype(np.float64)) > most).any())
     ):
-        raise ValueError("its thresholds moved further than what it has counted lets them")
+        raise ValueError("its thresholds moved further than its counts allow")
     if (np.diff(steps, axis=axis) < 0).any():
         raise ValueError("its thresholds do not ascend")
     if not np.array_equal(others["thresholds"], scale * steps):

@@ -1,4 +1,4 @@
-"""Rules in Python: online learners of ordered labels whose update is a method of a subclass."""
+"""Rules in Python: online learners of ordered labels with a user-defined update."""
 
 from __future__ import annotations
 
@@ -32,26 +32,25 @@ class RuleParameters(Averages, Passes):
 
 @documented()
 class PythonRule(RuleParameters, Direction, Thresholds, RuleLearner):
-    """Base class of a rule in Python: one direction, thresholds, and an update of one's own.
+    """Base class of user-defined rules in Python with one direction and thresholds.
 
     A subclass defines ``update``, which learns one row; passes, held-out rows, early stopping,
-    averages, weights, callbacks, Ctrl-C and everything of scikit-learn are those of `PRank`. Slow
-    and correct: for trying out a variant before it is compiled.
+    averages, weights, callbacks, interrupts and the scikit-learn interface are those of `PRank`.
+    Rules in Python are slow; they are meant for testing a variant before it is compiled.
 
     Parameters
     ----------
     threshold_scale : "auto" or float, default="auto"
-        Equivalent to a constant feature of this value behind the thresholds, which are its square
-        times ``steps``. "auto" takes twice the root mean square length of the rows of the first
-        call.
+        Value of the equivalent constant feature of the thresholds, which are its square times
+        ``steps``. "auto" is twice the root mean square length of the rows of the first call.
 
     Attributes
     ----------
     coef_ : ndarray of float64, shape (n_features,)
         The direction (a copy).
     thresholds_ : ndarray of float64, shape (n_classes - 1,)
-        Ascending (a copy); a rule may leave them in any order, which does not change how many of
-        them a projection reaches.
+        Ascending (a copy). A rule may leave them in any order, which does not change the number of
+        thresholds that a projection reaches.
 
     See Also
     --------
@@ -59,22 +58,23 @@ class PythonRule(RuleParameters, Direction, Thresholds, RuleLearner):
 
     Notes
     -----
-    Parameters of a subclass are those of its ``__init__``; it passes all others on:
-    ``def __init__(self, margin=1.0, **params): super().__init__(**params); self.margin = margin``.
+    Parameters of a subclass are those of its ``__init__``, which passes all others on: ``def
+    __init__(self, margin=1.0, **params): super().__init__(**params); self.margin = margin``.
 
     ``update`` runs on a copy of the estimator that has the arrays of `start` as attributes. They
-    can be changed in place or replaced by arrays of the same shape; any other attribute that is
-    set raises AttributeError, as a fit that fails could not put it back.
+    can be changed in place or replaced by arrays of the same shape; setting any other attribute
+    raises AttributeError, as a failed fit could not restore it.
 
     ``contributions``, `rankcore.explain`, `CalibratedOrdinal` and `rankcore.export` work as for
-    `PRank`. `rankcore.save` refuses: a model file cannot hold code. Use joblib or pickle, which
-    need the module of the class. The guide ``docs/own_rule.md`` takes a rule to a Cython kernel.
+    `PRank`. `rankcore.save` raises an error, as a model file cannot hold code. Use joblib or
+    pickle, which require the module of the class. The guide ``docs/own_rule.md`` shows how to
+    convert a rule to a Cython kernel.
 
     Plain form: ``tests/reference/margin_prank.py``, ``margin_prank``.
 
     Examples
     --------
-    PRank, with a margin that each threshold must be beaten by:
+    PRank with a margin:
 
     >>> import numpy as np
     >>> import rankcore as rc
@@ -99,7 +99,7 @@ class PythonRule(RuleParameters, Direction, Thresholds, RuleLearner):
     _constraints: ClassVar = {"threshold_scale": SCALE}
 
     def start(self, n_features: int, n_ranks: int) -> dict[str, NDArray[Any]]:
-        """Arrays of a model that has seen nothing.
+        """Create the arrays of a new model.
 
         A subclass may add arrays, or make ``steps`` float64 for steps that are not integers.
 
@@ -121,7 +121,7 @@ class PythonRule(RuleParameters, Direction, Thresholds, RuleLearner):
         return np.asarray(self.scale * self.steps, dtype=np.float64)
 
     def rank_of(self, x: Floats) -> int:
-        """In ``update``: the rank of a row, from 0, by the present arrays; -1 if it overflows.
+        """In ``update``: the rank of a row by the current arrays, from 0; -1 if it overflows.
 
         Parameters
         ----------
@@ -159,7 +159,8 @@ class PythonRule(RuleParameters, Direction, Thresholds, RuleLearner):
         state = self._fitted_state()
 
         def compute() -> tuple[np.ndarray, np.ndarray]:
-            # In any order a projection reaches as many of them; a search needs them ascending.
+            # The order does not change the number of thresholds reached; a search requires
+            # ascending ones.
             thresholds = np.sort(scale_of(state) * state.mean("steps"))
             return state.mean("weights"), thresholds
 
@@ -174,19 +175,19 @@ class ScoreRuleParameters(Averages, Passes):
 
 @documented()
 class PythonScoreRule(ScoreRuleParameters, RuleLearner):
-    """Base class of a rule in Python with a score for each rank; the highest score wins.
+    """Base class of user-defined rules in Python with a score for each rank.
 
-    A subclass defines ``start``, the arrays; ``scores``, how they score a row; and ``update``,
-    how they learn one. Everything else is as in `PythonRule`.
+    A subclass defines ``start``, which creates the arrays; ``scores``, which scores a row; and
+    ``update``, which learns one. Everything else is as in `PythonRule`.
 
     See Also
     --------
-    PythonRule : Rules with one direction and thresholds, which only need ``update``.
+    PythonRule : Rules with one direction and thresholds, which require only ``update``.
 
     Notes
     -----
-    Of equal scores the lowest rank is predicted. ``contributions`` and `rankcore.export` refuse,
-    because Python code scores the rows; `rankcore.save` as in `PythonRule`.
+    The rank of maximum score is predicted, the lowest of ties. ``contributions``, `rankcore.export`
+    and `rankcore.save` raise an error, because rows are scored by Python code.
 
     Plain form: ``tests/reference/rivals.py``, ``multiclass``.
 
@@ -214,7 +215,7 @@ class PythonScoreRule(ScoreRuleParameters, RuleLearner):
 
     @abstractmethod
     def scores(self, x: Floats) -> ArrayLike:
-        """Score of each rank for a row, by the present arrays.
+        """Score of each rank for a row, by the current arrays.
 
         Parameters
         ----------
@@ -226,7 +227,7 @@ class PythonScoreRule(ScoreRuleParameters, RuleLearner):
         """
 
     def rank_of(self, x: Floats) -> int:
-        """In ``update``: the rank of a row, from 0, by the present arrays; -1 if it overflows.
+        """In ``update``: the rank of a row by the current arrays, from 0; -1 if it overflows.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""PRank whose past hypotheses vote."""
+"""Voted PRank: a vote of past hypotheses."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from rankcore.ordinal.prank import check_lattice, scale_of
 
 __all__ = ["VotedPRank"]
 
-# Arrays with one entry per past hypothesis, and how many entries they have at first.
+# Arrays with one entry per past hypothesis, and their initial capacity.
 PER_HYPOTHESIS = ("hypotheses", "cuts", "votes", "born")
 FIRST_ROOM = 16
 
 
 class VotedState(OnlineState):
-    """Also past hypotheses: all of them, with free room at the end, or those of most votes.
+    """State with past hypotheses: all, with spare capacity, or those with most votes.
 
-    ``others["progress"]`` counts the hypotheses that are kept, the votes of the present one, and
-    the hypotheses that there have been.
+    ``others["progress"]`` has the number of kept hypotheses, the votes of the current one, and the
+    number of hypotheses so far.
     """
 
     earlier = ("hypotheses", "cuts")
@@ -45,11 +45,11 @@ class VotedState(OnlineState):
     def _changes(self, name: str, columns: np.ndarray | None) -> Any:
         if name not in PER_HYPOTHESIS:
             return super()._changes(name, columns)
-        # Without a limit only the free room is written; with one, all of what is replaced.
+        # Without a limit only spare capacity is written; with one, all entries may be replaced.
         return None if self.settings["max_hypotheses"] is None else ...
 
     def snapshot(self, columns: np.ndarray | None = None) -> Callable[[], None]:
-        """A function that puts the present state back."""
+        """Function that restores the current state."""
         put_back = super().snapshot(columns)
 
         def restore() -> None:
@@ -61,7 +61,7 @@ class VotedState(OnlineState):
         return restore
 
     def make_room(self) -> bool:
-        """Double the room for past hypotheses, if all are kept and it is used up."""
+        """Double the capacity for past hypotheses if all are kept and it is exhausted."""
         if self.settings["max_hypotheses"] is not None or self.kept < self.others["votes"].size:
             return False
         for arrays in (self.by_feature, self.others):
@@ -83,25 +83,25 @@ class VotedParameters(Margin, Output, Passes):
 
 @documented()
 class VotedPRank(VotedParameters, WithMargin, VotesRanks, OnlineOrdinalClassifier):
-    """PRank whose past hypotheses vote, each with as many votes as examples it survived.
+    """Voted PRank: each past hypothesis has as many votes as examples it survived.
 
     Parameters
     ----------
     count_init : {1, 0}, default=1
-        Votes a hypothesis is born with: 1 counts the example that created it.
+        Initial votes of a hypothesis: 1 counts the example that created it.
     max_hypotheses : int, "auto" or None, default="auto"
-        Keep only the hypotheses of most votes, of equal ones the oldest; ``partial_fit`` copies
-        them once per call. "auto" keeps 5000, or as many as take 256 MB, and warns if they hold
-        less than half of the votes. None keeps all, which takes n_features numbers for each mistake
-        ever made, and up to three times that while the array grows.
+        Keep only the hypotheses with most votes, the oldest of ties; ``partial_fit`` copies them
+        once per call. "auto" keeps 5000, or as many as fit into 256 MB, and warns if they have less
+        than half of the votes. None keeps all, which takes n_features numbers per mistake, and up
+        to three times that while the array grows.
     margin
-        A hypothesis ends with every row that moves a threshold. The margin was better on 15 of 18
-        standardised sets, and worse on one of sparse text, SST-5.
+        Each row that moves a threshold ends a hypothesis. A margin was better on 15 of 18
+        standardised data sets, and worse on one of sparse text, SST-5.
 
     Attributes
     ----------
     hypotheses_ : ndarray of float64, shape (n_hypotheses, n_features)
-        Directions, oldest first, the present one last (a copy).
+        Directions, oldest first, the current one last (a copy).
     hypothesis_thresholds_ : ndarray of float64, shape (n_hypotheses, n_classes - 1)
         Their thresholds (a copy).
     votes_ : ndarray of int64, shape (n_hypotheses,)
@@ -111,10 +111,9 @@ class VotedPRank(VotedParameters, WithMargin, VotesRanks, OnlineOrdinalClassifie
 
     Notes
     -----
-    Voting after [1]_. ``project`` is the mean rank, on the scale 1 .. n_classes. If no
-    hypothesis has a vote, all have one. A prediction costs O(non-zeros * n_hypotheses), the first
-    after an example also a copy of the hypotheses, which is kept. Weights are visits, as in
-    `PRank`.
+    Voting after [1]_. ``project`` returns the mean rank, on the scale 1 .. n_classes. If no
+    hypothesis has votes, all have one. A prediction costs O(non-zeros * n_hypotheses); the first
+    one after an example also copies the hypotheses. Weights are visits, as in `PRank`.
 
     Plain form: ``tests/reference/ensemble.py``, ``voted``.
 
@@ -162,21 +161,21 @@ class VotedPRank(VotedParameters, WithMargin, VotesRanks, OnlineOrdinalClassifie
         return self._lineup(self._fitted_state())[2]
 
     def _lineup(self, state: VotedState) -> tuple[np.ndarray, bool, np.ndarray]:
-        """Hypotheses that vote, oldest first, with the present one as after a mistake.
+        """Voting hypotheses, oldest first, with the current one treated as after a mistake.
 
         Returns
         -------
         past : ndarray of int64
-            The places of past ones.
+            Indices of past hypotheses.
         present : bool
-            Whether the present one, which is the youngest, follows them.
+            Whether the current one, the youngest, follows them.
         votes : ndarray of int64
         """
         others = state.others
         capped = state.settings["max_hypotheses"] is not None
         displaced = place(others["votes"], others["born"], others["progress"], capped)
         past = np.argsort(others["born"][: state.kept])
-        past = past[past != displaced]  # the present one displaces it
+        past = past[past != displaced]  # displaced by the current one
         present = displaced >= 0
         votes = np.append(others["votes"][past], others["progress"][1 : 1 + present])
         return past, present, votes

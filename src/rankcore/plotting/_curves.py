@@ -168,7 +168,7 @@ def plot_learning_curve(
     learner = learner_of(model)
     if not hasattr(learner, "history_"):
         raise TypeError(
-            f"{type(learner).__name__} has no history_: it is not fitted, or no learner"
+            f"{type(learner).__name__} has no history_: it is not fitted, or not a learner"
         )
     history = learner.history_
     chosen = _figures_of(learner, history) if figures is None else figures
@@ -234,7 +234,7 @@ def plot_ranksvm_path(path: Any, *, ax: Axes | None = None) -> Axes:
         Cs, values = found.Cs_, found.scores_.mean(axis=0)
         name, best = found.scoring, found.C_
     elif found.measure is None:
-        raise ValueError("nothing was measured along the path: give ranksvm_path an eval_set")
+        raise ValueError("nothing was measured along the path: pass eval_set to ranksvm_path")
     else:
         Cs, values, name, best = found.Cs, found.values, found.measure, found.Cs[found.best]
     ax = ax or new_axes()

@@ -37,7 +37,7 @@ def plot_pair(why: Any, *, max_features: int = 10, ax: Axes | None = None) -> Ax
     -------
     matplotlib.axes.Axes
         From the score of the second row, at the top, to that of the first, at the bottom; each bar
-        begins where the one above it ends, and shows the feature's values in both rows.
+        starts where the one above it ends, and shows the feature's values in both rows.
     """
     listed = largest(why.contributions, max_features)
     names = [
@@ -46,7 +46,7 @@ def plot_pair(why: Any, *, max_features: int = 10, ax: Axes | None = None) -> Ax
     ]
     ax = ax or new_axes(7.0, bar_height(len(listed) + 1) + 0.4)
     _waterfall(ax, why.score_b, why.contributions, listed, names, why.score_a)
-    ax.set_ylim(ax.get_ylim()[0] + 0.7, -0.7)  # room for the score at the bottom
+    ax.set_ylim(ax.get_ylim()[0] + 0.7, -0.7)  # space for the score at the bottom
     ax.set_xlabel("score")
     ax.set_title(f"{why.a} against {why.b}: {why.difference:+.4f}", pad=22)
     for score, name, edge in ((why.score_b, why.b, 1.0), (why.score_a, why.a, 0.0)):
@@ -150,7 +150,7 @@ def plot_query(
     ax.figure.colorbar(
         image,
         ax=ax,
-        label="adds to the score, beyond the mean of the query",
+        label="contribution to the score, relative to the mean of the query",
         orientation="horizontal",
         shrink=0.8,
         aspect=40,

@@ -239,8 +239,8 @@ def plot_importances(found: Any, *, max_features: int = 20, ax: Axes | None = No
         learner = learner_of(found)
         if not hasattr(learner, "feature_importances_"):
             raise TypeError(
-                f"{type(learner).__name__} has no feature_importances_: give what "
-                "rankcore.explain.global_importance found"
+                f"{type(learner).__name__} has no feature_importances_: pass the result of "
+                "rankcore.explain.global_importance"
             )
         sizes = learner.feature_importances_
         names = names_of(found)

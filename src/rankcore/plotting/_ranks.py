@@ -49,7 +49,7 @@ def plot_scores_by_rank(
     scores = np.asarray(ranking_scores(model, X, None)) if hasattr(learner, "thresholds_") else None
     if scores is None or scores.ndim != 1:
         raise TypeError(
-            f"{type(learner).__name__} has not one score a row with thresholds between the ranks, "
+            f"{type(learner).__name__} lacks one score per row with thresholds between the ranks, "
             "as PRank and OAPBPM have"
         )
     labels = np.asarray(y)
@@ -186,8 +186,8 @@ def plot_confusion(
     Returns
     -------
     matplotlib.axes.Axes
-        The lowest rank is at the bottom left. Colours are shares of each true rank, whatever
-        ``normalize`` is.
+        The lowest rank is at the bottom left. Colours are shares of each true rank, for any
+        ``normalize``.
 
     Raises
     ------

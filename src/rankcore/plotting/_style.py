@@ -25,7 +25,7 @@ Pictures.
 Parameters
 ----------
 ax : matplotlib.axes.Axes, optional
-    Where to draw; None: new axes.
+    Axes to draw into; None: new axes.
 
 Raises
 ------
@@ -44,7 +44,7 @@ def styled(plot: Plot) -> Plot:
             if error.name != "matplotlib":
                 raise
             raise ModuleNotFoundError(
-                "plots need Matplotlib: pip install 'rankcore[plot]'", name="matplotlib"
+                "plots require Matplotlib: pip install 'rankcore[plot]'", name="matplotlib"
             ) from None
         with style.context(STYLE):
             return plot(*args, **kwargs)

@@ -1,6 +1,6 @@
-"""From a preference between two items to an order of all of them, with few calls.
+"""Rankings of items by few calls of a pairwise preference.
 
-The preference may be a model, a person, or a language model: slow, costly, noisy, inconsistent.
+The preference may be a model, a person, or a language model: slow, costly, noisy or inconsistent.
 """
 
 from rankcore.preference.forms import Batch, Choice, Indexed, Judges, Order, from_scores

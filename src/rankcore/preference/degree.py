@@ -1,4 +1,4 @@
-"""Sort by degree: all pairs, or those of random opponents until few items are left."""
+"""Sort by degree: all pairs, or successive halving by random opponents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rankcore.preference.forms import Degrees, Indexed, Places, as_degrees, as_matrix
 from rankcore.preference.quicksort import Round
 
-# Degrees computed at a time: few enough for a cache, and enough to pay for the calls.
+# Degrees per block: small enough for a cache, large enough to amortise the calls.
 _BLOCK = 1 << 18
 _BITS = {
     np.dtype(np.float64): (np.uint64, np.float64(1).view(np.uint64)),
@@ -20,10 +20,10 @@ _BITS = {
 
 
 class Degree:
-    """All pairs in one round; items in the order of their mean degrees.
+    """Compare all pairs in one round; order items by their mean degrees.
 
-    With ``rng`` the pairs are shuffled, so that those which a budget allows are a fair sample.
-    They take 24 bytes each, 32 if they are shuffled.
+    With ``rng`` the pairs are shuffled, so that a limited budget covers a random sample. Pairs take
+    24 bytes each, 32 if shuffled.
     """
 
     repeats_pairs = False
@@ -44,27 +44,27 @@ class Degree:
         else:
             shuffled = self._rng.permutation(i.size)
             answers = yield i[shuffled], j[shuffled]
-            # Added in one order, sums that are equal stay so.
+            # Added in the same order, so that equal sums stay equal.
             degrees = np.empty_like(answers)
             degrees[shuffled] = answers
         self._means, counts = mean_degrees(i, j, degrees, n)
         self._unanswered = n - 1 - counts
 
     def order(self) -> Places:
-        """The items, those with the largest mean first; ties as they came."""
+        """Items by descending mean degree; ties in input order."""
         return np.argsort(-self._means, kind="stable")
 
     def together(self) -> Places:
-        """For each item, one more than the comparisons with it that were not made."""
+        """For each item, 1 plus the number of its missing comparisons."""
         return self._unanswered + 1
 
 
 class Halving:
-    """Sort by the degree in a sample of pairs, drop the worse half, and again; then all pairs.
+    """Repeatedly sort by the degree in a sample of pairs and drop the worse half; then all pairs.
 
-    In each round but the last, each item meets as many random others (``opponents``, an even
-    number), so that its mean degree estimates that against all that are left. When ``finalists``
-    are left for each of the ``top_k`` items (None: all), all pairs are compared. These are the
+    In each round but the last, each item is compared with ``opponents`` random others (an even
+    number), so that its mean degree estimates that against all remaining items. When ``finalists``
+    items remain for each of the ``top_k`` items (None: all), all pairs are compared. These are the
     eliminations of active ranking (Heckel, Shah, Ramchandran and Wainwright, 2019) by the schedule
     of sequential halving (Karnin, Koren and Somekh, 2013).
     """
@@ -88,7 +88,7 @@ class Halving:
         self._together: Places = np.full(n, n)
 
     def rounds(self) -> Generator[Round, Degrees, None]:
-        """Yield pairs of items that are left, and receive their degrees."""
+        """Yield pairs of remaining items, and receive their degrees."""
         while self._in_pool > self._last:
             m = self._in_pool
             seats = self._rng.permutation(self._order[:m])
@@ -114,11 +114,11 @@ class Halving:
         self._together[pool] = pool.size - met[pool]
 
     def order(self) -> Places:
-        """The items that are left first, then those that were dropped, the last ones first."""
+        """The remaining items, then the dropped ones, in reverse order of dropping."""
         return self._order
 
     def together(self) -> Places:
-        """For each item, how many are left, or were dropped with it, and not compared with it."""
+        """For each item, the number of items of its group that it was not compared with."""
         return self._together
 
     def _sort_pool(self, i: Places, j: Places, degrees: Degrees) -> None:
@@ -128,20 +128,20 @@ class Halving:
 
 
 def last_pool(n: int, top_k: int | None, opponents: int, finalists: int) -> int:
-    """How many items are left when `Halving` compares all pairs."""
+    """Number of items that remain when `Halving` compares all pairs."""
     k = n if top_k is None else top_k
     return min(n, max(finalists * k, opponents + 1))
 
 
 def halved(m: int, last: int) -> int:
-    """How many of m items are left after a round of `Halving`."""
+    """Number of m items that remain after a round of `Halving`."""
     return max((m + 1) // 2, last)
 
 
 def mean_degrees(
     i: Places, j: Places, degrees: Degrees, n: int
 ) -> tuple[NDArray[np.float64], Places]:
-    """Mean degree of each item in the pairs with an answer, 1/2 without any, and their number."""
+    """Mean degree of each item over answered pairs (1/2 if there are none), and their number."""
     values = degrees.astype(np.float64)
     answered = ~np.isnan(values)
     if not answered.all():
@@ -155,7 +155,8 @@ def mean_degrees(
 def computed_degrees(preference: Any, n: int) -> NDArray[np.float64]:
     """Sums of the degrees of each of n items against all others, each pair computed once.
 
-    A matrix is read for the earlier item of a pair. O(n^2) in blocks of rows that fit a cache.
+    Of a matrix, the row of the earlier item of a pair is used. O(n^2), in cache-sized blocks of
+    rows.
     """
     sums = np.zeros(n)
     rows = max(1, _BLOCK // max(n, 1))
@@ -186,11 +187,12 @@ def computed_degrees(preference: Any, n: int) -> NDArray[np.float64]:
 
 
 def _check_block(block: NDArray[Any]) -> None:
-    """Raise for degrees that are not in [0, 1], at little more than the cost of reading them."""
+    """Raise for degrees outside [0, 1], in one fast pass."""
     if block.size == 0 or block.dtype.kind == "b":
         return
     if block.dtype in _BITS:
-        # From 0 to 1 floats are ordered as their bits; those of others, NaN too, are larger.
+        # In [0, 1] the bits of floats are ordered as the floats; those of all others, with NaN, are
+        # larger.
         bits, one = _BITS[block.dtype]
         if block.view(bits).max() <= one:
             return

@@ -1,8 +1,8 @@
-"""Rankings by judges whose error rate does not depend on the distance of items.
+"""Rankings by judges whose error rate does not depend on the distance between items.
 
-Each answer is wrong with one probability e, so that an order with c answers against it has the
-likelihood e^c (1 - e)^(m - c), maximum for the fewest. Bradley-Terry strengths trust such a
-judge too much about distant items, and remain uncertain about a judge without errors.
+Each answer is wrong with the same probability e. An order that c of m answers contradict has the
+likelihood e^c (1 - e)^(m - c), which is maximal for the smallest c. Bradley-Terry strengths trust
+such a judge too much about distant items, and remain uncertain about a judge without errors.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from rankcore.preference.forms import Places
 from rankcore.preference.plackett_luce import Choices
 
 _SWEEPS = 50
-# Fewer answers than rounding leaves.
+# Numbers of answers below this are rounding errors.
 _LEAST = 1e-9
-# Numbers looked at at a time: few enough for a cache.
+# Numbers per block: small enough for a cache.
 _BLOCK = 1 << 15
-# Sweeps of Gibbs sampling, from the best order.
+# Sweeps of Gibbs sampling, starting at the best order.
 _SKIPPED, _KEPT = 10, 20
 
 
 @dataclass
 class EqualErrors:
-    """An order that no move of one item improves, and how sure it is."""
+    """An order that no move of one item improves, with its uncertainty."""
 
     order: Places  # the items, the best first
     error: float  # probability of a wrong answer
     log_evidence: float
     _moves: Floats  # (n, n): probability that the item at a place belongs to each place
-    _net: Floats  # (n, n): answers that the item of a row is before that of a column, less others
+    _net: Floats  # (n, n): answers for item i before item j, minus those against
     _odds: float  # logarithm of the odds of a right answer
 
     @cached_property
@@ -44,19 +44,19 @@ class EqualErrors:
 
     @cached_property
     def _wrong(self) -> Floats:
-        """Probability that two places are the wrong way round: one item has passed the other."""
+        """Probability that the items of two places are in the wrong order."""
         down = np.cumsum(self._moves[:, ::-1], axis=1)[:, ::-1]  # to that place or behind it
         up = np.cumsum(self._moves, axis=1)
         wrong = np.triu(down + up.T, 1)
         first = np.arange(self.order.size - 1)
-        # Two neighbours change places in one way, not in two.
+        # Two neighbours can change places in one way, not in two.
         wrong[first, first + 1] -= (
             self._moves[first, first + 1] + self._moves[first + 1, first]
         ) / 2
         return np.minimum(wrong + wrong.T, 0.5)
 
     def beats(self) -> Floats:
-        """Probability that item i is before item j, in row i and column j."""
+        """Probability that item i is before item j, as entry (i, j)."""
         place = self.place
         wrong = self._wrong[np.ix_(place, place)]
         before = place[:, None] < place
@@ -68,7 +68,7 @@ class EqualErrors:
         """Places of the items in draws of orders, shape (draws, n).
 
         Gibbs sampling, in several chains from the best order: each item in turn moves to a place
-        drawn given the order of the others.
+        drawn conditionally on the order of the other items.
         """
         n = self.order.size
         chains = min(100, max(8, 12_000 // n))
@@ -90,9 +90,9 @@ class EqualErrors:
 
 
 def fit_equal_errors(n: int, choices: Choices, order: Places) -> EqualErrors | None:
-    """The order of n items that fewest choices between two contradict, from one to begin with.
+    """Order of n items that contradicts the fewest pairwise choices, by local search.
 
-    None if there are too few answers to tell errors from an order: some log2(n!) go into it.
+    None if there are too few answers to estimate an error rate: an order alone takes log2(n!).
     """
     told = float(choices.weights.sum()) - lgamma(n + 1) / log(2)
     if told <= 0:
@@ -113,7 +113,8 @@ def fit_equal_errors(n: int, choices: Choices, order: Places) -> EqualErrors | N
     moves = np.exp(-odds * np.maximum(extra, 0.0))
     total = moves.sum(axis=1)
     evidence = float(choices.weights.sum()) * log(1 - error) - against * odds
-    # Of n! orders, those near this one are nearly as good: two that change places count once.
+    # Of the n! orders, those near the best one are nearly as good; a swap of neighbours counts
+    # once.
     evidence += 0.5 * float(np.log(total).sum()) - lgamma(n + 1)
     return EqualErrors(order, error, evidence, moves / total[:, None], net, odds)
 
@@ -142,10 +143,10 @@ def improved(net: Floats, order: Places, least: float = _LEAST) -> Places:
 
 
 def _extra_of_rows(net: Floats, here: Places) -> Floats:
-    """Answers against an order beyond those there are, if an item moves to another place.
+    """Additional answers against an order if an item moves to another place.
 
-    ``net`` has the answers about the item and those at each place, ``here`` its own place, shape
-    (rows, 1): a row for each item, or for each order.
+    ``net`` has the net answers for the item against the item at each place; ``here``, of shape
+    (rows, 1), has its place. Rows are items, or orders.
     """
     sums = np.cumsum(net, axis=1)
     moved = np.where(np.arange(net.shape[1]) < here, sums - net, sums)

@@ -1,4 +1,4 @@
-"""Forms of a preference: by pair, by lists of pairs or of items, by position, as a matrix."""
+"""Forms of a preference: of pairs, of lists of pairs or items, of positions, or as a matrix."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ class Choice:
     Parameters
     ----------
     function : callable
-        Takes a list of ``k`` items and returns the position of the best in it, from 0. It may be
+        Takes a list of ``k`` items and returns the position of the best one, from 0. May be
         ``async``.
     k : int
-        Items in a call, at least 2; fewer if there are not as many.
+        Items in a call, at least 2; fewer if fewer items remain.
 
     Raises
     ------
     TypeError, ValueError
-        For what cannot be called, or a k below 2.
+        If the function is not callable, or k is below 2.
 
     Notes
     -----
-    The call of an answer that is no position is repeated, as one that failed; if it stays so, the
-    call counts for nothing. If none of the first 20 answers is a position, ranking stops with a
+    If an answer is not a valid position, the call is repeated like a failed call; after the last
+    attempt it is ignored. If none of the first 20 answers is a position, ranking stops with a
     `PreferenceError`.
 
     Examples
@@ -50,26 +50,26 @@ class Choice:
         self.k: int = int(k)
 
     def _parse(self, answer: Any, n: int) -> tuple[tuple[int, ...], bool]:
-        """Positions that an answer about n items names, the best first, and whether it is whole."""
+        """Valid positions in an answer about n items, best first, and whether it is complete."""
         places = _positions([answer], n)
         return places, len(places) == 1
 
 
 class Order(Choice):
-    """A judge that puts several items in order, as rerankers by lists do.
+    """A judge that orders several items, such as a listwise reranker.
 
     Parameters
     ----------
     function : callable
-        Takes a list of ``k`` items and returns their positions in it, from 0, the best first. It
-        may be ``async``.
+        Takes a list of ``k`` items and returns their positions in it, from 0, best first. May be
+        ``async``.
     k : int
-        As in `Choice`, and so are the errors.
+        As in `Choice`.
 
     Notes
     -----
-    The call of an answer that leaves positions out, has one twice or invents some is repeated, as
-    one that failed; if it stays so, the positions that are right count, in their order.
+    If an answer lacks, repeats or invents positions, the call is repeated like a failed call; after
+    the last attempt the valid positions count, in their order.
 
     Examples
     --------
@@ -87,7 +87,7 @@ class Order(Choice):
 
 
 def _positions(named: Sequence[Any], n: int) -> tuple[int, ...]:
-    """Those that are positions of n items, each once, in their order."""
+    """Valid positions of n items, in their order, without repeats."""
     places = [
         int(place)
         for place in named
@@ -106,17 +106,17 @@ class Batch:
     Parameters
     ----------
     function : callable
-        Takes a list of pairs ``(u, v)`` and returns as many degrees in [0, 1], or booleans: how
-        much u should precede v. It may be ``async``.
+        Takes a list of pairs ``(u, v)`` and returns a list of as many degrees in [0, 1], or
+        booleans: the degree to which u should precede v. May be ``async``.
     size : int, optional
-        Most pairs in one call. None: all pairs of a round.
+        Maximum number of pairs per call. None: all pairs of a round.
 
     Raises
     ------
     ValueError
         For a size below 1.
     TypeError
-        If the function cannot be called.
+        If the function is not callable.
 
     Examples
     --------
@@ -128,7 +128,7 @@ class Batch:
 
     def __init__(self, function: Callable[[list[tuple[Any, Any]]], Any], size: int | None = None):
         if not callable(function):
-            raise TypeError(f"Batch needs a function of a list of pairs; found {function!r}")
+            raise TypeError(f"Batch requires a function of a list of pairs; found {function!r}")
         if size is not None and size < 1:
             raise ValueError(f"size must be at least 1, or None; found {size!r}")
         self.function = function
@@ -136,20 +136,20 @@ class Batch:
 
 
 class Judges:
-    """Several judges of pairs, each call going to one of them.
+    """Several judges of pairs; each call goes to one of them.
 
-    With ``method="rating"`` the reliability of each is learned (`Ratings.reliability`); with other
-    methods, ``repeats`` of their number calls each of them for a pair.
+    With ``method="rating"`` the reliability of each judge is learned (`Ratings.reliability`). With
+    other methods, set ``repeats`` to the number of judges to ask each of them about each pair.
 
     Parameters
     ----------
     functions : list of callable
-        Each is a preference of two items; all of them ``async``, or none.
+        Preferences of two items; all of them ``async``, or none.
 
     Raises
     ------
     TypeError
-        If there is none, one cannot be called, or only some are ``async``.
+        If the list is empty, an entry is not callable, or only some are ``async``.
 
     Examples
     --------
@@ -163,29 +163,28 @@ class Judges:
     def __init__(self, functions: Sequence[Callable[[Any, Any], Any]]):
         self.functions: list[Callable[[Any, Any], Any]] = list(functions)
         if not self.functions or not all(callable(function) for function in self.functions):
-            raise TypeError(f"Judges needs functions of two items; found {functions!r}")
+            raise TypeError(f"Judges requires functions of two items; found {functions!r}")
         if len({is_async(function) for function in self.functions}) > 1:
             raise TypeError("Judges must all be async, or none of them")
 
 
 class Indexed:
-    """A preference that is computed from the positions of the items, many pairs at once.
+    """A preference computed from positions of items, vectorised over pairs.
 
-    It costs no Python per comparison, and no calls: answers are neither kept nor tried
-    again.
+    Comparisons need no Python calls one by one; answers are neither cached nor retried.
 
     Parameters
     ----------
     function : callable
-        Takes two arrays of positions in the items, i and j, dtype intp and shape (m,), and returns
-        the m degrees in [0, 1], or booleans, to which item i should precede item j.
+        Takes two arrays of item positions, i and j, dtype intp and shape (m,), and returns an array
+        of m degrees in [0, 1], or booleans: the degree to which item i should precede item j.
     n_items : int, optional
-        How many items it knows; more are an error. None: not known.
+        Number of items of the preference; rankings of more items raise an error. None: unlimited.
 
     Raises
     ------
     TypeError
-        If the function cannot be called.
+        If the function is not callable.
 
     Examples
     --------
@@ -204,7 +203,7 @@ class Indexed:
         self.n_items = n_items
 
     def degrees(self, i: Places, j: Places) -> Degrees:
-        """Degrees to which items i should precede items j, checked.
+        """Validated degrees to which items i should precede items j.
 
         Parameters
         ----------
@@ -217,13 +216,13 @@ class Indexed:
         Raises
         ------
         ValueError, TypeError
-            Unless they are m numbers in [0, 1].
+            If the result is not m numbers in [0, 1].
         """
         return as_degrees(self.function(i, j), i.size)
 
 
 def from_scores(scores: ArrayLike) -> Indexed:
-    """Preference of the item with the higher score: degree 1, and 1/2 between equal scores.
+    """Preference of the item with the higher score: degree 1, or 1/2 for equal scores.
 
     Parameters
     ----------
@@ -262,12 +261,12 @@ def from_scores(scores: ArrayLike) -> Indexed:
 
 
 def is_called(preference: Any) -> bool:
-    """Whether a preference is called, rather than computed from positions or a matrix."""
+    """Whether a preference is called per pair or list, not computed from positions or a matrix."""
     return callable(preference) or isinstance(preference, Batch | Choice | Judges)
 
 
 def as_matrix(preference: Any, n: int) -> NDArray[Any] | None:
-    """A preference that is given as a matrix, its shape and type checked; None for other forms."""
+    """Validated matrix of a preference in that form; None for other forms."""
     if is_called(preference) or isinstance(preference, Indexed):
         return None
     matrix = np.asarray(preference)
@@ -285,12 +284,10 @@ def as_matrix(preference: Any, n: int) -> NDArray[Any] | None:
 
 
 def as_indexed(preference: Any, n: int) -> Indexed | None:
-    """A preference that is computed from positions; None for one that has to be called."""
+    """A preference as `Indexed` if it is computed; None if it is called."""
     if isinstance(preference, Indexed):
         if preference.n_items is not None and n > preference.n_items:
-            raise ValueError(
-                f"the preference is between {preference.n_items} items; found {n} items"
-            )
+            raise ValueError(f"the preference has {preference.n_items} items; found {n} items")
         return preference
     matrix = as_matrix(preference, n)
     return None if matrix is None else Indexed(lambda i, j: matrix[i, j], n)
@@ -307,11 +304,11 @@ def is_async(preference: Any) -> bool:
 
 
 def as_degrees(values: Any, n_pairs: int) -> Degrees:
-    """Check that a preference answered with n_pairs numbers in [0, 1]."""
+    """Validate the answer of a preference: n_pairs numbers in [0, 1]."""
     degrees = np.asarray(values)
     if degrees.dtype.kind not in "biuf":
         raise TypeError(
-            f"a preference must answer with numbers in [0, 1] or booleans; found {shown(values)}"
+            f"a preference must return numbers in [0, 1] or booleans; found {shown(values)}"
         )
     if degrees.shape != (n_pairs,):
         raise ValueError(
@@ -324,14 +321,14 @@ def as_degrees(values: Any, n_pairs: int) -> Degrees:
     inside = (degrees >= 0) & (degrees <= 1)  # NaN is not
     if not inside.all():
         found = degrees[~inside][0]
-        raise ValueError(f"a preference must answer with degrees in [0, 1]; found {found}")
+        raise ValueError(f"a preference must return degrees in [0, 1]; found {found}")
     return degrees
 
 
 def decide(degrees: Degrees, rng: np.random.Generator, sample: bool) -> NDArray[np.bool_]:
-    """Turn degrees into answers: by drawing with these probabilities, or by the larger half.
+    """Convert degrees to booleans: by drawing with these probabilities, or by rounding.
 
-    Numbers are drawn only for degrees in between if ``sample``, for 1/2 otherwise.
+    Random numbers are drawn only for degrees strictly between 0 and 1 if ``sample``, else for 1/2.
     """
     if degrees.dtype.kind == "b":
         return degrees
@@ -343,7 +340,7 @@ def decide(degrees: Degrees, rng: np.random.Generator, sample: bool) -> NDArray[
 
 
 def in_order(items: Sequence[Any] | NDArray[Any], order: Places) -> Any:
-    """The items of an order: an array of an array, a list of anything else."""
+    """Items in an order: an array for an array, else a list."""
     if isinstance(items, np.ndarray):
         return items[order]
     return [items[k] for k in order.tolist()]
@@ -351,24 +348,24 @@ def in_order(items: Sequence[Any] | NDArray[Any], order: Places) -> Any:
 
 # Items to put in order.
 Items: TypeAlias = Sequence[Any] | NDArray[Any]
-# A function of two items, or degrees for each pair of positions.
+# A function of two items, or a degree for each pair of positions.
 Preference: TypeAlias = Callable[[Any, Any], Any] | Batch | Indexed | ArrayLike
 
 
 def as_items(items: Any) -> Any:
-    """Items that can be taken by position: an array as it is, a list of anything else."""
+    """Items as an indexable sequence: arrays unchanged, all else as a list."""
     if isinstance(items, np.ndarray):
         return items
     unordered = isinstance(items, Set | Mapping) or hasattr(items, "columns")
     if unordered or not hasattr(items, "__len__"):
         raise TypeError(
             "items must be a sequence, such as a list or an array; found "
-            f"{type(items).__name__}: pass a list of what is to be put in order"
+            f"{type(items).__name__}: pass a list of the items"
         )
     return list(items)
 
 
 def shown(values: Any) -> str:
-    """A value for a message, cut where it is long."""
+    """A value in a message, truncated if it is long."""
     text = repr(values)
     return text if len(text) <= 60 else text[:57] + "..."

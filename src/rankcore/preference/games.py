@@ -1,4 +1,4 @@
-"""Ratings from a table of comparisons that others have made."""
+"""Ratings from a table of comparisons."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def rate(
     winners, losers : array-like, shape (m,)
         Labels of two different items in each row: numbers or strings.
     degree : array-like of float, shape (m,), optional
-        How much the winner won, in [0, 1]: 1/2 for a tie, below 1/2 if it lost. None: 1.
+        Degree of the win in [0, 1]: 1/2 for a tie, below 1/2 if the winner lost. None: 1.
     judge : array-like, shape (m,), optional
-        Who compared; the reliability of each judge is learned. None: one judge.
+        Judge of each row; the reliability of each judge is learned. None: one judge.
     scale : float
-        Standard deviation of the normal prior of strengths; choix has it as
-        ``alpha = 1 / (2 * scale**2)``.
+        Standard deviation of the normal prior of strengths; in choix ``alpha = 1 / (2 *
+        scale**2)``.
     disconnected : {"raise", "prior"}
-        What to do where no comparisons connect two groups of items, so that only the prior says
-        which is better: raise, or let it; `Ratings.components` has the groups.
+        If no comparisons connect two groups of items: raise an error, or order the groups by the
+        prior alone. `Ratings.components` has the groups.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def rate(
 
     Notes
     -----
-    Rows are added up by pairs first: time and memory grow with the different pairs.
+    Rows are first summed by pair: time and memory grow with the number of distinct pairs.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def rate(
 
 
 class Tally:
-    """Comparisons added up by pair and judge, a block of rows at a time."""
+    """Counts of comparisons by pair and judge, updated by blocks of rows."""
 
     def __init__(self, first_row: int = 0):
         self._n_rows = first_row  # number of the next row, for errors
@@ -77,7 +77,7 @@ class Tally:
         self._weights: Floats = np.empty(0)
 
     def add(self, winners: Any, losers: Any, *, degree: Any = None, judge: Any = None) -> None:
-        """Add rows; as `rate`."""
+        """Add rows; parameters as in `rate`."""
         given = {"winners": winners, "losers": losers, "judge": judge}
         columns = {
             name: _labels(name, column, self._n_rows)
@@ -109,7 +109,7 @@ class Tally:
         self._add_up()
 
     def _add_up(self) -> None:
-        """One row for each winner, loser and judge."""
+        """Merge rows with the same winner, loser and judge."""
         n, n_judges = max(1, len(self._items)), max(1, len(self._judges))
         key = (self._rows[:, 0] * n + self._rows[:, 1]) * n_judges + self._rows[:, 2]
         _, first, group = np.unique(key, return_index=True, return_inverse=True)
@@ -117,13 +117,13 @@ class Tally:
         self._rows = self._rows[first]
 
     def ratings(self, *, scale: float, disconnected: str) -> Ratings:
-        """Fit what was added; as `rate`."""
+        """Fit ratings to the added rows; parameters as in `rate`."""
         if disconnected not in ("raise", "prior"):
             raise ValueError(f'disconnected must be "raise" or "prior"; found {disconnected!r}')
         if not 0 < scale < np.inf:
             raise ValueError(f"scale must be positive and finite; found {scale!r}")
         if not self._items:
-            raise ValueError("ratings need at least one comparison; found none")
+            raise ValueError("ratings require at least one comparison; found none")
         labels = np.array(list(self._items))
         in_order = np.argsort(labels, kind="stable")
         labels, n = labels[in_order], labels.size
@@ -135,7 +135,7 @@ class Tally:
             raise ValueError(
                 f"comparisons must connect all items; found {groups} groups without comparisons "
                 f"between them, such as those of {some[0]!r} and {some[1]!r}: rate each on its "
-                'own, or let the prior decide with disconnected="prior"'
+                'own, or order groups by the prior with disconnected="prior"'
             )
         judges = np.array(list(self._judges) or [0])
         several = self._rows[:, 2].astype(np.intp) if judges.size > 1 else None
@@ -165,7 +165,7 @@ def _labels(name: str, values: Any, first_row: int) -> NDArray[Any]:
 
 
 def _numbered(labels: NDArray[Any], known: dict[Any, int]) -> NDArray[np.int64]:
-    """Numbers of labels, in the order of their first block; new ones are added to those known."""
+    """Indices of labels, in order of first appearance by block; updates ``known``."""
     distinct, codes = np.unique(labels, return_inverse=True)
     numbers = [known.setdefault(label, len(known)) for label in distinct.tolist()]
     return np.array(numbers, dtype=np.int64)[codes.ravel()]

@@ -1,4 +1,4 @@
-"""Judges that see several items: tournaments of groups, halving and a heap for the top."""
+"""Methods for judges of several items: group tournaments, halving, and a heap."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from rankcore.preference.rating import Calls, Rating
 
 # Yields a parent and its children, and receives the position of the best.
 Sift = Generator[list[int], int, None]
-# The same for several parents at a time.
+# The same for several parents in parallel.
 Steps = Generator[list[list[int]], list[int], None]
 
 
 class Groups(Rating):
-    """Groups of near items by a draw from the ratings; for the top the worse half is dropped.
+    """Compare groups of items with similar sampled ratings; for top k, halve repeatedly.
 
-    It is dropped when each item has met about twice ``opponents`` others, as those of one call
-    share its error, or three times that many if a judge names only the best of a group. This goes
-    on until ``finalists`` are left for each item to be found.
+    The worse half is dropped when each item has met about twice ``opponents`` others (as those of
+    one call share its error), or six times ``opponents`` if the judge names only the best of a
+    group, until ``finalists`` items remain for each of the top k.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Groups(Rating):
         self._repeat: dict[tuple[int, ...], int] = {}
 
     def order(self) -> Places:
-        """The items, those that are left in the pool before those that were dropped."""
+        """Items of the pool, then the dropped ones."""
         ranking = super().order()
         if self._pool.size == self._m:
             return ranking
@@ -71,10 +71,11 @@ class Groups(Rating):
         return self._tournament()
 
     def _tournament(self) -> Calls:
-        """Groups of near items of the pool; each item is in one, unless k is no divisor."""
+        """Groups of similarly rated items, which partition the pool if k divides its size."""
         size, drawn = min(self._k, self._pool.size), self._draw()
         if self._best_only and size > self._pool.size // 2:
-            # The second best is named only where the best is not: in smaller groups, at random.
+            # The second best is found only where it does not meet the best: in smaller, random
+            # groups.
             size = max(2, self._pool.size // 2)
             drawn = np.asarray(self.rng.random(self._m))
         pool = self._pool[np.argsort(-drawn[self._pool], kind="stable")]
@@ -85,14 +86,14 @@ class Groups(Rating):
         return calls
 
     def _call(self, group: Places) -> tuple[int, ...]:
-        """A call of some items, shown in random order."""
+        """A call with some items, in random order."""
         shown = tuple(self.rng.permutation(group).tolist())
         repeat = self._repeat.get(shown, 0)
         self._repeat[shown] = repeat + 1
         return (*shown, repeat)
 
     def _orders(self, choices: Choices, fitted: Posterior) -> None:
-        """Only answers about pairs are compared with an order."""
+        """No order: only pairwise answers are compared with one."""
 
     def _draw(self) -> Floats:
         """Strengths drawn from the posterior, as if they were independent."""
@@ -126,7 +127,7 @@ class Groups(Rating):
         return Choices(table, np.ones(len(rows)), np.array(shown, dtype=np.intp)), counts
 
     def pairs(self) -> tuple[Places, Floats]:
-        """Pairs of which one was named before the other, and how often the first of them was."""
+        """Pairs ordered by answers, and shares of answers with the first item before the second."""
         items = self._choices()[0].items
         won = np.repeat(items[:, 0], items.shape[1] - 1)
         lost = items[:, 1:].ravel()
@@ -140,10 +141,10 @@ class Groups(Rating):
 
 
 class SetwiseHeap(Groups):
-    """Build a heap with k - 1 children to a parent, and take the best out (Zhuang et al., 2024).
+    """Build a heap with k - 1 children per node, and extract the best items (Zhuang et al., 2024).
 
-    Some n / (k - 2) calls, those of one level side by side, and log n / log (k - 1) for each of the
-    ``top_k`` items that are taken out. One answer decides on an item.
+    About n / (k - 2) calls to build, those of one level in parallel, and log n / log (k - 1) for
+    each of the ``top_k`` extracted items. One answer decides each comparison.
     """
 
     def __init__(self, judge: Any, same: Places, rng: np.random.Generator, **params: Any):
@@ -153,7 +154,7 @@ class SetwiseHeap(Groups):
         self._children = judge.k - 1
 
     def rounds(self) -> Generator[Calls, Sequence[Any], None]:
-        """Yield calls, and receive the positions that they name; as `Rating.rounds`."""
+        """Yield calls, and receive the named positions, as in `Rating.rounds`."""
         steps = self._steps()
         groups = next(steps, None)
         while groups is not None:
@@ -171,7 +172,7 @@ class SetwiseHeap(Groups):
             groups = _sent(steps, best)
 
     def order(self) -> Places:
-        """The items that were taken out, and the others by their ratings."""
+        """Extracted items, then the others by their ratings."""
         ranking = self.ratings().ranking
         place = np.full(self._m, self._m)
         place[self._sorted] = np.arange(len(self._sorted))
@@ -192,7 +193,7 @@ class SetwiseHeap(Groups):
                 yield from _together([self._sift(0)])
 
     def _sift(self, place: int) -> Sift:
-        """Let the item at a place sink below children that are better."""
+        """Move the item at a place below better children."""
         heap = self._heap
         while (first := self._children * place + 1) < len(heap):
             best = yield [heap[place], *heap[first : first + self._children]]
@@ -204,7 +205,7 @@ class SetwiseHeap(Groups):
 
 
 def _together(sifts: list[Sift]) -> Steps:
-    """Run sifts of different parts of a heap side by side."""
+    """Run sifts of different parts of a heap in parallel."""
     groups = [(sift, group) for sift in sifts if (group := next(sift, None)) is not None]
     while groups:
         best = yield [group for _, group in groups]
@@ -216,7 +217,7 @@ def _together(sifts: list[Sift]) -> Steps:
 
 
 def _sent(generator: Generator[Any, Any, None], value: Any) -> Any:
-    """Send a value to a generator; None if it ends."""
+    """Send a value to a generator; None if it is exhausted."""
     try:
         return generator.send(value)
     except StopIteration:

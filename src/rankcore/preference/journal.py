@@ -1,4 +1,4 @@
-"""Journal of answers in a file, from which killed runs resume."""
+"""Journal of answers in a file, for resuming interrupted runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from rankcore.preference.forms import shown
 
-# Keys of items, and the number of the repeat.
+# Keys of items, and the index of the repeat.
 Answered = tuple[Hashable, ...]
 _TABLES = """
 create table if not exists runs (
@@ -29,26 +29,25 @@ create table if not exists orders (
 ) without rowid;
 """
 _DIGITS = 39  # of 128 bits, which a seed is drawn from
-# What has a representation that is the same in every process.
+# Types whose representation is the same in every process.
 _PLAIN = (str, int, float, bool, bytes, type(None))
 
 
 class Journal:
-    """A file of answers, of one run or of several.
+    """A file of answers, of one or more runs.
 
     Parameters
     ----------
     path : str or path-like
-        An SQLite database; made if it does not exist.
+        SQLite database; created if it does not exist.
     run : str
-        What the answers are about, such as the query: answers of other runs in the same file are
-        not looked at.
+        Name of the run, such as the query. Answers of other runs in the same file are ignored.
 
     Notes
     -----
-    Each call is committed when it is answered. A process that is killed loses the calls that are
-    under way and no answer, and they do not count against ``max_calls``; after a power failure the
-    last answers may be missing. One process at a time may write to a run.
+    Each answer is committed when it arrives. If the process is killed, no received answer is lost;
+    calls in progress are lost and do not count against ``max_calls``. After a power failure the
+    last answers may be missing. Only one process at a time may write to a run.
 
     Examples
     --------
@@ -77,10 +76,10 @@ class Journal:
 
 
 class OpenJournal:
-    """A journal that is being read and written, by one thread at a time.
+    """An open journal, for use by one thread at a time.
 
-    OSError from all methods if SQLite cannot read or write the file; ValueError from what reads,
-    for contents that no `PreferenceRanker` has written.
+    All methods raise OSError if SQLite cannot read or write the file. Methods that read raise
+    ValueError for contents that were not written by a `PreferenceRanker`.
     """
 
     def __init__(self, journal: Journal):
@@ -91,7 +90,7 @@ class OpenJournal:
             )
         try:
             with self._naming("read"):
-                # A commit is safe from the end of the process without waiting for the disk.
+                # A commit survives the end of the process without waiting for the disk.
                 self._file.execute("pragma journal_mode=wal")
                 self._file.execute("pragma synchronous=normal")
                 self._file.executescript(_TABLES)
@@ -103,7 +102,7 @@ class OpenJournal:
             raise
 
     def seed(self, new: str) -> int:
-        """The seed of the run: what is written, or else a new one, which is written."""
+        """The stored seed of the run; if there is none, ``new`` is stored."""
         with self._naming("written"):
             self._file.execute("insert or ignore into runs values (?, ?, 0)", (self._run, new))
         ((seed,),) = self._select("seed", "runs")
@@ -114,14 +113,14 @@ class OpenJournal:
         return int(seed)
 
     def calls(self) -> int:
-        """Calls that the run has paid for."""
+        """Number of calls made by the run."""
         ((calls,),) = self._select("calls", "runs") or [(0,)]
         if not (isinstance(calls, int) and calls >= 0):
             raise self._wrong("the number of calls", "an integer from 0 on", calls)
         return calls
 
     def answers(self) -> dict[Answered, float]:
-        """Degrees of the run, by keys of the two items and number of the repeat."""
+        """Degrees of the run, by the keys of the two items and the index of the repeat."""
         found: dict[Answered, float] = {}
         columns = "first, second, repeat, degree"
         for first, second, repeat, degree in self._select(columns, "answers"):
@@ -132,7 +131,7 @@ class OpenJournal:
         return found
 
     def orders(self) -> dict[Answered, tuple[int, ...]]:
-        """Orders of the run, by keys of the items and number of the repeat: positions in these."""
+        """Orders of the run as positions, by the keys of the items and the index of the repeat."""
         found: dict[Answered, tuple[int, ...]] = {}
         for items, repeat, places in self._select("items, repeat, places", "orders"):
             keys, order = self._list(items), self._list(places)
@@ -144,9 +143,9 @@ class OpenJournal:
         return found
 
     def record(self, answers: Mapping[Answered, Any], calls: int) -> None:
-        """Write what calls have brought, all or nothing: answers, or none from calls that failed.
+        """Store answers and the number of calls in one transaction; failed calls have no answers.
 
-        Answers are degrees or orders by keys of the items and number of the repeat.
+        Answers are degrees or orders, by the keys of the items and the index of the repeat.
         """
         with self._naming("written"):
             self._file.execute("begin immediate")
@@ -163,7 +162,7 @@ class OpenJournal:
                 )
                 self._file.execute("commit")
             except BaseException:
-                if self._file.in_transaction:  # a full disk may have ended it
+                if self._file.in_transaction:  # a full disk may have rolled it back
                     self._file.execute("rollback")
                 raise
 
@@ -186,7 +185,7 @@ class OpenJournal:
     def _list(self, text: Any) -> list[Any]:
         found = None
         if isinstance(text, str):
-            with suppress(ValueError, RecursionError):  # None is refused below
+            with suppress(ValueError, RecursionError):  # None is rejected below
                 found = json.loads(text)
         if not isinstance(found, list):
             raise self._wrong("the items and positions of an order", "a list in JSON", text)
@@ -195,12 +194,12 @@ class OpenJournal:
     def _wrong(self, what: str, required: str, found: Any) -> ValueError:
         return ValueError(
             f"the journal {self._path!r} is damaged or not of this package: in run {self._run!r} "
-            f"{what} must be {required}; found {shown(found)}. Start another journal"
+            f"{what} must be {required}; found {shown(found)}. Use a new journal"
         )
 
     @contextmanager
     def _naming(self, done: str) -> Iterator[None]:
-        """Turn errors of SQLite into those that name the file."""
+        """Convert errors of SQLite to OSError with the path."""
         try:
             yield
         except (sqlite3.Error, UnicodeDecodeError) as error:  # messages quote what is damaged
@@ -212,10 +211,10 @@ class OpenJournal:
 def open_journal(
     journal: Journal, keys: list[Any], known: dict[Answered, Any], several: bool, seed: str
 ) -> OpenJournal:
-    """Open a journal that then knows what a ranker knows, and the other way round.
+    """Open a journal, and exchange its answers with those of the ranker.
 
-    ``known`` has the answers of this process, ``several`` says that they are orders of several
-    items, ``seed`` is that of a new run.
+    ``known`` has the answers of this process; ``several`` tells whether they are orders of several
+    items; ``seed`` is the seed of a new run.
     """
     check_keys(keys)
     opened = OpenJournal(journal)
@@ -225,10 +224,10 @@ def open_journal(
         about = {key for answer in written for key in answer[:-1]}
         if keys and about and about.isdisjoint(keys):
             raise ValueError(
-                f"{journal!r} has answers about other items, none about these {len(keys)}: give "
+                f"{journal!r} has answers about other items, none about these {len(keys)}; give "
                 "each list a run of its own, Journal(path, run=...)"
             )
-        # Answers that a full disk, for one, kept out of it.
+        # Answers that are missing in the file, for example after a full disk.
         missing = {key: answer for key, answer in known.items() if key not in written}
         if missing:
             opened.record(missing, len(missing))
@@ -248,7 +247,7 @@ def lasting_key(item: Any) -> str:
         item = item.item()
     if not _is_plain(item):
         raise TypeError(
-            "a journal needs keys that last: pass key=, a function that gives a string for an "
+            "a journal requires permanent keys: pass key=, a function that returns a string for an "
             f"item; found an item of type {type(item).__name__}"
         )
     return repr(item)
@@ -266,7 +265,7 @@ def check_keys(keys: Sequence[Any]) -> None:
 
 
 def memory_key(item: Any) -> Hashable:
-    """Key of an item while this process lasts: the item, its bytes, or the object it is."""
+    """Key of an item within this process: the item, its bytes, or the object's identity."""
     if type(item).__module__ == "numpy" and hasattr(item, "tobytes"):
         return (type(item), item.dtype.str, item.shape, item.tobytes())
     try:

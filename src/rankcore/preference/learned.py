@@ -1,4 +1,4 @@
-"""Preferences that are learned from graded queries: the first of the two stages."""
+"""Preferences learned from graded queries: the first of two stages."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from rankcore.ranking._base import SCORE
 from rankcore.ranking._queries import as_relevance, queries_of
 from rankcore.ranking._validation import measure
 
-# Pairs whose features are made at a time when degrees are computed.
+# Pairs per block when degrees are computed.
 _BLOCK = 1 << 15
 
 
 class PairwisePreference(Constrained, Documented, BaseEstimator):
-    """A preference between rows, learned from queries with graded rows, and the ranker it makes.
+    """A preference between rows, learned from queries with graded rows, and a ranker by it.
 
     The two stages of Balcan et al. (2008) and Ailon and Mohri (2010): `fit` learns h from pairs,
-    `comparator` gives it to whatever orders items by a preference, and `predict` orders the rows of
-    queries itself.
+    `comparator` returns it for functions that order items by a preference, and `predict` orders the
+    rows of queries.
 
     Parameters
     ----------
@@ -50,13 +50,13 @@ class PairwisePreference(Constrained, Documented, BaseEstimator):
         precede the second, else 0; or a ranker with ``fit(X, y, qid=...)`` and ``predict(X)``.
     features : {"difference", "concatenation"} or callable
         Features of a pair of rows. A function takes two matrices of shape (m, n_features) and
-        returns one of m rows. Of no matter for a ranker.
+        returns one of m rows. Ignored for a ranker.
     method : {"degree", "quicksort"}
-        How `predict` orders the rows of a query.
+        Method of `predict` to order the rows of a query.
     max_pairs : int, optional
-        Most pairs of one query to learn from, drawn at random. None: all.
+        Maximum number of pairs per query to learn from, drawn at random. None: all.
     random_state : int, numpy.random.Generator or None
-        Seed of that draw, and of QuickSort.
+        Seed of the draw of pairs, and of QuickSort.
 
     Attributes
     ----------
@@ -64,14 +64,14 @@ class PairwisePreference(Constrained, Documented, BaseEstimator):
         The fitted estimator.
     n_features_in_ : int
     n_pairs_ : int
-        Pairs that were learned from, each in both orders. 0 for a ranker.
+        Number of pairs learned from, each in both orders. 0 for a ranker.
 
     Notes
     -----
-    A classifier's g(u, v), its probability of class 1 or else its decision, is made consistent by
-    (g(u, v) + 1 - g(v, u)) / 2. A ranker's scores prefer the higher one; equal ones are 1/2.
-    All pairs of a query with different labels are learned from: memory grows with their number
-    times the pair features, twice.
+    A classifier's g(u, v), its probability of class 1 or else its decision, is made consistent as
+    (g(u, v) + 1 - g(v, u)) / 2. With a ranker the row with the higher score is preferred; equal
+    scores give 1/2. All pairs of a query with different labels are used: memory is proportional to
+    twice their number times the number of pair features.
 
     Plain form: ``tests/reference/preference.py``, ``quicksort_orders``;
     ``tests/reference/preference.py``, ``degree_order``.
@@ -122,7 +122,7 @@ class PairwisePreference(Constrained, Documented, BaseEstimator):
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
     ) -> Self:
-        """Learn from the pairs of rows of one query that have different labels.
+        """Learn from the pairs of rows of a query with different labels.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class PairwisePreference(Constrained, Documented, BaseEstimator):
         qid : array-like, shape (n_samples,), optional
             The query of each row. None: all rows are of one query.
         group : array-like of int, optional
-            Sizes of queries whose rows follow each other, instead of ``qid``.
+            Sizes of queries with consecutive rows, instead of ``qid``.
 
         Returns
         -------
@@ -142,12 +142,12 @@ class PairwisePreference(Constrained, Documented, BaseEstimator):
         ------
         ValueError
             If no query has rows of different labels, or for unknown options. A failed fit leaves
-            the estimator as it was.
+            the estimator unchanged.
         """
         self._check_params()
         fitted = copy(self)
         fitted._fit(validate_data(fitted, X, accept_sparse="csr", dtype=np.float64), y, qid, group)
-        self.__dict__ = dict(vars(fitted))  # in one go: a fit that fails changes nothing
+        self.__dict__ = dict(vars(fitted))  # at once: a failed fit changes nothing
         return self
 
     def _fit(self, X: Any, y: Any, qid: Any, group: Any) -> None:
@@ -195,7 +195,7 @@ class PairwisePreference(Constrained, Documented, BaseEstimator):
         return float(self._preference(X)(np.array([0]), np.array([1]))[0])
 
     def comparator(self, X: RowsLike) -> Indexed:
-        """The preference between the rows of a matrix, for `quicksort_rank` and others.
+        """Preference between the rows of a matrix, for functions such as `quicksort_rank`.
 
         Parameters
         ----------
@@ -204,7 +204,7 @@ class PairwisePreference(Constrained, Documented, BaseEstimator):
         Returns
         -------
         Indexed
-            For items 0 .. n - 1, or any others that the rows describe. A ranker scores them once.
+            Preference of the items that the rows describe. A ranker scores them once.
         """
         rows = self._more_rows(X)
         return Indexed(self._preference(rows), rows.shape[0])
@@ -212,7 +212,7 @@ class PairwisePreference(Constrained, Documented, BaseEstimator):
     def predict(
         self, X: RowsLike, *, qid: ArrayLike | None = None, group: ArrayLike | None = None
     ) -> Floats:
-        """Scores by the order of the rows in their query; bigger is better.
+        """Scores by the order of the rows in their query; higher is better.
 
         Parameters
         ----------
@@ -223,9 +223,9 @@ class PairwisePreference(Constrained, Documented, BaseEstimator):
         Returns
         -------
         ndarray of float64, shape (n_samples,)
-            With "degree": the mean degree to which a row should precede the others of its query.
-            With "quicksort": the share of the others that it precedes. They are not compared
-            with those of other queries. In a query of one row 1/2.
+            With "degree": the mean degree to which a row should precede the other rows of its
+            query. With "quicksort": the share of the other rows that it precedes. Scores of
+            different queries are not comparable. 1/2 in a query of one row.
         """
         matrix = self._more_rows(X)
         n = matrix.shape[0]
@@ -257,7 +257,7 @@ class PairwisePreference(Constrained, Documented, BaseEstimator):
         qid: ArrayLike | None = None,
         group: ArrayLike | None = None,
     ) -> float:
-        """NDCG at 10 of the order, averaged over queries; larger is better.
+        """NDCG at 10 of the order, averaged over queries; higher is better.
 
         Parameters
         ----------
@@ -291,7 +291,7 @@ class PairwisePreference(Constrained, Documented, BaseEstimator):
         return sp.hstack([X[i], X[j]], "csr") if sp.issparse(X) else np.hstack([X[i], X[j]])
 
     def _preference(self, X: Any) -> Callable[[Places, Places], Degrees]:
-        """A function that gives the consistent degrees of pairs of rows."""
+        """Function that returns consistent degrees of pairs of rows."""
         if is_classifier(self.estimator_):
             return lambda i, j: self._degrees(X, i, j)
         return from_scores(self.estimator_.predict(X)).function

@@ -1,4 +1,4 @@
-"""Calls of a preference: budgets, retries, progress, and answers that are kept."""
+"""Calls of a preference: budgets, retries, progress and cached answers."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from rankcore.preference.journal import OpenJournal
 
 
 class PreferenceError(RuntimeError):
-    """A call of the preference failed for good. The error it raised is the cause of this one.
+    """A call of the preference failed at all attempts. Its error is the cause of this one.
 
     Attributes
     ----------
     pair : tuple
-        The two items, the one that was shown first before the other; of a batch, the first pair.
+        The two items, in the order in which they were shown; for a batch, the first pair.
     attempts : int
-        How often it was tried.
+        Number of attempts.
     """
 
     def __init__(self, pair: tuple[Any, ...], attempts: int, what: str):
         super().__init__(
             f"the preference failed {attempts} time{'s' * (attempts != 1)} on the pair "
-            f"{pair!r}: {what}. The answers so far are kept: rank again to go on"
+            f"{pair!r}: {what}. The answers so far are kept; call rank again to continue"
         )
         self.pair = pair
         self.attempts = attempts
@@ -38,34 +38,34 @@ class PreferenceError(RuntimeError):
 
 @dataclass(frozen=True)
 class Retry:
-    """When and how often a call that failed is made again.
+    """Policy for repeating failed calls.
 
     Parameters
     ----------
     attempts : int
-        How often a call is made at most, at least 1.
+        Maximum number of attempts per call, at least 1.
     wait : float
         Seconds before the second attempt.
     factor : float
-        By how much the wait grows from attempt to attempt.
+        Factor by which the wait grows after each attempt.
     longest : float
-        Seconds that no wait exceeds, unless the error has a ``retry_after``.
+        Maximum wait in seconds, unless the error has a ``retry_after``.
     jitter : float
-        Share of the wait that is random, from 0 to 1, so that calls do not come back together.
+        Random share of the wait, from 0 to 1, so that calls are not repeated simultaneously.
     timeout : float, optional
-        Seconds after which a call counts as failed, by a `TimeoutError`. It is broken off if it is
-        ``async``; else each call has a thread, which is left to itself. None: never.
+        Seconds after which a call fails with a `TimeoutError`. An ``async`` call is cancelled; the
+        thread of any other call is abandoned. None: no limit.
     on : tuple of exception types
-        Errors after which a call is made again; others are raised at once.
+        Errors after which a call is repeated; others are raised at once.
 
     Raises
     ------
     ValueError
-        For numbers out of these ranges.
+        For numbers out of range.
 
     Notes
     -----
-    An error with an attribute ``retry_after``, in seconds, waits that long instead.
+    If the error has an attribute ``retry_after``, the wait is that number of seconds.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class Retry:
     def __post_init__(self) -> None:
         if not isinstance(self.attempts, Integral) or self.attempts < 1:
             raise ValueError(f"attempts must be an integer from 1 on; found {self.attempts!r}")
-        # In a form that NaN fails.
+        # Written so that NaN fails.
         waits = self.wait >= 0 and self.factor >= 1 and self.longest >= 0
         if not (waits and 0 <= self.jitter <= 1):
             raise ValueError(
@@ -98,7 +98,7 @@ class Retry:
             raise ValueError(f"timeout must be positive, or None; found {self.timeout!r}")
 
     def seconds(self, attempt: int, error: Exception) -> float:
-        """How long to wait after an attempt, counted from 1, that ended in this error.
+        """Seconds to wait after an attempt (counted from 1) that failed with this error.
 
         Parameters
         ----------
@@ -113,36 +113,36 @@ class Retry:
         if named is not None:
             return max(0.0, float(named))
         wait = min(self.longest, self.wait * self.factor ** (attempt - 1))
-        # Not from the random numbers of the ranking, which must not depend on what failed.
+        # Not from the random numbers of the ranking, which must not depend on failures.
         return wait * (1 - self.jitter * random.random())
 
 
-# Items in the order in which they are shown, by position, and the number of the repeat.
+# Positions of items in the order shown, and the index of the repeat.
 Call = tuple[int, ...]
 # The same, by key.
 AnswerKey = tuple[Hashable, ...]
-# A judge of several items whose first answers, so many, name no position is stopped.
+# A judge of several items is stopped if this many first answers name no position.
 _USELESS = 20
 
 
 @dataclass(frozen=True)
 class RankingProgress:
-    """How far a ranking has come.
+    """Progress of a ranking.
 
     Attributes
     ----------
     calls : int
-        Calls made, those that failed and those in the journal included.
+        Calls made, including failed calls and those in the journal.
     expected_calls : float
-        About how many it will be, by `call_plan` and the budget.
+        Estimated total number of calls, by `call_plan` and the budget.
     rounds : int
-        The round under way, from 1.
+        The current round, from 1.
     round_done, round_total : int
-        Calls answered in this round, and needed in it.
+        Calls answered, and required, in this round.
     seconds : float
-        Since the ranking began.
+        Seconds since the ranking started.
     remaining_seconds : float
-        About how long it will go on at this pace. NaN before the first answer.
+        Estimated remaining time in seconds. NaN before the first answer.
     """
 
     calls: int
@@ -156,14 +156,14 @@ class RankingProgress:
 
 @dataclass(frozen=True)
 class Request:
-    """Calls that go out together: one, or as many as a `Batch` takes."""
+    """Calls that are sent together: one, or up to the size of a `Batch`."""
 
     calls: tuple[Call, ...]
 
 
 @dataclass
 class Ledger:
-    """Comparisons of a ranking: requested, answered and paid."""
+    """Requests, answers and cost of a ranking."""
 
     preference: Any
     items: Sequence[Any]
@@ -176,27 +176,27 @@ class Ledger:
     journal: OpenJournal | None = None
     progress: Callable[[RankingProgress], None] | None = None
     expected_calls: float = 0.0
-    n_calls: int = 0  # with those that the journal has from earlier
+    n_calls: int = 0  # including earlier calls in the journal
     n_reused: int = 0
     n_rounds: int = 0
-    # Answers of this ranking, and those from before that have been counted as reused.
+    # Answers of this ranking, and earlier answers that were counted as reused.
     _fresh: set[AnswerKey] = field(default_factory=set)
     _round: tuple[int, int] = (0, 0)
     _began: float = field(default_factory=time.monotonic)
     _paid_before: int = 0
-    _useless: int = 0  # answers of a judge of several items that say nothing; -1 once one did
+    _useless: int = 0  # useless answers of a judge of several items; -1 after the first useful one
 
     def __post_init__(self) -> None:
         if self.journal is not None:
             self.n_calls = self._paid_before = self.journal.calls()
 
     def open_round(self, i: Places, j: Places) -> list[Request]:
-        """The calls that a round needs and the budget allows, all of a pair or none."""
+        """Calls that a round requires and the budget allows; all calls of a pair or none."""
         pairs = zip(i.tolist(), j.tolist(), strict=True)
         return self._new((self._calls_of(u, v) for u, v in pairs), not self.both_orders)
 
     def open_calls(self, calls: list[Call]) -> list[Request]:
-        """Those of some calls that were not answered before, as far as the budget goes."""
+        """The calls without an answer yet, within the budget."""
         return self._new(([call] for call in calls), False)
 
     def _new(self, groups: Iterable[list[Call]], either_order: bool) -> list[Request]:
@@ -228,7 +228,7 @@ class Ledger:
         return self.answers.get(self._key(call))
 
     def degrees(self, i: Places, j: Places) -> NDArray[np.float64]:
-        """Degrees of pairs: means over repeats and orders, and NaN where an answer is missing."""
+        """Degrees of pairs: means over repeats and orders, or NaN if an answer is missing."""
         degrees = np.empty(i.size)
         for row, (u, v) in enumerate(zip(i.tolist(), j.tolist(), strict=True)):
             total, calls = 0.0, self._calls_of(u, v)
@@ -242,13 +242,13 @@ class Ledger:
         return degrees
 
     def affordable(self, n_pairs: int) -> int:
-        """How many of n_pairs pairs the budget allows, each with all of its calls."""
+        """Number of pairs, of n_pairs, that the budget allows with all of their calls."""
         if self.max_calls is None:
             return n_pairs
         return min(n_pairs, (self.max_calls - self.n_calls) // (self.repeats << self.both_orders))
 
     def computed(self, preference: Indexed, i: Places, j: Places) -> Degrees:
-        """Degrees of pairs by a preference that is computed; these calls are paid for, too."""
+        """Degrees of pairs by a computed preference; they count against the budget, too."""
         self.n_rounds += bool(i.size)
         self.n_calls += i.size * (self.repeats << self.both_orders)
         if self.repeats == 1 and not self.both_orders:
@@ -261,25 +261,25 @@ class Ledger:
         return total / (self.repeats << self.both_orders)
 
     def reserve(self, request: Request) -> bool:
-        """Pay for an attempt; False if the budget does not allow it."""
+        """Count an attempt; False if the budget does not allow it."""
         if self.max_calls is not None and self.n_calls + len(request.calls) > self.max_calls:
             return False
         self.n_calls += len(request.calls)
         return True
 
     def settle(self, request: Request, attempt: int, answer: Any) -> float | None:
-        """Keep the answers of a request, and report the progress.
+        """Store the answers of a request, and report progress.
 
-        Seconds until the next attempt, if the answer of a judge of several items is not whole and
-        there is another one. Until then it counts as far as it goes.
+        Returns the seconds until the next attempt, if the answer of a judge of several items is
+        incomplete and another attempt is left. Until then the incomplete answer counts.
         """
         answers, whole = self._parsed(request, answer)
         found = dict(zip(map(self._key, request.calls), answers, strict=True))
-        # First here: a journal that cannot be written loses no answer while the process lasts.
+        # Stored here first: if the journal cannot be written, no answer is lost in this process.
         self.answers.update(found)
         if not whole and attempt < self.retry.attempts:
             self.lose(request)
-            return self.retry.seconds(attempt, ValueError("the answer is not whole"))
+            return self.retry.seconds(attempt, ValueError("the answer is incomplete"))
         self._fresh.update(found)
         if self.journal is not None:
             self.journal.record(found, len(request.calls))
@@ -289,10 +289,10 @@ class Ledger:
         return None
 
     def _parsed(self, request: Request, answer: Any) -> tuple[list[Any], bool]:
-        """The answers of a request, checked, and whether they are whole.
+        """Validated answers of a request, and whether they are complete.
 
-        PreferenceError if they are not degrees, or if a judge of several items names none of them
-        time after time; the calls are paid for.
+        PreferenceError if they are not degrees, or if a judge of several items repeatedly names no
+        position; the calls are counted.
         """
         if isinstance(self.preference, Choice):
             places, whole = self.preference._parse(answer, len(request.calls[0]) - 1)
@@ -321,7 +321,7 @@ class Ledger:
         raise PreferenceError(self.pair(request), attempt, what) from error
 
     def lose(self, request: Request) -> None:
-        """Write down that calls were paid for and brought nothing."""
+        """Record calls without an answer."""
         if self.journal is not None:
             self.journal.record({}, len(request.calls))
 
@@ -335,7 +335,7 @@ class Ledger:
 
     def _calls_of(self, u: int, v: int) -> list[Call]:
         if self.keys[u] == self.keys[v]:
-            return []  # one item, given twice
+            return []  # the same item twice
         calls: list[Call] = [(u, v, repeat) for repeat in range(self.repeats)]
         if self.both_orders:
             calls += [(v, u, repeat) for repeat in range(self.repeats)]
@@ -345,7 +345,7 @@ class Ledger:
         return (*(self.keys[k] for k in call[:-1]), call[-1])
 
     def _known(self, call: Call) -> Any:
-        """The answer to a call; if one order is enough, that in the other order is as good."""
+        """The answer to a call, or its converse in the other order if one order suffices."""
         key = self._key(call)
         if key in self.answers or self.both_orders:
             return self.answers.get(key)
@@ -365,6 +365,6 @@ class Ledger:
 
 
 def _turned(key: AnswerKey) -> AnswerKey:
-    """The key of the same pair in the other order."""
+    """Key of the same pair in the other order."""
     first, second, repeat = key
     return second, first, repeat

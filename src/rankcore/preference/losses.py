@@ -1,4 +1,4 @@
-"""How far an order, or a preference, is from the truth; and whether weights may be used for it."""
+"""Losses of orders and preferences, and the axioms of their weights."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from rankcore.preference.forms import Indexed, Places, as_indexed
 
 
 def order_loss(order: ArrayLike, y: ArrayLike, w: PairWeights = "unit") -> float:
-    """Weight of the pairs that an order has the wrong way round, over the number of all pairs.
+    """Weight of the pairs in the wrong order, divided by the number of all pairs.
 
     Parameters
     ----------
     order : array-like of int, shape (n,)
-        Positions of the items, the first one first: each of 0 .. n - 1 once.
+        Positions of the items, the first item first; a permutation of 0 .. n - 1.
     y : array-like of numbers, shape (n,)
-        True labels of the items, larger for better; pairs of equal labels never count.
+        True labels of the items, higher is better; pairs with equal labels do not count.
     w : str, (str, int), table or callable
         The weight of a pair, as in `rankcore.metrics.weighted_ranking_loss`: "unit", ("top_k", k),
         ("bipartite", m), "difference", "reciprocal", "dcg", a table or a function of positions.
@@ -36,11 +36,11 @@ def order_loss(order: ArrayLike, y: ArrayLike, w: PairWeights = "unit") -> float
     Raises
     ------
     ValueError
-        If the order does not have each item once, or as `weighted_ranking_loss` does.
+        If the order is not a permutation, and as `weighted_ranking_loss`.
 
     Notes
     -----
-    O(n log n) for weights with a name.
+    O(n log n) for weights given by name.
 
     Examples
     --------
@@ -63,14 +63,14 @@ def order_loss(order: ArrayLike, y: ArrayLike, w: PairWeights = "unit") -> float
 def preference_loss(
     preference: Indexed | ArrayLike, y: ArrayLike, w: PairWeights = "unit"
 ) -> float:
-    """Loss of a preference itself: as that of an order, with degrees in the place of 0 and 1.
+    """Loss of a preference: the loss of an order, with degrees instead of 0 and 1.
 
     Parameters
     ----------
     preference : Indexed, or matrix of shape (n, n)
-        Looked up once for each pair, with the earlier item first.
+        Evaluated once per pair, with the earlier item first.
     y : array-like of numbers, shape (n,)
-        True labels, larger for better; finite.
+        True labels, higher is better; finite.
     w : str, (str, int), table or callable
         As in `order_loss`.
 
@@ -83,7 +83,7 @@ def preference_loss(
     Raises
     ------
     ValueError, TypeError
-        For another preference, labels that are not finite, or unknown weights.
+        For other forms of preferences, labels that are not finite, or unknown weights.
 
     Notes
     -----
@@ -114,12 +114,12 @@ def preference_loss(
 
 
 def label_positions(labels: Floats) -> Places:
-    """Positions in the order of the labels, from 1: one more than there are larger labels."""
+    """Positions in the order of the labels: 1 plus the number of larger labels."""
     return np.searchsorted(np.sort(-labels), -labels) + 1
 
 
 def weight_table(w: Any, n: int) -> Floats:
-    """Weights of the pairs of positions 1 .. n, in a table from 0; 0 on its diagonal."""
+    """Weights of all pairs of positions 1 .. n as a matrix with zero diagonal."""
     table: Floats
     i, j = np.indices((n, n)) + 1
     name, number = _named_weight(w) or ("", 0)
@@ -146,7 +146,7 @@ def weight_table(w: Any, n: int) -> Floats:
 
 @dataclass(frozen=True)
 class WeightAxioms:
-    """Whether weights of pairs of positions satisfy the axioms of the theorems.
+    """Result of `check_weight`: axioms that weights of pairs satisfy.
 
     Attributes
     ----------
@@ -167,12 +167,12 @@ class WeightAxioms:
 
     @property
     def hold(self) -> bool:
-        """Whether all three do."""
+        """Whether all three axioms hold."""
         return not self.violations
 
 
 def check_weight(w: PairWeights, n: int) -> WeightAxioms:
-    """Check weights of pairs for the axioms under which the bounds of QuickSort and degree hold.
+    """Check the axioms of pair weights that the bounds of QuickSort and degree require.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def check_weight(w: PairWeights, n: int) -> WeightAxioms:
         As in `order_loss`; a function is called with all pairs of positions from 1 to n, in both
         orders.
     n : int
-        How many positions are looked at, at least 1.
+        Number of positions to check, at least 1.
 
     Returns
     -------
@@ -193,7 +193,7 @@ def check_weight(w: PairWeights, n: int) -> WeightAxioms:
 
     Notes
     -----
-    O(n^3). A difference of 1e-12 of the maximum weight is taken for rounding. Ailon and Mohri
+    O(n^3). Differences up to 1e-12 of the maximum weight are treated as rounding. Ailon and Mohri
     (2010), section 2.
 
     Examples
@@ -213,7 +213,7 @@ def check_weight(w: PairWeights, n: int) -> WeightAxioms:
         said["symmetry"] = (
             f"w({i + 1}, {j + 1}) = {table[i, j]:g} is not w({j + 1}, {i + 1}) = {table[j, i]:g}"
         )
-    # Along a row weights must not fall from the diagonal on, in either direction.
+    # Along a row, weights must not decrease from the diagonal on, in either direction.
     step = np.diff(table, axis=1)
     i, j = np.indices(step.shape)
     falls = ((j > i) & (step < -slack)) | ((j < i - 1) & (step > slack))

@@ -1,4 +1,4 @@
-"""Methods of a ranker: what each costs, which one is taken, and constraints on parameters."""
+"""Methods of a ranker: their cost, the choice of "auto", and validation of parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from rankcore.preference.running import Method
 from rankcore.preference.sequential import Heap, Insertion, Sliding
 
 METHODS = ("quicksort", "degree", "halving", "insertion", "heap", "sliding")
-# Random binary search trees have height 4.3110 ln n (Devroye, 1986; Reed, 2003), less something.
+# Random binary search trees have height 4.3110 ln n (Devroye, 1986; Reed, 2003), minus lower-order
+# terms.
 _HEIGHT = 4.3111
 
 
@@ -33,16 +34,16 @@ class CallPlan:
     ----------
     method : str
     calls : float
-        Pairs to compare; times the repeats, and twice in both orders, these are the calls.
+        Number of pairs to compare. Calls are this times the repeats, and twice that in both orders.
     calls_are : {"exact", "expected", "at most"}
-        What that number is. Expected for a transitive preference and, but for QuickSort, items in
-        random order; other preferences take QuickSort at most as many.
+        Meaning of that number. Expectations are for transitive preferences and, except for
+        QuickSort, items in random order; for other preferences they are upper bounds for QuickSort.
     rounds : float
-        Batches that have to wait for the one before: exact for "degree", "halving" and "sliding",
-        as `calls` for the methods that compare one pair at a time, and at most that many in
-        expectation for QuickSort.
+        Number of sequential batches: exact for "degree", "halving" and "sliding", equal to `calls`
+        for methods that compare one pair at a time, and an upper bound of the expectation for
+        QuickSort.
     guarantee : str
-        What is known of the loss of the order, to that of the preference.
+        Bound of the loss of the order, relative to that of the preference.
     """
 
     method: str
@@ -53,14 +54,14 @@ class CallPlan:
 
 
 def call_plan(n: int, k: int | None = None, *, opponents: int = 8) -> dict[str, CallPlan]:
-    """Calls, rounds and guarantee of every method, for n items of which k are to be found.
+    """Calls, rounds and guarantee of every method, for the first k of n items.
 
     Parameters
     ----------
     n : int
         Items, at least 1.
     k : int, optional
-        How many to put in order, from the top; at least 1. None: all.
+        Number of items to find, from the top; at least 1. None: all.
     opponents : int
         As in `PreferenceRanker`.
 
@@ -88,22 +89,22 @@ def call_plan(n: int, k: int | None = None, *, opponents: int = 8) -> dict[str, 
     """
     n, k = index(n), None if k is None else index(k)
     if n < 1 or (k is not None and k < 1):
-        raise ValueError(f"call_plan needs n and k of at least 1; found n={n}, k={k}")
+        raise ValueError(f"call_plan requires n and k of at least 1; found n={n}, k={k}")
     if opponents < 2 or opponents % 2:
         raise ValueError(f"opponents must be an even number from 2 on; found {opponents}")
     top = n if k is None else min(k, n)
     harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, n + 2))])
-    # The i-th item gets into the first k with probability k / i, compared with the last of them.
+    # Item i enters the first k with probability k / i; it is compared with the last of them.
     got_in = top * (harmonic[n] - harmonic[top])
     insertion = sum(_search_depth(size + 1) for size in range(1, top)) + (n - top)
     insertion += got_in * _search_depth(top)
     heap = float(n - 1)
-    if top > 1:  # at most two for each level that an item sinks
+    if top > 1:  # at most two per level
         emptied = sum(size.bit_length() - 1 for size in range(2, top))
         heap = float(n + top + 2 * (got_in * (top.bit_length() - 1) + emptied))
     halving, halving_rounds = _halving(n, k, opponents)
     passes = min(top, n - 1)
-    exact = "none unless transitive: then exact"
+    exact = "none unless transitive, then exact"
     plans = (
         CallPlan(
             "quicksort",
@@ -130,7 +131,7 @@ def call_plan(n: int, k: int | None = None, *, opponents: int = 8) -> dict[str, 
             halving,
             "at most",
             halving_rounds,
-            "that of degree among the items that are left; finding them is likely, not sure",
+            "that of degree among the remaining items, which are likely the right ones",
         ),
         CallPlan("insertion", float(insertion), "expected", float(insertion), exact),
         CallPlan("heap", heap, "at most", heap, exact),
@@ -146,7 +147,7 @@ def call_plan(n: int, k: int | None = None, *, opponents: int = 8) -> dict[str, 
 
 
 def _search_depth(leaves: int) -> float:
-    """Mean number of comparisons that find one of some gaps by halves."""
+    """Mean number of comparisons of a binary search for one of ``leaves`` gaps."""
     whole = leaves.bit_length() - 1
     return whole + 2 - 2 ** (whole + 1) / leaves
 
@@ -161,16 +162,16 @@ def _halving(n: int, k: int | None, opponents: int) -> tuple[int, int]:
     return calls + n * (n - 1) // 2, rounds + (n > 1)
 
 
-# Above this many items "auto" does not fit ratings of pairs: time grows with their cube.
+# Above this many items "auto" does not fit ratings of pairs, whose time is cubic.
 _RATED = 2000
 
 
 def make_method(
     ranker: Any, items: Any, keys: list[Hashable], rng: np.random.Generator
 ) -> tuple[Method | Rating, float]:
-    """The method of a ranker, and how many calls it is expected to make.
+    """The method of a ranker, and its expected number of calls.
 
-    The keys of the items are empty for a preference that is computed.
+    ``keys`` is empty for a computed preference.
     """
     name, k, n = method_name(ranker, len(items)), ranker.top_k, len(items)
     if name == "rating" or isinstance(ranker.preference, Choice):
@@ -191,7 +192,7 @@ def make_method(
 
 
 def method_name(ranker: Any, n: int) -> str:
-    """The method, once "auto" has chosen."""
+    """Name of the method, with "auto" resolved."""
     if ranker.method != "auto":
         return str(ranker.method)
     sure = ranker.confidence is not None and n <= _RATED
@@ -259,7 +260,7 @@ def check_parameters(ranker: Any) -> None:
     if isinstance(ranker.preference, Choice):
         if ranker.method not in ("auto", "halving", "rating", "heap"):
             raise ValueError(
-                'a judge of several items takes method "auto", "halving", "rating" or "heap"; '
+                'a judge of several items requires method "auto", "halving", "rating" or "heap"; '
                 f"found {ranker.method!r}"
             )
         if ranker.method == "heap" and ranker.preference.k < 3:
@@ -270,6 +271,6 @@ def check_parameters(ranker: Any) -> None:
             raise ValueError("repeats and both_orders require a judge of pairs")
     if ranker.journal is not None and not (ranker.cache and is_called(ranker.preference)):
         raise ValueError(
-            "a journal keeps answers of calls: it requires cache=True, and a preference that is "
+            "a journal stores answers of calls; it requires cache=True, and a preference that is "
             "called, not computed"
         )

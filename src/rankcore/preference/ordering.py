@@ -1,4 +1,4 @@
-"""From a preference to an order by one call of a function."""
+"""Functions that order items by a preference."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ from rankcore.preference.running import computed_order
 
 
 def sort_by_degree(items: Items, preference: Preference) -> Any:
-    """Items in the order of the sums of their degrees against all others.
+    """Order items by the sum of their degrees against all others.
 
     Parameters
     ----------
     items : sequence, length n
     preference : callable, Batch, Indexed, or matrix of shape (n, n)
         ``preference(u, v)`` is the degree in [0, 1], or the boolean, to which item u should precede
-        item v; a matrix has it in row u and column v. Each pair is compared once, with the item
-        first that comes first, and the answer for the other order taken to be one minus that.
+        item v; a matrix has it in row u and column v. Each pair is compared once, with the earlier
+        item first; the degree for the other order is one minus that.
 
     Returns
     -------
     list, or ndarray for an ndarray of items
-        All items, the largest sum of degrees first; ties as they came.
+        All items, by descending sum of degrees; ties in input order.
 
     Raises
     ------
     ValueError
         For degrees that are not in [0, 1], or a matrix of the wrong shape.
     TypeError
-        For an ``async`` preference: `PreferenceRanker` awaits those.
+        For an ``async`` preference, which requires `PreferenceRanker`.
 
     Notes
     -----
-    n (n - 1) / 2 calls, O(n^2). If the truth has two levels, at most twice as many pairs are in
-    the wrong order as the preference itself gets wrong (Balcan et al., 2008), and no deterministic
-    method does better. With more levels there is no such bound: a cycle of three can triple it.
+    n (n - 1) / 2 calls, O(n^2). If the truth has two levels, the loss of the order is at most twice
+    that of the preference (Balcan et al., 2008), and no deterministic method has a better bound.
+    With more levels there is no such bound: a cycle of three can triple it.
 
     Examples
     --------
@@ -75,16 +75,16 @@ def quicksort_rank(
     top_k: int | None = None,
     random_state: int | np.random.Generator | None = None,
 ) -> Any:
-    """Items in the order that QuickSort with random pivots finds.
+    """Order items by QuickSort with random pivots.
 
     Parameters
     ----------
     items : sequence, length n
     preference : callable, Batch, Indexed, or matrix of shape (n, n)
-        As for `sort_by_degree`. With a degree in between an item goes before a pivot at random,
-        with that probability. Each pair is compared at most once.
+        As for `sort_by_degree`. An item goes before a pivot with the degree as probability. Each
+        pair is compared at most once.
     top_k : int, optional
-        How many items to find, at least 1. None: all.
+        Number of items to find, at least 1. None: all.
     random_state : int, numpy.random.Generator or None
         Seed of the pivots and of the draws.
 
@@ -100,11 +100,10 @@ def quicksort_rank(
 
     Notes
     -----
-    Expected calls: at most 2 (n + 1) H_n - 4 n, some 1.39 n log2 n, in O(log n) rounds, each of
-    which goes to a `Batch` or `Indexed` preference as one call; O(n + k log k) calls for the
-    first k. If the truth has two levels, the expected number of pairs in the wrong order is what
-    the preference itself gets wrong, exactly; with more, at most twice that (Ailon and Mohri,
-    2010).
+    Expected calls: at most 2 (n + 1) H_n - 4 n, about 1.39 n log2 n, in O(log n) rounds, each of
+    which is one call of a `Batch` or `Indexed` preference; O(n + k log k) calls for the first k. If
+    the truth has two levels, the expected loss of the order is equal to the loss of the preference;
+    with more, at most twice that (Ailon and Mohri, 2010).
 
     Examples
     --------
@@ -127,9 +126,7 @@ def quicksort_rank(
 
 def _as_computed(preference: Any, n: int) -> Indexed | None:
     if is_async(preference):
-        raise TypeError(
-            "this preference is async, and this function does not await: use PreferenceRanker"
-        )
+        raise TypeError("this preference is async, and this function is not; use PreferenceRanker")
     return as_indexed(preference, n)
 
 

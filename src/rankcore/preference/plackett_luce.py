@@ -1,9 +1,9 @@
-"""Bradley-Terry and Plackett-Luce by maximum a posteriori, with the covariance of Laplace.
+"""Maximum a posteriori fit of Bradley-Terry and Plackett-Luce models, with Laplace covariance.
 
-A *choice* is one item named before the others of a set. A comparison is a choice from two items,
-an order of k items one from k, then one from the k - 1 that remain, and so on. In a choice from S,
-item i is named with probability exp(t_i) / sum_{j in S} exp(t_j), where t_i = a (theta_i + b x_i):
-a is the reliability of the judge, and b what it adds for being shown first (x_i = 1).
+A *choice* is one item named before the others of a set. A comparison is a choice from two items, an
+order of k items is a choice from k, then one from the remaining k - 1, and so on. In a choice from
+S, item i is named with probability exp(t_i) / sum_{j in S} exp(t_j), where t_i = a (theta_i + b
+x_i): a is the reliability of the judge, and b its bias for the item shown first (x_i = 1).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from rankcore.preference.forms import Places
 
 # Above this many items the second derivative is a sparse matrix.
 _DENSE = 400
-# Spread of what a judge adds for the first position, and of the logarithm of its reliability.
+# Prior standard deviations of the position bias of a judge, and of its log-reliability.
 BIAS_SCALE, RELIABILITY_SCALE = 0.5, 0.5
-# Standard deviation of strengths before the first answer.
+# Prior standard deviation of strengths.
 SCALE = 1.5
 
 
@@ -32,18 +32,18 @@ class Choices:
     """Choices, each of the first item of a row from all items of the row."""
 
     items: Places  # (m, k): the item that was named first; -1 behind the last item of a smaller set
-    # (m,): a degree d is a choice of weight d, and one of the other item with 1 - d
+    # (m,): a degree d is a choice of weight d, and one of the other item with weight 1 - d
     weights: Floats
-    # (m,): column of the item that was shown first, -1 if it is no longer there
+    # (m,): column of the item that was shown first, -1 if it has been removed
     shown_first: Places | None = None
-    judges: Places | None = None  # (m,): numbers of judges; None: all of one
+    judges: Places | None = None  # (m,): numbers of judges; None: one judge
     n_judges: int = 1
 
 
 def choices_of(
     pairs: Places, degrees: Floats, judges: Places | None = None, n_judges: int = 1
 ) -> Choices:
-    """Choices between two, by degrees to which the item shown first precedes the other."""
+    """Pairwise choices from degrees to which the item shown first precedes the other."""
     won, lost = degrees > 0, degrees < 1
     return Choices(
         np.concatenate([pairs[won], pairs[lost, ::-1]]),
@@ -56,23 +56,23 @@ def choices_of(
 
 @dataclass
 class Posterior:
-    """The maximum, and what is needed of the second derivative."""
+    """The mode of the posterior, with its second derivative."""
 
     theta: Floats
-    bias: float  # what a judge adds for the first position
-    slope: float  # what the prior scores are multiplied by
+    bias: float  # bias for the first position
+    slope: float  # factor of the prior scores
     reliability: Floats  # of each judge
     _problem: _Problem
     _parameters: Floats
 
     @cached_property
     def _inverted(self) -> tuple[Floats, float]:
-        """Inverse of the second derivative, and the logarithm of the determinant of that."""
+        """Inverse of the second derivative, and its log-determinant."""
         return _inverse(self._problem.second_at(self._parameters).dense())
 
     @cached_property
     def covariance(self) -> Floats:
-        """Covariance of theta, for strengths with the slope of the prior; O(n^3), n^2 numbers."""
+        """Covariance of theta = strengths + slope * prior; O(n^3) time, O(n^2) memory."""
         inverse, n, prior = self._inverted[0], self.theta.size, self._problem.prior
         if prior is None:
             return inverse[:n, :n]
@@ -82,7 +82,7 @@ class Posterior:
         return np.asarray(inverse[:n, :n] + beside + beside.T + own)
 
     def log_evidence(self) -> float:
-        """Logarithm of the probability of the choices, by Laplace's approximation."""
+        """Log-evidence of the choices by Laplace's approximation."""
         problem = self._problem
         prior = float(np.log(problem.precision).sum())
         return 0.5 * (prior - self._inverted[1]) - problem.derivatives(self._parameters)[0]
@@ -92,16 +92,16 @@ class Posterior:
         return self._problem.second_at(self._parameters).diagonal[: self.theta.size]
 
     def variances(self, probes: int) -> Floats:
-        """Diagonal of the covariance, about the mean, where n^2 numbers are too many.
+        """Stochastic estimate of the diagonal of the covariance about the mean, in O(n) memory.
 
-        Each of the ``probes``, random vectors of signs, estimates it.
+        It is the mean over ``probes`` random sign vectors.
         """
         problem, n = self._problem, self.theta.size
         second = problem.second_at(self._parameters)
         signs = np.zeros((self._parameters.size, probes))
         signs[:n] = np.random.default_rng(0).choice([-1.0, 1.0], (n, probes))
         solved = second.solve(signs, 1e-3)[:n]
-        # Of the inverse of the diagonal the answer is known; only the rest is estimated.
+        # The inverse of the diagonal is known exactly; only the remainder is estimated.
         near = 1.0 / second.diagonal[:n]
         rest = signs[:n] * (solved - solved.mean(axis=0) - near[:, None] * signs[:n])
         return np.maximum(near + rest.mean(axis=1), near / 2)
@@ -116,11 +116,11 @@ def fit_choices(
     start: Posterior | None = None,
     tolerance: float = 1e-9,
 ) -> Posterior:
-    """Most probable strengths of n items, theta ~ N(slope * prior, scale^2).
+    """Posterior mode of the strengths of n items, theta ~ N(slope * prior, scale^2).
 
-    The slope of the ``prior``, scores known before, is learned, 1 +- 1 before the first answer.
-    With several judges the reliability of each is learned, by turns with the strengths. ``start``
-    is the maximum for fewer choices, ``tolerance`` the largest element of the last step.
+    The slope of the ``prior`` scores is learned, with the prior distribution N(1, 1). With several
+    judges the reliability of each is learned, in alternation with the strengths. ``start`` is a
+    previous fit to fewer choices; ``tolerance`` is the maximum element of the last step.
     """
     n_judges = choices.n_judges
     reliability = np.ones(n_judges) if start is None else start.reliability
@@ -141,7 +141,7 @@ def fit_choices(
 
 
 class _Problem:
-    """The posterior of some choices, for reliabilities that are given. Columns are choices here."""
+    """Posterior given choices and reliabilities. Columns are choices here."""
 
     def __init__(
         self, n: int, choices: Choices, scale: float, prior: Floats | None, reliability: Floats
@@ -160,7 +160,7 @@ class _Problem:
         )
         self._weights = choices.weights
         self.prior = prior
-        self._extra: list[Floats] = []  # beside the strengths: for each, what it multiplies
+        self._extra: list[Floats] = []  # factors of the parameters besides strengths
         precision = [np.full(n, 1 / scale**2)]
         self._has_bias = choices.shown_first is not None
         if choices.shown_first is not None:
@@ -187,7 +187,7 @@ class _Problem:
         return strengths, bias, slope
 
     def maximum(self, parameters: Floats, tolerance: float) -> Floats:
-        """Newton's method, its steps by conjugate gradients and halved until the loss falls."""
+        """Minimise by Newton's method with conjugate gradients and step halving."""
         loss, gradient, p = self.derivatives(parameters)
         for _ in range(100):
             step = self.second(p).solve(-gradient, min(0.1, tolerance**0.5))
@@ -199,7 +199,7 @@ class _Problem:
                 if found[0] <= loss + 1e-4 * size * slope or size < 1e-6:
                     break
                 size /= 2
-            if size < 1e-6:  # as low as rounding lets it be
+            if size < 1e-6:  # rounding prevents further decrease
                 return parameters
             parameters, (loss, gradient, p) = tried, found
             if size * np.abs(step).max() < tolerance:
@@ -230,7 +230,7 @@ class _Problem:
         return utility
 
     def _gather(self, values: Floats) -> Floats:
-        """Sums of a number for each place, by what its utility is made of."""
+        """Sum a value for each place by the parameters of its utility."""
         sums = np.bincount(self._items.ravel(), values.ravel(), self.n)
         return np.concatenate([sums, [float((values * extra).sum()) for extra in self._extra]])
 
@@ -255,19 +255,19 @@ class _Problem:
         return _Second(matrix, beside, full)
 
     def _keys(self) -> Places:
-        """Row and column, in one number, of each pair of a choice."""
+        """Row and column of each pair of a choice, as one integer."""
         first, second = np.triu_indices(self._items.shape[0], 1)
         return np.asarray(self._items[first] * self.n + self._items[second]).ravel()
 
     def _find_pattern(self) -> tuple[Places, Places, Places]:
-        """Where a sparse matrix has numbers, and which of them each pair of a choice adds to."""
+        """Sparsity pattern, and the entry to which each pair of a choice contributes."""
         distinct, group = np.unique(self._keys(), return_inverse=True)
         rows = np.bincount(distinct // self.n, minlength=self.n)
         starts = np.concatenate([[0], np.cumsum(rows)])
         return group, distinct % self.n, starts
 
     def second_at(self, parameters: Floats) -> _Second:
-        """The second derivative for some parameters."""
+        """The second derivative at ``parameters``."""
         return self.second(self.derivatives(parameters)[2])
 
     def reliabilities(self, parameters: Floats) -> Floats:
@@ -297,15 +297,15 @@ class _Problem:
 
 
 class _Second:
-    """The second derivative: between strengths, beside the other parameters, and the diagonal."""
+    """Second derivative: the block of strengths, the other parameters, and the diagonal."""
 
     def __init__(self, matrix: Any, beside: Floats, diagonal: Floats):
         self._matrix, self._beside, self.diagonal = matrix, beside, diagonal
 
     def solve(self, right: Floats, tolerance: float) -> Floats:
-        """Solve for right sides (size,) or (size, m) by preconditioned conjugate gradients.
+        """Solve for right-hand sides (size,) or (size, m) by preconditioned conjugate gradients.
 
-        The preconditioner is the diagonal; ``tolerance`` is of the residual, to the right side.
+        The preconditioner is the diagonal; ``tolerance`` bounds the relative residual.
         """
         diagonal = self.diagonal if right.ndim == 1 else self.diagonal[:, None]
         x = np.zeros_like(right)
@@ -341,7 +341,7 @@ class _Second:
         return image
 
     def dense(self) -> Floats:
-        """All of it, in one matrix."""
+        """The full matrix."""
         n = self._matrix.shape[0]
         size = self.diagonal.size
         whole = np.empty((size, size))
@@ -354,7 +354,7 @@ class _Second:
 
 
 def _inverse(matrix: Floats) -> tuple[Floats, float]:
-    """Inverse of a symmetric matrix whose eigenvalues are positive, and its log determinant."""
+    """Inverse of a symmetric positive definite matrix, and its log-determinant."""
     factor, info = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
     if info:
         raise np.linalg.LinAlgError("the second derivative is not positive definite")

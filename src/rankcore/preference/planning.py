@@ -1,4 +1,4 @@
-"""The order, calls, time and price to expect for a budget, by simulation."""
+"""Expected quality, calls, time and price of a ranking for a budget, by simulation."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class Plan:
     Attributes
     ----------
     method : str
-        As "auto" would choose.
+        The method, with "auto" resolved.
     calls : float
     tau : float
-        Kendall's tau of the order to the right one, from -1 to 1; 1 - 2 * the share of the pairs
+        Kendall's tau between the order and the true one, from -1 to 1: 1 - 2 * the share of pairs
         in the wrong order.
     tau_spread : float
-        Standard deviation of tau from one ranking to another.
+        Standard deviation of tau over rankings.
     top_share : float
-        Share of the first k that are found; 1 without k.
+        Share of the true first k that are found; 1 without k.
     seconds : float
         With ``latency`` seconds for a call, ``parallel`` of them at a time.
     price : float
@@ -59,30 +59,30 @@ def plan(
     random_state: int | np.random.Generator | None = 0,
     **params: Any,
 ) -> Plan:
-    """The order to expect for a budget, its cost and its time, by simulation.
+    """Expected quality, cost and time of a ranking for a budget, by simulation.
 
     Parameters
     ----------
     n : int
         Items, at least 2.
     k : int, optional
-        How many to find. None: a whole order.
+        Number of items to find. None: all.
     budget : int, optional
-        As ``max_calls``. None: as many as the method takes.
+        Maximum number of calls, as ``max_calls``. None: no limit.
     noise : float
-        Share of the answers that are wrong, from 0 to 1/2.
+        Share of wrong answers, from 0 to 1/2.
     repeats_itself : bool
-        Whether the judge is wrong about a pair always or never, as a language model at temperature
-        0; otherwise it errs anew at each call.
+        Whether the judge gives the same answer to each call of a pair, as a language model at
+        temperature 0; otherwise errors are independent.
     price, latency : float
-        Of one call; seconds, for the latency.
+        Price of a call, and seconds per call.
     parallel : int
-        Calls at a time.
+        Calls in parallel.
     simulations : int
         Rankings to simulate.
     random_state : int, numpy.random.Generator or None
     **params
-        Others of `PreferenceRanker`, such as ``method``.
+        Other parameters of `PreferenceRanker`, such as ``method``.
 
     Returns
     -------
@@ -91,12 +91,12 @@ def plan(
     Raises
     ------
     ValueError, TypeError
-        For numbers out of range, or what is no number.
+        For values out of range, or of the wrong type.
 
     Notes
     -----
-    One ranking of 60 items with 600 calls takes some 0.1 s, of 1,000 items with 20,000 calls a
-    minute.
+    A simulated ranking of 60 items with 600 calls takes about 0.1 s, of 1,000 items with 20,000
+    calls about a minute.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def plan(
 
 
 class _Judge:
-    """A simulated judge; ``sizes`` are those of its rounds."""
+    """A simulated judge; ``sizes`` are the sizes of its rounds."""
 
     def __init__(
         self, places: Places, noise: float, repeats_itself: bool, rng: np.random.Generator

@@ -1,4 +1,4 @@
-"""Randomised QuickSort, level by level: the pairs of a level go out as one batch."""
+"""Randomised QuickSort, level by level: the pairs of a level are one batch."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ Round = tuple[Places, Places]
 
 
 class QuickSort:
-    """QuickSort of one query or of several in parallel (Ailon and Mohri, 2010).
+    """QuickSort of one or more queries in parallel (Ailon and Mohri, 2010).
 
-    The items of each query (``sizes``), numbered through, are shuffled once, and parts keep that
-    order when they are divided. Their first item is then a uniformly random one, independent of all
-    answers so far: the pivot. With ``sample`` an item goes before the pivot with the degree as its
-    probability, as the theorems have it; else if the degree is above 1/2. With a ``top_k`` only the
-    first k of each query are ordered.
+    The items of all queries (of ``sizes``) are numbered consecutively and shuffled once within
+    queries; parts keep that order when they are divided. The first item of a part is the pivot: it
+    is uniformly random, independent of all answers so far. With ``sample`` an item goes before the
+    pivot with the degree as probability, as in the theorems; otherwise if the degree is above 1/2.
+    With ``top_k`` only the first k of each query are ordered.
 
-    Expected pairs of n items: at most 2 (n + 1) H_n - 4 n, and that if the preference is
-    transitive. Expected rounds: at most 4.32 ln n. Some 85 bytes per item.
+    Expected number of pairs of n items: at most 2 (n + 1) H_n - 4 n, with equality for transitive
+    preferences. Expected number of rounds: at most 4.32 ln n. Memory: about 85 bytes per item.
     """
 
     repeats_pairs = False
@@ -43,16 +43,16 @@ class QuickSort:
         else:
             shuffled = np.lexsort((rng.random(n), np.repeat(np.arange(sizes.size), sizes)))
         self._order: Places = shuffled.astype(np.intp)
-        # For items that share a part: how many of them there are.
+        # For each item, the size of its part.
         self._together: Places = np.ones(n, dtype=np.intp)
-        # No part beyond these positions is divided.
+        # Parts beyond these positions are not divided.
         limits = starts + (n if top_k is None else top_k)
         self._elements, self._sizes, self._starts, self._limits = self._settle(
             self._order.copy(), sizes, starts, limits
         )
 
     def rounds(self) -> Generator[Round, Degrees, None]:
-        """Yield the pairs of each level, item and pivot, and receive their degrees."""
+        """Yield the pairs (item, pivot) of each level, and receive their degrees."""
         while self._sizes.size:
             firsts: Places = np.cumsum(self._sizes) - self._sizes
             pivots = self._elements[firsts]
@@ -67,22 +67,22 @@ class QuickSort:
             self._divide(rest, pivots, decide(degrees, self._rng, self._sample))
 
     def order(self) -> Places:
-        """The items in the order that is known so far, query by query."""
+        """Items in the order known so far, query by query."""
         order = self._order.copy()
         order[_ranges(self._starts, self._sizes)] = self._elements
         return order
 
     def together(self) -> Places:
-        """For each item, how many there are in its part, itself included, which is not ordered."""
+        """For each item, the size of its part that is not ordered yet, with itself."""
         together = self._together.copy()
         together[self._elements] = np.repeat(self._sizes, self._sizes)
         return together
 
     def _divide(self, rest: Places, pivots: Places, before: NDArray[np.bool_]) -> None:
-        """Put what goes before a pivot before it, in each part, and the rest behind."""
+        """Partition each part by its pivot."""
         sizes, m = self._sizes - 1, pivots.size
         firsts: Places = np.cumsum(sizes) - sizes
-        passed = np.cumsum(before)  # of those that go before a pivot, up to and with each item
+        passed = np.cumsum(before)  # number of items before a pivot, up to and including each item
         passed_first: Places = passed[firsts] - before[firsts]
         n_before: Places = passed[firsts + sizes - 1] - passed_first
         part = np.repeat(np.arange(m), sizes)
@@ -105,7 +105,7 @@ class QuickSort:
     def _settle(
         self, elements: Places, sizes: Places, starts: Places, limits: Places
     ) -> tuple[Places, Places, Places, Places]:
-        """Write down the parts that are done with; what is left to divide."""
+        """Store finished parts; return those left to divide."""
         going_on = (sizes > 1) & (starts < limits)
         if going_on.all():
             return elements, sizes, starts, limits
@@ -118,7 +118,7 @@ class QuickSort:
     def _stop(
         self, rest: Places, pivots: Places, degrees: Degrees, unanswered: NDArray[np.bool_]
     ) -> None:
-        """Use the answers of a level that was not finished: unanswered items stay at the pivot."""
+        """Use the answers of an unfinished level: unanswered items stay at the pivot."""
         side = np.ones(rest.size, dtype=np.intp)
         answered = ~unanswered
         side[answered] = np.where(decide(degrees[answered], self._rng, self._sample), 0, 2)
@@ -127,7 +127,7 @@ class QuickSort:
         key = 3 * part + np.concatenate([side, np.ones(m, dtype=np.intp)])
         by_key = np.argsort(key, kind="stable")
         sizes = np.bincount(key, minlength=3 * m)
-        # Parts are in the order of their positions, and what is in them too.
+        # Parts are in the order of their positions, as are the items in them.
         starts = np.repeat(self._starts - (np.cumsum(self._sizes) - self._sizes), 3)
         self._starts = starts + np.cumsum(sizes) - sizes
         self._sizes = sizes
@@ -135,6 +135,6 @@ class QuickSort:
 
 
 def _ranges(starts: Places, sizes: Places) -> Places:
-    """``start, start + 1, ...``, as many as its size, of each range one after the other."""
+    """Concatenated ranges ``start, start + 1, ...`` of the given sizes."""
     ends: Places = np.cumsum(sizes)
     return np.repeat(starts - ends + sizes, sizes) + np.arange(int(sizes.sum()))

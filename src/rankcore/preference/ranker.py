@@ -1,4 +1,4 @@
-"""A ranker by calls of a preference: budgets, retries, memory, a journal, concurrency."""
+"""Ranker by calls of a preference, with budgets, retries, a cache, a journal and concurrency."""
 
 from __future__ import annotations
 
@@ -63,116 +63,114 @@ class RankerParameters:
 
 
 class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator):
-    """Puts items in order by a preference: a model, a person, or a language model.
+    """Ranker of items by a preference: a model, a person, or a language model.
 
     Parameters
     ----------
     preference : callable, Batch, Judges, Choice, Order, Indexed, or matrix of shape (n, n)
         ``preference(u, v)`` is the degree in [0, 1], or the boolean, to which item u should precede
-        item v. It may be ``async``. A `Batch` takes lists of pairs, `Judges` are several, a
-        `Choice` names the best of k items and an `Order` puts k in order; an `Indexed` computes
-        from positions, a matrix has the degree in row u and column v.
+        item v. It may be ``async``. A `Batch` takes lists of pairs, `Judges` are several judges, a
+        `Choice` names the best of k items, an `Order` orders k items, an `Indexed` is computed from
+        positions, and a matrix has the degree in row u and column v.
     method : str
         "auto": "rating" if there is a ``confidence``; else "halving" if there is a ``top_k``; else
-        "rating" if ``max_calls`` or ``noise`` is given; else "quicksort", as for ``noise=0``. More
-        than 2,000 items are not rated, but by judges of several. Or "rating",
-        "quicksort", "degree", "halving", "insertion", "heap" or "sliding"; `call_plan` says what
-        each but "rating" costs and promises, `plan` what order to expect for a budget. A `Choice`
-        or `Order` takes "halving", "rating" or, for the first k by an exact judge, "heap".
+        "rating" if ``max_calls`` or ``noise`` is given; else "quicksort", as for ``noise=0``. With
+        more than 2,000 items "rating" is chosen only for judges of several items. Or "rating",
+        "quicksort", "degree", "halving", "insertion", "heap" or "sliding"; `call_plan` has the cost
+        and guarantee of each method except "rating"; `plan` simulates the result for a budget. A
+        `Choice` or `Order` requires "halving", "rating" or, for the first k by an exact judge,
+        "heap".
     top_k : int, optional
-        How many items to find, at least 1. None: all.
+        Number of items to find, at least 1. None: all.
     max_calls : int, optional
-        Most calls of the preference for a pair, those that fail included; with a journal, since the
-        journal's run began. None: no limit.
+        Maximum number of calls, including failed calls; with a journal, counted since the start of
+        its run. None: no limit.
     repeats : int, optional
-        Calls for a pair, whose answers are averaged. It helps against a preference that
-        answers otherwise each time, not against one that is always wrong. With "rating", the
-        maximum. None: one; with "rating" as many as are informative, unless the preference is found
-        to repeat itself.
+        Calls per pair, whose answers are averaged. Repeats reduce random errors, not systematic
+        ones. With "rating", the maximum. None: one; with "rating" as many as are informative,
+        unless the preference turns out to repeat its answers.
     both_orders : bool
-        Whether a pair is also shown the other way round, and the answers averaged:
-        (g(u, v) + 1 - g(v, u)) / 2, which removes position bias.
+        Whether pairs are shown in both orders, and the answers averaged: (g(u, v) + 1 - g(v, u)) /
+        2, which removes position bias.
     decide : {"majority", "sample"}
-        How QuickSort takes a degree in between: by the larger half, with a coin for 1/2, or by
-        drawing with it as the probability, as the theorems on degrees have it.
+        How QuickSort converts a degree to a decision: by rounding, with a random decision for 1/2,
+        or by drawing with the degree as probability, as in the theorems.
     opponents : int
-        For "halving": comparisons of an item in a round, even.
+        For "halving": comparisons of each item per round; an even number.
     noise : float, optional
-        Approximate share of wrong answers, from 0 to 1/2, for the choice of "auto".
+        Approximate share of wrong answers, from 0 to 1/2, used by "auto".
     confidence : float, optional
-        For "rating": stop when the first ``top_k`` are the right ones with this probability, or
-        without ``top_k`` when this share of the pairs is expected in the right order. None: spend
-        ``max_calls``; without one, 0.95.
+        For "rating": stop when the first ``top_k`` items are the right ones with this probability
+        or, without ``top_k``, when this share of the pairs is expected to be in the right order.
+        None: use all of ``max_calls``; without ``max_calls``, 0.95.
     prior : array-like of shape (n,), callable or estimator, optional
-        For "rating": scores known before, as those of a fitted ranker for items that are rows of
-        features. A function, or the ``predict`` of an estimator, is called with the items. How far
-        they are trusted is learned from the answers.
+        For "rating": prior scores of the items, for example of a fitted ranker if items are rows of
+        features. A function, or the ``predict`` of an estimator, is called with the items. The
+        weight of the prior is learned from the answers.
     batch : int, optional
-        For "rating": pairs in a round, up to half the items of different ones. None: a quarter of
-        the items.
+        For "rating": pairs per round, of different items for up to half the number of items. None:
+        a quarter of the number of items.
     cache : bool
-        Whether this ranker keeps answers, and does not repeat their calls.
+        Whether answers are kept, so that their calls are not repeated.
     key : callable, optional
-        Gives a hashable key for an item; items of one key are the same item. None: the item itself,
-        if it can be hashed, or its bytes, for arrays. With a journal keys must be strings; None
-        then takes strings, numbers and tuples of these as they are.
+        Function that returns a hashable key for an item; items with the same key are the same item.
+        None: the item itself if it is hashable, or the bytes of an array. With a journal keys must
+        be strings; with None, items may be strings, numbers and tuples of these.
     journal : str, path-like or Journal, optional
-        A file that keeps the answers. A ranker with the same journal goes on where another one, or
-        a process that was killed, stopped; with ``random_state=None`` it goes on with the seed
-        that is written there.
+        File in which answers are stored. A ranker with the same journal continues where another
+        one, or a killed process, stopped; with ``random_state=None`` it continues with the stored
+        seed.
     concurrency : int
-        How many calls may be under way at a time: in threads, or in the event loop for an ``async``
+        Maximum number of calls in parallel: in threads, or in the event loop for an ``async``
         preference. The order does not depend on it.
     retry : Retry, optional
-        When a call that failed is made again. None: ``Retry()``, which is three attempts.
+        Policy for failed calls. None: ``Retry()``, with three attempts.
     progress : callable, optional
-        Called with a `RankingProgress` at each answer, one at a time.
+        Called with a `RankingProgress` after each answer, one at a time.
     random_state : int, numpy.random.Generator or None
-        Seed of pivots, draws and opponents. None: one that is drawn once for this ranker. A
-        Generator gives others each time, so that a ranking which was broken off compares other
-        pairs when it is called again.
+        Seed of pivots, draws and opponents. None: drawn once for this ranker. A Generator gives new
+        numbers in each call, so that an interrupted ranking compares other pairs when it is called
+        again.
 
     Attributes
     ----------
     order_ : ndarray of intp, shape (n,)
         Positions of all items, in the order found: with a ``top_k`` the first k are in order.
     complete_ : bool
-        Whether all pairs that the method needs have answers. If not, the order is what is known
-        so far.
+        Whether all pairs that the method requires have answers. If not, the order is provisional.
     n_calls_ : int
-        Calls made for this ranking, those that failed included, and with a journal those that it
-        has from earlier.
+        Calls made for this ranking, including failed calls and, with a journal, earlier calls.
     n_reused_ : int
-        Answers that the cache or the journal had.
+        Number of answers from the cache or the journal.
     n_rounds_ : int
-        Rounds in which there was something to call for.
+        Number of rounds with at least one call.
     certainty_ : ndarray of float64, shape (n,)
-        For each item, how much the answers about it agree with the order, from 0 to 1: the mean
-        degree in favour of the order, with one more answer of 1/2 added, mixed with 1/2 by the
-        share of the other items that it has no order with.
+        For each item, the agreement of the answers about it with the order, from 0 to 1: the mean
+        degree in favour of the order, with one additional answer of 1/2, mixed with 1/2 by the
+        share of the other items that it is not ordered against.
     n_answers_ : ndarray of intp, shape (n,)
-        Pairs with an answer that each item is in.
+        Number of answered pairs of each item.
     pairs_ : ndarray of intp, shape (m, 2)
-        The pairs with an answer.
+        The answered pairs.
     degrees_ : ndarray of float64, shape (m,)
-        Their degrees: how much the first should precede the second.
+        Degrees to which the first item of each pair should precede the second.
     items_ : sequence
         The items.
     ratings_ : Ratings
-        A Bradley-Terry fit of the answers, whatever the method; `ranking_`, `scores_`,
-        `standard_errors_`, `place_interval_` and `probability_of_top` are read from it.
+        Bradley-Terry fit of the answers, for any method, from which `ranking_`, `scores_`,
+        `standard_errors_`, `place_interval_` and `probability_of_top` are computed.
     doubt_ : ndarray of float64, shape (n_rounds, 2)
-        After "rating" of up to 2,000 items: answers after each round, and the expected share of
-        pairs in wrong order.
+        After "rating" of up to 2,000 items: number of answers after each round, and expected share
+        of pairs in the wrong order.
 
     Notes
     -----
-    A call that fails for good raises `PreferenceError`, an interrupt `KeyboardInterrupt`; either
-    way the calls under way are awaited, the attributes say what is known, and `rank` goes on from
-    there when it is called again.
+    A call that fails at all attempts raises `PreferenceError`, an interrupt `KeyboardInterrupt`. In
+    both cases the calls in progress are awaited, the attributes have the results so far, and `rank`
+    continues from there when it is called again.
 
-    A ranker is for one thread at a time. Memory: at most some 500 bytes per answer of a call,
-    31 per degree that is computed.
+    A ranker may be used by one thread at a time. Memory: up to about 500 bytes per answer of a
+    call, 31 per computed degree.
 
     Plain form: ``tests/reference/preference.py``, ``quicksort_orders``;
     ``tests/reference/preference.py``, ``degree_order``.
@@ -199,12 +197,12 @@ class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator
     items_: Any
 
     def rank(self, items: Items) -> Any:
-        """Put items in order.
+        """Rank items.
 
         Parameters
         ----------
         items : sequence, length n
-            Anything.
+            Any objects.
 
         Returns
         -------
@@ -214,20 +212,20 @@ class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator
         Raises
         ------
         PreferenceError
-            If a call failed for good.
+            If a call failed at all attempts.
         ValueError, TypeError
             For unknown options, items without a key that a journal can keep, or a journal that is
             damaged or about other items.
         OSError
             If the journal cannot be read or written, as on a full disk.
         RuntimeError
-            For an ``async`` preference inside of an event loop: await `arank` there.
+            For an ``async`` preference inside a running event loop; await `arank` there.
         """
         items = as_items(items)
         return self._rank(items, *self._method(items))
 
     async def arank(self, items: Items) -> Any:
-        """Put items in order inside of an event loop; as `rank`, but others than async in threads.
+        """Rank items inside an event loop; calls that are not ``async`` run in threads. See `rank`.
 
         Parameters
         ----------
@@ -241,7 +239,7 @@ class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator
         return await self._arank(items, *self._method(items))
 
     def extend(self, more: Items) -> Any:
-        """Insert more items into the order found, one after the other by binary search.
+        """Insert more items into the order by binary search.
 
         Parameters
         ----------
@@ -256,10 +254,10 @@ class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator
         Raises
         ------
         ValueError
-            If nothing was ranked before, or ranking was not completed.
+            If there is no complete ranking.
         """
         if not getattr(self, "complete_", False):
-            raise ValueError("extend adds to an order that is complete: call rank first")
+            raise ValueError("extend requires a complete ranking; call rank first")
         items = [*self.items_, *as_items(more)]
         method = Insertion(len(items), ordered=self.order_, top_k=self.top_k)
         expected = (
@@ -299,14 +297,14 @@ class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator
         return make_method(self, items, self._keys(items), np.random.default_rng(self._seed()))
 
     def _keys(self, items: Any) -> list[Hashable]:
-        """Keys of the items; none for a preference that is computed."""
+        """Keys of the items; none for a computed preference."""
         if as_indexed(self.preference, len(items)) is not None:
             return []
         key = self.key or (memory_key if self.journal is None else lasting_key)
         return [key(item) for item in items]
 
     def _seed(self) -> Any:
-        """The random state; if there is none, one that stays the same for this ranker."""
+        """The random state; if there is none, a seed drawn once for this ranker."""
         if self.random_state is not None:
             return self.random_state
         if self.journal is None:
@@ -325,7 +323,7 @@ class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator
         return journal if isinstance(journal, Journal) else Journal(journal)
 
     def _run(self, items: Any, method: Method | Rating, expected: float) -> Run:
-        """A ranking that knows what was answered before."""
+        """Run of a ranking that reuses known answers."""
         asked = (self.preference, None if self.journal is None else repr(self._journal()))
         before = self.__dict__.get("_asked", (None, None))
         if asked[0] is not before[0] or asked[1] != before[1] or not self.cache:
@@ -356,7 +354,7 @@ class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator
         return (CallRun if isinstance(method, Rating) else Run)(method, ledger)
 
     def _learn(self, run: Run, items: Any) -> None:
-        """Take over what a ranking has brought, whether it was completed or not."""
+        """Set the attributes from a complete or incomplete ranking."""
         run.close()
         if run.ledger.journal is not None:
             run.ledger.journal.close()
@@ -366,7 +364,7 @@ class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator
             found["doubt_"] = np.array(run.method.doubt).reshape(-1, 2)
         else:
             self.__dict__.pop("doubt_", None)
-            self.__dict__.pop("ratings_", None)  # fitted when it is looked at
+            self.__dict__.pop("ratings_", None)  # fitted on access
         self.__dict__.update(found)
 
 

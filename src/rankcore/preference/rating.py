@@ -15,15 +15,16 @@ from rankcore.preference.forms import Places
 from rankcore.preference.plackett_luce import SCALE, Choices, Posterior, choices_of, fit_choices
 from rankcore.preference.ratings import Ratings
 
-# Calls: the items in the order in which they are shown, and the number of the repeat.
+# Calls: items in the order shown, and the index of the repeat.
 Calls = list[tuple[int, ...]]
-# How many neighbours in the order of the ratings an item may meet, while there are such pairs.
+# Maximum distance in the order of the ratings of two compared items, while such pairs remain.
 _NEIGHBOURS = 64
-# Without a confidence: stop at so many pairs expected in wrong order, or this doubt about a top.
+# Without a confidence, stop below this many pairs expected in the wrong order, or this doubt about
+# the top.
 _WRONG_PAIRS, _WRONG_TOP = 0.05, 0.01
-# Doubt is not recorded after each round of more items: time grows with their cube.
+# Doubt is not recorded after each round for more items, as its time is cubic.
 _TRACKED = 2000
-# After so many repeats that all gave the same answer again, a judge is taken to repeat itself.
+# After this many identical repeated answers a judge is assumed to repeat itself.
 _TRIALS = 20
 
 
@@ -31,27 +32,27 @@ _TRIALS = 20
 class Rating:
     """Fit ratings to the answers so far, compare the most informative pairs, and repeat.
 
-    The next pair has the maximum of P(wrong order) * standard error of the difference, both of the
-    posterior; no item is in two pairs of a batch, unless it has more pairs than half the items.
+    The next pair maximises P(wrong order) * standard error of the difference under the posterior.
+    An item is in at most one pair of a batch, unless the batch has more pairs than half the items.
     With a ``top_k`` this is multiplied by the probability that one of the two is among the first k.
     """
 
-    same: Places  # for each item, the first one that has its key: those of one key are one item
-    rng: np.random.Generator  # which item of a pair is shown first, and which equally good pairs
+    same: Places  # for each item, the first one with the same key, which is the same item
+    rng: np.random.Generator  # draws the item shown first, and breaks ties between pairs
     _: KW_ONLY
     top_k: int | None = None
-    # Stop when the first k are the k best with this probability or, of a whole order, this share of
-    # the pairs is expected in the right order. None: go on until a 20th of one pair is expected in
-    # the wrong order, or the first k are the k best with a probability of 99%.
+    # Stop when the first k are the k best with this probability or, for a whole order, this share
+    # of the pairs is expected to be in the right order. None: stop when 1/20 of a pair is expected
+    # in the wrong order, or the first k are the k best with a probability of 99%.
     confidence: float | None = None
-    # Limit of the calls for a pair. None: as many as are informative, unless the judge is found to
-    # repeat itself.
+    # Maximum number of calls per pair. None: as many as are informative, unless the judge turns out
+    # to repeat itself.
     repeats: int | None = None
     both_orders: bool = False
-    judges: int = 1  # calls go to each in turn; the number of a repeat modulo this is the judge
-    prior: Floats | None = None  # scores known before, shape (n,)
+    judges: int = 1  # calls go to each in turn: to the index of the repeat modulo this number
+    prior: Floats | None = None  # prior scores, shape (n,)
     batch: int | None = None
-    limit: int | None = None  # most calls
+    limit: int | None = None  # maximum number of calls
 
     def __post_init__(self) -> None:
         self._distinct, self._same = np.unique(self.same, return_inverse=True)
@@ -60,19 +61,19 @@ class Rating:
         if self.prior is not None:
             self.prior = _standardised(self.prior)[self._distinct]
         self._batch = self.batch or max(1, m // 4)
-        self._n_repeats: dict[tuple[int, int], int] = {}  # how often, by pair
+        self._n_repeats: dict[tuple[int, int], int] = {}  # number of calls, by pair
         self._first_shown: dict[tuple[int, int], int] = {}
         self._calls: Calls = []
         self._degrees: list[float] = []
-        self._last: dict[tuple[int, ...], float] = {}  # answers to a call as it was
-        self._again: list[int] = [0, 0]  # repeats of a call as it was, and those answered otherwise
+        self._last: dict[tuple[int, ...], float] = {}  # last answer to an identical call
+        self._again: list[int] = [0, 0]  # identical repeats, those answered differently
         self._start: Posterior | None = None
         self._ratings: Ratings | None = None
         self.n_calls = 0
         self.doubt: list[tuple[int, float]] = []
 
     def rounds(self) -> Generator[Calls, Sequence[float | None], None]:
-        """Yield calls, and receive their degrees; None is no answer, and there will be no more."""
+        """Yield calls, and receive their degrees; None means that no answers will follow."""
         while self._m > 1 and (self.limit is None or self.n_calls < self.limit):
             calls = [] if self._certain() else self._next()
             if not calls:
@@ -89,7 +90,7 @@ class Rating:
                 self.doubt.append((len(self._calls), self.ratings().expected_inversions()))
 
     def ratings(self) -> Ratings:
-        """Ratings of all items by the answers so far."""
+        """Ratings of all items from the answers so far."""
         if self._ratings is None:
             choices, counts = self._choices()
             prior, start = self.prior, self._start
@@ -108,18 +109,18 @@ class Rating:
         return self._ratings
 
     def _orders(self, choices: Choices, fitted: Posterior) -> EqualErrors | None:
-        """An order by errors that are equally frequent, if they explain the answers better."""
+        """An order under equally frequent errors, if it explains the answers better."""
         begin = np.argsort(-fitted.theta, kind="stable")
         found = fit_equal_errors(self._m, choices, begin)
         better = found is not None and found.log_evidence > fitted.log_evidence()
         return found if better else None
 
     def order(self) -> Places:
-        """The items, the strongest first; ties as they came."""
+        """Items by descending strength; ties in input order."""
         return self.ratings().ranking
 
     def together(self) -> Places:
-        """For each item, how many there are that it has no order with, itself included."""
+        """For each item, the number of items that it is not ordered against, with itself."""
         n = self._same.size
         met = np.zeros(self._m, dtype=bool)
         for call in self._calls:
@@ -127,7 +128,7 @@ class Rating:
         return np.where(met[self._same], 1, n)
 
     def pairs(self) -> tuple[Places, Floats]:
-        """Pairs with an answer, and their mean degrees."""
+        """Answered pairs and their mean degrees."""
         sums: dict[tuple[int, int], list[float]] = {}
         for (u, v, _), degree in zip(self._calls, self._degrees, strict=True):
             pair, towards = ((u, v), degree) if u < v else ((v, u), 1 - degree)
@@ -138,7 +139,7 @@ class Rating:
         return pairs, np.array([total / count for total, count in sums.values()])
 
     def _certain(self) -> bool:
-        """Whether the order is as certain as it has to be."""
+        """Whether the order reaches the required confidence."""
         ratings, n, k = self.ratings(), self._same.size, self.top_k
         if self.confidence is not None:
             allowed = 1 - self.confidence
@@ -149,7 +150,7 @@ class Rating:
         if k is not None:
             first, rest = ratings.ranking[:k], ratings.ranking[k:]
             if 1 - ratings.beats()[np.ix_(first, rest)].min() > allowed:
-                return False  # by two items alone, which is sooner known
+                return False  # decided by two items alone, and cheaper to check
         return self._doubt() <= allowed
 
     def _doubt(self) -> float:
@@ -172,11 +173,11 @@ class Rating:
         self._ratings = None
 
     def _choices(self) -> tuple[Choices, Floats]:
-        """The answers: for each, the item that won by it, and by the rest to 1 the other."""
+        """Answers as weighted choices: the degree for one item, its complement for the other."""
         calls = np.array(self._calls, dtype=np.intp).reshape(-1, 3)
         degrees = np.array(self._degrees)
         if self._repeats_itself() and len(calls):
-            # Said once more it is no more certain.
+            # An identical repeat adds no information.
             key = np.column_stack([calls[:, :2], calls[:, 2] % self.judges])
             _, kept = np.unique(key, axis=0, return_index=True)
             calls, degrees = calls[kept], degrees[kept]
@@ -185,13 +186,13 @@ class Rating:
         return choices_of(calls[:, :2], degrees, judges, self.judges), counts
 
     def _repeats_itself(self) -> bool:
-        """Whether the judge gives the same answer each time, as far as that is known."""
+        """Whether all repeated calls so far had the same answer."""
         return self._again[0] >= _TRIALS and self._again[1] == 0
 
     def _next(self) -> Calls:
         """The calls of the next batch."""
         pairs = self._pick(_NEIGHBOURS)
-        if not pairs:  # all neighbours have met, as often as they may
+        if not pairs:  # all neighbours have reached their maximum
             pairs = self._pick(self._m)
         calls: Calls = []
         for pair in pairs:
@@ -199,7 +200,7 @@ class Rating:
         return calls
 
     def _pick(self, neighbours: int) -> list[tuple[int, int]]:
-        """The most informative pairs, of items so many places apart at most."""
+        """The most informative pairs of items at most ``neighbours`` places apart."""
         fitted = self.ratings()._posterior
         scores, covariance = fitted.theta, fitted.covariance
         near_order = np.lexsort((self.rng.random(self._m), -scores))
@@ -209,7 +210,7 @@ class Rating:
         worth = ndtr(-np.abs(scores[i] - scores[j]) / spread) * spread
         if self.top_k is not None:
             worth *= self._in_top(scores, variances, i, j)
-        some = 32 * self._batch  # nearly always enough, and sooner sorted
+        some = 32 * self._batch  # nearly always enough, and faster to sort
         if worth.size > 2 * some and 2 * self._batch <= self._m:
             few = np.argpartition(-worth, some)[:some]
             pairs = self._disjoint(i, j, few[np.argsort(-worth[few], kind="stable")])
@@ -218,7 +219,7 @@ class Rating:
         return self._disjoint(i, j, np.argsort(-worth, kind="stable"))
 
     def _disjoint(self, i: Places, j: Places, ranked: Places) -> list[tuple[int, int]]:
-        """The first pairs with repeats left that share no item, unless the batch has no room."""
+        """The first pairs with repeats left; disjoint if the batch is small enough."""
         most = self._most_repeats()
         pairs: dict[tuple[int, int], None] = {}
         while True:
@@ -227,7 +228,7 @@ class Rating:
                 if used[u] or used[v]:
                     continue
                 pair = (u, v) if u < v else (v, u)
-                if pair in pairs:  # by a turn before
+                if pair in pairs:  # in the other order
                     continue
                 if most is not None and self._n_repeats.get(pair, 0) >= most:
                     continue
@@ -240,7 +241,7 @@ class Rating:
 
     def _add_calls(self, pair: tuple[int, int], calls: Calls) -> None:
         repeat = self._n_repeats.get(pair, 0)
-        # The second time as the first, which shows whether a judge repeats itself.
+        # The second call is identical to the first, which shows whether a judge repeats itself.
         turned = self._first_shown[pair] if repeat == 1 else int(self.rng.integers(2))
         self._first_shown.setdefault(pair, turned)
         self._n_repeats[pair] = repeat + 1
@@ -256,7 +257,7 @@ class Rating:
         return 1 if self._repeats_itself() else None
 
     def _in_top(self, scores: Floats, variances: Floats, i: Places, j: Places) -> Floats:
-        """Probability that one of two items is among the first k, as if the bar were known."""
+        """Probability that one of two items is among the first k, for a fixed threshold."""
         k = min(self.top_k or self._m, self._m - 1)
         bar = np.sort(scores)[::-1][k - 1 : k + 1].mean()
         out = ndtr((bar - scores) / np.sqrt(variances))
@@ -264,7 +265,7 @@ class Rating:
 
 
 def prior_scores(prior: Any, items: Any) -> Floats | None:
-    """The scores of a prior: given, or those of a function or an estimator for the items."""
+    """Prior scores: as given, or computed by a function or estimator."""
     if prior is None:
         return None
     if callable(getattr(prior, "predict", None)):
@@ -283,13 +284,13 @@ def prior_scores(prior: Any, items: Any) -> Floats | None:
 
 
 def _standardised(scores: Floats) -> Floats:
-    """Scores of mean 0 and deviation 1; all 0 if they are equal."""
+    """Scores scaled to mean 0 and standard deviation 1; all 0 if they are equal."""
     centred = scores - scores.mean()
     return np.asarray(centred / (centred.std() or 1.0))
 
 
 def _neighbours(order: Places, most: int) -> tuple[Places, Places]:
-    """All pairs of items that are at most so many places apart in an order."""
+    """All pairs of items at most ``most`` places apart in an order."""
     apart = range(1, min(order.size, most + 1))
     i = np.concatenate([order[:-d] for d in apart])
     j = np.concatenate([order[d:] for d in apart])

@@ -19,41 +19,42 @@ from rankcore.preference.equal_errors import EqualErrors
 from rankcore.preference.forms import Places
 from rankcore.preference.plackett_luce import SCALE, Posterior, choices_of, fit_choices
 
-# Above this many items a covariance is not kept, and standard errors are estimated from probes.
+# Above this many items the covariance is not kept, and standard errors are estimated by probes.
 _EXACT = 4000
 _PROBES, _DRAWS = 64, 2000
 
 
 @dataclass
 class Ratings:
-    """Strengths of items by comparisons, and how sure they are.
+    """Strengths of items from comparisons, with uncertainties.
 
     Attributes
     ----------
     items : ndarray
         Labels of the items, or their positions.
     n_answers : ndarray of float64, shape (n,)
-        Comparisons that each item is in; orders of several items count one each.
+        Number of comparisons of each item; an order of several items counts as one.
     components : ndarray of intp, shape (n,)
-        Items of one number are connected by comparisons. Between others the prior decides.
+        Items with the same number are connected by comparisons; others are ordered by the prior
+        only.
     judges : ndarray, shape (n_judges,)
         Labels of the judges, or their positions.
     scores : ndarray of float64, shape (n,)
         Strengths: item i precedes item j with probability 1 / (1 + exp(scores[j] - scores[i])).
     position_bias : float
-        What a judge adds to the strength of the item that is shown first.
+        Bias of judges for the item that is shown first, added to its strength.
     reliability : ndarray of float64, shape (n_judges,)
-        What each judge multiplies differences of strengths by: 1 for a typical judge, 0 for one
-        whose answers say nothing.
+        Factor of differences of strengths for each judge: 1 for a typical judge, 0 for one whose
+        answers are uninformative.
 
     Notes
     -----
-    Maximum of the posterior of the Bradley-Terry or Plackett-Luce model under a normal prior, and
-    Laplace's approximation of its covariance. Places are those of 2,000 draws, always the same.
-    Where a ranker by ratings finds its judge to err about distant items as often as about near
-    ones, or never, `ranking` is the order that the fewest answers contradict, instead of that of
-    the scores. Places are then those of orders drawn around it, while `beats` and
-    `expected_inversions` let one item move at a time.
+    Scores are the posterior mode of the Bradley-Terry or Plackett-Luce model with a normal prior;
+    their covariance is Laplace's approximation. Places are computed from 2,000 draws with a fixed
+    seed. If the errors of a ranker's judge do not depend on the distance between items, or there
+    are none, `ranking` is the order that contradicts the fewest answers instead of the order of the
+    scores. Places are then computed from sampled orders, and `beats` and `expected_inversions` from
+    moves of single items.
 
     Examples
     --------
@@ -72,7 +73,7 @@ class Ratings:
     components: Places
     judges: NDArray[Any]
     _posterior: Posterior = field(repr=False)
-    _same: Places = field(repr=False)  # the strength of each item: those that are one share it
+    _same: Places = field(repr=False)  # indices of strengths; identical items share one
     _orders: EqualErrors | None = field(default=None, repr=False)  # if they explain answers better
     scores: Floats = field(init=False)
     position_bias: float = field(init=False)
@@ -85,7 +86,7 @@ class Ratings:
 
     @property
     def ranking(self) -> Places:
-        """Positions of the items, the strongest first; ties as they came."""
+        """Positions of the items by descending strength; ties in input order."""
         if self._orders is not None:
             return np.argsort(self._orders.place[self._same], kind="stable")
         return np.argsort(-self.scores, kind="stable")
@@ -110,7 +111,7 @@ class Ratings:
         return np.sqrt(self._posterior.variances(_PROBES))[self._same]
 
     def beats(self) -> Floats:
-        """Probability that item i is stronger than item j, in row i and column j.
+        """Probability that item i is stronger than item j, as entry (i, j).
 
         Returns
         -------
@@ -121,12 +122,12 @@ class Ratings:
         return self._orders.beats()[np.ix_(self._same, self._same)]
 
     def place_interval(self, level: float = 0.9) -> Places:
-        """First and last place of each item, 1 being the strongest, at a level of credibility.
+        """Credible interval of the place of each item, from 1 for the strongest.
 
         Parameters
         ----------
         level : float
-            Between 0 and 1.
+            Credibility level, between 0 and 1.
 
         Returns
         -------
@@ -144,7 +145,7 @@ class Ratings:
         return (bounds.T + 1).astype(np.intp)
 
     def probability_of_top(self, k: int) -> Floats:
-        """Probability of each item to be one of the k strongest.
+        """Probability that each item is among the k strongest.
 
         Parameters
         ----------
@@ -172,18 +173,18 @@ class Ratings:
         return float((self._places[:, self.ranking[: _number(k)]] < k).all(axis=1).mean())
 
     def expected_inversions(self) -> float:
-        """Expected share of the pairs that `ranking` has in the wrong order, in [0, 1/2]."""
+        """Expected share of the pairs in the wrong order in `ranking`, in [0, 1/2]."""
         n = self.scores.size
         if n < 2:
             return 0.0
         beats = self.beats()
         wrong = np.minimum(beats, 1 - beats)
-        wrong[self._same[:, None] == self._same] = 0.0  # whose order cannot be wrong
+        wrong[self._same[:, None] == self._same] = 0.0  # identical items
         return float(wrong.sum() / (n * (n - 1)))
 
     @cached_property
     def _places(self) -> NDArray[np.int32]:
-        """Places in draws from the posterior, or of orders, from 0; shape (draws, n)."""
+        """Places from 0, of draws from the posterior or of sampled orders, shape (draws, n)."""
         rng = np.random.default_rng(0)
         if self._orders is not None:
             draws = -self._orders.draws(rng).astype(np.float64)
@@ -198,13 +199,13 @@ class Ratings:
 
 
 def components_of(n: int, pairs: Places) -> Places:
-    """Numbers of the groups of items that pairs connect."""
+    """Component number of each item in the graph of pairs."""
     graph = coo_array((np.ones(len(pairs)), pairs.T), (n, n))
     return np.asarray(connected_components(graph, directed=False)[1], dtype=np.intp)
 
 
 class RatedResults:
-    """Results of a ranker that come from a Bradley-Terry fit of its answers."""
+    """Attributes of a ranker from a Bradley-Terry fit of its answers."""
 
     order_: Places
     pairs_: Places
@@ -222,7 +223,7 @@ class RatedResults:
 
     @property
     def ranking_(self) -> Places:
-        """Positions of the items in the order found; another name of `order_`."""
+        """Positions of the items in order; the same as `order_`."""
         return self.order_
 
     @property
@@ -237,17 +238,17 @@ class RatedResults:
 
     @property
     def place_interval_(self) -> Places:
-        """First and last place of each item, 1 for the strongest, at a credibility of 90%."""
+        """90% credible interval of the place of each item, from 1 for the strongest."""
         return self.ratings_.place_interval()
 
     @documented(Ratings.probability_of_top)
     def probability_of_top(self, k: int) -> Floats:
-        """Probability of each item to be one of the k strongest."""
+        """Probability that each item is among the k strongest."""
         return self.ratings_.probability_of_top(k)
 
 
 def _standardised(scores: Floats, covariance: Floats) -> Floats:
-    """Differences of all pairs over their standard deviations; 0 where there is no doubt."""
+    """Differences of all pairs divided by their standard deviations; 0 if that is 0."""
     variances = np.diagonal(covariance)
     spread = np.sqrt(np.maximum(variances[:, None] + variances - 2 * covariance, 0.0))
     apart = scores[:, None] - scores

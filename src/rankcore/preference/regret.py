@@ -1,4 +1,4 @@
-"""Regret: how much more is lost than by the best order, or the best preference, there is."""
+"""Regret: loss beyond that of the best order or the best preference."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from rankcore.preference.losses import label_positions, weight_table
 from rankcore.preference.quicksort import QuickSort
 from rankcore.preference.running import computed_order
 
-# Items up to which all ways of QuickSort are counted, of a preference with degrees in between and
-# of one without; and up to which all orders are compared.
+# Maximum number of items to enumerate all runs of QuickSort, for preferences with fractional
+# degrees and without; and to compare all orders.
 EXACT_FRACTIONAL, EXACT_DECIDED, EXACT_ORDERS = 8, 11, 12
 _NORMAL_95 = 1.959963984540054
 
@@ -33,15 +33,15 @@ class Regret:
     Attributes
     ----------
     value : float
-        The loss less the least one.
+        The loss minus the minimum loss.
     low, high : float
-        The value twice if ``exact``. Else bounds: of the mean of a sample, at 95%, and of the least
-        loss where it is not known.
+        Both are the value if ``exact``. Otherwise bounds, from a 95% interval of a sample mean, and
+        from bounds of the minimum loss if it is not known.
     exact : bool
     loss : float
         Expected loss.
     least_loss : float
-        That of the best order, or preference; the best found, if it is not known.
+        Loss of the best order or preference; of the best one found if the minimum is not known.
     """
 
     value: float
@@ -54,7 +54,7 @@ class Regret:
 
 @dataclass(frozen=True)
 class _Query:
-    """Items ranked together, and the expected costs of putting one before another."""
+    """Items ranked together, and the expected costs of placing one before another."""
 
     items: Places
     costs: Floats  # row before column
@@ -78,21 +78,21 @@ def ranking_regret(
     Parameters
     ----------
     algorithm : {"quicksort", "degree"}, callable, or array-like of int of shape (n,)
-        A function takes the positions of the items of a query and a matrix of their degrees, and
-        returns the order: positions in the first. An array is an order of all items.
+        A function takes the positions of the items of a query and the matrix of their degrees, and
+        returns the order as indices into the positions. An array is an order of all items.
     preference : Indexed, or matrix of shape (n, n)
-        Looked up once for each pair, with the earlier item first. None for an order.
+        Evaluated once per pair, with the earlier item first. None for an order.
     targets : array-like of numbers, shape (n,) or (n_targets, n)
-        Labels of the n items, larger for better, in each truth that there may be; NaN for items
-        that are not in its query.
+        Possible true labels of the n items, higher is better; NaN for items that are not in the
+        query.
     probability : array-like, shape (n_targets,), optional
-        Of each target, adding up to 1. None: all alike.
+        Probabilities of the targets, with sum 1. None: uniform.
     w : str, (str, int), table or callable
         As in `order_loss`.
     n_samples : int
-        How many orders are drawn of each query where ways cannot all be counted; at least 2.
+        Number of sampled orders per query if runs cannot be enumerated; at least 2.
     random_state : int, numpy.random.Generator or None
-        Seed of these draws.
+        Seed of the samples.
 
     Returns
     -------
@@ -105,13 +105,13 @@ def ranking_regret(
 
     Notes
     -----
-    QuickSort is counted out for queries of up to 8 items, 11 if all degrees are 0 or 1, and sampled
-    for longer ones. The best order is found by dynamic programming in each set of up to 12 items
-    that contradict each other in a cycle; for larger ones it is bounded.
+    Runs of QuickSort are enumerated for queries of up to 8 items, or 11 if all degrees are 0 or 1,
+    and sampled for longer ones. The best order is found by dynamic programming within each strongly
+    connected component of up to 12 items; for larger ones it is bounded.
 
     Examples
     --------
-    The cycle of three, by which no deterministic method is as good as QuickSort:
+    A cycle of three items, for which no deterministic method is as good as QuickSort:
 
     >>> from rankcore.preference import preference_regret, ranking_regret
     >>> cycle = [[0.5, 1, 0], [0, 0.5, 1], [1, 0, 0.5]]
@@ -151,7 +151,7 @@ def ranking_regret(
             sampled = True
             variance += float(losses.var(ddof=1)) / losses.size
     off = _NORMAL_95 * variance**0.5
-    # Orders that were drawn and lost the same are no proof that others would.
+    # Sampled orders with equal losses do not prove that all orders have that loss.
     exact = not sampled and least_low == least_high
     value = loss - least_high
     return Regret(value, value - off, loss + off - least_low, exact, loss, least_high)
@@ -164,7 +164,7 @@ def preference_regret(
     probability: ArrayLike | None = None,
     w: PairWeights = "unit",
 ) -> Regret:
-    """Regret of a preference itself: its expected loss less that of the best preference.
+    """Regret of a preference: its expected loss minus that of the best preference.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def preference_regret(
 
 
 def preference_matrix(preference: Any, n: int) -> Floats:
-    """Degrees of all pairs, h(u, v) + h(v, u) = 1, and 0 for an item with itself."""
+    """Matrix of degrees with h(u, v) + h(v, u) = 1 and zero diagonal."""
     computed = as_indexed(preference, n)
     if computed is None:
         raise TypeError("preference must be an Indexed or a matrix")
@@ -213,7 +213,7 @@ def preference_matrix(preference: Any, n: int) -> Floats:
 
 
 def _queries(targets: Any, probability: Any, w: Any) -> tuple[int, list[_Query]]:
-    """Targets on the same items in one, with their expected costs."""
+    """Merge targets on the same items, with their expected costs."""
     labels = np.atleast_2d(np.asarray(targets, dtype=np.float64))
     if labels.ndim != 2 or labels.shape[1] == 0 or np.isinf(labels).any():
         raise ValueError(
@@ -247,7 +247,7 @@ def _total(queries: list[_Query], n: int) -> Floats:
 
 
 def _cost(query: _Query, order: Places) -> float:
-    """Cost of an order of the query's items, which are numbered as in all."""
+    """Cost of an order of the query's items, given as positions among all items."""
     place = np.searchsorted(query.items, order)
     return float(np.triu(query.costs[np.ix_(place, place)], 1).sum())
 
@@ -259,7 +259,7 @@ def _losses(
     n_samples: int,
     rng: np.random.Generator,
 ) -> Floats:
-    """Expected loss of a query, or those of a sample of orders."""
+    """Expected loss of a query, or losses of a sample of orders."""
     size = query.items.size
     if algorithm == "degree":
         order = np.argsort(-h.sum(axis=1), kind="stable")
@@ -277,11 +277,10 @@ def _losses(
 
 
 def quicksort_loss(h: Floats, costs: Floats) -> float:
-    """Expected cost of the order that QuickSort finds, over all pivots and draws.
+    """Expected cost of the order of QuickSort over all pivots and draws.
 
-    ``h`` has the probability that the item of the row goes before the pivot of the column,
-    ``costs`` the cost of that order. O(n 3^n), and O(n 2^n) if all degrees are 0 or 1, once for
-    each set of items.
+    ``h[i, j]`` is the probability that item i goes before the pivot j, ``costs[i, j]`` the cost of
+    that order. O(n 3^n), or O(n 2^n) if all degrees are 0 or 1.
     """
     n = len(h)
 
@@ -297,8 +296,8 @@ def quicksort_loss(h: Floats, costs: Floats) -> float:
             right = 1.0 - left
             total += float(left @ costs[others, pivot] + right @ costs[pivot, others])
             total += float(left @ costs[np.ix_(others, others)] @ right)
-            # Its diagonal is 0, so that no item is counted against itself.
-            ways = {0: 1.0}  # sets that go left, and their probabilities
+            # Its diagonal is 0, so that no item is compared with itself.
+            ways = {0: 1.0}  # sets of items before the pivot, and their probabilities
             for u, p in zip(others, left.tolist(), strict=True):
                 split: dict[int, float] = {}
                 for chosen, q in ways.items():
@@ -315,9 +314,9 @@ def quicksort_loss(h: Floats, costs: Floats) -> float:
 
 
 def _least_order_loss(costs: Floats) -> tuple[float, float]:
-    """Least cost of any order: a lower bound, and that of an order; equal if it is known."""
-    # Items that contradict each other in a cycle are in one component. Components can be put in
-    # an order that has all pairs between them the cheaper way round.
+    """Lower and upper bounds of the minimum cost of an order; equal if it is known."""
+    # Items that contradict each other in a cycle are in the same component. Components can be
+    # ordered so that all pairs between them have the lower cost.
     cheaper = csr_array(costs < costs.T)
     number, component = connected_components(cheaper, directed=True, connection="strong")
     least = np.minimum(costs, costs.T)
@@ -335,13 +334,13 @@ def _least_order_loss(costs: Floats) -> tuple[float, float]:
 
 
 def _best_of_all_orders(costs: Floats) -> float:
-    """Least cost by dynamic programming over the sets of items that come first."""
+    """Minimum cost by dynamic programming over sets of first items."""
     n = len(costs)
     least = np.full(1 << n, np.inf)
     least[0] = 0.0
     sets = np.arange(1 << n)
     member = (sets[:, None] >> np.arange(n) & 1).astype(np.float64)
-    before = member @ costs  # of all of a set before an item
+    before = member @ costs  # of a set before an item
     for chosen in range((1 << n) - 1):
         for u in range(n):
             if not chosen >> u & 1:

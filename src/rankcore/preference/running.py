@@ -1,4 +1,4 @@
-"""A ranking in progress: its method, the pairs that it requires, and their answers."""
+"""A ranking in progress: its method, required pairs, and answers."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from rankcore.preference.quicksort import Round
 
 
 class Method(Protocol):
-    """A method that finds an order: yields pairs in rounds, and has an order at any time."""
+    """A ranking method, which yields pairs in rounds and has an order at any time."""
 
-    repeats_pairs: bool  # whether a pair may come up in several rounds
+    repeats_pairs: bool  # whether a pair may be requested in several rounds
 
     def order(self) -> Places:
-        """All items, in the order that is known so far."""
+        """All items, in the order known so far."""
 
     def together(self) -> Places:
-        """For each item, how many there are that it has no order with, itself included."""
+        """For each item, the number of items that it is not ordered against, with itself."""
 
     def rounds(self) -> Generator[Round, Degrees, None]:
-        """Yield pairs, and receive their degrees; NaN is no answer, and there will be no more."""
+        """Yield pairs, and receive their degrees; after a NaN no more answers will follow."""
 
 
 def computed_order(method: Method, degrees: Callable[[Places, Places], Degrees]) -> Places:
-    """The order of a method, of a function that gives the degrees of all its pairs."""
+    """The order of a method if a function computes the degrees of all pairs."""
     rounds = method.rounds()
     try:
         pairs = next(rounds)
@@ -40,7 +40,7 @@ def computed_order(method: Method, degrees: Callable[[Places, Places], Degrees])
 
 
 class Run:
-    """A method, the pairs of its open round, and the answers; the ledger has their cost."""
+    """A method with the pairs of its current round and their answers; the ledger has their cost."""
 
     def __init__(self, method: Any, ledger: Ledger):
         self.method = method
@@ -52,9 +52,9 @@ class Run:
         self._answered: list[tuple[Places, Places, Degrees]] = []
 
     def requests(self) -> Iterator[list[Request]]:
-        """Yield the requests of each round, after the answers to those before.
+        """Yield the requests of each round, after the answers to the previous one.
 
-        None of a preference that is computed: this runs the method, as far as the budget goes.
+        Yields none for a computed preference: this runs the method, within the budget.
         """
         going_on = self._advance(None)
         while going_on:
@@ -71,12 +71,12 @@ class Run:
         self._rounds.close()
 
     def answers(self) -> tuple[Places, NDArray[np.float64]]:
-        """All pairs with an answer, shape (m, 2), and their degrees."""
+        """All answered pairs, shape (m, 2), and their degrees."""
         if not self._answered:
             return np.empty((0, 2), dtype=np.intp), np.empty(0)
         i, j, degrees = (np.concatenate(part) for part in zip(*self._answered, strict=True))
         if self.method.repeats_pairs and i.size:
-            # A pair that came up before, in this order or the other, is answered as it was then.
+            # A pair requested before, in either order, has the same answer again.
             n = int(max(i.max(), j.max())) + 1
             _, kept = np.unique(np.minimum(i, j) * n + np.maximum(i, j), return_index=True)
             kept.sort()
@@ -98,7 +98,7 @@ class Run:
         return degrees
 
     def _some_missing(self, degrees: Any) -> bool:
-        """Take in the degrees of the open round; whether some are missing."""
+        """Store the degrees of the current round; True if some are missing."""
         i, j = self._open
         answered = ~np.isnan(degrees) if degrees.dtype.kind == "f" else np.ones(i.size, bool)
         missing = not bool(answered.all())
@@ -107,7 +107,7 @@ class Run:
         return missing
 
     def _advance(self, answers: Any) -> bool:
-        """Hand over the answers of the open round; whether another one follows."""
+        """Pass the answers of the current round to the method; True if another one follows."""
         missing = answers is not None and self._some_missing(answers)
         self._open = None
         try:
@@ -120,10 +120,10 @@ class Run:
 
 
 class CallRun(Run):
-    """The same of a method that yields calls, and knows its answers itself."""
+    """A run of a method that yields calls and keeps its own answers."""
 
     def answers(self) -> tuple[Places, NDArray[np.float64]]:
-        """All pairs with an answer, shape (m, 2), and their mean degrees."""
+        """All answered pairs, shape (m, 2), and their mean degrees."""
         found: tuple[Places, NDArray[np.float64]] = self.method.pairs()
         return found
 
@@ -148,7 +148,7 @@ class CallRun(Run):
 
 
 def results_of(run: Run, items: Any) -> dict[str, Any]:
-    """Attributes of a ranker after a ranking, whether it was completed or not."""
+    """Attributes of a ranker after a complete or incomplete ranking."""
     order, together = run.method.order(), run.method.together()
     pairs, degrees = run.answers()
     n = order.size

@@ -1,4 +1,4 @@
-"""Sending calls out: one after the other, in threads, or in one event loop."""
+"""Send calls: one after the other, in threads, or in an event loop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Send = Callable[[Request], Any]
 
 
 def _sender(ledger: Ledger) -> Send:
-    """A function that puts a request to the preference; of an ``async`` one it is to be awaited."""
+    """Function that sends a request to the preference; it is async if the preference is."""
     preference = ledger.preference
     if isinstance(preference, Batch):
         return lambda request: preference.function(ledger.pairs(request))
@@ -29,7 +29,7 @@ def _sender(ledger: Ledger) -> Send:
 
 
 def _limited(send: Send, seconds: float | None) -> Send:
-    """Raise TimeoutError for a call that takes longer; its thread is left to itself."""
+    """Raise TimeoutError for a call that takes longer; its thread is abandoned."""
     if seconds is None:
         return send
 
@@ -49,10 +49,10 @@ def _limited(send: Send, seconds: float | None) -> Send:
 
 
 def send_all(requests: list[Request], ledger: Ledger, concurrency: int) -> None:
-    """Put all requests to a preference that is not async, until the budget is spent.
+    """Send all requests to a preference that is not async, within the budget.
 
-    PreferenceError if one failed for good. What was under way is awaited and recorded first, on an
-    interrupt as well.
+    PreferenceError if one failed at all attempts. Requests in progress are awaited and recorded
+    first, also on an interrupt.
     """
     send = _limited(_sender(ledger), ledger.retry.timeout)
     coming, lock, stopped = iter(requests), threading.Lock(), threading.Event()
@@ -102,9 +102,9 @@ def send_all(requests: list[Request], ledger: Ledger, concurrency: int) -> None:
 async def send_all_async(
     requests: list[Request], ledger: Ledger, concurrency: int, in_threads: bool
 ) -> None:
-    """As `send_all`, for a preference that is awaited, or called ``in_threads``.
+    """As `send_all`, for an ``async`` preference, or one called ``in_threads``.
 
-    When it is cancelled it lets the calls that are under way end, and records them.
+    If cancelled, it awaits and records the calls in progress first.
     """
     send, timeout = _sender(ledger), ledger.retry.timeout
     if in_threads:
@@ -137,7 +137,7 @@ async def send_all_async(
     finally:
         stopped.set()
         await asyncio.wait(tasks)
-    # All are looked at, or asyncio complains; the first is raised.
+    # All exceptions are retrieved, as asyncio requires; the first one is raised.
     for error in [task.exception() for task in tasks]:
         if error is not None:
             raise error

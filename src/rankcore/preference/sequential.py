@@ -1,4 +1,4 @@
-"""Methods that compare one pair after the other: insertion, a heap, and sliding passes."""
+"""Methods that compare one pair at a time: insertion, a heap, and sliding passes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Comparison = Generator[Round, Degrees, bool]
 
 
 class _OutOfCalls(Exception):
-    """A pair was left unanswered."""
+    """A pair has no answer."""
 
 
 def _precedes(u: int, v: int) -> Comparison:
-    """Whether item u should precede item v; a degree of 1/2 says it should not."""
+    """Whether item u should precede item v; False for a degree of 1/2."""
     degrees = yield np.array([u], dtype=np.intp), np.array([v], dtype=np.intp)
     if np.isnan(float(degrees[0])):
         raise _OutOfCalls
@@ -25,7 +25,7 @@ def _precedes(u: int, v: int) -> Comparison:
 
 
 def _together(known: list[tuple[list[int], int]], coming: list[int]) -> Places:
-    """Numbers of items without an order: those of some lists, and all for the items to come."""
+    """For each item, the number of unordered items: of its list, or all for items to come."""
     together = np.zeros(sum(len(items) for items, _ in known) + len(coming), dtype=np.intp)
     together[coming] = together.size
     for items, number in known:
@@ -34,12 +34,11 @@ def _together(known: list[tuple[list[int], int]], coming: list[int]) -> Places:
 
 
 class Insertion:
-    """Insert one item after the other by binary search, after those ``ordered`` already.
+    """Insert items by binary search into those that are ``ordered`` already.
 
     With a ``top_k`` only the first k are kept in order: an item is first compared with the last of
-    these. At most n ceil(log2 n) pairs, one in a round. Every order is one that binary search could
-    meet, whatever the answers; between two items that were never compared nothing is promised if
-    the preference is not transitive.
+    these. At most n ceil(log2 n) pairs, one per round. If the preference is not transitive, the
+    order of two items that were never compared has no guarantee.
     """
 
     repeats_pairs = False
@@ -75,11 +74,11 @@ class Insertion:
             return
 
     def order(self) -> Places:
-        """The items in order, then those that fell out of the first k, then those to come."""
+        """Ordered items, then those dropped from the first k, then those to come."""
         return np.array(self._first + self._out + self._coming, dtype=np.intp)
 
     def together(self) -> Places:
-        """For each item, how many there are that it has no order with, itself included."""
+        """For each item, the number of items that it is not ordered against, with itself."""
         coming = len(self._coming)
         known = [(self._first, 1 + coming), (self._out, len(self._out) + coming)]
         return _together(known, self._coming)
@@ -88,8 +87,9 @@ class Insertion:
 class Heap:
     """Keep the k best items in a heap with the worst of them on top, then empty it.
 
-    Without ``top_k`` it holds all items: heap sort. A pair for each item beyond the first k, at
-    most 2 log2 k for each that gets in, and about k log2 k to order the k; one pair in a round.
+    Without ``top_k`` it holds all items: heap sort. One pair for each item beyond the first k, at
+    most 2 log2 k for each that enters the heap, and about k log2 k to order the k; one pair per
+    round.
     """
 
     repeats_pairs = True
@@ -98,7 +98,7 @@ class Heap:
         k = n if top_k is None else min(top_k, n)
         self._heap = list(range(k))
         self._coming = list(range(k, n))
-        self._sorted: list[int] = []  # from the worst on
+        self._sorted: list[int] = []  # worst first
         self._out: list[int] = []
 
     def rounds(self) -> Generator[Round, Degrees, None]:
@@ -128,21 +128,21 @@ class Heap:
             return
 
     def order(self) -> Places:
-        """The items in order that were taken from the heap, behind what is in it still."""
-        # A parent in the heap is worse than its children, so that the last ones go first.
+        """Items of the heap, then those taken from it, in order."""
+        # A parent in the heap is worse than its children, so the last ones come first.
         known = self._heap[::-1] + self._sorted[::-1]
         return np.array(known + self._out + self._coming, dtype=np.intp)
 
     def together(self) -> Places:
-        """For each item, how many there are that it has no order with, itself included."""
+        """For each item, the number of items that it is not ordered against, with itself."""
         coming = len(self._coming)
         known = [(part, len(part) + coming) for part in (self._heap, self._out)]
         return _together([*known, (self._sorted, 1)], self._coming)
 
     def _sink(self, place: int) -> Generator[Round, Degrees, None]:
-        """Let the item at a place sink below the children that are worse than it.
+        """Move the item at a place below children that are worse.
 
-        For an item that has just beaten the worst: it likely stays near the top.
+        For a new item, which likely stays near the top.
         """
         heap, item = self._heap, self._heap[place]
         while (child := 2 * place + 1) < len(heap):
@@ -153,10 +153,10 @@ class Heap:
             place = child
 
     def _sink_to_the_bottom(self, place: int) -> Generator[Round, Degrees, None]:
-        """Let the item at a place sink to the bottom, by way of the worse child, and up again.
+        """Move the item at a place to the bottom along the worse children, then up to its place.
 
-        For an item that comes from the bottom (Floyd, 1964): about half as many pairs, and one
-        wrong answer does not leave it far above its place.
+        For an item from the bottom (Floyd, 1964): this takes about half as many pairs, and one
+        wrong answer does not leave the item far above its place.
         """
         heap, top, item = self._heap, place, self._heap[place]
         while (child := 2 * place + 1) < len(heap):
@@ -171,7 +171,7 @@ class Heap:
             place = parent
 
     def _second_is_worse(self, child: int) -> Comparison:
-        """Whether the second of two children, if there is one, is worse than the first."""
+        """Whether the second child exists and is worse than the first."""
         heap = self._heap
         if child + 1 == len(heap):
             return False
@@ -179,13 +179,12 @@ class Heap:
 
 
 class Sliding:
-    """Passes from the bottom to the top that swap neighbours; each brings one more to its place.
+    """Passes from the bottom to the top that swap neighbours; each puts one more item in its place.
 
     The sliding windows of pairwise ranking prompting (Qin et al., 2024). A pass starts two steps
-    behind the one before it: what it compares is settled by then, so that passes go side by side
-    and give the same order as one after the other. There are ``top_k`` passes (None: n - 1, which
-    is bubble sort), k (n - 1) - k (k - 1) / 2 pairs in n + k - 2 rounds, less those that come up
-    again.
+    after the previous one, so that passes run in parallel with the same result as sequentially.
+    There are ``top_k`` passes (None: n - 1, which is bubble sort), with k (n - 1) - k (k - 1) / 2
+    pairs in n + k - 2 rounds, minus repeated pairs.
     """
 
     repeats_pairs = True
@@ -196,7 +195,7 @@ class Sliding:
         self._done = 0
 
     def rounds(self) -> Generator[Round, Degrees, None]:
-        """Yield the neighbours that the passes are at, upper first, and receive their degrees."""
+        """Yield the current neighbours of the passes, upper first, and receive their degrees."""
         order, n = self._order, self._order.size
         for step in range(n + self._passes - 2 if self._passes else 0):
             passes = np.arange(self._passes)
@@ -208,16 +207,16 @@ class Sliding:
             order[swapped - 1], order[swapped] = order[swapped], order[swapped - 1]
             if np.isnan(degrees.astype(np.float64)).any():
                 return
-            # Pass p ends with the pair of the places p and p + 1.
+            # Pass p ends with the pair at places p and p + 1.
             self._done = int(np.count_nonzero(n - 1 - (step - 2 * passes) <= passes + 1))
         self._done = self._passes
 
     def order(self) -> Places:
-        """The items as the passes have left them."""
+        """Items in the current order."""
         return self._order
 
     def together(self) -> Places:
-        """For each item, how many there are that no pass has brought to their places."""
+        """For each item, the number of items not yet in their places."""
         n = self._order.size
         together = np.ones(n, dtype=np.intp)
         if self._done < n - 1:

@@ -51,7 +51,7 @@ class PairwiseState(LearnerState):
     seed: int  # of the order of pairs
     # Best hypotheses, as immutable tuples: weights, successes, number, and criterion.
     members: list[tuple[NDArray[np.float64], float, int, float]] = field(default_factory=list)
-    # With another criterion than successes: the largest numbers of successes, as many as members.
+    # With a criterion other than successes: the largest numbers of successes, one per member.
     longest: list[float] = field(default_factory=list)
     # If all hypotheses are kept: weights, successes and numbers, with free capacity at the end.
     every: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = None

@@ -106,9 +106,9 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
         Stop after this many consecutive passes that do not improve ``eval_metric`` on the
         ``eval_set``, and keep the model of the best pass.
     eval_metric : str, callable or list of them, default="ndcg@10"
-        Measures on the ``eval_set`` after each pass: names known to `rankcore.metrics.evaluate`,
-        or functions of labels, scores and qid of which higher values are better. Named losses are
-        minimised. The first of a list decides on early stopping.
+        Measures on the ``eval_set`` after each pass: names known to `rankcore.metrics.evaluate`, or
+        functions of labels, scores and qid (higher is better). Named losses are minimised. The
+        first of a list is used for early stopping.
     memory_limit : int, default=2**31
         Maximum bytes of the cache of Gram matrices, on which the model does not depend, and of the
         hypotheses of "voted", beyond which ``fit`` raises an error.
@@ -126,7 +126,7 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
         current one.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
-        Only where X had string column names.
+        Only if X had string column names.
     n_iter_ : int
         Number of passes; consecutive calls of ``partial_fit`` count as one.
     position_effect_ : ndarray of float64
@@ -147,8 +147,8 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
 
     With steps of 1 and margin 0 there are at most ``max |x_i - x_j|^2 / g^2`` mistakes if a unit
     vector separates all pairs by g. If data are not separable, hypotheses without a margin are
-    short-lived, and their successes say little about them; with a margin, the weights grow until
-    only close pairs change them. Features should be on one scale, for example by query-level
+    short-lived, and their successes are not informative; with a margin, the weights grow until only
+    close pairs change them. Features should be on one scale, for example by query-level
     normalisation or standardisation: steps are proportional to the features, and the margin is in
     units of the score.
 

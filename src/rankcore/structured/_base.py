@@ -335,7 +335,7 @@ def read_only(array: Array) -> Array:
 
 
 class ExampleLearner(PassLearner):
-    """A structured perceptron that is being fitted, with the state that learns."""
+    """Learner of structured perceptrons, with the state of a fit."""
 
     _loss = "loss"
 

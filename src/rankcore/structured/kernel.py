@@ -112,12 +112,12 @@ class KernelStructuredPerceptron(KernelParameters, DualLearner, StructuredLearne
     Notes
     -----
     Figure 5 of [1]_, with the omitted index of the example and one of two signs corrected. The
-    kernel of two atoms is that of their parts if their labels are equal, else 0. Each part needs
-    its kernel values with all support vectors and a sum per label; ``partial_fit``
-    copies the model once per call. The model is the same to the bit for any division of a stream
-    into calls, dense or CSR parts, on every CPU.
+    kernel of two atoms is that of their parts if their labels are equal, else 0. Each part requires
+    its kernel values with all support vectors and a sum per label; ``partial_fit`` copies the model
+    once per call. The model is the same to the bit for any division of a stream into calls, dense
+    or CSR parts, on every CPU.
 
-    `save` refuses this learner, because its task is user code: use pickle.
+    `save` does not support this learner, because its task is user code; use pickle.
 
     Plain form: ``tests/reference/structured.py``, ``kernel_structured``.
 

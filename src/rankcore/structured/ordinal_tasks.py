@@ -147,7 +147,7 @@ class CuSumTask(_OrdinalTask):
 
 @dataclass(frozen=True)
 class PRankTask(_OrdinalTask):
-    """PRank as a task, with which `StructuredPerceptron` is ``PRank(tie="strict")``.
+    """PRank as a task, with which `StructuredPerceptron` is equivalent to ``PRank(tie="strict")``.
 
     X is a matrix as for `PRank`, Y the rank of each row, from 1.
 

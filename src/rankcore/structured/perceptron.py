@@ -57,7 +57,7 @@ class StructuredPerceptron(PerceptronParameters, StructuredLearner):
     loss of the other, and the squared norm of the difference of their features is at most R**2
     times this loss, the total loss of "perceptron" and "pa" is at most ``R**2 / d**2``.
 
-    `save` refuses this learner, because its task is user code: use pickle.
+    `save` does not support this learner, because its task is user code; use pickle.
 
     Plain form: ``tests/reference/structured.py``, ``structured``.
 

@@ -19,10 +19,10 @@ Pair: TypeAlias = tuple[Array, Array]  # indices and values of a sparse vector
 class Task(Protocol):
     """Protocol of a task for `StructuredPerceptron`.
 
-    Any object with these five methods is a task. A subclass only needs ``n_parameters``,
+    Any object with these five methods is a task. A subclass requires only ``n_parameters``,
     ``candidates`` and ``features``; make it a frozen dataclass, which can be compared and cloned.
-    If X and Y are not sequences of inputs and outputs, an optional method
-    ``examples(X, Y)`` converts them; Y is None in prediction.
+    If X and Y are not sequences of inputs and outputs, an optional method ``examples(X, Y)``
+    converts them; Y is None in prediction.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class KernelTask(Protocol):
     parts, and each label has its own function. Features without a kernel, such as pairs of
     successive tags, may be linear, as in `Task`.
 
-    Any object with these eight methods is a task. A subclass only needs ``n_labels``, ``parts``,
+    Any object with these eight methods is a task. A subclass requires only ``n_labels``, ``parts``,
     ``candidates`` and ``atoms``; make it a frozen dataclass. ``examples`` is optional, as in
     `Task`.
 

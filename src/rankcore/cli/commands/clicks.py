@@ -1,4 +1,4 @@
-"""``rankcore clicks``: propensities, click models, and a new ranking by clicks on an old one."""
+"""``rankcore clicks``: propensities, click models, and evaluation of rankings."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ def model(
     smoothing: Annotated[
         float | None,
         typer.Option(
-            help="Impressions of either kind added to each document; by default the model's."
+            help="Clicked and unclicked impressions added to each document; by default the model's."
         ),
     ] = None,
     held_out: Annotated[
-        Path | None, Reads(), typer.Option(metavar="LOG", help="Other sessions to be predicted.")
+        Path | None, Reads(), typer.Option(metavar="LOG", help="Further sessions to predict.")
     ] = None,
     output: Annotated[
         Path | None,
@@ -105,7 +105,7 @@ def model(
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Fit a click model; print how well it explains the clicks, and write what it says."""
+    """Fit a click model; print its fit, and write its estimates."""
     from rankcore.clicks import to_judgments
     from rankcore.datasets import write_qrels
 
@@ -173,7 +173,7 @@ def evaluate(
     propensity: Annotated[
         Path,
         Reads(),
-        typer.Option(metavar="CSV", help="What rankcore clicks propensity printed."),
+        typer.Option(metavar="CSV", help="Output of rankcore clicks propensity."),
     ],
     metric: Annotated[
         list[str] | None,
@@ -190,7 +190,7 @@ def evaluate(
         Reads(),
         typer.Option(
             metavar="CSV",
-            help="What rankcore clicks model --output wrote; documents it lacks have 0.",
+            help="Output of rankcore clicks model --output; missing documents have 0.",
         ),
     ] = None,
     clip: Annotated[
@@ -202,7 +202,7 @@ def evaluate(
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print what clicks on other lists say of a ranking, with intervals of 95%."""
+    """Print estimates of measures of a ranking from clicks on other lists, with 95% intervals."""
     from rankcore.clicks import evaluate as estimated
     from rankcore.datasets import read_run
 
@@ -241,7 +241,7 @@ def evaluate(
 
 
 def _ranking(run: Run, relevance: Path | None) -> dict[str, Any]:
-    """A run as columns, documents of equal scores in the order of trec_eval."""
+    """A run as columns, with ties in the order of trec_eval."""
     import numpy as np
 
     _, first, query = np.unique(run.qid, return_index=True, return_inverse=True)
@@ -262,7 +262,7 @@ def _ranking(run: Run, relevance: Path | None) -> dict[str, Any]:
 
 
 def _propensities(path: Path) -> NDArray[np.float64]:
-    """Propensities by position, NaN where there is none."""
+    """Propensities by position, NaN where missing."""
     import numpy as np
 
     from rankcore.clicks.log import MAX_POSITION
@@ -292,5 +292,5 @@ def _numbers(text: str) -> list[float]:
 
 
 def _number(value: Any) -> Any:
-    """None in place of a number that is not finite, for which JSON has no word."""
+    """None instead of numbers that are not finite, which JSON cannot represent."""
     return None if isinstance(value, float) and not isfinite(value) else value

@@ -62,6 +62,6 @@ def cv(
         print_facts({"model": learner.name, "folds": found, "summary": summary}, as_json)
         return
     unit = "queries" if of_queries else "rows"
-    caption = f"{learner.name}: on the {unit} of each fold, learned from the others"
+    caption = f"{learner.name}: on the {unit} of each fold, fitted to the other folds"
     table = fold_table(names, values, caption)
     print_table(table, table.rich())

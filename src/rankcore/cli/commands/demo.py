@@ -46,6 +46,6 @@ def demo(
         print_facts({**asdict(result), "curves": curves, "png": written}, as_json)
         return
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # the plot's dots, in an ASCII locale
+        sys.stdout.reconfigure(errors="replace")  # dots of the plot in an ASCII locale
     demonstration.show(result, Console())
     print(note)

@@ -97,7 +97,7 @@ def evaluate(
     if model.is_file() and not is_model_file(model):
         raise ValueError(
             f"{model} is not a rankcore model file, or it is damaged; nor is it a TREC run "
-            "(query Q0 document rank score tag). Give the run first, then the judgments"
+            "(query Q0 document rank score tag). Pass the run first, then the judgments"
         )
     if complete or depth is not None:
         raise ValueError(

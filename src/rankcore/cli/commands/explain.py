@@ -69,7 +69,7 @@ def explain(
     wanted = [name for name, one in given.items() if one]
     if len(wanted) > 1 or (subject.query is not None and wanted and wanted != ["--pair"]):
         wanted = ["--query"] * (subject.query is not None) + wanted
-        raise ValueError(f"{' and '.join(wanted)} request different explanations: give one of them")
+        raise ValueError(f"{' and '.join(wanted)} request different explanations: pass one of them")
     try:
         found = _explained(model, data, replace(layout, docid=True), subject, quiet)
     except TypeError as error:  # the score of this model is not a sum
@@ -147,7 +147,7 @@ def _place(name: str, called: Any, data: str) -> int:
     if found.size != 1:
         many = "no example" if not found.size else f"{found.size} examples"
         raise ValueError(
-            f"{title(data)} has {many} called {name}; give --query, or a line number where there "
+            f"{title(data)} has {many} called {name}; pass --query, or a line number if there "
             "are no document ids"
         )
     return int(found[0])

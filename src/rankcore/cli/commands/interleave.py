@@ -1,4 +1,4 @@
-"""``rankcore interleave``: lists of several runs, and what clicks on such lists say of them."""
+"""``rankcore interleave``: interleaved lists of several runs, and comparisons by clicks."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def interleave(
     ] = None,
     impressions: Annotated[int, typer.Option(min=1, help="Lists of each query.")] = 1,
     seed: Annotated[
-        int, typer.Option(min=0, help="Of the first list; each other one takes the next.")
+        int, typer.Option(min=0, help="Seed of the first list; each next list uses the next seed.")
     ] = 0,
     alpha: Annotated[
-        float, typer.Option(help="Probability of a false alarm, at any look, of all pairs.")
+        float, typer.Option(help="Probability of a false alarm at any time, over all pairs.")
     ] = 0.05,
 ) -> None:
-    """Print lists of runs as CSV; or, of such a file with clicks, which ranker has won."""
+    """Print interleaved lists as CSV; or, for such a file with clicks, which ranker is better."""
     from rankcore.cli.trec import is_run
 
     if len(files) == 1 and not is_run(files[0]):
@@ -66,7 +66,7 @@ def _print_lists(
     queries = [query for query in runs[0] if all(query in run for run in runs)]
     left_out = len({query for run in runs for query in run}) - len(queries)
     if left_out:
-        print(f"{left_out} queries are not in all runs: left out", file=sys.stderr)
+        print(f"{left_out} queries are not in all runs: omitted", file=sys.stderr)
     maker: Any = TeamDraft() if method == "team_draft" else Probabilistic()
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(["query", "impression", "position", "document", "ranker"])
@@ -123,7 +123,7 @@ def _read_clicks(path: Path) -> tuple[list[dict[str, float]], list[str]]:
     """Clicks on the documents of each ranker, and the day, of each impression."""
     found: dict[tuple[str, str], dict[str, float]] = {}
     days: list[str] = []
-    with open(path, newline="", encoding="utf-8-sig") as lines:  # without a spreadsheet's mark
+    with open(path, newline="", encoding="utf-8-sig") as lines:  # without a byte order mark
         for line, row in _rows(csv.DictReader(lines, strict=True), path):
             key = row["query"], row["impression"]
             if key not in found:

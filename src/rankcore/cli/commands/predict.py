@@ -58,12 +58,12 @@ def predict(
     if run is not None and (output is not None or scores or probabilities or with_input):
         raise ValueError("--run writes queries, documents and scores: no other output can be added")
     if scores and probabilities:
-        raise ValueError("--scores and --probabilities are two outputs: give one of them")
+        raise ValueError("--scores and --probabilities are two outputs: pass one of them")
     if with_input and data == "-":
         raise ValueError("--with-input reads DATA again: name a file, not standard input")
     from rankcore.cli.models import Model, load_with_rows
 
-    # Scores behind labels and those of queries are questions for the learner.
+    # Scores with labels, and those of queries, require the learner.
     opened = Model.load if scores or run is not None else Model.open
     layout = replace(layout, labelled=False, docid=run is not None)
     (loaded,), rows = load_with_rows([model], data, layout, quiet, opened)

@@ -52,7 +52,7 @@ class HeldOut:
             message = f"{calibrate!r} is neither cumulative nor isotonic"
             raise typer.BadParameter(message, param_hint="--calibrate")
         if self.valid is not None and calibrate is not None:
-            message = "holds rows out itself: leave --valid out"
+            message = "holds out rows itself: omit --valid"
             raise typer.BadParameter(message, param_hint="--calibrate")
 
     def stopping(self, estimator: Any) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def train(
     held_out.check(calibrate)
     choice.check()
     if [*data, held_out.valid].count("-") > 1:
-        raise ValueError("standard input can be read once: name a file for the others")
+        raise ValueError("standard input can be read once: name files for the others")
     source = Source(data, layout, streaming, scale, held_out.valid)
     if source.on_disk and calibrate is not None:
         raise ValueError("--calibrate requires all rows in memory; found a stream")
@@ -143,7 +143,9 @@ def _estimator(choice: Choice, learner: Learner, held_out: HeldOut, calibrate: A
     if calibrate is None:
         return estimator
     if learner.ranks_queries:
-        raise ValueError(f"--calibrate is for ordered labels, which {learner.name} is not")
+        raise ValueError(
+            f"--calibrate requires ordered labels, which {learner.name} does not predict"
+        )
     from rankcore.ordinal.calibrated import CalibratedOrdinal
 
     return CalibratedOrdinal(estimator, method=calibrate, random_state=choice.seed)

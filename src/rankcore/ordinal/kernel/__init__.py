@@ -1,1 +1,1 @@
-"""Ordinal learners in dual form: non-linear boundaries by kernels, constant memory by budgets."""
+"""Ordinal learners in dual form: non-linear boundaries by kernels, bounded memory by budgets."""

@@ -22,37 +22,37 @@ from rankcore.ordinal.kernel import _pool
 from rankcore.ordinal.kernel._dual import DualLearner
 from rankcore.ordinal.kernel._pool import DualState, Zeros
 
-# Rows whose kernel values with one another are kept between passes, in 2**28 bytes.
+# Maximum number of rows whose kernel matrix is kept between passes, in 2**28 bytes.
 KEPT_ROWS = 5792
-# Rows by which an automatic scale is chosen, if that takes kernel values.
+# Rows from which an automatic scale is chosen, if that requires kernel values.
 SCALED_ROWS = 256
 
 
 class KernelClassifier(DualLearner, Projecting, OnlineOrdinalClassifier):
-    """An online ordinal learner in dual form. Not public: subclasses say their rule.
+    """An online ordinal learner in dual form. Not public: subclasses define the rule.
 
     A subclass provides ``_bind``, ``_rule_arrays`` and ``_output_lists``.
     """
 
-    # A support vector is known by the number of its row.
+    # A support vector is identified by the number of its row.
     _in_windows = False
 
     # ---------------------------------------------------------------- hooks of a subclass
 
     @abstractmethod
     def _rule_arrays(self, n_ranks: int, zeros: Zeros) -> tuple[dict[str, np.ndarray], int]:
-        """Arrays of the rule itself, made by ``zeros``, and the number of outputs."""
+        """Arrays of the rule, created by ``zeros``, and the number of outputs."""
 
     @abstractmethod
     def _bind(self, state: OnlineState, *pool: Any) -> Any:
-        """The state's arrays, checked, as the compiled rule takes them.
+        """Validated arrays of the state in the form of the compiled rule.
 
         ``pool`` are the kernel, the budget and the number of features.
         """
 
     @abstractmethod
     def _cuts(self) -> np.ndarray:
-        """Thresholds to predict with."""
+        """Thresholds for predictions."""
 
     def _averages(self) -> bool:
         """Whether lists of coefficients have lazy sums."""
@@ -76,7 +76,7 @@ class KernelClassifier(DualLearner, Projecting, OnlineOrdinalClassifier):
     def _resize(
         self, arrays: _pool.Arrays, n_features: int, saved: Mapping[str, np.ndarray]
     ) -> None:
-        """Give outlines of arrays the dtypes and shapes required of a model file."""
+        """Set outlines of arrays to the dtypes and shapes required in a model file."""
         shapes = getattr(saved, "shapes", None)
 
         def shape(name: str) -> tuple[int, ...]:
@@ -152,7 +152,7 @@ class KernelClassifier(DualLearner, Projecting, OnlineOrdinalClassifier):
     def _describe(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         if callable(self._state.settings["kernel"]):
             raise TypeError(
-                "save requires a kernel that it knows by name; found a function: use pickle or "
+                "save requires a kernel by name; found a function; use pickle or "
                 "joblib, or a precomputed kernel"
             )
         facts, arrays = super()._describe()
@@ -167,7 +167,7 @@ class KernelClassifier(DualLearner, Projecting, OnlineOrdinalClassifier):
         state: Any = self._state
         settings = state.settings
         if settings["kernel"] == "precomputed":
-            return no_scoring("the kernel is precomputed: a row is no row of features")
+            return no_scoring("the kernel is precomputed: a row does not hold features")
         kernel = self._compiled_kernel(state)
         slots, coefs, sizes = self._output_lists(state)
         longest = int(sizes.max(initial=0))
@@ -214,9 +214,9 @@ class KernelClassifier(DualLearner, Projecting, OnlineOrdinalClassifier):
         state.others["book"][_pool.FIRST] = first + rows.n_rows
 
     def _keeps_values(self, state: Any, rows: Rows, n_further: int) -> bool:
-        """Whether to compute values of all pairs of rows once, before ``n_further + 1`` passes.
+        """Whether to compute the kernel matrix of all rows once, before ``n_further + 1`` passes.
 
-        They are fewer than those of rows and present support vectors in all of these passes.
+        It has fewer values than those of rows and current support vectors in all of these passes.
         """
         n = int(state.others["book"][_pool.N_SUPPORT])
         wanted = (n_further + 1) * n > rows.n_rows
@@ -248,7 +248,7 @@ class KernelClassifier(DualLearner, Projecting, OnlineOrdinalClassifier):
     def _check_precomputed(self, rows: Rows, first: int) -> None:
         if first + rows.n_rows > rows.n_features:
             raise ValueError(
-                "kernel='precomputed' requires X to have a column for every row that is learned, "
+                "kernel='precomputed' requires X to have a column for each learned row, "
                 f"in the same order; found {rows.n_features} columns for {first + rows.n_rows} rows"
             )
 

@@ -28,60 +28,62 @@ from rankcore._ext import kernel_scores
 from rankcore._ext.rows import Rows
 from rankcore.ordinal.kernel import _pool
 
-Compiled = dict[str, Any]  # parameters as the compiled learners take them
+Compiled = dict[str, Any]  # parameters of the compiled learners
 # In the order of _ext/_dual.pxd.
 POLICIES = ("oldest", "random", "smallest", "forgetron", "norma", "projectron")
 
-# A block of rows is learned at once: long enough for its kernel values to be computed together,
-# short enough for these to stay in the nearer caches.
+# Rows per block: large enough to compute kernel values together, small enough for these to fit into
+# the nearer caches.
 LEAST_ROWS, BLOCK_ROWS = 8, 64
 BLOCK_VALUES = 2**20
-# Rows that a thread scores at a time.
+# Rows scored by a thread at a time.
 SCORED_ROWS = 1024
 
 
 @parameters
 class Budgeted:
-    """A kernel, and a budget of support vectors.
+    """Kernel and budget of support vectors.
 
     Parameters
     ----------
     kernel : {"rbf", "poly", "linear", "precomputed"} or callable, default="rbf"
-        As in scikit-learn's ``SVC``. A callable takes two blocks of rows, arrays or CSR as X is,
+        As in scikit-learn's ``SVC``. A callable takes two blocks of rows, as arrays or CSR like X,
         and returns their kernel values, shape (n_rows_1, n_rows_2). With "precomputed" X holds the
-        kernel values of each row with all rows that are learned; a row of ``partial_fit`` is the
-        column of its number in the stream.
+        kernel values of each row with all learned rows; in ``partial_fit`` the column of a row is
+        its number in the stream.
     gamma : {"scale", "half", "auto"} or float, default="scale"
-        Of "rbf" and "poly". "scale" is ``1 / (n_features * X.var())``, of the X of the first call,
-        rows of weight 0 included; "half" is half of it, a wider kernel; "auto" is
+        Parameter of "rbf" and "poly". "scale" is ``1 / (n_features * X.var())``, of the X of the
+        first call, rows of weight 0 included; "half" is half of that, for a wider kernel; "auto" is
         ``1 / n_features``.
     degree : int, default=2
-        Of "poly": ``(gamma * x.z + coef0) ** degree``.
+        Degree of "poly", ``(gamma * x.z + coef0) ** degree``.
     coef0 : float, default=1.0
-        Of "poly".
+        Constant of "poly".
     budget : int, optional
-        Maximum number of support vectors. By default all are kept: memory grows with the mistakes.
+        Maximum number of support vectors. By default all are kept: memory grows with the number of
+        mistakes.
     budget_policy : {"oldest", "random", "smallest", "forgetron", "norma", "projectron"}, \
 default="oldest"
-        Support vector to remove beyond the budget: the oldest; a random one; the one of least
-        ``|coefficient| * sqrt(K(x, x))``; the oldest, after all were shrunk as much as the bound of
-        the Forgetron requires; the oldest, while all shrink by ``decay`` at every example; or none:
-        a row near the span of the others, or beyond the budget, adds to their coefficients its
-        projection onto this span. No policy changes the thresholds. `KernelPRank` has the sources.
+        Support vector to remove beyond the budget: the oldest; a random one; the one of minimum
+        ``|coefficient| * sqrt(K(x, x))``; the oldest, after shrinking all as the bound of the
+        Forgetron requires; the oldest, with all shrunk by ``decay`` at every example; or none: a
+        row near the span of the support vectors, or beyond the budget, is projected onto this span,
+        and added to their coefficients. No policy changes the thresholds. `KernelPRank` has the
+        sources.
     decay : float, default=0.01
-        Part of each coefficient that "norma" takes away per example.
+        Share of each coefficient that "norma" removes per example.
     projection_tol : float, default=1e-6
-        "projectron" adds a row to the others if the square of its distance from their span is at
-        most this part of ``K(x, x)``.
+        "projectron" projects a row onto the span of the support vectors if the square of its
+        distance from the span is at most this share of ``K(x, x)``.
     n_jobs : int, optional
-        Threads that compute kernel values; -1 for all processors. The result does not depend on it.
+        Threads for kernel values; -1 for all processors. The result does not depend on it.
 
     Attributes
     ----------
     support_ : ndarray of int64, shape (n_support,)
-        Numbers of the support vectors among the rows, further rows of ``partial_fit`` included.
+        Row numbers of the support vectors, counted over all calls of ``partial_fit``.
     support_vectors_ : ndarray or CSR, shape (n_support, n_features)
-        A copy; float32 where X was. Empty with ``kernel="precomputed"``.
+        Support vectors (a copy); float32 if X was. Empty with ``kernel="precomputed"``.
     gamma_ : float
         The resolved ``gamma``.
     """
@@ -122,11 +124,11 @@ class DualLearner(Budgeted):
     random_state: Any
     n_features_in_: int
     _fitted_state: Any  # a method
-    _overflow_hint = "X or the kernel's values are too large; scale X, or lower degree or gamma"
+    _overflow_hint = "X or the kernel's values are too large; scale X, or reduce degree or gamma"
 
     @abstractmethod
     def _output_lists(self, state: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Slots, coefficients and sizes of the lists to predict with."""
+        """Slots, coefficients and sizes of the lists for predictions."""
 
     # ---------------------------------------------------------------- parameters
 
@@ -155,7 +157,7 @@ class DualLearner(Budgeted):
     def _rows_at_once(self, rows: Rows, arrays: _pool.Arrays) -> int:
         """Rows of a block."""
         n = int(arrays["book"][_pool.N_SUPPORT]) + BLOCK_ROWS
-        if rows.columns is None:  # a copy of the rows, column by column, takes room too
+        if rows.columns is None:  # a column-major copy of the rows takes memory too
             n = max(n, rows.n_features // 4)
         return max(LEAST_ROWS, min(BLOCK_ROWS, BLOCK_VALUES // n))
 
@@ -167,7 +169,7 @@ class DualLearner(Budgeted):
         """Slot of each row from number ``first`` on, or -1."""
         slot_of = np.full(rows.n_rows, -1, dtype=np.int32)
         n = int(arrays["book"][_pool.N_SUPPORT])
-        known = arrays["support"][:n] - first  # those of earlier calls are below 0
+        known = arrays["support"][:n] - first  # negative for earlier calls
         slot_of[known[known >= 0]] = np.flatnonzero(known >= 0)
         return slot_of
 
@@ -180,7 +182,7 @@ class DualLearner(Budgeted):
     def _given_values(
         self, state: Any, rows: Rows, which: np.ndarray, first: int
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Kernel values of a block with the support vectors and with itself, if not compiled."""
+        """Kernel values of a block with the support vectors and itself, if not compiled."""
         if isinstance(self.kernel, str) and self.kernel in COMPILED:
             return None, None
         block, n = some_rows(rows, which), int(state.others["book"][_pool.N_SUPPORT])
@@ -221,7 +223,7 @@ class DualLearner(Budgeted):
     def _outputs(self, rows: Rows) -> np.ndarray:
         """Sums of coefficients times kernel values, shape (n_rows, n_outputs)."""
         state = self._fitted_state()
-        # Copies: another thread may learn meanwhile, and what the kernel has checked must stay.
+        # Copies: another thread may be learning, and validated arrays must not change.
         slots, coefs, sizes = (part.copy() for part in self._output_lists(state))
         arrays = dict(state.others)
         for name in ("starts", "lengths"):
@@ -275,14 +277,14 @@ class DualLearner(Budgeted):
     @property
     @reads
     def support_(self) -> np.ndarray:
-        """Numbers of the examples that are support vectors: rows of X, in the order they came."""
+        """Row numbers of the support vectors, in order of arrival."""
         arrays = self._fitted_state().others
         return arrays["support"][: arrays["book"][_pool.N_SUPPORT]].copy()
 
     @property
     @reads
     def support_vectors_(self) -> Any:
-        """Support vectors, shape (n_support, n_features): an array or CSR, as X was."""
+        """Support vectors, shape (n_support, n_features): an array or CSR, like X."""
         return _pool.support_matrix(self._fitted_state().others, self.n_features_in_)
 
     @property

@@ -1,8 +1,8 @@
-"""Arrays of a learner in dual form: support vectors, lists of coefficients, and room for more.
+"""Arrays of a learner in dual form: support vectors, lists of coefficients, and spare capacity.
 
 Slot s of the pool is one support vector. Output j has a list of slots and their coefficients,
 ascending by slot; the outputs share the pool. The kernels in ``_ext/kernel_learners`` fill the
-arrays and move nothing; growing and tidying is done here, between blocks.
+arrays and move nothing; arrays are grown and compacted here, between blocks.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ PAIR_OF_POLICY = {"forgetron": "gram", "projectron": "inverse"}
 
 @dataclass
 class DualState(OnlineState):
-    """The state of a learner in dual form, all of whose arrays are in ``others``."""
+    """State of a learner in dual form; all arrays are in ``others``."""
 
     # During a pass: the number of the first row, and for each row the slot of its support vector or
     # -1 (None if no row can be one).
     visit: tuple[int, np.ndarray | None] = field(default=(0, None), repr=False, compare=False)
-    # During the later passes of a fit: kernel values of its rows with one another, if kept.
+    # During the later passes of a fit: the kernel matrix of its rows, if kept.
     gram: np.ndarray | None = field(default=None, repr=False, compare=False)
 
     def _changes(self, name: str, columns: np.ndarray | None) -> Any:
@@ -50,9 +50,9 @@ class DualState(OnlineState):
 
 
 def new_lists(n_outputs: int, averaged: bool, policy: str | None, zeros: Zeros) -> Arrays:
-    """Arrays of a model without support vectors; their vectors come with `add_vectors`.
+    """Arrays of a model without support vectors; vectors are added by `add_vectors`.
 
-    ``zeros`` makes them, as NumPy's function of that name does.
+    ``zeros`` creates them, as `numpy.zeros`.
     """
     arrays: Arrays = {
         "book": zeros(BOOK_SIZE, dtype=np.int64),
@@ -75,7 +75,7 @@ def new_lists(n_outputs: int, averaged: bool, policy: str | None, zeros: Zeros) 
 
 
 def add_vectors(arrays: Arrays, rows: Rows) -> None:
-    """Set the form and dtype of the pool's vectors to those of these rows, or a wider dtype."""
+    """Set the format and dtype of the pool's vectors to those of the rows, or a wider dtype."""
     dtype = rows.arrays[0].dtype
     capacity = arrays["support"].size
     if "vectors" in arrays:
@@ -91,7 +91,7 @@ def add_vectors(arrays: Arrays, rows: Rows) -> None:
 
 
 def make_room(arrays: Arrays, rows: Rows, which: np.ndarray, budget: int | None) -> None:
-    """Reserve room for the maximum number of these rows that can become support vectors."""
+    """Reserve capacity for the maximum number of rows that can become support vectors."""
     n, capacity = int(arrays["book"][N_SUPPORT]), arrays["support"].size
     wanted = n + which.size if budget is None else min(n + which.size, budget)
     if wanted > capacity:
@@ -125,7 +125,7 @@ def _grow_slots(arrays: Arrays, capacity: int) -> None:
 
 
 def _live_values(arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
-    """Places of the values of sparse support vectors, slot by slot, and where each slot ends."""
+    """Indices of the values of sparse support vectors by slot, and the end of each slot."""
     n = int(arrays["book"][N_SUPPORT])
     lengths = arrays["lengths"][:n]
     ends = np.cumsum(lengths)
@@ -134,14 +134,14 @@ def _live_values(arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _tidy_values(arrays: Arrays, coming: int) -> None:
-    """Reserve room for values of sparse support vectors; when it is full, drop removed ones."""
+    """Reserve capacity for values of sparse support vectors; when full, drop removed ones."""
     room, stored = arrays["vectors"].size, int(arrays["book"][STORED])
     if stored + coming <= room:
         return
     n_live = int(arrays["lengths"][: arrays["book"][N_SUPPORT]].sum())
     wanted = 2 * (n_live + coming)
     size = room if wanted <= room else max(2 * room, wanted)
-    if n_live == stored:  # nothing was removed, and all stays where it is
+    if n_live == stored:  # nothing was removed
         for name in BY_VALUE:
             arrays[name] = widened(arrays[name][:stored], (size,))
         return
@@ -150,7 +150,7 @@ def _tidy_values(arrays: Arrays, coming: int) -> None:
         tidy = np.zeros(size, dtype=arrays[name].dtype)
         tidy[: place.size] = arrays[name][place]
         arrays[name] = tidy
-    # A new array: a failed call puts the old one back.
+    # A new array, so that a failed call can restore the old one.
     starts = arrays["starts"].copy()
     starts[: ends.size] = ends - arrays["lengths"][: ends.size]
     arrays["starts"] = starts
@@ -158,7 +158,7 @@ def _tidy_values(arrays: Arrays, coming: int) -> None:
 
 
 def trimmed(arrays: Arrays) -> Arrays:
-    """The arrays without free room and removed vectors, as they are saved."""
+    """The arrays without spare capacity and removed vectors, as saved."""
     n = int(arrays["book"][N_SUPPORT])
     longest = int(arrays["sizes"].max())
     out = dict(arrays)
@@ -181,9 +181,9 @@ def trimmed(arrays: Arrays) -> Arrays:
 
 
 def roomy(arrays: Arrays) -> Arrays:
-    """Saved arrays, with one entry of room in empty ones, which kernels do not take.
+    """Saved arrays, with one entry in empty ones, which kernels do not accept.
 
-    Slots get theirs when a row is to become a support vector.
+    Slots get theirs when a row may become a support vector.
     """
     out = dict(arrays)
     if arrays["slots"].shape[1] == 0:
@@ -211,7 +211,7 @@ def support_matrix(arrays: Arrays, n_features: int) -> Any:
 
 
 def coefficient_table(arrays: Arrays, name: str = "coefs") -> np.ndarray:
-    """Coefficients of all outputs, shape (n_outputs, n_support); zero where there is none."""
+    """Coefficients of all outputs, shape (n_outputs, n_support); zero where missing."""
     n = int(arrays["book"][N_SUPPORT])
     table = np.zeros((arrays["sizes"].size, n))
     for j, size in enumerate(arrays["sizes"]):

@@ -41,16 +41,15 @@ class KernelCuSumParameters(Tasks, Intercepts, Averages, Budgeted, Passes):
 class KernelCuSumRank(KernelCuSumParameters, CuSumClassifier, KernelClassifier):
     """CuSum Rank with a kernel: a non-linear task for each step between ranks.
 
-    `CuSumRank` in the feature space of a kernel. A row ranked wrongly becomes a support
-    vector of the tasks between its true rank and the rival.
+    `CuSumRank` in the feature space of a kernel. A misranked row becomes a support vector of the
+    tasks between its true rank and the rival.
 
     Parameters
     ----------
     intercept_scaling
-        The squared length of a row is ``K(x, x)``, and with an intercept as much more as the square
-        of this value.
+        The squared length of a row is ``K(x, x)``, plus the square of this value with an intercept.
     budget
-        Coefficients of all tasks count together.
+        Applies to the coefficients of all tasks together.
 
     Attributes
     ----------
@@ -58,14 +57,14 @@ class KernelCuSumRank(KernelCuSumParameters, CuSumClassifier, KernelClassifier):
         Coefficients of the tasks (a copy): their scores are
         ``K(X, support_vectors_) @ dual_coef_.T + intercept_``.
     intercept_ : ndarray of float64, shape (n_classes - 1,)
-        Of the tasks (a copy).
+        Intercepts of the tasks (a copy).
 
     Notes
     -----
-    Figure 5 of [1]_ for this task, with the example's index that it leaves out and one sign where
-    it has two. Costs as `KernelPRank`, and O(n_support * n_classes) per row more.
+    Figure 5 of [1]_ for this task, with the missing index of the example, and the inconsistent sign
+    corrected. Costs as `KernelPRank`, plus O(n_support * n_classes) per row.
 
-    Weights are those of `CuSumRank`.
+    Weights as in `CuSumRank`.
 
     Plain form: ``tests/reference/kernel.py``, ``kernel_cusum``.
 

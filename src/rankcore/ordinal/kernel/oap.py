@@ -34,15 +34,15 @@ class KernelOAPParameters(Margin, Budgeted, Sampling, Passes):
 class KernelOAPBPM(KernelOAPParameters, WithMargin, Thresholds, KernelClassifier):
     """OAP-BPM with a kernel: the mean of kernel PRanks that sample one stream.
 
-    `OAPBPM` in the feature space of a kernel. The members share one pool of support
-    vectors, so that the kernel values of an example are computed once for all of them.
+    `OAPBPM` in the feature space of a kernel. The members share one pool of support vectors, so
+    that the kernel values of an example are computed once.
 
     Parameters
     ----------
     budget
-        It limits the pool: what leaves the pool leaves all members.
+        Limits the pool; a vector removed from the pool is removed from all members.
     budget_policy
-        "smallest" compares the root of the sum over members of squared coefficients.
+        "smallest" compares the root of the sum of squared coefficients over members.
     random_state
         Also seeds the sampling; the same seed draws the same examples as in `OAPBPM`.
 
@@ -63,8 +63,8 @@ class KernelOAPBPM(KernelOAPParameters, WithMargin, Thresholds, KernelClassifier
     -----
     Algorithm 2 of [1]_ in dual form, with the coefficients that its text derives. An example costs
     one row of kernel values and, for each member that takes it, that member's coefficients; a
-    prediction costs what that of `KernelPRank` does. Memory: the pool, and 12 bytes per coefficient
-    of a member that is not zero (20 with ``average_members``).
+    prediction costs the same as with `KernelPRank`. Memory: the pool, and 12 bytes per non-zero
+    coefficient of a member (20 with ``average_members``).
 
     Weights are visits, as in `PRank`.
 
@@ -114,13 +114,13 @@ class KernelOAPBPM(KernelOAPParameters, WithMargin, Thresholds, KernelClassifier
         }
         if self.average_members:
             arrays["steps_sums"] = zeros(shape, dtype=np.int64)
-        return arrays, self.n_estimators + 1  # the last is the sum of all
+        return arrays, self.n_estimators + 1  # the last is the sum of the members
 
     def _check_state(self, state: Any, n_ranks: int) -> None:
         super()._check_state(state, n_ranks)
         others, seen = state.others, state.others["seen"]
         if not are_counts(seen) or (seen[:, 2] > seen[:, 0]).any() or others["seed"][0] < 0:
-            raise ValueError("what its members have counted is impossible")
+            raise ValueError("the counts of its members are impossible")
         check_lattice(others, scale_of(state), *moves_of(state, seen[:, :1], seen[:, 2:]))
         check_means(state, others["steps"].sum(axis=0))
 
@@ -149,7 +149,7 @@ class KernelOAPBPM(KernelOAPParameters, WithMargin, Thresholds, KernelClassifier
 
 
 def member_coefs(state: DualState) -> np.ndarray:
-    """Lists of the coefficients that members predict with, the sum's last."""
+    """Lists of coefficients of the members for predictions; the last is the sum."""
     others = state.others
     if not state.settings["average_members"]:
         return others["coefs"]
@@ -158,7 +158,7 @@ def member_coefs(state: DualState) -> np.ndarray:
 
 
 def member_thresholds(state: DualState) -> np.ndarray:
-    """Thresholds that members predict with."""
+    """Thresholds of the members for predictions."""
     others = state.others
     if not state.settings["average_members"]:
         return others["thresholds"]

@@ -36,41 +36,42 @@ class KernelPRankParameters(Margin, Averages, Budgeted, Passes):
 class KernelPRank(KernelPRankParameters, WithMargin, Thresholds, KernelClassifier):
     """PRank with a kernel: a non-linear score and ordered thresholds, online.
 
-    `PRank` in the feature space of a kernel. A row ranked wrongly becomes a support
-    vector, whose coefficient is the sum of the threshold steps; the projection of a row is the sum
-    of coefficients times kernel values.
+    `PRank` in the feature space of a kernel. A misranked row becomes a support vector, whose
+    coefficient is the sum of the threshold steps; the projection of a row is the sum of
+    coefficients times kernel values.
 
     Parameters
     ----------
     average
-        A budget's policy that removes support vectors takes their past out of the average, but not
-        out of that of the thresholds: average under a budget with "projectron" alone.
+        A budget policy that removes support vectors removes them from the average of the
+        coefficients, but not from that of the thresholds: with a budget, average only with
+        "projectron".
     margin
         The squared length of a row is ``K(x, x)``.
     random_state
-        Also seeds the policy "random".
+        Also the seed of the policy "random".
 
     Attributes
     ----------
     dual_coef_ : ndarray of float64, shape (1, n_support)
-        Coefficients to predict with (a copy): ``project`` is
-        ``K(X, support_vectors_) @ dual_coef_[0]``.
+        Coefficients for predictions (a copy): ``project`` is ``K(X, support_vectors_) @
+        dual_coef_[0]``.
     thresholds_ : ndarray of float64, shape (n_classes - 1,)
         Ascending and finite (a copy).
 
     Notes
     -----
-    Figure 2 of [1]_ in dual form [2]_. An example costs its kernel values with all support
-    vectors, O(n_support * n_features), plus O(n_support**2) with "projectron". They are computed
-    for a block of rows at once; the model is the same to the bit however a stream is cut into
-    blocks and calls, dense or CSR, on every CPU. Memory: n_support * (n_features + 6) numbers, or
-    for CSR rows n_support * 6 and 3 for each 2 values that are stored; up to three times that while
-    arrays grow. With "forgetron" and "projectron" n_support**2 more.
+    Figure 2 of [1]_ in dual form [2]_. An example costs its kernel values with all support vectors,
+    O(n_support * n_features), plus O(n_support**2) with "projectron". They are computed by blocks
+    of rows; the model is the same to the bit for any division of a stream into blocks and calls,
+    dense or CSR, on every CPU. Memory: n_support * (n_features + 6) numbers, or for CSR rows
+    n_support * 6, plus 3 for each 2 stored values; up to three times that while arrays grow. With
+    "forgetron" and "projectron" n_support**2 more.
 
     The policies "random", "forgetron", "norma" and "projectron" are those of [3]_, [4]_, [5]_ and
     [6]_. Weights are visits, as in `PRank`.
 
-    In later passes a row that is a support vector already adds to its coefficient.
+    In later passes an update with a support vector changes its coefficient.
 
     Plain form: ``tests/reference/kernel.py``, ``kernel_prank``.
 
@@ -78,7 +79,7 @@ class KernelPRank(KernelPRankParameters, WithMargin, Thresholds, KernelClassifie
     ----------
     .. [1] K. Crammer and Y. Singer. "Pranking with Ranking". NIPS 2001.
     .. [2] E. F. Harrington. "Online Ranking/Collaborative Filtering Using the Perceptron
-       Algorithm". ICML 2003, section 3, without the factor that its dual form has too many.
+       Algorithm". ICML 2003, section 3, without a superfluous factor in its dual form.
     .. [3] G. Cavallanti, N. Cesa-Bianchi and C. Gentile. "Tracking the Best Hyperplane with a
        Simple Budget Perceptron". Machine Learning 2007.
     .. [4] O. Dekel, S. Shalev-Shwartz and Y. Singer. "The Forgetron". SIAM J. Computing 2008.

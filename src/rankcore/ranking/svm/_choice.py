@@ -60,7 +60,7 @@ class RankSVMCV(RankSVMCVParameters, Ranker):
         training and test rows. No query may be in both.
     scoring : str or callable, default="ndcg@10"
         Measure of held-out queries: a name known to `rankcore.metrics.evaluate`, or a function of
-        labels, scores and qid of which higher values are better. Named losses are minimised.
+        labels, scores and qid (higher is better). Named losses are minimised.
     loss, balance, kernel, gamma, degree, coef0, tol, max_iter, memory_limit, n_jobs, \
 random_state, verbose
         As for `RankSVM`.
@@ -79,7 +79,7 @@ random_state, verbose
         Weights of ``best_estimator_``, if it has any.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
-        Only where X had string column names.
+        Only if X had string column names.
     n_iter_ : int
         Steps of the fit to all queries.
     history_ : dict of lists

@@ -73,7 +73,7 @@ class Draft(KernelSpace):
 
 
 def make_draft(model: Any, losses: PairLosses, rows: Rows, docs: NDArray[np.int64]) -> Draft | None:
-    """Draft of some documents; None if it does not pay or float32 overflows."""
+    """Draft of some documents; None if it is not faster or float32 overflows."""
     n, d = docs.size, rows.n_features
     if model.loss != LOSS or rows.columns is not None:
         return None

@@ -98,8 +98,8 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
     warm_start : bool, default=False
         Whether ``fit`` starts at the current model. With a kernel the rows must be the same.
     eval_metric : str, callable or list of them, default="ndcg@10"
-        Measures on the ``eval_set`` after each step: names known to `rankcore.metrics.evaluate`,
-        or functions of labels, scores and qid.
+        Measures on the ``eval_set`` after each step: names known to `rankcore.metrics.evaluate`, or
+        functions of labels, scores and qid.
     memory_limit : int, default=2**31
         Maximum bytes of the kernel matrix, 8 per pair of rows; ``fit`` raises an error beyond it.
     n_jobs : int, optional
@@ -126,7 +126,7 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
         It is not part of the model: it is neither used in predictions nor saved.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
-        Only where X had string column names.
+        Only if X had string column names.
     n_iter_ : int
         Number of steps.
     history_ : dict of lists
@@ -194,7 +194,7 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
         source: Any = ranking_source(given, as_rows=self._as_rows, **weights)
         pairing, fitted, validation = self._begin(source, held_out)
         rows = source.window.rows
-        # The pairs have copies of what they use.
+        # The pairs have copies of the labels and queries that they use.
         source.window = replace(source.window, labels=None, queries=None)
         with Problem(self, rows, pairing) as problem, problem.limits():
             start = problem.start(self._warm(rows.n_rows, rows.n_features))

@@ -1,14 +1,13 @@
-"""Newton's method for ranking SVMs, in whatever space the model lives in.
+"""Newton's method for ranking SVMs, in the space of the model.
 
 The objective is |w|^2 / 2 + loss(scores of w). Its curvature is at least 1 in every direction, so
-that half the squared length of its gradient is no less than what it lies above its minimum. It is
-exactly the gap to the dual objective at the dual variables that follow from the scores, for the
-squared hinge: alpha = 2 C max(0, 1 - d) for each pair. For the hinge, the method minimises it with
-its kink rounded off, and alpha is the slope of the rounded loss: a feasible point of the dual of
-the hinge itself. Its gap is half the squared length of the gradient of the rounded objective, plus
-C u (1 - u / width), u = 1 - d, for each pair where the loss is rounded (0 < u < width). A sum of
-these would be a difference that cancels, so that C width / 4 stands for each: second derivatives
-count such pairs. The width follows the gap.
+that half the squared norm of its gradient bounds its distance above the minimum. For the squared
+hinge this is exactly the duality gap with the dual variables alpha = 2 C max(0, 1 - d) of the
+pairs. The hinge is smoothed, and alpha is minus the slope of the smoothed loss, which is feasible
+in the dual of the hinge. Its gap is half the squared norm of the gradient of the smoothed
+objective, plus C u (1 - u / width), u = 1 - d, for each pair in the smoothed part (0 < u < width).
+Summing these terms would cancel digits; they are replaced by their bound C width / 4, and the
+number of such pairs follows from second derivatives. The width decreases with the gap.
 """
 
 from __future__ import annotations
@@ -24,23 +23,23 @@ from rankcore.ranking.svm._losses import Evaluation, Terms
 
 Solve = Callable[[Floats], Floats]
 
-# Length of the slope along a step, relative to where it began, at which the step is long enough.
+# A step is long enough when the slope along it falls to this share of the initial slope.
 FLAT = 0.1
-# Share of an objective, a sum of many numbers, that rounding may add.
+# Share of an objective, a sum of many numbers, that may be due to rounding.
 ROUNDING = 1e-14
-# Evaluations along a step, and products with second derivatives for one step.
+# Maximum evaluations along a step, and products with second derivatives per step.
 MOST_TRIALS, MOST_PRODUCTS = 40, 300
-# The first width of the rounding of the hinge, and its share of the gap that is worth halving.
+# Initial width of the smoothed hinge, and the share of the gap at which it is halved.
 FIRST_WIDTH, WORTH = 1.0, 0.3
-# Below this width the sums of the rounded hinge have no digits left.
+# Below this width the sums of the smoothed hinge have no significant digits.
 LEAST_WIDTH = 1e-12
 
 
 class Space(Protocol):
-    """Where a model lives: elements are arrays, which may be added and multiplied by numbers."""
+    """Space of models: elements are arrays that can be added and multiplied by numbers."""
 
     def zero(self) -> Floats:
-        """The element of zero scores."""
+        """The element with zero scores."""
 
     def dot(self, u: Floats, v: Floats) -> float:
         """Inner product."""
@@ -49,20 +48,20 @@ class Space(Protocol):
         """The loss at an element, and its gradient as an element."""
 
     def along(self, scores: Floats, terms: Terms) -> Evaluation:
-        """The loss at scores."""
+        """The loss at given scores."""
 
     def curve(self, p: Floats, at: Evaluation) -> tuple[Floats, Floats]:
         """Scores of an element, and the second derivatives of the loss times the element."""
 
     def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
-        """An approximate inverse of 1 + second derivatives; None if none pays.
+        """Approximate inverse of 1 + second derivatives; None if none is worthwhile.
 
-        ``products`` is how many the last step took with the one before.
+        ``products`` is the number of products in the last step, with the previous preconditioner.
         """
 
 
 class Goal(NamedTuple):
-    """Parameters of an estimator that steps look at."""
+    """Parameters of an estimator that steps use."""
 
     C: float
     loss: str
@@ -73,31 +72,31 @@ class Goal(NamedTuple):
 @dataclass(frozen=True)
 class _Gap:
     objective: float  # |w|^2 / 2 + loss, of the chosen loss
-    gap: float  # no less than what the objective lies above its minimum
+    gap: float  # upper bound of the objective's distance above its minimum
 
     @property
     def share(self) -> float:
-        """The gap as a share of the objective; 0 if float64 takes the losses for 0."""
+        """The gap as a share of the objective; 0 if the losses underflow."""
         return self.gap / self.objective if self.gap > 0.0 else 0.0
 
 
 @dataclass(frozen=True)
 class Step(_Gap):
-    """Where a step led."""
+    """Result of a step."""
 
-    gradient_norm: float  # of what is minimised
-    width: float  # of the rounding of the hinge; 0 for the squared hinge
-    products: int  # products with second derivatives that the step took
+    gradient_norm: float  # of the minimised function
+    width: float  # of the smoothed hinge; 0 for the squared hinge
+    products: int  # products with second derivatives in the step
 
 
 @dataclass(frozen=True)
 class Solution(_Gap):
-    """The best element that was found."""
+    """The best element found."""
 
     w: Floats
-    n_iter: int  # steps taken
-    # {"converged", "stopped", "max_iter", "precision"}: whether the gap is small enough, the caller
-    # stopped, there were no steps left, or float64 has no digits left to improve.
+    n_iter: int  # number of steps
+    # {"converged", "stopped", "max_iter", "precision"}: the gap is small enough, the caller
+    # stopped, the maximum number of steps was reached, or float64 allows no further improvement.
     outcome: str
 
 
@@ -105,7 +104,7 @@ def minimise(
     steps: Generator[tuple[Floats, Step], bool | None, Solution],
     watch: Callable[[Floats, Step], None] | None = None,
 ) -> Solution:
-    """Take all steps of `newton_steps`; ``watch`` gets each element and its figures."""
+    """Take all steps of `newton_steps`; call ``watch`` with each element and its statistics."""
     while True:
         try:
             w, step = next(steps)
@@ -119,11 +118,10 @@ def minimise(
 def newton_steps(
     model: Any, space: Space, start: Floats
 ) -> Generator[tuple[Floats, Step], bool | None, Solution]:
-    """Minimise |w|^2 / 2 + C * loss until the gap is at most the share ``tol`` of it.
+    """Minimise |w|^2 / 2 + C * loss until the gap is at most ``tol`` times that.
 
-    C, loss, ``tol`` and ``max_iter`` are those of an estimator, or of a `Goal`.
-
-    Yields the element after each step and its figures; send True to stop. Returns the solution.
+    C, loss, ``tol`` and ``max_iter`` are those of an estimator, or of a `Goal`. Yields the element
+    after each step and its statistics; send True to stop. Returns the solution.
     """
     C, tol, max_iter = model.C, model.tol, int(model.max_iter)
     hinge = model.loss == "hinge"
@@ -138,14 +136,15 @@ def newton_steps(
         length = space.dot(w, w)
         if hinge:
             objective = 0.5 * length + C * float(at.sums[0, 0])
-            # Of the trace each pair that is rounded has 2 C / width.
+            # Each pair in the smoothed part contributes 2 C / width to the trace.
             dual = max(dual, objective - 0.5 * square - 0.125 * width**2 * at.trace)
         else:
             objective = 0.5 * length + at.loss
         if objective < lowest:
             best, lowest = w, objective
         gap = max(lowest - dual, 0.0) if hinge else 0.5 * square
-        # A step that neither descends nor flattens has met the digits of float64.
+        # A step that reduces neither the objective nor the gradient has reached the precision of
+        # float64.
         last_norm, last_value = norm, value
         norm, value = float(np.sqrt(square)), 0.5 * length + at.loss
         stuck |= moved and value >= last_value and norm >= 0.5 * last_norm
@@ -177,7 +176,7 @@ def newton_steps(
 def _direction(
     space: Space, at: Evaluation, gradient: Floats, progress: float, solve: Solve | None
 ) -> tuple[Floats, Floats, int]:
-    """Conjugate gradients on (1 + second derivatives) p = -gradient.
+    """Solve (1 + second derivatives) p = -gradient by conjugate gradients.
 
     Returns p, its scores, and the number of products with the second derivatives.
     """
@@ -194,7 +193,7 @@ def _direction(
         curved += d
         products += 1
         bend = space.dot(d, curved)
-        if not bend > 0.0:  # no digits left
+        if not bend > 0.0:  # rounding errors dominate
             break
         a = rz / bend
         p += a * d
@@ -209,10 +208,10 @@ def _direction(
 def _step_length(
     space: Space, at: Evaluation, ray: Floats, wp: float, pp: float, ww: float
 ) -> float:
-    """How far to go along a step: to where the slope is next to nothing.
+    """Length of a step, at which the slope nearly vanishes.
 
-    The slope along a ray ascends piece by piece in straight lines, so that a secant finds its root
-    in few evaluations; each costs a walk over the scores. 0 if float64 sees no way down.
+    The slope along a ray is increasing and piecewise linear, so that the secant method finds its
+    root in few evaluations; each costs a pass over the scores. 0 if there is no descent in float64.
     """
     start = wp + float(at.slopes @ ray)
     if not start < 0.0:
@@ -232,7 +231,7 @@ def _step_length(
         reached, slope = look(t)
         if abs(slope) <= -FLAT * start and reached <= value * (1.0 + ROUNDING):
             return t
-        # The end that stays twice in a row loses half its pull (the Illinois rule).
+        # An end that stays twice in a row gets half its weight (the Illinois rule).
         side = -1 if slope < 0.0 else 1
         if side < 0:
             low, slope_low = t, slope

@@ -1,4 +1,4 @@
-"""Ranking SVMs for many values of C: each begins where the one before ended."""
+"""Ranking SVMs for many values of C: each fit starts at the previous solution."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ class SVMPath:
     ----------
     Cs : ndarray of float64, shape (n_models,)
     estimators : tuple of RankSVM
-        Fitted, one for each C.
+        Fitted estimators, one per C.
     lengths : ndarray of float64, shape (n_models,)
-        Lengths |w| of the weights, or of the function.
+        Norms |w| of the weights, or of the function.
     measure : str or None
-        What was measured on held-out rows.
+        Measure of the held-out rows.
     values : ndarray of float64, shape (n_models,)
-        Its values; empty without held-out rows.
+        Values of the measure; empty without held-out rows.
     best : int or None
-        Where the value is maximal; the smallest C of equals.
+        Index of the maximum value, with the smallest C among ties.
     """
 
     Cs: Floats
@@ -71,7 +71,7 @@ class SVMPath:
                     *value,
                 ]
             )
-        return str(Table(heads, rows, "gap: how far the objective may lie above its minimum"))
+        return str(Table(heads, rows, "gap: maximum distance of the objective from its minimum"))
 
 
 @documented(RankSVM.fit)
@@ -91,18 +91,18 @@ def ranksvm_path(
     early_stopping_rounds: int | None = None,
     **params: Any,
 ) -> SVMPath:
-    """Fit ranking SVMs for ascending values of C, each from the one before.
+    """Fit ranking SVMs for ascending values of C, each starting at the previous one.
 
     Parameters
     ----------
     Cs : int or sequence of float, default=12
-        Values, or how many of them from 1e-4 to 1e2 on a logarithmic scale.
+        Values of C, or the number of values from 1e-4 to 1e2 on a logarithmic scale.
     eval_set, eval_qid, eval_group
         Held-out rows, on which ``eval_metric`` is measured for each C.
     early_stopping_rounds : int, optional
-        Stop after this many values of C in a row that do not improve it.
+        Stop after this many consecutive values of C that do not improve ``eval_metric``.
     **params
-        Other parameters of `RankSVM`, such as ``verbose=1`` for a line at each step.
+        Other parameters of `RankSVM`, such as ``verbose=1`` to print a line per step.
 
     Returns
     -------
@@ -111,11 +111,11 @@ def ranksvm_path(
     Raises
     ------
     ValueError, TypeError
-        On bad input or parameters.
+        If input or parameters are invalid.
 
     Notes
     -----
-    Data are checked and sorted into pairs once, and a kernel matrix is computed once.
+    Data are checked and grouped into pairs once, and a kernel matrix is computed once.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def ranksvm_path(
         if eval_set is None:
             raise ValueError("early_stopping_rounds requires eval_set; found eval_set=None")
     if "C" in params:
-        raise TypeError("C is what the path is over: give its values as Cs")
+        raise TypeError("found C; pass the values of C as Cs")
     values_of_c = as_cs(Cs)
     model = RankSVM(float(values_of_c[0]), **params)
     model._check_params()
@@ -174,16 +174,16 @@ def as_cs(Cs: int | Sequence[float]) -> Floats:
     values = np.asarray(Cs)
     listed = values.ndim == 1 and values.size and values.dtype.kind in "iuf"
     if not listed or not np.isfinite(values).all() or (values <= 0).any():
-        raise ValueError(f"Cs must list finite numbers above 0, or say how many; found {Cs!r}")
+        raise ValueError(f"Cs must list finite numbers above 0, or be their number; found {Cs!r}")
     return np.unique(values.astype(np.float64))
 
 
 def along(
     shadow: RankSVM, problem: Problem, Cs: Floats, before: int = 0, planned: int | None = None
 ) -> Iterator[RankSVM]:
-    """Yield fitted copies of a model for one C after the other.
+    """Yield fitted copies of a model for successive values of C.
 
-    ``before`` and ``planned`` count fits for the progress: those made already, and all.
+    ``before`` and ``planned`` are the numbers of previous and of all fits, for the progress.
     """
     w = problem.start(None)
     planned = Cs.size if planned is None else planned

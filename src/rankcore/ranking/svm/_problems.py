@@ -1,4 +1,4 @@
-"""A ranking SVM's training data, ready to be solved for one C after the other."""
+"""Training data of ranking SVMs, for successive values of C."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ PART_VALUES = 2**20
 
 
 class Problem:
-    """Pairs of rows, in the space where the model lives. Use it as a context manager.
+    """Pairs of rows, in the space of the model. A context manager.
 
-    Raises ValueError if the kernel matrix takes more than ``memory_limit`` bytes, or has negative
-    eigenvalues that show.
+    Raises ValueError if the kernel matrix takes more than ``memory_limit`` bytes, or is found to
+    have negative eigenvalues.
     """
 
     def __init__(self, model: Any, rows: Rows, pairing: Pairing) -> None:
@@ -48,10 +48,10 @@ class Problem:
             generator = as_generator(model.random_state)
             self.losses = PairLosses(pairing, balanced, n_jobs, rows)
             self.space = FeatureSpace(self.losses, rows, generator)
-        # A draft, once there is one, and where it ended: weights and its own element.
+        # A draft, if any, and its solution: weights and element.
         self._draft: Draft | None = None
         self._ended: tuple[Floats, Floats] | None = None
-        with signals_held():  # it has a file open
+        with signals_held():  # it opens a file
             self._blas = ThreadpoolController()
 
     def __enter__(self) -> Problem:
@@ -61,7 +61,7 @@ class Problem:
         self.losses.__exit__()
 
     def start(self, model: Model | None) -> Floats:
-        """Where to begin: at a model of the same kind of these very rows, or at zero."""
+        """Initial element: a model of the same kind and rows, or zero."""
         if isinstance(model, LinearModel) and isinstance(self.space, FeatureSpace):
             return model.weights.copy()
         if isinstance(model, KernelModel) and isinstance(self.space, KernelSpace):
@@ -71,7 +71,7 @@ class Problem:
         return self.space.zero()
 
     def model(self, w: Floats) -> Model:
-        """The model that an element of the space describes."""
+        """The model of an element of the space."""
         if self._kernel is None:
             return LinearModel(w if w.ndim == 1 or self._draft is None else self._draft.weights(w))
         by_row = np.argsort(self._pairing.docs)
@@ -83,7 +83,7 @@ class Problem:
     def steps(
         self, model: Any, start: Floats
     ) -> Generator[tuple[Floats, Step], bool | None, Solution]:
-        """The steps that minimise the objective of an estimator, to be taken within `limits`."""
+        """Steps that minimise the objective of an estimator; use within `limits`."""
         begun, drafts = None, model.loss == DRAFTED and self._kernel is None
         if self._ended is not None and start is self._ended[0]:
             begun = self._ended[1]
@@ -97,26 +97,26 @@ class Problem:
 
     @contextmanager
     def limits(self) -> Iterator[None]:
-        """Threads of BLAS and floating-point warnings, as steps need them."""
-        # Matrices of features are small: threads of BLAS that wait for each other on a busy machine
-        # can make a step ten times as long, and ours would have to share the processors with them.
+        """Context that sets the number of BLAS threads and floating-point warnings for steps."""
+        # Matrices of features are small: BLAS threads that wait for each other on a busy machine
+        # can make a step ten times slower, and would compete with ours.
         threads = 1 if isinstance(self.space, FeatureSpace) else None
         with (
             self._blas.limit(limits=threads, user_api="blas"),
-            np.errstate(over="ignore", invalid="ignore"),  # what overflows is an error later
+            np.errstate(over="ignore", invalid="ignore"),  # overflows raise an error later
         ):
             yield
 
 
 def _kernel_of(model: Any, rows: Rows) -> Kernel:
-    gamma = 1.0  # of no matter to kernels without one
+    gamma = 1.0  # unused by kernels without it
     if model.kernel in ("poly", "rbf"):
         gamma = resolve_gamma(model.gamma, rows)
     return Kernel(model.kernel, gamma, int(model.degree), float(model.coef0))
 
 
 def _kernel_matrix(rows: Rows, docs: NDArray[np.int64], kernel: Kernel, limit: int) -> Floats:
-    """The kernel of the documents with each other."""
+    """Kernel matrix of the documents."""
     n = docs.size
     if 8 * n * n > limit:
         raise ValueError(
@@ -150,6 +150,6 @@ def _kernel_matrix(rows: Rows, docs: NDArray[np.int64], kernel: Kernel, limit: i
 
 
 def _parts(n: int) -> Iterator[slice]:
-    """Rows of a matrix of n columns, some at a time."""
+    """Blocks of rows of a matrix of n columns."""
     size = max(1, PART_VALUES // n)
     return (slice(first, first + size) for first in range(0, n, size))

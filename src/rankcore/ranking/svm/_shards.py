@@ -1,9 +1,9 @@
-"""A linear ranking SVM whose queries are in shards: the same model for any shards, to the bit.
+"""Linear ranking SVM on shards of queries: the model is the same to the bit for any shards.
 
-The sums of a shard depend only on its queries and on the weights given. Losses are
-summed as fractions, exactly. Gradients and products with second derivatives are summed by feature
-as 64-bit integers: products of a slope and a value, times a power of two that follows from the
-weights alone, rounded. So sums over shards depend neither on how many there are nor on their order.
+The sums of a shard depend only on its queries and on the given weights. Losses are summed exactly
+as fractions. Gradients and products with second derivatives are summed by feature as 64-bit
+integers: products of a slope and a value, times a power of two that depends only on the weights,
+rounded. Sums over shards therefore depend neither on the number of shards nor on their order.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from rankcore.ranking.svm._spaces import WeightSpace
 
 Words = NDArray[np.int64]
 
-# Bits of sums of magnitudes: bounds are exceeded by rounding alone.
+# Bits of sums of magnitudes; bounds are exceeded only by rounding.
 BITS = 60
-# Rows that are copied at a time.
+# Rows copied at a time.
 ROWS = 2**14
 
 
@@ -49,14 +49,14 @@ class Facts:
 class Slopes:
     """Sums of a loss over one shard or several."""
 
-    # Sums of (m - d) and (m - d)^2 for each margin m, one after the other.
+    # Sums of (m - d) and (m - d)^2 for each margin m, consecutively.
     sums: tuple[Fraction, ...]
     trace: Fraction  # the sum of the diagonal of the second derivatives
     pulled: Words  # (n_features,): slopes times rows
 
 
 def added_slopes(parts: Sequence[Slopes]) -> Slopes:
-    """The sums of several shards; in any order, the same."""
+    """Sums of several shards, independent of their order."""
     sums = tuple(sum(some, Fraction()) for some in zip(*(p.sums for p in parts), strict=True))
     trace = sum((part.trace for part in parts), Fraction())
     return Slopes(sums, trace, np.sum([part.pulled for part in parts], axis=0))
@@ -68,10 +68,10 @@ def added_words(parts: Sequence[Words]) -> Words:
 
 
 class PairShard:
-    """The queries of a shard, and its last evaluation; ``n_in_query`` rows are in the largest.
+    """Queries of a shard, and its last evaluation; the largest query has ``n_in_query`` rows.
 
-    An evaluation is kept only to spare another one at the same weights, as a shard does that has
-    been moved to another process. Documents of ``pairing`` are in the order of rows.
+    The evaluation is a cache for calls at the same weights; a shard that is moved to another
+    process recomputes it. Documents of ``pairing`` are in the order of rows.
     """
 
     def __init__(self, X: Any, pairing: Pairing, balanced: bool, n_in_query: int = 0) -> None:
@@ -97,7 +97,7 @@ class PairShard:
         """Compute the facts for the first evaluation."""
         docs = self._pairing.docs
         largest = np.zeros(self._rows.n_features)
-        # Of the rows that are compared alone: in which shard the others are is to have no part.
+        # Only of rows with pairs: the shard of the other rows must have no effect.
         for start in range(0, docs.size, ROWS):
             some = some_rows(self._rows, docs[start : start + ROWS])
             highest, lowest = some.max(axis=0), some.min(axis=0)
@@ -128,18 +128,18 @@ class PairShard:
 
     def matrix(self, weights: Floats, terms: Terms) -> tuple[Floats, float]:
         """Matrix of second derivatives of the loss in the weights, and the weight of all pairs."""
-        # A sum of BLAS may depend on the number of its threads.
+        # Sums of BLAS may depend on its number of threads.
         with (
             self._lock,
             threadpool_limits(limits=1, user_api="blas"),
-            np.errstate(over="ignore", invalid="ignore"),  # an error at the client
+            np.errstate(over="ignore", invalid="ignore"),  # the client raises an error
         ):
             at, n = self._evaluate(weights, terms), self._losses.n_queries
             found = self._losses.curve_rows(at, self._rows, np.arange(n))
             return found, float(self._losses.weights.sum())
 
     def take(self, queries: NDArray[np.int64]) -> tuple[Any, Pairing]:
-        """A sample of the queries, ascending: their rows and pairs."""
+        """Rows and pairs of a sample of the queries, in ascending order."""
         kept = np.zeros(self._pairing.n_pairs.size, dtype=bool)
         kept[queries] = True
         part = self._pairing.part(kept)
@@ -166,7 +166,7 @@ class PairShard:
 
 
 def joined_shard(parts: Sequence[tuple[Any, Pairing]], balanced: bool) -> PairShard:
-    """Build a shard from rows taken from others."""
+    """Build a shard from rows of other shards."""
     from scipy.sparse import issparse, vstack
 
     blocks = [X for X, _ in parts]
@@ -199,15 +199,15 @@ class Questions(Protocol):
     def matrix(
         self, queries: NDArray[np.int64], weights: Floats, terms: Terms
     ) -> tuple[Floats, float]:
-        """`PairShard.matrix` of some queries, summed in their order."""
+        """`PairShard.matrix` of some queries, summed in order."""
 
 
 class SharedSpace(WeightSpace):
-    """Weights of features, where scores are not at hand; elements represent the scores they give.
+    """Weights of features if scores are not available; elements represent their scores.
 
-    As scores are linear in weights, the method is that of memory: what it adds to scores it adds to
-    weights, and the slope along a step is the product of gradient and step. An evaluation where a
-    step ends is kept, so that there is one for each length that is tried.
+    As scores are linear in weights, the method is that of fits in memory, with operations on
+    weights instead of scores; the slope along a step is the inner product of gradient and step. The
+    evaluation at the end of a step is cached, so that each step length is evaluated once.
     """
 
     def __init__(
@@ -221,12 +221,12 @@ class SharedSpace(WeightSpace):
         self._last: tuple[Floats, Evaluation] | None = None
 
     def evaluate(self, w: Floats, terms: Terms) -> tuple[Evaluation, Floats]:
-        """The loss of weights, and the gradient of the objective."""
+        """The loss at weights, and the gradient of the objective."""
         at = self.along(w, terms)
         return at, w + at.slopes
 
     def along(self, scores: Floats, terms: Terms) -> Evaluation:
-        """The loss of the scores that weights give; slopes are those by the weights."""
+        """The loss at the scores of weights; slopes are derivatives by the weights."""
         if self._last is not None:
             kept, at = self._last
             if np.array_equal(kept, scores) and at.terms.same(terms):
@@ -243,7 +243,7 @@ class SharedSpace(WeightSpace):
 
     def curve(self, p: Floats, at: Evaluation) -> tuple[Floats, Floats]:
         """p, and the second derivatives of the loss times p."""
-        # Of a pair at most this, times the difference of two products with p, for both documents.
+        # At most this for a pair, times the difference of two products with p, for both documents.
         bend = 2.0 * float(np.abs(at.terms.factors).max())
         exponents = self._exponents(4.0 * self._weight * bend * self._reach(p))
         words = self._questions.curve(at.scores, at.terms, p, exponents)
@@ -265,7 +265,7 @@ class SharedSpace(WeightSpace):
         return factor * (float(terms.margins[0]) + 2.0 * self._reach(w))
 
     def _exponents(self, bound: float) -> NDArray[np.intc]:
-        """Powers of two for features: sums of magnitudes of rows times at most this in all."""
+        """Powers of two for features, given a bound on the sum of magnitudes of factors."""
         found = np.zeros(self._largest.size, dtype=np.intc)
         for f, largest in enumerate(self._largest.tolist()):
             if largest > 0 and bound > 0:

@@ -14,25 +14,25 @@ from rankcore._ext.rows import Rows
 from rankcore.ranking.svm._losses import Evaluation, PairLosses, Terms, overflow
 from rankcore.ranking.svm._newton import Solve
 
-# More features than this are not worth a matrix of their second derivatives.
+# Maximum number of features for which the matrix of second derivatives is worthwhile.
 MOST_FEATURES = 1024
-# Documents for each feature in the sample from which that matrix is estimated: at first enough for
-# conjugate gradients to gain almost a digit per product. After a step of more products than these
-# the sample doubles.
+# Documents per feature in the sample that estimates this matrix: initially enough for conjugate
+# gradients to gain almost a digit per product. After a step of more products than these the sample
+# doubles.
 DOCS_PER_FEATURE = 64
 PRODUCTS = 8
-# Values of a query (64 MiB twice) beyond which it is not in the sample.
+# Queries with more values than this (64 MiB twice) are not sampled.
 MOST_VALUES = 2**23
-# A squared length b' K b below 0 by more than this share of |b|^2 max |K| is not rounding: kernel
-# matrices of single precision are exact to 1e-7.
+# If a squared norm b' K b is below 0 by more than this share of |b|^2 max |K|, it is not due to
+# rounding: kernel matrices in single precision are exact to 1e-7.
 INDEFINITE = 1e-6
 
 
 class WeightSpace:
     """Weights of features. An element has shape (n_features,).
 
-    ``sizes`` are the documents of each query that has pairs, ``weight`` is that of all pairs, and
-    ``generator`` draws the queries from which second derivatives are estimated.
+    ``sizes`` are the numbers of documents of queries with pairs, ``weight`` is the total weight of
+    all pairs, and ``generator`` draws the queries from which second derivatives are estimated.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class WeightSpace:
         self._sample = Sample(sizes, n_features, generator)
 
     def zero(self) -> Floats:
-        """No weight for any feature."""
+        """Zero weights."""
         return np.zeros(self._n_features)
 
     def dot(self, u: Floats, v: Floats) -> float:
@@ -75,13 +75,13 @@ class FeatureSpace(WeightSpace):
         self._losses, self._rows = losses, rows
 
     def evaluate(self, w: Floats, terms: Terms) -> tuple[Evaluation, Floats]:
-        """The loss of weights, and the gradient of the objective."""
+        """The loss at weights, and the gradient of the objective."""
         at = self._losses.evaluate(terms, rows=self._rows, weights=w)
         assert at.pulled is not None
         return at, w + at.pulled
 
     def along(self, scores: Floats, terms: Terms) -> Evaluation:
-        """The loss of scores."""
+        """The loss at scores."""
         return self._losses.evaluate(terms, scores=scores)
 
     def curve(self, p: Floats, at: Evaluation) -> tuple[Floats, Floats]:
@@ -96,12 +96,11 @@ class FeatureSpace(WeightSpace):
 
 
 class KernelSpace:
-    """Coefficients of documents: a document's score is the sum of coefficient times kernel.
+    """Coefficients of documents; a score is the sum of coefficients times kernel values.
 
-    An element has shape (2, n_docs): coefficients b, and the scores K b that they give. Sums and
-    multiples keep the two in step, so that a step costs one product with the kernel matrix for each
-    product with second derivatives. The matrix has shape (n_docs, n_docs), is symmetric, and has no
-    negative eigenvalues.
+    An element has shape (2, n_docs): coefficients b, and their scores K b. Both are linear, so that
+    a step costs one product with the kernel matrix per product with second derivatives. The matrix
+    has shape (n_docs, n_docs) and is symmetric positive semidefinite.
     """
 
     def __init__(self, losses: PairLosses, kernel: NDArray[Any]) -> None:
@@ -109,7 +108,7 @@ class KernelSpace:
         self._largest = float(max(kernel.max(), -kernel.min()))
 
     def zero(self) -> Floats:
-        """No coefficients."""
+        """Zero coefficients."""
         return np.zeros((2, self._kernel.shape[0]))
 
     def element(self, coefficients: Floats) -> Floats:
@@ -121,18 +120,18 @@ class KernelSpace:
         return float(u[0] @ v[1])
 
     def evaluate(self, w: Floats, terms: Terms) -> tuple[Evaluation, Floats]:
-        """The loss of coefficients, and the gradient of the objective."""
+        """The loss at coefficients, and the gradient of the objective."""
         at = self._losses.evaluate(terms, scores=w[1])
         slopes = self.element(at.slopes)
         if self.dot(slopes, slopes) < -INDEFINITE * self._largest * (at.slopes @ at.slopes):
             raise ValueError(
-                "the kernel matrix has negative eigenvalues: it is no inner product, and the "
+                "the kernel matrix has negative eigenvalues: it is not an inner product, and the "
                 "objective has no minimum; choose another kernel, or clip the eigenvalues at 0"
             )
         return at, w + slopes
 
     def along(self, scores: Floats, terms: Terms) -> Evaluation:
-        """The loss of scores."""
+        """The loss at scores."""
         return self._losses.evaluate(terms, scores=scores)
 
     def curve(self, p: Floats, at: Evaluation) -> tuple[Floats, Floats]:
@@ -141,12 +140,12 @@ class KernelSpace:
         return p[1], self.element(product)
 
     def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
-        """None: products with the kernel matrix dominate, and a good inverse needs all of it."""
+        """None: products with the kernel matrix dominate, and an inverse requires all of it."""
         return None
 
 
 class Sample:
-    """Random samples of queries that have pairs, for the preconditioner.
+    """Random samples of queries with pairs, for the preconditioner.
 
     ``sizes`` are the numbers of their documents.
     """
@@ -163,9 +162,9 @@ class Sample:
         self._wanted = DOCS_PER_FEATURE * n_features
 
     def draw(self, products: int) -> NDArray[np.int64] | None:
-        """The queries of the next step, ascending; None for none.
+        """Queries for the next step, ascending; None for no preconditioner.
 
-        ``products`` are those that the step before took.
+        ``products`` is the number of products in the previous step.
         """
         if not self._order.size:
             return None
@@ -176,10 +175,10 @@ class Sample:
 
 
 def inverse(matrix: NDArray[np.float64], factor: float) -> Solve:
-    """Inverse of the objective's approximate second derivatives, as an operator.
+    """Operator of the inverse of the objective's approximate second derivatives.
 
-    ``matrix`` has those of the loss of a sample, and is overwritten; ``factor`` is the weight of
-    all pairs by that of the sample, as which the rest of the loss is taken to bend.
+    ``matrix`` has the second derivatives of the loss of a sample, and is overwritten. They are
+    multiplied by ``factor``, the ratio of the weight of all pairs to that of the sample.
     """
     matrix *= factor
     matrix += matrix.T

@@ -1,4 +1,4 @@
-"""Ranking SVMs as the trainer sees them: an iteration is a Newton step."""
+"""Learner interface of ranking SVMs: an iteration is a Newton step."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from rankcore.ranking.svm._newton import Solution, Step
 
 
 class NewtonLearner(Learner):
-    """A ranking SVM that is being fitted by the steps of `newton_steps`.
+    """Learner of ranking SVMs by the steps of `newton_steps`.
 
-    ``problem`` makes models of elements.
+    ``problem`` converts elements to models.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class NewtonLearner(Learner):
         return step_line(self.fitted, number, self._step)
 
     def exhausted(self) -> None:
-        """As `Learner.exhausted`: the solution says so."""
+        """As `Learner.exhausted`: as reported by the solution."""
         self._stopped = False
 
     def solution(self) -> Solution:
