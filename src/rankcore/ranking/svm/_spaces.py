@@ -14,7 +14,9 @@ from rankcore._ext.rows import Rows
 from rankcore.ranking.svm._losses import Evaluation, PairLosses, Terms, overflow
 from rankcore.ranking.svm._newton import Solve
 
-# Maximum number of features for which the matrix of second derivatives is worthwhile.
+# Maximum number of features for which the matrix of second derivatives is computed, and maximum
+# number of its multiplications per stored value: dense rows reach both together. After n times
+# PRODUCTS products, each of which reads all values, n times as many are allowed.
 MOST_FEATURES = 1024
 # Documents per feature in the sample that estimates this matrix: initially enough for conjugate
 # gradients to gain almost a digit per product. After a step of more products than these the sample
@@ -33,6 +35,7 @@ class WeightSpace:
 
     ``sizes`` are the numbers of documents of queries with pairs, ``weight`` is the total weight of
     all pairs, and ``generator`` draws the queries from which second derivatives are estimated.
+    ``n_values`` is the number of stored values, by default that of dense rows.
     """
 
     def __init__(
@@ -41,9 +44,12 @@ class WeightSpace:
         n_features: int,
         weight: float,
         generator: np.random.Generator,
+        n_values: int | None = None,
     ) -> None:
         self._n_features, self._weight = n_features, weight
-        self._sample = Sample(sizes, n_features, generator)
+        if n_values is None:
+            n_values = int(sizes.sum()) * n_features
+        self._sample = Sample(sizes, n_features, generator, n_values)
 
     def zero(self) -> Floats:
         """Zero weights."""
@@ -71,7 +77,8 @@ class FeatureSpace(WeightSpace):
 
     def __init__(self, losses: PairLosses, rows: Rows, generator: np.random.Generator) -> None:
         weight = float(losses.weights.sum())
-        super().__init__(np.diff(losses.pairing.bounds), rows.n_features, weight, generator)
+        sizes = np.diff(losses.pairing.bounds)
+        super().__init__(sizes, rows.n_features, weight, generator, rows.n_values)
         self._losses, self._rows = losses, rows
 
     def evaluate(self, w: Floats, terms: Terms) -> tuple[Evaluation, Floats]:
@@ -151,8 +158,14 @@ class Sample:
     """
 
     def __init__(
-        self, sizes: NDArray[np.int64], n_features: int, generator: np.random.Generator
+        self,
+        sizes: NDArray[np.int64],
+        n_features: int,
+        generator: np.random.Generator,
+        n_values: int,
     ) -> None:
+        self._square, self._most = n_features**2, MOST_FEATURES * n_values
+        self._products = 0
         order = generator.permutation(sizes.size)
         if n_features <= MOST_FEATURES:
             self._order = order[sizes[order] * n_features <= MOST_VALUES]
@@ -171,7 +184,12 @@ class Sample:
         if products > PRODUCTS:
             self._wanted *= 2
         n_queries = int(np.searchsorted(self._n_docs, self._wanted)) + 1
-        return np.sort(self._order[:n_queries])
+        chosen = self._order[:n_queries]
+        self._products += products
+        n_docs = int(self._n_docs[chosen.size - 1])
+        if n_docs * self._square > self._most * max(self._products / PRODUCTS, 1.0):
+            return None
+        return np.sort(chosen)
 
 
 def inverse(matrix: NDArray[np.float64], factor: float) -> Solve:
