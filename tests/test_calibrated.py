@@ -319,7 +319,7 @@ def test_searches_and_failures():
         ({"method": "platt"}, "method must be"),
         ({"loss": "hinge"}, "loss must be"),
         ({"cv": 1}, "cv must be at least 2"),
-        ({"cv": 500}, "cv=500 parts require 500 rows"),
+        ({"cv": 500}, "cv=500 parts require a label with 500 rows"),
     ]:
         with pytest.raises(ValueError, match=message):
             model.set_params(**change).fit(X, y)
