@@ -21,6 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rankcore as rc
 from rankcore.progress import watch
+from rankcore.ranking.svm._spaces import Sample
 from reference import pair_loss as plain
 
 LOSSES = [("squared_hinge", 2), ("hinge", 1)]
@@ -200,6 +201,31 @@ def test_more_features_than_the_preconditioner_takes():
     wide = rc.RankSVM(10.0, tol=1e-10).fit(X, y)
     kernel = rc.RankSVM(10.0, tol=1e-10, kernel="linear").fit(X, y)
     assert wide.objective_ == pytest.approx(kernel.objective_, rel=1e-9)
+
+
+def test_sparse_rows_have_a_preconditioner_only_if_it_saves_work():
+    """At most as many multiplications as 1024 for each stored value and eight products."""
+    sizes, d = np.full(500, 20), 600
+    n_docs = 20 * int(np.ceil((64 * d + 1) / 20))
+    for n_values, first in [(10_000 * d, True), (10_000 * 10, False)]:
+        sample = Sample(sizes, d, np.random.default_rng(0), n_values)
+        assert (sample.draw(0) is not None) == first
+    found = [sample.draw(8) for _ in range(500)]
+    products = 8 * (1 + next(i for i, some in enumerate(found) if some is not None))
+    cost = min(n_docs, 10_000) * d * d
+    assert 1024 * 100_000 * (products - 8) / 8 < cost <= 1024 * 100_000 * products / 8
+    assert all(some is not None for some in found[products // 8 - 1 :])
+
+
+def test_ill_conditioned_sparse_rows_have_the_minimum_of_dense_ones():
+    rng = np.random.default_rng(0)
+    X = sp.random(2000, 60, density=0.1, random_state=0, format="csr")
+    X = (X @ sp.diags(np.exp(2.0 * rng.normal(size=60)))).tocsr()
+    y = (X @ rng.normal(size=60) > 0).astype(int)
+    sparse = rc.RankSVM(1e3, tol=1e-8).fit(X, y, qid=np.arange(2000) // 20)
+    dense = rc.RankSVM(1e3, tol=1e-8).fit(X.toarray(), y, qid=np.arange(2000) // 20)
+    assert max(sparse.gap_, dense.gap_) <= 1e-8
+    assert sparse.objective_ == pytest.approx(dense.objective_, rel=2e-8)
 
 
 # ---------------------------------------------------------------- what it learns from

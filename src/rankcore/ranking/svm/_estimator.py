@@ -145,10 +145,11 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
     sums of 1 - d and (1 - d)^2 over all pairs with d < 1 by a Fenwick tree over the labels, in
     O(n log n) for a query of n documents and O(values of X), which are read once per evaluation
     [1]_ [2]_. Newton steps are computed by conjugate gradients, preconditioned by the Hessian of a
-    sample of queries if there are at most 1024 features, and followed by a line search. With the
-    squared hinge, dense X of more features than documents is solved on inner products in float32
-    first, in O(n_docs^2 * n_features). The hinge is smoothed by a parabola, whose width decreases
-    until the duality gap of the hinge itself is small enough. Kernels are those of [3]_.
+    sample of queries if there are at most 1024 features and its cost is not large beside that of
+    the products it saves, as with sparse X, and followed by a line search. With the squared hinge,
+    dense X of more features than documents is solved on inner products in float32 first, in
+    O(n_docs^2 * n_features). The hinge is smoothed by a parabola, whose width decreases until the
+    duality gap of the hinge itself is small enough. Kernels are those of [3]_.
 
     Memory beyond X: about 100 bytes per row; 8 bytes per feature in each of up to 32 blocks of
     queries; with a kernel, 8 bytes per pair of rows, and 64 MiB during its computation; with inner

@@ -43,6 +43,7 @@ class Facts:
     weight: Fraction  # of all pairs
     sizes: NDArray[np.int64]  # documents of each query
     n_in_query: int  # rows of the largest query
+    n_values: int  # that are stored
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,8 @@ class PairShard:
             for extreme in (np.ravel(highest), -np.ravel(lowest)):
                 np.maximum(largest, extreme, out=largest)
         weight = exact_sum(self._losses.weights)
-        return Facts(largest, weight, np.diff(self._pairing.bounds), self._n_in_query)
+        sizes = np.diff(self._pairing.bounds)
+        return Facts(largest, weight, sizes, self._n_in_query, self._rows.n_values)
 
     def slopes(self, weights: Floats, terms: Terms, exponents: NDArray[np.intc]) -> Slopes:
         """Losses, and slopes times rows times two to the power of exponents."""
@@ -217,7 +219,8 @@ class SharedSpace(WeightSpace):
         self._largest = np.max([one.largest for one in facts], axis=0)
         weight = float(sum((one.weight for one in facts), Fraction()))
         sizes = np.concatenate([one.sizes for one in facts])
-        super().__init__(sizes, self._largest.size, weight, generator)
+        n_values = sum(one.n_values for one in facts)
+        super().__init__(sizes, self._largest.size, weight, generator, n_values)
         self._last: tuple[Floats, Evaluation] | None = None
 
     def evaluate(self, w: Floats, terms: Terms) -> tuple[Evaluation, Floats]:

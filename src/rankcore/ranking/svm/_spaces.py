@@ -16,7 +16,7 @@ from rankcore.ranking.svm._newton import Solve
 
 # Maximum number of features for which the matrix of second derivatives is computed, and maximum
 # number of its multiplications per stored value: dense rows reach both together. After n times
-# PRODUCTS products, each of which reads all values, n times as many are allowed.
+# PRODUCTS products, each of which reads all values, n times as many multiplications are allowed.
 MOST_FEATURES = 1024
 # Documents per feature in the sample that estimates this matrix: initially enough for conjugate
 # gradients to gain almost a digit per product. After a step of more products than these the sample
@@ -35,7 +35,7 @@ class WeightSpace:
 
     ``sizes`` are the numbers of documents of queries with pairs, ``weight`` is the total weight of
     all pairs, and ``generator`` draws the queries from which second derivatives are estimated.
-    ``n_values`` is the number of stored values, by default that of dense rows.
+    ``n_values`` is the number of stored values.
     """
 
     def __init__(
@@ -44,11 +44,9 @@ class WeightSpace:
         n_features: int,
         weight: float,
         generator: np.random.Generator,
-        n_values: int | None = None,
+        n_values: int,
     ) -> None:
         self._n_features, self._weight = n_features, weight
-        if n_values is None:
-            n_values = int(sizes.sum()) * n_features
         self._sample = Sample(sizes, n_features, generator, n_values)
 
     def zero(self) -> Floats:
@@ -154,7 +152,7 @@ class KernelSpace:
 class Sample:
     """Random samples of queries with pairs, for the preconditioner.
 
-    ``sizes`` are the numbers of their documents.
+    ``sizes`` are the numbers of their documents, and ``n_values`` is the number of stored values.
     """
 
     def __init__(
