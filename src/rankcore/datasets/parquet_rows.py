@@ -298,7 +298,10 @@ def _numbers(arrow: Any, column: Any, name: str, path: str) -> NDArray[np.float6
     kind = column.type
     number = arrow.types.is_integer(kind) or arrow.types.is_floating(kind)
     if not (number or arrow.types.is_boolean(kind) or arrow.types.is_decimal(kind)):
-        raise ValueError(f"{path}: labels must be numbers; column {name!r} is of type {kind}")
+        raise ValueError(
+            f"{path}: labels must be numbers; column {name!r} is of type {kind}: replace them by "
+            "0, 1, .. in their order, or read the table with pandas and fit it with classes="
+        )
     if column.null_count:
         raise ValueError(f"{path}: {column.null_count} labels are missing in column {name!r}")
     cast = _as_float64(arrow, column, name, path)
