@@ -10,7 +10,7 @@
 #elif defined(__aarch64__) && !defined(_MSC_VER)
 #define rc_relax() __asm__ __volatile__("yield")
 #else
-#define rc_relax() ((void) 0)
+#define rc_relax() ((void)0)
 #endif
 
 #endif
