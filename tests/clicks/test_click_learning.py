@@ -1,6 +1,6 @@
 """What rankers learn from clicks: weighted pairs and graded labels."""
 
-from itertools import pairwise, permutations
+from itertools import pairwise, permutations, product
 
 import numpy as np
 import pytest
@@ -21,6 +21,7 @@ from rankcore.clicks import (
     simulate_sessions,
     to_judgments,
 )
+from rankcore.ranking._click_pairs import weigh_clicks
 
 N_QUERIES, N_DOCUMENTS = 25, 12
 THETA = 1 / np.arange(1, 11)
@@ -61,7 +62,7 @@ def plain_pairs(log, theta, trust, tau):
 @pytest.mark.parametrize("tau", [1e-4, 0.3])
 def test_pairs_weigh_what_the_impressions_say(trust, tau):
     _, _, _, log = problem(300)
-    pairs, weights = click_pairs(log, QID, DOCID, THETA, tau=tau, trust=trust)
+    pairs, weights = click_pairs(log, QID, DOCID, Propensities(THETA, trust=trust), tau=tau)
     expected = plain_pairs(log, THETA, np.zeros(10) if trust is None else trust, tau)
     found = dict(zip(map(tuple, pairs.tolist()), weights.tolist(), strict=True))
     assert len(found) == len(pairs)
@@ -87,7 +88,7 @@ def test_weights_tend_to_differences_of_relevance(trust):
     alpha, offset = THETA, np.zeros(10)
     if trust is not None:  # examination (a + (1 - a) trust)
         alpha, offset = THETA * (1 - trust), THETA * trust
-    pairs, weights = click_pairs(log, QID, DOCID, alpha, trust=offset)
+    pairs, weights = click_pairs(log, QID, DOCID, Propensities(alpha, trust=offset))
     row = log.queries[log.query] * N_DOCUMENTS + log.documents[log.document]
     shown, position = np.bincount(row), np.zeros(QID.size, int)
     position[row] = log.position
@@ -386,8 +387,79 @@ def test_too_many_pairs_are_refused_with_their_number():
         rc.RankSVM().fit(np.zeros((n, 1)), clicked.astype(int), **given)
 
 
-@pytest.mark.parametrize("trust", [[0.1, 1.5], [-0.1, 0.1], [np.nan, 0.1]])
+@pytest.mark.parametrize("trust", [[0.1, 1.5], [-0.1, 0.1], [np.nan, 0.1], [0.1]])
 def test_trust_is_probabilities(trust):
-    log = ClickLog(["q"] * 2, ["a", "b"], [1, 2], [1, 0])
     with pytest.raises(ValueError, match="trust must have a probability .* drawn at random"):
-        click_pairs(log, ["q"] * 2, ["a", "b"], [1, 0.5], trust=trust)
+        Propensities([1, 0.5], trust=trust)
+
+
+# ----------------------------------------------------------------- trust
+
+# Users who trust the top click a third of the irrelevant documents there.
+TRUST = 0.35 * THETA
+
+
+def trusting(n_sessions=40_000, seed=0):
+    """A problem with P(click) = theta (eps+ if relevant, else eps-), and its affine form."""
+    X, y, _, _ = problem(1)
+    relevance = (2.0**y - 1) / 7
+    score = X[:, 2] + 0.3 * X[:, 0]
+    log, row = simulate_sessions(QID, DOCID, score, n_sessions, swap=0.3, random_state=seed)
+    user = User(examination=THETA, trust=TRUST)
+    log = simulate_clicks(log, relevance[row], user=user, random_state=seed + 1)
+    return X, y, relevance, row, log, Propensities(THETA * (1 - TRUST), trust=THETA * TRUST)
+
+
+def test_rows_of_a_session_differ_by_relevance_in_expectation():
+    """Over all clicks of a session: the pairs of i before j less those of j before i."""
+    given = Propensities(np.array([1.0, 0.5, 0.25]), trust=np.array([0.5, 0.2, 0.05]))
+    relevance, position = np.array([0.1, 0.45, 0.3]), np.array([3, 1, 2])
+    p = given.theta[position - 1] * relevance + given.trust[position - 1]
+    expected = np.zeros((3, 3))
+    for clicks in product([0.0, 1.0], repeat=3):
+        found = weigh_clicks((np.eye(3), clicks, [0] * 3, None), {}, given, position)
+        probability = np.prod(np.where(clicks, p, 1 - p))
+        assert (found["pairs_weight"] > 0).all()
+        np.add.at(expected, tuple(found["pairs"].T), probability * found["pairs_weight"])
+    net = relevance[:, None] - relevance
+    assert expected - expected.T == pytest.approx(net, abs=1e-12)
+
+
+def test_rows_without_trust_have_the_pairs_of_no_trust():
+    *_, log = problem(200)
+    given = (np.zeros((len(log), 1)), log.clicked, log.session, None)
+    found = [
+        weigh_clicks(given, {}, theta, log.position)
+        for theta in (THETA, Propensities(THETA, trust=np.zeros(10)))
+    ]
+    for name, value in found[0].items():
+        assert np.array_equal(value, found[1][name])
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        rc.RankSVM(C=1.0, random_state=0),
+        rc.PairwisePerceptron(max_iter=5, random_state=0),
+        rc.RankBoost(60),
+        rc.RankBoost(30, max_leaf_nodes=4, random_state=0),
+    ],
+    ids=["svm", "perceptron", "stumps", "trees"],
+)
+@pytest.mark.parametrize("form", ["pairs", "rows"])
+def test_the_affine_correction_makes_up_for_trust(learner, form):
+    X, y, _, row, log, affine = trusting(4000 if form == "rows" else 100_000)
+
+    def quality(propensity):
+        if form == "rows":
+            given = {"qid": log.session, "position": log.position, "propensity": propensity}
+            learner.fit(X[row], log.clicked, **given)
+        else:
+            pairs, weights = click_pairs(log, QID, DOCID, propensity)
+            learner.fit(X, qid=QID, pairs=pairs, pairs_weight=weights)
+        return learner.score(X, y, qid=QID)
+
+    biased, corrected = quality(affine.theta), quality(affine)
+    best = learner.fit(X, y, qid=QID).score(X, y, qid=QID)
+    # The best of trees fits all labels, which few sessions do not tell.
+    assert corrected > biased + (0.5 if form == "rows" else 0.7) * (best - biased)

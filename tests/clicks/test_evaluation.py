@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankcore.clicks import ClickLog, PositionBasedModel
+from rankcore.clicks import ClickLog, PositionBasedModel, Propensities
 from rankcore.clicks.evaluation import evaluate
 from reference import counterfactual as plain
 from strategies import NIGHTLY, examples
@@ -58,18 +58,20 @@ IMPRESSIONS = st.lists(
     st.sampled_from(["ips", "snips", "dr"]),
     st.sampled_from([None, 1.0, 3.0]),
     st.sampled_from(["dcg@2", "dcg", "precision@3", "mrr", "mrr@2"]),
+    st.sampled_from([None, [0.3, 0.1, 0.05, 0.0]]),
 )
 @settings(max_examples=examples(200))
-def test_values_are_those_of_the_plain_form(rows, order, estimator, clip, measure):
+def test_values_are_those_of_the_plain_form(rows, order, estimator, clip, measure, trust):
     ranking = {
         query: [(document, document / 10) for document in documents]
         for query, documents in [("p", order), ("q", order[::-1]), ("x", order)]
     }
     expected = plain.evaluate(
-        rows, ranking, THETA, measure, estimator, float("inf") if clip is None else clip
+        rows, ranking, THETA, measure, estimator, float("inf") if clip is None else clip, trust
     )
     arguments = log_of(rows), table_of(ranking)
-    options = {"propensity": THETA, "metrics": measure, "estimator": estimator, "clip": clip}
+    options = {"propensity": Propensities(THETA, trust=trust), "metrics": measure}
+    options |= {"estimator": estimator, "clip": clip}
     if not expected:
         with pytest.raises(ValueError, match="must have queries in common"):
             evaluate(*arguments, **options)
@@ -88,18 +90,19 @@ GAMMA = {"a": Fraction(1, 4), "b": Fraction(2, 3), "c": Fraction(1, 2)}
 EXACT_THETA = [Fraction(1), Fraction(1, 2), Fraction(1, 5)]
 
 
-def expectation(measure, estimator, clip, model, lists=LISTS):
+def expectation(measure, estimator, clip, model, lists=LISTS, trust=(0, 0, 0)):
     """The expected value of an estimate: over all clicks on the lists, with their probabilities."""
     shown = [one for each in lists for one in each]
     total = Fraction(0)
     for clicks in product([0, 1], repeat=len(shown)):
         p = Fraction(1)
         for (document, position), clicked in zip(shown, clicks, strict=True):
-            click = EXACT_THETA[position - 1] * GAMMA[document]
+            click = EXACT_THETA[position - 1] * GAMMA[document] + trust[position - 1]
             p *= click if clicked else 1 - click
         rows = [("q", d, at, c) for (d, at), c in zip(shown, clicks, strict=True)]
         ranking = {"q": [(d, model[d]) for d in "bca"]}
-        total += p * plain.evaluate(rows, ranking, EXACT_THETA, measure, estimator, clip)["q"]
+        values = plain.evaluate(rows, ranking, EXACT_THETA, measure, estimator, clip, trust)
+        total += p * values["q"]
     return total
 
 
@@ -117,6 +120,8 @@ UNCLIPPED = Fraction(10**9)
 @pytest.mark.parametrize("estimator", ["ips", "snips", "dr"])
 def test_estimates_without_clipping_are_unbiased(measure, estimator):
     assert expectation(measure, estimator, UNCLIPPED, MODEL) == truth(measure)
+    trust = [Fraction(1, 5), Fraction(1, 10), Fraction(1, 50)]
+    assert expectation(measure, estimator, UNCLIPPED, MODEL, trust=trust) == truth(measure)
 
 
 def test_what_clipping_does():

@@ -7,6 +7,7 @@ from scipy.sparse import csr_array
 from rankcore.clicks import (
     ClickLog,
     Features,
+    Judged,
     User,
     propensities,
     simulate_clicks,
@@ -156,3 +157,82 @@ def test_positions_that_were_not_shown():
         found.at([5])
     with pytest.raises(ValueError, match="at least 1"):
         found.at([0])
+
+
+# ----------------------------------------------------------------- judged documents
+
+TRUST = np.array([0.4, 0.3, 0.2, 0.1, 0.05, 0.0])
+
+
+def judged_problem(seed, n_sessions=20_000):
+    """Clicks with probability theta (eps+ if relevant, else eps-), of eps+ = 0.9, eps- = TRUST."""
+    qid = np.repeat(np.arange(N_QUERIES), N_DOCUMENTS)
+    docid = np.tile(np.arange(N_DOCUMENTS), N_QUERIES)
+    rng = np.random.default_rng(seed)
+    relevance = rng.choice([0.0, 0.5, 1.0], qid.size)
+    # Lists at random, so that documents of a grade are alike at all positions.
+    log, row = simulate_sessions(qid, docid, rng.random(qid.size), n_sessions, random_state=seed)
+    user = User(examination=0.9 * THETA, trust=TRUST / 0.9)
+    log = simulate_clicks(log, relevance[row], user=user, random_state=seed + 1)
+    some = rng.random(qid.size) < 0.5
+    return log, row, relevance, Judged(qid[some], docid[some], relevance[some])
+
+
+def test_judged_documents_recover_propensities_and_trust():
+    slope = THETA * (0.9 - TRUST)
+    z, trust = [], []
+    for seed in range(8):
+        log, _, _, judged = judged_problem(10 * seed)
+        found = propensities(log, "judged", judged=judged)
+        error = np.log(found.interval[1:, 1] / found.theta[1:]) / 1.96
+        z.append(np.log(found.theta[1:] / (slope / slope[0])[1:]) / error)
+        trust.append(found.trust)
+        assert found.theta[0] == 1.0
+        assert (found.interval[0] == 1.0).all()
+    z = np.array(z)
+    assert np.abs(z).max() < 3.5
+    assert 0.75 < np.sqrt(np.mean(z**2)) < 1.25
+    assert np.mean(trust, axis=0) == pytest.approx(THETA * TRUST, abs=0.01)
+
+
+def test_judged_is_least_squares_at_each_position():
+    log, row, relevance, _ = judged_problem(0, 500)
+    qid = np.repeat(np.arange(N_QUERIES), N_DOCUMENTS)
+    docid = np.tile(np.arange(N_DOCUMENTS), N_QUERIES)
+    found = propensities(log, "judged", judged=Judged(qid, docid, relevance))
+    slopes, spreads = [], []
+    for p in range(1, 7):
+        here = log.position == p
+        A = np.stack([relevance[row[here]], np.ones(here.sum())], axis=1)
+        (slope, intercept), *_ = np.linalg.lstsq(A, log.clicked[here].astype(float))
+        residual = log.clicked[here] - A @ [slope, intercept]
+        inverse = np.linalg.inv(A.T @ A)
+        robust = inverse @ (A.T * residual**2) @ A @ inverse
+        slopes.append(slope)
+        spreads.append(np.sqrt(robust[0, 0]) / slope)
+        assert found.trust[p - 1] == pytest.approx(max(intercept, 0), rel=1e-9, abs=1e-12)
+    assert found.theta == pytest.approx(np.array(slopes) / slopes[0], rel=1e-9)
+    spread = np.hypot(spreads[1:], spreads[0])
+    assert np.log(found.interval[1:, 1] / found.theta[1:]) / 1.959964 == pytest.approx(spread)
+
+
+@pytest.mark.parametrize(
+    ("qid", "docid", "relevance", "message"),
+    [
+        ([1, 1], [1, 2], [0, 1, 1], "relevance from 0 to 1 for each qid"),
+        ([1, 1], [1, 2], [0, 2], "relevance from 0 to 1"),
+        ([1, 1], [1, 2], [0, np.nan], "relevance from 0 to 1"),
+        ([1, 1], [1, 1], [0, 1], "each document of a query once"),
+        ([1, 7], [8, 1], [0, 1], "no judged document is in the log"),
+        ([1, 1], [1, 2], [0, 0], "do not identify the propensities of positions 1, 2: there"),
+        ([1, 1], [1, 2], [1, 0], "do not identify the propensities of positions 1, 2: there"),
+        ([1, 1, 1], [1, 2, 3], [0, 1, 1], "do not identify the propensities of positions 2: there"),
+    ],
+)
+def test_judgments_that_do_not_suffice_are_refused(qid, docid, relevance, message):
+    """Document 2 is shown and clicked at position 1 more than 1, and never below 3."""
+    log = ClickLog([1] * 8, [2, 3, 1, 3, 2, 3, 1, 3], [1, 2] * 4, [1, 1, 0, 0, 1, 0, 0, 1])
+    with pytest.raises(ValueError, match=message):
+        propensities(log, "judged", judged=Judged(qid, docid, relevance))
+    with pytest.raises(ValueError, match="judged and method='judged' require each other"):
+        propensities(log, judged=Judged(qid, docid, relevance))

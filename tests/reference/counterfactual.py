@@ -3,8 +3,10 @@
 from math import log2
 
 
-def relevance(impressions, theta, estimator, clip, model):
+def relevance(impressions, theta, estimator, clip, model, trust=None):
     """Relevance of a document: impressions are (position, clicked) pairs, the model's a number."""
+    if trust is not None:
+        impressions = [(p, c - trust[p - 1]) for p, c in impressions]
     if not impressions:
         return model if estimator == "dr" else 0
     weighted = [(min(1 / theta[p - 1], clip), theta[p - 1], c) for p, c in impressions]
@@ -39,7 +41,7 @@ def mrr(gammas, k):
 MEASURES = {"dcg": dcg, "ndcg": ndcg, "precision": precision, "mrr": mrr}
 
 
-def evaluate(log, ranking, theta, measure, estimator, clip):
+def evaluate(log, ranking, theta, measure, estimator, clip, trust=None):
     """Values of queries, of a log of (query, document, position, clicked).
 
     A ranking has for each query its documents in the new order, with the model's relevance.
@@ -52,7 +54,7 @@ def evaluate(log, ranking, theta, measure, estimator, clip):
         gammas = [
             relevance(
                 [(p, c) for q, d, p, c in log if (q, d) == (query, document)],
-                theta, estimator, clip, model,
+                theta, estimator, clip, model, trust,
             )
             for document, model in documents
         ]  # fmt: skip

@@ -7,7 +7,7 @@ from rankcore.clicks.log import ClickLog
 from rankcore.clicks.models import ClickRates
 from rankcore.clicks.online import PairwiseGradientRanker
 from rankcore.clicks.position_model import PositionBasedModel
-from rankcore.clicks.propensity import Features, Propensities, propensities
+from rankcore.clicks.propensity import Features, Judged, Propensities, propensities
 from rankcore.clicks.reading import ClickFile, open_clicks, read_clicks
 from rankcore.clicks.simulation import User, simulate_clicks, simulate_sessions
 from rankcore.clicks.ubi import read_ubi
@@ -22,6 +22,7 @@ __all__ = [
     "DynamicBayesianModel",
     "Estimate",
     "Features",
+    "Judged",
     "PairwiseGradientRanker",
     "PositionBasedModel",
     "Propensities",

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.numbers import Floats, as_vector
+from rankcore.ranking._click_pairs import trust_of
 
 
 class Log(Protocol):
@@ -88,8 +89,10 @@ def _labels(log: Any, name: str) -> NDArray[Any]:
     return np.asarray(getattr(log, name))
 
 
-def impressions(log: Log, rows: Ranked, propensity: Any) -> tuple[NDArray[np.intp], Floats, Floats]:
-    """Row, propensity and click of each impression of a ranked document."""
+def impressions(
+    log: Log, rows: Ranked, propensity: Any
+) -> tuple[NDArray[np.intp], Floats, Floats, Floats]:
+    """Row, propensity, click and probability of a click by trust of impressions of the ranking."""
     theta = as_vector(getattr(propensity, "theta", propensity), "propensity")
     position = np.asarray(log.position)
     if position.size and not 1 <= position.min() <= position.max() <= theta.size:
@@ -100,6 +103,8 @@ def impressions(log: Log, rows: Ranked, propensity: Any) -> tuple[NDArray[np.int
     seen = theta[position - 1]
     if not ((seen > 0) & (seen < np.inf)).all():
         raise ValueError("propensity must be finite and above 0 at all positions of the log")
+    trust = trust_of(propensity)
+    trusted = np.zeros(seen.size) if trust is None else trust[position - 1]
     codes, labels = [], []
     for name, of in [("query", "queries"), ("document", "documents")]:
         column = np.asarray(getattr(log, name))
@@ -120,4 +125,5 @@ def impressions(log: Log, rows: Ranked, propensity: Any) -> tuple[NDArray[np.int
         dtype=np.intp,
     )[inverse]
     ranked = row >= 0
-    return row[ranked], seen[ranked], np.asarray(log.clicked, dtype=np.float64)[ranked]
+    clicked = np.asarray(log.clicked, dtype=np.float64)
+    return row[ranked], seen[ranked], clicked[ranked], trusted[ranked]

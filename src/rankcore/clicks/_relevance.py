@@ -44,8 +44,10 @@ class Sums:
         self._weighed = np.zeros((_FOLDS, model.size))
         self._weight = self._square = 0.0
 
-    def add(self, at: NDArray[np.intp], theta: Floats, clicks: Floats, weights: Floats) -> None:
-        """Add impressions: their rows, propensities, clicks and weights."""
+    def add(
+        self, at: NDArray[np.intp], theta: Floats, clicks: Floats, trust: Floats, weights: Floats
+    ) -> None:
+        """Add impressions: their rows, propensities, clicks, clicks by trust and weights."""
         n = self.model.size
         counts = np.bincount(at, minlength=n)
         order = np.argsort(at, kind="stable")
@@ -53,7 +55,7 @@ class Sums:
         nth[order] = np.arange(at.size) - (np.cumsum(counts) - counts)[at[order]]
         cell = (nth + self._counts[at]) % _FOLDS * n + at
         shape, size = self._gained.shape, self._gained.size
-        gained = weights * (clicks - theta * self.model[at])
+        gained = weights * (clicks - trust - theta * self.model[at])
         self._gained += np.bincount(cell, gained, size).reshape(shape)
         weighed = np.bincount(cell, weights * theta if self._normalised else None, size)
         self._weighed += weighed.reshape(shape)

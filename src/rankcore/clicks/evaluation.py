@@ -94,7 +94,8 @@ def evaluate(
         is better; ties are in row order. For the estimator "dr" also "relevance", a probability
         estimated by a model, such as a click model.
     propensity : array-like, shape (n_positions,), or Propensities
-        Probability that each position is examined, from position 1.
+        Probability that each position is examined, from position 1. With ``trust`` of
+        `Propensities`, c below is a click less its probability by trust.
     metrics : str or iterable of str
         "ndcg", "dcg" and "mrr", optionally with a depth such as "ndcg@10", and "precision" with a
         depth.
@@ -179,8 +180,8 @@ def evaluate(
     most = np.inf if clip is None else float(clip)
     sums = Sums(np.zeros(rows.bounds[-1]) if rows.model is None else rows.model, estimator)
     for part in parts:
-        at, theta, clicks = impressions(part, rows, propensity)
-        sums.add(at, theta, clicks, np.minimum(1.0 / theta, most))
+        at, theta, clicks, trust = impressions(part, rows, propensity)
+        sums.add(at, theta, clicks, trust, np.minimum(1.0 / theta, most))
     size, relevance = sums.effective_sample_size(), sums.relevance()
     if size < FEW_CLICKS:
         warn(

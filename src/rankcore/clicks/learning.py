@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc
 from sklearn.utils.validation import check_is_fitted
 
-from rankcore._core.numbers import Floats, as_vector
+from rankcore._core.numbers import Floats
 from rankcore._core.params import check_real
 from rankcore.clicks._counts import Pairs
 from rankcore.clicks._ids import Codes, as_ids
@@ -18,7 +18,7 @@ from rankcore.clicks.log import Log, windows
 from rankcore.clicks.models import ClickModel
 from rankcore.clicks.propensity import Propensities
 from rankcore.datasets.judgments import Qrels
-from rankcore.ranking._click_pairs import check_pairs, theta_at
+from rankcore.ranking._click_pairs import check_pairs, theta_at, trust_of
 
 # Prior variance of a difference of relevance, as a fraction of the variance of a click.
 EXAMINATIONS = 10.0
@@ -33,7 +33,6 @@ def click_pairs(
     propensity: Propensities | ArrayLike,
     *,
     tau: float = 1e-4,
-    trust: ArrayLike | None = None,
 ) -> tuple[NDArray[np.int64], Floats]:
     """Weighted pairs of documents of a query for any ranker, more relevant by clicks first.
 
@@ -44,13 +43,10 @@ def click_pairs(
         Query and document of each row of X. Other impressions are ignored.
     propensity : Propensities or array-like of float, shape (n_positions,)
         Probability of examination by position. With ones, clicks are used without correction.
+        With `Propensities` that have ``trust``, clicks by trust are subtracted: the affine
+        correction.
     tau : float, default=0.0001
         Minimum of propensities, which are clipped to it; must be above 0 if a propensity is 0.
-    trust : array-like of float, shape (n_positions,), optional
-        Probabilities by position of a click on a document that is not relevant, so that a document
-        of relevance r is clicked with probability propensity * r + trust. It is not identified by
-        clicks alone: show documents known to be irrelevant at random positions, and use the click
-        rate at each position.
 
     Returns
     -------
@@ -99,14 +95,8 @@ def click_pairs(
     ([[1, 0], [1, 2]], array([0.0476, 0.0196]))
     """
     check_real(tau, "tau", 0.0, 1.0)
-    by_position = propensity.theta if isinstance(propensity, Propensities) else propensity
-    if trust is not None:
-        offsets = as_vector(trust, "trust")
-        if not ((offsets >= 0) & (offsets <= 1)).all():
-            raise ValueError(
-                "trust must have a probability for each position, from 0 to 1: the share of clicks "
-                "on documents known to be irrelevant, shown at positions drawn at random"
-            )
+    by_position: Any = getattr(propensity, "theta", propensity)
+    trust = trust_of(propensity)
     known, row = _index(qid, docid)
     examined, clicks = np.zeros(row.size), np.zeros(row.size)
     for window in windows(log):
@@ -115,7 +105,7 @@ def click_pairs(
             raise ValueError("propensities of 0 require tau above 0")
         votes = window.clicked.astype(np.float64)
         if trust is not None:
-            votes -= theta_at(offsets, window.position)
+            votes -= theta_at(trust, window.position)
         place = known.of(window)
         kept = place >= 0
         examined += np.bincount(place[kept], theta[kept], row.size)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.arguments import RowsLike
-from rankcore._core.numbers import Floats
+from rankcore._core.numbers import Floats, as_vector
 from rankcore._core.params import check_option
 from rankcore._ext.clicks import position_pass
 from rankcore.clicks._counts import Counts, Pairs, clicks, count
@@ -24,11 +24,13 @@ from rankcore.clicks.position_model import (
 )
 from rankcore.ranking._click_pairs import theta_at
 
-METHODS = ("swap", "allpairs", "em", "regression-em")
+METHODS = ("swap", "allpairs", "em", "regression-em", "judged")
 # Passes end when no probability changes by more than this, or after this number.
 TOL, PASSES = 1e-6, 5000
 # Passes of regression-EM, each of which fits a classifier.
 ROUNDS = 50
+# Variance of relevance at a position below which it is constant up to rounding.
+ROUNDING = 1e-12
 
 
 class Classifier(Protocol):
@@ -63,21 +65,70 @@ class Features:
 
 
 @dataclass(frozen=True)
+class Judged:
+    """Documents of known relevance, for ``method="judged"`` of `propensities`.
+
+    Parameters
+    ----------
+    qid, docid : array-like of int or str, shape (n_rows,)
+        Query and document of each judgment.
+    relevance : array-like of float, shape (n_rows,)
+        Probability of relevance, from 0 to 1, such as the grade divided by the top grade.
+    """
+
+    qid: ArrayLike
+    docid: ArrayLike
+    relevance: ArrayLike
+
+
+@dataclass(frozen=True)
 class Propensities:
-    """Propensities by position: the result of `propensities`.
+    """Propensities by position, and clicks by trust: the result of `propensities`.
+
+    A document of relevance r at position p is clicked with probability theta[p - 1] * r +
+    trust[p - 1].
 
     Attributes
     ----------
     theta : ndarray of float64, shape (n_positions,)
         Examination relative to the first position with impressions; NaN at positions without.
     interval : ndarray of float64, shape (n_positions, 2)
-        95% intervals; NaN if the method has none.
+        95% intervals; NaN if unknown.
     method : str
+    trust : ndarray of float64, shape (n_positions,), or None
+        Probability by position of a click on a document that is not relevant. None: 0.
+
+    Raises
+    ------
+    ValueError
+        If ``trust`` does not have a probability for each position.
+
+    Examples
+    --------
+    >>> from rankcore.clicks import Propensities
+    >>> Propensities([1.0, 0.5], trust=[0.1, 0.02]).at([2, 1])
+    array([0.5, 1. ])
     """
 
     theta: Floats
-    interval: Floats
-    method: str
+    interval: Floats = None  # type: ignore[assignment]  # NaN
+    method: str = "given"
+    trust: Floats | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "theta", as_vector(self.theta, "theta"))
+        if self.interval is None:
+            object.__setattr__(self, "interval", np.full((self.theta.size, 2), np.nan))
+        if self.trust is None:
+            return
+        trust = as_vector(self.trust, "trust")
+        known = ~np.isnan(self.theta)
+        if trust.shape != self.theta.shape or not ((trust >= 0) & (trust <= 1))[known].all():
+            raise ValueError(
+                "trust must have a probability for each position, from 0 to 1: the share of clicks "
+                "on documents known to be irrelevant, shown at positions drawn at random"
+            )
+        object.__setattr__(self, "trust", trust)
 
     def at(self, position: ArrayLike) -> Floats:
         """Propensity of each position.
@@ -100,23 +151,28 @@ class Propensities:
 
 def propensities(
     log: Log,
-    method: Literal["swap", "allpairs", "em", "regression-em"] = "em",
+    method: Literal["swap", "allpairs", "em", "regression-em", "judged"] = "em",
     *,
     features: Features | None = None,
+    judged: Judged | None = None,
 ) -> Propensities:
     """Estimate propensities: examination of each position relative to the first.
 
     Parameters
     ----------
     log : ClickLog or windows of one
-    method : {"swap", "allpairs", "em", "regression-em"}, default="em"
+    method : {"swap", "allpairs", "em", "regression-em", "judged"}, default="em"
         "swap": the ratio of clicks at each position to those at the first one, for documents of
         queries that were shown at both [1]_, by the estimator of Mantel and Haenszel. "allpairs":
         the same for all pairs of positions, fitted together [2]_. "em": the likelihood of
         `PositionBasedModel`. "regression-em": the same with attraction as a function of
         ``features`` [3]_, for logs that never show a document of a query at two positions.
+        "judged": least squares of clicks on the relevance of documents that are judged, at each
+        position: the slope is the propensity, the intercept is ``trust`` [4]_.
     features : Features, optional
         Required by "regression-em".
+    judged : Judged, optional
+        Required by "judged".
 
     Returns
     -------
@@ -126,15 +182,22 @@ def propensities(
     ------
     ValueError
         If the log does not identify them: two positions are linked by clicked documents of a query
-        that were shown at both. The message names the positions and suggests what to log.
+        that were shown at both, or, by "judged", judged documents at a position do not differ in
+        relevance. The message names the positions and suggests what to log.
 
     Notes
     -----
-    All methods assume that a click requires examination of the position and, independently,
-    attraction by the document. "swap" and "allpairs" compare the same documents, and so do not
-    estimate attraction; they are also consistent for few impressions of many documents, where "em"
-    estimates a parameter for each. Standard errors of "swap" are those of Greenland and Robins
-    (1985).
+    All methods except "judged" assume that a click requires examination of the position and,
+    independently, attraction by the document. "swap" and "allpairs" compare the same documents, and
+    so do not estimate attraction; they are also consistent for few impressions of many documents,
+    where "em" estimates a parameter for each. Standard errors of "swap" are those of Greenland and
+    Robins (1985).
+
+    "judged" is for users who also click documents that are not relevant at positions they trust.
+    Clicks alone do not identify trust: relevance higher by d everywhere, and trust lower by theta d
+    at each position, explain the same clicks. Documents of equal relevance should be alike at all
+    positions, as they are at positions drawn at random. Standard errors are robust to unequal
+    variances.
 
     References
     ----------
@@ -144,6 +207,8 @@ def propensities(
        Bias without Intrusive Interventions". WSDM 2019.
     .. [3] X. Wang, N. Golbandi, M. Bendersky, D. Metzler and M. Najork. "Position Bias Estimation
        for Unbiased Learning to Rank in Personal Search". WSDM 2018.
+    .. [4] A. Vardasbi, H. Oosterhuis and M. de Rijke. "When Inverse Propensity Scoring does not
+       Work: Affine Corrections for Unbiased Learning to Rank". CIKM 2020.
 
     Examples
     --------
@@ -153,25 +218,33 @@ def propensities(
     array([1.  , 0.67])
     """
     check_option(method, "method", METHODS)
-    if (features is None) != (method != "regression-em"):
-        raise ValueError(
-            "features and method='regression-em' require each other; found "
-            f"method={method!r} and features={'None' if features is None else '...'}"
-        )
+    for name, given, of in [("features", features, "regression-em"), ("judged", judged, "judged")]:
+        if (given is None) != (method != of):
+            raise ValueError(
+                f"{name} and method={of!r} require each other; found method={method!r} and "
+                f"{name}={'None' if given is None else '...'}"
+            )
     counts = count(log, clicks, 2)
     if not counts.events[:, 1].any():
         raise ValueError("the log has no clicks")
     if features is not None:
         theta = _regression(counts, features)
-        return Propensities(theta, np.full((theta.size, 2), np.nan), method)
+        return Propensities(theta, method=method)
+    if judged is not None:
+        theta, spread, trust = _affine(counts, judged)
+        return Propensities(theta, _interval(theta, spread), method, trust)
     estimate: dict[str, Callable[[Counts], tuple[Floats, Floats]]] = {
         "swap": _swap,
         "allpairs": _all_pairs,
         "em": _maximum,
     }
     theta, spread = estimate[method](counts)
-    interval = theta[:, None] * np.exp(Z * np.stack([-spread, spread], axis=1))
-    return Propensities(theta, interval, method)
+    return Propensities(theta, _interval(theta, spread), method)
+
+
+def _interval(theta: Floats, spread: Floats) -> Floats:
+    """95% intervals, given standard errors of logarithms."""
+    return np.asarray(theta[:, None] * np.exp(Z * np.stack([-spread, spread], axis=1)))
 
 
 def _maximum(counts: Counts) -> tuple[Floats, Floats]:
@@ -286,6 +359,57 @@ def _regression(counts: Counts, features: Features) -> Floats:
         if np.abs(theta - before).max() < 1e-5:
             break
     return np.where(shown > 0, theta / theta[np.flatnonzero(shown)[0]], np.nan)
+
+
+def _affine(counts: Counts, judged: Judged) -> tuple[Floats, Floats, Floats]:
+    """Slopes of clicks on relevance, standard errors of their logarithms, and intercepts."""
+    place, n, c, r = _judged_cells(counts, judged)
+    n_positions = int(counts.position.max()) + 1
+
+    def sums(values: Floats) -> Floats:
+        return np.bincount(place, values, n_positions).astype(np.float64)
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        total = sums(n)
+        rate, mean = sums(c) / total, sums(n * r) / total
+        off = r - mean[place]
+        square = sums(n * off**2)
+        slope = np.where(square > ROUNDING * total, sums(c * off) / square, np.nan)
+        trust = rate - slope * mean
+        p = trust[place] + slope[place] * r
+        variance = sums(off**2 * (c * (1 - p) ** 2 + (n - c) * p**2)) / square**2
+    shown = np.flatnonzero(np.bincount(counts.position))
+    if (bad := shown[~(slope[shown] > 0)] + 1).size:
+        listed = ", ".join(map(str, bad[:5].tolist())) + (", ..." if bad.size > 5 else "")
+        raise ValueError(
+            f"judged documents do not identify the propensities of positions {listed}: there, more "
+            "relevant ones must be shown beside less relevant ones, and clicked more; judge more "
+            "documents, or show judged ones at positions drawn at random"
+        )
+    first, relative = shown[0], variance / slope**2
+    spread = np.sqrt(relative + relative[first])
+    spread[first] = 0.0
+    return slope / slope[first], spread, np.clip(trust, 0.0, 1.0)
+
+
+def _judged_cells(
+    counts: Counts, judged: Judged
+) -> tuple[NDArray[np.int32], Floats, Floats, Floats]:
+    """Position, impressions, clicks and relevance of the cells of judged documents."""
+    relevance = as_vector(judged.relevance, "relevance")
+    pair = counts.pairs.rows(judged.qid, judged.docid)
+    if relevance.size != pair.size or not ((relevance >= 0) & (relevance <= 1)).all():
+        raise ValueError("judged requires a relevance from 0 to 1 for each qid and docid")
+    found = pair >= 0
+    known = np.full(counts.pairs.query.size, np.nan)
+    known[pair[found]] = relevance[found]
+    if np.unique(pair[found]).size < np.count_nonzero(found):
+        raise ValueError("judged must name each document of a query once")
+    r = known[counts.pair]
+    kept = ~np.isnan(r)
+    if not kept.any():
+        raise ValueError("no judged document is in the log; are qid and docid the ids of the log?")
+    return counts.position[kept], counts.events[kept].sum(axis=1), counts.events[kept, 1], r[kept]
 
 
 def _attraction(classifier: Classifier, X: Any, attracted: Floats, trials: Floats) -> Floats:

@@ -25,6 +25,10 @@ class PropensitiesLike(Protocol):
     def theta(self) -> Floats:
         """Propensities of positions 1, 2, ...; NaN if unknown."""
 
+    @property
+    def trust(self) -> Floats | None:
+        """Probabilities of a click on a document that is not relevant; None: 0."""
+
 
 # Pairs of clicks beyond this are refused before memory is allocated: about 10 GB.
 MAX_PAIRS = 100_000_000
@@ -47,6 +51,12 @@ def theta_at(theta: ArrayLike, position: ArrayLike) -> Floats:
     return np.asarray(found)
 
 
+def trust_of(propensity: Any) -> Floats | None:
+    """Clicks by trust, if the propensities have them."""
+    trust: Floats | None = getattr(propensity, "trust", None)
+    return trust
+
+
 def check_pairs(clicked: NDArray[np.int64], sizes: NDArray[np.int64]) -> None:
     """Raise ValueError if queries of these numbers of clicked rows and rows have too many pairs."""
     n = clicked * (sizes - 1)
@@ -60,10 +70,13 @@ def check_pairs(clicked: NDArray[np.int64], sizes: NDArray[np.int64]) -> None:
 
 
 def against_others(weights: Floats, queries: Queries) -> tuple[NDArray[np.int64], Floats]:
-    """Pairs of each row of positive weight and every other row of its query, with weights."""
+    """Pairs of each row with a weight and every other row of its query, with weights.
+
+    The row wins if its weight is positive, and loses by its absolute value if it is negative.
+    """
     rows = np.arange(weights.size) if queries.rows is None else queries.rows
     sizes = np.diff(queries.bounds)
-    winners = np.flatnonzero(weights[rows] > 0)  # places in the order of the queries
+    winners = np.flatnonzero(weights[rows])  # places in the order of the queries
     of = np.searchsorted(queries.bounds, winners, side="right") - 1
     check_pairs(np.bincount(of, minlength=sizes.size), sizes)
     n = sizes[of]
@@ -71,8 +84,11 @@ def against_others(weights: Floats, queries: Queries) -> tuple[NDArray[np.int64]
     losers = np.arange(int(n.sum())) - np.repeat(ends - n - queries.bounds[of], n)
     winners = np.repeat(winners, n)
     others = losers != winners
-    pairs = np.stack([rows[winners[others]], rows[losers[others]]], axis=1)
-    return pairs.astype(np.int64), weights[pairs[:, 0]]
+    pairs = np.stack([rows[winners[others]], rows[losers[others]]], axis=1).astype(np.int64)
+    of_pairs = weights[pairs[:, 0]]
+    lost = of_pairs < 0
+    pairs[lost] = pairs[lost, ::-1]
+    return pairs, np.abs(of_pairs)
 
 
 def weigh_clicks(
@@ -80,7 +96,9 @@ def weigh_clicks(
 ) -> dict[str, Any]:
     """Pairs and weights of a fit whose rows are impressions and whose labels are clicks.
 
-    The weight of a pair is the number of clicks of its first row divided by the propensity. The
+    The weight of a pair is the number of clicks of a row, less those by trust, divided by the
+    propensity; in expectation it is the row's relevance, at every position (Vardasbi et al. 2020).
+    The
     weight of a query is the sum of its pairs' weights, relative to the mean: otherwise
     ``balance="query"`` would cancel the propensities of sessions with one click.
     """
@@ -96,9 +114,10 @@ def weigh_clicks(
     clicks = as_relevance(y, X.shape[0] if hasattr(X, "shape") else len(X))
     if (clicks < 0).any():
         raise ValueError("propensity requires non-negative y, the clicks")
-    theta = getattr(propensity, "theta", propensity)
+    theta, trust = getattr(propensity, "theta", propensity), trust_of(propensity)
     if position is not None:
         theta = theta_at(theta, position)
+        trust = None if trust is None else theta_at(trust, position)
     theta = np.asarray(theta, dtype=np.float64)
     if theta.shape != clicks.shape:
         raise ValueError(
@@ -108,7 +127,8 @@ def weigh_clicks(
     if not ((theta >= 0) & np.isfinite(theta)).all():
         raise ValueError("propensity must have finite non-negative numbers")
     queries = queries_of(qid, group, clicks.size)
-    pairs, of_pairs = against_others(clicks / np.maximum(theta, TAU), queries)
+    votes = clicks if trust is None else clicks - trust
+    pairs, of_pairs = against_others(votes / np.maximum(theta, TAU), queries)
     if not len(pairs):
         raise ValueError("no pairs to learn from: no query has a click and another row")
     of = query_numbers(queries)[pairs[:, 0]]

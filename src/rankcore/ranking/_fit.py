@@ -105,6 +105,8 @@ class LearnsPairs:
             Examination probability of each position or, without ``position``, of each row. The fit
             then uses the pairs of each clicked row and every other row of its session, with weight
             y / max(propensity, 0.01). The weight of a session is the sum of its pairs' weights.
+            With `rankcore.clicks.Propensities` that have ``trust``, y - trust replaces y, and a row
+            with a negative weight loses against every other row.
             Where documents are shown in several sessions, `rankcore.clicks.click_pairs` adds up
             their clicks: its pairs are fewer and less noisy.
 
