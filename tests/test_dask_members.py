@@ -70,6 +70,20 @@ def test_tiles_are_cut_anywhere(client, tmp_path):
         assert saved(model.to_local(), tmp_path) == saved(expected, tmp_path)
 
 
+def test_shards_count_the_values_that_are_not_0(client, tmp_path):
+    # Shards of different density, together an eighth of 24 * 20 values.
+    X = np.zeros((24, 20))
+    X.flat[:60] = 1.0 + np.arange(60) % 4
+    y = np.arange(24) % 3
+    for rows, factor in ((X, 1), (np.where(np.arange(20) == 7, 1.0, X), 4)):
+        expected = rc.OAPBPM(n_estimators=5, max_iter=2, random_state=2).fit(rows, y)
+        model = rd.OAPBPM(n_estimators=5, max_iter=2, random_state=2)
+        model.fit(*parts(sp.csr_array(rows), y))
+        assert saved(model.to_local(), tmp_path) == saved(expected, tmp_path)
+        mean = 2.0 ** round(np.log2((rows**2).sum(axis=1).mean()))
+        assert model.to_local().threshold_scale_ ** 2 == pytest.approx(factor * mean, rel=1e-12)
+
+
 def test_blocks_have_each_member_once(rows):
     model = rc.OAPBPM(n_estimators=45)
     for n_features in [5, 500, 20_000]:

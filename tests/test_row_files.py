@@ -226,6 +226,7 @@ def test_a_survey_in_parts_is_that_of_all_rows(scale, dtype):
     mean = (dense**2).sum() / 300
     assert survey.mean_square == 2.0 ** round(np.log2(mean))
     assert survey.n_values == X.nnz
+    assert survey.n_nonzero == np.count_nonzero(X.data)  # NaN is not 0
 
 
 def test_blocks_without_values_are_surveyed(small, tmp_path):
@@ -353,6 +354,8 @@ def test_columns_are_checked_whatever_the_checksums_say(queries, tmp_path):
         ({"n_features": 10**15}, "labels and magnitudes"),
         ({"in_queries": False}, "do not fit together"),
         ({"mean_square": 0.3}, "labels and magnitudes"),
+        ({"n_nonzero": -1}, "labels and magnitudes"),
+        ({"n_nonzero": 10**6}, "labels and magnitudes"),
         ({"mean_square": math.nan}, "labels and magnitudes"),
         ({"checksums": {}}, "damaged"),
     ],

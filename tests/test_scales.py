@@ -14,12 +14,15 @@ import rankcore as rc
 from model_files import put_together, taken_apart
 from rankcore._core.inputs import as_rows
 from rankcore._core.scales import (
+    count_nonzero,
     largest_column,
     mean_square_length,
     rows_differ,
+    share_of_nonzero,
     sizes_differ,
     square_lengths,
 )
+from rankcore.datasets import dump_letor, open_rows
 
 
 def data(n=300, seed=0):
@@ -121,6 +124,41 @@ def test_what_auto_is():
     bpm = rc.OAPBPM(5, random_state=0).fit(X, y)
     assert bpm.threshold_scale_ == model.threshold_scale_
     assert {one.threshold_scale_ for one in bpm.estimators_} == {model.threshold_scale_}
+
+
+@pytest.mark.parametrize("name", ["OAPBPM", "OAPBagging", "OAPVoting"])
+@pytest.mark.parametrize(("n_filled", "factor"), [(99, 1), (100, 1), (101, 4)])
+def test_ensembles_halve_their_automatic_scale_for_sparse_rows(name, n_filled, factor, tmp_path):
+    # 40 rows of 20 columns: an eighth of the values are 100.
+    places = np.random.default_rng(0).permutation(800)[:n_filled]
+    X = np.zeros((40, 20))
+    X.flat[places] = 1.0 + places % 3
+    y = np.arange(40) % 3
+    square = factor * mean_square_length(as_rows(X))
+    learner = getattr(rc, name)(5, max_iter=2, shuffle=False, random_state=0)
+    explicit = clone(learner).set_params(threshold_scale=np.sqrt(square)).fit(X, y)
+    stored = sp.csr_array(np.ones_like(X))
+    stored.data[:] = X.ravel()  # zeros that are stored do not count
+    streams = {form: clone(learner) for form in ("dense", "stored")}
+    for form, rows in (("dense", X), ("stored", stored)):
+        streams[form].partial_fit(rows, y).partial_fit(np.ones_like(X), y)
+    dump_letor(X, y, tmp_path / "rows.txt")
+    dump_letor(stored, y, tmp_path / "stored.txt")
+    on_disk = [
+        open_rows(tmp_path / "rows.txt", n_features=20),
+        open_rows(tmp_path / "stored.txt", n_features=20),
+        open_rows(tmp_path / "rows.txt", n_features=20, cache=tmp_path / "cache"),
+    ]
+    models = [clone(learner).fit(rows, y) for rows in (X, sp.csr_array(X), stored)]
+    models += [clone(learner).fit(rows) for rows in on_disk]
+    for model in models:
+        assert model._state.others["scale"][0] == square
+        np.testing.assert_allclose(model.coef_, explicit.coef_, rtol=1e-12)
+        np.testing.assert_allclose(model.thresholds_, explicit.thresholds_, rtol=1e-12)
+    for model in streams.values():
+        assert model._state.others["scale"][0] == square
+    of_prank = rc.PRank().fit(X, y)._state.others["scale"][0]
+    assert of_prank == 4 * mean_square_length(as_rows(X))
 
 
 def test_models_of_other_scales_are_not_mixed():
@@ -355,3 +393,15 @@ def test_a_scaler_that_clips_has_a_file(tmp_path):
     assert loaded[0].clip
     np.testing.assert_array_equal(loaded[0].transform(rows), [[1.0, -1.0], [-0.5, 1.0]])
     np.testing.assert_array_equal(loaded.predict(rows), model.predict(rows))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+def test_values_that_are_not_0_are_counted(dtype):
+    X = np.zeros((3, 4), dtype)
+    X[0, 1], X[2, 0], X[2, 3] = 1e-40, -2.0, 3.0
+    stored = sp.csr_array(np.ones_like(X))
+    stored.data[:] = X.ravel()
+    forms = [X, np.asfortranarray(X), np.repeat(X, 2, axis=1)[:, ::2], sp.csr_array(X), stored]
+    for rows in map(as_rows, forms):
+        assert count_nonzero(rows) == 3
+        assert share_of_nonzero(rows) == 0.25

@@ -71,6 +71,17 @@ def mean_square_length(rows: Rows) -> float:
     return power_of_two(total / rows.n_rows, 2 * shift)
 
 
+def count_nonzero(rows: Rows) -> int:
+    """Number of values of the rows that are not 0."""
+    values = rows.arrays[0]
+    return int(np.count_nonzero(values[: rows.n_values] if len(rows.arrays) > 1 else values))
+
+
+def share_of_nonzero(rows: Rows) -> float:
+    """Share of the values of the rows that are not 0."""
+    return count_nonzero(rows) / (rows.n_rows * rows.n_features)
+
+
 def square_lengths(rows: Rows) -> tuple[float, int]:
     """A sum s and an exponent e such that the squares of all values sum to s * 4 ** e."""
     if rows.largest == 0:

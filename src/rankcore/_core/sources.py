@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.inputs import as_rows
-from rankcore._core.scales import largest_column, mean_square_length, rows_differ, sizes_differ
+from rankcore._core.scales import (
+    largest_column,
+    mean_square_length,
+    rows_differ,
+    share_of_nonzero,
+    sizes_differ,
+)
 from rankcore._ext.rows import Rows
 
 
@@ -19,10 +25,11 @@ from rankcore._ext.rows import Rows
 class Facts:
     """Statistics of all rows on disk, from one scan."""
 
-    # Shape, and number of stored values.
+    # Shape, and numbers of stored values.
     n_rows: int
     n_features: int
     n_values: int
+    n_nonzero: int  # stored values that are not 0
     # (n_labels,): the distinct labels, ascending; int64 if all are whole numbers.
     labels: NDArray[Any]
     counts: NDArray[np.int64]  # (n_labels,): rows of each label
@@ -77,6 +84,10 @@ class Source(ABC):
         """Power of two nearest to the mean squared length of the rows."""
 
     @abstractmethod
+    def share_of_nonzero(self) -> float:
+        """Share of the values of the rows that are not 0."""
+
+    @abstractmethod
     def largest_of_unequal(self) -> int | None:
         """Feature of maximum magnitude if features differ by orders of magnitude; else None."""
 
@@ -106,6 +117,9 @@ class MemoryRows(Source):
     def mean_square(self) -> float:
         return mean_square_length(self.window.rows)
 
+    def share_of_nonzero(self) -> float:
+        return share_of_nonzero(self.window.rows)
+
     def largest_of_unequal(self) -> int | None:
         rows = self.window.rows
         return largest_column(rows) if rows_differ(rows) else None
@@ -132,6 +146,10 @@ class RowBlocks(Source):
 
     def mean_square(self) -> float:
         return self.facts().mean_square
+
+    def share_of_nonzero(self) -> float:
+        known = self.facts()
+        return known.n_nonzero / (known.n_rows * known.n_features)
 
     def largest_of_unequal(self) -> int | None:
         sizes = self.facts().magnitudes

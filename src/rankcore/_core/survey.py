@@ -1,4 +1,4 @@
-"""One scan of rows: labels, magnitudes of features, and the mean squared norm."""
+"""One scan of rows: labels, magnitudes of features, mean squared norm and non-zero values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Surveyor:
     def __init__(self, n_features: int | None) -> None:
         self._n_features = n_features  # None: one more than the maximum column index
         self._counts: Counter[float] = Counter()
-        self._n_rows = self._n_columns = self._n_values = 0
+        self._n_rows = self._n_columns = self._n_values = self._n_nonzero = 0
         self._sizes = np.zeros(n_features or 1)
         self._square, self._shift = 0.0, -2000  # the sum of squares is square * 2 ** (2 * shift)
 
@@ -32,6 +32,7 @@ class Surveyor:
             self._counts[label] += count
         self._n_rows += labels.size
         self._n_values += values.size
+        self._n_nonzero += int(np.count_nonzero(values))
         if values.size == 0:
             return
         largest = int(columns.max())
@@ -66,6 +67,7 @@ class Surveyor:
             self._n_rows,
             n_features,
             self._n_values,
+            self._n_nonzero,
             labels,
             counts,
             power_of_two(self._square / self._n_rows, 2 * self._shift),

@@ -151,7 +151,11 @@ def fix_scale_of(state: OnlineState, model: Any, run: Run) -> None:
         total = sum(np.ldexp(total, 2 * (one - shift)) for total, one in squares)
         return power_of_two(float(total) / run.n_rows, 2 * shift)
 
-    fix_scale(state, model._lengths, mean_square)
+    def share() -> float:
+        n_nonzero = sum(finding.n_nonzero for finding in run.findings)
+        return n_nonzero / (run.n_rows * run.n_features)
+
+    fix_scale(state, model, mean_square, share)
 
 
 def _generators(generator: np.random.Generator, n: int) -> list[np.random.Generator]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rankcore._core.inputs import as_labels, as_rows, encode
 from rankcore._core.numbers import as_vector, extremes
 from rankcore._core.queries import group_rows, kind_of_ids
-from rankcore._core.scales import square_lengths
+from rankcore._core.scales import count_nonzero, square_lengths
 from rankcore.dask import _ranges
 from rankcore.dask._engine import delayed
 from rankcore.datasets.row_files import list_sources
@@ -59,6 +59,7 @@ class Finding:
     heaviest: float | None = None  # the maximum weight of a row, if rows have any
     lightest: float = np.inf  # minimum non-zero weight; inf if there is none
     order: NDArray[Any] | None = None  # the categories of an ordered categorical, lowest first
+    n_nonzero: int = 0  # values that are not 0
 
 
 # Delayed rows, labels, queries and weights of rows; or a delayed part of a file, a `Shard` or None.
@@ -269,7 +270,7 @@ def join_labels(labels: Sequence[NDArray[Any]]) -> NDArray[Any]:
 def look(shard: Shard | None, number: int, nan: bool, lengths: bool) -> Finding | None:
     """Facts of a shard before learning; None if it is empty.
 
-    With ``nan``, values may be missing; with ``lengths``, norms of rows are computed.
+    With ``nan``, values may be missing; with ``lengths``, squares are summed.
     """
     if shard is None:
         return None
@@ -295,6 +296,7 @@ def look(shard: Shard | None, number: int, nan: bool, lengths: bool) -> Finding 
         heaviest,
         lightest,
         shard.order,
+        count_nonzero(rows) if lengths else 0,
     )
 
 

@@ -28,7 +28,7 @@ from rankcore._core.replacing import Workshop
 from rankcore._core.sources import Facts, RowBlocks, Window
 from rankcore._ext.rows import Rows, csr_rows
 
-FORMAT, VERSION = "rankcore row cache", 3
+FORMAT, VERSION = "rankcore row cache", 4
 DESCRIPTION = "rows.json"
 # Arrays that are divided into blocks, in the order of their checksums.
 PARTS = ("values", "columns", "starts", "labels")
@@ -49,6 +49,7 @@ KINDS = {
     "n_rows": int,
     "n_features": int,
     "n_values": int,
+    "n_nonzero": int,
     "in_queries": bool,
     "mean_square": float,
 }
@@ -247,6 +248,7 @@ class CachedRows(RowBlocks):
             or (np.diff(known.labels) <= 0).any()
             or (known.counts < 1).any()
             or sum(known.counts.tolist()) != known.n_rows  # in Python, without overflow
+            or not 0 <= known.n_nonzero <= known.n_values
             or known.magnitudes.shape != (known.n_features,)
             or not (known.magnitudes >= 0).all()
             or known.mean_square != power_of_two(known.mean_square)

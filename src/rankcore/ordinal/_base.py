@@ -71,10 +71,6 @@ class OnlineOrdinalClassifier(
 
     # scikit-learn's metadata routing passes these on.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"eval_X": True, "eval_y": True}
-    # Ratio of an automatic constant to the length of rows. If thresholds move faster than
-    # projections, they find the best constant first, which suits noisy data; `reproduce.defaults`
-    # has the study.
-    _lengths = 2
     # Whether all ranks are cut from one direction; classes without an order, as in scikit-learn's
     # checks, do not lie along one.
     _one_direction = False
@@ -202,6 +198,14 @@ class OnlineOrdinalClassifier(
             "passes": self.n_iter_,
             "rank_loss_of_last_pass": self.history_["rank_loss"][-1],
         }
+
+    def _lengths(self, share: Callable[[], float]) -> int:
+        """Ratio of an automatic constant to the length of rows.
+
+        If thresholds move faster than projections, they find the best constant first, which suits
+        noisy data; `reproduce.defaults` has the study. ``share`` counts values that are not 0.
+        """
+        return 2
 
     def _mean_square(self, state: OnlineState, rows: Rows) -> float:
         """Square of the automatic scale from the first rows."""

@@ -28,6 +28,10 @@ from rankcore.ordinal.prank import PRank, check_lattice, scale_of
 TILE_BYTES = 2**16
 LANES = 8  # doubles in a line of cache
 MAX_WIDTH = 128
+# Maximum share of values that are not 0 in sparse rows. A member takes few of the rows; if few
+# rows share a feature, projections of further rows grow slowly, and thresholds of the usual scale
+# run ahead of them.
+SPARSE = 1 / 8
 
 
 def zeros_by_line(shape: tuple[int, int, int]) -> np.ndarray:
@@ -130,6 +134,9 @@ class OAP(Sampling, Specified):
                 member.feature_names_in_ = self.feature_names_in_.copy()
             members.append(member)
         return members
+
+    def _lengths(self, share: Callable[[], float]) -> int:
+        return 1 if share() <= SPARSE else 2
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
         """Weights and thresholds of the mean."""

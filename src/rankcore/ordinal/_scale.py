@@ -65,14 +65,21 @@ def _constant(settings: Mapping[str, Any]) -> float | str:
     return found
 
 
-def fix_scale(state: OnlineState, lengths: int, mean_square: Callable[[], float]) -> None:
-    """Set constant and margin, if unknown, by the mean squared norm of the first rows."""
-    factors = {"scale": lengths**2, "margin": AUTO_MARGIN}
-    unknown = [name for name in factors if state.others.get(name, (0.0,))[0] == UNKNOWN]
-    if unknown:
-        square = mean_square()
-        for name in unknown:
-            state.others[name][0] = factors[name] * square
+def fix_scale(
+    state: OnlineState, model: Any, mean_square: Callable[[], float], share: Callable[[], float]
+) -> None:
+    """Set constant and margin, if unknown, by the first rows.
+
+    These have a mean squared norm, and a share of values that are not 0.
+    """
+    unknown = {name for name in ("scale", "margin") if state.others.get(name, (0.0,))[0] == UNKNOWN}
+    if not unknown:
+        return
+    square = mean_square()
+    if "scale" in unknown:
+        state.others["scale"][0] = model._lengths(share) ** 2 * square
+    if "margin" in unknown:
+        state.others["margin"][0] = AUTO_MARGIN * square
 
 
 def check_known_scale(state: OnlineState) -> None:

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rankcore._core.concurrency import changing
 from rankcore._core.inputs import as_labels, as_rows, encode
 from rankcore._core.params import as_generator
-from rankcore._core.scales import warn_of_scales
+from rankcore._core.scales import share_of_nonzero, warn_of_scales
 from rankcore._core.sources import Facts, MemoryRows, RowBlocks, Source, Window
 from rankcore._core.state import OnlineState, checkpoints
 from rankcore._core.training import Learner
@@ -106,7 +106,7 @@ class OnlineLearner(PassLearner):
             state = resumed._state
             _check_resumed(resumed, self.classes, n_features)
         if known and model._in_windows:
-            fix_scale(state, model._lengths, source.mean_square)
+            fix_scale(state, model, source.mean_square, source.share_of_nonzero)
         self.fitted = model._shadow(source.given, self.classes, state, n_features)
         self._visits: Visits | None = None
 
@@ -179,7 +179,8 @@ def run_pass(model: Any, state: OnlineState, examples: Examples, epoch: int, n_e
     """Learn the visits of a pass in blocks; signals are handled between blocks."""
     rows, n = examples.rows, examples.n_visits
     state.averaged_at = None  # the cache is outdated
-    fix_scale(state, model._lengths, partial(model._mean_square, state, rows))
+    mean_square = partial(model._mean_square, state, rows)
+    fix_scale(state, model, mean_square, partial(share_of_nonzero, rows))
     marks = checkpoints(state.t, n)
     losses = np.empty_like(marks)
     before = state.counts.copy()

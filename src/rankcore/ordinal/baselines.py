@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -86,10 +86,12 @@ class WidrowHoff(WidrowHoffParameters, Projecting, OnlineOrdinalClassifier):
     )
     _published: ClassVar[dict[str, Any]] = {"eta0": 0.1, "step": "constant"}
     _one_direction = True
-    _lengths = 1  # each example moves the intercept
     _arrays: ClassVar = {"weights": Field(("features",)), "intercept": Field((1,))}
 
     _constraints: ClassVar = {"eta0": real(1e-100, 1e100)}
+
+    def _lengths(self, share: Callable[[], float]) -> int:
+        return 1  # each example moves the intercept
 
     @property
     @reads
