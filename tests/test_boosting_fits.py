@@ -309,8 +309,8 @@ def test_warm_start_wants_the_same_columns():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"n_estimators": 2}, "n_estimators=2 is below the 3 stumps of the model"),
-        ({"missing": "zero"}, "warm_start requires the missing= that the model was fitted with"),
+        ({"n_estimators": 2}, "n_estimators=2 is below the 3 rounds of the model"),
+        ({"missing": "zero"}, "missing differs from what this model started with"),
     ],
 )
 def test_what_warm_start_refuses(change, message):

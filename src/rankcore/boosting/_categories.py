@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -130,55 +130,6 @@ def tree_rows(
     rows = as_rows(categories.encode(X), nan=True)
     categories.check(rows, X)
     return rows, categories
-
-
-class SplitsCategories:
-    """Mixin of learners whose trees may split categorical features. Not public."""
-
-    n_features_in_: int
-    best_iteration_: int
-    warm_start: bool
-    _state: Any
-    _fitted_state: Callable[[], Any]
-    _categories: Categories | None = None
-
-    def _check_columns(self, shadow: Self) -> None:
-        """With ``warm_start``, raise unless the columns are those of the previous fit."""
-        if not self.warm_start:
-            return
-        names, known = (getattr(one, "feature_names_in_", None) for one in (shadow, self))
-        if names is not None and known is not None and names.tolist() != known.tolist():
-            raise ValueError(
-                "warm_start requires the columns that the model was fitted on, "
-                f"{known.tolist()}; found {names.tolist()}"
-            )
-        if "_state" not in self.__dict__ or not len(self._state.model):
-            return
-        before, now = (
-            None if one is None else (one.numbers, sorted(one.labels))
-            for one in (self._categories, shadow._categories)
-        )
-        if before != now:
-            raise ValueError(
-                "warm_start requires the categorical features that the model was fitted on, each "
-                "of them again as codes or as a column of a data frame"
-            )
-
-    def _as_rows(self, X: Any) -> Rows:
-        return as_rows(X if self._categories is None else self._categories.encode(X), nan=True)
-
-    @property
-    def is_categorical_(self) -> NDArray[np.bool_] | None:
-        """Mask of categorical features, shape (n_features,); None if there are none."""
-        self._fitted_state()
-        return None if self._categories is None else self._categories.columns
-
-    @property
-    def categories_(self) -> dict[int, list[Any]]:
-        """Categories of each data frame column, in the order of their codes."""
-        self._fitted_state()
-        found = {} if self._categories is None else self._categories.labels
-        return {column: list(labels) for column, labels in found.items()}
 
 
 def _names(X: Any) -> list[Any] | None:

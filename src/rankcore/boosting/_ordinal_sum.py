@@ -142,6 +142,14 @@ class OrdinalSum:
         trees = [tree for one in self.sums for tree in one.trees]
         return TreeSum(first.n_features, first.zero_missing, trees)
 
+    def importances(self) -> Floats:
+        """Share of each feature in the sum of the gains of all splits."""
+        return self.together().importances()
+
+    def check_categories(self, columns: list[int]) -> None:
+        """As `TreeSum.check_categories`."""
+        self.together().check_categories(columns)
+
     def score(self, rows: Rows) -> Floats:
         """Scores of rows, shape (n_scores, n_rows)."""
         n = len(self)

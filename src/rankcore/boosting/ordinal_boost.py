@@ -16,6 +16,8 @@ from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented, parameters
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import check_fitted, keep_names
+from rankcore._core.inputs import check_classes
+from rankcore._core.model_spec import Field, ModelSpec, Specified, read_fields
 from rankcore._core.monitor import Callback, Monitor, as_callbacks
 from rankcore._core.numbers import Floats
 from rankcore._core.params import (
@@ -26,17 +28,19 @@ from rankcore._core.params import (
     option,
 )
 from rankcore._core.sources import MemoryRows, RowBlocks, check_alone
-from rankcore.boosting._categories import Categories, tree_rows
-from rankcore.boosting._ordinal_model import CUMULATIVE, LINKS, TASKS, OrdinalModel
+from rankcore.boosting._boosted import Boosted
+from rankcore.boosting._categories import Categories
 from rankcore.boosting._ordinal_rounds import OrdinalRounds, first_biases
 from rankcore.boosting._ordinal_sum import MAX_RANKS, Form, OrdinalSum
 from rankcore.boosting._ordinal_training import (
+    FIGURES,
     HeldOutTables,
     OrdinalRoundLearner,
     check_measures,
 )
-from rankcore.boosting._params import GROWTH, check_leaves, monotone_signs
+from rankcore.boosting._params import GROWTH, check_leaves
 from rankcore.boosting._training import train_rounds
+from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._decisions import LOSSES, CheapestRanks, cheapest
 from rankcore.ordinal._labels import is_rising
 from rankcore.ordinal._projecting import margins
@@ -46,6 +50,15 @@ from rankcore.ordinal._weights import check_class_weight, row_weights
 from rankcore.ranking._base import ModelState
 
 __all__ = ["OrdinalBoost"]
+
+
+TASKS = ("vector", "shared", "separate", "mixed", "average")
+LINKS = ("adjacent", "cumulative")
+
+
+def _may_cross(link: str, tasks: str) -> bool:
+    """Whether the link requires ordered scores, which the tasks do not have."""
+    return link == "cumulative" and tasks not in ("shared", "average")
 
 
 @parameters
@@ -81,7 +94,8 @@ class OrdinalBoostParameters:
 class OrdinalBoost(
     OrdinalBoostParameters,
     CheapestRanks,
-    OrdinalModel,
+    Boosted,
+    Specified,
     Constrained,
     Documented,
     ClassifierMixin,
@@ -100,9 +114,6 @@ class OrdinalBoost(
         Maximum number of rounds.
     learning_rate : float, default=0.1
         Factor of the values of leaves, in (0, 1].
-    max_leaf_nodes : int or None, default=31
-        Maximum number of leaves of a tree; the leaf with the largest gain is split first. None:
-        limited by ``max_depth`` only.
     tasks : {"vector", "shared", "separate", "mixed", "average"}, default="vector"
         Trees of a round. "vector": one tree whose leaves have a value for each g_j, grown on
         derivatives along a random direction of the tasks. "shared": one tree for f, which treats
@@ -119,25 +130,15 @@ class OrdinalBoost(
         Loss whose expectation `predict` minimises: the distance in ranks (minimised by the median),
         mistakes (by the most probable rank), the squared distance, or one minus the quadratic
         weighted kappa of all predictions. Trees do not depend on it.
-    max_depth : int, optional
-        Maximum depth of a tree.
     min_samples_leaf : int or "auto", default="auto"
         Minimum number of rows in a leaf. ``"auto"`` is 20, or a fifth of the rows if they are fewer
         than 100.
     l2_leaf : float, default=1.0
         Added to the sum of second derivatives in a leaf; it shrinks the values of leaves with small
         weight most.
-    max_bins : int or None, default=255
-        Maximum number of bins of a feature, 2 to 255; neighbouring values share a bin where there
-        are more. None: every threshold is tried.
     missing : {"learn", "zero"}, default="learn"
         Missing values are NaN, and with "zero" also 0, stored or not. Each split learns which child
         they take.
-    categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Categorical features: columns of a pandas or polars DataFrame with a categorical dtype
-        ("from_dtype"), or a mask, numbers or names of columns. Values are integers from 0 to 65535,
-        with at most ``max_bins`` distinct ones in the training rows; values below 0 are missing.
-        Categories that are not in the training rows are missing. Not with ``missing="zero"``.
     monotonic_cst : array-like of int, shape (n_features,), or dict, optional
         Monotone constraints: 1, no P(rank >= j) may decrease with the feature; -1, none may
         increase; 0, no constraint. A dict maps names of features to these.
@@ -147,23 +148,13 @@ class OrdinalBoost(
         Share of the features available in each round.
     class_weight : {"balanced"} or dict, optional
         Weight of the rows of each label; "balanced" is n_samples / (n_classes * rows of the label).
-    early_stopping_rounds : int, optional
-        Stop after this many consecutive rounds that do not improve ``eval_metric`` on the
-        ``eval_set``, and keep the trees up to the best round.
     eval_metric : str, callable or list of them, default="ranked_probability_score"
         Measures on the ``eval_set`` after each round: "ranked_probability_score", "log_loss", those
         of `PRank`, or functions of true and predicted labels (higher is better). The first of a
         list is used for early stopping.
-    warm_start : bool, default=False
-        Whether ``fit`` continues with the current model, up to ``n_estimators`` rounds in total.
-    n_jobs : int, optional
-        Number of threads, which share the features. None: 1, -1: one per processor. The model does
-        not depend on it.
     random_state : int, RandomState instance, Generator or None, default=None
         Seed of the draws of rows, features and, with ``tasks="vector"``, directions. If None, and
         all rows and features are used, the draws are the same in each fit.
-    verbose : int, default=0
-        Print one line every ``verbose`` rounds; 0 prints none.
     classes : array-like, shape (n_classes,), optional
         All labels, lowest rank first. Required for strings, unless y is an ordered categorical.
 
@@ -176,19 +167,6 @@ class OrdinalBoost(
         those of the separate ones.
     feature_importances_ : ndarray of float64, shape (n_features,)
         Share of each feature in the sum of the gains of all splits.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, shape (n_features_in_,)
-        Only if X had string column names.
-    is_categorical_ : ndarray of bool, shape (n_features_in_,), or None
-        Mask of categorical features; None if there are none.
-    categories_ : dict of int to list
-        Categories of each categorical DataFrame column, in the order of their codes from 0.
-    n_iter_ : int
-        Number of rounds, including those after the best one.
-    best_iteration_ : int
-        Number, from 1, of the round with the best value of the first ``eval_metric``; only with an
-        ``eval_set``. With ``early_stopping_rounds`` the model ends at this round; otherwise it
-        keeps all rounds.
     history_ : dict of lists
         Per round: ``log_loss``, the mean loss on the training rows; and, with an ``eval_set``, each
         ``eval_metric``, as ``valid_ranked_probability_score``.
@@ -247,12 +225,13 @@ class OrdinalBoost(
         "class_weight": check_class_weight,
         "eval_metric": check_measures,
     }
+    _figures = FIGURES
     # scikit-learn's metadata routing passes these on.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"eval_X": True, "eval_y": True}
 
     def _check_together(self) -> None:
         check_leaves(self)
-        if self.link == "cumulative" and self.tasks not in CUMULATIVE:
+        if _may_cross(self.link, self.tasks):
             raise ValueError(
                 "link='cumulative' requires tasks='shared' or 'average'; found "
                 f"tasks={self.tasks!r}, whose scores may cross"
@@ -261,6 +240,7 @@ class OrdinalBoost(
     # ---------------------------------------------------------------- learning
 
     @learns
+    @documented(OnlineOrdinalClassifier.fit)
     def fit(
         self,
         X: RowsLike | RowBlocks,
@@ -281,31 +261,14 @@ class OrdinalBoost(
             NaN is missing. CSR and C-ordered float32 or float64 are not copied: do not change them
             before the call returns. Or rows on disk, from `rankcore.datasets.open_rows`, which have
             their own labels and are read into memory.
-        y : array-like, shape (n_samples,)
-            Ordered labels of any type; numbers are in their own order.
-        classes : array-like, shape (n_classes,), optional
-            All labels, lowest rank first; by default the parameter ``classes``. Strings require one
-            of the two, or an ordered categorical.
         sample_weight : array-like, shape (n_samples,), optional
             Non-negative weights of the rows: factors of their loss. If all are at most 1, with some
             strictly between 0 and 1, they are relative: they are scaled to mean 1.
         eval_set : (X, y), or a list of such pairs, optional
             Held-out rows, measured by ``eval_metric`` after each round.
-        eval_X, eval_y : array-like, or lists of them, optional
-            The same as two arguments; a pipeline can transform the first
-            (``transform_input=["eval_X"]``).
         callbacks : iterable of callables, optional
             Called after each round with a `rankcore.callbacks.Iteration`; the fit ends
             after one returns True.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            On bad input or parameters. A failed or interrupted fit leaves the estimator unchanged.
         """
         self._check_params()
         listed = as_callbacks(callbacks)
@@ -320,12 +283,8 @@ class OrdinalBoost(
         self._check_columns(fitted)
         sets = as_eval_sets(eval_set, eval_X, eval_y, {})
         held_out = held_out_labels(sets, fitted._more_rows, known, self.eval_metric, HeldOutTables)
-        columns = None if categories is None else categories.columns
-        names = getattr(fitted, "feature_names_in_", None)
-        signs = monotone_signs(self.monotonic_cst, rows.n_features, names, columns)
-        called = None if categories is None else categories.names(given)
         monitor = Monitor(fitted, held_out, listed)
-        rounds = OrdinalRounds(self, rows, ranks, weights, state.model, signs, called)
+        rounds = OrdinalRounds(self, rows, ranks, weights, state.model, *fitted._splits(given))
         try:
             learner = OrdinalRoundLearner(fitted, rounds, watched=bool(listed))
             train_rounds(learner, source, monitor)
@@ -341,8 +300,7 @@ class OrdinalBoost(
         if isinstance(X, RowBlocks):
             check_alone(y=y, sample_weight=sample_weight)
             X, y, _ = X.whole()
-        known = self._categories if self.warm_start and "_state" in self.__dict__ else None
-        rows, categories = tree_rows(X, self.categorical_features, known, self.missing)
+        rows, categories = self._tree_rows(X)
         return MemoryRows(given, rows, y, sample_weight=sample_weight), categories
 
     def _begin(
@@ -356,37 +314,19 @@ class OrdinalBoost(
         if known.size > MAX_RANKS:
             raise ValueError(f"y has {known.size} classes; at most {MAX_RANKS} are supported")
         form = Form(int(known.size), self.tasks, self.link)
-        settings = {
-            "zero_missing": self.missing == "zero",
-            "tasks": self.tasks,
-            "link": self.link,
-        }
-        if not self.warm_start or "_state" not in self.__dict__:
-            biases = first_biases(ranks, weights, form)
-            model = OrdinalSum.empty(form, n_features, self.missing == "zero", biases)
-            return ModelState(model, settings=settings)
-        before = self._state
-        before.check_settings(settings, {"zero_missing": "missing"})
-        if self.n_features_in_ != n_features:
-            raise ValueError(
-                f"X has {n_features} features, but warm_start continues a model of "
-                f"{self.n_features_in_}"
-            )
-        if not np.array_equal(self.ranks_, known):
+        zero_missing = self.missing == "zero"
+        settings = {"zero_missing": zero_missing, "tasks": self.tasks, "link": self.link}
+        if self._continues() and not np.array_equal(self.ranks_, known):
             raise ValueError(
                 f"warm_start requires the labels {self.ranks_.tolist()} of the model that it "
                 f"continues; found {known.tolist()}: pass them as classes="
             )
-        n = len(before.model)
-        if self.n_estimators < n:
-            raise ValueError(
-                f"n_estimators={self.n_estimators} is below the {n} rounds of the model that "
-                "warm_start continues"
-            )
-        validation = {name: values[:n] for name, values in before.validation.items()}
-        log = [list(figures) for figures in before.log[:n]]
-        first = before.model.first(n)
-        return ModelState(first, settings=settings, log=log, validation=validation)
+
+        def new() -> OrdinalSum:
+            biases = first_biases(ranks, weights, form)
+            return OrdinalSum.empty(form, n_features, zero_missing, biases)
+
+        return self._begun(settings, n_features, new)
 
     def _shadow(self, X: Any, n_features: int, known: NDArray[Any], state: ModelState) -> Self:
         """A copy of this estimator with a fitted state."""
@@ -396,6 +336,56 @@ class OrdinalBoost(
         keep_names(shadow, X)
         shadow.n_features_in_, shadow.ranks_, shadow._state = n_features, known, state
         return shadow
+
+    # ---------------------------------------------------------------- files
+
+    def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        facts, arrays = super()._describe()
+        arrays |= {"classes": self.ranks_, "costs": self.costs_}
+        if hasattr(self, "conformal_scores_"):
+            arrays["conformal_scores"] = self.conformal_scores_
+        return facts, arrays
+
+    def _restored_model(self, spec: ModelSpec, n_features: int, zero_missing: bool) -> OrdinalSum:
+        arrays, settings = spec.arrays, spec.facts["settings"]
+        tasks, link = settings.get("tasks"), settings.get("link")
+        classes = check_classes(arrays["classes"])
+        whole = tasks in TASKS and link in LINKS and len(settings) == 3
+        if not whole or _may_cross(link, tasks) or classes.size > MAX_RANKS:
+            raise self._not_its(settings)
+        n = classes.size
+        fields = {"costs": Field((n, n)), "conformal_scores": Field(("rows",))}
+        found = read_fields(arrays, {name: fields[name] for name in fields if name in arrays})
+        self.ranks_, self.costs_ = classes, found["costs"]
+        if "conformal_scores" in found:
+            self.conformal_scores_ = found["conformal_scores"]
+        return OrdinalSum.from_arrays(arrays, Form(n, tasks, link), n_features, zero_missing)
+
+    def _fit_summary(self) -> dict[str, Any]:
+        log = self._state.log
+        return {
+            "classes": self.ranks_.tolist(),
+            "rounds": len(log),
+            "log_loss": log[-1][0] if log else None,
+        }
+
+    def _summary(self) -> dict[str, Any]:
+        n_trees = len(self._state.model.together())
+        return {"classes": self.ranks_.tolist(), "trees": n_trees, "rounds": self.n_iter_}
+
+    # ---------------------------------------------------------------- attributes
+
+    @property
+    def biases_(self) -> Floats:
+        """Bias b_j of each rank but the lowest; with "average", of both models in turn."""
+        found: Floats = self._fitted_state().model.biases[-1].copy()
+        return found
+
+    @property
+    def history_(self) -> dict[str, list[float]]:
+        """Mean loss after each round, and measures of held-out rows."""
+        found: dict[str, list[float]] = self._fitted_state().history(FIGURES)
+        return found
 
     # ---------------------------------------------------------------- predicting
 
@@ -445,7 +435,8 @@ class OrdinalBoost(
             The last is equal to `predict`. With ``loss="kappa"`` the costs are those of the last
             round.
         """
-        for table in self._staged(X):
+        for n, scores in self._staged(X):
+            table = self._state.model.probabilities(scores, n)
             yield self.ranks_[cheapest(table, self.costs_)]
 
     def staged_predict_proba(self, X: RowsLike) -> Iterator[Floats]:
@@ -460,16 +451,8 @@ class OrdinalBoost(
         ndarray of float64, shape (n_samples, n_classes)
             Columns in the order of ``classes_``. The last is equal to `predict_proba`.
         """
-        for table in self._staged(X):
-            yield self._as_columns(table)
-
-    def _staged(self, X: Any) -> Iterator[Floats]:
-        check_fitted(self)
-        rows, model = self._more_rows(X), self._state.model
-        scores = np.zeros((len(model.sums), rows.n_rows))
-        for i in range(len(model)):
-            model.add_member(i, rows, scores)
-            yield model.probabilities(scores, i + 1)
+        for n, scores in self._staged(X):
+            yield self._as_columns(self._state.model.probabilities(scores, n))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

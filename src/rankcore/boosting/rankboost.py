@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rankcore._core.docs import documented
 from rankcore.boosting._base import PairBoosting
 from rankcore.ranking._base import Ranker
 from rankcore.ranking._fit import Callbacks, HeldOut, LearnsPairs, Weights
@@ -11,6 +12,7 @@ from rankcore.ranking._queries import Given
 __all__ = ["RankBoost"]
 
 
+@documented()
 class RankBoost(LearnsPairs, PairBoosting, Ranker):
     """RankBoost with threshold stumps or trees, which reweights the pairs of each query.
 
@@ -33,9 +35,6 @@ class RankBoost(LearnsPairs, PairBoosting, Ranker):
     select : {"edge", "normalizer"}, default="edge"
         Criterion for the best stump: "edge" maximises |r|; "normalizer" minimises the weight that
         a step of exact length leaves, at O(stored values * labels) per round.
-    max_bins : int or None, default=255
-        Maximum number of bins of a feature, 2 to 255; neighbouring values share a bin where there
-        are more. None: every threshold is tried.
     missing : {"learn", "zero"}, default="learn"
         Missing values are NaN, and with "zero" also 0, stored or not. Each stump learns whether it
         fires on them.
@@ -43,28 +42,14 @@ class RankBoost(LearnsPairs, PairBoosting, Ranker):
         s of ``step``; "auto" is 1 / (2 * number of pairs).
     balance : {"query"}, optional, default="query"
         "query": all queries have the same initial weight; None: all pairs have the same.
-    early_stopping_rounds : int, optional
-        Stop after this many consecutive rounds that do not improve ``eval_metric`` on the
-        ``eval_set``, and keep the rounds up to the best one.
     eval_metric : str, callable or list of them, default="ndcg@10"
         Measures on the ``eval_set`` after each round: names known to `rankcore.metrics.evaluate`,
         or functions of labels, scores and qid (higher is better). Named losses are minimised. The
         first of a list is used for early stopping.
-    warm_start : bool, default=False
-        Whether ``fit`` continues the current model, up to ``n_estimators`` rounds in total. If the
-        rows differ from the previous ones, ``bound`` and ``cap`` of the history do not hold.
-    n_jobs : int, optional
-        Number of threads, which share the features. None: 1, -1: one per processor. The model does
-        not depend on it.
-    verbose : int, default=0
-        Print one line every ``verbose`` rounds; 0 prints none.
+    warm_start
+        If the rows differ from the previous ones, ``bound`` and ``cap`` of the history do not hold.
     weak : {"auto", "stump", "tree"}, default="auto"
         Weak rankers. "auto": trees unless ``max_leaf_nodes=2``.
-    max_leaf_nodes : int or None, default=2
-        Maximum number of leaves of a tree; the leaf with the largest gain is split first. None:
-        limited by ``max_depth`` only.
-    max_depth : int, optional
-        Maximum depth of a tree.
     learning_rate : float, default=1.0
         Factor of the steps, or of the values of leaves, in (0, 1]. For trees with many leaves, use
         0.05 to 0.3.
@@ -87,12 +72,8 @@ class RankBoost(LearnsPairs, PairBoosting, Ranker):
     monotonic_cst : array-like of int, shape (n_features,), or dict, optional
         Monotone constraints: 1, the score must not decrease with the feature; -1, it must not
         increase; 0, none. A dict maps names of features to these. Trees only.
-    categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Categorical features: columns of a pandas or polars DataFrame with a categorical dtype
-        ("from_dtype"), or a mask, numbers or names of columns. Values are integers from 0 to 65535,
-        with at most ``max_bins`` distinct ones in the training rows; values below 0 are missing.
-        Columns of a DataFrame may hold strings. Categories that are not in the training rows are
-        missing. Trees only, and not with ``missing="zero"``.
+    categorical_features
+        Trees only.
     pair_weight : {"ndcg", "ndcg@k", "map"} or callable, optional
         Factor of a pair's exponential loss: the change of NDCG (gain 2**label - 1, logarithmic
         discount, cutoff k) or average precision (labels above 0 are relevant) if the two documents
@@ -114,20 +95,8 @@ class RankBoost(LearnsPairs, PairBoosting, Ranker):
         child than missing values; all others take the same child, and the threshold is infinite).
     feature_importances_ : ndarray of float64, shape (n_features,)
         Share of each feature in the sum of |alpha|, or of the gains of the splits.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, shape (n_features_in_,)
-        Only if X had string column names.
-    is_categorical_ : ndarray of bool, shape (n_features_in_,), or None
-        Mask of categorical features; None if there are none.
-    categories_ : dict of int to list
-        Categories of each categorical DataFrame column, in the order of their codes from 0, which
-        represent them in ``estimators_``, in arrays and in C.
-    n_iter_ : int
-        Number of rounds, including those after the best one.
-    best_iteration_ : int
-        Number, from 1, of the round with the best value of the first ``eval_metric``; only with an
-        ``eval_set``. With ``early_stopping_rounds`` the model ends at this round; otherwise it
-        keeps all rounds.
+    categories_
+        The codes represent them in ``estimators_``, in arrays and in C.
     history_ : dict of lists
         Statistics of each round. ``edge``: r. ``alpha``: the step. ``normalizer``: Z, the remaining
         weight. ``bound``: the product of all Z, an upper bound on the weighted fraction of training
