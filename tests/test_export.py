@@ -1,6 +1,7 @@
 """rankcore.export: every learner in every format that runs here, and what is refused."""
 
 import warnings
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -195,7 +196,8 @@ def test_null_is_missing_in_sql(tmp_path):
     text = (tmp_path / "m").read_text()
     columns = ", ".join(f'1.0 AS "{name}"' for name in FIVE[1:])
     select = f'SELECT {text} FROM (SELECT NULL AS "{FIVE[0]}", {columns})'
-    assert sqlite3.connect(":memory:").execute(select).fetchone() == (None,)
+    with closing(sqlite3.connect(":memory:")) as database:
+        assert database.execute(select).fetchone() == (None,)
 
 
 @pytest.mark.parametrize("learner", [rc.RankBoost(40), rc.RankBoost(20, max_leaf_nodes=5)], ids=str)

@@ -138,7 +138,11 @@ def test_several_judges_that_repeat_themselves_are_found_out():
 
 @pytest.mark.parametrize("n_calls", [12, 40, 90])
 def test_the_next_pair_is_the_most_informative(n_calls):
-    """Of 190 pairs, more than are sorted whole."""
+    """Of 190 pairs, more than are sorted whole.
+
+    Once 20 repeats had the answer that is known, no pair is repeated; the rounding of BLAS, which
+    depends on its threads, decides when.
+    """
     places, asked, known = np.random.default_rng(0).permutation(20), [], []
 
     def judge(u, v):
@@ -151,8 +155,12 @@ def test_the_next_pair_is_the_most_informative(n_calls):
         known.append(ranker.ratings_)
     assert asked[:n_calls] == asked[n_calls:-1]
     scores, C = known[0].scores, known[0].covariance
+    met = {tuple(sorted(pair)) for pair in asked[:n_calls]}
+    repeats_itself = n_calls - len(set(asked[:n_calls])) >= 20
     worths = {}
     for u, v in combinations(range(20), 2):
+        if repeats_itself and (u, v) in met:
+            continue
         spread = math.sqrt(C[u, u] + C[v, v] - 2 * C[u, v])
         worths[u, v] = spread * norm.sf(abs(scores[u] - scores[v]) / spread)
     assert worths[tuple(sorted(asked[-1]))] == pytest.approx(max(worths.values()), rel=1e-4)

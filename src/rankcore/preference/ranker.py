@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Hashable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
@@ -338,26 +338,33 @@ class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator
             journal = open_journal(self._journal(), keys, self._answers, several, seed)
         elif keys:
             self._kept.append(items)  # keys may be the addresses of these objects
-        ledger = Ledger(
-            preference=self.preference,
-            items=items,
-            keys=keys,
-            answers=self._answers,
-            repeats=self.repeats or 1,
-            both_orders=self.both_orders,
-            max_calls=self.max_calls,
-            retry=self.retry or Retry(),
-            journal=journal,
-            progress=self.progress,
-            expected_calls=expected,
-        )
-        return (CallRun if isinstance(method, Rating) else Run)(method, ledger)
+        with ExitStack() as stack:  # closes the journal if the run cannot start
+            if journal is not None:
+                stack.enter_context(closing(journal))
+            ledger = Ledger(
+                preference=self.preference,
+                items=items,
+                keys=keys,
+                answers=self._answers,
+                repeats=self.repeats or 1,
+                both_orders=self.both_orders,
+                max_calls=self.max_calls,
+                retry=self.retry or Retry(),
+                journal=journal,
+                progress=self.progress,
+                expected_calls=expected,
+            )
+            run = (CallRun if isinstance(method, Rating) else Run)(method, ledger)
+            stack.pop_all()
+        return run
 
     def _learn(self, run: Run, items: Any) -> None:
         """Set the attributes from a complete or incomplete ranking."""
-        run.close()
-        if run.ledger.journal is not None:
-            run.ledger.journal.close()
+        try:
+            run.close()
+        finally:
+            if run.ledger.journal is not None:
+                run.ledger.journal.close()
         found = results_of(run, items)
         if isinstance(run.method, Rating):
             found["ratings_"] = run.method.ratings()
