@@ -3,7 +3,8 @@
     python -m benchmarks c_scoring
 
 300 boosted stumps on 46 dense features, beside XGBoost's and LightGBM's predict of as many stumps,
-one thread each; 200 trees of 31 leaves beside Python; a linear model of CSR rows beside SciPy's
+one thread each; 200 trees of 31 leaves beside Python; one row at a time by 100 rounds of
+OrdinalBoost, with 5 and 10 ranks; a linear model of CSR rows beside SciPy's
 product; `rc_model_open_file` of a
 gigabyte. All are called from Python, with the rows in the form that each takes without a copy.
 """
@@ -19,12 +20,12 @@ import numpy as np
 import scipy.sparse as sp
 
 import rankcore as rc
-from benchmarks.measure import machine, medians, show
+from benchmarks.measure import machine, medians, processor_seconds, show
 from benchmarks.model_files import model_of
 from rankcore.datasets import make_letor
 
 FLAGS = ["-std=c99", "-O2", "-ffp-contract=off", "-shared", "-fPIC"]
-# rc_model_score by itself, which checks no rows, as SciPy does not.
+# rc_model_score by itself, which checks no rows, as SciPy does not; and ranks of one row at a time.
 UNCHECKED = """
 #include "librankcore.c"
 RANKCORE_API int32_t unchecked(const rankcore_model *model, const double *values,
@@ -33,6 +34,19 @@ RANKCORE_API int32_t unchecked(const rankcore_model *model, const double *values
 {
     const rc_rows X = {values, columns, offsets, 0, n, model->model.n_features, RC_FLOAT64};
     return rc_model_score(&model->model, &X, scores);
+}
+
+RANKCORE_API int32_t one_by_one(const rankcore_model *model, const double *values, int64_t n,
+                                int32_t *ranks)
+{
+    const int64_t d = model->model.n_features;
+    int64_t i;
+    int32_t code = 0;
+    for (i = 0; i < n && !code; i++) {
+        const rc_rows X = rc_rows_dense(values + i * d, RC_FLOAT64, 1, d);
+        code = rc_model_rank(&model->model, &X, ranks + i);
+    }
+    return code;
 }
 """
 
@@ -44,6 +58,7 @@ def run(repeat: int) -> None:
         folder = Path(name)
         library = built(folder)
         show([*stumps(library, folder, repeat), *trees(library, folder, repeat)])
+        show([row for k in (5, 10) for row in ordinal(library, folder, repeat, k)])
         show(linear(library, folder, repeat))
         show(opening(library, folder))
 
@@ -124,6 +139,27 @@ def trees(library, folder, repeat):
         ("200 trees of 31 leaves, 60,000 x 136, C", f"{seconds['C'] * 1e3:.1f} ms", ""),
         ("  C / Python", f"{seconds['C'] / seconds['Python']:.2f}", "at most 1"),
     ]
+
+
+def ordinal(library, folder, repeat, k):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(22_000, 50))
+    score = X[:, 0] * X[:, 1] + np.sin(2 * X[:, 2]) + X[:, 3:8].sum(axis=1)
+    score += rng.normal(size=len(X))
+    y = np.digitize(score, np.quantile(score, np.arange(1, k) / k))
+    model = rc.OrdinalBoost(100).fit(X[2000:], y[2000:])
+    rc.save(model, folder / "model")
+    X = np.ascontiguousarray(X[:2000])
+    handle, ranks = opened(library, folder / "model"), np.empty(len(X), dtype=np.int32)
+    pointers = [one.ctypes.data_as(ctypes.c_void_p) for one in (X, ranks)]
+
+    def in_c():
+        assert library.one_by_one(handle, pointers[0], ctypes.c_int64(len(X)), pointers[1]) == 0
+
+    seconds = processor_seconds(5 * repeat, C=in_c)
+    assert np.array_equal(ranks, model.predict(X))
+    took = f"{seconds['C'] / len(X) * 1e6:.1f} us"
+    return [(f"OrdinalBoost, 100 rounds, {k} ranks, one row", took, "at most 5 us")]
 
 
 def linear(library, folder, repeat):

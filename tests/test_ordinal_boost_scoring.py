@@ -12,6 +12,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 import rankcore as rc
 from model_files import put_together, taken_apart
+from rankcore._ext.trees import Trees, add_sums
 from rankcore.exporters.exporting import FORMATS, WITH_PROBABILITIES
 from test_c_model import OK, Model, library, pointer, pytestmark  # noqa: F401  (fixture, mark)
 from test_export_c import Exported
@@ -134,6 +135,92 @@ def test_trees_must_be_those_of_all_scores(library, tmp_path, tasks):  # noqa: F
     path.write_bytes(put_together(document, arrays))
     with pytest.raises(ValueError, match="its scoring is damaged"):
         Model(library, path)
+
+
+# -------------------------------------------------------------------- trees of one structure
+
+
+def by_task(model, rows):
+    """Scores of rows, each score by its own trees."""
+    state, rows = model._state.model, model._more_rows(rows)
+    return np.array([one.score(rows) for one in state.sums])
+
+
+@pytest.mark.parametrize("k", [3, 6, 70])  # with 70, no tile has all scores
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"missing": "zero"},
+        {"max_leaf_nodes": 2},
+        {"max_leaf_nodes": 40},
+        {"max_leaf_nodes": 150, "min_samples_leaf": 1},
+        {"categorical_features": [3], "max_leaf_nodes": 20},
+        {"min_samples_leaf": 1000},
+    ],
+    ids=str,
+)
+def test_one_walk_for_all_tasks_adds_up_as_one_for_each(library, tmp_path, params, k):  # noqa: F811
+    X, y = data(600, k=k)
+    if "categorical_features" in params:
+        X[:, 3] = np.random.default_rng(3).integers(0, 40, len(X))
+        y = (y + (X[:, 3] % 3 == 0)) % k
+    model = small("vector", **params).fit(X, y)
+    rc.save(model, tmp_path / "m")
+    for form in (X, X.astype(np.float32), sp.csr_array(X)):
+        for rows in (form, form[:100], form[:1]):
+            expected = by_task(model, rows)
+            np.testing.assert_array_equal(
+                model._state.model.score(model._more_rows(rows)), expected
+            )
+            agrees(library, tmp_path / "m", model, rows)
+    for last in [*model.staged_predict_proba(X)][-1:]:
+        np.testing.assert_array_equal(last, model.predict_proba(X))
+
+
+@pytest.mark.parametrize("name", ["features", "children", "sides", "thresholds", "words"])
+def test_trees_of_a_round_that_differ_are_walked_each(library, tmp_path, name):  # noqa: F811
+    """A change of one node of the last task, in a file whose checksum fits."""
+    X, y = data(missing=False)
+    X[:, 3] = np.random.default_rng(3).integers(0, 40, len(X))
+    y = np.where(X[:, 3] % 3 == 0, 3 - y, y)
+    model = small("vector", categorical_features=[3]).fit(X, y)
+    rc.save(model, tmp_path / "m")
+    document, arrays = taken_apart((tmp_path / "m").read_bytes())
+    first = arrays["offsets"][len(arrays["offsets"]) // 3 * 2]
+    numbers = first + np.flatnonzero(arrays["features"][first:] != 3)
+    changed = arrays[name]
+    if name == "features":
+        changed[numbers[0]] = (changed[numbers[0]] + 1) % 3
+    elif name == "children":
+        leaves = numbers[(changed[numbers] < 0).all(axis=1)]
+        changed[leaves] = changed[leaves, ::-1]
+    elif name == "sides":
+        changed[numbers] ^= 1
+    elif name == "thresholds":
+        changed[numbers[0]] += 0.3
+    else:
+        changed[-1] ^= changed[-1] >> 1
+    (tmp_path / "m").write_bytes(put_together(document, arrays))
+    other = rc.load(tmp_path / "m")
+    X[:20, :3] = np.nan
+    expected = by_task(other, X)
+    assert (expected != by_task(model, X)).any(axis=1).tolist() == [False, False, True]
+    np.testing.assert_array_equal(other._state.model.score(other._more_rows(X)), expected)
+    agrees(library, tmp_path / "m", other, X)
+
+
+def test_sums_of_trees_must_fit():
+    model = small("vector").fit(*data())
+    whole = model._state.model.together()
+    parts = *whole.packed(), whole.n_features, whole.zero_missing
+    for n_sums in (0, 5):
+        with pytest.raises(ValueError, match=f"24 trees are not those of {n_sums} sums"):
+            Trees(*parts, n_sums)
+    rows = model._more_rows(data()[0])
+    for shape in [(2, 300), (3, 299)]:
+        with pytest.raises(ValueError, match="scores, rows and trees do not fit"):
+            add_sums(rows, Trees(*parts, 3), np.zeros(shape))
 
 
 # -------------------------------------------------------------------- exports

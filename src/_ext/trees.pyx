@@ -49,10 +49,18 @@ cdef extern from "rankcore_trees.h" nogil:
     ctypedef struct rc_tiles_:
         pass
 
+    enum:
+        RC_TILED_ROWS_
+
+    bint rc_trees_alike_(const rc_trees *model, int32_t n_sums) noexcept
+    void rc_trees_add_sums_(
+        const rc_trees *model, int32_t n_sums, const rc_rows *X, double *scores, double *sums,
+        rc_tiles_ *room
+    ) noexcept
     bint rc_trees_tile_(const rc_trees *model, int64_t t) noexcept
     int64_t rc_trees_add_tiled_(
-        const rc_trees *model, int64_t first, int64_t last, const rc_rows *X, double *scores,
-        rc_tiles_ *room
+        const rc_trees *model, int32_t n_sums, int64_t first, int64_t last, const rc_rows *X,
+        double *scores, rc_tiles_ *room
     ) noexcept
 
 
@@ -130,6 +138,8 @@ cdef class Trees:
     cdef int32_t[::1] depths
     cdef tuple arrays  # keeps alive what the model points to
     cdef readonly object capsule  # the ``rc_trees``, valid while this object lives
+    cdef readonly int32_t n_sums
+    cdef bint alike  # whether the sums differ in the values of leaves only
 
     def __init__(
         self,
@@ -144,6 +154,7 @@ cdef class Trees:
         const uint32_t[::1] words not None,
         int64_t n_features,
         bint zero_missing,  # whether 0 is missing, as NaN is
+        int32_t n_sums=1,  # of equally many trees each, one after the other
     ):
         from array import array
 
@@ -153,6 +164,8 @@ cdef class Trees:
             offsets, features, children, sides, thresholds, values, sets, words, n_features
         ):
             raise ValueError("the nodes are not those of trees")
+        if n_sums < 1 or n_trees % n_sums:
+            raise ValueError(f"{n_trees} trees are not those of {n_sums} sums")
         self.depths = array("i", bytes(4 * max(n_trees, 1)))[:n_trees]
         _measure_depths(offsets, children, heights, self.depths)
         self.arrays = (offsets, features, children, sides, thresholds, values, sets, words)
@@ -167,6 +180,8 @@ cdef class Trees:
         self.model.zero_missing = zero_missing
         self.model.sets = &sets[0] if words.shape[0] else NULL
         self.model.words = &words[0] if words.shape[0] else NULL
+        self.n_sums = n_sums
+        self.alike = n_sums > 1 and rc_trees_alike_(&self.model, n_sums)
         self.capsule = PyCapsule_New(&self.model, "rankcore.trees", NULL)
 
     @property
@@ -189,7 +204,7 @@ def add_scores(
     cdef const rc_rows *X = checked_rows(rows)
     cdef const rc_trees *model = &trees.model
     cdef int64_t t = first, tiled
-    cdef rc_tiles_ *room
+    cdef rc_tiles_ *room = NULL
     cdef int failed = 0
     if (
         scores.shape[0] != X.n_rows or not 0 <= first <= last <= model.n_trees
@@ -198,12 +213,13 @@ def add_scores(
         raise ValueError("the scores, rows and trees do not fit together")
     if first == last or X.n_rows == 0:
         return
-    room = <rc_tiles_ *> malloc(sizeof(rc_tiles_))
-    if room == NULL:
-        raise MemoryError
+    if X.n_rows >= RC_TILED_ROWS_:
+        room = <rc_tiles_ *> malloc(sizeof(rc_tiles_))
+        if room == NULL:
+            raise MemoryError
     with nogil:
         while t < last and not failed:
-            tiled = rc_trees_add_tiled_(model, t, last, X, &scores[0], room)
+            tiled = rc_trees_add_tiled_(model, 1, t, last, X, &scores[0], room)
             t += tiled
             if not tiled:
                 first = t
@@ -214,6 +230,49 @@ def add_scores(
     free(room)
     if failed:
         raise MemoryError
+
+
+def add_sums(
+    object rows not None,
+    Trees trees not None,
+    double[:, ::1] scores not None,  # in and out, (n_sums, n_rows)
+):
+    """Add the values of the trees of each sum to its scores of rows, tree by tree.
+
+    A row goes only once through trees that differ in their values only. Cost as `add_scores`.
+    """
+    cdef const rc_rows *X = checked_rows(rows)
+    cdef int32_t m = trees.n_sums
+    cdef int64_t i, n = trees.model.n_trees // m
+    if (
+        scores.shape[0] != m or scores.shape[1] != X.n_rows
+        or trees.model.n_features != X.n_features or not rows.canonical
+    ):
+        raise ValueError("the scores, rows and trees do not fit together")
+    if not trees.alike:
+        for i in range(m):
+            add_scores(rows, trees, i * n, (i + 1) * n, scores[i])
+    elif X.n_rows:
+        _add_alike(&trees.model, m, X, &scores[0, 0])
+
+
+cdef int _add_alike(
+    const rc_trees *model, int32_t m, const rc_rows *X, double *scores
+) except -1:
+    """Add the values of trees of m sums that are alike."""
+    cdef rc_tiles_ *room = NULL
+    cdef double *sums = <double *> malloc(m * sizeof(double))
+    if X.n_rows >= RC_TILED_ROWS_:
+        room = <rc_tiles_ *> malloc(sizeof(rc_tiles_))
+    if sums == NULL or (X.n_rows >= RC_TILED_ROWS_ and room == NULL):
+        free(sums)
+        free(room)
+        raise MemoryError
+    with nogil:
+        rc_trees_add_sums_(model, m, X, scores, sums, room)
+    free(sums)
+    free(room)
+    return 0
 
 
 cdef void add_dense(

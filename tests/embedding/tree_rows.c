@@ -1,6 +1,7 @@
 /* Random forests and rows: rc_trees_scores gives each row the bits that rc_trees_score gives it, as
- * rc_trees_scores_in_ does by tiles, and they touch nothing else. Blocks have exactly the size that
- * is needed, for sanitizers. C99 and C++11.
+ * rc_trees_scores_in_ does by tiles, and they touch nothing else. So do rc_trees_sums_ and
+ * rc_trees_add_sums_ for several sums of trees that differ in their values only. Blocks have
+ * exactly the size that is needed, for sanitizers. C99 and C++11.
  *
  *     tree_rows TRIALS SEED
  *
@@ -171,6 +172,124 @@ static int compared(const rc_trees *model, int64_t n, int32_t single, int64_t ga
     return status;
 }
 
+/* `n` items, m times over, each time more by `more`; with their last item at the end. */
+static int64_t *repeated(const int64_t *from, int64_t n, int32_t m, int64_t more)
+{
+    int64_t *to = (int64_t *)block((size_t)(m * n + 1), sizeof *to), i;
+    for (i = 0; i <= m * n; i++)
+        to[i] = i < m * n ? from[i % n] + i / n * more : m * more;
+    return to;
+}
+
+static void *times(const void *from, int64_t n, int32_t m, size_t size)
+{
+    char *to = n ? (char *)block((size_t)n, size * (size_t)m) : NULL;
+    int32_t j;
+    for (j = 0; j < m && n; j++)
+        memcpy(to + (size_t)j * (size_t)n * size, from, (size_t)n * size);
+    return to;
+}
+
+/* The trees m times, with other values each time. */
+static rc_trees multiplied(const rc_trees *one, int32_t m)
+{
+    const int64_t n = one->n_trees, nodes = one->offsets[n],
+                  words = one->sets ? one->sets[nodes] : 0;
+    rc_trees many = *one;
+    int64_t i;
+    double *values = (double *)block((size_t)(m * (nodes + n)), sizeof *values);
+    for (i = 0; i < m * (nodes + n); i++)
+        values[i] = draw(9) ? (draw(2001) - 1000) / 7.0 : -0.0;
+    many.n_trees = m * n;
+    many.offsets = repeated(one->offsets, n, m, nodes);
+    many.features = (const int32_t *)times(one->features, nodes, m, 4);
+    many.children = (const int32_t *)times(one->children, 2 * nodes, m, 4);
+    many.missing = (const uint8_t *)times(one->missing, nodes, m, 1);
+    many.thresholds = (const double *)times(one->thresholds, nodes, m, 8);
+    many.values = values;
+    many.sets = one->sets ? repeated(one->sets, nodes, m, words) : NULL;
+    many.words = (const uint32_t *)times(one->words, words, m, 4);
+    return many;
+}
+
+/* Whether one change of the nodes of a second or later sum is noticed. */
+static int noticed(const rc_trees *many, int32_t m)
+{
+    const int64_t each = many->n_trees / m, nodes = many->offsets[each];
+    const int64_t at = m > 1 && nodes ? nodes + draw((int32_t)((m - 1) * nodes)) : 0;
+    const int64_t words = many->sets ? many->sets[nodes] : 0;
+    unsigned char *byte = NULL;
+    int found;
+    if (!at)
+        return 1;
+    switch (draw(5)) {
+    case 0:
+        byte = (unsigned char *)(uintptr_t)(many->features + at);
+        break;
+    case 1:
+        byte = (unsigned char *)(uintptr_t)(many->children + 2 * at + draw(2));
+        break;
+    case 2:
+        byte = (unsigned char *)(uintptr_t)(many->missing + at);
+        break;
+    case 3:
+        byte = (unsigned char *)(uintptr_t)(many->thresholds + at);
+        break;
+    default:
+        if (words)
+            byte = (unsigned char *)(uintptr_t)(many->words + words + draw((int32_t)words));
+    }
+    if (!byte)
+        return 1;
+    *byte = (unsigned char)(*byte ^ 1u);
+    found = !rc_trees_alike_(many, m);
+    *byte = (unsigned char)(*byte ^ 1u);
+    return found;
+}
+
+/* Several sums of trees of one structure: as rc_trees_sum for each of them. */
+static int summed(const rc_trees *one, int64_t n, int32_t single, int32_t m)
+{
+    const rc_trees many = multiplied(one, m);
+    rc_tiles_ *room = n >= RC_TILED_ROWS_ ? (rc_tiles_ *)block(1, sizeof *room) : NULL;
+    const int64_t d = one->n_features, each = one->n_trees;
+    double *data = (double *)block((size_t)(n * d), sizeof *data);
+    float *half = (float *)block((size_t)(n * d), sizeof *half);
+    double *scores = (double *)block((size_t)(m * n), sizeof *scores);
+    double *sums = (double *)block((size_t)m, sizeof *sums);
+    const rc_rows X = rc_rows_dense(single ? (const void *)half : (const void *)data,
+                                    single ? RC_FLOAT32 : RC_FLOAT64, n, d);
+    int64_t i, j;
+    int status = !rc_trees_alike_(&many, m) || !noticed(&many, m);
+    for (i = 0; i < n * d; i++) {
+        data[i] = number();
+        half[i] = data[i] > 3e38 ? 3e38f : data[i] < -3e38 ? -3e38f : (float)data[i];
+    }
+    for (i = 0; i < m * n; i++)
+        scores[i] = 0.0;
+    rc_trees_add_sums_(&many, m, &X, scores, sums, room);
+    for (i = 0; i < n && !status; i++) {
+        for (j = 0; j < m; j++)
+            sums[j] = 0.0;
+        rc_trees_sums_(&many, m, 0, each, rc_rows_get(&X, i), sums);
+        for (j = 0; j < m; j++) {
+            const double expected =
+                rc_trees_sum(&many, j * each, (j + 1) * each, rc_rows_get(&X, i));
+            status |= memcmp(&expected, scores + j * n + i, sizeof expected) != 0;
+            status |= memcmp(&expected, sums + j, sizeof expected) != 0;
+        }
+    }
+    if (status)
+        printf("%d sums of %d trees for %d rows\n", (int)m, (int)each, (int)n);
+    fell(&many);
+    free(room);
+    free(data);
+    free(half);
+    free(scores);
+    free(sums);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     static const int64_t many[] = {63, 64, 65, 71, 72, 73, 127, 128, 136, 137, 200};
@@ -184,7 +303,9 @@ int main(int argc, char **argv)
             status = compared(&model, n, draw(2), draw(3) * draw(3), 0);
         status = status || compared(&model, many[draw(11)], draw(2), draw(3), 0) ||
                  compared(&model, draw(18), draw(2), 0, 1) ||
-                 compared(&model, many[draw(11)], draw(2), 0, 1);
+                 compared(&model, many[draw(11)], draw(2), 0, 1) ||
+                 summed(&model, draw(2) ? draw(9) : many[draw(11)], draw(2),
+                        1 + (draw(9) ? draw(12) : draw(80)));
         fell(&model);
     }
     return status;

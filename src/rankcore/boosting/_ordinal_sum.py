@@ -37,7 +37,7 @@ from rankcore._core.numbers import Floats
 from rankcore._core.scoring import Scoring
 from rankcore._ext import ordinal_trees
 from rankcore._ext.rows import Rows
-from rankcore._ext.trees import Trees, add_scores
+from rankcore._ext.trees import Trees, add_sums
 from rankcore.boosting._tree_sum import Tree, TreeSum
 
 MAX_RANKS: int = ordinal_trees.MAX_RANKS
@@ -154,17 +154,20 @@ class OrdinalSum:
         """Scores of rows, shape (n_scores, n_rows)."""
         n = len(self)
         if self._trees is None or self._trees[0] != n:
-            whole = self.together()
-            self._trees = n, Trees(*whole.packed(), whole.n_features, whole.zero_missing)
+            self._trees = n, self._as_trees(self.together())
         scores = np.zeros((len(self.sums), rows.n_rows))
-        for i in range(len(self.sums)):
-            add_scores(rows, self._trees[1], i * n, (i + 1) * n, scores[i])
+        add_sums(rows, self._trees[1], scores)
         return scores
 
     def add_member(self, i: int, rows: Rows, scores: Floats) -> None:
         """Add the trees of round i to the scores of rows."""
-        for one, of_one in zip(self.sums, scores, strict=True):
-            one.add_member(i, rows, of_one)
+        first = self.sums[0]
+        trees = [one.trees[i] for one in self.sums]
+        add_sums(rows, self._as_trees(TreeSum(first.n_features, first.zero_missing, trees)), scores)
+
+    def _as_trees(self, whole: TreeSum) -> Trees:
+        facts = whole.n_features, whole.zero_missing
+        return Trees(*whole.packed(), *facts, len(self.sums))
 
     def probabilities(self, scores: Floats, n_rounds: int | None = None) -> Floats:
         """Probability of each rank for scores after ``n_rounds``, by default all."""

@@ -522,11 +522,11 @@ RC_WITH_CONSTANTS_ int32_t rc_trees_step_(const rc_trees *model, int64_t first,
         STEP(7);           \
     } while (((AT)[0] & (AT)[1] & (AT)[2] & (AT)[3] & (AT)[4] & (AT)[5] & (AT)[6] & (AT)[7]) >= 0)
 
-/* Adds to a score the values of the trees t .. t + RC_WALKS_ - 1, which must not split
- * categories, for a dense row, in order; returns 0, and adds nothing, if one of them has no
- * node. */
+/* Places in `values` of the leaves of a dense row in the trees t .. t + RC_WALKS_ - 1; returns 0
+ * if one of them has no node. */
 RC_WITH_CONSTANTS_ int32_t rc_trees_abreast_(const rc_trees *model, int64_t t, const void *x,
-                                             double *score, const int single, const int zero)
+                                             int64_t *places, const int single, const int zero,
+                                             const int sets)
 {
     const int64_t *first = model->offsets + t;
     int32_t at[RC_WALKS_] = {0}, lane;
@@ -536,11 +536,26 @@ RC_WITH_CONSTANTS_ int32_t rc_trees_abreast_(const rc_trees *model, int64_t t, c
 #define RC_TREE_STEP_(LANE)                                                                    \
     at[LANE] = rc_trees_step_(model, first[LANE], model->features + first[LANE],               \
                               model->children + 2 * first[LANE], model->missing + first[LANE], \
-                              model->thresholds + first[LANE], x, at[LANE], single, zero, 0)
+                              model->thresholds + first[LANE], x, at[LANE], single, zero, sets)
     RC_WALK_(RC_TREE_STEP_, at);
 #undef RC_TREE_STEP_
     for (lane = 0; lane < RC_WALKS_; lane++)
-        *score += model->values[first[lane] + t + lane - 1 - at[lane]];
+        places[lane] = first[lane] + t + lane - 1 - at[lane];
+    return 1;
+}
+
+/* Places in `values` of the leaves of a row in some of the trees t .. last - 1; returns the number
+ * of trees, 1 or RC_WALKS_. */
+static inline int64_t rc_trees_places_(const rc_trees *model, int64_t t, int64_t last, rc_row x,
+                                       int64_t *places)
+{
+    const int single = x.dtype == RC_FLOAT32, zero = model->zero_missing != 0;
+    if (!x.indices && t + RC_WALKS_ <= last &&
+        (model->sets ? rc_trees_abreast_(model, t, x.data, places, single, zero, 1)
+         : zero      ? rc_trees_abreast_(model, t, x.data, places, single, 1, 0)
+                     : rc_trees_abreast_(model, t, x.data, places, single, 0, 0)))
+        return RC_WALKS_;
+    places[0] = model->offsets[t] + t + rc_trees_leaf(model, t, x);
     return 1;
 }
 
@@ -548,20 +563,64 @@ RC_WITH_CONSTANTS_ int32_t rc_trees_abreast_(const rc_trees *model, int64_t t, c
  * descends eight trees at a time. Cost as rc_trees_leaf, for each tree. */
 static inline double rc_trees_sum(const rc_trees *model, int64_t first, int64_t last, rc_row x)
 {
-    const int single = x.dtype == RC_FLOAT32, zero = model->zero_missing != 0;
+    int64_t places[RC_WALKS_], t, n, i;
     double score = 0.0;
-    int64_t t = first;
-    while (t < last) {
-        if (!x.indices && !model->sets && t + RC_WALKS_ <= last &&
-            (zero ? rc_trees_abreast_(model, t, x.data, &score, single, 1)
-                  : rc_trees_abreast_(model, t, x.data, &score, single, 0))) {
-            t += RC_WALKS_;
-            continue;
-        }
-        score += model->values[model->offsets[t] + t + rc_trees_leaf(model, t, x)];
-        t++;
+    for (t = first; t < last; t += n) {
+        n = rc_trees_places_(model, t, last, x, places);
+        for (i = 0; i < n; i++)
+            score += model->values[places[i]];
     }
     return score;
+}
+
+/* Whether the trees are those of n_sums sums, one sum after the other, whose first trees differ in
+ * their values only, as do the second ones, and so on. O(nodes). */
+static inline int32_t rc_trees_alike_(const rc_trees *model, int32_t n_sums)
+{
+    const int64_t n = model->n_trees / n_sums, nodes = model->offsets[n];
+    const int64_t *sets = model->sets, words = sets ? sets[nodes] : 0;
+    int64_t j, i;
+    if (n * n_sums != model->n_trees)
+        return 0;
+    for (j = 1; j < n_sums; j++) {
+        const int64_t first = j * nodes, word = j * words;
+        for (i = 0; i <= n; i++)
+            if (model->offsets[j * n + i] != first + model->offsets[i])
+                return 0;
+        for (i = 0; sets && i <= nodes; i++)
+            if (sets[first + i] != word + sets[i])
+                return 0;
+#define RC_SAME_(ARRAY, FROM, N) \
+    ((N) < 1 || !memcmp((ARRAY) + (FROM), ARRAY, (size_t)(N) * sizeof *(ARRAY)))
+        if (!RC_SAME_(model->features, first, nodes) ||
+            !RC_SAME_(model->children, 2 * first, 2 * nodes) ||
+            !RC_SAME_(model->missing, first, nodes) || !RC_SAME_(model->thresholds, first, nodes) ||
+            !RC_SAME_(model->words, word, words))
+            return 0;
+#undef RC_SAME_
+    }
+    return 1;
+}
+
+/* For sums that rc_trees_alike_ accepts: adds the values of their trees first .. last - 1 to
+ * scores[0 .. n_sums - 1], each in the order of rc_trees_sum. Cost as rc_trees_sum for one of
+ * them, and O(n_sums * (last - first)). */
+static inline void rc_trees_sums_(const rc_trees *model, int32_t n_sums, int64_t first,
+                                  int64_t last, rc_row x, double *scores)
+{
+    const int64_t each = model->n_trees / n_sums, apart = model->offsets[each] + each;
+    int64_t places[RC_WALKS_], t, n, i;
+    int32_t j;
+    for (t = first; t < last; t += n) {
+        n = rc_trees_places_(model, t, last, x, places);
+        for (j = 0; j < n_sums; j++) {
+            const double *values = model->values + j * apart;
+            double score = scores[j];
+            for (i = 0; i < n; i++)
+                score += values[places[i]];
+            scores[j] = score;
+        }
+    }
 }
 
 /* Score of a sum of trees: their values, added in order. Cost as rc_trees_leaf, for each tree. */

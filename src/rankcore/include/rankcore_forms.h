@@ -65,6 +65,7 @@ typedef struct rc_model {
     int64_t longest;      /* between two lists */
     int32_t n_outputs; /* RC_MODEL_KERNEL; RC_MODEL_ORDINAL_TREES: scores, of equally many trees */
     int32_t n_parts;   /* RC_MODEL_ORDINAL_TREES: 1, or 2 whose probabilities are averaged */
+    int32_t alike;     /* RC_MODEL_ORDINAL_TREES: trees of a round differ in their values only */
     rc_tasks parts[2]; /* RC_MODEL_ORDINAL_TREES */
     const double *weights; /* RC_MODEL_CLASSES (n_features, n_ranks), RC_MODEL_VOTES (tiles) */
     const double *others;  /* RC_MODEL_CLASSES: intercepts; RC_MODEL_VOTES: thresholds */
@@ -383,6 +384,7 @@ static inline int32_t rc_model_read_ordinal_trees_(rc_model *model, const rc_mod
     for (j = 1; cumulative && j < k - 1; j++)
         if (!(biases[j - 1] <= biases[j]))
             return 0;
+    model->alike = rc_trees_alike_(&model->trees, model->n_outputs);
     return 1;
 }
 

@@ -280,7 +280,9 @@ static inline double rc_model_ordinal_trees_(const rc_model *model, rc_row x, do
     double *scores = room + k, *more = scores + m;
     int32_t j;
     for (j = 0; j < m; j++)
-        scores[j] = rc_trees_sum(&model->trees, j * n, (j + 1) * n, x);
+        scores[j] = model->alike ? 0.0 : rc_trees_sum(&model->trees, j * n, (j + 1) * n, x);
+    if (model->alike)
+        rc_trees_sums_(&model->trees, m, 0, n, x, scores);
     rc_tasks_probabilities(&model->parts[0], scores, 1, room, NULL, NULL);
     if (model->n_parts == 2) {
         rc_tasks_probabilities(&model->parts[1], scores + 1, 1, more, NULL, NULL);

@@ -23,11 +23,13 @@ extern "C" {
  * stay in registers and in the nearest cache. A tile is created for several trees, limited by
  * nodes and columns; it is not worthwhile for fewer rows than RC_TILED_ROWS_. */
 enum { RC_TILE_ROWS_ = 32, RC_TILE_COLUMNS_ = 512, RC_TILE_NODES_ = 4096, RC_TILE_TREES_ = 1024 };
+enum { RC_TILE_VALUES_ = RC_TILE_NODES_ + RC_TILE_TREES_ };
 enum {
     RC_TILE_PLACES_ = 4096,
     RC_TILED_ROWS_ = 128,
     RC_TILED_LEAVES_F32_ = 32,
-    RC_TILED_LEAVES_ = 64
+    RC_TILED_LEAVES_ = 64,
+    RC_TILED_SUMS_ = 64
 };
 
 #if defined(RC_COMPARES_VECTORS_)
@@ -56,10 +58,13 @@ typedef struct rc_tiles_ {
         rc_tile_node_f32_ f32[RC_TILE_NODES_];
         rc_tile_node_f64_ f64[RC_TILE_NODES_];
     } nodes;
-    double values[RC_TILE_NODES_ + RC_TILE_TREES_]; /* of the leaves from left to right */
-    int64_t ends[RC_TILE_TREES_];                   /* nodes up to and including a tree */
+    double values[RC_TILE_VALUES_]; /* of the leaves from left to right, `width` of each */
+    double sums[RC_TILE_ROWS_ * RC_TILED_SUMS_]; /* `width` of each row */
+    int64_t ends[RC_TILE_TREES_];                /* nodes up to and including a tree */
     int64_t n_trees;
     int64_t first_node; /* of all trees */
+    int32_t n_sums;     /* to which a leaf adds a value each, as in rc_trees_sums_ */
+    int32_t width;      /* n_sums, or the multiple of 4 above it if there are several */
     int32_t columns[RC_TILE_COLUMNS_];
     int32_t places[RC_TILE_PLACES_]; /* of columns in the tile, if there are no more */
     int32_t n_columns;
@@ -79,9 +84,20 @@ static inline float rc_tile_below_(double x)
     return (double)found > x ? nextafterf(found, -INFINITY) : found;
 }
 
+/* Writes `width` values of a leaf, from the place of the first one in `values` of the model. */
+static inline void rc_tile_leaf_(const rc_tiles_ *tiles, const rc_trees *model, int64_t place,
+                                 double *values)
+{
+    const int64_t each = model->n_trees / tiles->n_sums, apart = model->offsets[each] + each;
+    int32_t j;
+    for (j = 0; j < tiles->width; j++)
+        values[j] = j < tiles->n_sums ? model->values[place + j * apart] : 0.0;
+}
+
 /* Writes, for each node of tree t, the remaining leaves if it fires, and to `values` the values
  * of leaves from left to right. 0 if it has too many leaves or is not a tree. O(nodes). */
-static inline int32_t rc_tile_tree_(const rc_trees *model, int64_t t, int64_t *keep, double *values)
+static inline int32_t rc_tile_tree_(const rc_tiles_ *tiles, const rc_trees *model, int64_t t,
+                                    int64_t *keep, double *values)
 {
     const int64_t offset = model->offsets[t], n = model->offsets[t + 1] - offset;
     const int32_t *children = n ? model->children + 2 * offset : NULL;
@@ -90,7 +106,7 @@ static inline int32_t rc_tile_tree_(const rc_trees *model, int64_t t, int64_t *k
     if (n >= RC_TILED_LEAVES_)
         return 0;
     if (!n)
-        values[0] = model->values[offset + t];
+        rc_tile_leaf_(tiles, model, offset + t, values);
     for (i = n - 1; i >= 0; i--) {
         count[i] = 0;
         start[i] = -1;
@@ -107,7 +123,7 @@ static inline int32_t rc_tile_tree_(const rc_trees *model, int64_t t, int64_t *k
         for (k = 0; k < 2; k++) {
             const int32_t child = children[2 * i + k];
             if (child < 0)
-                values[at++] = model->values[offset + t + ~child];
+                rc_tile_leaf_(tiles, model, offset + t + ~child, values + tiles->width * at++);
             else {
                 start[child] = at;
                 at += count[child];
@@ -198,18 +214,22 @@ static inline int32_t rc_trees_tile_(const rc_trees *model, int64_t t)
 
 /* Adds as many of the trees first .. last - 1 as there is space for, for rows in single or
  * double precision; returns their number, 0 if the first one has to be walked. O(nodes *
- * columns). */
-static inline int64_t rc_tiles_make_(rc_tiles_ *tiles, const rc_trees *model, int64_t first,
-                                     int64_t last, int32_t single)
+ * columns + n_sums * leaves). */
+static inline int64_t rc_tiles_make_(rc_tiles_ *tiles, const rc_trees *model, int32_t n_sums,
+                                     int64_t first, int64_t last, int32_t single)
 {
     int64_t keep[RC_TILED_LEAVES_], t, stop;
     double *values = tiles->values;
     tiles->first_node = model->offsets[first];
     tiles->n_columns = 0;
+    tiles->n_sums = n_sums;
+    tiles->width = n_sums > 1 ? (n_sums + 3) / 4 * 4 : 1;
     tiles->single = single && model->offsets[first + 1] - tiles->first_node < RC_TILED_LEAVES_F32_;
     for (stop = first; stop < last && stop - first < RC_TILE_TREES_; stop++) {
         const int64_t n = model->offsets[stop + 1] - model->offsets[stop];
-        if (!rc_trees_tile_(model, stop) || (tiles->single && n >= RC_TILED_LEAVES_F32_) ||
+        const int64_t leaves = model->offsets[stop + 1] - tiles->first_node + stop + 1 - first;
+        if (!rc_trees_tile_(model, stop) || leaves * tiles->width > RC_TILE_VALUES_ ||
+            (tiles->single && n >= RC_TILED_LEAVES_F32_) ||
             model->offsets[stop + 1] - tiles->first_node > RC_TILE_NODES_ ||
             !rc_tiles_columns_(tiles, model, stop))
             break;
@@ -219,10 +239,10 @@ static inline int64_t rc_tiles_make_(rc_tiles_ *tiles, const rc_trees *model, in
         tiles->places[t] = RC_TILE_COLUMNS_;
     for (t = 0; tiles->mapped && t < tiles->n_columns; t++)
         tiles->places[tiles->columns[t]] = (int32_t)t;
-    for (t = first; t < stop && rc_tile_tree_(model, t, keep, values); t++) {
+    for (t = first; t < stop && rc_tile_tree_(tiles, model, t, keep, values); t++) {
         rc_tiles_nodes_(tiles, model, t, keep);
         tiles->ends[t - first] = model->offsets[t + 1] - tiles->first_node;
-        values += model->offsets[t + 1] - model->offsets[t] + 1;
+        values += (model->offsets[t + 1] - model->offsets[t] + 1) * tiles->width;
     }
     return tiles->n_trees = t - first;
 }
@@ -277,6 +297,19 @@ RC_TILE_FILL_(rc_tile_fill_f64_, double, double)
 #define RC_TILE_FIRST_F32_(WORD) __builtin_ctz((unsigned int)(WORD))
 #define RC_TILE_FIRST_(WORD) __builtin_ctzll((unsigned long long)(WORD))
 
+/* Adds several values of a leaf to the scores of a row. */
+RC_INLINE_ void rc_tile_add_leaf_(double *scores, const double *values, int32_t width)
+{
+    int32_t j;
+    for (j = 0; j < width; j += 4) {
+        rc_four sum, more;
+        RC_LOAD_(sum, scores + j);
+        RC_LOAD_(more, values + j);
+        sum += more;
+        RC_STORE_(scores + j, sum);
+    }
+}
+
 /* Adds the values of the trees to the scores of a tile, tree by tree. A tree has the nodes
  * ends[t - 1] .. ends[t] - 1 and one value more than these. */
 #define RC_TILE_ADD_(NAME, REAL, WORD, TYPE, FIRST)                                                \
@@ -287,6 +320,7 @@ RC_TILE_FILL_(rc_tile_fill_f64_, double, double)
     {                                                                                              \
         enum { AT_ONCE = 32 / sizeof(REAL), VECTORS = RC_TILE_ROWS_ / AT_ONCE };                   \
         const double *values = tiles->values;                                                      \
+        const int32_t width = tiles->width;                                                        \
         const NAME##reals_ no_reals = {0};                                                         \
         const NAME##words_ no_words = {0};                                                         \
         int64_t t, i = 0;                                                                          \
@@ -328,9 +362,14 @@ RC_TILE_FILL_(rc_tile_fill_f64_, double, double)
                 }                                                                                  \
             }                                                                                      \
             RC_TILE_UNROLL_ for (k = 0; k < VECTORS; k++) RC_STORE_(words + k * AT_ONCE, left[k]); \
-            for (k = 0; k < RC_TILE_ROWS_; k++)                                                    \
-                scores[k] += values[FIRST(words[k])];                                              \
-            values += tiles->ends[t] - (t ? tiles->ends[t - 1] : 0) + 1;                           \
+            if (width == 1)                                                                        \
+                for (k = 0; k < RC_TILE_ROWS_; k++)                                                \
+                    scores[k] += values[FIRST(words[k])];                                          \
+            else                                                                                   \
+                for (k = 0; k < RC_TILE_ROWS_; k++)                                                \
+                    rc_tile_add_leaf_(scores + k * width, values + FIRST(words[k]) * width,        \
+                                      width);                                                      \
+            values += (tiles->ends[t] - (t ? tiles->ends[t - 1] : 0) + 1) * width;                 \
         }                                                                                          \
     }                                                                                              \
     RC_CLONES_ static void NAME(const rc_tiles_ *tiles, const rc_trees *model, double *scores,     \
@@ -349,18 +388,22 @@ RC_TILE_ADD_(rc_tile_add_f64_, double, int64_t, f64, RC_TILE_FIRST_)
 #undef RC_TILE_FIRST_
 #undef RC_TILE_UNROLL_
 
-/* Adds the values of trees to the scores of rows, tile by tile. O(n_rows * nodes). */
+/* Adds the values of trees to the scores of rows, tile by tile. O(n_rows * (nodes + trees *
+ * n_sums)). */
 static inline void rc_tiles_add_(rc_tiles_ *tiles, const rc_trees *model, const rc_rows *X,
                                  double *scores)
 {
-    const int32_t zero = model->zero_missing != 0;
+    const int32_t zero = model->zero_missing != 0, m = tiles->n_sums;
     const int64_t whole = RC_TILE_ROWS_;
+    double *sums = tiles->sums;
     int64_t i, k;
+    int32_t j;
+    memset(sums, 0, sizeof tiles->sums);
     for (i = 0; i < X->n_rows; i += whole) {
         const int64_t left = X->n_rows - i, n = left < whole ? left : whole;
-        double sums[RC_TILE_ROWS_] = {0};
-        for (k = 0; k < n; k++)
-            sums[k] = scores[i + k];
+        for (j = 0; j < m; j++)
+            for (k = 0; k < n; k++)
+                sums[k * tiles->width + j] = scores[j * X->n_rows + i + k];
         if (tiles->single)
             rc_tile_add_f32_(tiles, model, sums,
                              rc_tile_fill_f32_(tiles, X, i, n, tiles->tile.f32, zero));
@@ -370,21 +413,25 @@ static inline void rc_tiles_add_(rc_tiles_ *tiles, const rc_trees *model, const 
         else
             rc_tile_add_f64_(tiles, model, sums,
                              rc_tile_fill_f64_(tiles, X, i, n, tiles->tile.f64, zero));
-        for (k = 0; k < n; k++)
-            scores[i + k] = sums[k];
+        for (j = 0; j < m; j++)
+            for (k = 0; k < n; k++)
+                scores[j * X->n_rows + i + k] = sums[k * tiles->width + j];
     }
 }
 
-/* Adds to the scores of rows the values of some of the trees first .. last - 1, if there are
- * enough rows; returns the number of trees from the first one on, 0 if that has to be walked.
- * The columns of sparse rows must ascend. `room` is sizeof(rc_tiles_) bytes. O(n_rows * (nodes +
- * columns)), plus the values of sparse rows. */
-static inline int64_t rc_trees_add_tiled_(const rc_trees *model, int64_t first, int64_t last,
-                                          const rc_rows *X, double *scores, rc_tiles_ *room)
+/* Adds to the scores of rows the values of some of the trees first .. last - 1 of each of n_sums
+ * sums, which rc_trees_alike_ accepts if there are several, if there are enough rows and few
+ * sums; returns the number of trees from the first one on, 0 if that has to be walked. Scores of
+ * the second sum follow those of the first. The columns of sparse rows must ascend. `room` is
+ * sizeof(rc_tiles_) bytes. O(n_rows * (nodes + columns + trees * n_sums)), plus the values of
+ * sparse rows. */
+static inline int64_t rc_trees_add_tiled_(const rc_trees *model, int32_t n_sums, int64_t first,
+                                          int64_t last, const rc_rows *X, double *scores,
+                                          rc_tiles_ *room)
 {
     int64_t n = 0;
-    if (X->n_rows >= RC_TILED_ROWS_ &&
-        rc_tiles_make_(room, model, first, last, X->dtype == RC_FLOAT32)) {
+    if (X->n_rows >= RC_TILED_ROWS_ && n_sums <= RC_TILED_SUMS_ &&
+        rc_tiles_make_(room, model, n_sums, first, last, X->dtype == RC_FLOAT32)) {
         rc_tiles_add_(room, model, X, scores);
         n = room->n_trees;
     }
@@ -401,10 +448,11 @@ static inline int32_t rc_trees_tile_(const rc_trees *model, int64_t t)
     return 0;
 }
 
-static inline int64_t rc_trees_add_tiled_(const rc_trees *model, int64_t first, int64_t last,
-                                          const rc_rows *X, double *scores, rc_tiles_ *room)
+static inline int64_t rc_trees_add_tiled_(const rc_trees *model, int32_t n_sums, int64_t first,
+                                          int64_t last, const rc_rows *X, double *scores,
+                                          rc_tiles_ *room)
 {
-    (void)model, (void)first, (void)last, (void)X, (void)scores, (void)room;
+    (void)model, (void)n_sums, (void)first, (void)last, (void)X, (void)scores, (void)room;
     return 0;
 }
 #endif
@@ -419,11 +467,39 @@ static inline void rc_trees_scores_in_(const rc_trees *model, const rc_rows *X, 
     for (i = 0; i < X->n_rows; i++)
         scores[i] = 0.0;
     while (t < model->n_trees) {
-        next = t + (room ? rc_trees_add_tiled_(model, t, model->n_trees, X, scores, room) : 0);
+        next = t + (room ? rc_trees_add_tiled_(model, 1, t, model->n_trees, X, scores, room) : 0);
         if (next == t) {
             for (next++; next < model->n_trees && !(room && rc_trees_tile_(model, next)); next++)
                 ;
             rc_trees_add(model, t, next, X, scores);
+        }
+        t = next;
+    }
+}
+
+/* Adds to the scores of rows the values of all trees of n_sums sums that rc_trees_alike_ accepts,
+ * equal to rc_trees_sums_ to the bit. Scores of the second sum follow those of the first. `sums`
+ * is n_sums doubles; `room` as for rc_trees_scores_in_. O(n_rows * (nodes of one sum + values of
+ * a leaf in all trees)). */
+static inline void rc_trees_add_sums_(const rc_trees *model, int32_t n_sums, const rc_rows *X,
+                                      double *scores, double *sums, rc_tiles_ *room)
+{
+    const int64_t n = X->n_rows, last = model->n_trees / n_sums;
+    const int32_t tiled = room && n_sums <= RC_TILED_SUMS_;
+    int64_t i, t = 0, next;
+    int32_t j;
+    while (t < last) {
+        next = t + (tiled ? rc_trees_add_tiled_(model, n_sums, t, last, X, scores, room) : 0);
+        if (next == t) {
+            for (next++; next < last && !(tiled && rc_trees_tile_(model, next)); next++)
+                ;
+            for (i = 0; i < n; i++) {
+                for (j = 0; j < n_sums; j++)
+                    sums[j] = scores[j * n + i];
+                rc_trees_sums_(model, n_sums, t, next, rc_rows_get(X, i), sums);
+                for (j = 0; j < n_sums; j++)
+                    scores[j * n + i] = sums[j];
+            }
         }
         t = next;
     }
