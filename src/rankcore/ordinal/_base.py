@@ -28,6 +28,7 @@ from rankcore._core.training import Trainer
 from rankcore._ext.online_loop import learn_whole
 from rankcore._ext.rows import Rows
 from rankcore.metrics import rank_loss
+from rankcore.ordinal._constant import warn_of_constant
 from rankcore.ordinal._labels import RankedLabels, is_rising
 from rankcore.ordinal._parameters import Passes
 from rankcore.ordinal._projecting import margins
@@ -74,6 +75,9 @@ class OnlineOrdinalClassifier(
     # Whether all ranks are cut from one direction; classes without an order, as in scikit-learn's
     # checks, do not lie along one.
     _one_direction = False
+
+    # Whether a fit warns if a constant rank fits its rows as well, which costs a prediction.
+    _checks_constant = True
 
     # Whether rows may be read a window at a time; otherwise all are kept in memory.
     _in_windows = True
@@ -295,6 +299,7 @@ class OnlineOrdinalClassifier(
         labels = held_out_labels(sets, fitted._more_rows, known, self.eval_metric)
         Trainer(learner, source, Monitor(fitted, labels, given)).run()
         fitted._warn_of_fit()
+        warn_of_constant(learner, source)
         self._replace_with(fitted)
         return self
 

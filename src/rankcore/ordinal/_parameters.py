@@ -152,7 +152,8 @@ class Margin:
         Value of the equivalent constant feature of the thresholds, which are multiples of its
         square. "auto" is twice the root mean square length of the rows of the first call, with its
         square rounded to a power of two, so that thresholds keep up with projections for any scale
-        and number of features. The paper has 1.
+        and number of features; once the length for ensembles without a kernel on sparse rows, of
+        which at most an eighth of the values are not 0. The paper has 1.
     margin : float or "auto", default=0.0
         Required distance of a projection from a threshold on the right side. A threshold at a
         smaller distance moves, even if the row is ranked correctly. "auto" is twice the mean

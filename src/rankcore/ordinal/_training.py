@@ -89,7 +89,7 @@ class OnlineLearner(PassLearner):
         self._of_rows: NDArray[Any] | None = None
         self._of_classes: NDArray[Any] | None = None
         if isinstance(source, MemoryRows):
-            self._ranks, self.classes = first_ranks(source.window, classes, type(model).__name__)
+            self.ranks, self.classes = first_ranks(source.window, classes, type(model).__name__)
         else:
             self.classes = _classes(classes, facts, type(model).__name__)
         known = source.kept or facts is not None
@@ -109,6 +109,8 @@ class OnlineLearner(PassLearner):
             fix_scale(state, model, source.mean_square, source.share_of_nonzero)
         self.fitted = model._shadow(source.given, self.classes, state, n_features)
         self._visits: Visits | None = None
+        self._first: int | None = None  # the first pass of this fit
+        self.counts = np.zeros(len(self.classes), dtype=np.int64)  # rows of each rank in that pass
 
     @staticmethod
     def _facts(model: Any, source: RowBlocks, classes: Any) -> Facts | None:
@@ -122,7 +124,7 @@ class OnlineLearner(PassLearner):
             weights = row_weights(
                 source.window.sample_weight,
                 model.class_weight,
-                self._ranks,
+                self.ranks,
                 self.classes,
                 all_rows=True,
             )
@@ -137,6 +139,11 @@ class OnlineLearner(PassLearner):
             self._of_classes = class_weights(model.class_weight, counts, self.classes)
 
     @property
+    def weighted(self) -> bool:
+        """Whether rows or classes have weights."""
+        return self._of_rows is not None or self._of_classes is not None
+
+    @property
     def _state(self) -> OnlineState:
         state: OnlineState = self.fitted._state
         return state
@@ -146,10 +153,13 @@ class OnlineLearner(PassLearner):
         fitted, state, rows = self.fitted, self._state, window.rows
         kept = window.number == 0 and generator is self.generator
         if kept:
-            ranks, weights = self._ranks, self._of_rows
+            ranks, weights = self.ranks, self._of_rows
         else:
             ranks = encode(window.labels, self.classes)
             weights = None if self._of_classes is None else self._of_classes[ranks]
+        self._first = self._first or number
+        if number == self._first:
+            self.counts += np.bincount(ranks, minlength=self.counts.size)
         visits, steps = fitted._split_weights(weights)
         order = None
         if self.shuffle or visits is not None:

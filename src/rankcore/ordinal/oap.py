@@ -24,19 +24,7 @@ __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
 
 
 @parameters
-class SampledMargin(Margin):
-    """Thresholds with a margin, of members that sample a stream.
-
-    Parameters
-    ----------
-    threshold_scale
-        For sparse rows, of which at most an eighth of the values of the first call are not 0,
-        "auto" is the root mean square length itself.
-    """
-
-
-@parameters
-class BPMParameters(SampledMargin, Sampling, Passes):
+class BPMParameters(Margin, Sampling, Passes):
     """Parameters of `OAPBPM`."""
 
 
@@ -100,7 +88,7 @@ class MembersVote:
 
 
 @parameters
-class BaggingParameters(SampledMargin, Output, Sampling, Passes):
+class BaggingParameters(Margin, Output, Sampling, Passes):
     """Parameters of `OAPBagging`."""
 
 
@@ -136,7 +124,7 @@ class OAPBagging(
 
 
 @parameters
-class VotingParameters(SampledMargin, Output, Sampling, Passes):
+class VotingParameters(Margin, Output, Sampling, Passes):
     """Parameters of `OAPVoting`."""
 
     _: KW_ONLY

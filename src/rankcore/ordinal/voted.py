@@ -133,6 +133,8 @@ class VotedPRank(VotedParameters, WithMargin, VotesRanks, OnlineOrdinalClassifie
     array([2.4])
     """
 
+    _checks_constant = False  # a prediction may cost more than the fit
+
     _published: ClassVar[dict[str, Any]] = {"max_hypotheses": None}
     _built_in: ClassVar = {
         "threshold_scale": scale_setting,
