@@ -24,7 +24,7 @@ HERE = Path(__file__).parents[1]
 def paths(folder: Path) -> dict[str, Callable[[], Any]]:
     """Return a call for each path; models to predict with are fitted first."""
     import rankcore as rc
-    from rankcore import datasets, metrics
+    from rankcore import datasets
 
     X, y = datasets.make_ordinal(20_000)
     few, few_y = X[:1000], y[:1000]
@@ -34,11 +34,6 @@ def paths(folder: Path) -> dict[str, Callable[[], Any]]:
     online = rc.PRank.published(average=True).fit(X, y)
     calibrated = rc.CalibratedOrdinal(rc.PRank(random_state=0)).fit(X, y)
     trees = rc.RankBoost(n_estimators=20, weak="tree").fit(Q, relevance, qid=qid)
-    scores, grades = np.random.default_rng(0).normal(size=200_000), np.arange(200_000) % 5
-    groups = np.repeat(np.arange(2000), 100)
-    text, model = folder / "rows.txt", folder / "model.rankcore"
-    datasets.dump_letor(Q, relevance, text, qid=qid)
-    rc.save(trees, model)
 
     def ordinal(name: str, **parameters: Any) -> Callable[[], Any]:
         return lambda: getattr(rc, name)(**parameters).fit(X, y)
@@ -61,6 +56,7 @@ def paths(folder: Path) -> dict[str, Callable[[], Any]]:
         found[name] = ordinal(name, n_estimators=20, max_iter=1, random_state=0)
     for name in ["KernelPRank", "KernelCuSumRank", "KernelOAPBPM"]:
         found[name] = kernel(name)
+    found |= of_files(folder, trees, Q, relevance, qid) | of_scores()
     return found | {
         "CalibratedOrdinal": lambda: rc.CalibratedOrdinal(rc.PRank(random_state=0)).fit(few, few_y),
         "PairwisePerceptron": ranker("PairwisePerceptron", random_state=0, max_iter=5),
@@ -77,10 +73,32 @@ def paths(folder: Path) -> dict[str, Callable[[], Any]]:
         "predict_proba": lambda: calibrated.predict_proba(X),
         "predict_trees": lambda: trees.predict(Q),
         "explain": lambda: rc.explain.global_importance(trees, Q[:400]),
+    }
+
+
+def of_files(folder: Path, trees: Any, X: Any, y: Any, qid: Any) -> dict[str, Callable[[], Any]]:
+    """Return a call for each path that reads or writes files."""
+    import rankcore as rc
+    from rankcore import datasets
+
+    text, model = folder / "rows.txt", folder / "model.rankcore"
+    datasets.dump_letor(X, y, text, qid=qid)
+    return {
         "load_letor": lambda: datasets.load_letor(text),
-        "dump_letor": lambda: datasets.dump_letor(Q, relevance, folder / "again.txt", qid=qid),
+        "dump_letor": lambda: datasets.dump_letor(X, y, folder / "again.txt", qid=qid),
         "rows_from_disk": lambda: rc.PRank.published().fit(datasets.open_rows(text)),
         "save_and_load": lambda: (rc.save(trees, model), rc.load(model)),
+    }
+
+
+def of_scores() -> dict[str, Callable[[], Any]]:
+    """Return a call for each path that reads scores only."""
+    import rankcore as rc
+    from rankcore import metrics
+
+    scores, grades = np.random.default_rng(0).normal(size=200_000), np.arange(200_000) % 5
+    groups = np.repeat(np.arange(2000), 100)
+    return {
         "ndcg": lambda: metrics.ndcg_score(grades, scores, qid=groups, k=10),
         "auc": lambda: metrics.auc_score(grades > 2, scores),
         "kendall_tau": lambda: metrics.kendall_tau(grades, scores, qid=groups),

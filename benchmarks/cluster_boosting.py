@@ -25,7 +25,6 @@ N_DOCS = 120
 
 def run(repeat: int) -> None:
     """Measure and print."""
-    import dask
     from distributed import Client
 
     import rankcore.dask as rd
@@ -36,27 +35,23 @@ def run(repeat: int) -> None:
     X, y, qid = make_letor(n_queries * 5 // 4, random_state=0)
     X = X.astype(np.float32)
     n = n_queries * N_DOCS
-    train, test = slice(n), slice(n, None)
-    whole = X[train], y[train], qid[train]
+    test, whole = slice(n, None), (X[:n], y[:n], qid[:n])
     edges = [n_queries * k // N_SHARDS * N_DOCS for k in range(N_SHARDS + 1)]
 
     with (
         tempfile.TemporaryDirectory() as folder,
         Client(n_workers=2, threads_per_worker=1, dashboard_address=":0") as client,
     ):
-        paths = [f"{folder}/{name}.npy" for name in ("X", "y", "qid")]
-        for path, one in zip(paths, whole, strict=True):
-            np.save(path, one)
-        read = dask.delayed(rows_of, pure=True)
-        shards = [[read(path, a, b) for a, b in pairwise(edges)] for path in paths]
-        tiny = [[read(path, a, a + N_DOCS) for a in (0, N_DOCS)] for path in paths]
+        shards = in_blocks(folder, whole, [*pairwise(edges)])
+        tiny = in_blocks(folder, whole, [(a, a + N_DOCS) for a in (0, N_DOCS)])
 
         def on(parts, n_parts, rounds=n_rounds):
             bX, by, bq = parts
             return rd.RankBoost(rounds).fit(bX, by, qid=bq, n_shards=n_parts)
 
         def alone(search, rounds=n_rounds):
-            model = rc.RankBoost(rounds, search=search)
+            model = rc.RankBoost(rounds)
+            model._searches_all = search == "plain"
             return model.fit(whole[0], whole[1], qid=whole[2])
 
         on(shards, N_SHARDS, 2)  # workers import what they need
@@ -71,27 +66,17 @@ def run(repeat: int) -> None:
                 first[name] = min(first[name], seconds_of(fit, rounds=1))
                 rounds[name] = min(rounds[name], seconds_per_round(partial(fit, rounds=n_rounds)))
         little = min(seconds_per_round(partial(on, tiny, 2, 2000)) for _ in range(repeat))
-        model = on(shards, N_SHARDS).to_local()
-        once = on(shards, 2).to_local()
+        model, once = (on(shards, n).to_local() for n in (N_SHARDS, 2))
         peer = lightgbm_on(client, shards, n_rounds, X[test]) if find_spec("lightgbm") else None
 
     def ndcg(scores):
         return f"{ndcg_score(y[test], scores, qid=qid[test], k=10):.4f}"
 
-    def ratio(name):
-        return f"{rounds[name] / rounds['shards']:.2f} times"
-
     same = model.estimators_.tolist() == once.estimators_.tolist()
     rows = [
-        ("a round in 4 shards on 2 workers", f"{rounds['shards'] * 1e3:.1f} ms", ""),
-        ("a round of one thread, plain search", f"{rounds['plain'] * 1e3:.1f} ms", ""),
-        ("a round of one thread, columns spared", f"{rounds['auto'] * 1e3:.1f} ms", ""),
-        ("faster than plain search", ratio("plain"), "at least 1.4"),
-        ("faster than with columns spared", ratio("auto"), "at least 1.4"),
+        *of_rounds(rounds, first),
         ("a round of 240 rows in two shards", f"{little * 1e3:.1f} ms", "under 15 ms"),
         ("4 and 2 shards", "equal to the bit" if same else "DIFFERENT", "equal"),
-        ("before the first round is over, in 4 shards", f"{first['shards']:.1f} s", ""),
-        ("before the first round is over, one thread", f"{first['auto']:.1f} s", ""),
         ("NDCG@10", ndcg(model.predict(X[test])), ""),
     ]
     if peer is not None:
@@ -100,6 +85,34 @@ def run(repeat: int) -> None:
             ("its NDCG@10", ndcg(peer[1]), ""),
         ]
     show(rows)
+
+
+def of_rounds(rounds, first):
+    """Rows of seconds per round, and of those before the first round is over."""
+
+    def ratio(name):
+        return f"{rounds[name] / rounds['shards']:.2f} times"
+
+    return [
+        ("a round in 4 shards on 2 workers", f"{rounds['shards'] * 1e3:.1f} ms", ""),
+        ("a round of one thread, plain search", f"{rounds['plain'] * 1e3:.1f} ms", ""),
+        ("a round of one thread, columns spared", f"{rounds['auto'] * 1e3:.1f} ms", ""),
+        ("faster than plain search", ratio("plain"), "at least 1.4"),
+        ("faster than with columns spared", ratio("auto"), "at least 1.4"),
+        ("before the first round is over, in 4 shards", f"{first['shards']:.1f} s", ""),
+        ("before the first round is over, one thread", f"{first['auto']:.1f} s", ""),
+    ]
+
+
+def in_blocks(folder, arrays, blocks):
+    """Lists of delayed blocks of arrays, which workers read from files."""
+    import dask
+
+    read = dask.delayed(rows_of, pure=True)
+    paths = [f"{folder}/{name}.npy" for name in ("X", "y", "qid")]
+    for path, one in zip(paths, arrays, strict=True):
+        np.save(path, one)
+    return [[read(path, a, b) for a, b in blocks] for path in paths]
 
 
 def seconds_of(fit, **args):

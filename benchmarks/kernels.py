@@ -1,6 +1,7 @@
 """Kernel learners: 20,000 x 54 dense rows, rbf; and a budget over a stream of a million rows."""
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
@@ -25,28 +26,6 @@ def run(repeat: int) -> None:
     print(f"{N} x {D} dense rows, 4 ranks, rbf, {support.size} support vectors\n")
     n_test = 4000
 
-    def by_rows() -> None:
-        block, _dual.BLOCK_ROWS = _dual.BLOCK_ROWS, 1
-        rows, _dual.LEAST_ROWS = _dual.LEAST_ROWS, 1
-        try:
-            rc.KernelPRank.published(gamma=GAMMA).fit(X, y)
-        finally:
-            _dual.BLOCK_ROWS, _dual.LEAST_ROWS = block, rows
-
-    def numpy_blocks() -> None:
-        """The kernel values of each block with the support vectors that it met."""
-        vectors, norms = X[support], (X**2).sum(axis=1)
-        for start in range(0, N, _dual.BLOCK_ROWS):
-            n = int(np.searchsorted(support, start))
-            if n:
-                values = X[start : start + _dual.BLOCK_ROWS] @ vectors[:n].T
-                values *= -2
-                values += norms[start : start + _dual.BLOCK_ROWS, np.newaxis]
-                values += norms[support[:n]]
-                np.maximum(values, 0, out=values)
-                values *= -GAMMA
-                np.exp(values, out=values)
-
     def peer() -> None:
         vectors, coefs = model.support_vectors_, model.dual_coef_[0]
         for start in range(0, n_test, 256):
@@ -56,8 +35,8 @@ def run(repeat: int) -> None:
     seconds = processor_seconds(
         repeat,
         fit=lambda: rc.KernelPRank.published(gamma=GAMMA).fit(X, y),
-        rows=by_rows,
-        numpy=numpy_blocks,
+        rows=lambda: by_rows(X, y),
+        numpy=lambda: numpy_blocks(X, support),
         oap=lambda: ensemble.fit(X, y),
         float32=lambda: rc.KernelPRank.published(gamma=GAMMA).fit(X.astype(np.float32), y),
         predict=lambda: model.project(X[:n_test]),
@@ -87,6 +66,31 @@ def run(repeat: int) -> None:
     print(f"\nA stream of {STREAM} rows of 10 features, budget {BUDGET}:")
     for policy in ["oldest", "random", "forgetron", "projectron"]:
         show([(policy, *stream(policy))])
+
+
+def by_rows(X: Any, y: Any) -> None:
+    """Fit with blocks of one row."""
+    block, _dual.BLOCK_ROWS = _dual.BLOCK_ROWS, 1
+    rows, _dual.LEAST_ROWS = _dual.LEAST_ROWS, 1
+    try:
+        rc.KernelPRank.published(gamma=GAMMA).fit(X, y)
+    finally:
+        _dual.BLOCK_ROWS, _dual.LEAST_ROWS = block, rows
+
+
+def numpy_blocks(X: Any, support: Any) -> None:
+    """The kernel values of each block with the support vectors that it met."""
+    vectors, norms = X[support], (X**2).sum(axis=1)
+    for start in range(0, N, _dual.BLOCK_ROWS):
+        n = int(np.searchsorted(support, start))
+        if n:
+            values = X[start : start + _dual.BLOCK_ROWS] @ vectors[:n].T
+            values *= -2
+            values += norms[start : start + _dual.BLOCK_ROWS, np.newaxis]
+            values += norms[support[:n]]
+            np.maximum(values, 0, out=values)
+            values *= -GAMMA
+            np.exp(values, out=values)
 
 
 def stream(policy: str) -> tuple[str, str]:

@@ -48,7 +48,7 @@ def epochs(X, y, qid, repeat):
     rows = []
     for order in ["shuffle", "lex"]:
         for margin in [0.0, 1.0]:
-            params = {"order": order, "margin": margin}
+            params = {"shuffle": order == "shuffle", "margin": margin}
             whole, cached, plain, first = [], [], [], []
             for _ in range(repeat):
                 fast, pairs, model = seconds_of_epochs(X, y, qid, 6, **params)

@@ -161,13 +161,13 @@ def peers(X, y, qid, train, test):
     ]
 
 
-def cutting_planes(X, y, qid, balanced, C, tol, most_seconds):
+def cutting_planes(X, y, qid, C, tol, most_seconds):
     """The hinge by cutting planes (Teo et al. 2010) with a line search (Franc and Sonnenburg 2009).
 
     On the same sums over pairs. Returns seconds, planes and gap.
     """
     start = process_time()
-    evaluate = Evaluations(X, y, qid, balanced)
+    evaluate = Evaluations(X, y, qid, True)
     terms = Terms.smooth_hinge(1.0, 1e-9)  # whose slopes are those of the hinge
 
     def look(w):
@@ -217,7 +217,7 @@ def simplex_minimum(A, b, C):
 
 def planes(X, y, qid):
     """Newton's steps on the rounded hinge beside cutting planes."""
-    seconds, n, gap = cutting_planes(X, y, qid, True, 1.0, 1e-3, 60.0)
+    seconds, n, gap = cutting_planes(X, y, qid, 1.0, 1e-3, 60.0)
     text = f"{seconds:.1f} s, {n} planes, gap {gap:.1e}"
     return [("L, hinge, balance=query: cutting planes instead, to 1e-3 or 60 s", text, "")]
 

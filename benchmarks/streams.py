@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
+from functools import partial
 from pathlib import Path
 
 import pyarrow
@@ -69,7 +70,7 @@ def write_parquet(data: LetorData, path: Path) -> None:
 def speed(text: Path, cache: Path, size: int, repeat: int) -> list[tuple[str, str, str]]:
     """Passes over text, over the cache and over Parquet, in processor time."""
     data = load_letor(text)
-    in_memory = {shuffle: rc.PRank(max_iter=1, shuffle=shuffle) for shuffle in [False, True]}
+    models = {shuffle: rc.PRank(max_iter=1, shuffle=shuffle) for shuffle in [False, True]}
     rows = open_rows(cache)
     rc.PRank(max_iter=1).fit(rows)  # all checksums are compared
 
@@ -79,10 +80,6 @@ def speed(text: Path, cache: Path, size: int, repeat: int) -> list[tuple[str, st
     table = text.with_name("rows.parquet")
     write_parquet(data, table)
 
-    def scaled() -> None:
-        rows = open_rows(text, n_features=N_FEATURES, scaler=StandardScaler())
-        passes(in_memory[False], 1, rows)
-
     seconds = processor_seconds(
         repeat,
         read=lambda: [None for _ in iter_letor(text, n_features=N_FEATURES, docid=False)],
@@ -90,48 +87,43 @@ def speed(text: Path, cache: Path, size: int, repeat: int) -> list[tuple[str, st
             open_rows(text, n_features=N_FEATURES), classes=CLASSES
         ),
         survey=lambda: open_rows(text).facts(),
-        scaled=scaled,
-        ordered=lambda: passes(in_memory[False], 1, open_rows(text)),
-        parquet5=lambda: passes(in_memory[False], 5, open_rows(table)),
-        parquet1=lambda: passes(in_memory[False], 1, open_rows(table)),
+        scaled=lambda: passes(
+            models[False],
+            1,
+            open_rows(text, n_features=N_FEATURES, scaler=StandardScaler()),
+        ),
+        ordered=lambda: passes(models[False], 1, open_rows(text)),
+        parquet5=lambda: passes(models[False], 5, open_rows(table)),
+        parquet1=lambda: passes(models[False], 1, open_rows(table)),
         first=lambda: rc.PRank(max_iter=1, shuffle=False).fit(open_rows(cache)),
-        # Differences of 5 passes and 1, so that what a fit does once is not counted.
-        memory5=lambda: passes(in_memory[False], 5, data.X, data.y),
-        memory1=lambda: passes(in_memory[False], 1, data.X, data.y),
-        cache5=lambda: passes(in_memory[False], 5, rows),
-        cache1=lambda: passes(in_memory[False], 1, rows),
-        memory5s=lambda: passes(in_memory[True], 5, data.X, data.y),
-        memory1s=lambda: passes(in_memory[True], 1, data.X, data.y),
-        cache5s=lambda: passes(in_memory[True], 5, rows),
-        cache1s=lambda: passes(in_memory[True], 1, rows),
+        **{
+            f"{name}{n}{suffix}": partial(passes, models[suffix == "s"], n, *given)
+            for suffix in ("", "s")
+            for name, given in {"memory": (data.X, data.y), "cache": (rows,)}.items()
+            for n in (5, 1)
+        },
     )
-    ordered = (seconds["cache5"] - seconds["cache1"]) / (seconds["memory5"] - seconds["memory1"])
-    shuffled = seconds["cache5s"] - seconds["cache1s"]
-    shuffled /= seconds["memory5s"] - seconds["memory1s"]
-    parquet = (seconds["parquet5"] - seconds["parquet1"]) / (
-        seconds["memory5"] - seconds["memory1"]
-    )
+
+    def ratio(one: str, other: str) -> str:
+        return f"{seconds[one] / seconds[other]:.2f}"
+
+    def in_memory(source: str, shuffled: str = "") -> str:
+        """Ratio of times of 4 more passes, so that what a fit does once is not counted."""
+        of, beside = (
+            seconds[f"{name}5{shuffled}"] - seconds[f"{name}1{shuffled}"]
+            for name in (source, "memory")
+        )
+        return f"{of / beside:.2f}"
+
     return [
         ("reading alone, iter_letor", f"{size / seconds['read'] / 1e6:.0f} MB/s", ""),
         ("a survey", f"{size / seconds['survey'] / 1e6:.0f} MB/s", ""),
-        (
-            "one pass from text with a survey, standardised / not",
-            f"{seconds['scaled'] / seconds['ordered']:.2f}",
-            "",
-        ),
-        (
-            "averaged PRank from text / reading alone, in speed",
-            f"{seconds['read'] / seconds['stream']:.2f}",
-            "at least 0.80",
-        ),
-        ("a pass from the cache / in memory", f"{ordered:.2f}", "at most 2"),
-        ("the same, shuffled", f"{shuffled:.2f}", "at most 2"),
-        ("a pass from Parquet / in memory", f"{parquet:.2f}", ""),
-        (
-            "a first pass, checksums compared / in memory",
-            f"{seconds['first'] / seconds['memory1']:.2f}",
-            "",
-        ),
+        ("one pass from text, standardised / not", ratio("scaled", "ordered"), ""),
+        ("averaged PRank from text / reading alone", ratio("read", "stream"), "at least 0.80"),
+        ("a pass from the cache / in memory", in_memory("cache"), "at most 2"),
+        ("the same, shuffled", in_memory("cache", "s"), "at most 2"),
+        ("a pass from Parquet / in memory", in_memory("parquet"), ""),
+        ("a first pass, checksums compared / in memory", ratio("first", "memory1"), ""),
     ]
 
 

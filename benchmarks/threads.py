@@ -1,4 +1,4 @@
-"""What threads gain: two beside one by the clock, and what the rest of the work leaves to more.
+"""Speed-up by threads: two beside one by the clock, and the bound for more of them.
 
 The share is of one thread's time in the functions that threads divide. With n threads the work
 takes at least ``1 - share + share / n`` of that time (Amdahl's law), which gives the bounds. Run it

@@ -45,7 +45,7 @@ def run(repeat: int) -> None:
 
 
 def peers(X, few, labels, qid):
-    """What the libraries that are installed do with the rows."""
+    """Scores of the rows by the installed libraries."""
     tasks = {}
     if find_spec("xgboost"):
         import xgboost

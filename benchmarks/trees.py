@@ -107,7 +107,7 @@ def dense(repeat):
     rows.append(("L: peak memory beyond X", f"{held:.0f} MB", ""))
     rows.append(("L: scoring 60,000 rows, float32", f"{scoring * 1e3:.0f} ms", ""))
     if find_spec("lightgbm"):
-        rows += lightgbm_dense(repeat, X, y, ndcg, seconds, scoring, scores)
+        rows += lightgbm_dense(repeat, X, y, ndcg, seconds, scoring)
     if find_spec("xgboost"):
         rows.append(xgboost_scoring(repeat, X, y, qid, scoring))
     return rows
@@ -124,7 +124,7 @@ def same_files(data, ids):
     return len(files) == 1
 
 
-def lightgbm_dense(repeat, X, y, ndcg, seconds, scoring, scores):
+def lightgbm_dense(repeat, X, y, ndcg, seconds, scoring):
     import lightgbm
 
     group = np.full(2000, 120)
@@ -209,47 +209,40 @@ def sparse(repeat):
         ("B: two leaves, a round", f"{(two - first) / N_TREES * 1e3:.1f} ms", ""),
     ]
     if find_spec("lightgbm"):
-        import lightgbm
-
-        params = {"objective": "binary", "num_leaves": N_LEAVES, "num_threads": 1, "verbose": -1}
-        binning, data = timed(1, lambda: lightgbm.Dataset(X, y, params=params).construct())
-        took, peers = timed(
-            1,
-            lambda: [
-                lightgbm.train(params | more, data, N_TREES)
-                for more in (
-                    {"learning_rate": RATES_B[0]},
-                    {"learning_rate": RATES_B[1]},
-                    LIGHTGBM_B,
-                )
-            ],
-        )
-        took /= len(peers)
-        rows += [
-            (
-                "B: LightGBM, binning included",
-                f"{binning + took:.1f} s, {(binning + took) / seconds:.1f}x ours",
-                "at least 2x",
-            ),
-            ("B: its AUC, rates .2 and .3", aucs(peers[:2]), "at most ours"),
-            ("B: its AUC, rate .4, lambda_l2=2 (by validation)", aucs(peers[2:]), "at most ours"),
-        ]
+        rows += lightgbm_sparse(X, y, aucs, seconds)
     if find_spec("xgboost"):
-        import xgboost
-
-        params = {"max_leaves": N_LEAVES, "max_depth": 0, "grow_policy": "lossguide", "eta": 0.2}
-        params |= {"objective": "binary:logistic", "tree_method": "hist", "nthread": 1}
-        data = xgboost.DMatrix(X, y, nthread=1)
-        xgboost.train(params, data, 1)  # it prepares the data, and keeps that
-        took, _ = timed(1, lambda: xgboost.train(params, data, N_SLOW))
-        rows.append(
-            (
-                "B: XGBoost, a tree",
-                f"{took / N_SLOW * 1e3:.0f} ms, {took / N_SLOW / tree:.0f}x ours",
-                "at least 2x",
-            )
-        )
+        rows.append(xgboost_sparse(X, y, tree))
     return rows
+
+
+def lightgbm_sparse(X, y, aucs, seconds):
+    import lightgbm
+
+    params = {"objective": "binary", "num_leaves": N_LEAVES, "num_threads": 1, "verbose": -1}
+    binning, data = timed(1, lambda: lightgbm.Dataset(X, y, params=params).construct())
+    options = ({"learning_rate": RATES_B[0]}, {"learning_rate": RATES_B[1]}, LIGHTGBM_B)
+    took, peers = timed(
+        1, lambda: [lightgbm.train(params | more, data, N_TREES) for more in options]
+    )
+    whole = binning + took / len(peers)
+    compared = f"{whole:.1f} s, {whole / seconds:.1f}x ours"
+    return [
+        ("B: LightGBM, binning included", compared, "at least 2x"),
+        ("B: its AUC, rates .2 and .3", aucs(peers[:2]), "at most ours"),
+        ("B: its AUC, rate .4, lambda_l2=2 (by validation)", aucs(peers[2:]), "at most ours"),
+    ]
+
+
+def xgboost_sparse(X, y, tree):
+    import xgboost
+
+    params = {"max_leaves": N_LEAVES, "max_depth": 0, "grow_policy": "lossguide", "eta": 0.2}
+    params |= {"objective": "binary:logistic", "tree_method": "hist", "nthread": 1}
+    data = xgboost.DMatrix(X, y, nthread=1)
+    xgboost.train(params, data, 1)  # it prepares the data, and keeps that
+    took, _ = timed(1, lambda: xgboost.train(params, data, N_SLOW))
+    compared = f"{took / N_SLOW * 1e3:.0f} ms, {took / N_SLOW / tree:.0f}x ours"
+    return "B: XGBoost, a tree", compared, "at least 2x"
 
 
 PEAK = """

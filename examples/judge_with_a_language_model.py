@@ -85,7 +85,7 @@ class LanguageModelJudge:
 
     @property
     def cost(self):
-        """What the tokens cost so far."""
+        """Cost of the tokens so far."""
         read, written = self.prices
         return (read * self.tokens_read + written * self.tokens_written) / 1e6
 

@@ -155,7 +155,7 @@ def fitted_ndcg(name: str, params: dict[str, Any], split: dict[str, Any]) -> flo
 
 
 def constant_loss(split: dict[str, Any]) -> float:
-    """What the best constant of the training part loses, or the order of the file."""
+    """Loss of the best constant of the training part, or of the order of the file."""
     y, y_test = split["train"][1], split["test"][1]
     if len(split["train"]) == 2:
         losses = [rank_loss(y, np.full(y.size, one)) for one in np.unique(y)]

@@ -1,4 +1,4 @@
-"""What `reproduce.defaults` compares with: least squares, and two logistic regressions."""
+"""Peers of `reproduce.defaults`: least squares, and two logistic regressions."""
 
 from typing import Any
 

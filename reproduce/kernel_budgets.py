@@ -1,4 +1,4 @@
-"""What a kernel gains and what a budget costs, on two real sets; and the alternatives.
+"""Gain by a kernel and loss by a budget, on two real sets; and the alternatives.
 
 ``python -m reproduce.kernel_budgets --png PATH --markdown PATH`` reads stocks and abalone in 10
 bins from ``../shared/data`` or ``$RANKCORE_DATA``. Over the first partitions it prints mean

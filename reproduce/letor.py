@@ -286,12 +286,45 @@ def draw(path, all_curves, all_votes):
     figure.savefig(path, dpi=120)
 
 
-def main():
+def arguments():
+    """Options of the command line."""
     parser = argparse.ArgumentParser(prog="python -m reproduce.letor", description=__doc__)
     parser.add_argument("--seeds", type=int, default=5, help="orders of the pairs (default: 5)")
     parser.add_argument("--png", type=Path)
     parser.add_argument("--markdown", type=Path)
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def head(n_seeds):
+    """Title, command, method and machine."""
+    return [
+        "# Pairwise perceptrons, RankBoost and RankSVM on OHSUMED",
+        "",
+        f"    python -m reproduce.letor {' '.join(sys.argv[1:])}".rstrip(),
+        "",
+        (__doc__ or "").split("\n\n", 2)[2].strip(),
+        "",
+        f"{platform.machine()}, Python {platform.python_version()}, NumPy {version('numpy')}, "
+        f"{n_seeds} seeds.",
+        "",
+    ]
+
+
+def judged(reached):
+    """A line for each goal, and whether one is missed."""
+    lines, failed = [], False
+    for name, (least_map, least_ndcg) in GATES.items():
+        good = reached[name][0] >= least_map and reached[name][1] >= least_ndcg
+        failed |= not good
+        lines.append(
+            f"{'Reached' if good else 'MISSED'}: {name}, MAP {reached[name][0]:.4f} (at least "
+            f"{least_map}), NDCG@10 {reached[name][1]:.4f} (at least {least_ndcg})."
+        )
+    return lines, failed
+
+
+def main():
+    options = arguments()
     require("ohsumed-letor3")
     folds = [tuple(load(part) for part in parts) for parts in FOLDS]
     timing = times(folds)
@@ -304,21 +337,11 @@ def main():
         for seed in range(options.seeds)
     }
     results, reached = main_table(all_curves, all_votes)
-    boosted, reached_boosting = boosting(folds)
-    reached |= reached_boosting
-    machines, reached_machines = ranksvm(folds)
-    reached |= reached_machines
-    arguments = " ".join(sys.argv[1:])
+    boosted, of_boosting = boosting(folds)
+    machines, of_machines = ranksvm(folds)
+    reached |= of_boosting | of_machines
     lines = [
-        "# Pairwise perceptrons, RankBoost and RankSVM on OHSUMED",
-        "",
-        f"    python -m reproduce.letor {arguments}".rstrip(),
-        "",
-        (__doc__ or "").split("\n\n", 2)[2].strip(),
-        "",
-        f"{platform.machine()}, Python {platform.python_version()}, NumPy {version('numpy')}, "
-        f"{options.seeds} seeds.",
-        "",
+        *head(options.seeds),
         "## Pairwise perceptrons",
         "",
         *results,
@@ -347,15 +370,8 @@ def main():
         *lives(folds),
         "",
     ]
-    failed = False
-    for name, (least_map, least_ndcg) in GATES.items():
-        good = reached[name][0] >= least_map and reached[name][1] >= least_ndcg
-        failed |= not good
-        lines.append(
-            f"{'Reached' if good else 'MISSED'}: {name}, MAP {reached[name][0]:.4f} (at least "
-            f"{least_map}), NDCG@10 {reached[name][1]:.4f} (at least {least_ndcg})."
-        )
-    text = "\n".join(lines) + "\n"
+    goals, failed = judged(reached)
+    text = "\n".join([*lines, *goals]) + "\n"
     print(text)
     if options.markdown:
         options.markdown.write_text(text, encoding="utf-8")

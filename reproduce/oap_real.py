@@ -18,7 +18,7 @@ the ratings of the 942 other people minus 3, 0 where they have not seen the film
 OHSUMED's judgements by separate judges are not to be had, so its column is missing.
 
 Ensembles have 100 members and output real mean ranks, as does PRank-VP; Widrow-Hoff's are rounded.
-The curves are of fewer trials: an ensemble that votes is asked before every example.
+The curves are of fewer trials: an ensemble that votes predicts before every example.
 """
 
 import argparse

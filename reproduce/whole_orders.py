@@ -129,7 +129,8 @@ def draw(path, cells):
     figure.savefig(path, dpi=110)
 
 
-def main():
+def arguments():
+    """Options of the command line."""
     parser = argparse.ArgumentParser(prog="python -m reproduce.whole_orders", description=__doc__)
     parser.add_argument("--seeds", type=int, default=SEEDS, help="lists (default: %(default)s)")
     parser.add_argument(
@@ -146,6 +147,11 @@ def main():
     options = parser.parse_args()
     if options.seeds < 2 or options.seeds_1000 == 1:
         parser.error("intervals need at least 2 seeds")
+    return options
+
+
+def main():
+    options = arguments()
     cached = Memory(options.cache, verbose=0).cache(one_list)
     end, seconds, cells = perf_counter() + options.seconds, 0.0, {}
     tables = [

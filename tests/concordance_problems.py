@@ -1,4 +1,4 @@
-"""What the tests of measures of pairs share."""
+"""Data shared by the tests of measures of pairs."""
 
 import numpy as np
 from hypothesis import strategies as st

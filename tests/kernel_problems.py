@@ -1,4 +1,4 @@
-"""What the tests of kernel learners share."""
+"""Data shared by the tests of kernel learners."""
 
 import pickle
 
@@ -60,5 +60,5 @@ every = pytest.mark.parametrize("learner", LEARNERS, ids=str)
 
 
 def known(model):
-    """What a model knows, without free room."""
+    """Everything a model has learned, without free room."""
     return pickle.loads(pickle.dumps((model._describe(), model._state.t)))

@@ -160,7 +160,7 @@ def plain(task, X, Y, kernel, **params):
 
 
 def known(model):
-    """What a model knows, without free room."""
+    """Everything a model has learned, without free room."""
     state = model._state
     return pickle.loads(
         pickle.dumps((_pool.trimmed(state.others), state.arrays, state.t, state.curve))

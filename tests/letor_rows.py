@@ -1,4 +1,4 @@
-"""What a LETOR file holds, and whether it is the same."""
+"""Rows of a LETOR file, and their comparison."""
 
 import io
 

@@ -561,7 +561,7 @@ def mutated(path, text, affected):
 
 
 def outcome_of(tests, found):
-    """What became of a mutant, how many tests ran, and which of them show it."""
+    """Fate of a mutant, number of tests run, and those that show it."""
     left, ran, again = set(found), 0, []
     for limits in LIMITS:
         chosen, seconds = tests.chosen(left, *limits)

@@ -1,4 +1,4 @@
-"""What the tests of pairwise perceptrons share."""
+"""Data shared by the tests of pairwise perceptrons."""
 
 import pickle
 

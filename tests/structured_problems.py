@@ -1,4 +1,4 @@
-"""What the tests of the structured perceptron share."""
+"""Tasks shared by the tests of the structured perceptron."""
 
 import numpy as np
 

@@ -8,6 +8,7 @@ import pytest
 
 import rankcore
 
+ROOT = Path(__file__).parents[1]
 PACKAGE = Path(rankcore.__file__).parent
 # From the bottom up; rooms of one level may know each other, but not in circles.
 LEVELS = [
@@ -158,3 +159,57 @@ def test_learners_on_clusters_are_no_deeper():
     found = depths(pytest.importorskip("rankcore.dask"))
     assert found["PRank"] == 4
     assert {name: n for name, n in found.items() if n > 4} == {}
+
+
+def public_names():
+    """Names of every ``__all__`` of the package, and commands."""
+    names = set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in parsed(path).body:
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+                names |= {*ast.literal_eval(node.value)}
+    commands = (PACKAGE / "cli" / "commands").glob("*.py")
+    return names | {
+        node.name
+        for path in commands
+        for node in parsed(path).body
+        if isinstance(node, ast.FunctionDef)
+    }
+
+
+def functions(folder):
+    for path in folder.rglob("*.py"):
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield path.stem, node
+
+
+def n_lines(function):
+    """Lines of a body, without the docstring."""
+    body = function.body[ast.get_docstring(function) is not None :]
+    return body[-1].end_lineno - body[0].lineno + 1 if body else 0
+
+
+def n_parameters(function):
+    given = function.args
+    names = [one.arg for one in [*given.posonlyargs, *given.args, *given.kwonlyargs]]
+    return len(names) - (names[:1] in (["self"], ["cls"]))
+
+
+@pytest.mark.parametrize("folder", [PACKAGE, ROOT / "benchmarks", ROOT / "reproduce"])
+def test_functions_are_short_and_take_few_parameters(folder):
+    public = public_names() | {"__init__", "fit", "partial_fit"}
+    found = list(functions(folder))
+    assert len(found) > 100
+    long = {(path, one.name): n for path, one in found if (n := n_lines(one)) > 60}
+    wide = {
+        (path, one.name): n
+        for path, one in found
+        if (n := n_parameters(one)) > 6 and one.name not in public
+    }
+    assert (long, wide) == ({}, {})
+
+
+def test_files_are_short():
+    long = {path: n for path in PACKAGE.rglob("*.py") if (n := path.read_text().count("\n")) > 500}
+    assert long == {}

@@ -1,12 +1,16 @@
 """Benchmarks run: nobody looks at them between two releases."""
 
+import ast
 import platform
 import re
 from importlib import import_module
 from importlib.metadata import version
+from inspect import signature
 from pathlib import Path
 
 import pytest
+
+import rankcore as rc
 
 ROOT = Path(__file__).parents[1]
 NAMES = sorted(path.stem for path in (ROOT / "benchmarks").glob("[!_]*.py"))
@@ -32,6 +36,22 @@ def test_benchmarks_find_what_they_import(name, monkeypatch):
         if error.name.partition(".")[0] in {"benchmarks", "rankcore"}:
             raise
         pytest.skip(f"{error.name} is not installed")
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "reproduce", "examples"])
+def test_learners_are_made_with_parameters_that_they_have(folder):
+    unknown, n_calls = [], 0
+    for path in (ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                name = node.func.attr
+                kind = getattr(rc, name) if name in rc.__all__ else None
+                if isinstance(kind, type):
+                    n_calls += 1
+                    given = {one.arg for one in node.keywords if one.arg}
+                    unknown += [(path.name, name, *given - signature(kind).parameters.keys())]
+    assert n_calls > 5
+    assert [one for one in unknown if len(one) > 2] == []
 
 
 @pytest.mark.slow

@@ -477,7 +477,7 @@ def test_names_that_come_twice_are_refused(library, tmp_path, old, new):
 
 
 def test_headers_of_many_entries_are_walked_twice(library, tmp_path):
-    """And not once for each name that is asked for, and each key that stands for one."""
+    """And not once for each requested name, and each key that stands for one."""
     path = tmp_path / "m"
     rc.save(rc.PRank(random_state=0).fit(X, Y), path)
     empty = b'"%x":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}'

@@ -167,7 +167,7 @@ def test_sets_are_neighbours_and_never_empty():
 
 
 class Recorder(ClassifierMixin, BaseEstimator):
-    """A learner that writes down which rows it has seen, and which it is asked about."""
+    """A learner that writes down which rows it has learned, and which it predicts."""
 
     log: ClassVar[list] = []
 

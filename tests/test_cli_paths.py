@@ -36,7 +36,7 @@ X, Y = [[1.0, 0], [0, 1], [1, 1]], [3, 1, 2]
 
 
 def flags(name, command):
-    """What a parameter is called on the command line; None of an argument."""
+    """Name of a parameter on the command line; None of an argument."""
     info = next(
         one
         for one in get_type_hints(command, include_extras=True)[name].__metadata__

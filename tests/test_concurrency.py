@@ -96,7 +96,7 @@ def test_threads_that_learn_take_turns(model, tmp_path):
 
 
 def moments(model, look):
-    """What a model can answer, at any moment between two calls."""
+    """Results of the methods of a model, at any moment between two calls."""
     answers = []
     for _ in range(12):
         learn(model)

@@ -345,7 +345,7 @@ def test_divisor_of_what_was_found():
 
 
 def test_queries_that_are_short_and_empty():
-    # LETOR 4 counts short queries as 0; without gain in them they are left out if so is asked.
+    # LETOR 4 counts short queries as 0; without gain they are left out if requested.
     labels, qid = [0, 0, 1, 0], [1, 1, 2, 2]
     asked = {"k": 3, "convention": "letor4", "per_query": True}
     _, values = ndcg_score(labels, [4, 3, 2, 1], qid=qid, empty="skip", **asked)

@@ -1,4 +1,4 @@
-"""What is sent of a model: the features that have changed, and the same model to the bit."""
+"""Transfer of models: only features that have changed, and the same model to the bit."""
 
 import pickle
 from copy import deepcopy

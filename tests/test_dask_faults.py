@@ -183,7 +183,7 @@ def test_results_that_are_lost_before_they_are_fetched(kind, cluster, tmp_path, 
 
 
 def ports():
-    """What this process listens at."""
+    """Addresses at which this process listens."""
     found = psutil.Process().net_connections("inet")
     return sorted(one.laddr.port for one in found if one.status == psutil.CONN_LISTEN)
 

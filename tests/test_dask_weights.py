@@ -313,7 +313,7 @@ def test_boosting_without_weight(client, queries):
 def test_boosting_with_weights_of_great_range(client, queries, rows):
     X, y, qid = queries
     w = 1e-152 * np.random.default_rng(4).uniform(1, 2, 600)
-    w[-15:] = np.eye(15)[0]  # the greatest is of no pair
+    w[-15:] = np.eye(15)[0]  # the largest is of no pair
     expected = rc.RankBoost(20, balance=None).fit(X, y, qid=qid, sample_weight=w)
     close(boosted({"balance": None}, 3, X, y, qid, w), expected)
     X, y = rows

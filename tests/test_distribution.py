@@ -1,4 +1,4 @@
-"""What users receive: the sdist, the wheel, and how they install."""
+"""Distributions: the sdist, the wheel, and how they install."""
 
 import importlib
 import json
@@ -58,7 +58,7 @@ print(json.dumps(out))
 
 @pytest.fixture(scope="session")
 def project():
-    """What pyproject.toml says."""
+    """Contents of pyproject.toml."""
     return tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
@@ -259,7 +259,7 @@ def test_version_is_that_of_the_sources(project):
 
 @pytest.fixture(scope="session")
 def expected():
-    """What the smoke script prints here."""
+    """Output of the smoke script here."""
     return json.loads(run(sys.executable, "-c", SMOKE))
 
 

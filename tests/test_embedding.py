@@ -281,7 +281,7 @@ class State:
         raise NotImplementedError
 
     def arguments(self) -> tuple:
-        """What the trainer takes after the examples."""
+        """Arguments of the trainer after the examples."""
         raise NotImplementedError
 
     def parameters(self, arrays: dict[str, np.ndarray]) -> tuple[np.ndarray, ...]:
@@ -776,7 +776,7 @@ def test_program_without_rankcore_is_told_so(trainer):
 
 
 def learn_pairs(trainer, X, pairs, *, step=1.0, unit=1.0, margin=0.0, size=5, sums=True, out=True):
-    """What C makes of pairs."""
+    """The model that C learns from pairs."""
     d, n = X.shape[1], len(pairs)
     arrays = {
         "weights": np.zeros(d),

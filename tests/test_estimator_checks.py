@@ -98,7 +98,7 @@ def given_classes(learner):
 
 
 def differences(estimator):
-    """What fails: with the defaults only what docs/scikit_learn.md lists."""
+    """Failing checks: with the defaults only those that docs/scikit_learn.md lists."""
     if isinstance(estimator, rc.OrdinalBoost):
         found = {}
         if estimator.min_samples_leaf == 2:  # of 20, the rows of the check are too few for a split
@@ -429,7 +429,7 @@ EVERY = [*DEFAULTS, *VARIANTS, rc.VotedPRank.published(), rc.OAPVoting(tau=0.5)]
 
 
 def known(model):
-    """What a model knows, without free room and caches."""
+    """Everything a model has learned, without free room and caches."""
     state = vars(model._state).copy()
     state.pop("averaged_at")
     if isinstance(model, KernelClassifier):

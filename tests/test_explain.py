@@ -55,7 +55,7 @@ def test_decisive_features_are_the_fewest_that_turn_a_pair(model):
         changed = X[high].copy()
         changed[why.decisive] = X[low][why.decisive]
         assert model.predict(changed[None])[0] <= scores[low] + 1e-12
-        # No set of one less does it: the greatest ones do not.
+        # No set of one less does it: the largest ones do not.
         parts = np.sort(np.sign(scores[i] - scores[j]) * why.contributions)[::-1]
         assert abs(scores[i] - scores[j]) > parts[: len(why.decisive) - 1].sum() + 1e-12
 

@@ -79,7 +79,7 @@ def query():
 
 
 def scores_of(query, text, rows, kind="float8"):
-    """What an expression makes of rows; missing values are NULL."""
+    """Values of an expression for rows; missing values are NULL."""
     columns = ", ".join(f'"{name}" {kind}' for name in FIVE)
     lines = [
         "\t".join([str(n), *("\\N" if np.isnan(value) else repr(value) for value in row)])

@@ -1,4 +1,4 @@
-"""What nobody should pass: each call works or says what is wrong, and nothing is lost or crashes.
+"""Invalid arguments: each call works or raises a clear error, and nothing is lost or crashes.
 
 The corpus is walked by every learner, metric and writer; the sanitizers run it as well.
 """

@@ -76,7 +76,7 @@ def test_every_float32_survives():
 
 
 def words_of(values):
-    """What is written for each value of a column."""
+    """Text written for each value of a column."""
     file = io.BytesIO()
     dump_letor(values[:, None], np.zeros(values.size), file)
     return [line.removeprefix("0 1:") for line in file.getvalue().decode().splitlines()]

@@ -92,7 +92,7 @@ def orders(labels, scores):
 
 
 def over_orders(measure, labels, scores):
-    """What a measure is in each of `orders`, many of which are equal."""
+    """Value of a measure in each of `orders`, many of which are equal."""
     known = functools.cache(measure)
     return [known(order) for order in orders(labels, scores)]
 

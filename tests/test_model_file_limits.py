@@ -1,4 +1,4 @@
-"""What a model file may ask of who loads it: memory, time, and room for learning on."""
+"""Limits of what a model file may use when loaded: memory, time, and room for more learning."""
 
 import json
 import tracemalloc

@@ -9,19 +9,19 @@ import rankcore as rc
 from rankcore._core.threads import Threads
 from rankcore._ext import ordinal_trees
 from rankcore.boosting import _ordinal_rounds, _vector_leaves
-from rankcore.boosting._vector_leaves import monotone_steps, newton_steps
+from rankcore.boosting._vector_leaves import TableRows, monotone_steps, newton_steps
 from reference import ordinal_boosting as plain
 from test_ordinal_boost import data, same_trees, small, trees_of
 
 
-def directed(*args, n_jobs=1):
+def directed(direction, *rows, n_jobs=1):
     with Threads(n_jobs) as threads:
-        return _vector_leaves.directed(*args, threads)
+        return _vector_leaves.directed(direction, TableRows(*rows), threads)
 
 
-def leaf_sums(*args, n_jobs=1):
+def leaf_sums(leaf_of, taken, n_leaves, *rows, n_jobs=1):
     with Threads(n_jobs) as threads:
-        return _vector_leaves.leaf_sums(*args, threads)
+        return _vector_leaves.leaf_sums(leaf_of, taken, n_leaves, TableRows(*rows), threads)
 
 
 def drawn_rows(seed, k=5, n=60):

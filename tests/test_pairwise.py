@@ -29,7 +29,7 @@ SUCCESSES = [0, 2, 5, 2]
 
 
 def shuffled(y, qid, seed, epochs):
-    """What the estimator does with a seed: it draws the pairs' seed, then orders of the queries."""
+    """Draws of the estimator from a seed: the seed of the pairs, then orders of the queries."""
     generator = np.random.default_rng(seed)
     key = int(generator.integers(2**63))
     useful = [rows for rows in queries_of(qid) if len(set(y[rows].tolist())) > 1]

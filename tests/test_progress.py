@@ -13,7 +13,7 @@ X, Y = np.eye(4), [1, 2, 3, 1]
 
 
 def shown(fit, **options):
-    """What a terminal is sent while a function runs."""
+    """Output to a terminal while a function runs."""
     rich = pytest.importorskip("rich.console", reason="needs the cli extra")
     console = rich.Console(file=io.StringIO(), width=90, **options)
     with bar(console):

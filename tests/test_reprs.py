@@ -1,4 +1,4 @@
-"""What notebooks show: links to guides, tables of runs and judgments."""
+"""Representations in notebooks: links to guides, tables of runs and judgments."""
 
 from pathlib import Path
 

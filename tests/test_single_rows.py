@@ -218,7 +218,7 @@ def alarms(meanwhile=lambda: None):
 
 
 def prefixes(model, as_matrix):
-    """What a model knows after each of some rows."""
+    """Everything a model has learned after each of some rows."""
     model = begun(model, as_matrix)
     found = [known(model)]
     for i in range(2, len(X)):

@@ -138,8 +138,8 @@ def test_splits_of_categories_are_those_of_the_plain_grower(problem, seed, spars
 def test_no_set_of_categories_gains_more_than_the_sorted_ones(masses, l2, bounds):
     """By integers and fractions: the theorem that the search rests on.
 
-    A convex function is greatest in a corner. No split at all is one: with l2 it may be the best,
-    and then some other set may lose less than the sorted ones do.
+    A convex function has its maximum in a corner. No split at all is one: with l2 it may be the
+    best, and then some other set may lose less than the sorted ones do.
     """
     bounds = [bound if bound in (-inf, inf) else Fraction(bound) for bound in bounds]
     masses = dict(enumerate(masses))

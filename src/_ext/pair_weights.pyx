@@ -402,24 +402,24 @@ cdef class LabelWeights:
         Returns whether the scores of every query are within the allowed range. O(n_rows).
         """
         cdef int64_t q, i, start, middle, stop
-        cdef double least, greatest, s, by
+        cdef double least, largest, s, by
         cdef bint fits = True
         with nogil:
             for q in range(self.scales.shape[0]):
                 start = self.levels[self.queries[q]]
                 middle = self.levels[self.queries[q + 1] - 1]
                 stop = self.levels[self.queries[q + 1]]
-                least = greatest = -log(self.factors[start])
+                least = largest = -log(self.factors[start])
                 for i in range(start, stop):
                     s = log(self.factors[i])
                     if i < middle:
                         s = -s
                     least = min(least, s)
-                    greatest = max(greatest, s)
-                if not greatest - least < WIDEST:
+                    largest = max(largest, s)
+                if not largest - least < WIDEST:
                     fits = False
                     continue
-                by = exp(0.5 * (least + greatest))
+                by = exp(0.5 * (least + largest))
                 for i in range(start, middle):
                     self.factors[i] *= by
                 for i in range(middle, stop):

@@ -14,20 +14,20 @@ ctypedef fused real:
 cdef int64_t _raise(
     const int32_t *columns, const real *values, int64_t n,  # in
     double *sizes, int64_t n_sizes,  # in, out: maximum magnitude of each column
-    double *greatest,  # out
+    double *largest,  # out
 ) noexcept nogil:
     # The position of a column that is not there, or n. NaN compares false.
     cdef int64_t i
     cdef double size
-    greatest[0] = 0
+    largest[0] = 0
     for i in range(n):
         if not 0 <= columns[i] < n_sizes:
             return i
         size = fabs(values[i])
         if size > sizes[columns[i]]:
             sizes[columns[i]] = size
-        if size > greatest[0]:
-            greatest[0] = size
+        if size > largest[0]:
+            largest[0] = size
     return n
 
 
@@ -42,17 +42,17 @@ def raise_sizes(
     arrays do not fit together, or a column is beyond ``sizes``. O(n_values), one pass.
     """
     cdef int64_t n = values.shape[0], n_sizes = sizes.shape[0], reached = 0
-    cdef double greatest = 0
+    cdef double largest = 0
     if columns.shape[0] != n:
         raise ValueError(f"{n} values do not fit {columns.shape[0]} columns")
     if n == 0:
         return 0.0
     if n_sizes:
         with nogil:
-            reached = _raise(&columns[0], &values[0], n, &sizes[0], n_sizes, &greatest)
+            reached = _raise(&columns[0], &values[0], n, &sizes[0], n_sizes, &largest)
     if reached < n:
         raise ValueError(f"found column {columns[reached]}; there are {n_sizes}")
-    return greatest
+    return largest
 
 
 cdef double _squares(const real *values, int64_t n, double factor) noexcept nogil:

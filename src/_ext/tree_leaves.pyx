@@ -105,7 +105,7 @@ def divide(
     cdef const Binned *binned = binned_of(columns)
     cdef const uint8_t *table = NULL
     cdef int64_t i, n = rows.shape[0], first
-    cdef uint32_t greatest = 0
+    cdef uint32_t largest = 0
     cdef bint fits = (
         0 <= feature < binned.n_features
         and side <= 1
@@ -116,8 +116,8 @@ def divide(
         and spare.shape[0] >= n
     )
     for i in range(n):  # a negative one wraps to a large one
-        greatest = max(greatest, <uint32_t> rows[i])
-    if not fits or (n and greatest >= binned.n_rows):
+        largest = max(largest, <uint32_t> rows[i])
+    if not fits or (n and largest >= binned.n_rows):
         raise ValueError("the rows do not fit the columns")
     if n == 0:
         return 0 if least <= 0 else -1

@@ -1,4 +1,4 @@
-"""What rankers learn from clicks: weighted pairs and graded labels."""
+"""Learning rankers from clicks: weighted pairs and graded labels."""
 
 from itertools import pairwise, permutations, product
 

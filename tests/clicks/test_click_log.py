@@ -27,7 +27,7 @@ def columns(rows=ROWS):
 
 
 def whole(log):
-    """What a log holds, with ids in place of numbers."""
+    """Contents of a log, with ids in place of numbers."""
     return [
         (
             int(session),

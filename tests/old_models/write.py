@@ -109,7 +109,7 @@ def texts(y):
 
 
 def values(model, X):
-    """What a model says of rows, by the name of the method, and what it calls its columns."""
+    """Results of a model for rows by the name of the method, and the names of its columns."""
     said = {}
     if hasattr(model, "feature_names_in_"):
         said["feature_names_in_"] = model.feature_names_in_.tolist()

@@ -25,7 +25,7 @@ def journal_with_answers(path):
 
 
 def never(u, v):
-    raise AssertionError("a journal is checked before anyone is asked")
+    raise AssertionError("a journal is checked before any comparison")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def judge(u, v):
 
 
 ITEMS = list(range(150))
-# A process that forks one to rank each time it is asked to: importing takes longer than ranking.
+# A process that forks one for each ranking: importing takes longer than ranking.
 RUN = """
 import os, sys, time
 from rankcore.preference import Journal, PreferenceRanker

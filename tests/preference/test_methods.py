@@ -1,4 +1,4 @@
-"""What the methods ask, and what they make of the answers: of all of them, or of some."""
+"""Comparisons that the methods need, and their rankings from all or some of the answers."""
 
 from heapq import heapify, heappop
 from itertools import permutations

@@ -92,7 +92,7 @@ def test_every_form_asks_the_same(form, method, concurrency):
     plain = PreferenceRanker(from_scores(-np.array(ITEMS)), method=method, top_k=5, random_state=0)
     assert plain.rank(ITEMS) == [0, 1, 2, 3, 4]
     np.testing.assert_array_equal(ranker.order_, plain.order_)
-    # What is asked again is remembered.
+    # Repeated comparisons are remembered.
     assert ranker.n_calls_ == len(judge.asked) == len({frozenset(p) for p in judge.asked})
     assert ranker.n_calls_ <= plain.n_calls_
     assert judge.most <= (concurrency if form in ("one", "async") else 40)

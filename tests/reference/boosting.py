@@ -84,12 +84,12 @@ def merit(D, pairs, h, select):
 
 
 def best_stump(X, D, pairs, thresholds, select="edge", zero_missing=False):
-    """The stump of greatest merit and its merit; the first within rounding of the greatest."""
+    """The stump of maximum merit and its merit; the first within rounding of the maximum."""
     found = [
         (merit(D, pairs, h, select), stump) for stump, h in stumps(X, thresholds, zero_missing)
     ]
-    greatest = max(value for value, _ in found)
-    return next((stump, value) for value, stump in found if value >= greatest - 1e-13)
+    maximum = max(value for value, _ in found)
+    return next((stump, value) for value, stump in found if value >= maximum - 1e-13)
 
 
 def step_size(rule, plus, minus, smoothing):

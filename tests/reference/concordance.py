@@ -34,7 +34,7 @@ def misranking(labels, scores, ties="error"):
 
 
 def kendall(labels, scores):
-    """What is above the fraction bar, and the square of what is below."""
+    """Numerator, and the square of the denominator."""
 
     def sign(x):
         return (x > 0) - (x < 0)

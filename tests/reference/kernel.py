@@ -130,7 +130,7 @@ class Pool:
 
 
 def bisect(f):
-    """The greatest zero in [0, 1] of a quadratic with f(0) <= 0 < f(1)."""
+    """The largest zero in [0, 1] of a quadratic with f(0) <= 0 < f(1)."""
     low, high = 0.0, 1.0
     for _ in range(200):
         middle = (low + high) / 2

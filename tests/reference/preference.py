@@ -48,7 +48,7 @@ def quicksort_calls(h, items):
 
 
 def positions(labels):
-    """1 for the greatest label, shared by equal ones."""
+    """1 for the maximum label, shared by equal ones."""
     return [1 + sum(other > label for other in labels) for label in labels]
 
 

@@ -1,4 +1,4 @@
-"""What ranx 0.3.21 makes of random judged queries: writes ranx_values.json beside this file.
+"""Measures by ranx 0.3.21 of random judged queries: writes ranx_values.json beside this file.
 
 Run ``pip install ranx==0.3.21 && python -m tests.reference.ranx_values`` to make the file again.
 ranx compiles its measures with Numba for half a minute, so that the tests read the values instead.

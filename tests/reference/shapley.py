@@ -6,7 +6,7 @@ import numpy as np
 
 
 def shapley_values(score, row, background):
-    """What each feature of a row adds to a score, beyond the rows of a background, on average."""
+    """Mean contribution of each feature of a row to its score, relative to background rows."""
     d = len(row)
     sets = np.arange(2**d)
     chosen = (sets[:, np.newaxis] >> np.arange(d) & 1).astype(bool)

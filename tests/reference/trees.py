@@ -2,7 +2,7 @@
 
 A tree is a list of nodes (feature, threshold, default, low, high): rows go high where the value is
 above the threshold, and where it is missing if default is 1. low and high are the number of a node,
-or ~leaf. The leaf of greatest gain is split next; of equal cuts the first feature is taken, then
+or ~leaf. The leaf of maximum gain is split next; of equal cuts the first feature is taken, then
 the highest threshold, then default 1.
 """
 
@@ -44,12 +44,12 @@ def value(w, m, l2, low, high):
 
 
 def worth(w, m, l2, value):
-    """What a leaf gains by a value."""
+    """Gain of a leaf by a value."""
     return (2.0 * float(w - m) - (float(w + m) + l2) * value) * value
 
 
 def pair_worth(one, other, l2, sign, low, high):
-    """What two children gain by their values, or -1 if those break the order."""
+    """Gain of two children by their values, or -1 if these break the order."""
     if not sign and low == -inf and high == inf:
         a, h = float(one[0] - one[1]), float(sum(one))
         b, g = float(other[0] - other[1]), float(sum(other))

@@ -132,11 +132,11 @@ def scaled(weights: Floats, groups: NDArray[np.integer[Any]] | None = None) -> F
     if groups is None:
         return scaled_from(weights, *extremes(weights))
     n_groups = int(groups.max(initial=-1)) + 1
-    greatest, least = np.zeros(n_groups), np.full(n_groups, np.inf)
-    np.maximum.at(greatest, groups, weights)
+    maximum, least = np.zeros(n_groups), np.full(n_groups, np.inf)
+    np.maximum.at(maximum, groups, weights)
     np.minimum.at(least, groups, np.where(weights > 0, weights, np.inf))
-    found = _times_power(weights, -np.frexp(greatest)[1][groups])
-    equal = (least == greatest)[groups]
+    found = _times_power(weights, -np.frexp(maximum)[1][groups])
+    equal = (least == maximum)[groups]
     found[equal] = weights[equal] > 0
     return found
 
@@ -147,11 +147,11 @@ def extremes(weights: Floats) -> tuple[float, float]:
     return float(least), float(weights.max(initial=0.0))
 
 
-def scaled_from(weights: Floats, least: float, greatest: float) -> Floats:
+def scaled_from(weights: Floats, least: float, maximum: float) -> Floats:
     """As `scaled` for some of the weights, given the `extremes` of all."""
-    if least == greatest:
+    if least == maximum:
         return (weights > 0).astype(np.float64)
-    return _times_power(weights, -math.frexp(greatest)[1])
+    return _times_power(weights, -math.frexp(maximum)[1])
 
 
 def _times_power(weights: Floats, powers: int | NDArray[np.integer[Any]]) -> Floats:

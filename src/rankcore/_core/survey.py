@@ -43,11 +43,11 @@ class Surveyor:
             self._sizes = grown
         self._add_squares(values, raise_sizes(columns, values, self._sizes))
 
-    def _add_squares(self, values: NDArray[Any], greatest: float) -> None:
+    def _add_squares(self, values: NDArray[Any], largest: float) -> None:
         """Add the squares of values of this maximum magnitude."""
-        if 0 < greatest < math.inf:  # learners reject others
+        if 0 < largest < math.inf:  # learners reject others
             # Scaled, so that squares do not overflow or underflow.
-            shift = max(self._shift, math.frexp(greatest)[1], LEAST_SHIFT)
+            shift = max(self._shift, math.frexp(largest)[1], LEAST_SHIFT)
             before = math.ldexp(self._square, 2 * (self._shift - shift))
             self._square = before + sum_squares(values, math.ldexp(1.0, -shift))
             self._shift = shift

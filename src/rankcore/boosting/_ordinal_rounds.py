@@ -21,6 +21,7 @@ from rankcore.boosting._tree_shards import Rules
 from rankcore.boosting._tree_sum import Tree
 from rankcore.boosting._vector_leaves import (
     BLOCK_ROWS,
+    TableRows,
     directed,
     leaf_sums,
     monotone_steps,
@@ -207,7 +208,7 @@ class OrdinalRounds:
         if self._rules.signs is not None:
             # Along the direction, splits that improve all tasks are found.
             direction = np.abs(direction)
-        rows = self._table, self._ranks, self._weights, self._threads
+        rows = TableRows(self._table, self._ranks, self._weights), self._threads
         slopes, curvatures = directed(direction, *rows)
         grown = self._grower.grow(slopes, curvatures, taken, allowed)
         n = grown.lows.size

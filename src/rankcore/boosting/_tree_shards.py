@@ -133,11 +133,7 @@ class Shard:
                 raise ValueError(
                     f"trees support at most {MAX_SUMS} bins; found {size}: set max_bins"
                 )
-            bounds = np.empty(self._n_rows + 1, dtype=np.int64)
-            layout = (self.columns, features, offsets, whole, bounds)
-            tree_histograms.lay_out_cells(*layout, None)
-            cells = np.empty(bounds[-1], dtype=np.int32)
-            tree_histograms.lay_out_cells(*layout, cells)
+            bounds, cells = self._cells(offsets, whole)
             one_sum = None if rules.slopes else whole
         elif binning.narrow:
             lanes = tree_histograms.LANES
@@ -169,6 +165,17 @@ class Shard:
             rules.min_samples_leaf,
             rules.slopes,
         )
+
+    def _cells(
+        self, offsets: NDArray[np.int64], whole: NDArray[np.uint8]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Bounds of each row's entries of sparse columns, and their places among the sums."""
+        bounds = np.empty(self._n_rows + 1, dtype=np.int64)
+        layout = (self.columns, self.features, offsets, whole, bounds)
+        tree_histograms.lay_out_cells(*layout, None)
+        cells = np.empty(bounds[-1], dtype=np.int32)
+        tree_histograms.lay_out_cells(*layout, cells)
+        return bounds, cells
 
     def begin(
         self,

@@ -6,6 +6,8 @@ P(rank >= j) P(rank < i), which is the covariance of "rank >= i" and "rank >= j"
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,23 +23,23 @@ BLOCK_ROWS, MOST_SHARED = 2**14, 32
 RIDGE = 1e-9
 
 
-def directed(
-    direction: Floats,
-    table: Floats,
-    ranks: NDArray[np.int32],
-    weights: Floats | None,
-    threads: Threads,
-) -> tuple[Floats, Floats]:
-    """Minus the first, and the second derivative of each row's loss along a direction.
+class TableRows(NamedTuple):
+    """Rows of a fit, and their probabilities."""
 
-    ``table`` has the probabilities, shape (n, n_tasks + 1).
-    """
+    table: Floats  # (n, n_tasks + 1)
+    ranks: NDArray[np.int32]
+    weights: Floats | None
+
+
+def directed(direction: Floats, rows: TableRows, threads: Threads) -> tuple[Floats, Floats]:
+    """Minus the first, and the second derivative of each row's loss along a direction."""
+    table = rows.table
     places = np.concatenate([[0.0], np.cumsum(direction)])
     slopes, curvatures = np.empty((2, len(table)))
 
     def fill(start: int) -> None:
         stop = min(start + BLOCK_ROWS, len(table))
-        ordinal_trees.directed(table, ranks, weights, places, start, stop, slopes, curvatures)
+        ordinal_trees.directed(*rows, places, start, stop, slopes, curvatures)
 
     threads.for_each(fill, range(0, len(table), BLOCK_ROWS))
     return slopes, curvatures
@@ -47,9 +49,7 @@ def leaf_sums(
     leaf_of: NDArray[np.int32],
     of_rows: NDArray[np.uint8] | None,
     n_leaves: int,
-    table: Floats,
-    ranks: NDArray[np.int32],
-    weights: Floats | None,
+    rows: TableRows,
     threads: Threads,
 ) -> tuple[Floats, Floats]:
     """Sums by leaf of minus the first, and of the second derivatives; O(n * n_tasks^2).
@@ -57,7 +57,7 @@ def leaf_sums(
     Shapes (n_leaves, n_tasks) and (n_leaves, n_tasks, n_tasks). ``of_rows`` is a mask of rows. Sums
     over blocks of rows are added in order, for any number of threads.
     """
-    n, n_tasks = table.shape[0], table.shape[1] - 1
+    n, n_tasks = rows.table.shape[0], rows.table.shape[1] - 1
     # With many tasks the sums take more memory than the rows.
     block = BLOCK_ROWS if n_tasks <= MOST_SHARED else n
     sums: dict[int, tuple[Floats, Floats]] = {}
@@ -65,7 +65,7 @@ def leaf_sums(
     def add(start: int) -> None:
         found = np.zeros((n_leaves, n_tasks)), np.zeros((n_leaves, n_tasks, n_tasks))
         stop = min(start + block, n)
-        ordinal_trees.leaf_sums(table, ranks, weights, leaf_of, of_rows, start, stop, *found)
+        ordinal_trees.leaf_sums(*rows, leaf_of, of_rows, start, stop, *found)
         sums[start] = found
 
     threads.for_each(add, range(0, n, block))

@@ -139,7 +139,7 @@ def weighing_of(
     mean = facts.mean_of_shares()
     if facts.all_weigh(mean):
         return None, everything
-    return Weighing(known, of_classes, mean), [one.greatest > 0 for one in found]
+    return Weighing(known, of_classes, mean), [one.largest > 0 for one in found]
 
 
 def fix_scale_of(state: OnlineState, model: Any, run: Run) -> None:

@@ -68,7 +68,7 @@ class WeightFacts:
 
     n_rows: int
     least: float
-    greatest: float
+    largest: float
     fractions: bool  # whether any weight lies strictly between 0 and 1
     # Exact sum of the weights if none exceeds 1, so that the mean of equal weights is exact;
     # otherwise 0.
@@ -81,8 +81,8 @@ class WeightFacts:
             n_rows, there = weights.size, weights
         else:
             n_rows, there = int(counts.sum()), weights[counts > 0]
-        greatest = float(there.max(initial=0.0))
-        if greatest > 1:
+        largest = float(there.max(initial=0.0))
+        if largest > 1:
             total = Fraction()
         elif counts is None:
             total = exact_sum(weights)
@@ -90,7 +90,7 @@ class WeightFacts:
             of_classes = zip(weights.tolist(), counts.tolist(), strict=True)
             total = sum((Fraction(weight) * n for weight, n in of_classes), Fraction())
         least = float(there.min(initial=np.inf))
-        return cls(n_rows, least, greatest, bool(((there > 0) & (there < 1)).any()), total)
+        return cls(n_rows, least, largest, bool(((there > 0) & (there < 1)).any()), total)
 
     @classmethod
     def together(cls, parts: Sequence[WeightFacts]) -> WeightFacts:
@@ -98,20 +98,20 @@ class WeightFacts:
         return cls(
             sum(part.n_rows for part in parts),
             min(part.least for part in parts),
-            max(part.greatest for part in parts),
+            max(part.largest for part in parts),
             any(part.fractions for part in parts),
             sum((part.total for part in parts), Fraction()),
         )
 
     def all_weigh(self, value: float) -> bool:
         """Whether all weights are equal to a value; True if there are no rows."""
-        return self.least >= value >= self.greatest
+        return self.least >= value >= self.largest
 
     def mean_of_shares(self) -> float:
         """Mean of relative weights (see `row_weights`), 1 for others; raise if all are 0."""
-        if not self.greatest:
+        if not self.largest:
             raise ValueError("class_weight leaves every row without weight")
-        if self.greatest <= 1 and self.fractions:
+        if self.largest <= 1 and self.fractions:
             return float(self.total / self.n_rows)
         return 1.0
 
