@@ -15,7 +15,10 @@ from rankcore.clicks import (
     ClickFile,
     ClickRates,
     DynamicBayesianModel,
+    Judged,
     PositionBasedModel,
+    Propensities,
+    User,
     evaluate,
     propensities,
     read_clicks,
@@ -96,6 +99,48 @@ def test_propensities_are_those_of_the_function(log, method):
     text = table(succeed("clicks", "propensity", log, "--method", method))
     # Printed with six digits.
     np.testing.assert_allclose(columns(text, "propensity")[0], expected.theta, rtol=1e-5)
+
+
+def test_judged_documents_give_trust_which_evaluation_subtracts(log, ranking, tmp_path):
+    rng, rows = np.random.default_rng(2), read_clicks(log)
+    grades = rng.integers(-1, 3, (N_QUERIES, N_DOCUMENTS))
+    query = rows.queries[rows.query].astype(int)
+    document = [int(one[1:]) for one in rows.documents[rows.document]]
+    attraction = grades.clip(0)[query, document] / 2
+    trusting = User(trust=0.4 / np.arange(1, 7))
+    clicked = simulate_clicks(rows, attraction, user=trusting, random_state=0).clicked
+    lines = log.read_text().splitlines()[1:]
+    lines = [f"{line[:-1]}{int(click)}\n" for line, click in zip(lines, clicked, strict=True)]
+    (tmp_path / "log.csv").write_text(HEAD + "".join(lines))
+    qrels = [f"{q} 0 d{d} {grades[q, d]}\n" for q in range(N_QUERIES) for d in range(N_DOCUMENTS)]
+    (tmp_path / "qrels").write_text("".join(qrels))
+
+    command = ["clicks", "propensity", tmp_path / "log.csv", "--judged", tmp_path / "qrels"]
+    assert "--method judged and --judged require each other" in fail(*command)
+    text = succeed(*command, "--method", "judged")
+    read = read_qrels(tmp_path / "qrels")
+    expected = propensities(
+        read_clicks(tmp_path / "log.csv"),
+        "judged",
+        judged=Judged(read.qid, read.docid, read.rel.clip(0) / 2),
+    )
+    theta, trust = columns(table(text), "propensity", "trust")
+    np.testing.assert_allclose(theta, expected.theta, rtol=1e-5)
+    np.testing.assert_allclose(trust, expected.trust, rtol=1e-5)
+
+    (tmp_path / "theta.csv").write_text(text)
+    run_rows = [line.split() for line in ranking.read_text().splitlines()]
+    new = {name: [row[i] for row in run_rows] for name, i in [("query", 0), ("document", 2)]}
+    (tmp_path / "new.csv").write_text(
+        "query,document,score\n" + "".join(f"{row[0]},{row[2]},{row[4]}\n" for row in run_rows)
+    )
+    new["score"] = [float(row[4]) for row in run_rows]
+    given = Propensities(theta, trust=trust)
+    value = evaluate(read_clicks(tmp_path / "log.csv"), new, propensity=given)["mrr"].value
+    for path in (ranking, tmp_path / "new.csv"):
+        command = ["clicks", "evaluate", tmp_path / "log.csv", path, "--json", "-m", "mrr"]
+        found = json.loads(succeed(*command, "--propensity", tmp_path / "theta.csv"))
+        assert found["measures"][0]["value"] == pytest.approx(value, rel=1e-12)
 
 
 MODELS = {
@@ -242,13 +287,19 @@ def test_bad_lines_are_named(tmp_path, line, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "a header with the columns position, propensity is required; found: none"),
-        ("position,propensity\n", "one position or more is required"),
+        ("", "is empty: it must have a header"),
+        ("position,theta\n1,1\n", "has no column 'propensity'; it has position, theta"),
+        ("position,propensity\n", "has no rows below its header"),
+        ("position,propensity\n1.5,1\n", "line 2: position must be an integer from 1 to 100000"),
+        ("position,propensity,trust\n1,1,2\n", "trust must have a probability for each position"),
         ("position,propensity\n1,1\n2,0\n", "line 3: propensity must be finite and above 0"),
         ("position,propensity\n1,nan\n", "line 2: propensity must be finite and above 0"),
         ("position,propensity\n1,x\n", "line 2: propensity must be a number; found 'x'"),
-        ("position,propensity\n0,1\n", "line 2: position must be 1 to 100000; found 0"),
-        ("position,propensity\n999999999999,1\n", "line 2: position must be 1 to 100000"),
+        (
+            "position,propensity\n0,1\n",
+            "line 2: position must be an integer from 1 to 100000; found 0",
+        ),
+        ("position,propensity\n999999999999,1\n", "line 2: position must be an integer"),
         ("position,propensity\n1,1\n", "propensity must have one number for each position, 1 to 6"),
     ],
 )

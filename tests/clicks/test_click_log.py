@@ -196,7 +196,7 @@ FOUR_COLUMNS = "query,document,position,clicked\n"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "is empty: a log has a header or JSON objects"),
+        ("", "is empty: it must have a header or JSON objects"),
         ("\n \n", "is empty"),
         ('[{"query": "q"}]\n', "begins with a JSON array: write one object per line"),
         ("query," + FOUR_COLUMNS + "q,r,a,1,1\n", "has 2 columns 'query'"),

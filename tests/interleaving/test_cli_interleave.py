@@ -1,6 +1,7 @@
 """``rankcore interleave``: lists of runs, and results of clicks on them."""
 
 import csv
+import gzip
 import io
 
 import numpy as np
@@ -98,10 +99,10 @@ def test_several_pairs_share_alpha(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("query,impression,clicked\n", "columns query, impression, ranker, clicked is required"),
-        ("", "found: none"),
+        ("query,impression,clicked\n", "no column 'ranker'; it has query, impression, clicked"),
+        ("", "is empty: it must have a header"),
         ("query,impression,ranker,clicked\n", "one impression or more is required"),
-        ("query,impression,ranker,clicked\nq,1,a,2\n", "line 2: clicked must be 0 or 1; found '2'"),
+        ("query,impression,ranker,clicked\nq,1,a,2\n", "line 2: clicked must be 0 or 1; found 2"),
         ("query,impression,ranker,clicked\nq,1,,1\n", "line 2: ranker must not be empty"),
         ("query,impression,ranker,clicked\nq,1,a,1\n", "two rankers or more are required; found a"),
         ('query,impression,ranker,clicked\nq,1,"a,1\n', "unexpected end of data"),
@@ -110,6 +111,52 @@ def test_several_pairs_share_alpha(tmp_path):
 def test_bad_logs_are_refused(tmp_path, text, message):
     (tmp_path / "log.csv").write_text(text)
     assert message in fail("interleave", tmp_path / "log.csv")
+
+
+RANKINGS = {
+    "in the order of rows": "query,document\nq 1,a\nq 2,d\nq 1,b\n",
+    "by rank": "document,rank,query,score\nd,1,q 2,9\nb,2,q 1,9\na,1,q 1,8\n",
+    "by score": '{"query": "q 1", "document": "b", "score": 1}\n'
+    '{"query": "q 1", "document": "a", "score": 2}\n'
+    '{"query": "q 2", "document": "d", "score": 0}\n',
+}
+
+
+@pytest.mark.parametrize("form", RANKINGS)
+@pytest.mark.parametrize("packed", [False, True])
+def test_rankings_may_be_tables(tmp_path, form, packed):
+    text = "\ufeff" + RANKINGS[form].replace("\n", "\r\n")
+    (tmp_path / "table").write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    (tmp_path / "other.csv").write_text("query,document\nq 1,a\nq 1,b\nq 2,d\n")
+    rows = table(succeed("interleave", tmp_path / "table", tmp_path / "other.csv"))
+    found = [(row["query"], row["position"], row["document"]) for row in rows]
+    assert sorted(found) == [("q 1", "1", "a"), ("q 1", "2", "b"), ("q 2", "1", "d")]
+
+
+def test_a_table_and_a_run_are_interleaved(runs, tmp_path):
+    lines = [f"{query},{d}\n" for query, found in RUNS["new"].items() for d in found]
+    (tmp_path / "new.csv").write_text("query,document\n" + "".join(lines))
+    found = run("interleave", runs[0], tmp_path / "new.csv")
+    assert found.exit_code == 0
+    assert found.stdout == run("interleave", *runs).stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("qid,document\nq,a\n", "has no column 'query'; it has qid, document"),
+        ("query,document\nq,a\nr,a\nq,a\n", "line 4: document 'a' of query 'q' is in the"),
+        ("query,document\nq,\n", "line 2: query and document must not be empty"),
+        ("query,document\nq,a,b\n", "line 2: 3 fields; the header has 2"),
+        ("query,document,rank\nq,a,first\n", "line 2: rank must be a number; found 'first'"),
+        ("query,document,score\nq,a,1\nq,b,nan\n", "line 3: rank or score must be finite"),
+        ("query,document\n", "has no rows"),
+        ("q Q0 a 1\n", "line 1"),  # of a run
+    ],
+)
+def test_bad_rankings_are_refused(runs, tmp_path, text, message):
+    (tmp_path / "bad").write_text(text)
+    assert message in fail("interleave", runs[0], tmp_path / "bad")
 
 
 def test_bad_commands_are_refused(runs):

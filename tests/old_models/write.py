@@ -103,6 +103,17 @@ def named(X, y):
     yield "scaled_names", scaled.fit(frame, y), frame
 
 
+def online(X):
+    """A ranker that learned from clicks on its own lists."""
+    from rankcore.clicks import PairwiseGradientRanker
+
+    ranker = PairwiseGradientRanker(0.1, length=5)
+    for seed in range(20):
+        shown = ranker.rank(X[:10], seed=seed)
+        ranker.partial_fit(X[:10], shown, [DRAW.random() < 0.4 for _ in shown])
+    return ranker
+
+
 def texts(y):
     """Short texts that follow the labels."""
     return [" ".join(DRAW.choices(WORDS[label - 1 :], k=4)) for label in y]
@@ -141,6 +152,7 @@ def main(folder, *chosen):
     kinds = [[WORDS[label]] for label in y]
     fitted["kinds"] = make_pipeline(OneHotEncoder(), rc.PRank(random_state=0)).fit(kinds, y), kinds
     fitted |= {name: (model, rows_of_it) for name, model, rows_of_it in named(X, y)}
+    fitted["online"] = online(X), X
     for old in folder.iterdir():
         old.unlink()
     written = {}

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,12 +16,14 @@ import typer
 from rankcore._core.replacing import replacing
 from rankcore.cli.paths import Reads
 from rankcore.cli.terminal import ProgressBar, print_table
+from rankcore.cli.trec import is_table
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from rankcore.clicks import ClickLog
+    from rankcore.datasets import Run
 
 LogArgument = Annotated[
     Path,
@@ -116,33 +118,53 @@ def open_log(
 
 
 def read_table(
-    path: Path, kinds: dict[str, Callable[[str], Any]]
-) -> tuple[dict[str, list[Any]], list[int]]:
-    """Columns of a CSV file with a header, and the line of each row."""
-    found: dict[str, list[Any]] = {name: [] for name in kinds}
-    numbers: list[int] = []
-    with open(path, newline="", encoding="utf-8-sig") as lines:
-        reader = csv.DictReader(lines, strict=True)
-        try:
-            header = [*(reader.fieldnames or [])]
-            if not {*kinds} <= {*header}:
-                raise ValueError(
-                    f"{path}: a header with the columns {', '.join(kinds)} is required; found: "
-                    f"{', '.join(header) or 'none'}"
-                )
-            for row in reader:
-                for name, kind in kinds.items():
-                    try:
-                        found[name].append(kind(row[name] or ""))
-                    except ValueError:
-                        raise ValueError(
-                            f"{path}, line {reader.line_num}: {name} must be a number; found "
-                            f"{row[name]!r}"
-                        ) from None
-                numbers.append(reader.line_num)
-        except csv.Error as error:
-            raise ValueError(f"{path}, line {reader.line_num}: {error}") from None
-    return found, numbers
+    path: Path, kinds: Mapping[str, type], optional: Collection[str] = ()
+) -> tuple[dict[str, list[Any]], list[str]]:
+    """Columns of numbers and words of a table, and the name of each row in errors."""
+    from rankcore.datasets.table_files import TableFile, floats
+
+    table = TableFile(path, {name: name for name in kinds}, {*kinds} - {*optional})
+    found: dict[str, list[Any]] = {}
+    places: list[str] = []
+    for columns, lines in table:
+        where = table.where(lines)
+        for name, values in columns.items():
+            of_kind = map(str, values) if kinds[name] is str else floats(values, name, where)
+            found.setdefault(name, []).extend(of_kind)
+        places += map(where, range(lines.size))
+    if not places:
+        raise ValueError(f"{path} has no rows below its header")
+    return found, places
+
+
+def read_ranking(path: Path) -> Run:
+    """A TREC run; or a table, ordered by its rank or score, or else by its rows."""
+    import numpy as np
+
+    from rankcore.datasets import Run, read_run
+
+    if not is_table(path):
+        return read_run(path)
+    kinds = {"query": str, "document": str, "rank": float, "score": float}
+    table, places = read_table(path, kinds, {"rank", "score"})
+    if "rank" in table:
+        score = -np.array(table["rank"])
+    else:
+        score = np.array(table.get("score", -np.arange(len(places))), dtype=np.float64)
+    bad = ~np.isfinite(score)
+    if bad.any():
+        at = int(bad.argmax())
+        raise ValueError(f"{places[at]}: rank or score must be finite; found {abs(score[at]):g}")
+    first: dict[tuple[str, str], int] = {}
+    for at, pair in enumerate(zip(table["query"], table["document"], strict=True)):
+        if "" in pair:
+            raise ValueError(f"{places[at]}: query and document must not be empty")
+        if first.setdefault(pair, at) != at:
+            raise ValueError(
+                f"{places[at]}: document {pair[1]!r} of query {pair[0]!r} is in the ranking "
+                f"already, in {places[first[pair]]}"
+            )
+    return Run(np.array(table["query"]), np.array(table["document"]), score)
 
 
 def print_rows(rows: list[dict[str, Any]], as_json: bool, facts: dict[str, Any], name: str) -> None:

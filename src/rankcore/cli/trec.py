@@ -33,6 +33,16 @@ def is_run(path: Path) -> bool:
         return False
 
 
+def is_table(path: Path) -> bool:
+    """Whether a file starts like CSV, JSON lines or Parquet, and not like a TREC run."""
+    from rankcore.datasets.parquet_rows import is_parquet
+
+    if not path.is_file() or is_run(path):
+        return False
+    words = _first_words(path)
+    return is_parquet(path) or (bool(words) and (b"," in b" ".join(words) or words[0][:1] == b"{"))
+
+
 def _first_words(path: Path) -> list[bytes]:
     """Words of the first line that is neither empty nor a comment; none without a file."""
     from rankcore.datasets.streams import open_lines

@@ -258,10 +258,7 @@ def check_numbers(columns: Mapping[str, NDArray[Any]], where: Callable[[int], st
             f"{where(at)}: positions must be integers from 1 to {MAX_POSITION}; found "
             f"{position[at]:g}{' (add 1 to positions from 0)' if position[at] == 0 else ''}"
         )
-    bad = (clicked != 0) & (clicked != 1)
-    if bad.any():
-        at = int(bad.argmax())
-        raise ValueError(f"{where(at)}: clicked must be 0 or 1; found {clicked[at]:g}")
+    check_clicked(clicked, where)
     if "dwell" in columns:
         bad = (columns["dwell"] < 0) | np.isinf(columns["dwell"])
         if bad.any():
@@ -269,6 +266,14 @@ def check_numbers(columns: Mapping[str, NDArray[Any]], where: Callable[[int], st
             raise ValueError(
                 f"{where(at)}: dwell must be finite and at least 0; found {columns['dwell'][at]:g}"
             )
+
+
+def check_clicked(clicked: NDArray[Any], where: Callable[[int], str]) -> None:
+    """Raise ValueError for clicks that are not 0 or 1."""
+    bad = (clicked != 0) & (clicked != 1)
+    if bad.any():
+        at = int(bad.argmax())
+        raise ValueError(f"{where(at)}: clicked must be 0 or 1; found {clicked[at]:g}")
 
 
 def _order(session: NDArray[Any], position: NDArray[np.int32]) -> NDArray[np.int64] | None:

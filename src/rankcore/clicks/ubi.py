@@ -11,8 +11,8 @@ import numpy as np
 from rankcore._core.warning import warn
 from rankcore.clicks._ids import Codes
 from rankcore.clicks.log import ClickLog
-from rankcore.clicks.reading import json_object, numbered_lines
 from rankcore.datasets.streams import title
+from rankcore.datasets.table_files import json_object, numbered_lines
 
 # Names of actions that are clicks.
 ACTIONS = ("click", "item_click", "product_click")

@@ -15,6 +15,7 @@ from rankcore.cli.click_files import (
     UbiOption,
     open_log,
     print_rows,
+    read_ranking,
     read_table,
     save_rows,
 )
@@ -23,13 +24,11 @@ from rankcore.cli.paths import Reads, Writes
 from rankcore.cli.terminal import print_facts, progress_bar
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from rankcore.clicks import Judged, Propensities
     from rankcore.clicks.models import ClickModel
     from rankcore.datasets import Run
 
-METHODS = ("em", "swap", "allpairs")
+METHODS = ("em", "swap", "allpairs", "judged")
 MEASURES = ("ndcg@10", "precision@10", "mrr")
 KINDS = ("position", "cascade", "bayesian", "simplified", "rates")
 
@@ -37,7 +36,18 @@ KINDS = ("position", "cascade", "bayesian", "simplified", "rates")
 def propensity(
     *,
     log: LogArgument,
-    method: Annotated[str, typer.Option(help="em, swap or allpairs: see docs/clicks.md.")] = "em",
+    method: Annotated[
+        str, typer.Option(help="em, swap, allpairs or judged (with --judged): see docs/clicks.md.")
+    ] = "em",
+    judged: Annotated[
+        Path | None,
+        Reads(),
+        typer.Option(
+            metavar="QRELS",
+            help="Judgments of TREC, to estimate clicks by trust as well; relevance is the grade "
+            "divided by the top grade.",
+        ),
+    ] = None,
     column: ColumnOption = None,
     ubi: UbiOption = None,
     quiet: QuietOption = False,
@@ -48,9 +58,12 @@ def propensity(
     from rankcore.clicks import propensities
 
     check_option(method, "method", METHODS)
+    if (judged is not None) != (method == "judged"):
+        raise ValueError("--method judged and --judged require each other")
+    given = {} if judged is None else {"judged": _judged(judged)}
     with progress_bar(quiet) as bar:
         impressions = open_log(log, column, ubi, bar)
-        found = propensities(impressions, method)  # type: ignore[arg-type]
+        found = propensities(impressions, method, **given)  # type: ignore[arg-type]
     rows = [
         {
             "position": position,
@@ -62,8 +75,23 @@ def propensity(
             zip(found.theta.tolist(), found.interval.tolist(), strict=True), 1
         )
     ]
+    if found.trust is not None:
+        for row, trust in zip(rows, found.trust.tolist(), strict=True):
+            row["trust"] = _number(trust)
     facts = {"method": method, **impressions.facts()}
     print_rows([row for row in rows if row["propensity"] is not None], as_json, facts, "positions")
+
+
+def _judged(path: Path) -> Judged:
+    """Judgments with relevance from 0 to 1."""
+    from rankcore.clicks import Judged
+    from rankcore.datasets import read_qrels
+
+    found = read_qrels(path)
+    grades = found.rel.clip(0)
+    if not grades.any():
+        raise ValueError(f"{path}: a grade above 0 is required; found none")
+    return Judged(found.qid, found.docid, grades / grades.max())
 
 
 def model(
@@ -168,7 +196,12 @@ def evaluate(
     *,
     log: LogArgument,
     run: Annotated[
-        Path, Reads(), typer.Argument(metavar="RUN", help="The new ranking, a TREC run.")
+        Path,
+        Reads(),
+        typer.Argument(
+            metavar="RUN",
+            help="The new ranking: a TREC run, or CSV with query, document, and rank or score.",
+        ),
     ],
     propensity: Annotated[
         Path,
@@ -204,11 +237,10 @@ def evaluate(
 ) -> None:
     """Print estimates of measures of a ranking from clicks on other lists, with 95% intervals."""
     from rankcore.clicks import evaluate as estimated
-    from rankcore.datasets import read_run
 
     if (relevance is not None) != (estimator == "dr"):
         raise ValueError("--estimator dr and --relevance require each other")
-    ranking = _ranking(read_run(run), relevance)
+    ranking = _ranking(read_ranking(run), relevance)
     theta = _propensities(propensity)
     with progress_bar(quiet) as bar:
         impressions = open_log(log, column, ubi, bar)
@@ -249,8 +281,7 @@ def _ranking(run: Run, relevance: Path | None) -> dict[str, Any]:
     order = np.lexsort((-document, first[query]))
     ranking = {"query": run.qid[order], "document": run.docid[order], "score": run.score[order]}
     if relevance is not None:
-        kinds: dict[str, Any] = {"query": str, "document": str, "relevance": float}
-        table, _ = read_table(relevance, kinds)
+        table, _ = read_table(relevance, {"query": str, "document": str, "relevance": float})
         known = dict(
             zip(
                 zip(table["query"], table["document"], strict=True), table["relevance"], strict=True
@@ -261,27 +292,29 @@ def _ranking(run: Run, relevance: Path | None) -> dict[str, Any]:
     return ranking
 
 
-def _propensities(path: Path) -> NDArray[np.float64]:
-    """Propensities by position, NaN where missing."""
+def _propensities(path: Path) -> Propensities:
+    """Propensities and clicks by trust, NaN where missing."""
     import numpy as np
 
+    from rankcore.clicks import Propensities
     from rankcore.clicks.log import MAX_POSITION
 
-    table, lines = read_table(path, {"position": int, "propensity": float})
-    if not lines:
-        raise ValueError(f"{path}: one position or more is required; found none")
-    for position, value, line in zip(table["position"], table["propensity"], lines, strict=True):
-        if not 1 <= position <= MAX_POSITION:
+    kinds = {"position": float, "propensity": float, "trust": float}
+    table, places = read_table(path, kinds, {"trust"})
+    for position, value, place in zip(table["position"], table["propensity"], places, strict=True):
+        if not 1 <= position <= MAX_POSITION or position % 1:
             raise ValueError(
-                f"{path}, line {line}: position must be 1 to {MAX_POSITION}; found {position}"
+                f"{place}: position must be an integer from 1 to {MAX_POSITION}; found {position:g}"
             )
         if not 0 < value < np.inf:
-            raise ValueError(
-                f"{path}, line {line}: propensity must be finite and above 0; found {value:g}"
-            )
-    theta = np.full(max(table["position"]), np.nan)
-    theta[np.array(table["position"]) - 1] = table["propensity"]
-    return theta
+            raise ValueError(f"{place}: propensity must be finite and above 0; found {value:g}")
+    at = np.array(table["position"]).astype(np.int64) - 1
+    found = {}
+    for name in ("propensity", "trust"):
+        if name in table:
+            found[name] = np.full(at.max() + 1, np.nan)
+            found[name][at] = table[name]
+    return Propensities(found["propensity"], trust=found.get("trust"))
 
 
 def _numbers(text: str) -> list[float]:

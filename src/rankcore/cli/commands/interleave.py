@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -24,7 +23,10 @@ def interleave(
     files: Annotated[
         list[Path],
         Reads(),
-        typer.Argument(help="Two TREC runs or more; or the CSV file of lists with clicks."),
+        typer.Argument(
+            help="Two rankings or more, TREC runs or CSV with query, document, and perhaps rank or "
+            "score; or the CSV file of lists with clicks."
+        ),
     ],
     method: Annotated[
         str, typer.Option(help="How to make lists: team_draft or probabilistic.")
@@ -53,13 +55,13 @@ def _print_lists(
     files: list[Path], method: str, length: int | None, impressions: int, seed: int
 ) -> None:
     from rankcore._core.params import check_option
-    from rankcore.datasets import read_run
+    from rankcore.cli.click_files import read_ranking
     from rankcore.interleaving import Probabilistic, TeamDraft
 
     check_option(method, "method", METHODS)
     if len(files) < 2:
         raise ValueError(f"two runs or more are required; found {files[0]} alone")
-    runs = [_by_query(read_run(path)) for path in files]
+    runs = [_by_query(read_ranking(path)) for path in files]
     names = [path.stem for path in files]
     if len({*names}) < len(names):
         names = [str(path) for path in files]
@@ -121,36 +123,28 @@ def _print_results(path: Path, alpha: float) -> None:
 
 def _read_clicks(path: Path) -> tuple[list[dict[str, float]], list[str]]:
     """Clicks on the documents of each ranker, and the day, of each impression."""
+    from rankcore.clicks.log import check_clicked
+    from rankcore.clicks.reading import clicks_of
+    from rankcore.datasets.table_files import TableFile
+
     found: dict[tuple[str, str], dict[str, float]] = {}
     days: list[str] = []
-    with open(path, newline="", encoding="utf-8-sig") as lines:  # without a byte order mark
-        for line, row in _rows(csv.DictReader(lines, strict=True), path):
-            key = row["query"], row["impression"]
+    table = TableFile(path, {name: name for name in (*_COLUMNS, "day")}, _COLUMNS)
+    for columns, lines in table:
+        where = table.where(lines)
+        clicked = clicks_of(columns["clicked"], where)
+        check_clicked(clicked, where)
+        given = columns.get("day", [""] * lines.size)
+        keys = zip(map(str, columns["query"]), map(str, columns["impression"]), strict=True)
+        rows = zip(keys, columns["ranker"], clicked.tolist(), given, strict=True)
+        for at, (key, ranker, click, day) in enumerate(rows):
+            if ranker in ("", None):
+                raise ValueError(f"{where(at)}: ranker must not be empty")
             if key not in found:
                 found[key] = {}
-                days.append(row.get("day") or "")
-            if row["clicked"] not in ("0", "1"):
-                raise ValueError(
-                    f"{path}, line {line}: clicked must be 0 or 1; found {row['clicked']!r}"
-                )
-            if not row["ranker"]:
-                raise ValueError(f"{path}, line {line}: ranker must not be empty")
-            ranker = row["ranker"]
-            found[key][ranker] = found[key].get(ranker, 0.0) + float(row["clicked"])
+                days.append(str(day))
+            of = found[key]
+            of[str(ranker)] = of.get(str(ranker), 0.0) + click
     if not found:
         raise ValueError(f"{path}: one impression or more is required; found none")
     return [*found.values()], days
-
-
-def _rows(reader: csv.DictReader[str], path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    try:
-        header = reader.fieldnames or []
-        if not {*_COLUMNS} <= {*header}:
-            raise ValueError(
-                f"{path}: a header with the columns {', '.join(_COLUMNS)} is required; found: "
-                f"{', '.join(header) or 'none'}"
-            )
-        for row in reader:
-            yield reader.line_num, {name: value or "" for name, value in row.items() if name}
-    except csv.Error as error:
-        raise ValueError(f"{path}, line {reader.line_num}: {error}") from error

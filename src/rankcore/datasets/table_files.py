@@ -1,0 +1,237 @@
+"""Columns of files: CSV with a header, JSON lines and Parquet, in blocks of rows."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore.datasets.parquet_rows import BUFFER, is_parquet, pyarrow_of
+from rankcore.datasets.streams import open_lines, title
+
+# Lines whose fields are Python objects at a time.
+LINES = 1 << 13
+
+# Text in bytes, and the number of its first line.
+Blocks = Iterator[tuple[memoryview, int]]
+# Columns of values as in a file, and the line (in Parquet the row) of each row.
+Block = tuple[dict[str, Any], NDArray[np.int64]]
+
+
+class TableFile:
+    """Columns of a file, recognised by its first bytes: an iterable of blocks of rows.
+
+    Parameters
+    ----------
+    path : str or path-like
+        CSV with a header, JSON lines or Parquet; text may be compressed.
+    names : mapping of str to str
+        Columns to read, and their names in the file.
+    required : collection of str
+        Columns whose absence raises ValueError; others are left out.
+    gaps : collection of str
+        Columns that some JSON objects may lack: None there.
+    hint : str
+        End of the message about a missing column; ``{name}`` is that column.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        names: Mapping[str, str],
+        required: Collection[str],
+        *,
+        gaps: Collection[str] = (),
+        hint: str = "",
+    ) -> None:
+        self.path, self.title = path, title(path)
+        self._names, self._required, self._gaps, self._hint = names, required, gaps, hint
+        self._parquet = is_parquet(path)
+
+    def __iter__(self) -> Iterator[Block]:
+        return self._parquet_blocks() if self._parquet else self._text_blocks()
+
+    def where(self, lines: NDArray[np.int64]) -> Callable[[int], str]:
+        """Names of the rows of a block in errors."""
+        word = "row" if self._parquet else "line"
+        return lambda i: f"{self.title}, {word} {lines[i]}"
+
+    def _text_blocks(self) -> Iterator[Block]:
+        with open_lines(self.path) as lines:
+            blocks = iter(lines)
+            block, first = next(blocks, (memoryview(b""), 1))
+            text = _decoded(block, self.title, first)
+            if not text.strip():
+                raise ValueError(f"{self.title} is empty: it must have a header or JSON objects")
+            if text.lstrip().startswith("["):
+                raise ValueError(
+                    f"{self.title} begins with a JSON array: write one object per line, without "
+                    "brackets and commas around them"
+                )
+            if text.lstrip().startswith("{"):
+                yield from self._json_blocks(blocks, text)
+            else:
+                yield from self._csv_blocks(blocks, text)
+
+    def _csv_blocks(self, blocks: Blocks, text: str) -> Iterator[Block]:
+        header, _, rest = text.partition("\n")
+        names = next(csv.reader([header]), [])
+        places = self._places(names)
+        for rows, numbers in _lines(blocks, rest, 2, self.title):
+            found = self._split(rows, numbers, len(names))
+            taken = [*zip(*found, strict=True)]
+            columns = {name: taken[place] for name, place in places.items()}
+            yield columns, np.array(numbers, dtype=np.int64)
+
+    def _split(self, rows: list[str], numbers: list[int], n_fields: int) -> list[list[str]]:
+        """Fields of each row of CSV."""
+        found: list[list[str]] = []
+        with suppress(csv.Error):  # found again in the loop below, with its line
+            found = [*csv.reader(rows, strict=True)]
+            if len(found) == len(rows) and {*map(len, found)} == {n_fields}:
+                return found
+        found = []
+        reader = csv.reader(rows, strict=True)
+        try:
+            for fields in reader:
+                if reader.line_num > len(found) + 1:
+                    raise csv.Error("a line break within quotes is not supported")
+                if len(fields) != n_fields:
+                    raise csv.Error(f"{len(fields)} fields; the header has {n_fields}")
+                found.append(fields)
+        except csv.Error as error:
+            raise ValueError(f"{self.title}, line {numbers[len(found)]}: {error}") from None
+        return found
+
+    def _json_blocks(self, blocks: Blocks, text: str) -> Iterator[Block]:
+        places: dict[str, int] | None = None
+        for lines, numbers in _lines(blocks, text, 1, self.title):
+            rows = [
+                json_object(line, f"{self.title}, line {number}")
+                for line, number in zip(lines, numbers, strict=True)
+            ]
+            if places is None:
+                places = {**self._places([*rows[0]]), **dict.fromkeys(self._gaps, 0)}
+            columns = {}
+            for name in places:
+                key = self._names[name]
+                if name in self._gaps:
+                    columns[name] = [row.get(key) for row in rows]
+                    continue
+                try:
+                    columns[name] = [row[key] for row in rows]
+                except KeyError:
+                    at = next(i for i, row in enumerate(rows) if key not in row)
+                    raise ValueError(
+                        f"{self.title}, line {numbers[at]} has no field {key!r}"
+                    ) from None
+            yield columns, np.array(numbers, dtype=np.int64)
+
+    def _parquet_blocks(self) -> Iterator[Block]:
+        arrow = pyarrow_of(os.fsdecode(self.path))
+        try:
+            with arrow.parquet.ParquetFile(self.path, buffer_size=BUFFER, pre_buffer=False) as file:
+                places = self._places(file.schema_arrow.names)
+                wanted = [self._names[name] for name in places]
+                row = 0
+                for batch in file.iter_batches(1 << 16, columns=wanted):
+                    if not batch.num_rows:
+                        continue
+                    lines = np.arange(row, row + batch.num_rows)
+                    row += batch.num_rows
+                    columns = {}
+                    for name in places:
+                        columns[name] = batch.column(self._names[name]).to_pylist()
+                    yield columns, lines
+        except (arrow.ArrowException, OSError) as error:
+            raise ValueError(f"{self.title} is damaged, or pyarrow cannot read it: {error}") from (
+                error
+            )
+
+    def _places(self, names: list[str]) -> dict[str, int]:
+        """Places of the columns in the file; ValueError if a required one is missing."""
+        places = {}
+        for name, called in self._names.items():
+            if names.count(called) > 1:
+                raise ValueError(
+                    f"{self.title} has {names.count(called)} columns {called!r}: rename all but "
+                    f"that of the {name}"
+                )
+            if called in names:
+                places[name] = names.index(called)
+            elif name in self._required:
+                listed = ", ".join(names) or "none"
+                raise ValueError(
+                    f"{self.title} has no column {called!r}; it has {listed}"
+                    + self._hint.format(name=name)
+                )
+        return places
+
+
+def numbered_lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, int]]:
+    """Lines of text that are not blank, and their numbers."""
+    name = title(path)
+    with open_lines(path) as lines:
+        for rows, numbers in _lines(iter(lines), "", 1, name):
+            yield from zip(rows, numbers, strict=True)
+
+
+def json_object(line: str, where: str) -> dict[str, Any]:
+    """The object of a line of JSON; ValueError that begins with ``where``."""
+    try:
+        found = json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from None
+    except RecursionError:
+        raise ValueError(f"{where}: JSON is nested too deeply") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"{where}: expected a JSON object, found {type(found).__name__}")
+    return found
+
+
+def _lines(
+    blocks: Blocks, text: str, first: int, name: str
+) -> Iterator[tuple[list[str], list[int]]]:
+    """Non-blank lines with their numbers, of a text and the blocks after it."""
+    while True:
+        lines = text.split("\n")[:-1]
+        for start in range(0, len(lines), LINES):
+            some = lines[start : start + LINES]
+            numbers = [*range(first + start, first + start + len(some))]
+            if not all(map(str.strip, some)):
+                full = [i for i, line in enumerate(some) if line.strip()]
+                some, numbers = [some[i] for i in full], [numbers[i] for i in full]
+            if some:
+                yield some, numbers
+        block, first = next(blocks, (memoryview(b""), 0))
+        if not first:
+            return
+        text = _decoded(block, name, first)
+
+
+def _decoded(block: memoryview, name: str, first: int) -> str:
+    data = bytes(block)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        line = first + data.count(b"\n", 0, error.start)
+        raise ValueError(f"{name}, line {line}: not UTF-8: {error.reason}") from None
+
+
+def floats(values: Any, name: str, where: Callable[[int], str]) -> NDArray[np.float64]:
+    """Numbers of a column; ValueError that names the first row without one."""
+    try:
+        return np.fromiter(map(float, values), np.float64, len(values))
+    except (TypeError, ValueError):
+        for at, one in enumerate(values):
+            try:
+                float(one)
+            except (TypeError, ValueError):
+                raise ValueError(f"{where(at)}: {name} must be a number; found {one!r}") from None
+        raise
