@@ -155,12 +155,14 @@ def rehearse(
     """Install and test in a new environment; yields each result."""
     folder = out / re.sub(r"\W+", "-", name)
     interpreter = new_venv(python, folder)
-    pip_install(interpreter, "--no-deps", "--index-url", index, f"rankcore=={VERSION}")
-    extras = "[test,dask,plot]" if constraints else "[test]"
-    pip_install(interpreter, *constraints, f"rankcore{extras}=={VERSION}")
-    clean = out / "clean"
+    # Sources in PYTHONPATH would be imported, and installed for pip.
     env = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "RANKCORE"))}
     env |= {"HYPOTHESIS_PROFILE": "quick", "PATH": f"{folder / 'bin'}:{env['PATH']}"}
+    env |= {"OPENBLAS_NUM_THREADS": "1"}  # pytest has a worker for each processor
+    pip_install(interpreter, "--no-deps", "--index-url", index, f"rankcore=={VERSION}", env=env)
+    extras = "[test,dask,plot]" if constraints else "[test]"
+    pip_install(interpreter, *constraints, f"rankcore{extras}=={VERSION}", env=env)
+    clean = out / "clean"
     where = "import rankcore, sys; sys.exit(not rankcore.__file__.startswith(sys.prefix))"
     for what, command in [
         ("the installed package is imported", ["-c", where]),

@@ -9,6 +9,7 @@ import os
 import re
 import shlex
 import sys
+import warnings
 from collections import Counter
 from pathlib import Path
 
@@ -215,6 +216,28 @@ def test_search(valid, parts, tmp_path):
         X, y, qid = load(parts / "valid", learned.n_features_in_)
         found = evaluate(y, learned.predict(X), qid=qid, metrics="map")["map"]
         assert found == pytest.approx(max(values))
+
+
+@pytest.mark.parametrize("valid", [True, False])
+def test_only_the_model_that_is_saved_gives_warnings(valid, labels, tmp_path, monkeypatch):
+    module = sys.modules["rankcore.cli.commands.tune"]
+    plain, seconds = module._Task.on_all, iter(range(10**6))
+    monkeypatch.setattr(module, "perf_counter", lambda: next(seconds))
+
+    def on_all(task, learner, drawn, *others):
+        warnings.warn(f"of {learner.name} with {json.dumps(drawn)}", stacklevel=1)
+        return plain(task, learner, drawn, *others)
+
+    monkeypatch.setattr(module._Task, "on_all", on_all)
+    arguments = ["tune", labels / "train", "-o", tmp_path / "best", "--minutes", 1, "--json"]
+    arguments += ["--model", "prank", "--model", "cusum", "--trials", tmp_path / "t.csv"]
+    done = run(*arguments, *(["--valid", labels / "valid"] if valid else ["--folds", 2]))
+    with open(tmp_path / "t.csv", newline="") as stream:
+        trials = list(csv.DictReader(stream))
+    assert len(trials) > 3
+    best = min(trials, key=lambda trial: float(trial["value"]))
+    said = f"rankcore: warning: of {best['model']} with {best['params']}\n"
+    assert (done.exit_code, done.stderr) == (0, said)
 
 
 def test_search_among_learners_of_labels(labels, tmp_path):

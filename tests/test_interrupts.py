@@ -59,9 +59,11 @@ def test_an_interrupt_at_any_moment_leaves_nothing_behind(name, files):
 
     call = CALLS[name]
     expected, before, interrupted = call(files), opened(), 0
-    start = time.perf_counter()
-    call(files)
-    whole = time.perf_counter() - start
+    whole = np.inf  # of five: one that waited for the processor would leave most calls complete
+    for _ in range(5):
+        start = time.perf_counter()
+        call(files)
+        whole = min(whole, time.perf_counter() - start)
     old = signal.signal(signal.SIGALRM, interrupt)
     try:
         for delay in np.linspace(1e-5, whole, 40):

@@ -319,14 +319,16 @@ def test_formats_of_one_score_refuse_several(tmp_path, target):
     assert not list(tmp_path.iterdir())
 
 
-def test_categories_are_refused_but_by_c(tmp_path):
+@pytest.mark.parametrize("target", ["onnx", "sql"])
+def test_categories_are_refused_but_by_c(tmp_path, target):
+    if target == "onnx":
+        pytest.importorskip("onnx", reason="no onnx")
     X, y = data(missing=False)
     X[:, 3] = np.abs(np.round(3 * X[:, 3]))
     y = np.where(X[:, 3] % 3 == 0, 3 - y, y)
     model = small("shared", categorical_features=[3]).fit(X, y)
-    for target in ("onnx", "sql"):
-        with pytest.raises(ValueError, match=f"{target} cannot express splits by category"):
-            rc.export(model, tmp_path / "m", target, feature_names=list("abcd"))
+    with pytest.raises(ValueError, match=f"{target} cannot express splits by category"):
+        rc.export(model, tmp_path / "m", target, feature_names=list("abcd"))
 
 
 # -------------------------------------------------------------------- contributions
@@ -448,7 +450,12 @@ def test_what_moves_the_rank_of_a_row(tasks, link, loss):
                     changed[0, feature] = moved[feature]
                     assert sign * (model.predict(changed[:1])[0] - now) > 0
             assert np.isnan(moved[np.isnan(row)]).all()
-    why.plot()
+
+
+def test_what_moves_the_rank_of_a_row_is_drawn():
+    pytest.importorskip("matplotlib", reason="no Matplotlib")
+    X, y = data()
+    rc.explain.rank(small("vector").fit(X, y), X[0], background=X[30:50]).plot()
 
 
 def test_categories_that_move_a_rank():

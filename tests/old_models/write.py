@@ -87,6 +87,20 @@ def with_margin():
         return {}
 
 
+def from_clicks(X, qid):
+    """A learner of clicks, if there is one."""
+    try:
+        from rankcore.clicks.online import PairwiseGradientRanker
+    except ImportError:
+        return {}
+    ranker = PairwiseGradientRanker(length=5)
+    for query in np.unique(qid):
+        documents = X[qid == query]
+        shown = ranker.rank(documents, seed=int(query))
+        ranker.partial_fit(documents, shown, documents[shown, 0] > 0)
+    return {"gradient": (ranker, X)}
+
+
 def named(X, y):
     """Learners of labels of text and dates, and of columns with names."""
     frame = pd.DataFrame(X, columns=["Größe", "ends in zero\0", "c d", ""])
@@ -147,6 +161,7 @@ def main(folder, *chosen):
     ordinal |= with_margin()
     fitted = {name: (model.fit(X, y), X) for name, model in ordinal.items()}
     fitted |= {name: (model.fit(X, y, qid=qid), X) for name, model in ranking.items()}
+    fitted |= from_clicks(X, qid)
     said = texts(y)
     fitted["texts"] = make_pipeline(TfidfVectorizer(), rc.PRank(random_state=0)).fit(said, y), said
     kinds = [[WORDS[label]] for label in y]

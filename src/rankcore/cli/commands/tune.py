@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from math import exp, inf, log
@@ -194,7 +195,7 @@ def tune(
         task = _Task(choice, rows, held_out, metric, scale, folds)
         with _Trials(trials) as table:
             best = task.search(learners, minutes, bar, table.add)
-        scaler, estimator = best.fitted or task.on_all(best.learner, best.drawn)[:2]
+        scaler, estimator = task.fitted(best)
         rankcore.save(with_scaler(scaler, estimator), output)
     facts = {
         "trials": best.count,
@@ -238,6 +239,7 @@ class _Trial:
     learner: Learner
     drawn: dict[str, Any]
     fitted: tuple[Any, Any] | None
+    warned: list[warnings.WarningMessage]
 
 
 class _Trials:
@@ -308,13 +310,15 @@ class _Task:
                     continue
                 bar.working(f"trial {count + 1}", elapsed, 60 * minutes, "s")
                 begun = perf_counter()
-                value, fitted = self._measured(learner, drawn)
+                # The user has no use for warnings about models that are not saved.
+                with warnings.catch_warnings(record=True) as caught:
+                    value, fitted = self._measured(learner, drawn)
                 count += 1
                 took[learner.name] = perf_counter() - begun
                 seconds = f"{took[learner.name]:.3f}"
                 write([count, learner.name, value, seconds, json.dumps(drawn)])
                 if best is None or sign * value > sign * best.value:
-                    best = _Trial(count, value, learner, drawn, fitted)
+                    best = _Trial(count, value, learner, drawn, fitted, caught)
                     bar.note = f"best {self.metric} {value:.4f} ({learner.name})"
         except KeyboardInterrupt:
             if best is None:
@@ -356,6 +360,14 @@ class _Task:
             for part in split(self.rows, of_queries, self.folds, self.choice.seed)
         ]
         return float(np.mean(values)), None
+
+    def fitted(self, best: _Trial) -> tuple[Any, Any]:
+        """Scaler and learner of the best trial, with the warnings of their fit."""
+        if best.fitted is None:
+            return self.on_all(best.learner, best.drawn)[:2]
+        for warning in best.warned:
+            warnings.warn(warning.message, stacklevel=1)
+        return best.fitted
 
     def on_all(
         self, learner: Learner, drawn: dict[str, Any], *others: Rows
