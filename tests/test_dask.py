@@ -95,6 +95,24 @@ def test_one_shard_is_the_pairwise_model_of_memory(params, client, queries, tmp_
     assert saved(model.to_local(), tmp_path) == saved(expected, tmp_path)
 
 
+def test_shards_have_the_same_factors_of_features(client, queries, tmp_path):
+    X, y, qid = queries
+    factors = np.resize([1.0, 1 / 1024, 8.0], X.shape[1]).astype(X.dtype)
+    params = {"max_iter": 2, "random_state": 5}
+    wide = rd.PairwisePerceptron(**params)
+    hand = rd.PairwisePerceptron(**params, feature_scale=None)
+    for model, one in ((wide, X / factors), (hand, X)):
+        dX, dy, dq = arrays(one, y, qid, chunk=240)
+        model.fit(dX, dy, qid=dq, n_shards=3)
+    local = rc.PairwisePerceptron(**params).fit(X / factors, y, qid=qid)
+    found = wide.to_local()
+    assert found._state.scale.tolist() == local._state.scale.tolist() == factors.tolist()
+    assert np.array_equal(found.coef_, hand.to_local().coef_ * factors)
+    dX, dy, dq = arrays(X / factors, y, qid, chunk=240)
+    alone = rd.PairwisePerceptron(**params).fit(dX, dy, qid=dq, n_shards=1).to_local()
+    assert saved(alone, tmp_path) == saved(local, tmp_path)
+
+
 def mixed_by_hand(model, parts, classes, epochs):
     """Passes of copies over parts, averaged: as `rankcore.merge` documents it."""
     for _ in range(epochs):

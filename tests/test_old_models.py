@@ -104,3 +104,19 @@ def test_an_old_file_learns_on(name, tmp_path):
     again = rc.load(tmp_path / "again")
     y = model.classes_[np.arange(len(X)) % len(model.classes_)]
     assert np.array_equal(model.partial_fit(X, y).coef_, again.partial_fit(X, y).coef_)
+
+
+@pytest.mark.parametrize(
+    ("name", "n_factors"), [("first/pairwise.rank", 0), ("feature_scale/wide_averaged.rank", 4)]
+)
+def test_an_old_ranker_scales_features_as_it_did(name, n_factors, tmp_path):
+    model = rc.load(FOLDER / name)
+    assert model._state.scale.size == n_factors
+    assert model.feature_scale == ("auto" if n_factors else None)
+    X = np.random.default_rng(0).normal(size=(40, 4)) * [1, 500, 1, 1000]
+    y, qid = np.arange(40) % 3, np.repeat(np.arange(8), 5)
+    rc.save(model, tmp_path / "again")
+    again = rc.load(tmp_path / "again")
+    found = model.partial_fit(X, y, qid=qid).coef_
+    assert np.array_equal(found, again.partial_fit(X, y, qid=qid).coef_)
+    assert model._state.scale.size == n_factors

@@ -101,6 +101,14 @@ def from_clicks(X, qid):
     return {"gradient": (ranker, X)}
 
 
+def with_scale(X, y, qid):
+    """Rankers that scale features of different deviations."""
+    wide = X * [1.0, 300.0, 0.5, 4000.0]
+    for variant in ("averaged", "committee"):
+        model = rc.PairwisePerceptron(variant, random_state=0, max_iter=3)
+        yield f"wide_{variant}", model.fit(wide, y, qid=qid), X
+
+
 def named(X, y):
     """Learners of labels of text and dates, and of columns with names."""
     frame = pd.DataFrame(X, columns=["Größe", "ends in zero\0", "c d", ""])
@@ -162,6 +170,7 @@ def main(folder, *chosen):
     fitted = {name: (model.fit(X, y), X) for name, model in ordinal.items()}
     fitted |= {name: (model.fit(X, y, qid=qid), X) for name, model in ranking.items()}
     fitted |= from_clicks(X, qid)
+    fitted |= {name: (model, rows) for name, model, rows in with_scale(X, y, qid)}
     said = texts(y)
     fitted["texts"] = make_pipeline(TfidfVectorizer(), rc.PRank(random_state=0)).fit(said, y), said
     kinds = [[WORDS[label]] for label in y]

@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 from rankcore._core.numbers import power_of_two
 from rankcore._core.warning import warn
 from rankcore._ext.rows import Rows
-from rankcore._ext.survey import most_reach, raise_sizes, sum_squares
+from rankcore._ext.survey import column_moments, most_reach, raise_sizes, sum_squares
 
 # Minimum ratio of a feature's magnitude to the median at which scales differ.
 ORDERS = 1000.0
+# Deviations below this share of a mean are rounding errors of sums of squares.
+LEAST_DEVIATION = 1e-6
 # Between these limits a sum of squares has neither overflowed nor lost precision by underflow.
 SAFE_SQUARES = (1e-280, 1e300)
 # 2 ** -LEAST_SHIFT and its products with float64 values are float64.
@@ -80,6 +82,22 @@ def count_nonzero(rows: Rows) -> int:
 def share_of_nonzero(rows: Rows) -> float:
     """Share of the values of the rows that are not 0."""
     return count_nonzero(rows) / (rows.n_rows * rows.n_features)
+
+
+def moments_of(rows: Rows) -> NDArray[np.float64]:
+    """Sums of the columns and of their squares, shape (2, n_features)."""
+    moments = np.zeros((2, rows.n_features))
+    column_moments(rows, moments)
+    return moments
+
+
+def deviations_of(moments: NDArray[np.float64], n_rows: int) -> NDArray[np.float64]:
+    """Standard deviation of each column; 0 if it is tiny beside the mean, or if sums overflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        means, squares = moments / n_rows
+        found = np.sqrt(np.maximum(squares - means**2, 0))
+        usable = np.isfinite(found) & (found > LEAST_DEVIATION * np.abs(means))
+    return np.where(usable, found, 0.0)
 
 
 def square_lengths(rows: Rows) -> tuple[float, int]:

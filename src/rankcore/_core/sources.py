@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from rankcore._core.inputs import as_rows
 from rankcore._core.scales import (
+    deviations_of,
     largest_column,
     mean_square_length,
+    moments_of,
     rows_differ,
     share_of_nonzero,
     sizes_differ,
@@ -35,6 +37,7 @@ class Facts:
     counts: NDArray[np.int64]  # (n_labels,): rows of each label
     mean_square: float  # the power of two nearest to the mean squared length of the rows
     magnitudes: NDArray[np.float64]  # (n_features,): maximum magnitude of each feature
+    deviations: NDArray[np.float64]  # (n_features,): standard deviation of each feature
     in_queries: bool  # whether the rows have query ids
 
 
@@ -88,6 +91,10 @@ class Source(ABC):
         """Share of the values of the rows that are not 0."""
 
     @abstractmethod
+    def deviations(self) -> NDArray[np.float64]:
+        """Standard deviation of each feature."""
+
+    @abstractmethod
     def largest_of_unequal(self) -> int | None:
         """Feature of maximum magnitude if features differ by orders of magnitude; else None."""
 
@@ -120,6 +127,10 @@ class MemoryRows(Source):
     def share_of_nonzero(self) -> float:
         return share_of_nonzero(self.window.rows)
 
+    def deviations(self) -> NDArray[np.float64]:
+        rows = self.window.rows
+        return deviations_of(moments_of(rows), rows.n_rows)
+
     def largest_of_unequal(self) -> int | None:
         rows = self.window.rows
         return largest_column(rows) if rows_differ(rows) else None
@@ -151,6 +162,9 @@ class RowBlocks(Source):
         known = self.facts()
         return known.n_nonzero / (known.n_rows * known.n_features)
 
+    def deviations(self) -> NDArray[np.float64]:
+        return self.facts().deviations
+
     def largest_of_unequal(self) -> int | None:
         sizes = self.facts().magnitudes
         return int(sizes.argmax()) if sizes_differ(sizes) else None
@@ -164,9 +178,12 @@ class RowBlocks(Source):
         """Add features that are 0 in all rows, up to ``n_features``."""
         known = self.facts()
         if n_features > known.n_features:
-            magnitudes = np.zeros(n_features)
-            magnitudes[: known.n_features] = known.magnitudes
-            self._facts = replace(known, n_features=n_features, magnitudes=magnitudes)
+            more = (0, n_features - known.n_features)
+            magnitudes = np.pad(known.magnitudes, more)
+            deviations = np.pad(known.deviations, more)
+            self._facts = replace(
+                known, n_features=n_features, magnitudes=magnitudes, deviations=deviations
+            )
             self.n_features = n_features
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:

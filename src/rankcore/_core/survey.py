@@ -1,4 +1,4 @@
-"""One scan of rows: labels, magnitudes of features, mean squared norm and non-zero values."""
+"""One scan of rows: labels, magnitudes and deviations of features, norms, non-zero values."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import power_of_two
-from rankcore._core.scales import LEAST_SHIFT
+from rankcore._core.scales import LEAST_SHIFT, deviations_of
 from rankcore._core.sources import Facts
-from rankcore._ext.survey import raise_sizes, sum_squares
+from rankcore._ext.survey import add_moments, raise_sizes, sum_squares
 
 
 class Surveyor:
@@ -23,6 +23,7 @@ class Surveyor:
         self._counts: Counter[float] = Counter()
         self._n_rows = self._n_columns = self._n_values = self._n_nonzero = 0
         self._sizes = np.zeros(n_features or 1)
+        self._moments = np.zeros((2, n_features or 1))  # sums, and sums of squares
         self._square, self._shift = 0.0, -2000  # the sum of squares is square * 2 ** (2 * shift)
 
     def add(self, labels: NDArray[Any], columns: NDArray[Any], values: NDArray[Any]) -> None:
@@ -38,9 +39,10 @@ class Surveyor:
         largest = int(columns.max())
         self._n_columns = max(self._n_columns, largest + 1)
         if largest >= self._sizes.size:
-            grown = np.zeros(max(largest + 1, 2 * self._sizes.size))
-            grown[: self._sizes.size] = self._sizes
-            self._sizes = grown
+            more = max(largest + 1, 2 * self._sizes.size) - self._sizes.size
+            self._sizes = np.pad(self._sizes, (0, more))
+            self._moments = np.pad(self._moments, ((0, 0), (0, more)))
+        add_moments(columns, values, self._moments)
         self._add_squares(values, raise_sizes(columns, values, self._sizes))
 
     def _add_squares(self, values: NDArray[Any], largest: float) -> None:
@@ -61,8 +63,10 @@ class Surveyor:
         if (labels == np.floor(labels)).all() and np.abs(labels).max(initial=0) < 2**53:
             labels = labels.astype(np.int64)
         n_features = self._n_features or max(1, self._n_columns)
-        sizes = np.zeros(n_features)
+        sizes, deviations = np.zeros(n_features), np.zeros(n_features)
         sizes[: self._sizes.size] = self._sizes[:n_features]
+        found = deviations_of(self._moments, self._n_rows)
+        deviations[: found.size] = found[:n_features]
         return Facts(
             self._n_rows,
             n_features,
@@ -72,5 +76,6 @@ class Surveyor:
             counts,
             power_of_two(self._square / self._n_rows, 2 * self._shift),
             sizes,
+            deviations,
             in_queries,
         )

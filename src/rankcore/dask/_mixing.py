@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from copy import copy, deepcopy
 from dataclasses import dataclass
+from functools import partial
 from itertools import compress
 from typing import Any
 
@@ -13,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.inputs import as_rows, encode
+from rankcore._core.kernels import as_matrix
 from rankcore._core.numbers import power_of_two
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
+from rankcore._core.scales import deviations_of, moments_of
 from rankcore._core.sources import Window
 from rankcore._core.state import OnlineState
 from rankcore._core.training import Trainer
@@ -42,6 +45,7 @@ from rankcore.ordinal._weights import (
 )
 from rankcore.ordinal.merge import mixed
 from rankcore.progress import Progress, report
+from rankcore.ranking._feature_scale import fix_feature_scale, scaled_rows
 from rankcore.ranking._pairs import Pairing, pair_by_label, warn_of_pairs
 from rankcore.ranking._perceptron_pass import bind_pairs, run_pass
 from rankcore.ranking._perceptron_state import PairwiseState
@@ -151,11 +155,13 @@ def fix_scale_of(state: OnlineState, model: Any, run: Run) -> None:
         total = sum(np.ldexp(total, 2 * (one - shift)) for total, one in squares)
         return power_of_two(float(total) / run.n_rows, 2 * shift)
 
-    def share() -> float:
-        n_nonzero = sum(finding.n_nonzero for finding in run.findings)
-        return n_nonzero / (run.n_rows * run.n_features)
+    fix_scale(state, model, mean_square, partial(share_in, run))
 
-    fix_scale(state, model, mean_square, share)
+
+def share_in(run: Run) -> float:
+    """Share of the values of all shards that are not 0."""
+    n_nonzero = sum(finding.n_nonzero for finding in run.findings)
+    return n_nonzero / (run.n_rows * run.n_features)
 
 
 def _generators(generator: np.random.Generator, n: int) -> list[np.random.Generator]:
@@ -265,8 +271,10 @@ def fit_pairwise(model: Any, run: Run, *, mixing: str, watching: Watching) -> An
     check_queries(run.findings)
     generator = as_generator(model.random_state)
     fitted = model._shadow(run.form, run.n_features, 0, model._new_state(run.n_features, generator))
+    fix_features_of(fitted._state, run)
     orders = _generators(generator, len(run.shards))
-    prepared = run.map(prepare_pairs, run.shards, model, run.numbers, what="pairs")
+    scale = fitted._state.scale
+    prepared = run.map(prepare_pairs, run.shards, model, scale, run.numbers, what="pairs")
     sizes = run.gather(run.map(size_of, prepared, what="size"))
     n_queries = sum(size[0] for size in sizes)
     if n_queries == 0:
@@ -279,6 +287,16 @@ def fit_pairwise(model: Any, run: Run, *, mixing: str, watching: Watching) -> An
     learner = MixedPairwise(model, fitted, run, prepared, orders, n_queries, mixing)
     Trainer(learner, run.source(), watching.watch(model, fitted, run.form, True)).run()
     return fitted
+
+
+def fix_features_of(state: PairwiseState, run: Run) -> None:
+    """Set the factors of features from the rows of all shards."""
+
+    def deviations() -> NDArray[np.float64]:
+        moments = run.gather(run.map(moments_at, run.shards, what="moments"))
+        return deviations_of(np.sum(moments, axis=0), run.n_rows)
+
+    fix_feature_scale(state, deviations, partial(share_in, run))
 
 
 class MixedPairwise(PairwiseLearner):
@@ -352,8 +370,13 @@ def _mix_pairs(states: list[PairwiseState], base: PairwiseState, mixing: str) ->
     return result
 
 
-def prepare_pairs(shard: Shard, model: Any, number: int) -> Prepared:
-    """Validate and group a shard once for all passes."""
+def moments_at(shard: Shard) -> NDArray[np.float64]:
+    """Sums of the features of a shard and of their squares."""
+    return moments_of(as_rows(shard.X))
+
+
+def prepare_pairs(shard: Shard, model: Any, scale: NDArray[np.float64], number: int) -> Prepared:
+    """Validate, group and scale a shard once for all passes."""
     with naming(f"shard {number}"):
         rows = as_rows(shard.X)
         queries = group_rows(shard.qid, rows.n_rows)
@@ -362,7 +385,8 @@ def prepare_pairs(shard: Shard, model: Any, number: int) -> Prepared:
         balanced = model.balance == "query"
         pairing = pair_by_label(labels, queries, shard.weights, not model.shuffle, balanced)
         skipped = queries.ids.size - pairing.visited().size
-    return Prepared(shard.X, pairing, skipped, int(np.diff(queries.bounds).max()))
+    X = as_matrix(scaled_rows(rows, scale)) if scale.size else shard.X
+    return Prepared(X, pairing, skipped, int(np.diff(queries.bounds).max()))
 
 
 def size_of(prepared: Prepared) -> tuple[int, int, int]:

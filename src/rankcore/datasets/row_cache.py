@@ -41,6 +41,7 @@ DTYPES = {
     "blocks": ("int64",),
     "checksums": ("uint32",),
     "magnitudes": ("float64",),
+    "deviations": ("float64",),
     "distinct": ("float64",),
     "counts": ("int64",),
 }
@@ -131,6 +132,7 @@ class CachedRows(RowBlocks):
             labels=labels,
             counts=small["counts"],
             magnitudes=small["magnitudes"],
+            deviations=small["deviations"],
             **{name: about[name] for name in KINDS},
         )
         self.n_features: int | None = self._facts.n_features
@@ -251,6 +253,8 @@ class CachedRows(RowBlocks):
             or not 0 <= known.n_nonzero <= known.n_values
             or known.magnitudes.shape != (known.n_features,)
             or not (known.magnitudes >= 0).all()
+            or known.deviations.shape != (known.n_features,)
+            or not ((known.deviations >= 0) & np.isfinite(known.deviations)).all()
             or known.mean_square != power_of_two(known.mean_square)
         ):
             raise ValueError(

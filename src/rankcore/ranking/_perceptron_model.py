@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -82,6 +83,7 @@ class PerceptronModel(Specified):
     variant: Any
     combine: Any
     committee_size: int
+    feature_scale: Any
     best_iteration_: int
     history_: dict[str, list[Any]]
     _largest_query: int
@@ -168,8 +170,13 @@ class PerceptronModel(Specified):
 
     def _restore(self, spec: ModelSpec) -> None:
         n_features = check_n_features(spec.n_features)
-        if spec.facts["settings"].keys() != self._settings(n_features).keys():
+        settings = spec.facts["settings"]
+        if "feature_scale" not in settings:  # of an older file: as given
+            settings = {**settings, "feature_scale": None}
+            self.feature_scale = None
+        if settings.keys() != self._settings(n_features).keys():
             raise ValueError(f"its settings are not those of {type(self).__name__}")
+        spec = replace(spec, facts={**spec.facts, "settings": settings})
         state, best = PairwiseState.from_spec(spec, n_features), spec.facts["best_iteration"]
         if not (best is None or 1 <= int(best) <= len(state.log)):
             raise ValueError(f"its best pass is {best!r}")

@@ -38,6 +38,24 @@ def run_pass(
     ``quality`` is the criterion for members of the committee, if any. Raises ValueError if weights,
     scores or qualities are not finite, or hypotheses require more than ``memory_limit``.
     """
+    with model._state.scaled():
+        _visit(model, data, pairing, sequence, quality, passes)
+    if not (np.isfinite(model._state.weights).all() and np.isfinite(model._state.sums).all()):
+        raise ValueError(
+            "weights overflowed: X or sample_weight is too large; scale X, for "
+            "example with sklearn.preprocessing.StandardScaler"
+        )
+
+
+def _visit(
+    model: Any,
+    data: kernels.PairData,
+    pairing: Pairing,
+    sequence: NDArray[np.int64],
+    quality: Callable[[Any], float] | None,
+    passes: tuple[int, int],
+) -> None:
+    """Visit the queries, as in `run_pass`; the rows of ``data`` are scaled."""
     state: PairwiseState = model._state
     n_queries = pairing.n_pairs.size
     steps = pairing.finite_steps(model.balance == "query")
@@ -72,11 +90,6 @@ def run_pass(
         report(Progress(*passes, position, total, share, what, "queries"))
         if outcome == kernels.OUTCOMES["reached"]:
             break
-    if not (np.isfinite(state.weights).all() and np.isfinite(state.sums).all()):
-        raise ValueError(
-            "weights overflowed: X or sample_weight is too large; scale X, for "
-            "example with sklearn.preprocessing.StandardScaler"
-        )
 
 
 def bind_pairs(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from rankcore._core.model_spec import Field, ModelSpec, read_fields
 from rankcore._core.state import LearnerState, are_counts, restored_validation
 from rankcore._ext.pairs import PairState
+from rankcore.ranking._feature_scale import NONE
 
 # Initial capacity if all hypotheses are kept: hypotheses, and numbers in them (1 MiB).
 ROOM, ROOM_VALUES = 1024, 2**17
@@ -29,6 +31,8 @@ KEPT = {
     "successes": Field(("members",)),
     "born": Field(("members",), "int64"),
 }
+# Factors of the features, which older files lack.
+SCALE = {"scale": Field(("scales",))}
 JUDGED = {"values": Field(("members",)), "longest": Field(("longest",))}
 
 
@@ -55,6 +59,9 @@ class PairwiseState(LearnerState):
     longest: list[float] = field(default_factory=list)
     # If all hypotheses are kept: weights, successes and numbers, with free capacity at the end.
     every: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = None
+    # (n_features,): factors of the features while learning, powers of two; empty for none, None
+    # until the first rows. All weights are those of features without factors.
+    scale: NDArray[np.float64] | None = None
 
     @classmethod
     def new(cls, n_features: int, seed: int, settings: dict[str, Any]) -> Self:
@@ -64,7 +71,9 @@ class PairwiseState(LearnerState):
             room = max(1, min(ROOM, ROOM_VALUES // n_features))
             every = (np.empty((room, n_features)), np.empty(room), np.empty(room, dtype=np.int64))
         zeros = np.zeros(n_features), np.zeros(n_features), np.zeros(3)
-        return cls(*zeros, np.zeros(6, dtype=np.int64), seed, every=every, settings=settings)
+        counts = np.zeros(6, dtype=np.int64)
+        scale = None if settings["feature_scale"] == "auto" else NONE
+        return cls(*zeros, counts, seed, every=every, scale=scale, settings=settings)
 
     # ---------------------------------------------------------------- for the kernel
 
@@ -74,6 +83,21 @@ class PairwiseState(LearnerState):
         return PairState(
             self.weights, self.sums, members, survived, born, self.clock, self.counts, float(margin)
         )
+
+    @contextmanager
+    def scaled(self) -> Iterator[None]:
+        """Weights of scaled features in the block; after an error the caller restores all."""
+        if self.scale is None or not self.scale.size:
+            yield
+            return
+        kept = int(self.counts[0])
+        self.weights /= self.scale
+        self.sums /= self.scale
+        yield
+        self.weights *= self.scale
+        self.sums *= self.scale
+        if self.every is not None:
+            self.every[0][kept : int(self.counts[0])] *= self.scale
 
     def bar(self) -> float:
         """Successes that a hypothesis must exceed to become a candidate.
@@ -93,10 +117,12 @@ class PairwiseState(LearnerState):
         successes: float,
         quality: Callable[[Any], float] | None,
     ) -> None:
-        """Add a hypothesis, or replace the worst member if the hypothesis is better.
+        """Add a hypothesis of scaled features, or replace the worst member if it is better.
 
         Among ties, the latest member is the worst.
         """
+        if self.scale is not None and self.scale.size:
+            weights = weights * self.scale
         value = successes if quality is None else float(quality(weights.copy()))
         if not np.isfinite(value):
             raise ValueError(f"quality must return finite numbers; {quality!r} returned {value}")
@@ -136,6 +162,8 @@ class PairwiseState(LearnerState):
         """Remove all but the first features from all hypotheses."""
         self.weights, self.sums = (array[:n_features].copy() for array in (self.weights, self.sums))
         self.members = [(w[:n_features].copy(), s, b, v) for w, s, b, v in self.members]
+        if self.scale is not None:
+            self.scale = self.scale[:n_features].copy()
         if self.every is not None:
             members, successes, born = self.every
             self.every = np.ascontiguousarray(members[:, :n_features]), successes, born
@@ -171,6 +199,7 @@ class PairwiseState(LearnerState):
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Arrays for a model file."""
         arrays: dict[str, NDArray[Any]] = {name: getattr(self, name) for name in OWN}
+        arrays["scale"] = NONE if self.scale is None else self.scale
         arrays["log"] = np.array(self.log, dtype=np.int64).reshape(-1, 5)
         if self.every is not None:
             kept = int(self.counts[0])
@@ -193,7 +222,11 @@ class PairwiseState(LearnerState):
             raise ValueError(f"its seed must be an integer from 0 to 2**63 - 1; found {seed!r}")
         own: dict[str, Any] = read_fields(arrays, OWN, features=n_features)
         log = own.pop("log").tolist()
-        state = cls(**own, seed=seed, settings=settings, log=log)
+        scale = read_fields(arrays, SCALE)["scale"] if "scale" in arrays else NONE
+        exponents = np.frexp(scale)
+        if scale.size not in (0, n_features) or (exponents[0] != 0.5).any():
+            raise ValueError("its scale must hold a power of two for each feature, or nothing")
+        state = cls(**own, seed=seed, scale=scale, settings=settings, log=log)
         members, successes, born = read_fields(arrays, KEPT, features=n_features).values()
         n_members = len(members)
         if settings["capacity"] is None:

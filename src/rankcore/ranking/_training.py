@@ -13,6 +13,7 @@ from rankcore._core.queries import group_rows
 from rankcore._core.scales import warn_of_scales
 from rankcore._core.sources import RowBlocks, Source, Window
 from rankcore._core.training import Learner
+from rankcore.ranking._feature_scale import fix_feature_scale, rows_of_pass
 from rankcore.ranking._pairs import Pairing, check_useful, make_pairing, warn_of_pairs
 from rankcore.ranking._perceptron_pass import bind_pairs, run_pass
 from rankcore.ranking._perceptron_state import PairwiseState
@@ -36,8 +37,6 @@ class PairwiseLearner(Learner):
         if isinstance(source, RowBlocks) and (n_features is None or source.surveyed):
             n_features, known = source.facts().n_features, True
         assert n_features is not None
-        if known:
-            warn_of_scales(source.largest_of_unequal(), type(model).__name__)
         largest, in_queries = 0, True
         self._pairing: Pairing | None = None
         self._data: Any = None
@@ -57,6 +56,10 @@ class PairwiseLearner(Learner):
                     f"the checkpoint has {resumed.n_features_in_} features, but the data have "
                     f"{n_features}"
                 )
+        if known:
+            fix_feature_scale(state, source.deviations, source.share_of_nonzero)
+            if state.scale is None or not state.scale.size:
+                warn_of_scales(source.largest_of_unequal(), type(model).__name__)
         self.seed = source.seed(self.generator)
         self._quality = model._quality(self.validation[0] if self.validation else None)
         self.fitted = model._shadow(source.given, n_features, largest, state)
@@ -83,11 +86,12 @@ class PairwiseLearner(Learner):
                 )
             pairing, skipped, largest = pairing_of(fitted, window)
             fitted._largest_query = max(fitted._largest_query, largest)
-            data = bind_pairs(fitted, pairing, window.rows, state.seed)
+            data = bind_pairs(fitted, pairing, rows_of_pass(state, window.rows), state.seed)
         else:
             skipped = self._skipped
             if self._data is None:
-                self._data = bind_pairs(fitted, pairing, window.rows, state.seed, passes)
+                rows = rows_of_pass(state, window.rows)
+                self._data = bind_pairs(fitted, pairing, rows, state.seed, passes)
             data = self._data
         self._record[4] += skipped
         sequence: NDArray[np.int64] = pairing.visited()

@@ -21,6 +21,7 @@ from rankcore._core.sources import Window
 from rankcore._core.training import Trainer
 from rankcore._ext.rows import project
 from rankcore.ranking._base import Ranker
+from rankcore.ranking._feature_scale import rows_of_pass
 from rankcore.ranking._fit import Callbacks, HeldOut, LearnsPairs, Weights
 from rankcore.ranking._perceptron_model import Committee, PerceptronModel
 from rankcore.ranking._perceptron_pass import bind_pairs, run_pass
@@ -49,6 +50,7 @@ class PairwiseParameters:
     count: Literal["pair", "query"] = "pair"
     quality: str | Callable[..., float] | None = None
     max_hypotheses: int | str | None = "auto"
+    feature_scale: Literal["auto"] | None = "auto"
     early_stopping_rounds: int | None = None
     eval_metric: Measures = "ndcg@10"
     memory_limit: int = 2**31
@@ -102,6 +104,11 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
         Maximum number of voters of "voted", those with the most successes. "auto": 5000, or fewer
         that fit in 256 MB, with a warning if they have less than half of the successes. None:
         unlimited.
+    feature_scale : {"auto"}, optional, default="auto"
+        "auto": if the standard deviations of the features in the rows of the first call differ by a
+        factor of 64 or more, learn from features multiplied by powers of two, which bring all
+        deviations near 1, and multiply the weights by the same: ``coef_`` is for features as given.
+        Rows of which at most an eighth of the values are not 0 are not scaled. None: never scale.
     early_stopping_rounds : int, optional
         Stop after this many consecutive passes that do not improve ``eval_metric`` on the
         ``eval_set``, and keep the model of the best pass.
@@ -148,9 +155,9 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
     With steps of 1 and margin 0 there are at most ``max |x_i - x_j|^2 / g^2`` mistakes if a unit
     vector separates all pairs by g. If data are not separable, hypotheses without a margin are
     short-lived, and their successes are not informative; with a margin, the weights grow until only
-    close pairs change them. Features should be on one scale, for example by query-level
-    normalisation or standardisation: steps are proportional to the features, and the margin is in
-    units of the score.
+    close pairs change them. Steps are proportional to the features, and the margin is in units of
+    the score, so features should be on one scale; ``feature_scale`` does so where they differ
+    widely, with a copy of X.
 
     Scores of a query are computed in the cheapest of three ways. With the query's Gram matrix, a
     mistake updates all of them by n_docs multiplications, and a pair costs a comparison; with
@@ -200,6 +207,7 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
         "count": params.option("pair", "query"),
         "quality": params.optional(check_metric),
         "max_hypotheses": check_max_hypotheses,
+        "feature_scale": params.optional(params.option("auto")),
     }
 
     # ---------------------------------------------------------------- learning
@@ -279,7 +287,7 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
             state.forget_after(getattr(self, "best_iteration_", None))
             state.stream([0] * len(FIGURES))
             state.log[-1][4] += skipped
-            data = bind_pairs(self, pairing, rows, state.seed)
+            data = bind_pairs(self, pairing, rows_of_pass(state, rows), state.seed)
             run_pass(fitted, data, pairing, pairing.visited(), self._quality(None))
         if first:
             self._replace_with(fitted)
@@ -302,6 +310,7 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
             "count": self.count,
             "shuffle": bool(self.shuffle),
             "judged": self.quality is not None,
+            "feature_scale": self.feature_scale,
         }
 
     def _quality(self, validation: Validation | None) -> Callable[[Any], float] | None:
