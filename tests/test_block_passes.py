@@ -5,8 +5,9 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import rankcore as rc
-from rankcore._core import training
+from rankcore._core import disk_arrays, training
 from rankcore._core.callbacks import Pauses
+from rankcore.boosting import _binning, _given_bins, _tree_shards
 from rankcore.datasets import (
     dump_letor,
     file_rows,
@@ -40,9 +41,17 @@ PAIRWISE = {
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """Blocks of few values, so that small data have many."""
+    """Blocks and files of few values, so that small data have many."""
     for module in (file_rows, row_cache_writer):
         monkeypatch.setattr(module, "BLOCK_VALUES", 500)
+    for module, name in (
+        (disk_arrays, "SMALL"),
+        (_given_bins, "RELEASED"),
+        (_tree_shards, "ARRANGED"),
+        (_tree_shards, "ARRANGED_OF_COLUMN"),
+        (_binning, "BLOCK_VALUES"),
+    ):
+        monkeypatch.setattr(module, name, 1)
 
 
 @pytest.fixture(scope="module")

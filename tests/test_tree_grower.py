@@ -259,9 +259,20 @@ def test_kernels_refuse_what_does_not_fit():
     with pytest.raises(IndexError, match="no column 2"):
         tree_histograms.lay_out(columns, features + 1, np.empty(80, np.uint8))
     with pytest.raises(ValueError, match="not sparse"):
+        tree_histograms.count_cells(columns, features, np.empty(11, np.int64))
+    bounds = np.zeros(11, np.int64)
+    with pytest.raises(ValueError, match="not sparse"):
         tree_histograms.lay_out_cells(
-            columns, features, np.array([0, 11, 22]), fires[:2], np.empty(11, np.int64), None
+            columns, features, np.array([0, 11, 22]), fires[:2], bounds[:2], bounds, 0, 10, spare
         )
+    stored = Binning(as_rows(sp.csr_array(X)), np.arange(10), 255, False).columns
+    layout = stored, features, np.array([0, 12, 24]), np.zeros(2, np.uint8)
+    tree_histograms.count_cells(stored, features, bounds)
+    cells = np.empty(bounds[-1], np.int32)
+    with pytest.raises(ValueError, match="not sparse, or the arrays"):
+        tree_histograms.lay_out_cells(*layout, np.array([0, 9]), bounds, 0, 11, cells)
+    with pytest.raises(ValueError, match="not of their columns"):
+        tree_histograms.lay_out_cells(*layout, np.array([0, 8]), bounds, 0, 10, cells)
     with pytest.raises(ValueError, match="do not fit the columns"):
         tree_leaves.divide(columns, 0, 1, 0, None, 0, fires, beyond, spare)
     with pytest.raises(ValueError, match="do not fit the columns"):

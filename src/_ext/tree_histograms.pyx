@@ -137,16 +137,44 @@ def lay_out(
             first += width
 
 
+def count_cells(
+    object columns not None,  # sparse
+    const int32_t[::1] features not None,  # (m,): which ones
+    int64_t[::1] bounds not None,  # out, (n_rows + 1,): where the list of each row begins
+):
+    """Count the entries of each row in some sparse columns."""
+    cdef const Binned *binned = binned_of(columns)
+    cdef int64_t j, k, n = binned.n_rows, m = features.shape[0]
+    if binned.bounds == NULL or bounds.shape[0] != n + 1:
+        raise ValueError("the columns are not sparse, or the bounds do not fit them")
+    for j in range(m):
+        if not 0 <= features[j] < binned.n_features:
+            raise IndexError(f"there is no column {features[j]}")
+    with nogil:
+        for k in range(n + 1):
+            bounds[k] = 0
+        for j in range(m):
+            for k in range(binned.bounds[features[j]], binned.bounds[features[j] + 1]):
+                bounds[binned.rows[k] + 1] += 1
+        for k in range(n):
+            bounds[k + 1] += bounds[k]
+
+
 cdef void _fill_cells(
     const Binned *binned, const code_t *codes, const int32_t[::1] features,
-    const int64_t[::1] offsets, const uint8_t[::1] whole, int64_t *cursors, int32_t *cells,
+    const int64_t[::1] offsets, const uint8_t[::1] whole, int64_t last,  # in
+    int64_t[::1] starts, int64_t *cursors, int32_t *cells,  # in and out
 ) noexcept nogil:
-    cdef int64_t j, k, row
+    cdef int64_t j, k, stop, row
     for j in range(features.shape[0]):
-        for k in range(binned.bounds[features[j]], binned.bounds[features[j] + 1]):
+        k = starts[j]
+        stop = binned.bounds[features[j] + 1]
+        while k < stop and binned.rows[k] < last:
             row = binned.rows[k]
             cells[cursors[row]] = <int32_t> (offsets[j] + (0 if whole[j] else codes[k]))
             cursors[row] += 1
+            k += 1
+        starts[j] = k
 
 
 def lay_out_cells(
@@ -154,18 +182,25 @@ def lay_out_cells(
     const int32_t[::1] features not None,  # (m,): which ones
     const int64_t[::1] offsets not None,  # (m + 1,): where the sums of each column begin
     const uint8_t[::1] whole not None,  # (m,): whether all entries of the column add to one place
-    int64_t[::1] bounds not None,  # out, (n_rows + 1,): where the list of each row begins
-    cells,  # out, or None: the lists. None: only the bounds are written.
+    # in and out, (m,): the first entry of each column of the rows first .. last - 1, then of the
+    # rows after them
+    int64_t[::1] starts not None,
+    int64_t[::1] bounds not None,  # (n_rows + 1,): of `count_cells`
+    int64_t first,
+    int64_t last,
+    int32_t[::1] cells not None,  # out: the lists of these rows
 ):
     """List, row by row, the places in the sums that the entries of sparse columns add to."""
     cdef const Binned *binned = binned_of(columns)
-    cdef int64_t j, k, n = binned.n_rows, m = features.shape[0], f
-    cdef int32_t[::1] out
+    cdef int64_t j, k, n = binned.n_rows, m = features.shape[0], f, start
     if (
         binned.bounds == NULL
         or bounds.shape[0] != n + 1
         or offsets.shape[0] != m + 1
         or whole.shape[0] != m
+        or starts.shape[0] != m
+        or cells.shape[0] != bounds[n]
+        or not 0 <= first <= last <= n
     ):
         raise ValueError("the columns are not sparse, or the arrays do not fit them")
     for j in range(m):
@@ -174,31 +209,21 @@ def lay_out_cells(
             raise IndexError(f"there is no column {f}")
         if offsets[j + 1] - offsets[j] < (1 if whole[j] else binned.n_bins[f] + 1):
             raise ValueError("the offsets leave no room for the bins")
+        if not binned.bounds[f] <= starts[j] <= binned.bounds[f + 1]:
+            raise ValueError("the entries are not of their columns")
     if m and not 0 <= offsets[0] <= offsets[m] < 2**31:
         raise ValueError("the sums are too many")
-    if cells is None:
-        with nogil:
-            for k in range(n + 1):
-                bounds[k] = 0
-            for j in range(m):
-                for k in range(binned.bounds[features[j]], binned.bounds[features[j] + 1]):
-                    bounds[binned.rows[k] + 1] += 1
-            for k in range(n):
-                bounds[k + 1] += bounds[k]
-        return
-    out = cells
-    if out.shape[0] != bounds[n]:
-        raise ValueError("the cells do not fit their bounds")
-    if out.shape[0] == 0:
+    if cells.shape[0] == 0 or first == last:
         return
     with nogil:
+        start = bounds[first]
         # Each bound moves to the end of its row, which is where the next one begins.
         if binned.width == 1:
-            _fill_cells(binned, <const uint8_t *> binned.codes, features, offsets, whole,
-                        &bounds[0], &out[0])
+            _fill_cells(binned, <const uint8_t *> binned.codes, features, offsets, whole, last,
+                        starts, &bounds[0], &cells[0])
         else:
-            _fill_cells(binned, <const int32_t *> binned.codes, features, offsets, whole,
-                        &bounds[0], &out[0])
-        for k in range(n, 0, -1):
+            _fill_cells(binned, <const int32_t *> binned.codes, features, offsets, whole, last,
+                        starts, &bounds[0], &cells[0])
+        for k in range(last - 1, first, -1):
             bounds[k] = bounds[k - 1]
-        bounds[0] = 0
+        bounds[first] = start

@@ -9,12 +9,13 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.disk_arrays import allocator_beside, release
 from rankcore._core.threads import for_each
 from rankcore._ext import columns as kernels
 from rankcore._ext.columns import Columns
 from rankcore._ext.rows import Rows
 
-# Values that are gathered at a time: memory used beside the columns while they are built.
+# Values that are sorted at a time, and the least that are gathered.
 BLOCK_VALUES = 1 << 18
 # Number of bins whose codes fit a byte, with one more code for missing values.
 MAX_BINS = 255
@@ -43,7 +44,8 @@ class Binning(Bins):
     ``max_bins`` is at most 255; None: one bin per distinct value. ``categorical`` maps the columns
     that hold categories (integers, below 0 if missing) to their names in error messages. The bins
     do not depend on ``n_jobs``, the number of threads that share the columns. Memory: 5 bytes per
-    value of sparse rows, 1 per value of dense rows (4 more without ``max_bins``).
+    value of sparse rows, 1 per value of dense rows (4 more without ``max_bins``); on disk if the
+    rows are in a mapped file. ``empty`` allocates arrays of this kind.
     """
 
     def __init__(
@@ -66,8 +68,9 @@ class Binning(Bins):
         if sparse:
             kernels.count(rows, taken, counts)
         bounds = np.concatenate([[0], np.cumsum(counts)])
-        codes = np.empty(bounds[-1], dtype=np.int32 if max_bins is None else np.uint8)
-        places = np.empty(bounds[-1], dtype=np.int32) if sparse else None
+        self.empty = allocator_beside(rows.arrays[0])
+        codes = self.empty(bounds[-1], np.int32 if max_bins is None else np.uint8)
+        places = self.empty(bounds[-1], np.int32) if sparse else None
         self.n_entries = counts if sparse else None
         self.narrow = max_bins is not None
         self.n_bins = np.empty(d, dtype=np.int32)
@@ -75,28 +78,22 @@ class Binning(Bins):
         self.has_missing = np.empty(d, dtype=np.uint8)
         # Index of the first threshold of each column in `_thresholds`; -1 if they are not stored.
         self._places = np.empty(d, dtype=np.int64)
-        blocks = list(_blocks(bounds))
+        self._max_bins, self._zero_missing = max_bins or 2**30, zero_missing
+        # A few columns at a time, so that rows are read at most about 32 times.
+        blocks = list(blocks_of(bounds, max(BLOCK_VALUES, int(bounds[-1]) // 32)))
         kept: list[NDArray[np.float64]] = [np.empty(0)] * len(blocks)
 
         def encode(number: int) -> None:
             first, last = blocks[number]
             part = slice(bounds[first], bounds[last])
+            of = codes[part], None if places is None else places[part]
             kept[number] = self._encode(
-                slice(first, last),
-                bounds[first : last + 1] - bounds[first],
-                codes[part],
-                None if places is None else places[part],
-                max_bins or 2**30,
-                zero_missing,
+                slice(first, last), bounds[first : last + 1] - bounds[first], *of
             )
+            release(*of)
 
         for_each(encode, range(len(blocks)), n_jobs)
-        n_kept = 0
-        for (first, last), thresholds in zip(blocks, kept, strict=True):
-            here = self._places[first:last]
-            here += np.where(here >= 0, n_kept, 0)
-            n_kept += thresholds.size
-        self._thresholds = np.concatenate(kept)
+        self._thresholds = self._joined(blocks, kept)
         self.columns = Columns(
             n,
             codes,
@@ -107,21 +104,46 @@ class Binning(Bins):
             places,
         )
 
+    def _joined(
+        self, blocks: list[tuple[int, int]], kept: list[NDArray[np.float64]], first: int = 0
+    ) -> NDArray[np.float64]:
+        """Join the thresholds of successive blocks of columns, numbered from ``first``."""
+        n_kept = 0
+        for (start, stop), thresholds in zip(blocks, kept, strict=True):
+            here = self._places[first + start : first + stop]
+            here += np.where(here >= 0, n_kept, 0)
+            n_kept += thresholds.size
+        return np.concatenate(kept)
+
     def _encode(
         self,
         here: slice,
         offsets: NDArray[np.int64],
         codes: NDArray[np.uint8] | NDArray[np.int32],
         places: NDArray[np.int32] | None,
-        max_bins: int,
-        zero_missing: bool,
     ) -> NDArray[np.float64]:
         """Gather, bin and encode some columns; return the thresholds to store."""
         values = np.empty(codes.size)
         kernels.gather(
             self.rows, self.taken, here.start, here.stop, offsets[:-1].copy(), values, places
         )
-        self._number_categories(here, offsets, values, max_bins)
+        blocks, kept = list(blocks_of(offsets, BLOCK_VALUES)), []
+        for first, last in blocks:
+            columns = slice(here.start + first, here.start + last)
+            part = slice(offsets[first], offsets[last])
+            bounds = offsets[first : last + 1] - offsets[first]
+            kept.append(self._cut(columns, bounds, values[part], codes[part]))
+        return self._joined(blocks, kept, here.start)
+
+    def _cut(
+        self,
+        here: slice,
+        offsets: NDArray[np.int64],
+        values: NDArray[np.float64],
+        codes: NDArray[np.uint8] | NDArray[np.int32],
+    ) -> NDArray[np.float64]:
+        """Bin and encode the values of some columns; return the thresholds to store."""
+        self._number_categories(here, offsets, values)
         ascending = values.astype(self.rows.arrays[0].dtype)  # float32 sorts in half the time
         for first, last in pairwise(offsets.tolist()):
             ascending[first:last].sort()
@@ -132,8 +154,8 @@ class Binning(Bins):
             ascending,
             offsets,
             self.taken.size,
-            max_bins,
-            zero_missing,
+            self._max_bins,
+            self._zero_missing,
             np.empty(2 * int(np.diff(offsets).max()) + 1),
             codes,
             self.n_bins[here],
@@ -149,7 +171,6 @@ class Binning(Bins):
         here: slice,
         offsets: NDArray[np.int64],
         values: NDArray[np.float64],
-        max_bins: int,
     ) -> None:
         """Collect the categories of some columns; values below 0 become NaN."""
         for column, name in self._categorical.items():
@@ -161,10 +182,10 @@ class Binning(Bins):
             found = np.unique(part[part == part]).astype(np.int64)
             if part.size < self.taken.size:  # of sparse rows
                 found = np.union1d(found, [0])
-            if found.size > max_bins:
+            if found.size > self._max_bins:
                 raise ValueError(
                     f"categorical column {name} has {found.size} categories in the training rows, "
-                    f"more than max_bins={max_bins}: set max_bins=None"
+                    f"more than max_bins={self._max_bins}: set max_bins=None"
                 )
             self.categories[column] = found
 
@@ -176,11 +197,10 @@ class Binning(Bins):
         return kernels.threshold(self.columns, self.rows, self.taken, feature, bin)
 
 
-def _blocks(bounds: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Divide columns into blocks of at most `BLOCK_VALUES` values, or of one column."""
-    block = max(BLOCK_VALUES, int(bounds[-1]) // 32)
+def blocks_of(bounds: NDArray[np.int64], n_values: int) -> Iterator[tuple[int, int]]:
+    """Divide columns into blocks of at most ``n_values`` values, or of one column."""
     first, d = 0, bounds.size - 1
     while first < d:
-        last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + block, "right")) - 1)
+        last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + n_values, "right")) - 1)
         yield first, last
         first = last

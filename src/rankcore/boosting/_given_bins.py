@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.disk_arrays import Allocate, disk_array, release
 from rankcore._core.sources import RowBlocks
 from rankcore._ext import columns as kernels
 from rankcore._ext.columns import Columns
 from rankcore._ext.given_bins import cut_groups, distinct, join_neighbours, place
 from rankcore._ext.held_signals import raise_signals
 from rankcore._ext.rows import Rows
-from rankcore.boosting._binning import Bins
+from rankcore.boosting._binning import Bins, blocks_of
 from rankcore.progress import Progress, report
 
 # Maximum number of groups of a column: 32 for each of 255 bins. It exceeds 2**12, so that values of
@@ -30,8 +31,12 @@ from rankcore.progress import Progress, report
 MOST = 1 << 13
 # Values that are sorted at a time.
 SORTED = 1 << 23
+# Groups that are merged at a time.
+MERGED = 1 << 17
 # Values of dense rows that are gathered at a time.
 GATHERED = 1 << 19
+# Values after which the pages of columns on disk are released.
+RELEASED = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -100,14 +105,38 @@ class ValueGroups:
         """Groups of the rows of all parts."""
         if len(parts) == 1:
             return parts[0]
+        # A few columns at a time, which saves memory.
+        sizes: NDArray[np.int64] = np.sum([part.bounds for part in parts], axis=0)
+        pieces = [
+            cls._merged([part._some(first, last) for part in parts])
+            for first, last in blocks_of(sizes, MERGED)
+        ]
+        return pieces[0] if len(pieces) == 1 else cls.side_by_side(pieces)
+
+    def _some(self, first: int, last: int) -> ValueGroups:
+        """Groups of the columns first .. last - 1."""
+        of, bounds = slice(first, last), self.bounds[first : last + 1]
+        here = slice(bounds[0], bounds[-1])
+        return ValueGroups(
+            self.n_rows,
+            self.entries[of],
+            self.zeros[of],
+            self.missing[of],
+            bounds - bounds[0],
+            self.low[here],
+            self.high[here],
+            self.counts[here],
+            self.shifts[of],
+        )
+
+    @classmethod
+    def _merged(cls, parts: Sequence[ValueGroups]) -> ValueGroups:
+        """As `joined`."""
         columns = np.concatenate([_columns(part.bounds) for part in parts])
         order = np.lexsort((np.concatenate([part.low for part in parts]), columns))
-        del columns
-
-        def in_order(name: str) -> NDArray[Any]:
-            """Concatenate one array at a time, which saves memory."""
-            return np.concatenate([getattr(part, name) for part in parts])[order]
-
+        low, high, counts = (
+            array[order] for array in _concatenated(parts, "low", "high", "counts")
+        )
         entries, zeros, missing, bounds = (
             np.sum([getattr(part, name) for part in parts], axis=0)
             for name in ("entries", "zeros", "missing", "bounds")
@@ -118,9 +147,9 @@ class ValueGroups:
             zeros,
             missing,
             bounds,
-            in_order("low"),
-            in_order("high"),
-            in_order("counts"),
+            low,
+            high,
+            counts,
             np.max([part.shifts for part in parts], axis=0),
         )._coarsened()
 
@@ -229,8 +258,8 @@ class GivenBins(Bins):
 
     Each part is a triple: rows, indices of the rows to take, and their row numbers in the columns.
     Every row number must occur once, in any order. ``entries`` has the number of values stored in
-    each column, None if rows are dense. Memory: 5 bytes per value of sparse rows, 1 per value of
-    dense rows.
+    each column, None if rows are dense. ``empty`` allocates the columns: 5 bytes per value of
+    sparse rows, 1 per value of dense rows.
     """
 
     narrow = True
@@ -241,29 +270,35 @@ class GivenBins(Bins):
         n_rows: int,
         entries: NDArray[np.int64] | None,
         cuts: Cuts,
+        empty: Allocate = np.empty,
     ) -> None:
         self._cuts, self.n_entries, self.n_rows = cuts, entries, n_rows
         self.n_bins, self.zero_bin, self.has_missing = cuts.n_bins, cuts.zero_bin, cuts.has_missing
         bounds = cursors = places = None
         if entries is None:
-            codes = np.empty(n_rows * self.n_bins.size, dtype=np.uint8)
+            codes = empty(n_rows * self.n_bins.size, np.uint8)
         else:
             bounds = np.concatenate([[0], np.cumsum(entries)]).astype(np.int64)
             cursors = bounds[:-1].copy()
-            codes = np.empty(bounds[-1], dtype=np.uint8)
-            places = np.empty(bounds[-1], dtype=np.int32)
-        last, ascending = -1, True
+            codes = empty(bounds[-1], np.uint8)
+            places = empty(bounds[-1], np.int32)
+        last, ascending, n_placed = -1, True, 0
         for rows, taken, where in parts:
             if where.size:
                 ascending &= bool((np.diff(where, prepend=last) > 0).all())
                 last = int(where[-1])
             layout = (cuts.values, cuts.bounds, cuts.zero_missing, codes, cursors, places)
             place(rows, taken, where, n_rows, *layout)
+            n_placed += rows.n_values
+            if n_placed > RELEASED:
+                release(codes, places)
+                n_placed = 0
         if places is not None and bounds is not None and not ascending:
             for f in range(self.n_bins.size):
                 part = slice(bounds[f], bounds[f + 1])
                 order = np.argsort(places[part])
                 places[part], codes[part] = places[part][order], codes[part][order]
+        release(codes, places)
         self._arrays = codes, bounds, places
         self._bind()
 
@@ -299,7 +334,7 @@ class BlockRows:
     def binned(self, taken: NDArray[np.int64], max_bins: int, zero_missing: bool) -> GivenBins:
         """Binned columns of the rows ``taken``, in this order.
 
-        Reads all rows twice, for thresholds and for codes.
+        Reads all rows twice, for thresholds and for codes. The columns are on disk.
         """
         places = np.full(self.n_rows, -1, dtype=np.int32)
         places[taken] = np.arange(taken.size, dtype=np.int32)
@@ -319,4 +354,4 @@ class BlockRows:
 
         groups = gathered((ValueGroups.of(rows, at) for rows, at, _ in parts()), self.n_features)
         cuts = groups.cuts(max_bins, zero_missing)
-        return GivenBins(parts(), taken.size, groups.entries, cuts)
+        return GivenBins(parts(), taken.size, groups.entries, cuts, disk_array)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.disk_arrays import release
 from rankcore._ext import tree_histograms, tree_looks, tree_splits
 from rankcore.boosting._binning import Binning
 
@@ -15,6 +17,9 @@ from rankcore.boosting._binning import Binning
 ENTRIES_PER_BIN = 4
 # Sparse rows refer to sums by 32-bit integers.
 MAX_SUMS = 2**31 - 1
+# Entries of sparse rows that are arranged at a time: those of more fit no cache, and of fewer than
+# this number of a column leave nothing to gain.
+ARRANGED, ARRANGED_OF_COLUMN = 1 << 18, 16
 # Record of a leaf for `tree_looks.Look`.
 LEAF = np.dtype(
     [
@@ -102,7 +107,7 @@ class Shard:
     """Some columns, in ascending order.
 
     Memory: dense columns of byte codes take one more byte per value, sparse columns four per entry
-    and eight per row.
+    and eight per row, on disk if the rows are in a mapped file.
     """
 
     def __init__(self, binning: Binning, features: NDArray[np.int32], rules: Rules) -> None:
@@ -133,13 +138,14 @@ class Shard:
                 raise ValueError(
                     f"trees support at most {MAX_SUMS} bins; found {size}: set max_bins"
                 )
-            bounds, cells = self._cells(offsets, whole)
+            bounds, cells = lay_out_cells(binning, features, offsets, whole)
             one_sum = None if rules.slopes else whole
         elif binning.narrow:
             lanes = tree_histograms.LANES
             padded = -(-features.size // lanes) * lanes
-            panels = np.empty(padded * self._n_rows, dtype=np.uint8)
+            panels = binning.empty(padded * self._n_rows, np.uint8)
             tree_histograms.lay_out(self.columns, features, panels)
+            release(panels)
             size = padded * tree_histograms.CODES
         self._size = size
         most = int(n_bins.max()) + 1
@@ -165,17 +171,6 @@ class Shard:
             rules.min_samples_leaf,
             rules.slopes,
         )
-
-    def _cells(
-        self, offsets: NDArray[np.int64], whole: NDArray[np.uint8]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Bounds of each row's entries of sparse columns, and their places among the sums."""
-        bounds = np.empty(self._n_rows + 1, dtype=np.int64)
-        layout = (self.columns, self.features, offsets, whole, bounds)
-        tree_histograms.lay_out_cells(*layout, None)
-        cells = np.empty(bounds[-1], dtype=np.int32)
-        tree_histograms.lay_out_cells(*layout, cells)
-        return bounds, cells
 
     def begin(
         self,
@@ -261,6 +256,28 @@ class Shard:
             rules.slopes,
         )
         found.worths[at], found.words[at], found.bins[at], found.sides[at] = counted
+
+
+def lay_out_cells(
+    binning: Binning,
+    features: NDArray[np.int32],
+    offsets: NDArray[np.int64],
+    whole: NDArray[np.uint8],
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Bounds of the list of each row, and the place in the sums of each of its entries."""
+    assert binning.n_entries is not None
+    n_rows = binning.taken.size
+    bounds = np.empty(n_rows + 1, dtype=np.int64)
+    tree_histograms.count_cells(binning.columns, features, bounds)
+    cells = binning.empty(bounds[-1], np.int32)
+    starts = np.concatenate([[0], np.cumsum(binning.n_entries)])[features]
+    step = max(ARRANGED, ARRANGED_OF_COLUMN * features.size)
+    cuts = np.searchsorted(bounds, np.arange(step, int(bounds[-1]), step)).tolist()
+    for first, last in pairwise([0, *cuts, n_rows]):
+        layout = binning.columns, features, offsets, whole, starts, bounds, first, last
+        tree_histograms.lay_out_cells(*layout, cells)
+        release(cells[bounds[first] : bounds[last]])
+    return bounds, cells
 
 
 def share_columns(binning: Binning, n_jobs: int) -> list[NDArray[np.int32]]:

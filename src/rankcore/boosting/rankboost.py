@@ -140,7 +140,8 @@ class RankBoost(LearnsPairs, PairBoosting, Ranker):
     ``max_bins=None``; with trees, 1 more for dense X, 4 more for sparse X, and 8 per bin of each
     leaf), and about 45 bytes per row (sparse X: 55). Further bytes per row: 24 with row weights, 8
     if the rows of queries are not contiguous, 20 with ``select="normalizer"``. 24 bytes per
-    distinct label of a query.
+    distinct label of a query. If rows are in a mapped file (a row cache, ``numpy.memmap``), the
+    bytes per value are in temporary files, mapped too.
 
     Plain form: ``tests/reference/boosting.py``, ``boost``; ``tests/reference/trees.py``, ``grow``.
 

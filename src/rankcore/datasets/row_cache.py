@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.disk_arrays import release
 from rankcore._core.kernels import csr_in_place
 from rankcore._core.numbers import power_of_two
 from rankcore._core.opened import opened
@@ -67,7 +68,7 @@ def own_checksum(description: dict[str, Any]) -> int:
 
 
 class _Mapped:
-    """A memory-mapped array file, whose pages can be released."""
+    """A memory-mapped array file."""
 
     def __init__(self, path: Path, dtypes: Sequence[str]) -> None:
         if not path.is_file():  # opening a pipe would block
@@ -86,20 +87,10 @@ class _Mapped:
                 raise ValueError(f"{path} is damaged: {error}") from error
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self.array = np.frombuffer(self._map, dtype, offset=begin).reshape(shape)
-        self._begin, self._item = begin, dtype.itemsize
 
     def checksum(self) -> int:
         """The CRC-32 of the file."""
         return zlib.crc32(self._map)
-
-    def release(self, first: int, last: int) -> None:
-        """Release the pages of items first .. last - 1, which stay in the system's page cache."""
-        if hasattr(mmap, "MADV_DONTNEED"):
-            page = mmap.PAGESIZE
-            start = (self._begin + first * self._item) // page * page
-            stop = (self._begin + last * self._item) // page * page
-            if stop > start:
-                self._map.madvise(mmap.MADV_DONTNEED, start, stop - start)
 
 
 class CachedRows(RowBlocks):
@@ -287,7 +278,7 @@ class CachedRows(RowBlocks):
 
     def _release(self, block: int) -> None:
         for name, span in zip(PARTS, self._spans(block), strict=True):
-            self._arrays[name].release(*span)
+            release(self._arrays[name].array[slice(*span)])
 
     def _rows(self, chosen: list[int]) -> Rows:
         if len(chosen) == 1 and chosen[0] in self._kept:
