@@ -139,7 +139,7 @@ cdef class Trees:
     cdef tuple arrays  # keeps alive what the model points to
     cdef readonly object capsule  # the ``rc_trees``, valid while this object lives
     cdef readonly int32_t n_sums
-    cdef bint alike  # whether the sums differ in the values of leaves only
+    cdef readonly bint alike  # whether the sums differ in the values of leaves only
 
     def __init__(
         self,

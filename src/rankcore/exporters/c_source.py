@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.contributions import TREES
+from rankcore._ext.trees import Trees
 from rankcore.exporters.c_parts import parts
 from rankcore.exporters.described import Described
 from rankcore.exporters.front import ARITHMETIC, Step, width_after
@@ -167,9 +169,17 @@ class _Source:
         parts = [[biases, k, shared, separate, cumulative]]
         if tasks == "average":
             parts = [[biases, k, 1, 0, cumulative], [f"{biases} + {k - 1}", k, 0, 1, 0]]
+        n_outputs = shared + separate * (k - 1)
+        trees = Trees(
+            *(self.arrays[name] for name in TREES),
+            self.width,
+            bool(self.facts["zero_missing"]),
+            n_outputs,
+        )
         return {
-            "n_outputs": shared + separate * (k - 1),
+            "n_outputs": n_outputs,
             "n_parts": len(parts),
+            "alike": int(trees.alike),
             "parts": parts,
             "calibration": [k, 0, "NULL", "NULL", 0.0, 0.0, 1.0, costs],
         }
