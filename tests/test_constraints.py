@@ -61,7 +61,7 @@ def test_a_subclass_adds_to_the_constraints_of_its_bases():
 
     Bounded(max_iter=5)._check_params()
     rc.PRank(max_iter=6)._check_params()
-    with pytest.raises(ValueError, match="max_iter == 6, must be <= 5"):
+    with pytest.raises(ValueError, match="max_iter must be an integer from 1 to 5; found 6"):
         Bounded(max_iter=6)._check_params()
     with pytest.raises(ValueError, match="tie must be one of"):
         Bounded(max_iter=5, tie="loose")._check_params()

@@ -511,9 +511,9 @@ def test_rows_of_other_widths():
     [
         ({"kernel": "precomputed"}, ValueError, "kernel must be one of 'linear', 'poly', 'rbf'"),
         ({"gamma": "wide"}, ValueError, "gamma must be one of 'scale', 'half', 'auto'"),
-        ({"budget": 0}, ValueError, "budget == 0, must be >= 1"),
+        ({"budget": 0}, ValueError, "budget must be an integer from 1 to"),
         ({"budget_policy": "newest"}, ValueError, "budget_policy must be one of"),
-        ({"margin": -1}, ValueError, "margin == -1, must be >= 0"),
+        ({"margin": -1}, ValueError, "margin must be a number from 0 to"),
         ({"average": 1}, TypeError, "average must be True or False"),
     ],
 )

@@ -12,6 +12,7 @@ from time import monotonic
 from typing import TextIO
 
 from rankcore._core.callbacks import EarlyStopping, Iteration, Result
+from rankcore._core.params import check_count
 from rankcore.io.model_file import save
 
 __all__ = ["Checkpoint", "EarlyStopping", "Iteration", "LogEvaluation", "Result", "TimeLimit"]
@@ -29,8 +30,7 @@ class LogEvaluation:
     """
 
     def __init__(self, period: int = 1, stream: TextIO | None = None) -> None:
-        if not isinstance(period, int) or period < 1:
-            raise ValueError(f"period must be an integer from 1 on; found {period!r}")
+        check_count(period, "period")
         self.period, self.stream = period, stream
 
     def __call__(self, iteration: Iteration) -> None:
@@ -52,8 +52,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: str | PathLike[str], period: int = 1) -> None:
-        if not isinstance(period, int) or period < 1:
-            raise ValueError(f"period must be an integer from 1 on; found {period!r}")
+        check_count(period, "period")
         self.path, self.period = path, period
 
     def __call__(self, iteration: Iteration) -> None:

@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
-from sklearn.utils.validation import check_scalar
 
 from rankcore._core.arguments import Folds, RowsLike, Seed
 from rankcore._core.inputs import n_rows_of
-from rankcore._core.params import as_generator, check_flag
+from rankcore._core.params import as_generator, check_flag, check_integer
 from rankcore._core.queries import Queries, group_rows, query_numbers
 from rankcore.metrics.conventions import Convention
 from rankcore.metrics.names import greater_is_better
@@ -65,7 +64,7 @@ class QueryKFold:
         stratify: bool = False,
         random_state: Seed | None = None,
     ) -> None:
-        check_scalar(n_splits, "n_splits", Integral, min_val=2)
+        check_integer(n_splits, "n_splits", 2)
         check_flag(shuffle, "shuffle")
         check_flag(stratify, "stratify")
         if random_state is not None and not shuffle:

@@ -177,7 +177,7 @@ def test_in_pipelines():
     [
         ({"features": "product"}, y, "features must be"),
         ({"method": "heap"}, y, "method must be"),
-        ({"max_pairs": 0}, y, "max_pairs == 0, must be >= 1"),
+        ({"max_pairs": 0}, y, "max_pairs must be an integer from 1 on"),
         ({}, np.zeros(y.size), "nothing to learn"),
     ],
 )

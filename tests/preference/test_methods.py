@@ -366,14 +366,16 @@ def test_wrong_arguments_are_refused():
         with pytest.raises(TypeError, match="items must be a sequence"):
             quicksort_rank(items, lambda u, v: True)
     for top_k in (0, 1.5):
-        with pytest.raises(ValueError, match="top_k must be an integer from 1 on"):
+        with pytest.raises((ValueError, TypeError), match="top_k must be an integer from 1 on"):
             quicksort_rank([1, 2], lambda u, v: True, top_k=top_k)
     of_two = from_scores([1.0, 2.0])
     for rank in (sort_by_degree, quicksort_rank, lambda items, h: PreferenceRanker(h).rank(items)):
         with pytest.raises(ValueError, match="the preference has 2 items; found 3 items"):
             rank("abc", of_two)
     for wrong in ({"attempts": 0}, {"attempts": 1.5}, {"wait": np.nan}, {"jitter": 2.0}):
-        with pytest.raises(ValueError, match="attempts must be an integer|in \\[0, 1\\]; found"):
+        with pytest.raises(
+            (ValueError, TypeError), match="attempts must be an integer|in \\[0, 1\\]; found"
+        ):
             Retry(**wrong)
     with pytest.raises(ValueError, match="n and k of at least 1"):
         call_plan(0)

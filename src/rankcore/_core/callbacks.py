@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rankcore._core.params import check_count
+
 if TYPE_CHECKING:
     from rankcore._core.sources import Position
 
@@ -73,8 +75,7 @@ class EarlyStopping:
 
     def __post_init__(self) -> None:
         """Raise unless ``rounds`` is a valid number."""
-        if not isinstance(self.rounds, int) or isinstance(self.rounds, bool) or self.rounds < 1:
-            raise ValueError(f"rounds must be an integer from 1 on; found {self.rounds!r}")
+        check_count(self.rounds, "rounds")
 
     def __call__(self, iteration: Iteration) -> bool:
         """Do nothing: the learner counts iterations, since it keeps the best model."""

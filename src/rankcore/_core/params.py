@@ -29,28 +29,35 @@ def check_option(value: Any, name: str, options: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be one of {accepted}; found {value!r}")
 
 
-def check_scalar(value: Any, name: str, kind: Any, **bounds: Any) -> None:
-    """Scikit-learn's check, imported on use for a faster start."""
-    from sklearn.utils.validation import check_scalar
+def _check_range(
+    value: Any, name: str, kind: tuple[type, str], low: float, high: float | None
+) -> None:
+    is_kind = isinstance(value, kind[0]) and not isinstance(value, bool)
+    # Written so that NaN fails.
+    if not (is_kind and low <= value and (high is None or value <= high)):
+        bounds = f"{low} on" if high is None else f"{low} to {high}"
+        error = ValueError if is_kind else TypeError
+        raise error(f"{name} must be {kind[1]} from {bounds}; found {value!r}")
 
-    check_scalar(value, name, kind, **bounds)
+
+def check_integer(value: Any, name: str, low: int, high: int | None = None) -> None:
+    """Raise unless a value is an integer from a closed range."""
+    _check_range(value, name, (Integral, "an integer"), low, high)
 
 
-def check_real(value: Any, name: str, min_val: float, max_val: float = np.inf) -> None:
-    """Raise unless a parameter is a number from a closed range."""
-    if type(value) is float and min_val <= value <= max_val:
+def check_real(value: Any, name: str, low: float, high: float | None = None) -> None:
+    """Raise unless a value is a number from a closed range."""
+    if type(value) is float and low <= value and (high is None or value <= high):
         return
     if isinstance(value, np.floating):  # float32 cannot represent the bounds
         value = float(value)
-    check_scalar(value, name, Real, min_val=min_val, max_val=max_val)
+    _check_range(value, name, (Real, "a number"), low, high)
     try:
         float(value)
     except OverflowError:
         raise ValueError(
             f"{name} must be in the range of float64; found a larger integer"
         ) from None
-    if value != value:  # NaN passes all comparisons of check_scalar
-        raise ValueError(f"{name} must be a number from {min_val} to {max_val}; found nan")
 
 
 def check_flag(value: Any, name: str) -> None:
@@ -62,15 +69,20 @@ def check_flag(value: Any, name: str) -> None:
 def check_count(value: Any, name: str) -> None:
     """Raise unless a parameter is an integer from 1 on."""
     if type(value) is not int or value < 1:
-        check_scalar(value, name, Integral, min_val=1)
+        check_integer(value, name, 1)
+
+
+def check_verbose(value: Any, name: str) -> None:
+    """Raise unless a parameter is an integer from 0 on, or a bool."""
+    check_integer(int(value) if isinstance(value, bool) else value, name, 0)
 
 
 def integer(low: int, high: int | None = None) -> Constraint:
     """Constraint: an integer in a closed range."""
-    return lambda value, name: check_scalar(value, name, Integral, min_val=low, max_val=high)
+    return lambda value, name: check_integer(value, name, low, high)
 
 
-def real(low: float, high: float = np.inf) -> Constraint:
+def real(low: float, high: float | None = None) -> Constraint:
     """Constraint: a number in a closed range."""
     return lambda value, name: check_real(value, name, low, high)
 
@@ -126,7 +138,7 @@ SHARED: dict[str, Constraint] = {
     "n_estimators": check_count,
     "early_stopping_rounds": optional(check_count),
     "memory_limit": integer(0),
-    "verbose": integer(0),
+    "verbose": check_verbose,
     "tol": optional(real(0)),
     "C": real(1e-100, 1e100),
     "margin": real(0, 1e100),

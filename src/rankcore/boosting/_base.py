@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from copy import copy
-from numbers import Integral
 from operator import methodcaller
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted, check_scalar
+from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.inputs import as_rows
 from rankcore._core.model_spec import ModelSpec, Specified
 from rankcore._core.monitor import Callback, Monitor
 from rankcore._core.numbers import check_scores
+from rankcore._core.params import check_integer
 from rankcore._core.queries import Queries
 from rankcore._core.sources import RowBlocks
 from rankcore._ext.rows import Rows
@@ -199,7 +199,7 @@ class PairBoosting(BoostingParams, Boosted, Specified):
                 known = ", ".join(names) if names else "none: X had no named columns"
                 raise ValueError(f"there is no feature {feature!r}; names are {known}")
             feature = names.index(feature)
-        check_scalar(feature, "feature", Integral, min_val=0, max_val=self.n_features_in_ - 1)
+        check_integer(feature, "feature", 0, self.n_features_in_ - 1)
         return self._state.model.contribution(int(feature))
 
     @property

@@ -400,12 +400,9 @@ class OrdinalBoost(
         model: OrdinalSum = self._state.model
         return model.probabilities(self._scores(X))
 
+    @documented(CheapestRanks.predict_proba)
     def decision_function(self, X: RowsLike) -> Floats:
         """Margin by which the expected loss of each label is below that of the best other label.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
 
         Returns
         -------

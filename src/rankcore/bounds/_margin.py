@@ -9,11 +9,12 @@ n / 2.
 from __future__ import annotations
 
 from math import e, isfinite, log, log2, sqrt
-from numbers import Integral, Real
+from numbers import Real
 
 from numpy.typing import ArrayLike
 
 from rankcore._core.docs import documented
+from rankcore._core.params import check_count
 
 
 def rademacher_margin_bound(
@@ -274,13 +275,6 @@ def _check_share(value: float, name: str) -> None:
     check_positive(value, name, zero=True)
     if value > 1.0:
         raise ValueError(f"{name} must be 0 to 1; found {value!r}")
-
-
-def check_count(value: int, name: str) -> None:
-    if not isinstance(value, Integral) or isinstance(value, bool):
-        raise TypeError(f"{name} must be an integer; found {value!r}")
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1; found {value!r}")
 
 
 def check_positive(value: float, name: str, zero: bool = False) -> None:

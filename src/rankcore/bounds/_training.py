@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankcore._core.docs import documented
-from rankcore.bounds._margin import check_count, check_positive
+from rankcore._core.params import check_integer
+from rankcore.bounds._margin import check_positive
 
 
 def pairwise_mistake_bound(radius: float, margin: float) -> float:
@@ -97,9 +98,7 @@ def prank_mistake_bound(
     >>> prank_mistake_bound(3, 1.0, 0.5, demanded=1.0)
     20.0
     """
-    check_count(n_ranks, "n_ranks")
-    if n_ranks < 2:
-        raise ValueError(f"n_ranks must be at least 2; found {n_ranks!r}")
+    check_integer(n_ranks, "n_ranks", 2)
     check_positive(radius, "radius", zero=True)
     check_positive(margin, "margin")
     check_positive(threshold_scale, "threshold_scale")

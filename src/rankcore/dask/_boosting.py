@@ -23,7 +23,7 @@ from rankcore.boosting._stump_shard import StumpShard
 from rankcore.boosting._training import RoundLearner, train_rounds
 from rankcore.dask._rounds import rounds_of
 from rankcore.dask._run import Run, Watching
-from rankcore.dask._shards import Shard, check_queries, in_queries, naming
+from rankcore.dask._shards import Shard, check_queries, check_supported, in_queries, naming
 from rankcore.ranking._pairs import Pairing, nothing_to_learn, pair_by_label
 from rankcore.ranking._queries import as_relevance
 
@@ -126,15 +126,11 @@ def _added(model: Any, made: Iterable[Round]) -> Iterator[dict[str, float]]:
 
 def _check_kind(model: Any) -> None:
     """Raise for parameters that are not supported on shards."""
-    needed = {
-        "max_leaf_nodes=2 and weak='auto' or 'stump'": not grows_trees(model),
-        "max_bins": model.max_bins is not None,
-        "select='edge'": model.select == "edge",
-        "warm_start=False": not model.warm_start,
-    }
-    for what, given in needed.items():
-        if not given:
-            raise ValueError(f"a fit on shards requires {what}")
+    if grows_trees(model):
+        raise ValueError("a fit on shards requires max_leaf_nodes=2 and weak='auto' or 'stump'")
+    if model.max_bins is None:
+        raise ValueError("a fit on shards requires max_bins; found None")
+    check_supported(model, select=("edge",), warm_start=(False,))
 
 
 def _upper_label(model: Any, labels: NDArray[Any]) -> float | None:

@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
-from numbers import Integral
 from typing import Any
+
+from rankcore._core.params import check_count
 
 try:
     import dask
@@ -60,8 +61,7 @@ def count_of(value: Any, name: str, client: Any) -> int:
     """Validated number of shards or blocks; by default one per thread."""
     if value is None:
         return n_threads_of(client)
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} must be an integer from 1 on; found {value!r}")
+    check_count(value, name)
     return int(value)
 
 

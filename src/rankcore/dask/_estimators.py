@@ -22,7 +22,7 @@ from rankcore.dask._members import fit_members
 from rankcore.dask._mixing import MIXINGS, fit_ordinal, fit_pairwise
 from rankcore.dask._regrouping import shards_on
 from rankcore.dask._run import Run, Watching
-from rankcore.dask._shards import Finding, check_kinds, look, pieces_of, without_columns
+from rankcore.dask._shards import Finding, check_kinds, in_all, look, pieces_of, without_columns
 from rankcore.ordinal._base import OnlineOrdinalClassifier
 
 # Function of an unfitted model and the run that returns a fitted copy.
@@ -148,11 +148,7 @@ def _is_text(X: Any) -> bool:
 def _check_findings(findings: list[Finding]) -> None:
     if not findings:
         raise ValueError("Found 0 sample(s) while a minimum of 1 is required.")
-    weighted = [finding.heaviest is not None for finding in findings]
-    if any(weighted) and not all(weighted):
-        raise ValueError(
-            "some blocks have weights and others none; expected weights in all or none"
-        )
+    in_all([finding.heaviest is not None for finding in findings], "weights")
     if all(finding.heaviest == 0 for finding in findings):
         raise ValueError("sample_weight must not be all zero")
 

@@ -35,7 +35,7 @@ from rankcore.dask._mixing import (
     weighing_of,
 )
 from rankcore.dask._run import Run
-from rankcore.dask._shards import Shard, Weighing, join
+from rankcore.dask._shards import Shard, Weighing, check_supported, join
 from rankcore.ordinal._members import LANES, zeros_by_line
 from rankcore.ordinal._sampling import least_draws
 from rankcore.ordinal._training import OnlineLearner
@@ -62,11 +62,7 @@ class Block:
 
 def fit_members(model: Any, run: Run, *, classes: Any, n_blocks: int) -> Any:
     """Fitted copy of an ensemble in at most ``n_blocks``; parameters as in `fit_ordinal`."""
-    if model.early_stopping_rounds is not None:
-        raise ValueError(
-            "a fit on a cluster requires early_stopping_rounds=None, as ensembles take no "
-            f"held-out rows there; found {model.early_stopping_rounds!r}"
-        )
+    check_supported(model, early_stopping_rounds=(None,))
     known = classes_of(model, run, classes)
     base = model._new_state(run.n_features, known.size)
     fix_scale_of(base, model, run)

@@ -28,6 +28,7 @@ from rankcore.dask._shards import (
     Shard,
     Weighing,
     check_queries,
+    check_supported,
     common_order,
     facts_of,
     join_labels,
@@ -175,16 +176,16 @@ def _generators(generator: np.random.Generator, n: int) -> list[np.random.Genera
 def _mix(model: Any, states: list[OnlineState], base: OnlineState, mixing: str) -> OnlineState:
     if len(states) == 1:
         return states[0]
-    shares = np.full(len(states), 1 / len(states))
-    if mixing == "mistakes":
-        shares = _by_mistakes([int(one.counts[2] - base.counts[2]) for one in states])
+    shares = _shares(mixing, [int(one.counts[2] - base.counts[2]) for one in states])
     return mixed(model, states, shares, base)
 
 
-def _by_mistakes(mistakes: Sequence[int]) -> NDArray[np.float64]:
-    total = sum(mistakes)
-    n = len(mistakes)
-    return np.full(n, 1 / n) if total == 0 else np.array(mistakes, dtype=np.float64) / total
+def _shares(mixing: str, mistakes: Sequence[int]) -> NDArray[np.float64]:
+    """Weights of models with these numbers of mistakes in their mean."""
+    n, total = len(mistakes), sum(mistakes)
+    if mixing == "uniform" or total == 0:
+        return np.full(n, 1 / n)
+    return np.array(mistakes, dtype=np.float64) / total
 
 
 # ------------------------------------------------------------------------------ tasks
@@ -254,16 +255,7 @@ class Prepared:
 def fit_pairwise(model: Any, run: Run, *, mixing: str, watching: Watching) -> Any:
     """Fitted copy of a `PairwisePerceptron`, averaged or last; parameters as in `fit_ordinal`."""
     model._check_params()
-    if model.variant not in ("averaged", "last"):
-        raise ValueError(
-            "a fit on shards requires variant='averaged' or 'last', which can be averaged; "
-            f"found {model.variant!r}"
-        )
-    if model.quality is not None:
-        raise ValueError(
-            "a fit on shards requires quality=None, as hypotheses are not selected by it; found "
-            f"{model.quality!r}"
-        )
+    check_supported(model, variant=("averaged", "last"), quality=(None,))
     if any(finding.queries is None for finding in run.findings):
         raise ValueError(
             "a ranker compares the documents of a query: qid is required for all blocks"
@@ -345,9 +337,7 @@ def _mix_pairs(states: list[PairwiseState], base: PairwiseState, mixing: str) ->
     """Mean of the weights; all successes have the same weight in the average."""
     if len(states) == 1:
         return states[0]
-    shares = np.full(len(states), 1 / len(states))
-    if mixing == "mistakes":
-        shares = _by_mistakes([int(one.counts[4] - base.counts[4]) for one in states])
+    shares = _shares(mixing, [int(one.counts[4] - base.counts[4]) for one in states])
     result = deepcopy(base)
     result.weights = np.sum(
         [w * one.weights for w, one in zip(shares, states, strict=True)], axis=0

@@ -225,13 +225,9 @@ def join(shards: Sequence[Shard | None]) -> Shard | None:
     else:
         X = np.concatenate([np.asarray(block) for block in blocks])
     queries = [part.qid for part in parts if part.qid is not None]
-    if queries and len(queries) < len(parts):
-        raise ValueError("some blocks have query ids and others none; expected ids in all or none")
     weights = [part.weights for part in parts if part.weights is not None]
-    if weights and len(weights) < len(parts):
-        raise ValueError(
-            "some blocks have weights and others none; expected weights in all or none"
-        )
+    in_all([part.qid is not None for part in parts], "query ids")
+    in_all([part.weights is not None for part in parts], "weights")
     return Shard(
         X,
         join_labels([part.y for part in parts]),
@@ -333,10 +329,23 @@ def check_queries(findings: Sequence[Finding]) -> None:
 
 def in_queries(findings: Sequence[Finding]) -> bool:
     """Whether shards have query ids; raise ValueError if only some have."""
-    given = [finding.queries is not None for finding in findings]
+    return in_all([finding.queries is not None for finding in findings], "query ids")
+
+
+def in_all(given: Sequence[bool], what: str) -> bool:
+    """Whether all blocks have something; raise ValueError if only some have."""
     if any(given) and not all(given):
-        raise ValueError("some blocks have query ids and others none; expected ids in all or none")
+        raise ValueError(f"some blocks have {what} and others none; expected {what} in all or none")
     return all(given)
+
+
+def check_supported(model: Any, **accepted: tuple[Any, ...]) -> None:
+    """Raise ValueError for parameters with values that a fit on shards does not support."""
+    for name, values in accepted.items():
+        found = getattr(model, name)
+        if found not in values:
+            listed = " or ".join(map(repr, values))
+            raise ValueError(f"a fit on shards requires {name}={listed}; found {found!r}")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
 from rankcore._core.training import Trainer
 from rankcore.dask._run import Run, Watching
-from rankcore.dask._shards import Shard, check_queries, in_queries, naming
+from rankcore.dask._shards import Shard, check_queries, check_supported, in_queries, naming
 from rankcore.ranking._base import ModelState
 from rankcore.ranking._pairs import nothing_to_learn, pair_by_label
 from rankcore.ranking._queries import as_relevance
@@ -43,7 +43,7 @@ class _Linear:
 
 def fit_ranksvm(model: Any, run: Run, watching: Watching) -> Any:
     """Fitted copy of a `RankSVM`; parameters as in `fit_ordinal`."""
-    _check_kind(model)
+    check_supported(model, kernel=(None,), warm_start=(False,))
     of_queries = in_queries(run.findings)
     if not of_queries and len(run.findings) > 1:
         raise ValueError(
@@ -81,17 +81,6 @@ def fit_ranksvm(model: Any, run: Run, watching: Watching) -> Any:
     shadow._take(problem, found)
     model._warn(found)
     return shadow
-
-
-def _check_kind(model: Any) -> None:
-    """Raise for parameters that are not supported on shards."""
-    if model.kernel is not None:
-        raise ValueError(
-            "a fit on shards requires kernel=None, as kernels compare rows of all shards; found "
-            f"{model.kernel!r}"
-        )
-    if model.warm_start:
-        raise ValueError("a fit on shards requires warm_start=False")
 
 
 class ShardSums:

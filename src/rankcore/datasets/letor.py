@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike
 
-from rankcore.datasets.letor_blocks import Collected, Options, blocks, check_count
+from rankcore._core.params import check_count
+from rankcore.datasets.letor_blocks import Collected, Options, blocks
 from rankcore.datasets.streams import Source, open_lines, title
 from rankcore.datasets.text_rows import QueryStarts, text_blocks
 from rankcore.metrics.tables import Table
@@ -295,10 +296,10 @@ def iter_letor(
     """
     if zero_based not in (True, False):
         raise ValueError(f"zero_based must be True or False, found {zero_based!r}")
-    check_count("n_features", n_features)
-    check_count("rows_per_batch", rows_per_batch)
+    check_count(n_features, "n_features")
+    check_count(rows_per_batch, "rows_per_batch")
     if queries_per_batch is not None:
-        check_count("queries_per_batch", queries_per_batch)
+        check_count(queries_per_batch, "queries_per_batch")
     options = Options(
         n_features, dtype, dense, zero_based, docid, comments, ensure_all_finite, n_jobs
     )

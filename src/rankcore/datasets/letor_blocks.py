@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from rankcore._core.params import check_integer
 from rankcore._core.threads import n_threads
 from rankcore._ext.letor import parse, scatter
 from rankcore._ext.tokens import find_docids
@@ -37,24 +37,13 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.n_features is not None:
-            check_count("n_features", self.n_features, MAX_FEATURES)
+            check_integer(self.n_features, "n_features", 1, MAX_FEATURES)
         if np.dtype(self.dtype) not in (np.dtype(np.float32), np.dtype(np.float64)):
             raise ValueError(f"dtype must be float32 or float64, found {self.dtype!r}")
         for name, third in [("zero_based", "auto"), ("ensure_all_finite", "allow-nan")]:
             value = getattr(self, name)
             if value is not True and value is not False and value != third:
                 raise ValueError(f"{name} must be True, False or {third!r}, found {value!r}")
-
-
-def check_count(name: str, value: Any, largest: int | None = None) -> None:
-    """Raise unless an argument is an integer from 1 to ``largest``."""
-    try:
-        value = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an integer, found {value!r}") from None
-    if value < 1 or (largest is not None and value > largest):
-        most = "" if largest is None else f" and at most {largest}"
-        raise ValueError(f"{name} must be at least 1{most}, found {value}")
 
 
 class _Scratch:

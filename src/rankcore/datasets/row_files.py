@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike
 
+from rankcore._core.params import check_count
 from rankcore._core.replacing import Workshop
 from rankcore._core.sources import RowBlocks
 from rankcore.datasets.file_rows import WINDOW, FileRows
-from rankcore.datasets.letor_blocks import Options, check_count
+from rankcore.datasets.letor_blocks import Options
 from rankcore.datasets.parquet_rows import ParquetRows, is_parquet, parquet_files
 from rankcore.datasets.row_cache import CachedRows, is_cache, read_description
 from rankcore.datasets.row_cache_writer import source_stamps, write_cache
@@ -112,7 +113,7 @@ def open_rows(
     >>> bool((model.coef_ == rc.PRank(shuffle=False, max_iter=3).fit(X, y).coef_).all())
     True
     """
-    check_count("window", window)
+    check_count(window, "window")
     if scaler is not None and type(scaler).__name__ not in ("StandardScaler", "MaxAbsScaler"):
         raise TypeError(
             "scaler must be a StandardScaler or a MaxAbsScaler of sklearn.preprocessing; found "

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_scalar
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.contributions import used_features
 from rankcore._core.inputs import n_rows_of
 from rankcore._core.numbers import Floats
-from rankcore._core.params import check_option, check_real
+from rankcore._core.params import check_count, check_option, check_real
 from rankcore._core.queries import Queries, group_rows
 from rankcore._ext.held_signals import raise_signals
 from rankcore.explain._subject import Shown, Subject, signed
@@ -173,7 +171,7 @@ def permutation_importance(
     """
     subject = Subject(model, feature_names)
     check_option(scope, "scope", SCOPES)
-    check_scalar(n_repeats, "n_repeats", Integral, min_val=1)
+    check_count(n_repeats, "n_repeats")
     check_real(confidence_level, "confidence_level", 1e-6, 1 - 1e-6)
     X, qid = take_queries(X, qid, None)
     rows = subject.transformed(X)

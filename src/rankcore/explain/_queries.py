@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_scalar
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.docs import documented
 from rankcore._core.inputs import n_rows_of
 from rankcore._core.numbers import Floats, largest
+from rankcore._core.params import check_count
 from rankcore._core.queries import group_rows
 from rankcore.explain._importance import global_importance
 from rankcore.explain._subject import Shown, Subject, number, signed, take
@@ -175,7 +174,7 @@ def query(
     True
     """
     subject = Subject(model, feature_names)
-    check_scalar(top_k, "top_k", Integral, min_val=1)
+    check_count(top_k, "top_k")
     X, qid = take_queries(X, qid, None)
     rows = _rows_of_query(qid, which, n_rows_of(X))
     if rows.size < 2:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankcore._core.numbers import Floats
+from rankcore._core.params import check_count
 from rankcore.metrics.comparison import Comparison, Contrast, defined_pairs
 from rankcore.metrics.conventions import Convention, resolve
 from rankcore.metrics.evaluation import Evaluation, evaluate
@@ -157,10 +158,7 @@ def compare_evaluations(
         raise ValueError(f"at least two systems are required; found {len(evaluations)}")
     if baseline is not None and baseline not in evaluations:
         raise ValueError(f"baseline {baseline!r} is not among the systems {', '.join(evaluations)}")
-    if isinstance(n_resamples, bool) or not isinstance(n_resamples, (int, np.integer)):
-        raise TypeError(f"n_resamples must be an integer; found {n_resamples!r}")
-    if n_resamples < 1:
-        raise ValueError(f"n_resamples must be at least 1; found {n_resamples}")
+    check_count(n_resamples, "n_resamples")
     if not 0 < confidence_level < 1:
         raise ValueError(f"confidence_level must be between 0 and 1; found {confidence_level!r}")
     first = next(iter(evaluations.values()))

@@ -390,12 +390,9 @@ class OnlineOrdinalClassifier(
         return margins(scores, ranks)
 
     @reads
+    @documented(decision_function)
     def predict(self, X: RowsLike) -> np.ndarray:
         """Predict the label of each row.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
 
         Returns
         -------
@@ -406,12 +403,12 @@ class OnlineOrdinalClassifier(
         return self.ranks_[self._ranks(self._more_rows(X))]
 
     @reads
+    @documented(decision_function)
     def score(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Compute the negated mean rank loss: minus the mean distance of predicted and true ranks.
 
         Parameters
         ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
         y : array-like, shape (n_samples,)
             True labels. Numbers that are not among ``classes_``, for example because a fold of a
             cross-validation lacks them, are placed between the classes: ranks are then those among

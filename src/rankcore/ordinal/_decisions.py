@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.arguments import RowsLike
+from rankcore._core.docs import documented
 from rankcore._core.inputs import as_labels, encode
 from rankcore._core.numbers import Floats
 from rankcore._ext.calibration import cheapest_ranks
@@ -49,12 +50,9 @@ class CheapestRanks(ConformalSets, RankedLabels):
         """
         return self._as_columns(self._probabilities(X))
 
+    @documented(predict_proba)
     def predict_cumulative_proba(self, X: RowsLike) -> Floats:
         """Cumulative probability of each rank: that of the rank or a lower one.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
 
         Returns
         -------
@@ -65,12 +63,9 @@ class CheapestRanks(ConformalSets, RankedLabels):
         found[:, -1] = 1.0
         return self._as_columns(found)
 
+    @documented(predict_proba)
     def predict(self, X: RowsLike) -> NDArray[Any]:
         """Predict the label of minimum expected loss; the lowest of labels tied up to rounding.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
 
         Returns
         -------
@@ -81,12 +76,12 @@ class CheapestRanks(ConformalSets, RankedLabels):
         found: NDArray[Any] = self.ranks_[cheapest(table, self.costs_)]
         return found
 
+    @documented(predict_proba)
     def score(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Score of the predictions under the loss they minimise; higher is better.
 
         Parameters
         ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
         y : array-like, shape (n_samples,)
         sample_weight : array-like, shape (n_samples,), optional
 

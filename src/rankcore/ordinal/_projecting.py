@@ -10,6 +10,7 @@ import numpy as np
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import reads
+from rankcore._core.docs import documented
 from rankcore._core.fitted import check_fitted
 from rankcore._core.numbers import check_reached
 from rankcore._core.params import check_declared
@@ -182,12 +183,9 @@ class VotesRanks(Projecting):
         return -(shares @ (distance if self.output == "median" else distance**2)), winners
 
     @reads
+    @documented(Projecting.project)
     def predict(self, X: RowsLike) -> np.ndarray:
         """Predict the label of each row or, with ``output="mean"``, a real value.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
 
         Returns
         -------

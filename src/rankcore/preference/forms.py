@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankcore._core.params import check_integer
+
 
 class Choice:
     """A judge that names the best of several items.
@@ -44,8 +46,7 @@ class Choice:
     def __init__(self, function: Callable[[list[Any]], Any], k: int):
         if not callable(function):
             raise TypeError(f"{type(self).__name__} needs a function of a list; found {function!r}")
-        if not isinstance(k, Integral) or int(k) < 2:
-            raise ValueError(f"k must be an integer from 2 on; found {k!r}")
+        check_integer(k, "k", 2)
         self.function: Callable[[list[Any]], Any] = function
         self.k: int = int(k)
 

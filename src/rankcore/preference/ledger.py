@@ -6,12 +6,12 @@ import random
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.params import check_count
 from rankcore.preference.forms import Batch, Choice, Degrees, Indexed, Places, as_degrees, shown
 from rankcore.preference.journal import OpenJournal
 
@@ -60,8 +60,8 @@ class Retry:
 
     Raises
     ------
-    ValueError
-        For numbers out of range.
+    ValueError, TypeError
+        For numbers out of range, or values that are not numbers.
 
     Notes
     -----
@@ -84,8 +84,7 @@ class Retry:
     on: tuple[type[Exception], ...] = (Exception,)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.attempts, Integral) or self.attempts < 1:
-            raise ValueError(f"attempts must be an integer from 1 on; found {self.attempts!r}")
+        check_count(self.attempts, "attempts")
         # Written so that NaN fails.
         waits = self.wait >= 0 and self.factor >= 1 and self.longest >= 0
         if not (waits and 0 <= self.jitter <= 1):

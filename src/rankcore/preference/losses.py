@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import PairWeights
 from rankcore._core.numbers import Floats
+from rankcore._core.params import check_count
 from rankcore.metrics import weighted_ranking_loss
 from rankcore.metrics.weighted_loss import _VALUES, _named_weight
 from rankcore.preference.forms import Indexed, Places, as_indexed
@@ -204,8 +205,7 @@ def check_weight(w: PairWeights, n: int) -> WeightAxioms:
     >>> check_weight(lambda i, j: (i - j) ** 2, 3).violations
     ('triangle: w(1, 3) = 4 is more than w(1, 2) + w(2, 3) = 2',)
     """
-    if n < 1:
-        raise ValueError(f"n must be at least 1; found {n}")
+    check_count(n, "n")
     table = weight_table(w, n)
     slack = 1e-12 * float(table.max(initial=0.0))
     said = {}

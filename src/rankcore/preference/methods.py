@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from math import log
-from numbers import Integral, Real
 from operator import index
 from typing import Any
 
 import numpy as np
 
+from rankcore._core.params import Constraint, check_count, integer, option, optional, real
 from rankcore.preference.degree import Degree, Halving, halved, last_pool
 from rankcore.preference.forms import Choice, Judges, as_indexed, is_called
 from rankcore.preference.groups import Groups, SetwiseHeap
@@ -230,25 +230,25 @@ def _rating(
     return Rating(same, rng, judges=judges, **params), expected
 
 
+# Of the parameters of `PreferenceRanker`.
+CONSTRAINTS: dict[str, Constraint] = {
+    "method": option("auto", "rating", *METHODS),
+    "decide": option("majority", "sample"),
+    "top_k": optional(check_count),
+    "max_calls": optional(integer(0)),
+    "repeats": optional(check_count),
+    "batch": optional(check_count),
+    "opponents": integer(2),
+    "concurrency": check_count,
+    "noise": optional(real(0, 0.5)),
+    "confidence": optional(real(0, 1)),
+}
+
+
 def check_parameters(ranker: Any) -> None:
     """Raise ValueError or TypeError for invalid parameters of a `PreferenceRanker`."""
-    methods = ["auto", "rating", *METHODS]
-    if ranker.method not in methods:
-        raise ValueError(f"method must be one of {methods}; found {ranker.method!r}")
-    if ranker.decide not in ("majority", "sample"):
-        raise ValueError(f'decide must be "majority" or "sample"; found {ranker.decide!r}')
-    least = {"top_k": 1, "max_calls": 0, "repeats": 1, "opponents": 2, "concurrency": 1, "batch": 1}
-    for name, value in least.items():
-        found = getattr(ranker, name)
-        if found is None and name in ("top_k", "max_calls", "repeats", "batch"):
-            continue
-        if not isinstance(found, Integral) or isinstance(found, bool) or found < value:
-            raise ValueError(f"{name} must be an integer from {value} on; found {found!r}")
-    for name, most in (("noise", 0.5), ("confidence", 1.0)):
-        found = getattr(ranker, name)
-        real = isinstance(found, Real) and not isinstance(found, bool)
-        if found is not None and not (real and 0 <= found <= most):
-            raise ValueError(f"{name} must be None or a number from 0 to {most}; found {found!r}")
+    for name, check in CONSTRAINTS.items():
+        check(getattr(ranker, name), name)
     if ranker.retry is not None and not isinstance(ranker.retry, Retry):
         raise TypeError(f"retry must be None or a Retry; found {ranker.retry!r}")
     for name in ("key", "progress"):

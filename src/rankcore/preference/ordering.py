@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from rankcore._core.params import check_count, optional
 from rankcore.preference.degree import Degree, computed_degrees
 from rankcore.preference.forms import (
     Batch,
@@ -115,8 +115,7 @@ def quicksort_rank(
     """
     items = as_items(items)
     n = len(items)
-    if top_k is not None and (not isinstance(top_k, Integral) or top_k < 1):
-        raise ValueError(f"top_k must be an integer from 1 on, or None; found {top_k!r}")
+    optional(check_count)(top_k, "top_k")
     rng = np.random.default_rng(random_state)
     method = QuickSort(np.array([n], dtype=np.intp), rng, top_k=top_k)
     computed = _as_computed(preference, n)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from scipy.special import ndtr
 
 from rankcore._core.docs import documented
 from rankcore._core.numbers import Floats
+from rankcore._core.params import check_count
 from rankcore.preference.equal_errors import EqualErrors
 from rankcore.preference.forms import Places
 from rankcore.preference.plackett_luce import SCALE, Posterior, choices_of, fit_choices
@@ -160,7 +160,8 @@ class Ratings:
         ValueError
             For k below 1.
         """
-        return (self._places < _number(k)).mean(axis=0)
+        check_count(k, "k")
+        return (self._places < k).mean(axis=0)
 
     @documented(probability_of_top)
     def certainty_of_top(self, k: int) -> float:
@@ -170,7 +171,8 @@ class Ratings:
         -------
         float
         """
-        return float((self._places[:, self.ranking[: _number(k)]] < k).all(axis=1).mean())
+        check_count(k, "k")
+        return float((self._places[:, self.ranking[:k]] < k).all(axis=1).mean())
 
     def expected_inversions(self) -> float:
         """Expected share of the pairs in the wrong order in `ranking`, in [0, 1/2]."""
@@ -253,9 +255,3 @@ def _standardised(scores: Floats, covariance: Floats) -> Floats:
     spread = np.sqrt(np.maximum(variances[:, None] + variances - 2 * covariance, 0.0))
     apart = scores[:, None] - scores
     return np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 1e-12)
-
-
-def _number(k: int) -> int:
-    if not isinstance(k, Integral) or k < 1:
-        raise ValueError(f"k must be an integer from 1 on; found {k!r}")
-    return int(k)

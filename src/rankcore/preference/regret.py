@@ -14,6 +14,7 @@ from scipy.sparse.csgraph import connected_components
 
 from rankcore._core.arguments import PairWeights
 from rankcore._core.numbers import Floats
+from rankcore._core.params import check_integer
 from rankcore.preference.equal_errors import improved
 from rankcore.preference.forms import Indexed, Places, as_indexed
 from rankcore.preference.losses import label_positions, weight_table
@@ -126,8 +127,7 @@ def ranking_regret(
     n, queries = _queries(targets, probability, w)
     least_low, least_high = _least_order_loss(_total(queries, n))
     rng = np.random.default_rng(random_state)
-    if n_samples < 2:
-        raise ValueError(f"n_samples must be at least 2; found {n_samples}")
+    check_integer(n_samples, "n_samples", 2)
     if isinstance(algorithm, str) and algorithm not in ("quicksort", "degree"):
         raise ValueError(
             f'algorithm must be "quicksort", "degree", a function or an order; found {algorithm!r}'

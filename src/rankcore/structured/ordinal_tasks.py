@@ -6,16 +6,14 @@ import reprlib
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_scalar
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.inputs import as_rows
-from rankcore._core.params import check_flag, check_option
+from rankcore._core.params import check_flag, check_integer, check_option
 from rankcore.structured.task import Array, Pair, Task, check_score
 
 __all__ = ["CuSumTask", "PRankTask"]
@@ -48,7 +46,7 @@ class _OrdinalTask(Task):
     tie_break = "high"  # not a field: PRank has only this one
 
     def __post_init__(self) -> None:
-        check_scalar(self.n_ranks, "n_ranks", Integral, min_val=2)
+        check_integer(self.n_ranks, "n_ranks", 2)
 
     @abstractmethod
     def gains(self, weights: Array, x: Pair) -> Array: ...

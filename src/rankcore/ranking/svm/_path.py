@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_scalar
 
 from rankcore._core.arguments import EvalSet, RowsLike
 from rankcore._core.docs import documented
 from rankcore._core.numbers import Floats
+from rankcore._core.params import check_count
 from rankcore._core.sources import RowBlocks
 from rankcore.metrics.tables import Table
 from rankcore.progress import Progress, report
@@ -128,7 +128,7 @@ def ranksvm_path(
     (0, [True, True, True])
     """
     if early_stopping_rounds is not None:
-        check_scalar(early_stopping_rounds, "early_stopping_rounds", Integral, min_val=1)
+        check_count(early_stopping_rounds, "early_stopping_rounds")
         if eval_set is None:
             raise ValueError("early_stopping_rounds requires eval_set; found eval_set=None")
     if "C" in params:
@@ -169,7 +169,7 @@ def ranksvm_path(
 def as_cs(Cs: int | Sequence[float]) -> Floats:
     """Values of C, ascending; ValueError unless they are numbers above 0."""
     if isinstance(Cs, Integral) and not isinstance(Cs, bool):
-        check_scalar(Cs, "Cs", Integral, min_val=1)
+        check_count(Cs, "Cs")
         return np.logspace(LEAST, MOST, int(Cs))
     values = np.asarray(Cs)
     listed = values.ndim == 1 and values.size and values.dtype.kind in "iuf"
