@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from itertools import permutations
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,10 +22,13 @@ from rankcore.metrics import ndcg_score
 from reference import pdgd as plain
 from strategies import NIGHTLY, examples
 
+# Scores as they are.
+PLAIN = {"temperature": 1.0, "spread": 0.0}
+
 
 def with_scores(scores, **settings):
-    """A ranker that gives the rows of a unit matrix these scores."""
-    ranker = PairwiseGradientRanker(**settings)
+    """A ranker that gives the rows of a unit matrix these scores, and samples by them."""
+    ranker = PairwiseGradientRanker(**PLAIN | settings)
     weights = np.array(scores, dtype=float)
     ranker._state, ranker.n_features_in_ = State(weights, weights, 0), weights.size
     return ranker, np.eye(len(scores))
@@ -57,6 +61,48 @@ def test_lists_are_those_of_the_plackett_luce_model():
     assert sum(counts.values()) == n
 
 
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_temperature_divides_scores_and_spread_steps(form):
+    rng, known = np.random.default_rng(0), 0.0
+    ranker = PairwiseGradientRanker(0.5, alpha=0, temperature=0.25, spread=0.2)
+    for seed in range(20):
+        X = np.round(rng.normal(size=(6, 3)), 1) * (rng.random((6, 3)) < 0.7) + (seed % 2)
+        before = ranker.list_coef_ if seed else np.zeros(3)
+        shown = ranker.rank(form(X), seed=seed)
+        noise = np.random.default_rng(seed).gumbel(size=6)
+        assert shown.tolist() == np.argsort(-(X @ before / 0.25 + noise)).tolist()
+        clicked = rng.random(6) < 0.4
+        ranker.partial_fit(form(X), shown, clicked)
+        known += max(0.2, 1 / (seed + 1)) * (X.var(axis=0).sum() - known)
+        assert ranker.spread_ == pytest.approx(known, rel=1e-12)
+        step = plain.gradient((X @ before / 0.25).tolist(), shown.tolist(), clicked.tolist())
+        np.testing.assert_allclose(
+            ranker.list_coef_ - before, 0.5 / known * (np.array(step) @ X), rtol=1e-8, atol=1e-12
+        )
+
+
+def test_lists_do_not_depend_on_the_scale_of_features():
+    X, rng = np.random.default_rng(1).normal(size=(30, 4)), np.random.default_rng(0)
+    rankers = [(PairwiseGradientRanker(), X), (PairwiseGradientRanker(), X / 64)]
+    for seed in range(200):
+        lists = [ranker.rank(rows, seed=seed).tolist() for ranker, rows in rankers]
+        assert lists[0] == lists[1]
+        clicked = rng.random(10) < 0.3
+        for ranker, rows in rankers:
+            ranker.partial_fit(rows, lists[0], clicked)
+    first, second = (ranker.list_coef_ for ranker, _ in rankers)
+    assert (64 * first).tolist() == second.tolist()  # powers of two are exact
+    assert np.ptp(first) > 0
+
+
+def test_a_low_temperature_exploits():
+    ranker, X = with_scores([3.0, 2.0, 1.0, 0.0, -1.0], temperature=0.01)
+    assert all(ranker.rank(X, seed=seed).tolist() == [0, 1, 2, 3, 4] for seed in range(50))
+    ranker.set_params(temperature=100.0)
+    firsts = Counter(int(ranker.rank(X, seed=seed)[0]) for seed in range(500))
+    assert min(firsts[i] for i in range(5)) > 50  # 100 of each in expectation
+
+
 def test_clicks_at_random_teach_nothing():
     """Where clicks fall with the place alone, steps cancel, whatever the scores."""
     scores, seen = [1.5, 0.7, 0.0, -0.4], np.array([0.9, 0.5, 0.3, 0.2])
@@ -81,7 +127,7 @@ def simulated(seed, n):
     X = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
     rows = [np.flatnonzero(qid == one) for one in np.unique(qid)]
     known, held_out = np.concatenate(rows[:80]), np.concatenate(rows[80:])
-    ranker, rng = PairwiseGradientRanker(0.03), np.random.default_rng(1)
+    ranker, rng = PairwiseGradientRanker(), np.random.default_rng(1)
     for impression in range(n):
         of = rows[rng.integers(80)]
         shown = ranker.rank(X[of], seed=impression)
@@ -140,8 +186,9 @@ def test_extreme_scores_stay_finite():
 
 
 def test_it_is_an_estimator():
-    ranker = PairwiseGradientRanker(0.2, length=3, alpha=0.5)
-    assert clone(ranker).get_params() == {"learning_rate": 0.2, "length": 3, "alpha": 0.5}
+    given = {"learning_rate": 0.2, "length": 3, "alpha": 0.5, "temperature": 2.0, "spread": 0.1}
+    ranker = PairwiseGradientRanker(**given)
+    assert clone(ranker).get_params() == given
     with pytest.raises(NotFittedError):
         ranker.predict([[1.0]])
     X = np.eye(4)
@@ -197,6 +244,7 @@ def test_a_model_file_goes_on_where_the_ranker_was(tmp_path):
         one.partial_fit(X, shown, [1, 0, 0, 1, 0])
     assert again.coef_.tolist() == ranker.coef_.tolist()
     assert again.list_coef_.tolist() == ranker.list_coef_.tolist()
+    assert again.spread_ == ranker.spread_ > 0
     with pytest.raises(NotFittedError):
         rc.save(PairwiseGradientRanker(), path)
 
@@ -234,4 +282,19 @@ def test_damaged_files_are_refused():
     spec = learned(np.eye(4))._spec()
     for t in (0, -1, 1.5, True):
         with pytest.raises(ValueError, match="its number of impressions is"):
-            PairwiseGradientRanker()._restore(replace(spec, facts={"t": t}))
+            PairwiseGradientRanker()._restore(replace(spec, facts=spec.facts | {"t": t}))
+    for spread in (-1.0, np.inf, np.nan, "1", None):
+        with pytest.raises(ValueError, match="its spread of features is"):
+            PairwiseGradientRanker()._restore(replace(spec, facts=spec.facts | {"spread": spread}))
+
+
+def test_files_without_a_temperature_go_on_as_they_were():
+    """Their ranker sampled by its scores, undivided."""
+    ranker = rc.load(Path(__file__).parents[1] / "old_models" / "online" / "online.rank")
+    given = ranker.get_params()
+    assert given == {"learning_rate": 0.1, "length": 5, "alpha": 0.02} | PLAIN
+    assert (ranker.t_, ranker.spread_) == (20, 0.0)
+    X = np.random.default_rng(0).normal(size=(8, 4))
+    noise = np.random.default_rng(7).gumbel(size=8)
+    expected = np.argsort(-(X @ ranker.list_coef_ + noise))[:5]
+    assert ranker.rank(X, seed=7).tolist() == expected.tolist()

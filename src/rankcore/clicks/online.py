@@ -34,24 +34,32 @@ class State:
     weights: Floats  # (n_features,): for predictions
     list_weights: Floats  # (n_features,): for the next list
     t: int
+    spread: float = 0.0  # running variance of the features within a query; 0: none yet
 
 
 class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
     """A linear ranker that learns from the clicks on its own lists.
 
     Lists are sampled by the scores, with better documents more often on top. Weights move towards
-    clicked documents and away from those that were seen and not clicked. Exploration decreases with
-    certainty; no propensities are needed.
+    clicked documents and away from those that were seen and not clicked. No propensities are
+    needed.
 
     Parameters
     ----------
-    learning_rate : float, default=0.1
+    learning_rate : float, default=1.0
         Step size, above 0.
     length : int, default=10
         Maximum number of documents of a list.
-    alpha : float, default=0.02
+    alpha : float, default=0.0006
         Shrinkage, at least 0: each step divides the weights by 1 + learning_rate * alpha. Without
         it, weights grow with the impressions of the same queries and fit their chance relevance.
+    temperature : float, default=1.0
+        Lists are sampled by scores divided by ``temperature``, above 0. A low one exploits: lists
+        are near the order of the scores. A high one explores.
+    spread : float, default=0.001
+        Minimum weight of the latest impression in the running variance of features within a query,
+        from 0 to 1. The step size is divided by this variance, summed over features, so that one
+        step size and temperature fit features on any scale. 0: it is not divided.
 
     Attributes
     ----------
@@ -63,18 +71,22 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
     n_features_in_ : int
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Only if X had string column names.
+    spread_ : float
+        Running variance of features within a query, summed over features.
     t_ : int
         Number of impressions.
 
     Notes
     -----
     Pairwise differentiable gradient descent (Oosterhuis and de Rijke, 2018). A list R is drawn from
-    the Plackett-Luce model of the scores f. A clicked document k is preferred to each document l
-    without a click, above the last click or directly below it. The step of the pair is the gradient
-    of its probability exp(f_k) / (exp(f_k) + exp(f_l)), times P(R*) / (P(R) + P(R*)), where R* is R
-    with the two documents swapped: in expectation a pair therefore counts the same with either
-    document on top. With a constant step size the weights for lists keep fluctuating; their mean is
-    the better ranker. Impressions without such a pair have no effect. Features should be on one
+    the Plackett-Luce model of f, the scores divided by ``temperature``. A clicked document k
+    is preferred to each document l without a click, above the last click or directly below it. The
+    step of the pair is the gradient of its probability exp(f_k) / (exp(f_k) + exp(f_l)), times
+    P(R*) / (P(R) + P(R*)), where R* is R with the two documents swapped: in expectation a pair
+    therefore counts the same with either document on top. With a constant step size the weights for
+    lists keep fluctuating; their mean is the better ranker. Impressions without such a pair have no
+    effect on weights. With ``spread`` above 0, lists do not depend on a common factor of features,
+    as the step of normalised least mean squares. Single features should still be on one
     scale, for example by ``StandardScaler``. O(n_documents n_features + length^3) for an
     impression. Plain form: ``tests/reference/pdgd.py``, ``gradient``.
 
@@ -96,14 +108,24 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
         "learning_rate": params.positive(1e100),
         "length": params.check_count,
         "alpha": params.real(0, 1e100),
+        "temperature": params.positive(1e100),
+        "spread": params.real(0, 1),
     }
 
     def __init__(
-        self, learning_rate: float = 0.1, *, length: int = 10, alpha: float = 0.02
+        self,
+        learning_rate: float = 1.0,
+        *,
+        length: int = 10,
+        alpha: float = 0.0006,
+        temperature: float = 1.0,
+        spread: float = 0.001,
     ) -> None:
         self.learning_rate = learning_rate
         self.length = length
         self.alpha = alpha
+        self.temperature = temperature
+        self.spread = spread
 
     @reads
     def rank(self, X: RowsLike, *, seed: int) -> NDArray[np.intp]:
@@ -124,7 +146,7 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
         self._check_params()
         scores = self._list_scores(self._known_rows(X))
         # The order of scores with Gumbel noise is one of the Plackett-Luce model.
-        noisy = scores + np.random.default_rng(seed).gumbel(size=scores.size)
+        noisy = self._scaled(scores) + np.random.default_rng(seed).gumbel(size=scores.size)
         return np.argsort(-noisy, kind="stable")[: self.length]
 
     @learns
@@ -176,10 +198,12 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
         places, clicks = _checked(shown, clicked, rows.n_rows)
         zeros = np.zeros(rows.n_features)
         before: State = self.__dict__.get("_state", State(zeros, zeros, 0))
-        step = _gradient(self._list_scores(rows), places, clicks)
+        step = _gradient(self._scaled(self._list_scores(rows)), places, clicks)
+        spread = self._next_spread(before, rows)
         moved = before.list_weights
         if step.any():
-            moved = moved + self.learning_rate * (step @ as_matrix(rows)[places])
+            size = self.learning_rate / (spread or 1.0)
+            moved = moved + size * (step @ as_matrix(rows)[places])
             moved /= 1.0 + self.learning_rate * self.alpha
         if not np.isfinite(moved).all():
             raise ValueError("weights would overflow: bring features to one scale")
@@ -188,7 +212,7 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
         mean = before.weights + (moved - before.weights) * (2.0 / (t + 1))
         if not before.t:
             keep_names(self, X)
-        self._state = State(mean, moved, t)
+        self._state = State(mean, moved, t, spread)
         return self
 
     @reads
@@ -220,6 +244,11 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
         return self._fitted_state().list_weights.copy()
 
     @property
+    def spread_(self) -> float:
+        """Running variance of features within a query."""
+        return self._fitted_state().spread
+
+    @property
     def t_(self) -> int:
         """Number of impressions."""
         return self._fitted_state().t
@@ -228,7 +257,9 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         state = self._state
-        return {"t": state.t}, {name: getattr(state, name) for name in FIELDS}
+        return {"t": state.t, "spread": state.spread}, {
+            name: getattr(state, name) for name in FIELDS
+        }
 
     def _scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
         return Scoring("linear", {"weights": arrays["weights"]})
@@ -237,7 +268,14 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
         n_features, t = check_n_features(spec.n_features), spec.facts["t"]
         if type(t) is not int or not 1 <= t <= MOST_COUNTED:
             raise ValueError(f"its number of impressions is {t!r}")
-        self._state = State(**read_fields(spec.arrays, FIELDS, features=n_features), t=t)
+        if "spread" in spec.facts:
+            spread = spec.facts["spread"]
+        else:  # a file of before there were temperatures
+            self.temperature, self.spread, spread = 1.0, 0.0, 0.0
+        if type(spread) is not float or not 0 <= spread < np.inf:
+            raise ValueError(f"its spread of features is {spread!r}")
+        arrays = read_fields(spec.arrays, FIELDS, features=n_features)
+        self._state = State(**arrays, t=t, spread=spread)
         self.n_features_in_ = n_features
 
     def _fit_summary(self) -> dict[str, Any]:
@@ -256,6 +294,30 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
         if "_state" in self.__dict__:
             project(rows, self._state.list_weights, scores)
         return np.asarray(check_scores(scores))
+
+    def _scaled(self, scores: Floats) -> Floats:
+        """Scores divided by the temperature."""
+        with np.errstate(over="ignore"):
+            return np.asarray(check_scores(scores / self.temperature))
+
+    def _next_spread(self, before: State, rows: Rows) -> float:
+        """The running variance after an impression: a mean at first, then with a fixed weight."""
+        found = _variance(rows) if self.spread else 0.0
+        if not before.spread or not found:
+            return before.spread or found
+        return before.spread + max(self.spread, 1.0 / (before.t + 1)) * (found - before.spread)
+
+
+def _variance(rows: Rows) -> float:
+    """Variance of features within a query, summed over features."""
+    X: Any = as_matrix(rows)
+    if not rows.n_rows:
+        return 0.0
+    mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
+    if isinstance(X, np.ndarray):
+        return float(np.square(X - mean).sum() / rows.n_rows)
+    data: Floats = X.data.astype(np.float64)
+    return max(0.0, float(data @ data / rows.n_rows - mean @ mean))
 
 
 def _checked(shown: Any, clicked: Any, n: int) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
