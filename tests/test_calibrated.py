@@ -151,8 +151,10 @@ def test_coverage_is_what_was_asked_for(method):
 def test_sets_are_neighbours_and_never_empty():
     X, y = problem()
     model = rc.CalibratedOrdinal(rc.PRank(random_state=0)).fit(X[:300], y[:300])
-    with pytest.raises(NotFittedError):
+    with pytest.raises(NotFittedError, match=r"call conformalize\(X, y\)"):
         model.predict_set(X)
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        rc.CalibratedOrdinal().predict_set(X)
     model.conformalize(X[300:], y[300:])
     smaller = model.predict_set(X, 0.01)
     assert (smaller[:, 0] == smaller[:, 1]).all()

@@ -292,6 +292,19 @@ def test_permutations_serve_learners_without_contributions(model):
     assert found.high[0] < 0
 
 
+def test_permutations_take_labels_of_text_as_ranks():
+    rng = np.random.default_rng(0)
+    X, words = rng.normal(size=(200, 3)), np.array(["low", "fair", "good"])
+    y = np.digitize(X[:, 0] + 0.1 * rng.normal(size=200), [-0.4, 0.4])
+    numbers = rc.OrdinalBoost(5).fit(X, y)
+    text = rc.OrdinalBoost(5, classes=words).fit(X, words[y])
+    one, other = (permutation_importance(m, X, of) for m, of in ((numbers, y), (text, words[y])))
+    np.testing.assert_array_equal(one.changes, other.changes)
+    assert one.changes[0] < 0
+    with pytest.raises(ValueError, match="'best' .* not among"):
+        permutation_importance(text, X, ["best"] * 200)
+
+
 def test_permutations_that_make_no_sense():
     with pytest.raises(ValueError, match="scope"):
         permutation_importance(SVM, X, Y, qid=QID, scope="all")

@@ -17,12 +17,25 @@ cdef inline bint _fires(
 
 
 cdef inline void _send(
-    int32_t row, bint fires, int32_t *rows, int32_t *spare, int64_t *left, int64_t *right
+    int32_t row, bint fires, int32_t *spare, int64_t n, int64_t *left, int64_t *right
 ) noexcept nogil:
     """Write a row to both parts and keep it in one: there is no branch to mispredict."""
-    spare[right[0]] = rows[left[0]] = row
+    spare[left[0]] = spare[n - 1 - right[0]] = row
     right[0] += fires
     left[0] += not fires
+
+
+cdef int64_t _settle(
+    int64_t least, int64_t left, int64_t right, int32_t *rows, const int32_t *spare
+) noexcept nogil:
+    """Replace rows by both parts, of which the second is backwards; -1 if one has too few."""
+    cdef int64_t i
+    if min(left, right) < least:
+        return -1
+    memcpy(rows, spare, left * sizeof(int32_t))
+    for i in range(right):
+        rows[left + i] = spare[left + right - 1 - i]
+    return left
 
 
 cdef int64_t _divide_dense(
@@ -33,20 +46,13 @@ cdef int64_t _divide_dense(
     cdef int64_t i, left = 0, right = 0
     # Bins from ``bin`` on fire, the missing, which come last, among them or not.
     cdef uint32_t span = <uint32_t> (missing + side - bin)
-    if least > 1:  # else all rows may be in one part, and then none moves
-        for i in range(n):
-            right += _fires(codes[rows[i]], bin, missing, side, of_code)
-        if min(right, n - right) < least:
-            return -1
-        right = 0
     if of_code != NULL:
         for i in range(n):
-            _send(rows[i], of_code[codes[rows[i]]] & 1, rows, spare, &left, &right)
+            _send(rows[i], of_code[codes[rows[i]]] & 1, spare, n, &left, &right)
     else:
         for i in range(n):
-            _send(rows[i], <uint32_t> (codes[rows[i]] - bin) < span, rows, spare, &left, &right)
-    memcpy(rows + left, spare, right * sizeof(int32_t))
-    return left if min(left, right) >= least else -1
+            _send(rows[i], <uint32_t> (codes[rows[i]] - bin) < span, spare, n, &left, &right)
+    return _settle(least, left, right, rows, spare)
 
 
 cdef int64_t _divide_sparse(
@@ -63,14 +69,8 @@ cdef int64_t _divide_sparse(
     for k in range(binned.bounds[feature], binned.bounds[feature + 1]):
         fires[binned.rows[k]] = _fires(codes[k], bin, missing, side, of_code)
     for i in range(n):
-        right += fires[rows[i]]
-    if min(right, n - right) < least:
-        return -1
-    right = 0
-    for i in range(n):
-        _send(rows[i], fires[rows[i]], rows, spare, &left, &right)
-    memcpy(rows + left, spare, right * sizeof(int32_t))
-    return left
+        _send(rows[i], fires[rows[i]] & 1, spare, n, &left, &right)
+    return _settle(least, left, right, rows, spare)
 
 
 cdef int64_t _divide(

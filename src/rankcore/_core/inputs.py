@@ -23,8 +23,9 @@ FEW_CLASSES = 32
 # Maximum number of labels in a message.
 MOST_SHOWN = 20
 _ENCODERS = (
-    "encode it first, with OneHotEncoder or TargetEncoder of sklearn.preprocessing; trees take "
-    "columns of a category dtype as they are: RankBoost(max_leaf_nodes=31)"
+    "encode it first, with OneHotEncoder or TargetEncoder of sklearn.preprocessing; trees, as "
+    "OrdinalBoost and RankBoost(max_leaf_nodes=31), take columns of a category dtype as they are: "
+    "astype('category')"
 )
 _NUMBERED = (
     ". Tools of scikit-learn that number words (cross_val_predict for probabilities, voting, "

@@ -56,6 +56,12 @@ def first_biases(ranks: NDArray[np.int32], weights: Floats | None, form: Form) -
     return np.concatenate(found)
 
 
+def losses_of(own: Floats) -> Floats:
+    """Loss of each row, from the probability of its true rank."""
+    # It may have rounded to 0.
+    return np.asarray(-np.log(np.maximum(own, np.finfo(np.float64).tiny)))
+
+
 class OrdinalRounds:
     """Rounds of a fit, on rows of positive weight."""
 
@@ -102,7 +108,7 @@ class OrdinalRounds:
         self._of_vectors = model.form.tasks == "vector" and m > 1
         d = model.form.n_ranks - 1
         if self._of_vectors:
-            self._table, self._own = np.empty((n, d + 1)), np.empty(n)
+            self._table, self._losses = np.empty((n, d + 1)), np.empty(n)
         else:
             self._steep, self._curved = np.empty((m, n)), np.empty((m, n))
         moves = model.form.moves_biases
@@ -131,13 +137,11 @@ class OrdinalRounds:
             loss = self._differentiate()
             if len(self.model.form.parts) > 1:
                 table = self.probabilities()
-                loss = self._mean_loss(table[np.arange(len(table)), self._ranks])
+                loss = self._mean(losses_of(table[np.arange(len(table)), self._ranks]))
             yield loss
 
-    def _mean_loss(self, own: Floats) -> float:
-        """Mean loss, from the probability of the true rank of each row."""
-        # Both probabilities may round to 0.
-        losses = -np.log(np.maximum(own, np.finfo(np.float64).tiny))
+    def _mean(self, losses: Floats) -> float:
+        """Mean loss of the rows."""
         return float(np.average(losses, weights=self._weights))
 
     def _differentiate(self, of_biases: Any = (None, None)) -> float:
@@ -151,11 +155,12 @@ class OrdinalRounds:
             def fill(start: int) -> None:
                 stop = min(start + BLOCK_ROWS, len(self._table))
                 ordinal_trees.probabilities(
-                    *of_task, start, stop, self._table, self._ranks, self._own
+                    *of_task, start, stop, self._table, self._ranks, self._losses
                 )
+                self._losses[start:stop] = losses_of(self._losses[start:stop])
 
             self._threads.for_each(fill, range(0, len(self._table), BLOCK_ROWS))
-            return self._mean_loss(self._own)
+            return self._mean(self._losses)
         total = 0.0
         for part in self.model.form.parts:
             total += ordinal_trees.slopes(
@@ -229,7 +234,8 @@ class OrdinalRounds:
                 ordinal_trees.add_values(self._scores, values, grown.leaf_of, start, stop)
 
             self._threads.for_each(add, range(0, len(self._table), BLOCK_ROWS))
-        return [made_tree(self._binning, grown, value) for value in values]
+        first = made_tree(self._binning, grown, values[0])
+        return [first._replace(values=value) for value in values]
 
     def _values(self, grown: Grown, i: int, taken: NDArray[np.bool_] | None) -> Floats:
         """Value of each leaf."""

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.contributions import used_features
-from rankcore._core.inputs import n_rows_of
+from rankcore._core.inputs import as_labels, encode, n_rows_of
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count, check_option, check_real
 from rankcore._core.queries import Queries, group_rows
@@ -124,8 +124,8 @@ def permutation_importance(
         A fitted learner of this package, or a pipeline or search that ends in one.
     X : array-like, scipy sparse or frame, shape (n, n_features)
         Rows; held-out ones measure importance on unseen data.
-    y : array-like of numbers, shape (n,)
-        True labels.
+    y : array-like, shape (n,)
+        True labels: numbers, or those of the fit, which count as ranks from 0 if they are text.
     qid : array-like, shape (n,), or str, optional
         The query of each row, or a column of a frame X. None: all rows are of one query.
     metric : str
@@ -176,6 +176,9 @@ def permutation_importance(
     X, qid = take_queries(X, qid, None)
     rows = subject.transformed(X)
     n, d = n_rows_of(rows), subject.inner.n_features_in_
+    known = getattr(subject.inner, "ranks_", None)
+    if known is not None and known.dtype.kind not in "biuf":
+        y = encode(as_labels(y, n)[0], known)
     queries = group_rows(qid, n)
     wanted = np.arange(d) if features is None else np.asarray(features, dtype=np.int64)
     if wanted.ndim != 1 or not ((wanted >= 0) & (wanted < d)).all() or not wanted.size:

@@ -168,15 +168,19 @@ def _ranks_of_words(estimator: Any) -> Any:
 def ranking_scores(estimator: Any, X: Any, qid: Any) -> Any:
     """One score per row, of ``project`` or of a ``decision_function`` with one output.
 
-    A ranker's ``predict``, or one that requests ``qid`` (a pipeline with a ranker at its end),
-    receives the queries.
+    The score of `OrdinalBoost` is the expected rank. A ranker's ``predict``, or one that requests
+    ``qid`` (a pipeline with a ranker at its end), receives the queries.
     """
     if hasattr(estimator, "best_estimator_"):  # a search, which delegates few methods
         estimator = estimator.best_estimator_
-    if hasattr(estimator, "steps") and hasattr(estimator[-1], "project"):
+    scored = ("project", "_probabilities")
+    if hasattr(estimator, "steps") and any(hasattr(estimator[-1], name) for name in scored):
         estimator, X = estimator[-1], estimator[:-1].transform(X)
     if hasattr(estimator, "project"):
         return estimator.project(X)
+    if hasattr(estimator, "_probabilities"):
+        table = estimator._probabilities(X)
+        return table @ np.arange(table.shape[1])
     if hasattr(estimator, "decision_function"):
         scores = np.asarray(estimator.decision_function(X))
         if scores.ndim == 1:

@@ -7,9 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
+from sklearn.exceptions import NotFittedError
 
 from rankcore._core.arguments import RowsLike
+from rankcore._core.fitted import check_fitted
 from rankcore._core.inputs import as_labels, encode
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_real
@@ -75,7 +76,11 @@ class ConformalSets:
         sets are not empty, or rows have equal scores (as with votes). O(n_samples * n_classes)
         beyond `predict_proba`.
         """
-        check_is_fitted(self, "conformal_scores_")
+        check_fitted(self)
+        if not hasattr(self, "conformal_scores_"):
+            raise NotFittedError(
+                "predict_set requires further labelled rows first: call conformalize(X, y)"
+            )
         check_real(coverage, "coverage", 0, 1)
         bound = conformal_quantile(self.conformal_scores_, coverage)
         inside = before_each(self._probabilities(X)) <= bound
