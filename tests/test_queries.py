@@ -179,3 +179,16 @@ def test_missing_strings_of_pandas():
         group_rows(pd.Series(["a", pd.NA], dtype=object), 2)
     with pytest.raises(ValueError, match="qid has missing ids"):
         group_rows(pd.Series(["a", None], dtype="string"), 2)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+@pytest.mark.parametrize("kind", [int, str])
+def test_runs_are_found_in_blocks(n_jobs, kind, monkeypatch):
+    monkeypatch.setattr(module, "_RUN_ROWS", 5)
+    rng = np.random.default_rng(0)
+    for sizes in (rng.integers(1, 12, 30), [5, 5, 5], [1], [6], [4, 1, 1, 4]):
+        ids = np.repeat(np.arange(len(sizes)), sizes).astype(kind)
+        found = group_rows(ids, ids.size, n_jobs)
+        assert found.rows is None
+        assert np.array_equal(found.bounds, np.concatenate([[0], np.cumsum(sizes)]))
+        assert np.array_equal(found.ids, np.arange(len(sizes)).astype(kind))

@@ -16,6 +16,8 @@ from rankcore._core.threads import for_each, n_threads
 
 # Rows between two checks for signals: about a tenth of a second.
 _BLOCK_ROWS = 4_000_000
+# Rows whose ids are compared with the next ones at a time, so that what is found fits a cache.
+_RUN_ROWS = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,12 @@ class Queries:
         return int(np.diff(self.bounds).max())
 
 
-def group_rows(qid: Any, n: int) -> Queries:
+def group_rows(qid: Any, n: int, n_jobs: int | None = None) -> Queries:
     """Group rows by query; rows of a query stay in order.
 
     Ids are integers, strings or other values that are equal within a query; rows of a query need
-    not be contiguous. None: all rows belong to one query, 0. One pass if queries are contiguous,
-    else a sort of the rows, with up to 60 bytes per row.
+    not be contiguous. None: all rows belong to one query, 0. One pass, which threads share, if
+    queries are contiguous, else a sort of the rows, with up to 60 bytes per row.
     """
     if isinstance(qid, Queries):
         if qid.bounds[-1] != n:
@@ -55,8 +57,7 @@ def group_rows(qid: Any, n: int) -> Queries:
         )
     if ids.dtype == object:
         return _group_objects(ids)
-    changes = ids[1:] != ids[:-1]
-    starts = np.concatenate([[0], np.flatnonzero(changes) + 1])
+    starts = _starts(ids, n_jobs)
     heads = ids[starts]
     if _missing(heads).any():
         raise ValueError("qid has missing ids (NaN or NaT); every row requires one")
@@ -64,6 +65,19 @@ def group_rows(qid: Any, n: int) -> Queries:
     if distinct.size == heads.size:
         return Queries(heads, np.append(starts, n).astype(np.int64), None)
     return _regroup(ids, first, number, starts, n)
+
+
+def _starts(ids: NDArray[Any], n_jobs: int | None) -> NDArray[np.int64]:
+    """First row of each run of equal ids."""
+    found: dict[int, NDArray[np.int64]] = {}
+
+    def look(first: int) -> None:
+        part = ids[first : first + _RUN_ROWS + 1]
+        found[first] = np.flatnonzero(part[1:] != part[:-1]) + (first + 1)
+
+    firsts = range(0, ids.size, _RUN_ROWS)
+    for_each(look, firsts, n_threads(n_jobs))
+    return np.concatenate([[0], *(found[first] for first in firsts)])
 
 
 def kind_of_ids(ids: NDArray[Any]) -> str:

@@ -57,11 +57,11 @@ class Judged:
         return Judged(self.labels[order], self.scores[order], queries)
 
 
-def judged(y_true: Any, y_score: Any, qid: Any) -> Judged:
+def judged(y_true: Any, y_score: Any, qid: Any, n_jobs: int | None = None) -> Judged:
     """Validate labels and scores, and group them by query."""
     labels, scores = as_vector(y_true, "y_true"), as_vector(y_score, "y_score")
     check_lengths(labels, scores)
-    return Judged(labels, scores, group_rows(qid, labels.size))
+    return Judged(labels, scores, group_rows(qid, labels.size, n_jobs))
 
 
 def check_lengths(labels: NDArray[Any], scores: NDArray[Any]) -> None:

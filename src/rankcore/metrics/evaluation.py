@@ -205,7 +205,7 @@ def evaluate(
     """
     measures = _parse_all(metrics)
     meant = resolve(convention)
-    data = judged(y_true, y_score, qid)
+    data = judged(y_true, y_score, qid, n_jobs)
     ids = data.queries.ids
     ranked = data.by_id(docid)
     ranking = {

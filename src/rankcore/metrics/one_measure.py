@@ -106,7 +106,7 @@ def measured(
         raise TypeError(f"{measure.kind} got an unexpected keyword argument {name!r}")
     choices = {name: given.get(name) for name in ("gain", "discount", "rel", "ties", "empty")}
     meant = resolve(given.get("convention"), **choices)
-    data = judged(y_true, y_score, given.get("qid"))
+    data = judged(y_true, y_score, given.get("qid"), given.get("n_jobs"))
     ranked = data.by_id(given.get("docid"))
     (values,) = measure_queries(ranked, [measure], meant, n_jobs=given.get("n_jobs"))
     return mean_or_values(
