@@ -982,7 +982,7 @@ def declared_in_c(*names: str) -> tuple[dict[str, list[str]], set[str], set[str]
     """Structs with their fields, constants, and functions of headers, by default Cython's."""
     names = names or ("rankcore.h", "rankcore_capi.h")
     text = "".join((HEADERS / name).read_text(encoding="utf-8") for name in names)
-    functions = set(re.findall(r"^static inline [\w *]*?\b(rc_\w+)\(", text, re.M))
+    functions = set(re.findall(r"^static inline [\w *]*?\b(rc_\w*[a-z0-9])\(", text, re.M))
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     constants = set(re.findall(r"\b(RC_[A-Z0-9_]+) = \d", text))
     constants |= set(re.findall(r"^#define (RANKCORE_ABI|RC_CAPI_VERSION) ", text, re.M))

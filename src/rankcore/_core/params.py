@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from ast import literal_eval
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -37,7 +38,7 @@ def _check_range(
     if not (is_kind and low <= value and (high is None or value <= high)):
         bounds = f"{low} on" if high is None else f"{low} to {high}"
         error = ValueError if is_kind else TypeError
-        raise error(f"{name} must be {kind[1]} from {bounds}; found {value!r}")
+        raise error(f"{name} must be {kind[1]} from {bounds}; found {reprlib.repr(value)}")
 
 
 def check_integer(value: Any, name: str, low: int, high: int | None = None) -> None:

@@ -16,7 +16,6 @@ import typer
 from rankcore._core.replacing import replacing
 from rankcore.cli.paths import Reads
 from rankcore.cli.terminal import ProgressBar, print_table
-from rankcore.cli.trec import is_table
 
 if TYPE_CHECKING:
     import numpy as np
@@ -141,6 +140,7 @@ def read_ranking(path: Path) -> Run:
     """A TREC run; or a table, ordered by its rank or score, or else by its rows."""
     import numpy as np
 
+    from rankcore.cli.trec import is_table
     from rankcore.datasets import Run, read_run
 
     if not is_table(path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -111,13 +111,13 @@ class Propensities:
     """
 
     theta: Floats
-    interval: Floats = None  # type: ignore[assignment]  # NaN
+    interval: Floats = field(default_factory=lambda: np.empty((0, 2)))
     method: str = "given"
     trust: Floats | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "theta", as_vector(self.theta, "theta"))
-        if self.interval is None:
+        if not len(self.interval):  # as by default
             object.__setattr__(self, "interval", np.full((self.theta.size, 2), np.nan))
         if self.trust is None:
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,14 @@ from rankcore._core.inputs import as_rows, encode
 from rankcore._core.kernels import some_rows
 from rankcore._core.sources import Source
 from rankcore._core.warning import warn
+from rankcore._ext.rows import Rows
 from rankcore.ordinal._parameters import PUBLISHED
 
 # Maximum number of rows in memory to predict: enough to find a fit that is no better than a
 # constant, and few beside the rows of a long fit.
 MEASURED_ROWS = 1000
+# Rows that are copied at a time.
+COPIED_ROWS = 50
 # Minimum number of rows of which a warning is worth reading.
 FEW_ROWS = 30
 
@@ -66,14 +70,22 @@ def _losses(fitted: Any, learner: Any, source: Source) -> tuple[float, float]:
     counts = np.zeros(fitted.ranks_.size, dtype=np.int64)
     total = 0.0
     for window in source.windows(fitted.n_features_in_, None, 0):
-        rows = window.rows
+        parts: Iterable[tuple[Rows, NDArray[Any]]]
         if not source.kept:
-            ranks = encode(window.labels, fitted.ranks_)
-        elif rows.n_rows <= MEASURED_ROWS:
-            ranks = learner.ranks
+            parts = [(window.rows, encode(window.labels, fitted.ranks_))]
         else:
-            chosen = np.linspace(0, rows.n_rows - 1, MEASURED_ROWS).astype(np.int64)
-            rows, ranks = as_rows(some_rows(rows, chosen)), learner.ranks[chosen]
-        counts += np.bincount(ranks, minlength=counts.size)
-        total += float(np.abs(fitted._measured(rows) - ranks).sum())
+            parts = _spread(window.rows, learner.ranks)
+        for rows, ranks in parts:
+            counts += np.bincount(ranks, minlength=counts.size)
+            total += float(np.abs(fitted._measured(rows) - ranks).sum())
     return total / counts.sum(), constant_loss(counts)
+
+
+def _spread(rows: Rows, ranks: NDArray[Any]) -> Iterable[tuple[Rows, NDArray[Any]]]:
+    """At most `MEASURED_ROWS` of the rows, with their ranks; a few are copied at a time."""
+    if rows.n_rows <= MEASURED_ROWS:
+        yield rows, ranks
+        return
+    chosen = np.linspace(0, rows.n_rows - 1, MEASURED_ROWS).astype(np.int64)
+    for some in np.array_split(chosen, MEASURED_ROWS // COPIED_ROWS):
+        yield as_rows(some_rows(rows, some)), ranks[some]
