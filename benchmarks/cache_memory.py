@@ -20,7 +20,7 @@ from rankcore.datasets import open_rows
 
 FITS = {
     "RankBoost, 30 stumps": ("rc.RankBoost(30)", 400),
-    "RankBoost, 3 trees of 31 leaves": ("rc.RankBoost(3, max_leaf_nodes=31)", 400),
+    "RankBoost, a tree of 31 leaves": ("rc.RankBoost(1, max_leaf_nodes=31)", 400),
     "RankSVM": ("rc.RankSVM(random_state=0)", 300),
 }
 CODE = "import rankcore as rc; {}.fit(rc.datasets.open_rows({!r}))"

@@ -46,6 +46,7 @@ def small(monkeypatch):
         monkeypatch.setattr(module, "BLOCK_VALUES", 500)
     for module, name in (
         (disk_arrays, "SMALL"),
+        (_given_bins, "MERGED"),
         (_given_bins, "RELEASED"),
         (_tree_shards, "ARRANGED"),
         (_tree_shards, "ARRANGED_OF_COLUMN"),
