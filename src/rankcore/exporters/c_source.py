@@ -167,12 +167,28 @@ class _Source:
         parts = [[biases, k, shared, separate, cumulative]]
         if tasks == "average":
             parts = [[biases, k, 1, 0, cumulative], [f"{biases} + {k - 1}", k, 0, 1, 0]]
+        n_outputs = shared + separate * (k - 1)
         return {
-            "n_outputs": shared + separate * (k - 1),
+            "n_outputs": n_outputs,
+            "alike": int(self._alike(n_outputs)),
             "n_parts": len(parts),
             "parts": parts,
             "calibration": [k, 0, "NULL", "NULL", 0.0, 0.0, 1.0, costs],
         }
+
+    def _alike(self, n_sums: int) -> bool:
+        """Whether the trees of each sum differ in their values only: ``rc_trees_alike_``."""
+        arrays = self.arrays
+        lengths = [np.diff(arrays[name]) for name in ("offsets", "sets")]
+        nodes = [arrays[name] for name in ("features", "children", "sides", "thresholds", "words")]
+        # Arrays of nodes divide evenly if trees have equal sizes.
+        for array in [*lengths, *nodes]:
+            if array.size % n_sums:
+                return False
+            each = array.reshape(n_sums, -1) if array.size else array
+            if array.size and (each != each[0]).any():
+                return False
+        return True
 
     # -------------------------------------------------------------- files
 
