@@ -312,10 +312,12 @@ def test_learning_curves(ax):
         (rc.RankBoost(5), "bound", "round"),
         (rc.PairwisePerceptron(max_iter=3, random_state=0), "mistakes", "pass"),
         (rc.RankSVM(), "objective", "step"),
+        (rc.OrdinalBoost(5), "log_loss", "round"),
     ]
     for learner, figure, unit in learners:
         ax.clear()
-        rc.plotting.plot_learning_curve(learner.fit(X, y, qid=qid), ax=ax)
+        given = {} if figure == "log_loss" else {"qid": qid}
+        rc.plotting.plot_learning_curve(learner.fit(X, y, **given), ax=ax)
         expected = np.array(learner.history_[figure], dtype=float)
         if figure == "mistakes":
             expected /= learner.history_["pairs"]
@@ -337,6 +339,12 @@ def test_importances_leave_unused_features_out(ax):
     widths = [bar.get_width() for bar in ax.patches]
     assert widths == sorted(model.feature_importances_[used], reverse=True)
     assert ax.get_yticklabels()[0].get_text() == "column 1"
+    assert ax.get_xlabel() == "share of all |alpha|"
+    for trees in (rc.RankBoost(3, max_leaf_nodes=4), rc.OrdinalBoost(3, min_samples_leaf=5)):
+        ax.clear()
+        rc.plotting.plot_importances(trees.fit(X, (X[:, 1] > 0).astype(int)), ax=ax)
+        assert ax.get_xlabel() == "share of all gains"
+        assert ax.patches[0].get_width() == trees.feature_importances_.max()
     ax.clear()
     found = rc.explain.global_importance(model, X, qid=qid)
     found.plot(ax=ax, max_features=1)

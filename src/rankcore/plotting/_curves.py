@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 
     from rankcore.bounds import MarginCurve
 
+# Main training statistics of a history, and the unit of its iterations.
+KINDS = {
+    "rank_loss": "pass",
+    "bound": "round",
+    "log_loss": "round",
+    "objective": "step",
+    "mistakes": "pass",
+}
+
 
 @styled
 def plot_roc(
@@ -150,8 +159,8 @@ def plot_learning_curve(
         Fitted, with ``history_``; also at the end of a pipeline or the best of a search.
     figures : str or list of str, optional
         Keys of ``history_``. None: the measures on held-out rows; without any, the main training
-        statistic: the rank loss, the bound on the training error, the share of mistakes among
-        pairs or the objective.
+        statistic: the rank loss, the bound on the training error, the log loss, the objective or
+        the share of mistakes among pairs.
 
     Returns
     -------
@@ -191,7 +200,7 @@ def plot_learning_curve(
     if best is not None:
         ax.axvline(best, color=GREY, linestyle="--", linewidth=1, label=f"best: {best}")
     whole_ticks(ax.xaxis)
-    ax.set_xlabel({"bound": "round", "objective": "step"}.get(_kind(history), "pass"))
+    ax.set_xlabel(KINDS[_kind(history)])
     if len(chosen) == 1 and best is None:
         ax.set_ylabel(label)
     else:
@@ -201,7 +210,7 @@ def plot_learning_curve(
 
 def _kind(history: Any) -> str:
     """The main training statistic of a history."""
-    return next(one for one in ("rank_loss", "bound", "objective", "mistakes") if one in history)
+    return next(one for one in KINDS if one in history)
 
 
 def _figures_of(learner: Any, history: Any) -> list[str]:

@@ -244,8 +244,9 @@ def plot_importances(found: Any, *, max_features: int = 20, ax: Axes | None = No
             )
         sizes = learner.feature_importances_
         names = names_of(found)
-        boosted = hasattr(learner, "max_leaf_nodes")
-        trees = boosted and "tree" in (learner.estimators_.dtype.names or ())
+        # Records of stumps have no tree.
+        records = getattr(learner, "estimators_", None)
+        trees = records is None or "tree" in (records.dtype.names or ())
         what = "gains" if trees else "|alpha|"
         label = f"share of all {what}"
     listed = largest(sizes, max_features)
