@@ -170,8 +170,8 @@ def test_wheel_contents(wheel):
     assert not [name for name in private if name.endswith((".h", ".pxd"))]
     assert all(name.startswith(("rankcore/", "rankcore-")) for name in sizes)
     assert wheel.stat().st_size < 2.5 * MEGABYTE
-    # Of 5.6 MB, 3.2 are binaries and 2.2 Python, much of it docstrings.
-    assert sum(sizes.values()) < 6 * MEGABYTE
+    # Of 6.1 MB, 3.3 are binaries and 2.3 Python, much of it docstrings.
+    assert sum(sizes.values()) < 6.25 * MEGABYTE
 
 
 @pytest.mark.slow

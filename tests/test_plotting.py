@@ -233,7 +233,7 @@ def test_what_a_named_feature_adds(ax):
         plot_contribution(model, "weight", ax=ax)
     with pytest.raises(ValueError, match="X had no named columns"):
         plot_contribution(rc.RankBoost(1).fit(X.to_numpy(), X["size"]), "size", ax=ax)
-    with pytest.raises(ValueError, match="feature == 2"):
+    with pytest.raises(ValueError, match="feature must be an integer from 0 to 1; found 2"):
         plot_contribution(model, 2, ax=ax)
     with pytest.raises(TypeError, match="PRank has no stumps"):
         plot_contribution(rc.PRank.published(), 0, ax=ax)
