@@ -198,6 +198,8 @@ FOUR_COLUMNS = "query,document,position,clicked\n"
     [
         ("", "is empty: it must have a header or JSON objects"),
         ("\n \n", "is empty"),
+        (FOUR_COLUMNS.replace(",", ";") + "q;a;1;1\n", "clicked: separate columns by commas"),
+        ("\n \n" + FOUR_COLUMNS + "q,a,0,1\n", "line 4: positions must be integers from 1"),
         ('[{"query": "q"}]\n', "begins with a JSON array: write one object per line"),
         ("query," + FOUR_COLUMNS + "q,r,a,1,1\n", "has 2 columns 'query'"),
         ('{"query": {}, "document": "a", "position": 1, "clicked": 1}\n', "line 1: ids of query"),
@@ -209,3 +211,20 @@ def test_files_of_another_form_are_refused_with_what_to_do(tmp_path, text, messa
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=message):
         read_clicks(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n\n" + FOUR_COLUMNS + "q,a,1,1\nq,b,2,0\n",
+        "query, document, position , clicked\nq,a,1,1\nq,b,2,0\n",
+        '\n{"query": "q", "document": "a", "position": 1, "clicked": 1}\n\n'
+        '{"query": "q", "document": "b", "position": 2, "clicked": 0}\n',
+    ],
+)
+def test_blank_lines_and_spaces_around_names_are_passed_over(tmp_path, text):
+    path = tmp_path / "log"
+    path.write_text(text, encoding="utf-8")
+    log = read_clicks(path)
+    assert log.position.tolist() == [1, 2]
+    assert log.clicked.tolist() == [True, False]

@@ -39,8 +39,8 @@ def is_table(path: Path) -> bool:
 
     if not path.is_file() or is_run(path):
         return False
-    words = _first_words(path)
-    return is_parquet(path) or (bool(words) and (b"," in b" ".join(words) or words[0][:1] == b"{"))
+    line = b" ".join(_first_words(path))
+    return is_parquet(path) or line.startswith(b"{") or b"," in line or b";" in line
 
 
 def _first_words(path: Path) -> list[bytes]:

@@ -65,25 +65,22 @@ class TableFile:
     def _text_blocks(self) -> Iterator[Block]:
         with open_lines(self.path) as lines:
             blocks = iter(lines)
-            block, first = next(blocks, (memoryview(b""), 1))
-            text = _decoded(block, self.title, first)
-            if not text.strip():
-                raise ValueError(f"{self.title} is empty: it must have a header or JSON objects")
-            if text.lstrip().startswith("["):
+            text, first = _begun(blocks, self.title)
+            if text.startswith("["):
                 raise ValueError(
                     f"{self.title} begins with a JSON array: write one object per line, without "
                     "brackets and commas around them"
                 )
-            if text.lstrip().startswith("{"):
-                yield from self._json_blocks(blocks, text)
+            if text.startswith("{"):
+                yield from self._json_blocks(blocks, text, first)
             else:
-                yield from self._csv_blocks(blocks, text)
+                yield from self._csv_blocks(blocks, text, first)
 
-    def _csv_blocks(self, blocks: Blocks, text: str) -> Iterator[Block]:
+    def _csv_blocks(self, blocks: Blocks, text: str, first: int) -> Iterator[Block]:
         header, _, rest = text.partition("\n")
-        names = next(csv.reader([header]), [])
+        names = [name.strip() for name in next(csv.reader([header]), [])]
         places = self._places(names)
-        for rows, numbers in _lines(blocks, rest, 2, self.title):
+        for rows, numbers in _lines(blocks, rest, first + 1, self.title):
             found = self._split(rows, numbers, len(names))
             taken = [*zip(*found, strict=True)]
             columns = {name: taken[place] for name, place in places.items()}
@@ -109,9 +106,9 @@ class TableFile:
             raise ValueError(f"{self.title}, line {numbers[len(found)]}: {error}") from None
         return found
 
-    def _json_blocks(self, blocks: Blocks, text: str) -> Iterator[Block]:
+    def _json_blocks(self, blocks: Blocks, text: str, first: int) -> Iterator[Block]:
         places: dict[str, int] | None = None
-        for lines, numbers in _lines(blocks, text, 1, self.title):
+        for lines, numbers in _lines(blocks, text, first, self.title):
             rows = [
                 json_object(line, f"{self.title}, line {number}")
                 for line, number in zip(lines, numbers, strict=True)
@@ -167,11 +164,22 @@ class TableFile:
                 places[name] = names.index(called)
             elif name in self._required:
                 listed = ", ".join(names) or "none"
+                apart = len(names) == 1 and any(sign in listed for sign in ";\t|")
                 raise ValueError(
                     f"{self.title} has no column {called!r}; it has {listed}"
-                    + self._hint.format(name=name)
+                    + (": separate columns by commas" if apart else self._hint.format(name=name))
                 )
         return places
+
+
+def _begun(blocks: Blocks, name: str) -> tuple[str, int]:
+    """Text from the first line that is not blank, and the number of that line."""
+    for block, first in blocks:
+        text = _decoded(block, name, first)
+        found = text.lstrip()
+        if found:
+            return found, first + text.count("\n", 0, len(text) - len(found))
+    raise ValueError(f"{name} is empty: it must have a header or JSON objects")
 
 
 def numbered_lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, int]]:
