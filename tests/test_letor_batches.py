@@ -137,6 +137,7 @@ print(of("VmHWM") - before)
 
 
 @pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="needs Linux")
+@pytest.mark.skipif("asan" in os.environ.get("LD_PRELOAD", ""), reason="sanitizers add pages")
 def test_memory_is_that_of_the_result(tmp_path):
     """Of the process, in pages: an array is shrunk in place, which tracemalloc may not see.
 
