@@ -91,7 +91,7 @@ def test_similar_features_and_sparse_rows_are_not_scaled():
     ],
 )
 def test_the_rule(deviations, share, expected):
-    assert feature_scale(np.array(deviations), share).tolist() == expected
+    assert feature_scale(lambda: np.array(deviations), share).tolist() == expected
 
 
 @pytest.mark.parametrize("shuffle", [True, False])

@@ -14,6 +14,8 @@ from rankcore._ext.survey import column_moments, most_reach, raise_sizes, sum_sq
 
 # Minimum ratio of a feature's magnitude to the median at which scales differ.
 ORDERS = 1000.0
+# Maximum share of values that are not 0 in rows that count as sparse.
+SPARSE = 1 / 8
 # Deviations below this share of a mean are rounding errors of sums of squares.
 LEAST_DEVIATION = 1e-6
 # Between these limits a sum of squares has neither overflowed nor lost precision by underflow.

@@ -313,9 +313,9 @@ def _variance(rows: Rows) -> float:
     X: Any = as_matrix(rows)
     if not rows.n_rows:
         return 0.0
-    mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
     if isinstance(X, np.ndarray):
-        return float(np.square(X - mean).sum() / rows.n_rows)
+        return float(X.var(axis=0, dtype=np.float64).sum())
+    mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
     data: Floats = X.data.astype(np.float64)
     return max(0.0, float(data @ data / rows.n_rows - mean @ mean))
 

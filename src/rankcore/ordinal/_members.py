@@ -11,6 +11,7 @@ import numpy as np
 from rankcore._core.concurrency import reads
 from rankcore._core.model_spec import Specified, outline
 from rankcore._core.params import as_generator
+from rankcore._core.scales import SPARSE
 from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts, averages
 from rankcore._core.threads import Threads, n_threads
 from rankcore._ext import ensemble as kernels
@@ -28,10 +29,6 @@ from rankcore.ordinal.prank import PRank, check_lattice, scale_of
 TILE_BYTES = 2**16
 LANES = 8  # doubles in a line of cache
 MAX_WIDTH = 128
-# Maximum share of values that are not 0 in sparse rows. A member takes few of the rows; if few
-# rows share a feature, projections of further rows grow slowly, and thresholds of the usual scale
-# run ahead of them.
-SPARSE = 1 / 8
 
 
 def zeros_by_line(shape: tuple[int, int, int]) -> np.ndarray:
@@ -136,6 +133,8 @@ class OAP(Sampling, Specified):
         return members
 
     def _lengths(self, share: Callable[[], float]) -> int:
+        # A member takes few of the rows. If few rows share a feature, projections of further rows
+        # grow slowly, and thresholds of the usual scale run ahead of them.
         return 1 if share() <= SPARSE else 2
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:

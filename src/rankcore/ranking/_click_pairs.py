@@ -98,8 +98,7 @@ def weigh_clicks(
 
     The weight of a pair is the number of clicks of a row, less those by trust, divided by the
     propensity; in expectation it is the row's relevance, at every position (Vardasbi et al. 2020).
-    The
-    weight of a query is the sum of its pairs' weights, relative to the mean: otherwise
+    The weight of a query is the sum of its pairs' weights, relative to the mean: otherwise
     ``balance="query"`` would cancel the propensities of sessions with one click.
     """
     for name, value in weights.items():

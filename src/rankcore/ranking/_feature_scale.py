@@ -10,33 +10,37 @@ from numpy.typing import NDArray
 
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import csr_in_place
+from rankcore._core.scales import SPARSE
 from rankcore._core.sources import MemoryRows
 from rankcore._ext.rows import Rows
 
 # Ratio of deviations from which features are scaled: features that are normalised by query have
 # ratios of 2 to 7, raw ones of 500 to 9,000. reproduce/pairwise_scales.md has the study.
 WIDE = 64.0
-# Maximum share of values that are not 0 in sparse rows, whose rare features deviate little because
-# they are rare: they are not scaled.
-SPARSE = 1 / 8
 # Between these limits scaled values and weights neither overflow nor underflow, in float32 too.
 SAFE = (2.0**-60, 2.0**60)
 
 NONE = np.empty(0)  # features are used as they are
 
 
-def feature_scale(deviations: NDArray[np.float64], share: float) -> NDArray[np.float64]:
+def feature_scale(
+    deviations: Callable[[], NDArray[np.float64]], share: float
+) -> NDArray[np.float64]:
     """Factors of the features, or none if their deviations are similar; constant ones have 1.
 
-    ``share`` is that of values that are not 0.
+    ``share`` is that of values that are not 0. Rare features of sparse rows deviate little because
+    they are rare: they are not scaled, and their deviations are not computed.
     """
-    found = deviations[deviations > 0]
-    if found.size == 0 or share <= SPARSE or found.max() < WIDE * found.min():
+    if share <= SPARSE:
+        return NONE
+    of_all = deviations()
+    found = of_all[of_all > 0]
+    if found.size == 0 or found.max() < WIDE * found.min():
         return NONE
     if not (found.min() >= SAFE[0] and found.max() <= SAFE[1]):
         return NONE
-    factors = np.ones(deviations.size)
-    factors[deviations > 0] = np.exp2(-np.rint(np.log2(found)))
+    factors = np.ones(of_all.size)
+    factors[of_all > 0] = np.exp2(-np.rint(np.log2(found)))
     return factors
 
 
@@ -45,7 +49,7 @@ def fix_feature_scale(
 ) -> None:
     """Set the factors of a state, if unknown, by the first rows."""
     if state.scale is None:
-        state.scale = feature_scale(deviations(), share())
+        state.scale = feature_scale(deviations, share())
 
 
 def rows_of_pass(state: Any, rows: Rows) -> Rows:
