@@ -91,10 +91,9 @@ class Distributed:
                 findings = [replace(finding, n_features=n_features) for finding in findings]
             run.findings = findings
             fitted = learn(model, run)
-        except BaseException:
+        finally:
+            # Not left to garbage collection, as tracebacks of errors keep references.
             release([*run.futures, *run.shards, *held])
-            raise
-        del held
         self.__dict__ = dict(vars(fitted))
         return self
 

@@ -75,9 +75,8 @@ def evaluate(
             for number, one in enumerate(held)
         ]
         parts = [part for part in run.gather(tasks) if part is not None]
-    except BaseException:
+    finally:
         release([*run.futures, *held])
-        raise
     if not parts:
         raise ValueError("Found 0 sample(s) while a minimum of 1 is required.")
     check_queries([part.finding for part in parts])

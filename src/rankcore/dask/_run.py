@@ -132,7 +132,6 @@ class Run:
     def drop(self, kept: Sequence[Any] = ()) -> None:
         """Release all tasks except these."""
         keep = {future.key for future in kept}
-        # Not left to garbage collection, as tracebacks of errors keep references.
         release(future for future in self.futures if future.key not in keep)
         self.futures = [future for future in self.futures if future.key in keep]
 
