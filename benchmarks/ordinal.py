@@ -5,7 +5,8 @@ import numpy as np
 import rankcore as rc
 from benchmarks.measure import machine, medians, show
 from benchmarks.prank import N_TRAIN, epoch
-from rankcore._core.inputs import as_rows, encode, find_classes
+from rankcore._core.inputs import as_rows
+from rankcore._core.labels import encode, find_classes
 from rankcore._ext import ordinal
 from rankcore._ext.online_loop import learn
 from rankcore.datasets import make_oap_synthetic, make_ordinal, quadratic_features

@@ -5,7 +5,8 @@ from sklearn.linear_model import SGDClassifier
 
 import rankcore as rc
 from benchmarks.measure import machine, medians, peak_bytes, process_seconds, show
-from rankcore._core.inputs import as_rows, encode, find_classes
+from rankcore._core.inputs import as_rows
+from rankcore._core.labels import encode, find_classes
 from rankcore._ext.online_loop import learn
 from rankcore._ext.ordinal import PRankState
 from rankcore.datasets import make_ordinal

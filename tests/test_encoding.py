@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-import rankcore._core.inputs as inputs
-from rankcore._core.inputs import encode, find_classes
+import rankcore._core.labels as labels_module
+from rankcore._core.labels import encode, find_classes
 
 INTEGERS = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64]
 
@@ -24,7 +24,7 @@ def cases():
 @pytest.mark.parametrize("labels", list(cases()), ids=lambda labels: f"{labels.dtype}-{labels[0]}")
 @pytest.mark.parametrize("block", [7, 8192])
 def test_ranks_are_places_in_sorted_order(labels, block, monkeypatch):
-    monkeypatch.setattr(inputs, "LABEL_BLOCK", block)
+    monkeypatch.setattr(labels_module, "LABEL_BLOCK", block)
     expected, places = np.unique(labels, return_inverse=True)
     found = find_classes(labels)
     assert found.dtype == labels.dtype

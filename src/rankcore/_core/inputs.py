@@ -1,14 +1,14 @@
-"""Conversion of user input to validated rows and integer ranks."""
+"""Conversion of user input to validated rows."""
 
 from __future__ import annotations
 
-from contextlib import suppress
+from decimal import Decimal
 from itertools import chain
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from rankcore._core.numbers import objects_as_floats, refuse_mask
 from rankcore._ext.rows import Rows, csr_rows, dense_rows
 
 # Kernels use 32-bit column indices, with half the memory traffic of 64-bit ones.
@@ -16,22 +16,10 @@ MAX_FEATURES = 2**31 - 1
 # Native floats, which kernels read in place.
 KERNEL_FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 KERNEL_STARTS = (np.dtype(np.int32), np.dtype(np.int64))
-# Labels are encoded in blocks of this size, so that temporaries do not grow with the data.
-LABEL_BLOCK = 8192
-# Maximum number of classes for which Python finds one label faster than NumPy.
-FEW_CLASSES = 32
-# Maximum number of labels in a message.
-MOST_SHOWN = 20
 _ENCODERS = (
     "encode it first, with OneHotEncoder or TargetEncoder of sklearn.preprocessing; trees, as "
     "OrdinalBoost and RankBoost(max_leaf_nodes=31), take columns of a category dtype as they are: "
     "astype('category')"
-)
-_NUMBERED = (
-    ". Tools of scikit-learn that number words (cross_val_predict for probabilities, voting, "
-    "stacking, bagging) number them alphabetically, which is not their rank: use "
-    "rankcore.model_selection.cross_val_predict, or number the labels by rank yourself, 0 for the "
-    "lowest, and leave classes out"
 )
 
 
@@ -258,183 +246,51 @@ def check_integers(array: Any, name: str, part: str = "") -> None:
         raise ValueError(f"{name}{part} must hold integers, found dtype {dtype}")
 
 
-def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """Labels as a one-dimensional array, and their declared order, or None.
-
-    The order is that of an ordered pandas categorical or a polars Enum, lowest first.
-    """
-    if y is None:
-        raise ValueError("this learner requires y to be passed, but the target y is None")
-    refuse_mask(y, "y")
-    classes = order_of(y)
-    if isinstance(y, list | tuple) and any(isinstance(one, str) and one[-1:] == "\0" for one in y):
-        raise ValueError("y has a string that ends in a zero byte, which NumPy drops: strip it")
-    labels = np.asarray(y)
-    if labels.ndim != 1:
-        from sklearn.utils import column_or_1d
-
-        labels = column_or_1d(labels, warn=True)
-    if labels.shape[0] != n_rows:
-        raise ValueError(
-            f"X and y have inconsistent numbers of samples: {n_rows} rows and "
-            f"{labels.shape[0]} labels"
-        )
-    if labels.dtype.kind in ("O", "T"):
-        labels = labels.astype(object, copy=False)
-        kinds = {str if isinstance(label, str) else type(label) for label in labels}
-        missing = {"NoneType", "NAType", "NaTType"}
-        if missing & {kind.__name__ for kind in kinds} or any(
-            isinstance(label, float) and label != label for label in labels
-        ):
-            raise ValueError("Input y contains NaN or None: every row needs a label")
-        if str in kinds and len(kinds) > 1:
-            raise ValueError("y mixes strings with other labels; use labels of one type")
-    return _with_order(labels, "Input y"), classes
-
-
-def order_of(y: Any) -> np.ndarray | None:
-    """The categories of an ordered pandas categorical or a polars Enum; None for other labels."""
-    dtype: Any = getattr(y, "dtype", None)
-    if getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum":
-        return np.asarray(dtype.categories)
-    return None
-
-
-def _with_order(labels: np.ndarray, name: str) -> np.ndarray:
-    """Labels in an ordered dtype of NumPy; raise if there is none."""
-    if labels.dtype.kind in ("O", "T"):
-        labels = np.array(labels.tolist())
-    if labels.dtype.kind == "c":
-        raise ValueError("Complex data not supported: labels must have an order")
-    if labels.dtype.kind not in "biufmMUS" or labels.ndim != 1:
-        kinds = ", ".join(sorted({type(label).__name__ for label in labels.tolist()}))
-        raise ValueError(f"labels of type {kinds} are not supported: use numbers, strings or dates")
-    if labels.dtype.kind in "fmM" and not np.isfinite(labels).all():
-        what = "NaN" if np.isnan(labels).any() else "infinity"
-        raise ValueError(f"{name} contains {what}: every label must be finite")
-    return labels
-
-
-def check_classes(classes: Any) -> np.ndarray:
-    """Validated copy of declared labels, lowest first; raise if they have no order."""
-    refuse_mask(classes, "classes")
-    classes = np.array(classes)  # a copy that no caller can modify
-    if classes.ndim != 1 or classes.size < 2:
-        raise ValueError(
-            f"classes must list at least two labels, lowest rank first; found {classes.tolist()}"
-        )
-    classes = _with_order(classes, "classes")
-    if np.unique(classes).size != classes.size:
-        raise ValueError(f"classes repeats a label: {classes.tolist()}")
-    if classes.dtype.kind in "biuf" and not (classes[:-1] < classes[1:]).all():
-        raise ValueError(
-            f"numeric classes must ascend, found {classes.tolist()}: ranks are in the numbers' own "
-            "order (negate or relabel y for another)"
-        )
-    return classes
-
-
-def find_classes(labels: np.ndarray, learner: str = "PRank") -> np.ndarray:
-    """Distinct labels in ascending order, which are the ranks.
-
-    Raises ValueError for strings, whose alphabetical order is rarely the intended one, for a single
-    class, and for an apparently continuous target. ``learner`` is the class name in messages.
-    """
-    if labels.dtype.kind in "US":
-        found = np.unique(labels)
-        shown = found[:MOST_SHOWN].tolist()
-        more = ", ..." if found.size > MOST_SHOWN else ""
-        raise ValueError(
-            "string labels have no order of their own: list them, lowest rank first, as in "
-            f"{learner}(classes=[{', '.join(map(repr, shown))}{more}]), which has them in "
-            "alphabetical order: put them into that of the ranks"
-        )
-    classes = _distinct(labels)
-    if classes.size < 2:
-        raise ValueError(
-            f"y has only one class, {classes[0].item()!r}; ordinal learning requires two or more. "
-            "List the possible labels in classes= if others will follow"
-        )
-    continuous = labels.dtype.kind == "f" and not (classes == np.floor(classes)).all()
-    if continuous and classes.size > max(20, labels.size // 2):
-        raise ValueError(
-            f"Unknown label type: continuous. y has {classes.size} distinct fractional values in "
-            f"{labels.size} rows; ordinal learners require few ordered labels: bin y first, for "
-            "example with np.digitize"
-        )
-    return classes
-
-
-def _distinct(labels: np.ndarray) -> np.ndarray:
-    """The distinct labels, ascending."""
-    low, n_between = _span(labels)
-    if n_between:
-        counts = np.zeros(n_between, dtype=np.int64)
-        for start in range(0, labels.size, LABEL_BLOCK):
-            block = labels[start : start + LABEL_BLOCK].astype(np.int64)
-            counts += np.bincount(block - low, minlength=n_between)
-        return (np.flatnonzero(counts) + low).astype(labels.dtype)
-    classes = np.unique(labels[:LABEL_BLOCK])
-    for start in range(LABEL_BLOCK, labels.size, LABEL_BLOCK):
-        block = np.unique(labels[start : start + LABEL_BLOCK])
-        if block.size > classes.size or not np.isin(block, classes, assume_unique=True).all():
-            classes = np.union1d(classes, block)
-    return classes
-
-
-def _span(labels: np.ndarray) -> tuple[int, int]:
-    """Minimum of some integers, and the size of their range.
-
-    The size is 0 if a table of this size is not worthwhile.
-    """
-    if not _fits_int64(labels) or not labels.size:
-        return 0, 0
-    low, high = int(labels.min()), int(labels.max())
-    return (low, high - low + 1) if high - low < LABEL_BLOCK else (0, 0)
-
-
-def _fits_int64(labels: np.ndarray) -> bool:
-    return labels.dtype.kind in "bi" or (labels.dtype.kind == "u" and labels.dtype.itemsize < 8)
-
-
-def encode(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Ranks 0 .. k - 1 of labels: their indices in ``classes``, which may be in any order.
-
-    O(n) time for integers of a small range, else O(n log k). Only the result takes memory
-    proportional to n.
-    """
-    if (labels.dtype.kind in "US") != (classes.dtype.kind in "US"):
-        words = classes.dtype.kind in "US"
-        raise ValueError(
-            f"y holds {labels.dtype} labels and the classes are {classes.dtype}: {classes.tolist()}"
-            + (_NUMBERED if words and labels.dtype.kind in "iu" else "")
-        )
-    if labels.size == 1 and classes.size <= FEW_CLASSES and labels.dtype.kind == classes.dtype.kind:
-        with suppress(ValueError):
-            return np.array([classes.tolist().index(labels.item())], dtype=np.int32)
-    low, n_between = _span(classes)
-    if 0 < n_between <= labels.size and _fits_int64(labels):
-        rank_of = np.full(n_between, -1, dtype=np.int32)
-        rank_of[classes.astype(np.int64) - low] = np.arange(classes.size)
-    else:
-        rank_of, sorter = None, np.argsort(classes)
-    ranks = np.empty(labels.size, dtype=np.int32)
-    for start in range(0, labels.size, LABEL_BLOCK):
-        block = labels[start : start + LABEL_BLOCK]
-        if rank_of is not None:
-            place = block.astype(np.int64) - low
-            found = rank_of.take(place, mode="clip")
-            unknown = (found < 0) | (place < 0) | (place >= n_between)
-        else:
-            place = np.searchsorted(classes, block, sorter=sorter)
-            found = sorter[np.minimum(place, classes.size - 1)].astype(np.int32)
-            unknown = classes[found] != block
-        if unknown.any():
-            where = int(unknown.argmax())
-            raise ValueError(
-                f"y contains the label {block[where].item()!r} at row {start + where}, which is "
-                f"not among the model's classes {classes.tolist()}; to learn it, include it in "
-                "classes= from the first call on"
+def refuse_mask(values: Any, name: str) -> None:
+    """Raise TypeError for a masked array, whose mask NumPy would drop in conversions."""
+    for row in values if isinstance(values, list | tuple) else (values,):
+        if isinstance(row, np.ma.MaskedArray):
+            raise TypeError(
+                f"{name} is a masked array, and masks are not supported: fill it or drop its "
+                "masked entries"
             )
-        ranks[start : start + LABEL_BLOCK] = found
-    return ranks
+
+
+def objects_as_floats(array: np.ndarray, name: str) -> np.ndarray:
+    """Convert Python objects to float64; None is NaN. Errors have the position."""
+    kinds = set(map(type, array.flat))
+    odd = tuple(
+        kind
+        for kind in kinds
+        if not issubclass(kind, Real | np.bool_ | Decimal | type(None))
+        and kind.__name__ not in ("NAType", "dict")
+    )
+    if odd:
+        where = next(i for i, value in enumerate(array.flat) if isinstance(value, odd))
+        raise TypeError(
+            f"{name} must be real numbers; found {array.flat[where]!r:.60} of type "
+            f"{type(array.flat[where]).__name__}{_place(where, array.shape)}: encode it first"
+        )
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        where = next(i for i, value in enumerate(array.flat) if not _is_float(value))
+        kind: type[Exception] = ValueError if isinstance(error, OverflowError) else TypeError
+        raise kind(
+            f"{name} has {array.flat[where]!r:.60}{_place(where, array.shape)}: {error}"
+        ) from None
+
+
+def _is_float(value: Any) -> bool:
+    try:
+        np.array([value], dtype=object).astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return True
+
+
+def _place(where: int, shape: tuple[int, ...]) -> str:
+    if len(shape) != 2:
+        return f" at position {where}"
+    row, column = divmod(where, shape[1])
+    return f" at row {row}, column {column}"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
 from fractions import Fraction
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rankcore._core.inputs import objects_as_floats, refuse_mask
 
 Floats = NDArray[np.float64]
 
@@ -17,16 +17,6 @@ Floats = NDArray[np.float64]
 LEAST = math.ulp(0.0)
 # Values per block in sums of variances.
 BLOCK = 2**16
-
-
-def refuse_mask(values: Any, name: str) -> None:
-    """Raise TypeError for a masked array, whose mask NumPy would drop in conversions."""
-    for row in values if isinstance(values, list | tuple) else (values,):
-        if isinstance(row, np.ma.MaskedArray):
-            raise TypeError(
-                f"{name} is a masked array, and masks are not supported: fill it or drop its "
-                "masked entries"
-            )
 
 
 def as_reals(values: Any, name: str) -> NDArray[Any]:
@@ -42,46 +32,6 @@ def as_reals(values: Any, name: str) -> NDArray[Any]:
     if array.dtype.kind not in "biuf":
         raise TypeError(f"{name} must be real numbers; found dtype {array.dtype}")
     return array
-
-
-def objects_as_floats(array: NDArray[Any], name: str) -> Floats:
-    """Convert Python objects to float64; None is NaN. Errors have the position."""
-    kinds = set(map(type, array.flat))
-    odd = tuple(
-        kind
-        for kind in kinds
-        if not issubclass(kind, Real | np.bool_ | Decimal | type(None))
-        and kind.__name__ not in ("NAType", "dict")
-    )
-    if odd:
-        where = next(i for i, value in enumerate(array.flat) if isinstance(value, odd))
-        raise TypeError(
-            f"{name} must be real numbers; found {array.flat[where]!r:.60} of type "
-            f"{type(array.flat[where]).__name__}{_place(where, array.shape)}: encode it first"
-        )
-    try:
-        return array.astype(np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        where = next(i for i, value in enumerate(array.flat) if not _is_float(value))
-        kind: type[Exception] = ValueError if isinstance(error, OverflowError) else TypeError
-        raise kind(
-            f"{name} has {array.flat[where]!r:.60}{_place(where, array.shape)}: {error}"
-        ) from None
-
-
-def _is_float(value: Any) -> bool:
-    try:
-        np.array([value], dtype=object).astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return True
-
-
-def _place(where: int, shape: tuple[int, ...]) -> str:
-    if len(shape) != 2:
-        return f" at position {where}"
-    row, column = divmod(where, shape[1])
-    return f" at row {row}, column {column}"
 
 
 def as_vector(values: Any, name: str) -> Floats:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.numbers import as_weights, refuse_mask, weighted_mean
+from rankcore._core.inputs import refuse_mask
+from rankcore._core.numbers import as_weights, weighted_mean
 from rankcore._core.threads import for_each, n_threads
 
 # Rows between two checks for signals: about a tenth of a second.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.inputs import encode
+from rankcore._core.labels import encode
 from rankcore._core.monitor import Monitor
 from rankcore._core.numbers import Floats
 from rankcore.boosting._ordinal_rounds import OrdinalRounds

@@ -16,7 +16,7 @@ from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented, parameters
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import check_fitted, keep_names
-from rankcore._core.inputs import check_classes
+from rankcore._core.labels import check_classes, first_ranks, is_rising
 from rankcore._core.model_spec import Field, ModelSpec, Specified, read_fields
 from rankcore._core.monitor import Callback, Monitor, as_callbacks
 from rankcore._core.numbers import Floats
@@ -42,9 +42,7 @@ from rankcore.boosting._params import GROWTH, check_leaves
 from rankcore.boosting._training import train_rounds
 from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._decisions import LOSSES, CheapestRanks, cheapest
-from rankcore.ordinal._labels import is_rising
 from rankcore.ordinal._projecting import margins
-from rankcore.ordinal._training import first_ranks
 from rankcore.ordinal._validation import held_out_labels
 from rankcore.ordinal._weights import check_class_weight, row_weights
 from rankcore.ranking._base import ModelState
@@ -273,10 +271,10 @@ class OrdinalBoost(
         self._check_params()
         listed = as_callbacks(callbacks)
         source, categories = self._source(X, y, sample_weight)
-        given, window = source.given, source.window
-        ranks, known = first_ranks(window, self._declared(classes), type(self).__name__)
+        given, window, rows = source.given, source.window, source.window.rows
+        declared = self._declared(classes)
+        ranks, known = first_ranks(window.labels, rows.n_rows, declared, type(self).__name__)
         weights = row_weights(window.sample_weight, self.class_weight, ranks, known, all_rows=True)
-        rows = window.rows
         state = self._begin(rows.n_features, ranks, known, weights)
         fitted = self._shadow(given, rows.n_features, known, state)
         fitted._categories = categories

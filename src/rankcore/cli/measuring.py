@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from rankcore._core.inputs import encode, find_classes
+from rankcore._core.labels import encode, find_classes
 from rankcore.cli.learning import fit
 from rankcore.cli.registry import Learner
 from rankcore.cli.rows import Rows

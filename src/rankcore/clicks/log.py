@@ -8,7 +8,8 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankcore._core.numbers import as_vector, refuse_mask
+from rankcore._core.inputs import refuse_mask
+from rankcore._core.numbers import as_vector
 from rankcore.clicks._ids import Codes, as_ids
 
 # Maximum position, so that arrays by position are small.

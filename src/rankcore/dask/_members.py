@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.inputs import as_rows, encode
+from rankcore._core.inputs import as_rows
+from rankcore._core.labels import encode
 from rankcore._core.monitor import Monitor
 from rankcore._core.params import as_generator
 from rankcore._core.sources import Window

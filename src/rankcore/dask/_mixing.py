@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.inputs import as_rows, encode
+from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import as_matrix
+from rankcore._core.labels import encode, ranks_among
 from rankcore._core.numbers import power_of_two
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
@@ -34,7 +35,6 @@ from rankcore.dask._shards import (
     join_labels,
     naming,
 )
-from rankcore.ordinal._labels import ranks_among
 from rankcore.ordinal._scale import fix_scale
 from rankcore.ordinal._training import OnlineLearner
 from rankcore.ordinal._weights import (

@@ -13,7 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from rankcore._core.inputs import as_labels, as_rows, encode
+from rankcore._core.inputs import as_rows
+from rankcore._core.labels import as_labels, encode
 from rankcore._core.numbers import as_vector, extremes
 from rankcore._core.queries import group_rows, kind_of_ids
 from rankcore._core.scales import count_nonzero, square_lengths

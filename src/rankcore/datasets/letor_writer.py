@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import RowsLike
-from rankcore._core.inputs import as_rows
-from rankcore._core.numbers import as_reals, refuse_mask
+from rankcore._core.inputs import as_rows, refuse_mask
+from rankcore._core.numbers import as_reals
 from rankcore._ext.letor_writing import row_texts
 from rankcore.datasets.ids import written
 from rankcore.datasets.streams import Target, writable

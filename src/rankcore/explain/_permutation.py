@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.contributions import used_features
-from rankcore._core.inputs import as_labels, encode, n_rows_of
+from rankcore._core.inputs import n_rows_of
+from rankcore._core.labels import as_labels, encode
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count, check_option, check_real
 from rankcore._core.queries import Queries, group_rows

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.numbers import Floats, as_reals, as_vector, refuse_mask
+from rankcore._core.inputs import refuse_mask
+from rankcore._core.numbers import Floats, as_reals, as_vector
 from rankcore._core.queries import Queries, group_rows, query_numbers, run_blocks
 from rankcore._ext import measures as kernels
 from rankcore._ext.concordance import sort_queries

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.inputs import order_of
-from rankcore._core.numbers import Floats, refuse_mask
+from rankcore._core.inputs import refuse_mask
+from rankcore._core.labels import order_of
+from rankcore._core.numbers import Floats
 
 
 def ordered(labels: Any, *columns: Any) -> Any:

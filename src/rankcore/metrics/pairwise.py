@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.docs import documented
-from rankcore._core.numbers import Floats, as_vector, as_weights, refuse_mask, scaled
+from rankcore._core.inputs import refuse_mask
+from rankcore._core.numbers import Floats, as_vector, as_weights, scaled
 from rankcore._core.queries import Queries, group_rows, query_mean, query_numbers, run_blocks
 from rankcore._ext import concordance as kernels
 from rankcore.metrics.evaluate_queries import Judged, judged, named

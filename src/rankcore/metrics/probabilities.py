@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.docs import documented
-from rankcore._core.numbers import Floats, refuse_mask, weighted_mean
+from rankcore._core.inputs import refuse_mask
+from rankcore._core.numbers import Floats, weighted_mean
 from rankcore.metrics.labels import as_column, known_labels, ordered, places_of
 from rankcore.metrics.ordinal import row_weights
 

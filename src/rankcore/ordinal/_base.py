@@ -17,7 +17,7 @@ from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import check_fitted, keep_names
-from rankcore._core.inputs import as_labels, check_classes
+from rankcore._core.labels import RankedLabels, as_labels, check_classes, is_rising
 from rankcore._core.model_spec import Field, ModelSpec, Specified, check_n_features, outline
 from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_model
 from rankcore._core.params import Constrained
@@ -29,7 +29,6 @@ from rankcore._ext.online_loop import learn_whole
 from rankcore._ext.rows import Rows
 from rankcore.metrics import rank_loss
 from rankcore.ordinal._constant import warn_of_constant
-from rankcore.ordinal._labels import RankedLabels, is_rising
 from rankcore.ordinal._parameters import Passes
 from rankcore.ordinal._projecting import margins
 from rankcore.ordinal._scale import BuiltIn, check_known_scale, new_margin, new_scale

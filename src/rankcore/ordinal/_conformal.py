@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.fitted import check_fitted
-from rankcore._core.inputs import as_labels, encode
+from rankcore._core.labels import as_labels, encode
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_real
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.inputs import as_rows, encode
+from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import some_rows
+from rankcore._core.labels import encode
 from rankcore._core.sources import Source
 from rankcore._core.warning import warn
 from rankcore._ext.rows import Rows

@@ -9,12 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.docs import documented
-from rankcore._core.inputs import as_labels, encode
+from rankcore._core.labels import RankedLabels, as_labels, encode
 from rankcore._core.numbers import Floats
 from rankcore._ext.calibration import cheapest_ranks
 from rankcore.metrics.ordinal import accuracy_within, quadratic_weighted_kappa, rank_loss
 from rankcore.ordinal._conformal import ConformalSets
-from rankcore.ordinal._labels import RankedLabels
 
 LOSSES = ("absolute", "zero_one", "squared", "kappa")
 

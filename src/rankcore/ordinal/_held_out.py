@@ -12,9 +12,9 @@ from sklearn.base import clone
 from sklearn.utils.validation import _num_samples
 
 from rankcore._core.front import take_apart, transformed
-from rankcore._core.inputs import as_rows, encode
+from rankcore._core.inputs import as_rows
+from rankcore._core.labels import encode, is_rising
 from rankcore._core.numbers import Floats
-from rankcore.ordinal._labels import is_rising
 
 
 @dataclass

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from rankcore._core.concurrency import changing
-from rankcore._core.inputs import as_labels, as_rows, encode
+from rankcore._core.inputs import as_rows
+from rankcore._core.labels import as_labels, check_agreement, encode, first_ranks, ranks_among
 from rankcore._core.params import as_generator
 from rankcore._core.scales import share_of_nonzero, warn_of_scales
 from rankcore._core.sources import Facts, MemoryRows, RowBlocks, Source, Window
@@ -18,7 +19,6 @@ from rankcore._core.state import OnlineState, checkpoints
 from rankcore._core.training import Learner
 from rankcore._core.warning import warn
 from rankcore._ext.held_signals import raise_signals
-from rankcore.ordinal._labels import check_agreement, ranks_among
 from rankcore.ordinal._scale import fix_scale
 from rankcore.ordinal._weights import (
     Block,
@@ -89,7 +89,8 @@ class OnlineLearner(PassLearner):
         self._of_rows: NDArray[Any] | None = None
         self._of_classes: NDArray[Any] | None = None
         if isinstance(source, MemoryRows):
-            self.ranks, self.classes = first_ranks(source.window, classes, type(model).__name__)
+            y, n_rows = source.window.labels, source.window.rows.n_rows
+            self.ranks, self.classes = first_ranks(y, n_rows, classes, type(model).__name__)
         else:
             self.classes = _classes(classes, facts, type(model).__name__)
         known = source.kept or facts is not None
@@ -227,8 +228,7 @@ def go_on(model: Any, X: Any, y: Any, given: NDArray[Any] | None, sample_weight:
     first = not model.__sklearn_is_fitted__()
     if first:
         rows = as_rows(X)
-        window = Window(rows, y, None, 0, 0)
-        ranks, known = first_ranks(window, given, type(model).__name__)
+        ranks, known = first_ranks(y, rows.n_rows, given, type(model).__name__)
         state = model._new_state(rows.n_features, len(known))
     else:
         known, state = model.ranks_, model._state
@@ -268,15 +268,6 @@ def go_on(model: Any, X: Any, y: Any, given: NDArray[Any] | None, sample_weight:
         model._replace_with(model._shadow(X, known, state, rows.n_features))
     else:
         model.__dict__.pop("best_iteration_", None)
-
-
-def first_ranks(
-    window: Window, declared: NDArray[Any] | None, learner: str
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Ranks of the rows of a first window, and the labels, lowest rank first."""
-    labels, of_dtype = as_labels(window.labels, window.rows.n_rows)
-    known = ranks_among(labels, of_dtype, declared, learner)
-    return encode(labels, known), known
 
 
 def _classes(declared: NDArray[Any] | None, facts: Facts | None, learner: str) -> NDArray[Any]:

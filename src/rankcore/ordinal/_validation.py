@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import accuracy_score
 
 from rankcore._core.eval_sets import as_metrics, measure_names
-from rankcore._core.inputs import as_labels, encode
+from rankcore._core.labels import as_labels, encode
 from rankcore._ext.rows import Rows
 from rankcore.metrics.ordinal import ORDINAL
 

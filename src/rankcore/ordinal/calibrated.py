@@ -15,7 +15,7 @@ from rankcore._core.contributions import Contributions
 from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented
 from rankcore._core.front import take_apart, transformed
-from rankcore._core.inputs import as_labels, check_classes, encode
+from rankcore._core.labels import RankedLabels, as_labels, check_classes, encode, ranks_among
 from rankcore._core.model_spec import ModelSpec, Specified, array_like, outline
 from rankcore._core.numbers import Floats, as_weights
 from rankcore._core.params import Constrained
@@ -32,7 +32,6 @@ from rankcore.ordinal._held_out import (
     sliceable,
     thawed,
 )
-from rankcore.ordinal._labels import RankedLabels, ranks_among
 from rankcore.ordinal._weights import row_weights
 from rankcore.ordinal.prank import PRank
 

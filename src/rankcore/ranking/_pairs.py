@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.numbers import as_weights, refuse_mask, scaled
+from rankcore._core.inputs import refuse_mask
+from rankcore._core.numbers import as_weights, scaled
 from rankcore._core.queries import Queries, group_rows, query_numbers
 from rankcore._core.sources import Window
 from rankcore._core.warning import warn

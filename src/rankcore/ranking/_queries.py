@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.inputs import as_labels, as_rows
-from rankcore._core.numbers import as_weights, refuse_mask
+from rankcore._core.inputs import as_rows, refuse_mask
+from rankcore._core.labels import as_labels
+from rankcore._core.numbers import as_weights
 from rankcore._core.queries import Queries, group_rows
 from rankcore._core.sources import MemoryRows, RowBlocks, Source, check_alone
 from rankcore._core.warning import warn

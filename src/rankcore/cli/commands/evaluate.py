@@ -177,7 +177,7 @@ def _print_ordinal(
     """Print measures of the predictions and of the best constant prediction."""
     import numpy as np
 
-    from rankcore._core.inputs import encode
+    from rankcore._core.labels import encode
     from rankcore.cli.measuring import label_measures
     from rankcore.cli.rows import title
     from rankcore.metrics import Convention, Evaluation, rank_loss, ranked_probability_score

@@ -81,14 +81,14 @@ def predict(
                 f"{model} has no probabilities: train it with --calibrate cumulative or "
                 "--model ordinal-boost"
             )
-        from rankcore.ordinal._labels import by_rank
+        from rankcore._core.labels import by_rank
 
         lines = map(_joined, by_rank(learned, learned.predict_proba(X)).tolist())
     elif loaded.ranks_queries:
         scored = learned.predict(X, qid=rows.qid) if in_queries else learned.predict(X)
         lines = map(repr, scored.tolist())
     elif scores:
-        from rankcore.ordinal._labels import by_rank
+        from rankcore._core.labels import by_rank
 
         if hasattr(learned, "project"):
             found = learned.project(X)

@@ -1,0 +1,317 @@
+"""Ordered labels: validation, ranks, and scikit-learn's order."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.inputs import refuse_mask
+from rankcore._core.params import optional
+from rankcore._core.warning import warn
+
+# Labels are encoded in blocks of this size, so that temporaries do not grow with the data.
+LABEL_BLOCK = 8192
+# Maximum number of classes for which Python finds one label faster than NumPy.
+FEW_CLASSES = 32
+# Maximum number of labels in a message.
+MOST_SHOWN = 20
+_NUMBERED = (
+    ". Tools of scikit-learn that number words (cross_val_predict for probabilities, voting, "
+    "stacking, bagging) number them alphabetically, which is not their rank: use "
+    "rankcore.model_selection.cross_val_predict, or number the labels by rank yourself, 0 for the "
+    "lowest, and leave classes out"
+)
+
+
+def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """Labels as a one-dimensional array, and their declared order, or None.
+
+    The order is that of an ordered pandas categorical or a polars Enum, lowest first.
+    """
+    if y is None:
+        raise ValueError("this learner requires y to be passed, but the target y is None")
+    refuse_mask(y, "y")
+    classes = order_of(y)
+    if isinstance(y, list | tuple) and any(isinstance(one, str) and one[-1:] == "\0" for one in y):
+        raise ValueError("y has a string that ends in a zero byte, which NumPy drops: strip it")
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        from sklearn.utils import column_or_1d
+
+        labels = column_or_1d(labels, warn=True)
+    if labels.shape[0] != n_rows:
+        raise ValueError(
+            f"X and y have inconsistent numbers of samples: {n_rows} rows and "
+            f"{labels.shape[0]} labels"
+        )
+    if labels.dtype.kind in ("O", "T"):
+        labels = labels.astype(object, copy=False)
+        kinds = {str if isinstance(label, str) else type(label) for label in labels}
+        missing = {"NoneType", "NAType", "NaTType"}
+        if missing & {kind.__name__ for kind in kinds} or any(
+            isinstance(label, float) and label != label for label in labels
+        ):
+            raise ValueError("Input y contains NaN or None: every row needs a label")
+        if str in kinds and len(kinds) > 1:
+            raise ValueError("y mixes strings with other labels; use labels of one type")
+    return _with_order(labels, "Input y"), classes
+
+
+def order_of(y: Any) -> np.ndarray | None:
+    """The categories of an ordered pandas categorical or a polars Enum; None for other labels."""
+    dtype: Any = getattr(y, "dtype", None)
+    if getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum":
+        return np.asarray(dtype.categories)
+    return None
+
+
+def _with_order(labels: np.ndarray, name: str) -> np.ndarray:
+    """Labels in an ordered dtype of NumPy; raise if there is none."""
+    if labels.dtype.kind in ("O", "T"):
+        labels = np.array(labels.tolist())
+    if labels.dtype.kind == "c":
+        raise ValueError("Complex data not supported: labels must have an order")
+    if labels.dtype.kind not in "biufmMUS" or labels.ndim != 1:
+        kinds = ", ".join(sorted({type(label).__name__ for label in labels.tolist()}))
+        raise ValueError(f"labels of type {kinds} are not supported: use numbers, strings or dates")
+    if labels.dtype.kind in "fmM" and not np.isfinite(labels).all():
+        what = "NaN" if np.isnan(labels).any() else "infinity"
+        raise ValueError(f"{name} contains {what}: every label must be finite")
+    return labels
+
+
+def check_classes(classes: Any) -> np.ndarray:
+    """Validated copy of declared labels, lowest first; raise if they have no order."""
+    refuse_mask(classes, "classes")
+    classes = np.array(classes)  # a copy that no caller can modify
+    if classes.ndim != 1 or classes.size < 2:
+        raise ValueError(
+            f"classes must list at least two labels, lowest rank first; found {classes.tolist()}"
+        )
+    classes = _with_order(classes, "classes")
+    if np.unique(classes).size != classes.size:
+        raise ValueError(f"classes repeats a label: {classes.tolist()}")
+    if classes.dtype.kind in "biuf" and not (classes[:-1] < classes[1:]).all():
+        raise ValueError(
+            f"numeric classes must ascend, found {classes.tolist()}: ranks are in the numbers' own "
+            "order (negate or relabel y for another)"
+        )
+    return classes
+
+
+def find_classes(labels: np.ndarray, learner: str = "PRank") -> np.ndarray:
+    """Distinct labels in ascending order, which are the ranks.
+
+    Raises ValueError for strings, whose alphabetical order is rarely the intended one, for a single
+    class, and for an apparently continuous target. ``learner`` is the class name in messages.
+    """
+    if labels.dtype.kind in "US":
+        found = np.unique(labels)
+        shown = found[:MOST_SHOWN].tolist()
+        more = ", ..." if found.size > MOST_SHOWN else ""
+        raise ValueError(
+            "string labels have no order of their own: list them, lowest rank first, as in "
+            f"{learner}(classes=[{', '.join(map(repr, shown))}{more}]), which has them in "
+            "alphabetical order: put them into that of the ranks"
+        )
+    classes = _distinct(labels)
+    if classes.size < 2:
+        raise ValueError(
+            f"y has only one class, {classes[0].item()!r}; ordinal learning requires two or more. "
+            "List the possible labels in classes= if others will follow"
+        )
+    continuous = labels.dtype.kind == "f" and not (classes == np.floor(classes)).all()
+    if continuous and classes.size > max(20, labels.size // 2):
+        raise ValueError(
+            f"Unknown label type: continuous. y has {classes.size} distinct fractional values in "
+            f"{labels.size} rows; ordinal learners require few ordered labels: bin y first, for "
+            "example with np.digitize"
+        )
+    return classes
+
+
+def _distinct(labels: np.ndarray) -> np.ndarray:
+    """The distinct labels, ascending."""
+    low, n_between = _span(labels)
+    if n_between:
+        counts = np.zeros(n_between, dtype=np.int64)
+        for start in range(0, labels.size, LABEL_BLOCK):
+            block = labels[start : start + LABEL_BLOCK].astype(np.int64)
+            counts += np.bincount(block - low, minlength=n_between)
+        return (np.flatnonzero(counts) + low).astype(labels.dtype)
+    classes = np.unique(labels[:LABEL_BLOCK])
+    for start in range(LABEL_BLOCK, labels.size, LABEL_BLOCK):
+        block = np.unique(labels[start : start + LABEL_BLOCK])
+        if block.size > classes.size or not np.isin(block, classes, assume_unique=True).all():
+            classes = np.union1d(classes, block)
+    return classes
+
+
+def _span(labels: np.ndarray) -> tuple[int, int]:
+    """Minimum of some integers, and the size of their range.
+
+    The size is 0 if a table of this size is not worthwhile.
+    """
+    if not _fits_int64(labels) or not labels.size:
+        return 0, 0
+    low, high = int(labels.min()), int(labels.max())
+    return (low, high - low + 1) if high - low < LABEL_BLOCK else (0, 0)
+
+
+def _fits_int64(labels: np.ndarray) -> bool:
+    return labels.dtype.kind in "bi" or (labels.dtype.kind == "u" and labels.dtype.itemsize < 8)
+
+
+def encode(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Ranks 0 .. k - 1 of labels: their indices in ``classes``, which may be in any order.
+
+    O(n) time for integers of a small range, else O(n log k). Only the result takes memory
+    proportional to n.
+    """
+    if (labels.dtype.kind in "US") != (classes.dtype.kind in "US"):
+        words = classes.dtype.kind in "US"
+        raise ValueError(
+            f"y holds {labels.dtype} labels and the classes are {classes.dtype}: {classes.tolist()}"
+            + (_NUMBERED if words and labels.dtype.kind in "iu" else "")
+        )
+    if labels.size == 1 and classes.size <= FEW_CLASSES and labels.dtype.kind == classes.dtype.kind:
+        with suppress(ValueError):
+            return np.array([classes.tolist().index(labels.item())], dtype=np.int32)
+    low, n_between = _span(classes)
+    if 0 < n_between <= labels.size and _fits_int64(labels):
+        rank_of = np.full(n_between, -1, dtype=np.int32)
+        rank_of[classes.astype(np.int64) - low] = np.arange(classes.size)
+    else:
+        rank_of, sorter = None, np.argsort(classes)
+    ranks = np.empty(labels.size, dtype=np.int32)
+    for start in range(0, labels.size, LABEL_BLOCK):
+        block = labels[start : start + LABEL_BLOCK]
+        if rank_of is not None:
+            place = block.astype(np.int64) - low
+            found = rank_of.take(place, mode="clip")
+            unknown = (found < 0) | (place < 0) | (place >= n_between)
+        else:
+            place = np.searchsorted(classes, block, sorter=sorter)
+            found = sorter[np.minimum(place, classes.size - 1)].astype(np.int32)
+            unknown = classes[found] != block
+        if unknown.any():
+            where = int(unknown.argmax())
+            raise ValueError(
+                f"y contains the label {block[where].item()!r} at row {start + where}, which is "
+                f"not among the model's classes {classes.tolist()}; to learn it, include it in "
+                "classes= from the first call on"
+            )
+        ranks[start : start + LABEL_BLOCK] = found
+    return ranks
+
+
+def _check_given(classes: Any, _: str) -> None:
+    check_classes(classes)
+
+
+class RankedLabels:
+    """Labels of a fitted ordinal learner. Not public.
+
+    Scikit-learn's measures assume columns in the order of `numpy.unique`, which ``classes_``
+    therefore has; ``ranks_`` has the order of the ranks. For numbers both are the same.
+
+    Attributes
+    ----------
+    classes_ : ndarray, shape (n_classes,)
+        Labels in ascending order, as the columns of `decision_function`.
+    ranks_ : ndarray, shape (n_classes,)
+        Labels, lowest rank first.
+    """
+
+    _constraints: ClassVar = {"classes": optional(_check_given)}
+    classes: Any
+    ranks_: NDArray[Any]
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels in ascending order (strings: alphabetical), as the columns of results."""
+        return np.sort(self.ranks_)
+
+    def _ranks_of_columns(self) -> NDArray[np.intp]:
+        return np.argsort(self.ranks_)
+
+    def _as_columns(self, by_rank: NDArray[Any]) -> NDArray[Any]:
+        """Reorder the columns of a table from the order of ranks to that of ``classes_``."""
+        order = self._ranks_of_columns()
+        return by_rank if is_rising(order) else by_rank[:, order]
+
+    def _declared(self, given: Any = None) -> NDArray[Any] | None:
+        """Labels of the parameter or argument ``classes``; raise if they differ."""
+        # Models pickled by older versions lack the parameter.
+        own = getattr(self, "classes", None)
+        if own is None:
+            return None if given is None else check_classes(given)
+        own = check_classes(own)
+        if given is not None and not np.array_equal(check_classes(given), own):
+            raise ValueError(
+                f"classes={list(given)} differ from classes={own.tolist()} of the constructor: "
+                "pass them once"
+            )
+        return own
+
+
+def by_rank(model: Any, table: NDArray[Any]) -> NDArray[Any]:
+    """Reorder the columns of a table from the order of ``classes_`` to that of ranks."""
+    order = model._ranks_of_columns()
+    if is_rising(order):
+        return table
+    found: NDArray[Any] = -table if table.ndim == 1 else table[:, np.argsort(order)]
+    return found
+
+
+def is_rising(labels: NDArray[Any]) -> bool:
+    """Whether labels are in ascending order, as in `numpy.unique`."""
+    return bool((labels[:-1] < labels[1:]).all())
+
+
+def first_ranks(
+    y: Any, n_rows: int, declared: NDArray[Any] | None, learner: str
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Ranks of the first rows of a model, and all labels, lowest rank first."""
+    labels, of_dtype = as_labels(y, n_rows)
+    known = ranks_among(labels, of_dtype, declared, learner)
+    return encode(labels, known), known
+
+
+def ranks_among(
+    labels: NDArray[Any], of_dtype: NDArray[Any] | None, declared: NDArray[Any] | None, learner: str
+) -> NDArray[Any]:
+    """All labels, lowest rank first: as declared, of the dtype, or found in the rows.
+
+    Raises ValueError for strings without an order, and for contradictory orders.
+    """
+    if declared is not None:
+        if of_dtype is not None:
+            check_agreement(of_dtype, declared)
+        return declared
+    if of_dtype is None:
+        return find_classes(labels, learner)
+    known = check_classes(of_dtype)
+    if not is_rising(known):
+        warn(
+            f"the order of the ranks is that of y's categories, {known.tolist()}, and scikit-learn "
+            "silently drops it where it sorts labels alphabetically (cross_val_predict, "
+            "voting, stacking, bagging): pass it to the learner too, as "
+            f"{learner}(classes={known.tolist()})"
+        )
+    return known
+
+
+def check_agreement(of_dtype: NDArray[Any], declared: NDArray[Any]) -> None:
+    """Raise ValueError if the order of y's categories differs from ``classes``."""
+    place = {label: rank for rank, label in enumerate(declared.tolist())}
+    both = [place[label] for label in of_dtype.tolist() if label in place]
+    if both != sorted(both):
+        raise ValueError(
+            f"classes={declared.tolist()} contradict the order of y's categories, "
+            f"{of_dtype.tolist()}: make them the same, or pass y without its order, as "
+            "numpy.asarray(y)"
+        )
