@@ -25,7 +25,8 @@ import rankcore as rc
 from rankcore.clicks import User, click_pairs, propensities, simulate_clicks, simulate_sessions
 from rankcore.datasets import make_letor
 from reproduce.data import require
-from reproduce.ohsumed import load, measured, number, table
+from reproduce.ohsumed import load, measured, number
+from reproduce.pages import publish, table
 
 DEPTH = 30
 NOISE = 0.1
@@ -214,9 +215,7 @@ def main():
         draw(arguments.png, sets, found, arguments.clicks[0])
         lines += ["", f"![NDCG@10 by eta]({arguments.png.name})"]
     text = "\n".join(lines) + "\n"
-    if arguments.markdown:
-        arguments.markdown.write_text(text, encoding="utf-8")
-    print(text)
+    publish(text, arguments.markdown)
 
 
 if __name__ == "__main__":

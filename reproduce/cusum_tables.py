@@ -39,6 +39,7 @@ import rankcore as rc
 from rankcore.datasets import load_letor
 from rankcore.metrics import rank_loss
 from reproduce.data import DATA, require
+from reproduce.pages import as_row, head
 
 # Published: the SVM of Chu and Ghahramani, and CuSum Rank; for 5 and for 10 bins.
 PAPER = {
@@ -292,20 +293,19 @@ def report(results: dict[str, Any]) -> Iterator[str]:
         missing = [name for name in PAPER if name not in names]
         if missing:
             yield f"Not run: {', '.join(missing)}. All means are over the others.\n"
-        yield "| | " + " | ".join([*names, "mean"]) + " |"
-        yield "|---|" + "---:|" * (len(names) + 1)
+        yield from head("", *names, "mean", numbers=True)
         for place, title in enumerate(["SVM (published)", "CuSum Rank (published)"]):
             values = [PAPER[name][bins // 10][place] for name in names]
             cells = [f"{value:.3f}" for value in [*values, np.mean(values)]]
-            yield f"| {title} | " + " | ".join(cells) + " |"
+            yield as_row(title, *cells)
         means = {}
-        for row in rows:
+        for learner in rows:
             cells = []
             for name in names:
-                errors = np.array(results[f"{name} {bins}"]["errors"][row])
-                means.setdefault(row, []).append(errors.mean())
+                errors = np.array(results[f"{name} {bins}"]["errors"][learner])
+                means.setdefault(learner, []).append(errors.mean())
                 cells.append(f"{errors.mean():.3f} ({errors.std(ddof=1) / errors.size**0.5:.3f})")
-            yield f"| {row} | " + " | ".join(cells) + f" | {np.mean(means[row]):.3f} |"
+            yield as_row(learner, *cells, f"{np.mean(means[learner]):.3f}")
         best, picks, variances = [], [], []
         for place, name in enumerate(names):
             chosen = results[f"{name} {bins}"]["chosen"]
@@ -317,7 +317,7 @@ def report(results: dict[str, Any]) -> Iterator[str]:
         cells = [f"{value:.3f}" for value in best]
         spread = np.sqrt(np.sum(variances)) / len(names)
         cells.append(f"{np.mean(best):.4f} ({spread:.4f})")
-        yield "| **ours, chosen by validation** | " + " | ".join(cells) + " |\n"
+        yield as_row("**ours, chosen by validation**", *cells) + "\n"
         published = np.mean([PAPER[name][bins // 10][1] for name in names])
         yield (
             f"Mean of the paper's column {published:.4f}, of ours {np.mean(best):.4f}, with a "

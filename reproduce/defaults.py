@@ -29,6 +29,7 @@ from rankcore.metrics import evaluate, rank_loss
 from reproduce.data import require
 from reproduce.defaults_peers import PEERS
 from reproduce.defaults_sets import CHU, ordinal_sets, ranking_sets, sst5
+from reproduce.pages import as_row, head, publish
 
 SPLITS = 8
 Results = dict[str, dict[str, Any]]
@@ -237,9 +238,8 @@ def default_label(learner: str, labels: list[str]) -> str:
 
 def of_learners(done: Results, sets: list[str]) -> Iterator[str]:
     """A row for each learner: what its default is worth among its settings."""
-    yield "| learner | default | rank among settings | to the best setting | within 3 % of it | \
-not above the constant |"
-    yield "|---|---|---|---|---|---|"
+    what = ("rank among settings", "to the best setting", "within 3 % of it")
+    yield from head("learner", "default", *what, "not above the constant")
     for learner in {name: None for one in sets for name in done[one] if name != "constant"}:
         known = [one for one in sets if learner in done[one]]
         labels, table = means(done, known, learner)
@@ -264,14 +264,13 @@ def of_settings(done: Results, sets: list[str], learner: str) -> Iterator[str]:
     default = default_label(learner, labels)
     yield f"### {learner}"
     yield ""
-    yield "| setting | mean rank | mean, standardised or as usual | mean, raw |"
-    yield "|---|---|---|---|"
+    yield from head("setting", "mean rank", "mean, standardised or as usual", "mean, raw")
     for i in np.argsort(ranks, kind="stable"):
         if i not in np.argsort(ranks, kind="stable")[:8] and labels[i] != default:
             continue
         label = f"**{labels[i]}** (default)" if labels[i] == default else labels[i]
         cells = [f"{table[which, i].mean():.4f}" if which.any() else "" for which in (~raw, raw)]
-        yield f"| {label} | {ranks[i]:.1f} | {' | '.join(cells)} |"
+        yield as_row(label, f"{ranks[i]:.1f}", *cells)
     yield ""
 
 
@@ -279,8 +278,7 @@ def of_sets(done: Results, sets: list[str], peers: Results) -> Iterator[str]:
     """The defaults on each set, beside the constant and the peers."""
     learners = list({name: None for one in sets for name in done[one] if name != "constant"})
     others = list({name: None for one in sets for name in peers.get(one, {})})
-    yield f"| set | constant | {' | '.join([*learners, *others])} |"
-    yield "|---" * (2 + len(learners) + len(others)) + "|"
+    yield from head("set", "constant", *learners, *others)
     for one in sets:
         cells = [f"{np.mean(done[one]['constant']):.4f}"]
         for learner in learners:
@@ -294,7 +292,7 @@ def of_sets(done: Results, sets: list[str], peers: Results) -> Iterator[str]:
             f"{np.mean(peers[one][name]['values']):.4f}" if name in peers.get(one, {}) else ""
             for name in others
         ]
-        yield f"| {one} | {' | '.join(cells)} |"
+        yield as_row(one, *cells)
 
 
 def draw(done: Results, sets: list[str], path: Path) -> None:
@@ -395,8 +393,7 @@ def of_peers(peers: Results) -> Iterator[str]:
         "SST-5, test part": lambda one: one == "sst5 test",
     }
     names = list(next(iter(peers.values())))
-    yield f"| sets | {' | '.join(names)} |"
-    yield "|---" * (1 + len(names)) + "|"
+    yield from head("sets", *names)
     for title, chosen in groups.items():
         cells = []
         for name in names:
@@ -406,13 +403,13 @@ def of_peers(peers: Results) -> Iterator[str]:
                 if chosen(one) and name in peers[one]
             ]
             cells.append(f"{np.mean(losses):.4f}" if losses else "")
-        yield f"| {title} | {' | '.join(cells)} |"
+        yield as_row(title, *cells)
     small = [one for one in peers if groups["standardised, 5 bins"](one)]
     cells = []
     for name in names:
         seconds = [np.median(peers[one][name]["seconds"]) for one in small]
         cells.append(f"{1e3 * np.mean(seconds):.2f}")
-    yield f"| milliseconds of a fit, 5 bins | {' | '.join(cells)} |"
+    yield as_row("milliseconds of a fit, 5 bins", *cells)
 
 
 def main() -> None:
@@ -442,9 +439,7 @@ def main() -> None:
         if beside is not None:
             beside.write_text(json.dumps(peers))
     lines = list(report(done, peers))
-    print("\n".join(lines))
-    if arguments.markdown:
-        arguments.markdown.write_text("\n".join(lines) + "\n")
+    publish("\n".join(lines) + "\n", arguments.markdown)
     if arguments.png:
         draw(done, [one for one in done], arguments.png)
 

@@ -26,6 +26,7 @@ import rankcore as rc
 from rankcore.metrics import rank_loss
 from reproduce.cusum_tables import data
 from reproduce.data import require
+from reproduce.pages import as_row, head
 
 SETS, BINS, PASSES = ["stocks", "abalone"], 10, 10
 SIZES = [10, 25, 50, 100, 200, 400]
@@ -101,12 +102,11 @@ def table(name: str, found: dict[str, Any]) -> str:
         f"{errors['kernel, no budget', 0]:.3f} with {found['support']} support vectors "
         f"({1e3 * seconds['linear', 0]:.0f} and {1e3 * seconds['kernel, no budget', 0]:.0f} ms "
         "per fit). Support vectors, landmarks or random features:\n",
-        "| | " + " | ".join(map(str, sizes)) + f" | ms per fit at {sizes[-1]} |",
-        "|---|" + "---:|" * (len(sizes) + 1),
+        *head("", *sizes, f"ms per fit at {sizes[-1]}", numbers=True),
     ]
-    for row in contestants(1.0):
-        cells = [f"{errors[row, size]:.3f}" for size in sizes]
-        lines.append(f"| {row} | {' | '.join(cells)} | {1e3 * seconds[row, sizes[-1]]:.0f} |")
+    for learner in contestants(1.0):
+        cells = [f"{errors[learner, size]:.3f}" for size in sizes]
+        lines.append(as_row(learner, *cells, f"{1e3 * seconds[learner, sizes[-1]]:.0f}"))
     return "\n".join(lines)
 
 

@@ -28,17 +28,8 @@ import rankcore as rc
 from reproduce.data import require
 from reproduce.letor_boosting import boosting
 from reproduce.letor_ranksvm import ranksvm
-from reproduce.ohsumed import (
-    CUTS,
-    FOLDS,
-    METRICS,
-    PUBLISHED,
-    SHOWN,
-    load,
-    measured,
-    number,
-    table,
-)
+from reproduce.ohsumed import CUTS, FOLDS, METRICS, PUBLISHED, SHOWN, load, measured, number
+from reproduce.pages import publish, table
 
 EPOCHS = 50
 MARGINS = [0.0, 0.1, 0.3, 1.0, 3.0]
@@ -372,9 +363,7 @@ def main():
     ]
     goals, failed = judged(reached)
     text = "\n".join([*lines, *goals]) + "\n"
-    print(text)
-    if options.markdown:
-        options.markdown.write_text(text, encoding="utf-8")
+    publish(text, options.markdown)
     if options.png:
         draw(options.png, all_curves, all_votes)
     return 1 if failed else 0

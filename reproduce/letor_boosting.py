@@ -5,7 +5,8 @@ from time import perf_counter
 import numpy as np
 
 import rankcore as rc
-from reproduce.ohsumed import METRICS, PUBLISHED, SHOWN, measured, number, table
+from reproduce.ohsumed import METRICS, PUBLISHED, SHOWN, measured, number
+from reproduce.pages import table
 
 ROUNDS = 300
 MODELS = {

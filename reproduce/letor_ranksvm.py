@@ -7,7 +7,8 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.svm import LinearSVC
 
 import rankcore as rc
-from reproduce.ohsumed import METRICS, PUBLISHED, SHOWN, measured, number, table
+from reproduce.ohsumed import METRICS, PUBLISHED, SHOWN, measured, number
+from reproduce.pages import table
 
 # Powers of ten: of queries that count alike, and of pairs, some 3,500 in a query, that do.
 QUERIES, PAIRS = np.logspace(-4, 2, 12), np.logspace(-7, -1, 12)

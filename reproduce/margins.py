@@ -28,6 +28,7 @@ from reproduce.cusum_tables import data
 from reproduce.data import require
 from reproduce.defaults_sets import CHU, sst5, trials
 from reproduce.oap_real import cystic_fibrosis, movielens
+from reproduce.pages import as_row, head, publish
 
 SEEDS = 20
 Pair = tuple[Any, np.ndarray]
@@ -127,14 +128,13 @@ def cell(errors: list[float], before: list[float] | None) -> str:
 
 def table(results: dict[str, dict[str, Any]], names: list[str]) -> Iterator[str]:
     """Errors set by set, and a summary by kind of set."""
-    yield f"| | {' | '.join(names)} | median |"
-    yield "|---|" + "---|" * (len(names) + 1)
+    yield from head("", *names, "median")
     for title, found in results.items():
         cells = []
         for name in [*names, "median"]:
             before = found.get(f"{name}, before")
             cells.append(cell(found[name][0], before and before[0]))
-        yield f"| {title} | {' | '.join(cells)} |"
+        yield as_row(title, *cells)
     yield ""
     yield (
         "| change by the new defaults | sets | mean ± its error between sets | better, worse | "
@@ -195,9 +195,7 @@ def main() -> None:
                         keep.write_text(json.dumps(done))
             lines += [f"## {title}", "", *table(done[title], [*models]), ""]
     text = "\n".join(lines).rstrip() + "\n"
-    print(text)
-    if arguments.markdown:
-        arguments.markdown.write_text(text)
+    publish(text, arguments.markdown)
 
 
 if __name__ == "__main__":

@@ -30,7 +30,8 @@ from rankcore.metrics import ndcg_score
 from rankcore.preference import Indexed, PreferenceRanker, order_loss
 from reproduce.data import DATA
 from reproduce.gates import not_gated
-from reproduce.ohsumed import load, table
+from reproduce.ohsumed import load
+from reproduce.pages import publish, table
 
 TOP = 10
 LISTS = 20
@@ -333,9 +334,7 @@ def main():
             about += f" of {min(sizes)} to {max(sizes)}, on average {np.mean(sizes):.0f}"
         lines += ["", f"## {title}: {about}", *tables(results[title])]
     text = "\n".join(lines) + "\n"
-    print(text)
-    if options.markdown:
-        options.markdown.write_text(text, encoding="utf-8")
+    publish(text, options.markdown)
     if options.png:
         draw(options.png, results)
     return 1 if failed else 0

@@ -41,6 +41,7 @@ import rankcore as rc
 from rankcore.datasets import make_oap_synthetic, quadratic_features
 from reproduce.data import DATA, require
 from reproduce.oap_synthetic import members, vote_curve
+from reproduce.pages import as_row, head
 
 ETAS, TAUS = [0.2, 0.05, 0.01, 0.001], [0.1, 0.2, 0.3]
 CURVE_TRIALS, FIGURE_4_TRIALS, FIGURE_4_EXAMPLES = 10, 100, 7000
@@ -183,21 +184,15 @@ def figure_4(job: tuple[str, int]) -> dict[str, np.ndarray]:
 def report(results: dict[str, list[dict[str, float]]], seconds: float) -> Iterator[str]:
     """The table, in Markdown."""
     trials = len(results["MovieLens"])
-    yield (
-        "| method | "
-        + " | ".join(
-            ["published, cystic fibrosis", *list(results)[:2], "published, EachMovie", "MovieLens"]
-        )
-        + " |"
-    )
-    yield "|---|" + "---:|" * 5
-    for row, published in PAPER.items():
+    columns = ["published, cystic fibrosis", *list(results)[:2], "published, EachMovie"]
+    yield from head("method", *columns, "MovieLens", numbers=True)
+    for method, published in PAPER.items():
         cells = []
         for losses in results.values():
-            values = np.array([one[row] for one in losses])
+            values = np.array([one[method] for one in losses])
             half = student.ppf(0.975, values.size - 1) * sem(values)
             cells.append(f"{values.mean():.3f} ± {half:.3f}")
-        yield f"| {row} | {published[0]} | {cells[0]} | {cells[1]} | {published[1]} | {cells[2]} |"
+        yield as_row(method, published[0], *cells[:2], published[1], cells[2])
     yield (
         f"\n{trials} trials, 95 % intervals. OHSUMED: its judgements by separate judges are not to "
         "be had. EachMovie is withdrawn: the MovieLens column is another data set by the same "

@@ -47,6 +47,7 @@ from rankcore.datasets import make_oap_synthetic, quadratic_features
 from rankcore.datasets.generators import OAP_CUTS, OAP_NOISE
 from rankcore.metrics import rank_loss
 from reproduce.gates import not_gated
+from reproduce.pages import as_row, head
 
 RANKS = [1, 2, 3, 4, 5]
 TAUS = [0.3, 0.6, 0.9]
@@ -366,9 +367,8 @@ def document(tables: list[list[list[str]]], said: list[str], png: Path | None) -
         "\n".join(f"* {line}" for line in said),
     ]
     for title, (header, *lines) in zip(TITLES, tables, strict=True):
-        rule = ["---", *["---:"] * (len(header) - 1)]
         parts.append(f"## {title}")
-        parts.append("\n".join(f"| {' | '.join(line)} |" for line in [header, rule, *lines]))
+        parts.append("\n".join([*head(*header, numbers=True), *(as_row(*line) for line in lines)]))
     if png is not None:
         parts.append(f"![rank loss while learning]({png.as_posix()})")
     return "\n\n".join(parts) + "\n"

@@ -39,11 +39,5 @@ def measured(rows, scores, metrics=METRICS):
     return [found[name] for name in metrics]
 
 
-def table(rows, head):
-    """Markdown."""
-    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
-    return [*lines, *(f"| {' | '.join(row)} |" for row in rows)]
-
-
 def number(value):
     return "" if value is None else f"{value:.4f}".removeprefix("0")

@@ -21,7 +21,8 @@ from rankcore.clicks import PairwiseGradientRanker
 from rankcore.metrics import ndcg_score
 from reproduce.clicks import NOISE, letor
 from reproduce.data import require
-from reproduce.ohsumed import load, measured, number, table
+from reproduce.ohsumed import load, measured, number
+from reproduce.pages import publish, table
 
 ETAS = [0.0, 1.0]
 LAST = 1000
@@ -106,9 +107,7 @@ def main():
             "",
         ]
     )
-    if arguments.markdown:
-        arguments.markdown.write_text(text, encoding="utf-8")
-    print(text)
+    publish(text, arguments.markdown)
 
 
 if __name__ == "__main__":

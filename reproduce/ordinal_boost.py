@@ -26,6 +26,7 @@ from sklearn.linear_model import LogisticRegression
 import rankcore as rc
 from rankcore.metrics import rank_loss, ranked_probability_score
 from reproduce.data import require
+from reproduce.pages import as_row, head
 from reproduce.probabilities import chu
 
 SETS = ["stocks", "bostonhousing", "autompg", "machinecpu", "abalone"]
@@ -122,18 +123,16 @@ def rows_of(results: dict[str, dict[str, Any]]) -> Iterator[str]:
     """The tables, in Markdown."""
     names = [*next(iter(results.values()))]
     for what, at in (("RPS", 0), ("MAE of the median", 1)):
-        yield f"| {what} | " + " | ".join(names) + " |"
-        yield "|---|" + "---|" * len(names)
+        yield from head(what, *names)
         for title, means in results.items():
-            yield f"| {title} | " + " | ".join(f"{means[one][at]:.4f}" for one in names) + " |"
+            yield as_row(title, *(f"{means[one][at]:.4f}" for one in names))
         overall = [np.mean([means[one][at] for means in results.values()]) for one in names]
-        yield "| mean | " + " | ".join(f"{value:.4f}" for value in overall) + " |"
-        yield "| ratio | " + " | ".join(ratios(results, one, at) for one in names) + " |"
+        yield as_row("mean", *(f"{value:.4f}" for value in overall))
+        yield as_row("ratio", *(ratios(results, one, at) for one in names))
         yield ""
     seconds = [sum(means[one][2] for means in results.values()) for one in names]
-    yield "| seconds, one fit of each set | " + " | ".join(names) + " |"
-    yield "|---|" + "---|" * len(names)
-    yield "| | " + " | ".join(f"{value:.1f}" for value in seconds) + " |"
+    yield from head("seconds, one fit of each set", *names)
+    yield as_row("", *(f"{value:.1f}" for value in seconds))
 
 
 def draw(results: dict[str, dict[str, Any]], path: Path) -> None:

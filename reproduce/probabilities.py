@@ -32,6 +32,7 @@ import rankcore as rc
 from rankcore.metrics import ranked_probability_score
 from reproduce.cusum_tables import PAPER, data
 from reproduce.data import DATA, require
+from reproduce.pages import as_row, head
 from reproduce.real_ordinal import sst5
 
 PARTITIONS = 10
@@ -151,8 +152,7 @@ def report() -> Iterator[str]:
         for bins in (5, 10)
     }
     sets |= {"SST-5": sst5, "MovieLens": movielens}
-    yield "| mean RPS | " + " | ".join(compared) + " | fit / its fits of PRank |"
-    yield "|---|" + "---|" * (len(compared) + 1)
+    yield from head("mean RPS", *compared, "fit / its fits of PRank")
     rivals = ("logistic, calibrated", "logistic")
     wins, counted = dict.fromkeys(rivals, 0), dict.fromkeys(rivals, 0)
     boosted = 0
@@ -172,7 +172,7 @@ def report() -> Iterator[str]:
             wins[rival] += means["PRank, cumulative"] <= means[rival]
         boosted += means["OrdinalBoost"] <= means["logistic"]
         cells = ["-" if np.isnan(mean) else f"{mean:.4f}" for mean in means.values()]
-        yield f"| {title} | " + " | ".join(cells) + f" | {np.median(ratios):.1f} |"
+        yield as_row(title, *cells, f"{np.median(ratios):.1f}")
         if shares:
             covered.append((title, *np.mean(shares, axis=0), *np.ptp(shares, axis=0)[:1]))
     yield ""
@@ -184,8 +184,7 @@ def report() -> Iterator[str]:
         "column is of processor time."
     )
     yield ""
-    yield f"| sets of ranks, target {COVERAGE:.0%} | coverage | ranks in a set |"
-    yield "|---|---|---|"
+    yield from head(f"sets of ranks, target {COVERAGE:.0%}", "coverage", "ranks in a set")
     for title, share, size, _ in covered:
         yield f"| {title} | {share:.1%} | {size:.2f} |"
 

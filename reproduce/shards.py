@@ -22,7 +22,8 @@ from distributed import Client
 import rankcore.dask as rd
 from rankcore.datasets import make_ordinal
 from reproduce.data import require
-from reproduce.ohsumed import FOLDS, load, measured, table
+from reproduce.ohsumed import FOLDS, load, measured
+from reproduce.pages import publish, table
 from reproduce.real_ordinal import sst5
 
 SHARDS = [1, 2, 4, 8]
@@ -117,9 +118,7 @@ def main():
         draw(options.png, found)
         lines += [f"![Quality after each pass]({options.png.name})", ""]
     text = "\n".join(lines)
-    if options.markdown:
-        options.markdown.write_text(text, encoding="utf-8")
-    print(text)
+    publish(text, options.markdown)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,8 @@ import rankcore as rc
 from rankcore.datasets import make_letor
 from rankcore.metrics import evaluate
 from reproduce.data import DATA, require
-from reproduce.ohsumed import FOLDS, load, table
+from reproduce.ohsumed import FOLDS, load
+from reproduce.pages import publish, table
 
 FAMILY = ["RankBoost, stumps", "RankBoost, trees"]
 ROUNDS = (10, 20, 40, 70, 100, 150, 200)
@@ -390,9 +391,7 @@ def main():
         made = min(trials, complete(found, name, learners))
         rows, figures[name] = summary(found, name, learners, made)
         lines += [*rows, ""]
-    print("\n".join(lines))
-    if arguments.markdown:
-        arguments.markdown.write_text("\n".join(lines))
+    publish("\n".join(lines), arguments.markdown)
     if arguments.png:
         draw(figures, arguments.png)
 

@@ -27,7 +27,7 @@ from joblib import Memory, Parallel, delayed
 
 from rankcore.preference import call_plan
 from reproduce.gates import not_gated
-from reproduce.ohsumed import table
+from reproduce.pages import publish, table
 from reproduce.whole_orders_methods import METHODS, one_list
 
 SEEDS, SEEDS_1000 = 20, 5
@@ -195,9 +195,7 @@ def main():
         *(line for title, columns, _ in tables for line in lines_of(title, columns, cells[title])),
     ]
     text = "\n".join(lines) + "\n"
-    print(text)
-    if options.markdown:
-        options.markdown.write_text(text, encoding="utf-8")
+    publish(text, options.markdown)
     if options.png:
         draw(options.png, cells)
     return 1 if missed else 0

@@ -9,13 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
-from rankcore._core.params import as_generator
 from rankcore._core.threads import Threads, n_threads
 from rankcore._ext import ordinal_trees, tree_leaves
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Binning
 from rankcore.boosting._ordinal_sum import Form, OrdinalSum
-from rankcore.boosting._tree_booster import drawn, made_tree
+from rankcore.boosting._tree_booster import Draws, made_tree
 from rankcore.boosting._tree_grower import Grown, TreeGrower
 from rankcore.boosting._tree_shards import Rules
 from rankcore.boosting._tree_sum import Tree
@@ -87,23 +86,10 @@ class OrdinalRounds:
         zero_missing = model.sums[0].zero_missing
         self._binning = Binning(rows, taken, params.max_bins, zero_missing, categorical, n_jobs)
         auto = params.min_samples_leaf == "auto"
-        depth = None if params.max_depth is None else int(params.max_depth)
-        self._rules = Rules(
-            int(params.max_leaf_nodes or 2 ** (depth or 1)),
-            depth,
-            min(20, max(1, n // 5)) if auto else int(params.min_samples_leaf),
-            LEAST_CURVATURE,
-            float(params.l2_leaf),
-            signs,
-            slopes=True,
-        )
-        self._share_of_rows = float(params.subsample)
-        self._share_of_features = float(params.colsample)
-        # The seed and the number of the round determine the draws.
-        self._seed = 0
+        least = min(20, max(1, n // 5)) if auto else int(params.min_samples_leaf)
+        self._rules = Rules.of(params, least, LEAST_CURVATURE, signs, slopes=True)
         draws_directions = params.tasks == "vector" and params.random_state is not None
-        if params.subsample < 1 or params.colsample < 1 or draws_directions:
-            self._seed = int(as_generator(params.random_state).integers(2**63))
+        self._draws = Draws(params, seeded=draws_directions)
         self._rows, self._taken = rows, taken
         self._of_vectors = model.form.tasks == "vector" and m > 1
         d = model.form.n_ranks - 1
@@ -179,7 +165,8 @@ class OrdinalRounds:
 
     def round(self) -> bool:
         """Add a tree to each score, all from the same gradients; return whether any has a split."""
-        taken, allowed = self._draw()
+        shape = self._ranks.size, self._binning.n_bins.size
+        taken, allowed = self._draws.masks(len(self.model), *shape)
         trees = self._trees(taken, allowed)
         if not any(tree.features.size for tree in trees):
             return False
@@ -208,7 +195,7 @@ class OrdinalRounds:
         self, taken: NDArray[np.bool_] | None, allowed: NDArray[np.bool_] | None
     ) -> list[Tree]:
         """As `_trees`: grow one structure in a random direction of the scores."""
-        rng = np.random.default_rng([self._seed, len(self.model), DIRECTION])
+        rng = np.random.default_rng([self._draws.seed, len(self.model), DIRECTION])
         direction = rng.normal(size=len(self._scores))
         if self._rules.signs is not None:
             # Along the direction, splits that improve all tasks are found.
@@ -264,13 +251,3 @@ class OrdinalRounds:
             apart = APART * np.arange(now.size)
             found = np.maximum.accumulate(found - apart) + apart
         return np.concatenate([found, self.model.biases[-1][now.size :]])
-
-    def _draw(self) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None]:
-        """Masks of the rows and features for a round; None for all."""
-        rng = np.random.default_rng([self._seed, len(self.model)])
-        taken = allowed = None
-        if self._share_of_rows < 1:
-            taken = drawn(rng, self._ranks.size, self._share_of_rows)
-        if self._share_of_features < 1:
-            allowed = drawn(rng, self._binning.n_bins.size, self._share_of_features)
-        return taken, allowed

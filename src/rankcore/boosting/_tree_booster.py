@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import exp, inf, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,25 +50,12 @@ class TreeRounds(Rounds):
             steps = pairing.steps(params.balance == "query")
             self._focus = Focus(pairing, steps, params.pair_weight, scores)
         super().__init__(params, rows, pairing, state, categorical)
-        # Shares of queries (of rows, if there is one query) and of features drawn for each tree.
-        self._share_of_queries = float(params.subsample)
-        self._share_of_features = float(params.colsample)
-        # The seed and the number of the tree determine the draws.
-        self._seed = 0
-        if params.subsample < 1 or params.colsample < 1:
-            self._seed = int(as_generator(params.random_state).integers(2**63))
+        self._draws = Draws(params)
         self._rate = float(params.learning_rate)
         self._line_search = params.leaf_step == "search"
         self._query_of = np.repeat(np.arange(pairing.bounds.size - 1), np.diff(pairing.bounds))
-        depth = None if params.max_depth is None else int(params.max_depth)
-        self._rules = Rules(
-            int(params.max_leaf_nodes or 2 ** (depth or 1)),
-            depth,
-            int(params.min_samples_leaf),
-            float(params.min_pair_weight),
-            float(params.l2_leaf),
-            signs,
-        )
+        least = int(params.min_samples_leaf), float(params.min_pair_weight)
+        self._rules = Rules.of(params, *least, signs)
         assert isinstance(self._binning, Binning)
         self._threads = Threads(self._n_jobs)
         self._grower = TreeGrower(self._binning, self._rules, self._threads)
@@ -90,7 +78,8 @@ class TreeRounds(Rounds):
         """Add a tree; return figures of the round, or None if no split gains."""
         if self._exhausted:
             return None
-        taken, allowed = self._draw()
+        shape, number = (self._query_of.size, self._binning.n_bins.size), len(self.state)
+        taken, allowed = self._draws.masks(number, *shape, self._query_of)
         grown = self._grower.grow(self._won, self._lost, taken, allowed)
         if not grown.features:
             return None
@@ -130,19 +119,6 @@ class TreeRounds(Rounds):
             right = min(max(edge, 0.0), 1 - LEAST)
             cap = min(cap, 1 - self._rate + self._rate * sqrt(1 - right**2))
         return cap
-
-    def _draw(self) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None]:
-        """Masks of the rows and features for a tree; None for all."""
-        rng = np.random.default_rng([self._seed, len(self.state)])
-        taken = allowed = None
-        n, n_queries = self._query_of.size, int(self._query_of[-1]) + 1
-        if self._share_of_queries < 1 and n_queries == 1:
-            taken = drawn(rng, n, self._share_of_queries)
-        elif self._share_of_queries < 1:
-            taken = drawn(rng, n_queries, self._share_of_queries)[self._query_of]
-        if self._share_of_features < 1:
-            allowed = drawn(rng, self._binning.n_bins.size, self._share_of_features)
-        return taken, allowed
 
     def _values(
         self, grown: Grown, taken: NDArray[np.bool_] | None
@@ -185,7 +161,31 @@ def made_tree(binning: Bins, grown: Grown, values: NDArray[np.float64]) -> Tree:
     )
 
 
-def drawn(rng: np.random.Generator, n: int, share: float) -> NDArray[np.bool_]:
+class Draws:
+    """Draws of rows and features for each tree, by the seed and the number of the tree."""
+
+    def __init__(self, params: Any, seeded: bool = False) -> None:
+        self._of_rows, self._of_features = float(params.subsample), float(params.colsample)
+        self.seed = 0
+        if seeded or self._of_rows < 1 or self._of_features < 1:
+            self.seed = int(as_generator(params.random_state).integers(2**63))
+
+    def masks(
+        self, number: int, n_rows: int, n_features: int, query_of: NDArray[np.int64] | None = None
+    ) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None]:
+        """Masks of the drawn rows (of whole queries if there are several) and features."""
+        rng = np.random.default_rng([self.seed, number])
+        taken = allowed = None
+        if self._of_rows < 1 and query_of is not None and query_of[-1] > 0:
+            taken = _drawn(rng, int(query_of[-1]) + 1, self._of_rows)[query_of]
+        elif self._of_rows < 1:
+            taken = _drawn(rng, n_rows, self._of_rows)
+        if self._of_features < 1:
+            allowed = _drawn(rng, n_features, self._of_features)
+        return taken, allowed
+
+
+def _drawn(rng: np.random.Generator, n: int, share: float) -> NDArray[np.bool_]:
     """Mask of a random share of n items, at least one."""
     drawn = np.zeros(n, dtype=bool)
     drawn[rng.choice(n, max(1, round(share * n)), replace=False)] = True

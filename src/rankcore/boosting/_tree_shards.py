@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,20 @@ class Rules:
     signs: NDArray[np.int8] | None = None
     # Whether rows have first and second derivatives of a loss instead of W - L and W + L.
     slopes: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        params: Any,
+        min_samples_leaf: int,
+        min_pair_weight: float,
+        signs: NDArray[np.int8] | None,
+        slopes: bool = False,
+    ) -> Self:
+        """Constraints by the parameters of a learner."""
+        depth = None if params.max_depth is None else int(params.max_depth)
+        most, l2_leaf = int(params.max_leaf_nodes or 2 ** (depth or 1)), float(params.l2_leaf)
+        return cls(most, depth, min_samples_leaf, min_pair_weight, l2_leaf, signs, slopes)
 
     def mass(self, word: int) -> int:
         """W + L of a sum of words, in units of the words."""

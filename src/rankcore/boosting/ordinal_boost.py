@@ -16,7 +16,7 @@ from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented, parameters
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import check_fitted, keep_names
-from rankcore._core.labels import check_classes, first_ranks, is_rising
+from rankcore._core.labels import check_classes, first_ranks
 from rankcore._core.model_spec import Field, ModelSpec, Specified, read_fields
 from rankcore._core.monitor import Callback, Monitor, as_callbacks
 from rankcore._core.numbers import Floats
@@ -412,10 +412,7 @@ class OrdinalBoost(
         table = self._probabilities(X)
         scores = -(table @ self.costs_)
         ranks: NDArray[Any] = cheapest(table, self.costs_)
-        order = self._ranks_of_columns()
-        if not is_rising(order):
-            scores, ranks = scores[:, order], np.argsort(order)[ranks]
-        return margins(scores, ranks)
+        return margins(scores, ranks, self._ranks_of_columns())
 
     def staged_predict(self, X: RowsLike) -> Iterator[NDArray[Any]]:
         """Predicted labels after each round.

@@ -17,7 +17,7 @@ from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import check_fitted, keep_names
-from rankcore._core.labels import RankedLabels, as_labels, check_classes, is_rising
+from rankcore._core.labels import RankedLabels, as_labels, check_classes
 from rankcore._core.model_spec import Field, ModelSpec, Specified, check_n_features, outline
 from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_model
 from rankcore._core.params import Constrained
@@ -383,10 +383,7 @@ class OnlineOrdinalClassifier(
         """
         check_fitted(self)
         scores, ranks = self._scored(self._more_rows(X))
-        order = self._ranks_of_columns()
-        if not is_rising(order):
-            scores, ranks = scores[:, order], np.argsort(order)[ranks]
-        return margins(scores, ranks)
+        return margins(scores, ranks, self._ranks_of_columns())
 
     @reads
     @documented(decision_function)

@@ -12,6 +12,7 @@ from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import reads
 from rankcore._core.docs import documented
 from rankcore._core.fitted import check_fitted
+from rankcore._core.labels import is_rising
 from rankcore._core.numbers import check_reached
 from rankcore._core.params import check_declared
 from rankcore._core.scoring import Scoring
@@ -85,12 +86,15 @@ def ranks_of(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
     return ranks
 
 
-def margins(scores: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+def margins(scores: np.ndarray, ranks: np.ndarray, order: np.ndarray | None = None) -> np.ndarray:
     """Margin of each rank's score over the best other rank, above 0 only for the predicted rank.
 
     Cumulative sums are 0 for the lowest rank in every row; the difference to the best other rank is
     equally informative for every rank. For two ranks only the upper one has a column, shape (n,).
+    ``order`` has the rank of each column of the result, if it is not its number.
     """
+    if order is not None and not is_rising(order):
+        scores, ranks = scores[:, order], np.argsort(order)[ranks]
     n = np.arange(ranks.size)
     least = np.finfo(np.float64).tiny  # the predicted rank wins ties
     if scores.shape[1] == 2:

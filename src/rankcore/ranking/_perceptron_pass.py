@@ -38,58 +38,46 @@ def run_pass(
     ``quality`` is the criterion for members of the committee, if any. Raises ValueError if weights,
     scores or qualities are not finite, or hypotheses require more than ``memory_limit``.
     """
-    with model._state.scaled():
-        _visit(model, data, pairing, sequence, quality, passes)
-    if not (np.isfinite(model._state.weights).all() and np.isfinite(model._state.sums).all()):
+    state: PairwiseState = model._state
+    with state.scaled():
+        n_queries = pairing.n_pairs.size
+        steps = pairing.finite_steps(model.balance == "query")
+        units = np.ones(n_queries) if model.count == "pair" else 1.0 / pairing.n_pairs
+        record = state.log[-1]
+        before, base = state.tally(), list(record)
+        position, bound = 0, state.bind(model.margin)
+        while True:
+            raise_signals()
+            position, outcome = kernels.learn(
+                bound, data, sequence, position, steps, units, state.bar(), BUDGET
+            )
+            if outcome == kernels.OUTCOMES["candidate"]:
+                weights = np.empty(state.weights.size)
+                count = kernels.candidate(bound, data, weights)
+                state.offer(weights, count, quality)
+                continue
+            if outcome == kernels.OUTCOMES["full"]:
+                state.grow(int(model.memory_limit))
+                bound = state.bind(model.margin)
+                continue
+            if outcome == kernels.OUTCOMES["overflowed"]:
+                raise ValueError(
+                    "scores overflowed: X or sample_weight is too large; scale X, for "
+                    "example with sklearn.preprocessing.StandardScaler"
+                )
+            now = state.tally()
+            record[:3] = [base[k] + now[k] - before[k] for k in range(2)] + [now[1] + 1]
+            record[3] = base[3] + position
+            share = record[1] / max(record[0], 1)
+            what, total = "share of mistakes", sequence.size
+            report(Progress(*passes, position, total, share, what, "queries"))
+            if outcome == kernels.OUTCOMES["reached"]:
+                break
+    if not (np.isfinite(state.weights).all() and np.isfinite(state.sums).all()):
         raise ValueError(
             "weights overflowed: X or sample_weight is too large; scale X, for "
             "example with sklearn.preprocessing.StandardScaler"
         )
-
-
-def _visit(
-    model: Any,
-    data: kernels.PairData,
-    pairing: Pairing,
-    sequence: NDArray[np.int64],
-    quality: Callable[[Any], float] | None,
-    passes: tuple[int, int],
-) -> None:
-    """Visit the queries, as in `run_pass`; the rows of ``data`` are scaled."""
-    state: PairwiseState = model._state
-    n_queries = pairing.n_pairs.size
-    steps = pairing.finite_steps(model.balance == "query")
-    units = np.ones(n_queries) if model.count == "pair" else 1.0 / pairing.n_pairs
-    record = state.log[-1]
-    before, base = state.tally(), list(record)
-    position, bound = 0, state.bind(model.margin)
-    while True:
-        raise_signals()
-        position, outcome = kernels.learn(
-            bound, data, sequence, position, steps, units, state.bar(), BUDGET
-        )
-        if outcome == kernels.OUTCOMES["candidate"]:
-            weights = np.empty(state.weights.size)
-            count = kernels.candidate(bound, data, weights)
-            state.offer(weights, count, quality)
-            continue
-        if outcome == kernels.OUTCOMES["full"]:
-            state.grow(int(model.memory_limit))
-            bound = state.bind(model.margin)
-            continue
-        if outcome == kernels.OUTCOMES["overflowed"]:
-            raise ValueError(
-                "scores overflowed: X or sample_weight is too large; scale X, for "
-                "example with sklearn.preprocessing.StandardScaler"
-            )
-        now = state.tally()
-        record[:3] = [base[k] + now[k] - before[k] for k in range(2)] + [now[1] + 1]
-        record[3] = base[3] + position
-        share = record[1] / max(record[0], 1)
-        what, total = "share of mistakes", sequence.size
-        report(Progress(*passes, position, total, share, what, "queries"))
-        if outcome == kernels.OUTCOMES["reached"]:
-            break
 
 
 def bind_pairs(

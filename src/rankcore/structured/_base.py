@@ -42,7 +42,7 @@ class StructuredState(LearnerState):
     # Examples seen and total loss, at the marks of `checkpoints`.
     curve: list[tuple[int, float]] = field(default_factory=list)
 
-    def copy(self) -> StructuredState:
+    def copy(self) -> Self:
         """A copy to continue from."""
         log = [list(figures) for figures in self.log]
         return replace(self, arrays=self.arrays.copy(), curve=[*self.curve], log=log)

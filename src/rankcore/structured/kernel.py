@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -42,11 +42,10 @@ class KernelStructuredState(StructuredState):
     others: _pool.Arrays  # the arrays of ``rankcore.ordinal.kernel._pool``; an output is a label
     n_features: int  # columns of the parts
 
-    def copy(self) -> KernelStructuredState:
+    def copy(self) -> Self:
         """A copy to continue from."""
-        log = [list(figures) for figures in self.log]
         others = {name: array.copy() for name, array in self.others.items()}
-        return replace(self, arrays=self.arrays.copy(), curve=[*self.curve], log=log, others=others)
+        return replace(super().copy(), others=others)
 
 
 @dataclass
