@@ -120,7 +120,7 @@ def test_cross_validation_is_the_loop_it_stands_for(kind):
 
 def test_folds_that_cut_queries_are_refused():
     X, y, qid = data()
-    with pytest.raises(ValueError, match="both parts of a fold"):
+    with pytest.raises(ValueError, match="fold that divides query"):
         cross_validate_queries(rc.RankBoost(3), X, y, qid, cv=KFold(4, shuffle=True))
     with pytest.raises(ValueError, match="requires qid"):
         cross_validate_queries(rc.RankBoost(3), X, y)

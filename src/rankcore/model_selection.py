@@ -16,7 +16,7 @@ from sklearn.model_selection import check_cv
 from rankcore._core.arguments import Folds, RowsLike, Seed
 from rankcore._core.inputs import n_rows_of
 from rankcore._core.params import as_generator, check_flag, check_integer
-from rankcore._core.queries import Queries, group_rows, query_numbers
+from rankcore._core.queries import Queries, group_rows, query_numbers, whole_folds
 from rankcore.metrics.conventions import Convention
 from rankcore.metrics.names import greater_is_better
 from rankcore.metrics.scorers import make_scorer
@@ -258,14 +258,7 @@ def cross_validate_queries(
     splitter = QueryKFold(int(cv)) if isinstance(cv, Integral) else check_cv(cv)
     with warnings.catch_warnings():  # divided queries are detected below
         warnings.filterwarnings("ignore", message="The groups parameter is ignored")
-        folds = [*splitter.split(X, y, numbers)]
-    for train, test in folds:
-        both = np.intersect1d(numbers[train], numbers[test])
-        if both.size:
-            raise ValueError(
-                f"cv puts rows of the query {queries.ids[both[0]]!r} into both parts of a fold; "
-                "queries must stay whole, as with QueryKFold"
-            )
+        folds = [*whole_folds(splitter.split(X, y, numbers), queries, numbers)]
     with sklearn.config_context(enable_metadata_routing=True):
         found = cross_validate(
             estimator,

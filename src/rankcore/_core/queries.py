@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from numbers import Number
@@ -153,6 +153,20 @@ def query_numbers(queries: Queries) -> NDArray[np.int64]:
     numbers = np.empty_like(of)
     numbers[queries.rows] = of
     return numbers
+
+
+def whole_folds(
+    folds: Iterable[tuple[Any, Any]], queries: Queries, numbers: NDArray[np.int64]
+) -> Iterator[tuple[Any, Any]]:
+    """Yield the folds of a cross-validation; ValueError for one that divides a query."""
+    for train, test in folds:
+        both = np.intersect1d(numbers[train], numbers[test])
+        if both.size:
+            raise ValueError(
+                "cv must keep the rows of a query together; found a fold that divides query "
+                f"{queries.ids[both[0]]!r}: use rankcore.model_selection.QueryKFold"
+            )
+        yield train, test
 
 
 def query_mean(values: NDArray[np.float64], query_weight: Any = None) -> float:

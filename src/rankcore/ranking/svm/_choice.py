@@ -14,7 +14,7 @@ from sklearn.model_selection import GroupKFold, check_cv
 from rankcore._core.arguments import Folds, Gamma, KernelLike, RowsLike, Seed
 from rankcore._core.concurrency import learns
 from rankcore._core.numbers import Floats
-from rankcore._core.queries import Queries, group_rows, query_numbers
+from rankcore._core.queries import Queries, group_rows, query_numbers, whole_folds
 from rankcore.ranking._base import ModelState, Ranker
 from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
 from rankcore.ranking._queries import as_relevance, ranking_source
@@ -176,14 +176,7 @@ random_state, verbose
             splitter: Any = GroupKFold(n_folds)
         else:
             splitter = check_cv(self.cv)
-        for train, test in splitter.split(X, labels, numbers):
-            both = np.intersect1d(numbers[train], numbers[test])
-            if both.size:
-                raise ValueError(
-                    "cv must keep the rows of a query together; found a fold that divides query "
-                    f"{queries.ids[both[0]]!r}: use sklearn.model_selection.GroupKFold"
-                )
-            yield train, test
+        return whole_folds(splitter.split(X, labels, numbers), queries, numbers)
 
     def _become_chosen(self, chosen: RankSVM, Cs: Floats, values: Floats, best: int) -> None:
         fresh = {k: v for k, v in vars(self).items() if k != "feature_names_in_"}
