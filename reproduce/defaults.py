@@ -1,425 +1,439 @@
-"""Which settings do best on all sets at hand: what the defaults are chosen by.
+"""Defaults before and after, beside other tools: 20 seeds, intervals, wins and losses per set.
 
-``python -m reproduce.defaults`` fits every learner with every setting of a small grid to every set
-of ordered labels and of queries in ``../shared/data`` or ``$RANKCORE_DATA``, and measures on rows
-that were held out: the mean rank loss, or NDCG at 10. The figure of a setting on a set is the mean
-over splits. --keep writes what is done to a JSON file and goes on from it; --markdown and --png
-write the report.
+``python -m reproduce.defaults --markdown PATH --keep PATH`` reads ``../shared/data`` or
+``$RANKCORE_DATA`` and measures, on rows that were held out, every learner with its defaults, with
+those that it had before margins, wider kernels and scales of features (written as parameters), and
+other tools with theirs: mord's LogisticAT, scikit-learn's SVC and logistic regression, LightGBM.
+mord and LightGBM are left out where they are not installed. --keep (JSON) goes on from what is
+done; --only measures sets with this in their names. `reproduce.settings` has other settings of each
+learner, `reproduce.ordinal_boost` the defaults of `OrdinalBoost`.
 
-The sets are those of `reproduce.defaults_sets`, with features as they come and standardised. No
-setting is chosen on a test part of SST-5 or of OHSUMED: development and validation parts are
-measured.
+Figures are mean absolute errors of ranks, or 1 - NDCG at 10: less is better. A seed shuffles the
+rows into five folds, each of which is held out once, and is the learners' seed; its figure is the
+mean over folds. Of sets with more than 2,000 rows (abalone, SST-5, OHSUMED's queries) a seed holds
+out one fold. Of MovieLens a seed draws five tasks of `reproduce.oap_real`, of cystic fibrosis one,
+and of MovieLens's people as queries one half. Differences are paired by seed, with 95 % intervals
+of Student's t over seeds: they hold for these rows, the sign test over sets for others.
+
+Sets of Chu and Ghahramani are standardised; linear learners are also fitted to them as they come
+("raw"), kernels to all but abalone. `UNFIT` lists the sets to which slow tools are not fitted.
+"KernelPRank, always 20 passes" is `KernelPRank` without its choice of passes. The ensembles' scale
+on sparse rows, before and after, is in `reproduce.sparse_ensembles`.
 """
 
 import argparse
 import json
+import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import product
+from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
-from time import perf_counter, process_time
+from time import process_time
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
+from scipy.stats import binomtest, t
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 import rankcore as rc
-from rankcore.metrics import evaluate, rank_loss
+from rankcore.metrics import evaluate
+from reproduce.cusum_tables import LogisticAT, data
 from reproduce.data import require
-from reproduce.defaults_peers import PEERS
-from reproduce.defaults_sets import CHU, ordinal_sets, ranking_sets, sst5
+from reproduce.oap_real import cystic_fibrosis, movielens
 from reproduce.pages import as_row, head, publish
+from reproduce.sets import CHU, movielens_queries, ohsumed_part, sst5
 
-SPLITS = 8
-Results = dict[str, dict[str, Any]]
+SEEDS, FOLDS = 20, 5
+# Rows of a set of which each seed holds out one fold.
+MANY = 2000
+# Parts of names of sets to which a tool is not fitted: mord takes dense rows, others long.
+UNFIT = {
+    "mord LogisticAT": ["SST-5"],
+    "LogisticRegression": ["SST-5"],
+    "LightGBM": ["10 bins", "as they come", "raw", "people"],
+    "PairwisePerceptron, before": ["queries: OHSUMED, normalised"],
+}
+BEFORE, ALL_PASSES = ", before", "KernelPRank, always 20 passes"
+Split = dict[str, Any]
+# Fits a model with a seed to rows, ranks and perhaps queries.
+Fit = Callable[..., Any]
+# Figures by set and model: one per seed, and the median seconds of a fit.
+Results = dict[str, dict[str, dict[str, Any]]]
+
+# ---------------------------------------------------------------- models
 
 
-def grid(**options: list[Any]) -> dict[str, dict[str, Any]]:
-    """Settings by a label."""
-    found = {}
-    for values in product(*options.values()):
-        params = dict(zip(options, values, strict=True))
-        found[" ".join(f"{key}={value}" for key, value in params.items())] = params
+def ours(learner: Any, **params: Any) -> Fit:
+    """Fits of one of our learners."""
+    return lambda seed, X, y, **groups: learner(random_state=seed, **params).fit(X, y, **groups)
+
+
+def without_seed(make: Callable[[], Any]) -> Fit:
+    """Fits of a model that does not depend on a seed."""
+    return lambda seed, X, y, **groups: make().fit(X, y, **groups)
+
+
+def lightgbm(ranker: bool, **params: Any) -> Fit:
+    """LightGBM's classifier or ranker."""
+    import lightgbm as lgb
+
+    def fit(seed: int, X: Any, y: np.ndarray, qid: Any = None) -> Any:
+        model = (lgb.LGBMRanker if ranker else lgb.LGBMClassifier)(verbose=-1, n_jobs=1, **params)
+        if not ranker:
+            return model.fit(X.astype(np.float64), y)
+        order = np.argsort(qid, kind="stable")
+        return model.fit(X[order], y[order], group=np.unique(qid, return_counts=True)[1])
+
+    return fit
+
+
+def linear(kind: str) -> dict[str, Fit]:
+    """Linear learners."""
+    found = {
+        "PRank, before": ours(rc.PRank, margin=0.0),
+        "PRank": ours(rc.PRank),
+        "VotedPRank, before": ours(rc.VotedPRank, margin=0.0),
+        "VotedPRank": ours(rc.VotedPRank),
+    }
+    for learner in (
+        *(rc.OAPBPM, rc.OAPBagging, rc.OAPVoting),
+        *(rc.CuSumRank, rc.WidrowHoff, rc.MulticlassPerceptron),
+    ):
+        found[learner.__name__] = ours(learner)
+    return found if kind == "raw" else found | peers()
+
+
+def peers() -> dict[str, Fit]:
+    """Other tools for linear learners."""
+    found = {"LogisticRegression": without_seed(lambda: LogisticRegression(max_iter=1000))}
+    if find_spec("mord") is not None:
+        found["mord LogisticAT"] = without_seed(LogisticAT)
+    if find_spec("lightgbm") is not None:
+        found["LightGBM"] = lightgbm(False)
     return found
 
 
-def ordinal_grids() -> dict[str, dict[str, dict[str, Any]]]:
-    """Settings of each ordinal learner; of those not named the default applies."""
-    passes, scales = [1, 3, 10, 30], [1.0, "auto"]
-    means = [True, False]
-    ensemble = {
-        "tau": [0.1, 0.3, 0.6],
-        "average_members": means,
-        "threshold_scale": scales,
-        "max_iter": [3, 10],
-    }
+def kernels(kind: str) -> dict[str, Fit]:
+    """Learners with kernels."""
+    perceptron = {"update": "perceptron", "C": 1.0, "gamma": "scale", "max_iter": 10}
     return {
-        "PRank": grid(average=means, threshold_scale=scales, max_iter=passes),
-        "VotedPRank": grid(
-            output=["round", "median", "plurality"],
-            threshold_scale=scales,
-            max_hypotheses=[100, "auto"],
-            max_iter=[3, 10],
-        ),
-        "CuSumRank": {
-            **grid(
-                update=["perceptron"],
-                margin=[0.0, 1.0],
-                average=means,
-                intercept_scaling=scales,
-                max_iter=passes[1:],
-            ),
-            **grid(
-                update=["pa1"],
-                C=[0.001, 0.01, 0.1, 1.0],
-                intercept_scaling=scales,
-                max_iter=passes[1:],
-            ),
-        },
-        "WidrowHoff": {
-            **grid(
-                step=["normalized"],
-                eta0=[0.01, 0.03, 0.1, 0.3, 1.0],
-                average=means,
-                intercept_scaling=scales,
-                max_iter=passes[1:],
-            ),
-            **grid(step=["constant"], eta0=[0.01, 0.1], max_iter=[10]),
-        },
-        "MulticlassPerceptron": grid(
-            update=["worst", "uniform"],
-            average=means,
-            intercept_scaling=scales,
-            max_iter=passes[1:],
-        ),
-        "OAPBPM": grid(**ensemble),
-        "OAPBagging": grid(**ensemble),
-        "OAPVoting": grid(**ensemble),
+        "KernelPRank, before": ours(rc.KernelPRank, margin=0.0, gamma="scale", max_iter=10),
+        "KernelPRank": ours(rc.KernelPRank),
+        ALL_PASSES: ours(rc.KernelPRank, max_iter=20),
+        "KernelCuSumRank, before": ours(rc.KernelCuSumRank, **perceptron),
+        "KernelCuSumRank": ours(rc.KernelCuSumRank),
+        "KernelOAPBPM": ours(rc.KernelOAPBPM),
+        "SVC": without_seed(SVC),
     }
 
 
-def kernel_grids() -> dict[str, dict[str, dict[str, Any]]]:
-    """The same of learners with kernels, which are fitted to the smaller dense sets."""
-    return {
-        "KernelPRank": grid(average=[True, False], max_iter=[3, 10]),
-        "KernelCuSumRank": grid(average=[True, False], margin=[0.0, 1.0], max_iter=[3, 10]),
-        "KernelOAPBPM": grid(average_members=[True, False], max_iter=[3, 10]),
+def rankers(kind: str) -> dict[str, Fit]:
+    """Rankers."""
+    found = {
+        "PairwisePerceptron, before": ours(rc.PairwisePerceptron, feature_scale=None),
+        "PairwisePerceptron": ours(rc.PairwisePerceptron),
+        "RankSVM": without_seed(rc.RankSVM),
+        "RankBoost": ours(rc.RankBoost),
     }
+    return found | ({"LightGBM": lightgbm(True)} if find_spec("lightgbm") else {})
 
 
-def ranking_grids() -> dict[str, dict[str, dict[str, Any]]]:
-    """Settings of each ranker."""
-    return {
-        "PairwisePerceptron": grid(
-            variant=["averaged", "committee", "pocket", "last"],
-            margin=[0.0, 0.1, 1.0],
-            max_iter=[3, 10, 50],
-        ),
-        "RankSVM": grid(loss=["squared_hinge", "hinge"], C=[0.001, 0.01, 0.1, 1.0, 10.0]),
-        "RankBoost": {
-            **grid(
-                step=["third", "discrete"],
-                n_estimators=[100, 300],
-                learning_rate=[0.3, 1.0],
-            ),
-            **grid(
-                max_leaf_nodes=[4, 31],
-                n_estimators=[100],
-                learning_rate=[0.05, 0.1, 0.3],
-            ),
-        },
-        "BipartiteRankBoost": grid(
-            step=["exact", "third", "mohri"],
-            n_estimators=[100, 300],
-            learning_rate=[0.3, 1.0],
-        ),
-    }
+# ---------------------------------------------------------------- sets
 
 
-def fitted_loss(name: str, params: dict[str, Any], split: dict[str, Any]) -> float:
-    """Mean rank loss of an ordinal learner."""
-    model = getattr(rc, name)(random_state=0, **params).fit(*split["train"])
-    X, y = split["test"]
-    return 0.0 - float(model.score(X, y))
-
-
-def fitted_ndcg(name: str, params: dict[str, Any], split: dict[str, Any]) -> float:
-    """1 - NDCG@10 of a ranker, so that less is better everywhere."""
-    model = getattr(rc, name)(**params)
-    if "random_state" in model.get_params():
-        model.set_params(random_state=0)
-    X, y, qid = split["train"]
-    model.fit(X, y, qid=qid)
-    X, y, qid = split["test"]
-    return 1.0 - evaluate(y, model.predict(X), qid=qid, metrics="ndcg@10")["ndcg@10"]
-
-
-def constant_loss(split: dict[str, Any]) -> float:
-    """Loss of the best constant of the training part, or of the order of the file."""
-    y, y_test = split["train"][1], split["test"][1]
-    if len(split["train"]) == 2:
-        losses = [rank_loss(y, np.full(y.size, one)) for one in np.unique(y)]
-        return float(rank_loss(y_test, np.full(y_test.size, np.unique(y)[np.argmin(losses)])))
-    scores = np.random.default_rng(0).random(y_test.size)
-    return 1.0 - evaluate(y_test, scores, qid=split["test"][2], metrics="ndcg@10")["ndcg@10"]
-
-
-def jobs(n: int) -> Iterator[tuple[str, str, Any, Any]]:
-    """Set, learner, its settings, and how it is measured."""
-    kernels = kernel_grids()
-    for set_name in ordinal_sets(n):
-        for learner, settings in {**ordinal_grids(), **kernels}.items():
-            small = set_name.startswith("chu-") and "abalone" not in set_name
-            if learner not in kernels or small:
-                yield set_name, learner, settings, fitted_loss
-    for set_name in ranking_sets(n):
-        for learner, settings in ranking_grids().items():
-            yield set_name, learner, settings, fitted_ndcg
-
-
-def run(n: int, keep: Path | None, only: str) -> Results:
-    """Figures by set, learner and setting: one for each split, and the seconds of a fit."""
-    done: dict[str, Any] = {}
-    if keep is not None and keep.exists():
-        done = json.loads(keep.read_text())
-    makers = {**ordinal_sets(n), **ranking_sets(n)}
-    splits: dict[str, list[Any]] = {}
-    for set_name, learner, settings, measured in jobs(n):
-        known = done.setdefault(set_name, {}).setdefault(learner, {})
-        missing = {label: params for label, params in settings.items() if label not in known}
-        if not missing or only not in f"{set_name} {learner}":
-            continue
-        if set_name not in splits:
-            splits = {set_name: list(makers[set_name]())}
-        done[set_name]["constant"] = [constant_loss(split) for split in splits[set_name]]
-        for label, params in missing.items():
-            begin = perf_counter()
-            values = []
-            for split in splits[set_name]:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    try:
-                        values.append(measured(learner, params, split))
-                    except ValueError as error:  # constant steps diverge on some sets
-                        if "overflowed" not in str(error):
-                            raise
-                        values.append(np.inf)
-            known[label] = {"values": values, "seconds": (perf_counter() - begin) / len(values)}
-        if keep is not None:
-            keep.write_text(json.dumps(done))
-        best = min(known, key=lambda label: np.mean(known[label]["values"]))
-        print(
-            f"{set_name:<28} {learner:<20} best {np.mean(known[best]['values']):.4f} {best}",
-            flush=True,
+def chu(name: str, bins: int, scaled: bool) -> Iterator[Iterator[Split]]:
+    """Splits of each seed."""
+    X, y, _ = data(name, bins)
+    held = FOLDS if len(y) < MANY else 1
+    scale = StandardScaler(with_mean=scaled, with_std=scaled)
+    for seed in range(SEEDS):
+        parts = KFold(FOLDS, shuffle=True, random_state=seed).split(X)
+        yield (
+            {
+                "train": (scale.fit(X[train]).transform(X[train]), y[train]),
+                "test": (scale.transform(X[test]), y[test]),
+            }
+            for train, test in islice(parts, held)
         )
+
+
+def texts() -> Iterator[Iterator[Split]]:
+    """A fold of the training part of SST-5 for each seed."""
+    X, y = next(sst5("dev"))["train"]
+    for seed in range(SEEDS):
+        train, test = next(KFold(FOLDS, shuffle=True, random_state=seed).split(X))
+        yield iter([{"train": (X[train], y[train]), "test": (X[test], y[test])}])
+
+
+def tasks(task: Callable[[int], Any], n: int) -> Iterator[Iterator[Split]]:
+    """Tasks for each seed."""
+    for seed in range(SEEDS):
+        drawn = map(task, range(n * seed, n * (seed + 1)))
+        yield ({"train": one[:2], "test": one[2:]} for one in drawn)
+
+
+def documents(kind: str) -> Iterator[Iterator[Split]]:
+    """A fold of OHSUMED's queries for each seed."""
+    rows = ohsumed_part(kind, "12345")
+    queries = np.unique(rows[2])
+    for seed in range(SEEDS):
+        _, test = next(KFold(FOLDS, shuffle=True, random_state=seed).split(queries))
+        held = np.isin(rows[2], queries[test])
+        yield iter([{"train": [one[~held] for one in rows], "test": [one[held] for one in rows]}])
+
+
+def people() -> Iterator[Iterator[Split]]:
+    """MovieLens's people as queries: a half for each seed."""
+    return (iter([split]) for split in movielens_queries(SEEDS))
+
+
+Sets = dict[str, Callable[[], Iterator[Iterator[Split]]]]
+
+
+def chu_sets(scaled: bool, names: list[str]) -> Sets:
+    """Chu and Ghahramani's sets by name."""
+    kind = "standardised" if scaled else "raw"
+    return {
+        f"{kind}: {name}, {bins} bins": partial(chu, name, bins, scaled)
+        for bins in (5, 10)
+        for name in names
+    }
+
+
+def studies() -> Iterator[tuple[str, Callable[[str], dict[str, Fit]], Sets]]:
+    """Title, models by the kind of a set, and sets."""
+    small = [name for name in CHU if name != "abalone"]
+    others: Sets = {
+        "as they come: SST-5": texts,
+        "as they come: cystic fibrosis": partial(tasks, partial(cystic_fibrosis, shift=1.0), 1),
+        "as they come: MovieLens": partial(tasks, movielens, FOLDS),
+    }
+    queries: Sets = {
+        "queries: OHSUMED, normalised": partial(documents, "norm"),
+        "queries: OHSUMED, raw": partial(documents, "min"),
+        "queries: MovieLens, people": people,
+    }
+    yield "Linear learners", linear, chu_sets(True, CHU) | others | chu_sets(False, CHU)
+    yield "Kernels", kernels, chu_sets(True, small)
+    yield "Rankers", rankers, queries
+
+
+# ---------------------------------------------------------------- measures
+
+
+def constant(seed: int, X: Any, y: np.ndarray, qid: Any = None) -> Any:
+    """The median rank, or scores in random order."""
+
+    class Constant:
+        def predict(self, X: Any) -> np.ndarray:
+            if qid is not None:
+                return np.random.default_rng(seed).random(X.shape[0])
+            return np.full(X.shape[0], np.sort(y)[(len(y) - 1) // 2])
+
+    return Constant()
+
+
+def figure(fit: Fit, split: Split, seed: int) -> tuple[float, float]:
+    """Error on held-out rows, and the seconds of the fit."""
+    X, y, *qid = split["train"]
+    begin = process_time()
+    model = fit(seed, X, y, **({"qid": qid[0]} if qid else {}))
+    seconds = process_time() - begin
+    X, y, *qid = split["test"]
+    found = np.asarray(model.predict(X))
+    if qid:
+        return 1.0 - evaluate(y, found, qid=qid[0], metrics="ndcg@10")["ndcg@10"], seconds
+    return float(np.abs(found - y).mean()), seconds
+
+
+def measure(known: dict[str, Any], models: dict[str, Fit], seeds: Iterator[Any], n: int) -> None:
+    """Add the figures of each model on the first n folds of each seed that are not known."""
+    for seed, splits in enumerate(seeds):
+        for fold, split in enumerate(islice(splits, n)):
+            for name, fit in models.items():
+                found = known.setdefault(name, {"losses": [], "seconds": []})
+                losses = found["losses"]
+                if len(losses) == seed:
+                    losses.append([])
+                if len(losses[seed]) == fold:
+                    loss, seconds = figure(fit, split, seed)
+                    losses[seed].append(loss)
+                    found["seconds"].append(seconds)
+
+
+def run(keep: Path | None, only: str, n: int) -> dict[str, Results]:
+    """Figures by title, of all models that are not in a file of earlier ones."""
+    done: dict[str, Any] = json.loads(keep.read_text()) if keep and keep.exists() else {}
+    for title, models_of, sets in studies():
+        for name, seeds in sets.items():
+            if only not in f"{title}: {name}":
+                continue
+            models = models_of(name.split(":")[0]) | {"constant": constant}
+            for slow, unfit in UNFIT.items():
+                if any(part in name for part in unfit):
+                    models.pop(slow, None)
+            known = done.setdefault(title, {}).setdefault(name, {})
+            before = json.dumps(known)
+            measure(known, models, seeds(), n)
+            if json.dumps(known) != before:
+                print(f"{title}: {name}", flush=True)
+                if keep:
+                    keep.write_text(json.dumps(done))
     return done
 
 
 # ---------------------------------------------------------------- report
 
 
-def means(done: Results, sets: list[str], learner: str) -> tuple[list[str], np.ndarray]:
-    """Settings, and the mean figure of each on each set."""
-    labels = list(done[sets[0]][learner])
-    table = [[np.mean(done[one][learner][label]["values"]) for label in labels] for one in sets]
-    return labels, np.array(table, dtype=float)
+def by_seed(found: dict[str, Any], name: str) -> np.ndarray:
+    """A model's mean over the folds of each seed."""
+    return np.mean(found[name]["losses"], axis=1)
 
 
-def default_label(learner: str, labels: list[str]) -> str:
-    """The setting that is the default; of a grid that varies other parameters, the nearest."""
-    params = getattr(rc, learner)().get_params()
-    for label in labels:
-        pairs = [pair.split("=") for pair in label.split()]
-        if all(str(params[name]) == value for name, value in pairs):
-            return label
-    raise ValueError(f"the grid of {learner} lacks its default")
+def difference(found: dict[str, Any], one: str, other: str) -> tuple[float, float]:
+    """Mean difference of two models' figures over seeds, and half of its 95 % interval."""
+    gaps = np.subtract(by_seed(found, one), by_seed(found, other))
+    half = t.ppf(0.975, gaps.size - 1) * gaps.std(ddof=1) / np.sqrt(gaps.size)
+    return float(gaps.mean()), float(half)
 
 
-def of_learners(done: Results, sets: list[str]) -> Iterator[str]:
-    """A row for each learner: what its default is worth among its settings."""
-    what = ("rank among settings", "to the best setting", "within 3 % of it")
-    yield from head("learner", "default", *what, "not above the constant")
-    for learner in {name: None for one in sets for name in done[one] if name != "constant"}:
-        known = [one for one in sets if learner in done[one]]
-        labels, table = means(done, known, learner)
-        constant = np.array([np.mean(done[one]["constant"]) for one in known])
-        ranks = np.array([rankdata(row) for row in table]).mean(axis=0)
-        at = labels.index(default_label(learner, labels))
-        ratio = table[:, at] / table.min(axis=1)
-        worse = [one for one, x, c in zip(known, table[:, at], constant, strict=True) if x >= c]
-        place = int((ranks < ranks[at]).sum()) + 1
-        yield (
-            f"| {learner} | {labels[at]} | {place} of {len(labels)} | {ratio.mean():.3f} | "
-            f"{np.mean(ratio <= 1.03):.0%} | {', '.join(worse) or 'none'} |"
-        )
-
-
-def of_settings(done: Results, sets: list[str], learner: str) -> Iterator[str]:
-    """The settings of a learner, by mean rank."""
-    known = [one for one in sets if learner in done[one]]
-    labels, table = means(done, known, learner)
-    ranks = np.array([rankdata(row) for row in table]).mean(axis=0)
-    raw = np.array(["raw" in one for one in known])
-    default = default_label(learner, labels)
-    yield f"### {learner}"
-    yield ""
-    yield from head("setting", "mean rank", "mean, standardised or as usual", "mean, raw")
-    for i in np.argsort(ranks, kind="stable"):
-        if i not in np.argsort(ranks, kind="stable")[:8] and labels[i] != default:
-            continue
-        label = f"**{labels[i]}** (default)" if labels[i] == default else labels[i]
-        cells = [f"{table[which, i].mean():.4f}" if which.any() else "" for which in (~raw, raw)]
-        yield as_row(label, f"{ranks[i]:.1f}", *cells)
-    yield ""
-
-
-def of_sets(done: Results, sets: list[str], peers: Results) -> Iterator[str]:
-    """The defaults on each set, beside the constant and the peers."""
-    learners = list({name: None for one in sets for name in done[one] if name != "constant"})
-    others = list({name: None for one in sets for name in peers.get(one, {})})
-    yield from head("set", "constant", *learners, *others)
-    for one in sets:
-        cells = [f"{np.mean(done[one]['constant']):.4f}"]
-        for learner in learners:
-            if learner in done[one]:
-                found = done[one][learner]
-                label = default_label(learner, list(found))
-                cells.append(f"{np.mean(found[label]['values']):.4f}")
-            else:
-                cells.append("")
-        cells += [
-            f"{np.mean(peers[one][name]['values']):.4f}" if name in peers.get(one, {}) else ""
-            for name in others
-        ]
-        yield as_row(one, *cells)
-
-
-def draw(done: Results, sets: list[str], path: Path) -> None:
-    """Mean ranks of the settings of each learner, the default marked."""
-    from matplotlib.figure import Figure
-
-    learners = list({name: None for one in sets for name in done[one] if name != "constant"})
-    figure = Figure(figsize=(9, 0.55 * len(learners) + 1.2), layout="constrained")
-    axes = figure.subplots()
-    for height, learner in enumerate(reversed(learners)):
-        known = [one for one in sets if learner in done[one]]
-        labels, table = means(done, known, learner)
-        ranks = np.array([rankdata(row) for row in table]).mean(axis=0)
-        share = (ranks - 1) / (len(labels) - 1)
-        at = labels.index(default_label(learner, labels))
-        axes.plot(share, np.full(share.size, height), "o", color="0.75", markersize=5)
-        axes.plot(share[at], height, "D", color="C0", markersize=8)
-    axes.set_yticks(range(len(learners)), list(reversed(learners)))
-    axes.set_xlabel("mean rank among a learner's settings over all sets: 0 best, 1 worst")
-    axes.set_xlim(-0.02, 1.02)
-    axes.plot([], [], "D", color="C0", label="default")
-    axes.plot([], [], "o", color="0.75", label="other settings")
-    axes.legend(loc="lower right")
-    figure.savefig(path, dpi=120)
-
-
-def compare_peers(n: int) -> Results:
-    """Peers, and our two recommended learners beside them, with the seconds of a fit."""
-    found: Results = {}
-    for name, splits in {**ordinal_sets(n), "sst5 test": partial(sst5, "test")}.items():
-        ours = {one: getattr(rc, one) for one in ("PRank", "OAPBPM")}
-        for split in splits():
-            X, y = split["train"]
-            for label, make in {**ours, **PEERS}.items():
-                if label == "all-threshold logistic" and not isinstance(X, np.ndarray):
-                    continue  # dense thresholds for each row; small sets are what it is for
-                model = make(random_state=0) if label in ours else make()
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    begin = process_time()
-                    model.fit(X, y)
-                    seconds = process_time() - begin
-                X_test, y_test = split["test"]
-                value = float(np.abs(np.asarray(model.predict(X_test)) - y_test).mean())
-                entry = found.setdefault(name, {}).setdefault(label, {"values": [], "seconds": []})
-                entry["values"].append(value)
-                entry["seconds"].append(seconds)
-    return found
-
-
-def report(done: Results, peers: Results) -> Iterator[str]:
-    """The Markdown."""
-    ordinal = [one for one in done if not one.startswith(("ohsumed", "movielens people"))]
-    ranking = [one for one in done if one not in ordinal]
-    yield "# What the defaults are chosen by"
-    yield ""
-    yield "Written by `python -m reproduce.defaults`; see its first lines for what is measured."
-    yield ""
-    for title, sets in (
-        ("Ordered labels: mean rank loss", ordinal),
-        ("Queries: 1 - NDCG@10", ranking),
-    ):
-        yield f"## {title}"
-        yield ""
-        yield from of_learners(done, sets)
-        yield ""
-    yield "![Mean ranks of settings](defaults.png)"
-    yield ""
-    yield "## Beside other models, defaults of all"
-    yield ""
-    yield from of_peers(peers)
-    yield ""
-    yield "## The defaults on each set"
-    yield ""
-    yield from of_sets(done, ordinal, {one: _others(peers[one]) for one in peers})
-    yield ""
-    yield from of_sets(done, ranking, {})
-    yield ""
-    yield "## The settings of each learner, the first eight by mean rank"
-    yield ""
-    for sets in (ordinal, ranking):
-        for learner in {name: None for one in sets for name in done[one] if name != "constant"}:
-            yield from of_settings(done, sets, learner)
-
-
-def _others(found: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in found.items() if name in PEERS}
-
-
-def of_peers(peers: Results) -> Iterator[str]:
-    """Mean loss and time over groups of sets."""
-    groups = {
-        "standardised, 5 bins": lambda one: one.startswith("chu-") and one.endswith(" 5"),
-        "standardised, 10 bins": lambda one: one.startswith("chu-") and one.endswith(" 10"),
-        "raw, 5 and 10 bins": lambda one: one.endswith("raw"),
-        "cystic fibrosis": lambda one: one == "cystic-fibrosis",
-        "MovieLens": lambda one: one == "movielens",
-        "SST-5, test part": lambda one: one == "sst5 test",
-    }
-    names = list(next(iter(peers.values())))
-    yield from head("sets", *names)
-    for title, chosen in groups.items():
+def of_changes(results: Results, changed: list[str]) -> Iterator[str]:
+    """Set by set, before and after."""
+    yield from head("error before, change", *changed)
+    for name, found in results.items():
         cells = []
-        for name in names:
-            losses = [
-                np.mean(peers[one][name]["values"])
-                for one in peers
-                if chosen(one) and name in peers[one]
+        for learner in changed:
+            if f"{learner}{BEFORE}" not in found:
+                cells.append("")
+                continue
+            gap, half = difference(found, learner, f"{learner}{BEFORE}")
+            mark = "" if abs(gap) <= half else "**" if gap < 0 else "*"
+            before = by_seed(found, f"{learner}{BEFORE}").mean()
+            cells.append(f"{before:.4f}, {mark}{gap:+.4f}{mark} ± {half:.4f}")
+        yield as_row(name, *cells)
+    yield ""
+
+
+def of_models(results: Results, names: list[str]) -> Iterator[str]:
+    """Set by set, every model with its defaults."""
+    yield from head("error", *names)
+    for name, found in results.items():
+        means = {one: float(by_seed(found, one).mean()) for one in names if one in found}
+        least = min(means.values())
+        cells = [
+            "" if one not in means else ("**" if means[one] == least else "") + f"{means[one]:.4f}"
+            + ("**" if means[one] == least else "")
+            for one in names
+        ]  # fmt: skip
+        yield as_row(name, *cells)
+    seconds = [
+        1e3
+        * np.mean([np.median(found[one]["seconds"]) for found in results.values() if one in found])
+        for one in names
+    ]
+    yield as_row("milliseconds of a fit", *(f"{one:.3g}" for one in seconds))
+    yield ""
+
+
+def of_pairs(results: Results, pairs: list[tuple[str, str]]) -> Iterator[str]:
+    """Wins and losses by kind of set."""
+    what = ("sets", "mean error of both", "change", "wins : losses", "sure", "p")
+    yield from head("model", "against", *what)
+    for one, other in pairs:
+        for kind in dict.fromkeys(name.split(":")[0] for name in results):
+            sets = [
+                found
+                for name, found in results.items()
+                if name.startswith(kind) and one in found and other in found
             ]
-            cells.append(f"{np.mean(losses):.4f}" if losses else "")
-        yield as_row(title, *cells)
-    small = [one for one in peers if groups["standardised, 5 bins"](one)]
-    cells = []
-    for name in names:
-        seconds = [np.median(peers[one][name]["seconds"]) for one in small]
-        cells.append(f"{1e3 * np.mean(seconds):.2f}")
-    yield as_row("milliseconds of a fit, 5 bins", *cells)
+            if sets:
+                against = other.replace(f"{one}{BEFORE}", "before")
+                cells = comparison(sets, one, other)
+                yield as_row(one, against, f"{kind}, {len(sets)}", *cells)
+    yield ""
+
+
+def comparison(sets: list[dict[str, Any]], one: str, other: str) -> tuple[str, ...]:
+    """The figures of a pair of models."""
+    means = np.array([[by_seed(found, name).mean() for name in (one, other)] for found in sets])
+    changes = means[:, 0] / means[:, 1] - 1
+    gaps = [difference(found, one, other) for found in sets]
+    wins, defeats = (changes < 0).sum(), (changes > 0).sum()
+    sure = [sum(sign * gap > half for gap, half in gaps) for sign in (-1, 1)]
+    p = binomtest(int(wins), int(wins + defeats)).pvalue if wins + defeats else 1.0
+    first, second = means.mean(axis=0)
+    change, mean = f"{changes.mean():+.1%}", f"{first:.4f}, {second:.4f}"
+    return mean, change, f"{wins} : {defeats}", f"{sure[0]} : {sure[1]}", f"{p:.2g}"
+
+
+def behind(results: Results, names: list[str]) -> Iterator[str]:
+    """Sets on which a default is behind the constant."""
+    yield from head("default", "behind the constant")
+    for one in names:
+        cells = []
+        for name, found in results.items():
+            if one in found:
+                gap, half = difference(found, one, "constant")
+                if gap > 0:
+                    mark = "**" if gap > half else ""
+                    cells.append(f"{mark}{name} {gap:+.4f} ± {half:.4f}{mark}")
+        yield as_row(one, "; ".join(cells) or "nowhere")
+    yield ""
+
+
+PEERS = ("mord LogisticAT", "SVC", "LogisticRegression", "LightGBM")
+
+
+def report(done: dict[str, Results]) -> Iterator[str]:
+    """The Markdown."""
+    yield "# Defaults before and after, beside other tools"
+    yield ""
+    held = {
+        str(len(splits))
+        for sets in done.values()
+        for found in sets.values()
+        for model in found.values()
+        for splits in model["losses"]
+    }
+    yield (
+        "Written by `python -m reproduce.defaults`; see its first lines for what is measured. Of "
+        f"each of {SEEDS} seeds, held-out folds: {' or '.join(sorted(held))}."
+    )
+    yield (
+        "Changes are differences with a 95 % interval over seeds, bold where the interval is "
+        "below 0, in italics where it is above. A win is a set with a lower mean, a sure one "
+        "with an interval below 0; p is of a two-sided sign test over sets."
+    )
+    for title, sets in done.items():
+        results = {name: found for name, found in sets.items() if found}
+        every = list(dict.fromkeys(name for found in results.values() for name in found))
+        now = [name for name in every if not name.endswith(BEFORE) and name != "constant"]
+        own = [name for name in now if name not in (*PEERS, ALL_PASSES)]
+        changed = [name for name in own if f"{name}{BEFORE}" in every]
+        pairs = [(one, f"{one}{BEFORE}") for one in changed]
+        pairs += [("KernelPRank", ALL_PASSES)] if ALL_PASSES in now else []
+        pairs += [(one, peer) for peer in PEERS if peer in now for one in own]
+        if not results:
+            continue
+        yield from ("", f"## {title}", "")
+        yield from of_pairs(results, pairs)
+        yield from behind(results, now)
+        yield from of_changes(results, changed)
+        yield from of_models(results, [*now, "constant"])
 
 
 def main() -> None:
-    """Run the grid and write the report."""
+    """Measure, and write the report."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--splits", type=int, default=SPLITS)
-    parser.add_argument("--only", default="", help="of sets and learners with this in their names")
     parser.add_argument("--keep", type=Path)
+    parser.add_argument("--only", default="", help="of titles and sets with this in their names")
+    parser.add_argument("--folds", type=int, default=FOLDS, help="number held out for each seed")
     parser.add_argument("--markdown", type=Path)
-    parser.add_argument("--png", type=Path)
     arguments = parser.parse_args()
     require(
         *(f"chu-{name}" for name in CHU),
@@ -428,20 +442,10 @@ def main() -> None:
         "movielens-100k",
         "ohsumed-letor3",
     )
-    done = run(arguments.splits, arguments.keep, arguments.only)
-    if arguments.only:
-        return
-    beside = arguments.keep.with_suffix(".peers.json") if arguments.keep else None
-    if beside is not None and beside.exists():
-        peers = json.loads(beside.read_text())
-    else:
-        peers = compare_peers(arguments.splits)
-        if beside is not None:
-            beside.write_text(json.dumps(peers))
-    lines = list(report(done, peers))
-    publish("\n".join(lines) + "\n", arguments.markdown)
-    if arguments.png:
-        draw(done, [one for one in done], arguments.png)
+    warnings.simplefilter("ignore")
+    done = run(arguments.keep, arguments.only, arguments.folds)
+    text = re.sub(r"\n\n+", "\n\n", "\n".join(report(done))).rstrip() + "\n"
+    publish(text, arguments.markdown)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ import rankcore as rc
 from rankcore.datasets import make_letor
 from rankcore.metrics import evaluate
 from reproduce.data import require
-from reproduce.defaults_sets import Split, ohsumed
+from reproduce.sets import Split, ohsumed
 
 SEEDS = 2
 WAYS = ("None", '"auto"', "standardised")

@@ -21,8 +21,8 @@ from scipy.stats import t
 import rankcore as rc
 from rankcore.metrics import evaluate
 from reproduce.data import require
-from reproduce.defaults_sets import Split, ohsumed
 from reproduce.pairwise_scales import letor
+from reproduce.sets import Split, ohsumed
 
 Sets = dict[str, Callable[[], Iterator[Split]]]
 METRICS = ["ndcg@10", "map"]

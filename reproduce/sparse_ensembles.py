@@ -19,8 +19,8 @@ from scipy.stats import t
 
 import rankcore as rc
 from reproduce.data import require
-from reproduce.defaults_sets import sst5
 from reproduce.oap_real import movielens
+from reproduce.sets import sst5
 
 SEEDS = 20
 ENSEMBLES = (rc.OAPBPM, rc.OAPBagging, rc.OAPVoting)

@@ -59,7 +59,8 @@ class OnlineOrdinalClassifier(
         Number of passes, including those after the best one.
     best_iteration_ : int
         Number, from 1, of the pass with the best value of the first ``eval_metric``; the model has
-        its parameters. Only with ``early_stopping_rounds``.
+        its parameters. Only with ``early_stopping_rounds``; of `KernelPRank` also 5, for noisy
+        labels.
     t_ : int
         Examples learned from, over all passes.
     history_ : dict of lists
@@ -206,7 +207,7 @@ class OnlineOrdinalClassifier(
         """Ratio of an automatic constant to the length of rows.
 
         If thresholds move faster than projections, they find the best constant first, which suits
-        noisy data; `reproduce.defaults` has the study. ``share`` counts values that are not 0.
+        noisy data; `reproduce.settings` has the study. ``share`` counts values that are not 0.
         """
         return 2
 

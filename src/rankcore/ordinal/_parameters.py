@@ -26,6 +26,8 @@ PUBLISHED = {
     "max_iter": 1,
     "shuffle": False,
 }
+# Passes of max_iter="auto".
+AUTO_PASSES = 20
 
 
 @parameters

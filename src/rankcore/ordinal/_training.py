@@ -19,6 +19,8 @@ from rankcore._core.state import OnlineState, checkpoints
 from rankcore._core.training import Learner
 from rankcore._core.warning import warn
 from rankcore._ext.held_signals import raise_signals
+from rankcore.ordinal._constant import constant_loss
+from rankcore.ordinal._parameters import AUTO_PASSES
 from rankcore.ordinal._scale import fix_scale
 from rankcore.ordinal._weights import (
     Block,
@@ -32,6 +34,10 @@ from rankcore.progress import Progress, report
 
 # Maximum number of successive passes without an improvement by `tol`.
 PATIENCE = 5
+# With max_iter="auto": the pass whose parameters noisy labels keep, and the loss of the last pass
+# above which labels are noisy, as a share of that of the best constant. reproduce/defaults.md
+# has the study.
+EARLY_PASS, NOISY = 5, 0.65
 
 
 class PassLearner(Learner):
@@ -84,7 +90,9 @@ class OnlineLearner(PassLearner):
     def __init__(
         self, model: Any, source: Source, classes: NDArray[Any] | None, resumed: Any = None
     ) -> None:
-        self.n_iterations, self.shuffle = int(model.max_iter), bool(model.shuffle)
+        self._chooses = model.max_iter == "auto"
+        self.n_iterations = AUTO_PASSES if self._chooses else int(model.max_iter)
+        self.shuffle = bool(model.shuffle)
         facts = self._facts(model, source, classes) if isinstance(source, RowBlocks) else None
         self._of_rows: NDArray[Any] | None = None
         self._of_classes: NDArray[Any] | None = None
@@ -110,6 +118,7 @@ class OnlineLearner(PassLearner):
             fix_scale(state, model, source.mean_square, source.share_of_nonzero)
         self.fitted = model._shadow(source.given, self.classes, state, n_features)
         self._visits: Visits | None = None
+        self._early: Any = None  # parameters for noisy labels
         self._first: int | None = None  # the first pass of this fit
         self.counts = np.zeros(len(self.classes), dtype=np.int64)  # rows of each rank in that pass
 
@@ -180,6 +189,16 @@ class OnlineLearner(PassLearner):
             raise ValueError(
                 "a pass visited no row: the weights of the classes that occur are too small"
             )
+        if self._chooses and not self.weighted and len(self._state.log) == EARLY_PASS:
+            self._early = self.parameters()
+
+    def exhausted(self) -> None:
+        """As `Learner.exhausted`; noisy labels keep the parameters of an early pass."""
+        super().exhausted()
+        seen, total, _ = self._state.log[-1]
+        if self._early is not None and total / seen > NOISY * constant_loss(self.counts):
+            self.put_back(self._early)
+            self.fitted.best_iteration_ = EARLY_PASS
 
     def outputs(self, held_out: list[Any]) -> list[Any]:
         """As `Learner.outputs`: ranks, which may be real numbers."""

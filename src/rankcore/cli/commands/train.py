@@ -59,6 +59,10 @@ class HeldOut:
         """Parameters of early stopping."""
         params = estimator.get_params(deep=False)
         planned = params.get("max_iter") or params.get("n_estimators") or 1
+        if planned == "auto":
+            from rankcore.ordinal._parameters import AUTO_PASSES
+
+            planned = AUTO_PASSES
         patience = self.patience or params.get("early_stopping_rounds") or max(1, planned // 5)
         more = {"early_stopping_rounds": patience}
         return more if self.metric is None else {**more, "eval_metric": self.metric}

@@ -120,7 +120,6 @@ class DualLearner(Budgeted):
         "projection_tol": params.real(0, 1),
     }
     average: bool
-    max_iter: int
     random_state: Any
     n_features_in_: int
     _fitted_state: Any  # a method

@@ -9,6 +9,7 @@ import numpy as np
 
 from rankcore._core.arguments import Gamma
 from rankcore._core.docs import documented, parameters
+from rankcore._core.params import Constraint, integer, number_or
 from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelPRankState
 from rankcore.ordinal._parameters import Averages, Margin, Passes
@@ -26,10 +27,12 @@ __all__ = ["KernelPRank"]
 class KernelPRankParameters(Margin, Averages, Budgeted, Passes):
     """Parameters of `KernelPRank`."""
 
+    _constraints: ClassVar[dict[str, Constraint]] = {"max_iter": number_or(("auto",), integer(1))}
+
     gamma: Gamma = "half"
     margin: float | str = "auto"
     _: KW_ONLY
-    max_iter: int = 20
+    max_iter: int | str = "auto"  # type: ignore[assignment]
 
 
 @documented()
@@ -48,6 +51,11 @@ class KernelPRank(KernelPRankParameters, WithMargin, Thresholds, KernelClassifie
         "projectron".
     margin
         The squared length of a row is ``K(x, x)``.
+    max_iter : "auto" or int, default="auto"
+        Passes over the data in ``fit``. "auto" makes 20. If the mean rank loss of the last one is
+        above 0.65 times that of the best constant label, the labels are noisy, and later passes fit
+        the noise: the model keeps the parameters after the fifth pass (``best_iteration_``). Early
+        stopping decides instead where it is used; rows with weights keep the last parameters.
     random_state
         Also the seed of the policy "random".
 

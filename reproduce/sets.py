@@ -1,4 +1,4 @@
-"""The sets of `reproduce.defaults`: rows to learn from and rows to measure on."""
+"""The sets of `reproduce.settings`: rows to learn from and rows to measure on."""
 
 from collections.abc import Callable, Iterator
 from functools import cache, partial
