@@ -34,7 +34,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 export PATH := $(CURDIR)/$(VENV):$(PATH)
 
 .PHONY: demo demo-cluster test lint audit types doctests check deep oldest sanitize nightly release \
-	rehearse faults elsewhere mutants bench wasm docs docs-quick browser clean
+	rehearse faults elsewhere services mutants bench wasm docs docs-quick browser clean
 ifndef TOGETHER
 .NOTPARALLEL:
 endif
@@ -140,6 +140,14 @@ elsewhere: .venv/installed
 	$(VENV)/pip install -q "$(WHEEL)[elsewhere]"
 	python -m pytest -q -rs --durations=20 tests/elsewhere/test_*.py
 
+# examples/services with the programs they are for, none of which the suite requires.
+services: .venv/installed
+	rm -rf .venv-services
+	$(PYTHON) -m venv .venv-services
+	.venv-services/bin/pip install -q "$(WHEEL)[services]"
+	PATH="$(CURDIR)/.venv-services/bin:$$PATH" RANKCORE_DIST=$(CURDIR)/$(DIST) \
+		.venv-services/bin/python -m pytest -q -rs tests/test_services.py tests/test_export_postgres.py
+
 # Changes of one token in the sources, which the tests should notice: some hours, once a release.
 mutants: .venv/installed
 	$(VENV)/pip install -q "cosmic-ray>=8.7,<9" "pytest-cov>=7"
@@ -167,7 +175,7 @@ browser: docs-quick
 	$(PYTEST) -q tests/test_site_browser.py
 
 clean:
-	rm -rf build .venv .venv-oldest .venv-audit src/rankcore.egg-info
+	rm -rf build .venv .venv-oldest .venv-services .venv-audit src/rankcore.egg-info
 	find src -name '*.so' -delete
 	git clean -qfdX docs
 

@@ -722,6 +722,17 @@ def test_compilers_find_the_headers(tmp_path, finder, compiler):
     assert subprocess.run([tmp_path / "main", tmp_path / "none"]).returncode == NO_FILE
 
 
+@pytest.mark.parametrize("standard", ["c++11", "c++20"])
+def test_cxx_compiles_the_headers_without_a_warning(standard):
+    """C++20 deprecates operations between enumerations."""
+    if shutil.which("c++") is None:
+        pytest.skip("no c++")
+    flags = ["-x", "c++", f"-std={standard}", *STRICT[1:], "-fsyntax-only"]
+    source = Path(rc.get_include()) / "librankcore.c"
+    done = subprocess.run(["c++", *flags, source], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_config_command_says_what_it_takes(capsys):
     with pytest.raises(SystemExit):
         config()

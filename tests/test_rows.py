@@ -339,7 +339,9 @@ def test_the_first_value_that_is_no_number_is_found(dtype, nan):
     rng = np.random.default_rng(0)
     for odd in [np.inf, -np.inf] + [np.nan] * (not nan):
         for density in (0.02, 0.5):
-            X = sp.random_array((60, 70), density=density, rng=rng, dtype=dtype, format="csr")
+            X = sp.random_array(
+                (60, 70), density=density, random_state=rng, dtype=dtype, format="csr"
+            )
             row, column = (int(at) for at in rng.integers(0, (60, 70)))
             X = X.tolil()
             X[59, 69] = -np.inf

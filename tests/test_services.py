@@ -1,6 +1,9 @@
 """Examples of rankcore inside other programs; each is skipped where its package is missing."""
 
 import importlib.util
+import json
+import os
+import shutil
 import threading
 import warnings
 from pathlib import Path
@@ -144,6 +147,34 @@ def test_an_mlflow_model_predicts_as_the_model_file(tmp_path):
             assert np.array_equal(found.iloc[:, 1:], model.predict_proba(frame))
     with pytest.raises(mlflow.exceptions.MlflowException, match="missing inputs"):
         loaded.predict(frame.drop(columns="f3"))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::Warning")  # MLflow's own
+def test_mlflow_predicts_in_an_environment_of_its_own(tmp_path, monkeypatch):
+    """What `pip_requirements` names is all that is there, beside MLflow."""
+    saved = example("mlflow_model", "mlflow", "pandas")
+    import mlflow
+    import pandas as pd
+
+    if shutil.which("uv") is None:
+        pytest.skip("no uv")
+    wheels = os.environ.get("RANKCORE_DIST")
+    if wheels is None:
+        pytest.skip("RANKCORE_DIST names no folder with a wheel")
+    X, relevance, qid = rc.datasets.make_letor(30, 10, random_state=0)
+    frame = pd.DataFrame(X.astype(np.float64), columns=[f"f{j}" for j in range(X.shape[1])])
+    model = rc.RankBoost(10).fit(frame, relevance, qid=qid)
+    saved.save_mlflow(model, tmp_path / "saved", frame)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/mlflow.db")
+    for name in ["PIP_FIND_LINKS", "UV_FIND_LINKS"]:
+        monkeypatch.setenv(name, wheels)
+    mlflow.models.predict(
+        str(tmp_path / "saved"), frame, output_path=str(tmp_path / "found"), env_manager="uv"
+    )
+    found = json.loads((tmp_path / "found").read_text())["predictions"]
+    assert [row["score"] for row in found] == model.predict(frame).tolist()
 
 
 @pytest.mark.filterwarnings("ignore::Warning")  # PyTerrier's own

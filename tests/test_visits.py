@@ -42,7 +42,7 @@ def test_neighbours_are_visited_together_in_blocks_that_move():
 
 def test_rows_of_one_rank_that_lie_together_are_parted(monkeypatch):
     rng = np.random.default_rng(0)
-    rows = as_rows(sp.random_array((500, 20), density=0.3, rng=rng, format="csr"))
+    rows = as_rows(sp.random_array((500, 20), density=0.3, random_state=rng, format="csr"))
     ranks = rng.integers(0, 4, 500).astype(np.int32)
     assert rows_together(rows, ranks) == 1  # they are in the cache
     monkeypatch.setattr(weights, "CACHED_BYTES", 1000)

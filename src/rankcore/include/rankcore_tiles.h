@@ -22,9 +22,12 @@ extern "C" {
 /* Rows of a tile, whose values are stored by column: its vectors, and the words of the rows,
  * stay in registers and in the nearest cache. A tile is created for several trees, limited by
  * nodes and columns; it is not worthwhile for fewer rows than RC_TILED_ROWS_. */
-enum { RC_TILE_ROWS_ = 32, RC_TILE_COLUMNS_ = 512, RC_TILE_NODES_ = 4096, RC_TILE_TREES_ = 1024 };
-enum { RC_TILE_VALUES_ = RC_TILE_NODES_ + RC_TILE_TREES_ };
 enum {
+    RC_TILE_ROWS_ = 32,
+    RC_TILE_COLUMNS_ = 512,
+    RC_TILE_NODES_ = 4096,
+    RC_TILE_TREES_ = 1024,
+    RC_TILE_VALUES_ = RC_TILE_NODES_ + RC_TILE_TREES_,
     RC_TILE_PLACES_ = 4096,
     RC_TILED_ROWS_ = 128,
     RC_TILED_LEAVES_F32_ = 32,
