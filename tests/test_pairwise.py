@@ -147,6 +147,17 @@ def test_shuffled_runs_equal_the_plain_ones(problem, seed, solver):
     check_state(model, plain.learn(X.astype(np.float64), visits))
 
 
+@pytest.mark.parametrize("n_labels", [2, 4, 8, 300])
+def test_pairs_too_many_to_list_are_visited_in_the_same_order(n_labels):
+    rng = np.random.default_rng(n_labels)
+    X = rng.integers(-4, 5, size=(400, 3)).astype(np.float64)
+    y, qid = np.arange(400) % n_labels, np.zeros(400, dtype=int)
+    assert len(plain.pairs_of(y)) > 2**15
+    model = perceptron(shuffle=True, balance=None, random_state=3, max_iter=1).fit(X, y, qid=qid)
+    visits = [(p, np.ones(len(p)), 1.0) for p, _, _ in shuffled(y, qid, 3, 1)]
+    check_state(model, plain.learn(X, visits))
+
+
 def seed_of(draw):
     """A seed below 2^63 of whose visit 0 the first draw has these upper 32 bits."""
 

@@ -215,10 +215,10 @@ cdef class DualState:
         # None to compute them
         const double[:, ::1] values,
         # (stop - start, stop - start), or None: kernel values of the block's rows; required with
-        # ``values`` and ``gram``
+        # ``values``
         const double[:, ::1] among,
-        # (n_rows, n_rows), or None: kernel values of all rows, which ``support`` numbers, in place
-        # of ``values``
+        # (n_rows, n_rows), or None: kernel values of all rows, in place of ``values``, for learners
+        # that begin each row; ``support`` then numbers the rows
         const double[:, ::1] gram=None,
     ):
         """Prepare for learning the rows at positions start .. stop - 1, once per state.
@@ -227,7 +227,7 @@ cdef class DualState:
         """
         cdef const rc_rows *X = checked_rows(rows)
         cdef Dual *m = &self.m
-        cdef int64_t n = stop - start, support = m.book[N_SUPPORT], i, s, row, stored = 0
+        cdef int64_t n = stop - start, support = m.book[N_SUPPORT], i, row, width, stored = 0
         cdef int64_t joining = n if m.budget < 0 else m.budget - support
         cdef bint dense = m.starts == NULL and m.data != NULL
         cdef const int32_t *visited = NULL
@@ -240,11 +240,14 @@ cdef class DualState:
             or m.pool.n_features != X.n_features
             or not 0 <= start < stop <= (X.n_rows if order is None else order.shape[0])
             or (slot_of is not None and slot_of.shape[0] != X.n_rows)
-            or (values is None and gram is None) != (among is None)
+            or (values is None) != (among is None)
             or (among is None and m.data == NULL)
             or (among is not None and (among.shape[0] != n or among.shape[1] != n))
             or (gram is not None and (
-                values is not None or gram.shape[0] != X.n_rows or gram.shape[1] != X.n_rows
+                values is not None
+                or first != 0
+                or gram.shape[0] != X.n_rows
+                or gram.shape[1] != X.n_rows
             ))
             or (values is not None and (
                 values.shape[0] != n or values.shape[1] != support
@@ -277,32 +280,31 @@ cdef class DualState:
             m.slot_of = &slot_of[0]
         failed = new_block(&m.block, X, visited, start, stop, dense)
         m.stride = support + joining
-        self.values = <double *> malloc(
-            (padded(n) * m.stride if m.stride else 1) * sizeof(double)
-        )
+        width = m.stride
+        if gram is not None:  # of one row at a time
+            m.kept = &gram[0, 0]
+            m.stride = 0
+        else:
+            width *= padded(n)
+        self.values = <double *> malloc((width if width else 1) * sizeof(double))
         if failed or self.values == NULL:
             raise MemoryError
         m.values = self.values
         m.first = first
         m.position = 0
         m.n_summed = -1
-        self.arrays += [rows, slot_of, among]
-        if among is None and slot_of is None and m.budget < 0 and support > 0:
+        self.arrays += [rows, slot_of, among, gram]
+        if values is None and gram is None and slot_of is None and m.budget < 0 and support > 0:
             self.make_sums(n)
             m.n_summed = support
         with nogil:
-            rc_block_fill(&m.block, dense and m.among == NULL)
-            if m.sums != NULL:
-                pass  # what is known is summed by `begin_block`
+            rc_block_fill(&m.block, dense and m.among == NULL and m.kept == NULL)
+            if m.sums != NULL or m.kept != NULL:
+                pass  # what is known is summed by `begin_block`, or copied by `begin_row`
             elif m.among == NULL:
                 rc_block_values(
                     &m.kernel, &m.pool, &m.block, 0, support, m.values, m.stride
                 )
-            elif gram is not None:
-                for i in range(n):
-                    row = m.block.which[i]
-                    for s in range(support):
-                        m.values[i * m.stride + s] = gram[row, m.support[s]]
             elif support > 0:
                 for i in range(n):
                     memcpy(

@@ -22,7 +22,7 @@ ones are the same to the bit.
 
 from cython cimport final
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 
 from rankcore._ext._checked cimport checked_rows
@@ -31,6 +31,7 @@ from rankcore._ext._pair_state cimport count_by, successes
 from rankcore._ext._pairs cimport (
     RC_BATCH,
     RC_DEPTH,
+    RC_LISTED,
     RC_PANEL,
     rc_ahead,
     rc_level,
@@ -178,7 +179,7 @@ cdef class PairData:
     cdef uint8_t[::1] ready
     cdef bint lexicographic
     cdef uint64_t seed
-    cdef double[::1] own_gram
+    cdef double *own_gram
     cdef list memory  # keeps alive what v points to
     cdef int64_t waiting  # in units of `learn`'s budget: what is to be charged
     cdef Visit v
@@ -232,11 +233,14 @@ cdef class PairData:
         """Working memory for the largest query."""
         import numpy as np
 
-        cdef int64_t q, n, largest = RC_PANEL, gram = 0, packed = 0, depth = self.X.n_features
+        cdef int64_t q, n, largest = RC_PANEL, gram = 0, packed = 0, listed = 0
+        cdef int64_t depth = self.X.n_features
         for q in range(self.bounds.shape[0] - 1):
             n = self.bounds[q + 1] - self.bounds[q]
             n = (n + RC_PANEL - 1) // RC_PANEL * RC_PANEL
             largest = max(largest, n)
+            if self.n_pairs[q] <= RC_LISTED:
+                listed = max(listed, self.n_pairs[q])
             if self.ways[q] == GRAM:
                 gram = max(gram, n)
             elif self.ways[q] == PACKED:
@@ -244,7 +248,7 @@ cdef class PairData:
         if self.X.indptr == NULL:
             depth = min(depth, RC_DEPTH) * gram
         self.memory = []
-        self.own_gram = np.zeros(max(gram * gram, 1))
+        self.own_gram = self.doubles(max(gram * gram, 1))
         self.v.X = self.X
         self.v.order.lexicographic = self.lexicographic
         self.v.scores = self.doubles(largest)
@@ -254,6 +258,7 @@ cdef class PairData:
         self.v.stamps = <int64_t *> self.doubles(largest)
         self.v.order.names = <int32_t *> self.doubles(largest)
         self.v.order.levels = <rc_level *> self.doubles((largest + 8) * sizeof(rc_level) // 8)
+        self.v.order.pairs = <uint32_t *> self.doubles(listed // 2 + 1)
         self.v.gram.panels = self.doubles(depth if gram else 1)
         self.v.packed.width = (self.X.n_features + RC_PANEL - 1) // RC_PANEL * RC_PANEL
         self.v.packed.unfolded = self.doubles(max(packed * self.v.packed.width, 1))
@@ -270,12 +275,12 @@ cdef class PairData:
         return 0
 
     cdef double *doubles(self, int64_t size) except NULL:
-        """Zeros, or memory of the same size."""
+        """Zeros, or memory of the same size, from the start of a cache line on."""
         import numpy as np
 
-        cdef double[::1] array = np.zeros(size)
+        cdef double[::1] array = np.zeros(size + RC_PANEL - 1)
         self.memory.append(array)
-        return &array[0]
+        return &array[-(<uintptr_t> &array[0] // 8) % RC_PANEL]
 
     # -------------------------------------------------------------------- visits
 
@@ -337,7 +342,7 @@ cdef class PairData:
 
     cdef void find_gram(self, int64_t q) noexcept nogil:
         """Address of the Gram matrix of the query's documents, computed or not."""
-        cdef double *G = &self.own_gram[0]
+        cdef double *G = self.own_gram
         if self.cached[q] >= 0:
             G = &self.cache[self.cached[q]]
         self.v.gram.visit.G = G

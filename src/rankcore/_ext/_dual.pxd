@@ -13,6 +13,7 @@ from rankcore._ext._kernel_block cimport (
     rc_block,
     rc_block_sums,
     rc_block_values,
+    rc_copy_kept,
     rc_dual_dot,
     rc_dual_rest,
     rc_lists,
@@ -87,7 +88,7 @@ cdef struct Dual:
     int32_t *slot_of  # for each row its slot or -1; NULL if no row comes twice
     int64_t first  # number of row 0
     rc_block block
-    double *values  # kernel values of the block's rows, stride apart
+    double *values  # kernel values of the block's rows, stride apart; with ``kept`` of one row
     int64_t stride
     # If no coefficient of a known support vector can change in the block: the sums of what the
     # lists had at its beginning, for each row and output, and how much that is. Values are then of
@@ -98,6 +99,7 @@ cdef struct Dual:
     uint8_t *wanted  # room for one for each tile and output
     int64_t n_summed  # support vectors at the beginning; -1 after the sums were made
     const double *among  # kernel values of the block's rows with one another, or NULL
+    const double *kept  # kernel values of all rows with one another, or NULL
     int64_t position  # of the next row in the block
     # Decision of the rule for an output: change of its coefficient of the row, that change
     # times the examples before it, and their number.
@@ -141,9 +143,24 @@ cdef inline void begin_block(Dual *m, const uint8_t *wanted) noexcept nogil:
     m.n_summed = -1
 
 
+cdef inline void begin_row(Dual *m) noexcept nogil:
+    """Look up kept kernel values of the present row, before its first output."""
+    cdef int64_t n = m.block.rows.n_rows, row = m.position, following = row
+    if m.kept == NULL:
+        return
+    if row + 1 < m.block.n:
+        following += 1
+    rc_copy_kept(
+        m.kept + m.block.which[row] * n, m.support, m.book[N_SUPPORT],
+        m.kept + m.block.which[following] * n, n, m.values,
+    )
+
+
 cdef inline double dual_self(const Dual *m, int64_t row) noexcept nogil:
     """The kernel of a row of the block with itself."""
     cdef double norm
+    if m.kept != NULL:
+        return m.kept[m.block.which[row] * (m.block.rows.n_rows + 1)]
     if m.among != NULL:
         return m.among[row * m.block.n + row]
     norm = m.block.norms[row]
@@ -368,7 +385,9 @@ cdef inline void join(Dual *m, rc_row x, int64_t row, int64_t slot) noexcept nog
         for s in range(m.book[N_SUPPORT]):
             value = m.values[row * m.stride + s] if s != slot else m.diagonal[slot]
             m.gram[slot * m.capacity + s] = m.gram[s * m.capacity + slot] = value
-    if m.among != NULL:
+    if m.kept != NULL:
+        pass  # later rows look it up
+    elif m.among != NULL:
         for i in range(row + 1, m.block.n):
             m.values[i * m.stride + slot] = m.among[i * m.block.n + row]
     elif row + 1 < m.block.n:

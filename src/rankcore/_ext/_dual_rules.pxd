@@ -3,7 +3,15 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
 from rankcore._ext._cusum cimport cusum_rival, cusum_step
-from rankcore._ext._dual cimport Dual, absorb, begin_block, dual_output, dual_self, rc_draws_
+from rankcore._ext._dual cimport (
+    Dual,
+    absorb,
+    begin_block,
+    begin_row,
+    dual_output,
+    dual_self,
+    rc_draws_,
+)
 from rankcore._ext._kernel_block cimport RC_ROWS_, padded
 from rankcore._ext._prank cimport count, move_thresholds, too_close
 from rankcore.core cimport rc_best, rc_counts, rc_cusum_state, rc_rank, rc_row
@@ -34,6 +42,7 @@ cdef inline int32_t prank_update(PRankRule *m, rc_row x, int32_t rank) noexcept 
     cdef double score
     cdef int32_t predicted, change
     begin_block(dual, NULL)
+    begin_row(dual)
     score = dual_output(dual, dual.position, 0)
     if score - score != 0 or not 0 <= rank < m.n_ranks:
         return -1
@@ -69,6 +78,7 @@ cdef inline int32_t cusum_weighted(
     cdef int64_t row = dual.position
     cdef double t = <double> rule.seen.t, step
     begin_block(dual, NULL)
+    begin_row(dual)
     rule.scores[0] = 0.0
     for j in range(tasks):
         step = dual_output(dual, row, j) - rule.thresholds[j]
@@ -169,6 +179,7 @@ cdef inline int32_t oap_update(OAPRule *m, rc_row x, int32_t rank) noexcept nogi
     cdef double score, own = dual_self(dual, dual.position)
     if dual.sums != NULL and dual.n_summed >= 0:
         _draw_block(m)
+    begin_row(dual)
     score = dual_output(dual, dual.position, n) / n
     if score - score != 0 or not 0 <= rank < m.n_ranks:
         return -1

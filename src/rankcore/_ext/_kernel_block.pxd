@@ -43,6 +43,11 @@ cdef extern from "_kernel_values.h" nogil:
         const double *sums,
     ) noexcept
 
+    void rc_copy_kept(
+        const double *row, const int64_t *support, int64_t n, const double *next, int64_t n_rows,
+        double *values,
+    ) noexcept
+
     ctypedef struct rc_lists:
         const int32_t *slots
         const double *coefs

@@ -461,6 +461,23 @@ static inline double rc_dual_dot(const int32_t *slots, const double *coefs, int6
     return rc_dual_rest(slots, coefs, 0, n, values, zeros);
 }
 
+/* Copies the kept kernel values of a row with n support vectors, in the order of their slots, and
+ * fetches the row that comes next: in that order, no line of cache is predictable for the CPU. */
+static inline void rc_copy_kept(const double *row, const int64_t *support, int64_t n,
+                                const double *next, int64_t n_rows, double *values)
+{
+    int64_t s = 0, i, fetched = 0;
+    for (; s + 8 <= n; s += 8, fetched += 8) {
+        RC_FETCH_SECOND_(next + fetched);
+        for (i = s; i < s + 8; i++)
+            values[i] = row[support[i]];
+    }
+    for (; s < n; s++)
+        values[s] = row[support[s]];
+    for (; fetched < n_rows; fetched += 8)
+        RC_FETCH_SECOND_(next + fetched);
+}
+
 /* Lists of coefficients, as in _dual.pxd. */
 typedef struct rc_lists {
     const int32_t *slots;

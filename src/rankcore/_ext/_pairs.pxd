@@ -1,5 +1,5 @@
 # The vector loops of pairwise perceptrons, see the headers. Private.
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from rankcore.core cimport rc_rows
 
@@ -78,6 +78,9 @@ cdef extern from "rankcore_random.h" nogil:
 
 
 cdef extern from "_walk.h" nogil:
+    enum:
+        RC_LISTED
+
     ctypedef struct rc_level:
         double first_pair
         double width
@@ -89,6 +92,12 @@ cdef extern from "_walk.h" nogil:
 
     void rc_walk_start(rc_walk *walk, uint64_t n, uint64_t *state) noexcept
     void rc_walk_numbers(rc_walk *walk, double *numbers) noexcept
+    void rc_walk_list(
+        const rc_level *levels, int64_t n_levels, int64_t n, const int32_t *names, uint32_t *pairs
+    ) noexcept
+    void rc_walk_listed(
+        rc_walk *walk, const uint32_t *pairs, int32_t *winners, int32_t *losers
+    ) noexcept
     void rc_walk_pairs(
         const double *numbers, const rc_level *levels, int64_t n_levels, int64_t n,
         int32_t *winners, int32_t *losers,

@@ -1,12 +1,13 @@
 # A visit of a query: its pairs one after the other, in one of four ways to know scores. Private.
 from libc.math cimport INFINITY, fabs
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from rankcore._ext._pair_state cimport end_hypothesis, enter, move, so_far, successes
 from rankcore._ext._pairs cimport (
     RC_BATCH,
     RC_DEPTH,
+    RC_LISTED,
     RC_PANEL,
     rc_add_difference,
     rc_add_docs,
@@ -22,6 +23,8 @@ from rankcore._ext._pairs cimport (
     rc_score_docs,
     rc_stream,
     rc_walk,
+    rc_walk_list,
+    rc_walk_listed,
     rc_walk_numbers,
     rc_walk_pairs,
     rc_walk_start,
@@ -74,6 +77,8 @@ cdef struct Order:
     int32_t *names  # documents in the order of the walk
     rc_level *levels
     int64_t n_levels
+    uint32_t *pairs  # by number, see rc_walk_list
+    bint in_list
     rc_walk walk
 
 
@@ -147,6 +152,9 @@ cdef inline void begin_walk(Visit *v, uint64_t seed, uint64_t number) noexcept n
     v.order.n_levels = n_levels
     for k in range(n_levels, 8):
         v.order.levels[k].first_pair = INFINITY
+    v.order.in_list = v.query.winners == NULL and v.order.left <= RC_LISTED
+    if v.order.in_list:
+        rc_walk_list(v.order.levels, n_levels, v.query.n, v.order.names, v.order.pairs)
     if v.order.left:
         rc_walk_start(&v.order.walk, <uint64_t> v.order.left, &stream)
 
@@ -230,7 +238,7 @@ cdef inline void fill(Visit *v) noexcept nogil:
     cdef int32_t *losers = v.batch.losers
     cdef const int32_t *names = v.order.names
     cdef const double *weights = v.query.doc_weights
-    if not v.order.lexicographic:
+    if not v.order.lexicographic and not v.order.in_list:
         rc_walk_numbers(&v.order.walk, v.batch.numbers)
     if v.query.winners != NULL:
         for k in range(n):
@@ -241,6 +249,8 @@ cdef inline void fill(Visit *v) noexcept nogil:
             if v.query.pair_weights != NULL:
                 v.batch.steps[k] *= v.query.pair_weights[at]
         v.order.listed += n
+    elif not v.order.lexicographic and v.order.in_list:
+        rc_walk_listed(&v.order.walk, v.order.pairs, winners, losers)
     elif not v.order.lexicographic:
         rc_walk_pairs(v.batch.numbers, v.order.levels, v.order.n_levels, v.query.n, winners, losers)
         for k in range(n):

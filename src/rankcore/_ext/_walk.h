@@ -5,6 +5,10 @@
 #include "_docs.h"
 #include "rankcore_random.h"
 
+/* Pairs of a query up to this number are listed by each visit: a list of 128 KiB fits into the
+ * second-level cache. */
+enum { RC_LISTED = 1 << 15 };
+
 /* Winners of one label: pairs first_pair and on, `width` losers each, those up to the last
  * document. Pair number k of them is winner (k - origin) / width, rounded down. */
 typedef struct rc_level {
@@ -65,6 +69,53 @@ RC_CLONES_ static void rc_walk_numbers(rc_walk *walk, double *numbers)
             k[lane] -= k[lane] >= n ? n : 0.0;
         }
     memcpy(walk->next, k, sizeof k);
+}
+
+/* Lists the pairs of n documents by number, each as 65536 * winner + loser with their names. */
+RC_CLONES_ static void rc_walk_list(const rc_level *levels, int64_t n_levels, int64_t n,
+                                    const int32_t *names, uint32_t *pairs)
+{
+    int64_t l, i, j;
+    for (l = 0; l < n_levels; l++) {
+        const int64_t width = (int64_t)levels[l].width, first_loser = n - width;
+        const double first_winner = (levels[l].first_pair - levels[l].origin) / levels[l].width;
+        for (i = (int64_t)first_winner; i < first_loser; i++, pairs += width)
+            for (j = 0; j < width; j++)
+                pairs[j] = (uint32_t)names[i] << 16 | (uint32_t)names[first_loser + j];
+    }
+}
+
+/* Writes winners and losers of the next RC_BATCH pairs of a list; fewer than 2^30 pairs. */
+RC_CLONES_ static void rc_walk_listed(rc_walk *walk, const uint32_t *pairs, int32_t *winners,
+                                      int32_t *losers)
+{
+    const int32_t n = (int32_t)walk->n, stride = (int32_t)walk->stride;
+    int32_t numbers[RC_BATCH + RC_PANEL];
+    int64_t t;
+    int lane;
+    for (lane = 0; lane < RC_PANEL; lane++)
+        numbers[lane] = (int32_t)walk->next[lane];
+    for (t = 0; t < RC_BATCH; t += RC_PANEL) {
+#if defined(__GNUC__)
+        rc_eight_i32 k;
+        RC_LOAD_(k, numbers + t);
+        k += stride;
+        k -= (k >= n) & n;
+        RC_STORE_(numbers + t + RC_PANEL, k);
+#else
+        for (lane = 0; lane < RC_PANEL; lane++) {
+            const int32_t k = numbers[t + lane] + stride;
+            numbers[t + lane + RC_PANEL] = k - (k >= n ? n : 0);
+        }
+#endif
+    }
+    for (lane = 0; lane < RC_PANEL; lane++)
+        walk->next[lane] = (double)numbers[RC_BATCH + lane];
+    for (t = 0; t < RC_BATCH; t++) {
+        const uint32_t pair = pairs[(uint32_t)numbers[t]];
+        winners[t] = (int32_t)(pair >> 16);
+        losers[t] = (int32_t)(pair & 65535);
+    }
 }
 
 #if defined(__GNUC__)

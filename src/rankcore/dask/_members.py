@@ -23,7 +23,7 @@ from rankcore._core.labels import encode
 from rankcore._core.monitor import Monitor
 from rankcore._core.params import as_generator
 from rankcore._core.sources import Window
-from rankcore._core.state import OnlineState
+from rankcore._core.state import LANES, OnlineState, zeros_by_line
 from rankcore._core.training import Trainer
 from rankcore._ext import ensemble as kernels
 from rankcore.dask._engine import n_workers_of
@@ -37,7 +37,6 @@ from rankcore.dask._mixing import (
 )
 from rankcore.dask._run import Run
 from rankcore.dask._shards import Shard, Weighing, check_supported, join
-from rankcore.ordinal._members import LANES, zeros_by_line
 from rankcore.ordinal._sampling import least_draws
 from rankcore.ordinal._training import OnlineLearner
 from rankcore.ordinal._weights import Examples

@@ -40,6 +40,7 @@ typedef float rc_eight_f32 __attribute__((vector_size(32)));
 typedef float rc_four_f32 __attribute__((vector_size(16)));
 typedef int64_t rc_four_flags __attribute__((vector_size(32)));
 typedef int32_t rc_four_i32 __attribute__((vector_size(16)));
+typedef int32_t rc_eight_i32 __attribute__((vector_size(32)));
 #define RC_LOAD_(to, from) memcpy(&(to), from, sizeof(to))
 #define RC_STORE_(to, from) memcpy(to, &(from), sizeof(from))
 #define RC_FETCH_(address) __builtin_prefetch((const void *)(address))

@@ -12,7 +12,14 @@ from rankcore._core.concurrency import reads
 from rankcore._core.model_spec import Specified, outline
 from rankcore._core.params import as_generator
 from rankcore._core.scales import SPARSE
-from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts, averages
+from rankcore._core.state import (
+    LANES,
+    MOST_COUNTED,
+    OnlineState,
+    are_counts,
+    averages,
+    zeros_by_line,
+)
 from rankcore._core.threads import Threads, n_threads
 from rankcore._ext import ensemble as kernels
 from rankcore._ext.ensemble_mean import Mean
@@ -27,16 +34,7 @@ from rankcore.ordinal.prank import PRank, check_lattice, scale_of
 # at most this number of bytes, unless the tile has the minimum number of members, a cache line. One
 # wide tile costs less than two: the cost of an example besides its members is paid for each tile.
 TILE_BYTES = 2**16
-LANES = 8  # doubles in a line of cache
 MAX_WIDTH = 128
-
-
-def zeros_by_line(shape: tuple[int, int, int]) -> np.ndarray:
-    """Zeros aligned to cache lines; unaligned lanes cost twice as much."""
-    n = math.prod(shape)
-    buffer = np.zeros(n + LANES - 1)
-    first = -(buffer.ctypes.data // 8) % LANES
-    return buffer[first : first + n].reshape(shape)
 
 
 def tile_width(n_features: int, n_members: int) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.state import zeros_by_line
 from rankcore._ext import pairs as kernels
 from rankcore._ext.held_signals import raise_signals
 from rankcore._ext.rows import Rows
@@ -113,7 +114,7 @@ def bind_pairs(
         pairing.n_pairs,
         ways,
         cached,
-        np.empty(size),
+        zeros_by_line((size,)),
         lexicographic,
         seed,
     )

@@ -259,10 +259,9 @@ class KernelClassifier(DualLearner, Projecting, OnlineOrdinalClassifier):
         which = np.arange(start, stop) if order is None else order[start:stop]
         before = int(state.others["book"][_pool.N_SUPPORT])
         _pool.make_room(state.others, rows, which, self.budget)
+        values = among = None
         if state.gram is None:
             values, among = self._given_values(state, rows, which, first)
-        else:
-            values, among = None, state.gram[np.ix_(which, which)]
         kernel, budget = self._compiled_kernel(state), self._compiled_budget(state)
         bound = self._bind(state, kernel, budget, rows.n_features)
         bound.take(rows, order, start, stop, first, slot_of, values, among, state.gram)
