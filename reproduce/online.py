@@ -6,8 +6,8 @@ A user of `reproduce.clicks` examines position p of a list of ten with probabili
 clicks an examined document with probability .1 + .9 (2^label - 1) / (2^top - 1). Queries are drawn
 from the training queries; the ranker starts without knowledge and learns from each impression
 (`PairwiseGradientRanker` with its defaults). OHSUMED (train S1 to S3, test S4 and S5) and
-`make_letor`. NDCG@10 by labels on test queries,
-by the convention of LETOR 3.0; "lists" is that of the last thousand lists that users saw.
+`make_letor`. NDCG@10 by labels on test queries, by the convention of LETOR 3.0; "lists" is that of
+the last thousand lists that users saw.
 """
 
 import argparse

@@ -92,7 +92,7 @@ _NOBODYS = -float(np.finfo(np.float64).max)
 # Measures without a closed-form expectation over the orders of tied documents.
 _ORDERED = {"inferred_ap", "interpolated_precision", "binary_g", *_IDEAL}
 # Default maximum label of ERR, as in gdeval.
-_GREATEST_LABEL = 4.0
+_MAXIMUM_LABEL = 4.0
 # The layout of the kernel's struct.
 _MEASURE = np.dtype(
     [(name, "i4") for name in ("kind", "gain", "divisor", "clipped", "together", "up")]
@@ -279,7 +279,7 @@ def _plan(measures: Sequence[Measure], convention: Convention) -> NDArray[Any]:
             row["x"] = convention.persistence if m.x is None else m.x
             row["divisor"] = kernels.DIVISORS["k" if m.rel is None else "relevant"]
         elif m.kind == "err":
-            row["x"] = _GREATEST_LABEL if m.x is None else m.x
+            row["x"] = _MAXIMUM_LABEL if m.x is None else m.x
         elif m.kind == "judged":
             row["rel"] = _NOBODYS / 2
         if m.kind == "precision":
@@ -316,7 +316,7 @@ def _complaint(
         "expectation over the orders of tied documents in closed form: choose another "
         "ties=, such as the one of convention='trec_eval' with docid=; found ties",
         "beyond": "ERR requires labels up to "
-        f"{max((m.x or _GREATEST_LABEL for m in measures if m.kind == 'err'), default=0):g}: name "
+        f"{max((m.x or _MAXIMUM_LABEL for m in measures if m.kind == 'err'), default=0):g}: name "
         "the maximum, as in 'ERR(max_rel=5)@10'; found one above",
         "huge": "y_true must be labels whose gains do not add up beyond float64 (choose "
         "gain='linear', or a table)",
