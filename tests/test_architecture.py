@@ -198,6 +198,8 @@ def n_parameters(function):
 
 @pytest.mark.parametrize("folder", [PACKAGE, ROOT / "benchmarks", ROOT / "reproduce"])
 def test_functions_are_short_and_take_few_parameters(folder):
+    if not folder.exists():
+        pytest.skip("the sources are not here")
     public = public_names() | {"__init__", "fit", "partial_fit"}
     found = list(functions(folder))
     assert len(found) > 100

@@ -374,7 +374,7 @@ def test_headers_longer_than_the_format_allows_are_refused():
     library = pytest.importorskip("safetensors")
     longest = 100_000_000
     content = (longest + 1).to_bytes(8, "little") + b"{}".ljust(longest + 1)
-    with pytest.raises(library.SafetensorError, match="too large"):
+    with pytest.raises(library.SafetensorError, match="(?i)too ?large"):
         library.deserialize(content)
     with pytest.raises(ValueError, match="header"):
         safetensors.unpack(content)
