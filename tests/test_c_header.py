@@ -698,6 +698,11 @@ def test_layouts_are_frozen(compiler, tmp_path):
 # ------------------------------------------------------------------ examples/c_pipeline
 
 
+with_example = pytest.mark.skipif(
+    not EXAMPLE.exists(), reason="the example is not beside the tests"
+)
+
+
 @pytest.fixture(scope="session", params=COMPILERS)
 def program(request, tmp_path_factory):
     if not EXAMPLE.exists():
@@ -833,6 +838,7 @@ def test_example_refuses_a_bad_command_line(program, tmp_path):
     assert done.stderr == f"{tmp_path / 'none.txt'}: it cannot be read, or is empty\n"
 
 
+@with_example
 def test_makefile_trains_and_ranks(tmp_path):
     """`make demo` as the README of the example says, from the rows to Python's numbers."""
     work = tmp_path / "c_pipeline"
@@ -853,6 +859,7 @@ def test_makefile_trains_and_ranks(tmp_path):
     assert model.score(X, y) > -0.5  # the demonstration shows something learned
 
 
+@with_example
 def test_training_script_takes_more_columns_and_passes(tmp_path):
     (tmp_path / "rows.svm").write_text("1 1:1\n2.5 2:1\n0.1 1:-1 2:1\n")
     command = [sys.executable, EXAMPLE / "train.py", "rows.svm", "model.rankcore"]

@@ -646,6 +646,7 @@ def svmlight(path):
 EXAMPLE = Path(__file__).parents[1] / "examples" / "other_languages" / "python" / "score.py"
 
 
+@pytest.mark.skipif(not EXAMPLE.exists(), reason="the example is not beside the tests")
 @pytest.mark.parametrize("learner", [rc.PRank(random_state=0), rc.RankBoost(20)], ids=str)
 def test_example_in_python(built, tmp_path, learner):
     """The other languages: tests/elsewhere/test_languages.py."""
