@@ -71,12 +71,16 @@ def test_held_out_queries_end_training(model, parts, tmp_path):
         assert out["iterations"] <= out["best_iteration"] + 3
 
 
-def test_held_out_labels(labels, tmp_path):
+# The second makes 20 passes with max_iter="auto".
+@pytest.mark.parametrize(("model", "patience"), [("prank", 2), ("kernel-prank", 4)])
+def test_held_out_labels(model, patience, labels, tmp_path):
     arguments = ["--valid", labels / "valid", "-m", "rank_loss", "--json", "--scale", "standard"]
+    arguments += ["--model", model]
     out = json.loads(succeed("train", labels / "train", "-o", tmp_path / "m", *arguments))
     found = json.loads(succeed("evaluate", tmp_path / "m", labels / "valid", "--json"))
     assert out["valid_rank_loss"] == pytest.approx(found["rank_loss"])
-    assert rc.load(tmp_path / "m")[-1].early_stopping_rounds == 2  # a fifth of ten passes
+    learned = rc.load(tmp_path / "m")[-1]
+    assert learned.early_stopping_rounds == patience  # a fifth of the passes
     assert "requires held-out rows" in run("train", labels / "train", "-o", "x", "-m", "map").stderr
 
 
