@@ -282,7 +282,8 @@ def counted(examples, mistakes):
 @pytest.fixture(params=[rc.PRank, rc.KernelPRank])
 def begun(request, path):
     """The file of a model that has learned, whose thresholds are multiples of one."""
-    rc.save(request.param(threshold_scale=1.0, margin=0.0, random_state=0).fit(X, Y), path)
+    model = request.param(threshold_scale=1.0, margin=0.0, max_iter=2, random_state=0)
+    rc.save(model.fit(X, Y), path)
     rewrite(path, None, {**counted(ONE, MISTAKES), "validation.0": None, **moved(0)})
     return path
 
