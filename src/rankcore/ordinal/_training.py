@@ -87,6 +87,9 @@ class OnlineLearner(PassLearner):
 
     _loss = "rank loss"
 
+    _chooses = False  # whether noisy labels keep the parameters of an early pass
+    _early: Any = None  # these parameters
+
     def __init__(
         self, model: Any, source: Source, classes: NDArray[Any] | None, resumed: Any = None
     ) -> None:
@@ -118,7 +121,6 @@ class OnlineLearner(PassLearner):
             fix_scale(state, model, source.mean_square, source.share_of_nonzero)
         self.fitted = model._shadow(source.given, self.classes, state, n_features)
         self._visits: Visits | None = None
-        self._early: Any = None  # parameters for noisy labels
         self._first: int | None = None  # the first pass of this fit
         self.counts = np.zeros(len(self.classes), dtype=np.int64)  # rows of each rank in that pass
 
