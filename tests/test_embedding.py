@@ -971,7 +971,7 @@ def test_cython_refuses_rc_import_without_the_gil(tmp_path):
 
 def test_include_directory_has_the_headers_and_the_shared_library():
     parts = {"model", "open", "rows", "forms", "calibration", "tensors", "svmlight", "capi"}
-    parts |= {"trees", "vectors", "random", "interleave", "ordinal"}
+    parts |= {"trees", "tiles", "vectors", "random", "interleave", "ordinal"}
     assert {path.name for path in HEADERS.iterdir()} == {
         *("rankcore.h", "librankcore.h", "librankcore.c"),
         *(f"rankcore_{part}.h" for part in parts),
