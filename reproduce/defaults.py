@@ -46,7 +46,7 @@ from reproduce.cusum_tables import LogisticAT, data
 from reproduce.data import require
 from reproduce.oap_real import cystic_fibrosis, movielens
 from reproduce.pages import as_row, head, publish
-from reproduce.sets import CHU, movielens_queries, ohsumed_part, sst5
+from reproduce.sets import CHU, FOLDERS, movielens_queries, ohsumed_part, sst5
 
 SEEDS, FOLDS = 20, 5
 # Rows of a set of which each seed holds out one fold.
@@ -435,13 +435,7 @@ def main() -> None:
     parser.add_argument("--folds", type=int, default=FOLDS, help="number held out for each seed")
     parser.add_argument("--markdown", type=Path)
     arguments = parser.parse_args()
-    require(
-        *(f"chu-{name}" for name in CHU),
-        "sst5",
-        "cystic-fibrosis",
-        "movielens-100k",
-        "ohsumed-letor3",
-    )
+    require(*FOLDERS)
     warnings.simplefilter("ignore")
     done = run(arguments.keep, arguments.only, arguments.folds)
     text = re.sub(r"\n\n+", "\n\n", "\n".join(report(done))).rstrip() + "\n"

@@ -23,6 +23,7 @@ import rankcore as rc
 from rankcore.datasets import make_letor
 from rankcore.metrics import evaluate
 from reproduce.data import require
+from reproduce.pages import head, stream
 from reproduce.sets import Split, ohsumed
 
 SEEDS = 2
@@ -89,29 +90,32 @@ def rows_of(name: str, splits: list[Split]) -> Iterator[str]:
         yield f"| {name} | {ratio:.3g} | {way} | {' | '.join(cells)} | {times} |"
 
 
+def report() -> Iterator[str]:
+    """The page."""
+    yield from (
+        "# Pairwise perceptrons on features of different deviations",
+        "",
+        f"`python -m reproduce.pairwise_scales`, {SEEDS} seeds. Differences in brackets are "
+        "those to `None`, with a 95 %",
+        'interval over splits. `"auto"` scales features whose deviations differ by a factor of 64 '
+        "or more; the time is",
+        "relative to `None`.",
+        "",
+    )
+    scaled = "`feature_scale`, or rows"
+    yield from head("set", "ratio of deviations", scaled, "NDCG@10", "MAP", "time of a fit")
+    for name, make in sets().items():
+        yield from rows_of(name, list(make()))
+
+
 def main() -> None:
-    """Print the table, and write it if wanted."""
+    """Print the page, and write it if wanted."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--markdown", type=Path)
     args = parser.parse_args()
     require("ohsumed-letor3")
     warnings.simplefilter("ignore")
-    lines = [
-        "| set | ratio of deviations | `feature_scale`, or rows | NDCG@10 | MAP | time of a fit |",
-        "|---|---|---|---|---|---|",
-    ]
-    for name, make in sets().items():
-        for line in rows_of(name, list(make())):
-            lines.append(line)
-            print(line, flush=True)
-    if args.markdown is not None:
-        text = (
-            "# Pairwise perceptrons on features of different deviations\n\n"
-            f"`python -m reproduce.pairwise_scales`, {SEEDS} seeds. Differences in brackets are "
-            'those to `None`, with a 95 %\ninterval over splits. `"auto"` scales features whose '
-            "deviations differ by a factor of 64 or more; the time is\nrelative to `None`.\n\n"
-        )
-        args.markdown.write_text(text + "\n".join(lines) + "\n", encoding="utf-8")
+    stream(report(), args.markdown)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from scipy.stats import t
 import rankcore as rc
 from rankcore.metrics import evaluate
 from reproduce.data import require
+from reproduce.pages import stream
 from reproduce.pairwise_scales import letor
 from reproduce.sets import Split, ohsumed
 
@@ -145,33 +146,33 @@ TABLES = {
 }
 
 
+def report(only: str) -> Iterator[str]:
+    """The page, of tables with this in their titles."""
+    yield from (
+        "# Choices of rankers",
+        "",
+        "`python -m reproduce.ranker_choices`. Means over five splits; in brackets, the difference "
+        "to the first row (of stumps,",
+        "to 300 rounds) with a 95 % interval of Student's t.",
+    )
+    for title, (rows_of, about) in TABLES.items():
+        if only not in title:
+            continue
+        yield from ("", f"## {title}", "", about, "")
+        yield from ("| set | | NDCG@10 | MAP |", "|---|---|---|---|")
+        for name, make in sets().items():
+            yield from rows_of(name, list(make()))
+
+
 def main() -> None:
-    """Print the tables, and write them if wanted."""
+    """Print the page, and write it if wanted."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--markdown", type=Path)
     parser.add_argument("--only", default="", help="part of the title of a table")
     args = parser.parse_args()
     require("ohsumed-letor3")
     warnings.simplefilter("ignore")
-    lines = [
-        "# Choices of rankers",
-        "",
-        "`python -m reproduce.ranker_choices`. Means over five splits; in brackets, the difference "
-        "to the first row (of stumps,",
-        "to 300 rounds) with a 95 % interval of Student's t.",
-    ]
-    for title, (rows_of, about) in TABLES.items():
-        if args.only not in title:
-            continue
-        head = ["", f"## {title}", "", about, "", "| set | | NDCG@10 | MAP |", "|---|---|---|---|"]
-        lines += head
-        print("\n".join(head), flush=True)
-        for name, make in sets().items():
-            for line in rows_of(name, list(make())):
-                lines.append(line)
-                print(line, flush=True)
-    if args.markdown is not None:
-        args.markdown.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    stream(report(args.only), args.markdown)
 
 
 if __name__ == "__main__":

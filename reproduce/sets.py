@@ -25,6 +25,9 @@ CHU = [
     "stocks",
     "diabetes",
 ]
+# The folders with all of these sets.
+FOLDERS = [f"chu-{name}" for name in CHU]
+FOLDERS += ["sst5", "cystic-fibrosis", "movielens-100k", "ohsumed-letor3"]
 Split = dict[str, Any]
 
 

@@ -28,7 +28,7 @@ import rankcore as rc
 from rankcore.metrics import evaluate, rank_loss
 from reproduce.data import require
 from reproduce.pages import as_row, head, publish
-from reproduce.sets import CHU, ordinal_sets, ranking_sets
+from reproduce.sets import FOLDERS, ordinal_sets, ranking_sets
 
 SPLITS = 8
 Results = dict[str, dict[str, Any]]
@@ -339,13 +339,7 @@ def main() -> None:
     parser.add_argument("--markdown", type=Path)
     parser.add_argument("--png", type=Path)
     arguments = parser.parse_args()
-    require(
-        *(f"chu-{name}" for name in CHU),
-        "sst5",
-        "cystic-fibrosis",
-        "movielens-100k",
-        "ohsumed-letor3",
-    )
+    require(*FOLDERS)
     done = run(arguments.splits, arguments.keep, arguments.only)
     if arguments.only:
         return

@@ -20,6 +20,7 @@ from scipy.stats import t
 import rankcore as rc
 from reproduce.data import require
 from reproduce.oap_real import movielens
+from reproduce.pages import head, stream
 from reproduce.sets import sst5
 
 SEEDS = 20
@@ -73,14 +74,9 @@ def table(
             yield f"| {part} | {name} | {np.mean(losses):.4f} | {versus} | {counted} |"
 
 
-def main() -> None:
-    """Print the table, and write it if wanted."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--markdown", type=Path)
-    args = parser.parse_args()
-    require("sst5", "movielens-100k")
-    warnings.simplefilter("ignore")
-    lines = [
+def report() -> Iterator[str]:
+    """The page."""
+    yield from (
         "# Ensembles of PRanks on sparse rows",
         "",
         f"`python -m reproduce.sparse_ensembles`, {SEEDS} seeds. Mean absolute errors of ranks on "
@@ -88,15 +84,21 @@ def main() -> None:
         "difference to `PRank` with a 95 % interval, and seeds at which the ensemble is better and "
         "worse.",
         "",
-        "| set | learner, scale of its thresholds | error | difference | wins : losses |",
-        "|---|---|---|---|---|",
-    ]
+    )
+    learner = "learner, scale of its thresholds"
+    yield from head("set", learner, "error", "difference", "wins : losses")
     for made, both in ((texts, False), (films, True)):
-        for line in table(made, both):
-            lines.append(line)
-            print(line, flush=True)
-    if args.markdown is not None:
-        args.markdown.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        yield from table(made, both)
+
+
+def main() -> None:
+    """Print the page, and write it if wanted."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--markdown", type=Path)
+    args = parser.parse_args()
+    require("sst5", "movielens-100k")
+    warnings.simplefilter("ignore")
+    stream(report(), args.markdown)
 
 
 if __name__ == "__main__":

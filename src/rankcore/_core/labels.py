@@ -305,11 +305,16 @@ def ranks_among(
     return known
 
 
+def agree(one: NDArray[Any], other: NDArray[Any]) -> bool:
+    """Whether labels that are in both arrays have the same order in both."""
+    place = {label: rank for rank, label in enumerate(other.tolist())}
+    both = [place[label] for label in one.tolist() if label in place]
+    return both == sorted(both)
+
+
 def check_agreement(of_dtype: NDArray[Any], declared: NDArray[Any]) -> None:
     """Raise ValueError if the order of y's categories differs from ``classes``."""
-    place = {label: rank for rank, label in enumerate(declared.tolist())}
-    both = [place[label] for label in of_dtype.tolist() if label in place]
-    if both != sorted(both):
+    if not agree(of_dtype, declared):
         raise ValueError(
             f"classes={declared.tolist()} contradict the order of y's categories, "
             f"{of_dtype.tolist()}: make them the same, or pass y without its order, as "

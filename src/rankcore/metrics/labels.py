@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.inputs import refuse_mask
-from rankcore._core.labels import order_of
+from rankcore._core.labels import agree, order_of
 from rankcore._core.numbers import Floats
 
 
@@ -23,11 +23,10 @@ def ordered(labels: Any, *columns: Any) -> Any:
             continue
         if labels is None:
             labels = order
-        places = {label: place for place, label in enumerate(np.asarray(labels).tolist())}
-        both = [places[label] for label in order.tolist() if label in places]
-        if both != sorted(both):
+        given = np.asarray(labels)
+        if not agree(order, given):
             raise ValueError(
-                f"the labels {list(places)} contradict the order of a categorical, "
+                f"the labels {given.tolist()} contradict the order of a categorical, "
                 f"{order.tolist()}: make them the same (ranks_ of a model has the order of the "
                 "ranks, classes_ that of numpy.unique)"
             )
