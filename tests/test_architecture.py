@@ -145,7 +145,8 @@ def depth(kind):
 
 
 def depths(room):
-    kinds = {name: getattr(room, name) for name in room.__all__}
+    # Rooms, whose names are in lower case, may need what is not installed.
+    kinds = {name: getattr(room, name) for name in room.__all__ if name[0].isupper()}
     return {name: depth(kind) for name, kind in kinds.items() if isinstance(kind, type)}
 
 

@@ -111,6 +111,8 @@ def test_the_pairs_are_there():
     } <= found
 
 
+# One function compares paths, whatever the command and the options.
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("link", ["none", "dots", "symbolic", "both symbolic", "hard", "chain"])
 @pytest.mark.parametrize(("name", "written", "other"), sorted(pairs()))
 def test_no_pair_is_one_file(name, written, other, link, tmp_path):

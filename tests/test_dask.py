@@ -434,8 +434,8 @@ def test_nothing_is_left_on_the_workers(client, rows):
 
 @pytest.mark.parametrize("learner", [rd.PRank, rd.RankBoost])
 def test_a_fit_without_workers_says_so_and_goes_on(learner, monkeypatch):
-    monkeypatch.setattr(_run, "ALONE", 1.0)
-    monkeypatch.setattr(_run, "LOOK", 0.2)
+    monkeypatch.setattr(_run, "ALONE", 0.6)
+    monkeypatch.setattr(_run, "LOOK", 0.1)
     monkeypatch.setattr(_rounds, "TOGETHER", 0.05)
     X, y, qid = make_letor(20, 15, n_features=90, random_state=0)
     parts = [[delayed(one[half]) for half in np.s_[:150, 150:]] for one in (X, y, qid)]
@@ -451,7 +451,7 @@ def test_a_fit_without_workers_says_so_and_goes_on(learner, monkeypatch):
         def leave(now):
             if not back:
                 cluster.scale(0)
-                back.append(threading.Timer(4, cluster.scale, [1]))
+                back.append(threading.Timer(2.5, cluster.scale, [1]))
                 back[0].start()
 
         def fit(**more):

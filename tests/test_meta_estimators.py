@@ -73,10 +73,9 @@ def data(k, n=320, seed=0):
     return X, np.digitize(X @ [1, 1, -1, 0] + 0.4 * rng.normal(size=n), CUTS[k])
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def headless():
-    import matplotlib
-
+    matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
@@ -234,6 +233,7 @@ def test_thresholds_are_tuned(learner):
 
 
 @every
+@pytest.mark.usefixtures("headless")
 def test_displays(learner):
     X, y = data(2)
     model = clone(learner).fit(X, y)

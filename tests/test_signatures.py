@@ -4,6 +4,7 @@ import importlib
 import inspect
 import re
 import typing
+from importlib.util import find_spec
 
 import pytest
 
@@ -26,6 +27,8 @@ MODULES = [
     "rankcore.progress",
     "rankcore.structured",
 ]
+if find_spec("dask") is None:  # of an extra
+    MODULES.remove("rankcore.dask")
 # Parameters that are passed on, or that may be any object.
 ANYTHING = {"args", "params", "options", "_", "answer", "more"}
 # Results of rooms above `plotting`, which may not import them.
