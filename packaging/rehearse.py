@@ -146,7 +146,8 @@ def environments() -> list[tuple[str, str, list[str]]]:
     # The first release of scikit-learn that is supported has wheels for these.
     old = [version for version in found if version in ("3.11", "3.12")][:1]
     constraints = ["-c", str(ROOT / "tests/oldest-constraints.txt")]
-    return newest + [(f"CPython {one}, oldest", found[one], constraints) for one in old]
+    # The oldest first: they fail most often.
+    return [(f"CPython {one}, oldest", found[one], constraints) for one in old] + newest
 
 
 def rehearse(
