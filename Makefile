@@ -128,7 +128,7 @@ rehearse: .venv/made
 
 # Ten times as many examples of every property, and all cases of what is sampled.
 nightly: .venv/installed
-	HYPOTHESIS_PROFILE=nightly $(PYTEST) -q -m "(hypothesis or sampled) and not slow"
+	HYPOTHESIS_PROFILE=nightly $(PYTEST) -q -m "hypothesis or sampled"
 
 # Twenty workers of a Dask cluster are killed at random moments.
 faults: .venv/installed

@@ -147,6 +147,7 @@ def test_disjoint_pairs_are_counted():
 # ---------------------------------------------------------------- that they hold
 
 
+@pytest.mark.slow
 def test_margin_bounds_hold_for_fits_that_overfit():
     # Coins decide which row of a pair is the better one: nobody ranks unseen pairs better than by
     # chance, and a machine of 90 features fits 150 pairs nearly without a mistake.

@@ -838,6 +838,7 @@ def test_example_refuses_a_bad_command_line(program, tmp_path):
     assert done.stderr == f"{tmp_path / 'none.txt'}: it cannot be read, or is empty\n"
 
 
+@pytest.mark.slow
 @with_example
 def test_makefile_trains_and_ranks(tmp_path):
     """`make demo` as the README of the example says, from the rows to Python's numbers."""

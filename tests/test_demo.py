@@ -168,6 +168,7 @@ def test_curve_is_the_loss_before_learning(result):
     assert curve[-1, 0] <= demo.EPOCHS * len(X) < 1.02 * curve[-1, 0]
 
 
+@pytest.mark.slow
 def test_same_figures_every_time(result):
     again = demo.run()
     timeless = [[replace(row, fit_seconds=0) for row in each.rows] for each in (result, again)]

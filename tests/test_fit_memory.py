@@ -65,6 +65,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_peak_of_a_fit_is_in_proportion_to_what_it_keeps(case):
     status, output = children.run(FIT, repr(case))

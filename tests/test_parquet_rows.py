@@ -333,6 +333,7 @@ def test_without_the_library(path, monkeypatch):
         open_rows(path)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="reads /proc")
 def test_memory_does_not_grow_with_row_groups(tmp_path):
     """A row group of 160 MB: what is resident beyond an idle interpreter is a part of it."""

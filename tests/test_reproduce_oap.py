@@ -143,6 +143,7 @@ def test_votes_are_followed_online():
     np.testing.assert_allclose(curve, np.cumsum(losses) / np.arange(1, 41), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_processes_change_nothing(trials):
     others = experiment.run(2, N_TRAIN, first_seed=2, jobs=2)
     for alone, shared in zip(trials[1:3], others, strict=True):

@@ -200,6 +200,7 @@ def attraction(log, new):
     return np.minimum([known[one] for one in asked], 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize(
     ("estimator", "clip", "fitted"),

@@ -45,6 +45,7 @@ def test_known_propensities_are_within_their_errors(method):
     assert 0.75 < np.sqrt(np.mean(z**2)) < 1.25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "swap"), [("allpairs", 0.3), ("regression-em", 0.3), ("regression-em", 0.0)]
 )

@@ -66,6 +66,7 @@ def t_test(x, looks):
     return bool((np.abs(t) > stats.t.ppf(0.975, looks - 1)).any())
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("tie", [0.0, 0.6])
 def test_false_alarms_are_at_most_five_in_a_hundred(tie):

@@ -101,6 +101,7 @@ def test_a_top_by_a_judge_that_never_errs():
     assert places[ranker.order_[:4]].tolist() == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 def test_all_pairs_of_a_judge_that_repeats_itself_are_no_worse_than_some():
     taus = []

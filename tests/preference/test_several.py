@@ -82,6 +82,7 @@ def test_groups_are_full_where_k_divides_no_pool():
     assert sizes == [5] * 30
 
 
+@pytest.mark.slow
 @pytest.mark.sampled
 @pytest.mark.parametrize("form", FORMS)
 def test_the_top_in_a_quarter_of_the_calls_of_pairs(form, monkeypatch):
@@ -238,6 +239,7 @@ def test_few_items(items):
         assert ranker.n_calls_ == (6 if len(set(items)) == 2 else 0)
 
 
+@pytest.mark.slow
 def test_the_reliability_of_judges_is_learned():
     rng = np.random.default_rng(0)
 

@@ -79,6 +79,7 @@ def h_as_tuple(h):
     return tuple(map(tuple, h))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "degrees"), [(3, (0, Fraction(1, 3), Fraction(1, 2), 1)), (4, (0, 1))]
 )
