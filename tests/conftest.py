@@ -15,6 +15,9 @@ for name in ["quick", "default", "nightly"]:
     settings.register_profile(name, max_examples=examples(100, name), deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
+# Pictures need no screen.
+os.environ.setdefault("MPLBACKEND", "agg")
+
 # A shell starts its background jobs, and what these start, with the signal ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -328,7 +328,6 @@ def results():
 @pytest.mark.parametrize("found", results(), ids=lambda one: type(one).__name__)
 def test_every_result_is_text_html_and_a_picture(found):
     matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("agg")
     text, html = str(found), found._repr_html_()
     assert text.startswith(found.headline())
     assert "<table>" in html

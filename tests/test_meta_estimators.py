@@ -74,11 +74,8 @@ def data(k, n=320, seed=0):
 
 
 @pytest.fixture
-def headless():
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
+def pictures():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
     yield
     pyplot.close("all")
 
@@ -233,7 +230,7 @@ def test_thresholds_are_tuned(learner):
 
 
 @every
-@pytest.mark.usefixtures("headless")
+@pytest.mark.usefixtures("pictures")
 def test_displays(learner):
     X, y = data(2)
     model = clone(learner).fit(X, y)

@@ -23,7 +23,6 @@ from rankcore.plotting import (
 )
 
 matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("agg")
 RNG = np.random.default_rng(0)
 QID = np.repeat(np.arange(30), 12)
 Y = RNG.integers(0, 3, QID.size)

@@ -145,8 +145,7 @@ def test_its_weights_score_in_c(tmp_path):
 
 
 def test_pictures():
-    matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("agg")
+    pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
     figure = Figure(layout="constrained")

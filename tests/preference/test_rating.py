@@ -400,7 +400,6 @@ def test_every_method_knows_its_doubt():
 
 def test_pictures_show_places_and_doubt():
     matplotlib = pytest.importorskip("matplotlib")
-    matplotlib.use("agg")
     from rankcore.plotting import plot_doubt, plot_place_intervals
 
     places = np.random.default_rng(0).permutation(20)
