@@ -169,11 +169,8 @@ class Tasks(NamedTuple):
 def tasks_of(scoring: Scoring, n_features: int, n_ranks: int, name: str) -> Tasks:
     """The tasks of a linear learner of ordered labels; TypeError for other learners."""
     arrays, facts = scoring.arrays, scoring.facts
-    rule, tie, form = (
-        str(facts.get("decision", "count")),
-        str(facts.get("tie", "high")),
-        scoring.form,
-    )
+    rule, tie = str(facts.get("decision", "count")), str(facts.get("tie", "high"))
+    form = scoring.form
     if form == "kernel" and facts["kernel"] == "linear" and facts["rule"] != "score":
         weights = kernel_weights(scoring, n_features)
         thresholds = arrays["thresholds"].reshape(-1)
@@ -303,7 +300,10 @@ def _curve(arrays: Mapping[str, NDArray[Any]], rows: Rows, reference: Floats) ->
 
 
 def _of_trees(scoring: Scoring, rows: Rows, background: Rows | None) -> tuple[Any, float]:
-    arrays, others = scoring.arrays, background or zero_row(rows.n_features)
+    arrays, others = scoring.arrays, background
+    if others is None:  # a row of zeros
+        none, starts = np.empty(0, dtype=np.int32), np.zeros(2, dtype=np.int64)
+        others = csr_rows(np.empty(0), none, starts, rows.n_features, "background")
     parts = [arrays[name] for name in TREES]
     trees = Trees(*parts, rows.n_features, bool(scoring.facts["zero_missing"]))
     used, inverse = np.unique(arrays["features"], return_inverse=True)
@@ -398,9 +398,3 @@ def _leaf_sum(arrays: Mapping[str, NDArray[Any]], directions: NDArray[np.uint8])
             at[inner] = children[node, directions[n[inner], node]]
         total += float(values[first + tree + ~at].sum())
     return total
-
-
-def zero_row(n_features: int) -> Rows:
-    """One row of zeros."""
-    none = np.empty(0, dtype=np.int32)
-    return csr_rows(np.empty(0), none, np.zeros(2, dtype=np.int64), n_features, "background")

@@ -126,13 +126,14 @@ class _Likelihood:
         both, w, s = up * down, self.weights, self.scores
         d = self.n_ranks - 1
 
-        def by_upper(x: Floats) -> Floats:
-            """Sums over rows by upper threshold."""
-            return np.bincount(self.ranks, w * x, minlength=d + 1)[:-1].astype(np.float64)
+        def by_rank(x: Floats) -> Floats:
+            return np.bincount(self.ranks, w * x, minlength=d + 1).astype(np.float64)
+
+        def by_upper(x: Floats) -> Floats:  # threshold
+            return by_rank(x)[:-1]
 
         def by_lower(x: Floats) -> Floats:
-            """Sums over rows by lower threshold."""
-            return np.bincount(self.ranks, w * x, minlength=d + 1)[1:].astype(np.float64)
+            return by_rank(x)[1:]
 
         away = at - self.prior
         gradient = np.append(by_upper(up) - by_lower(down), -(w @ (s * (up - down))))
@@ -203,15 +204,13 @@ def _between_two(upper: Floats, lower: Floats) -> Floats:
     # Differences of small numbers, not of numbers close to 1.
     high = np.where(lower > 0, expit(-lower), expit(upper))
     low = np.where(lower > 0, expit(-upper), expit(lower))
-    found: Floats = high - low
-    return found
+    return high - low
 
 
 def _density(x: Floats) -> Floats:
     from scipy.special import expit
 
-    found: Floats = expit(x) * expit(-x)
-    return found
+    return expit(x) * expit(-x)
 
 
 def expected_costs(loss: str, probabilities: Floats) -> Floats:

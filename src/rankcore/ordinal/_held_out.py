@@ -106,8 +106,7 @@ def latent_scores(model: Any, X: Any, known: NDArray[Any]) -> Floats:
     if not by_rank:
         scores = scores[:, np.argsort(encode(np.asarray(model.classes_), known))]
     ranks = np.arange(scores.shape[1])
-    found: Floats = scores @ (ranks - ranks.mean())
-    return found
+    return scores @ (ranks - ranks.mean())
 
 
 def moments(scores: Floats) -> tuple[float, float]:

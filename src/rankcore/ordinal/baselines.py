@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from rankcore._core.concurrency import reads
-from rankcore._core.docs import documented, parameters
+from rankcore._core.docs import parameters
 from rankcore._core.model_spec import Field
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import real
@@ -17,22 +17,14 @@ from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project, project_many
 from rankcore.ordinal._base import OnlineOrdinalClassifier, Zeros
-from rankcore.ordinal._parameters import Averages, Intercepts, Passes
+from rankcore.ordinal._parameters import Averages, Intercepts
 from rankcore.ordinal._projecting import Projecting, cumulated
 
 __all__ = ["MulticlassPerceptron", "WidrowHoff"]
 
 
 @parameters
-class WidrowHoffParameters(Intercepts, Averages, Passes):
-    """Parameters of `WidrowHoff`."""
-
-    eta0: float = 0.3
-    step: Literal["normalized", "constant"] = "normalized"
-
-
-@documented()
-class WidrowHoff(WidrowHoffParameters, Projecting, OnlineOrdinalClassifier):
+class WidrowHoff(Intercepts, Averages, Projecting, OnlineOrdinalClassifier):
     """Online least squares on the ranks, rounded: the Widrow-Hoff (LMS) rule.
 
     Each example, even if ranked correctly, moves the weights along the row to reduce the error of
@@ -79,6 +71,9 @@ class WidrowHoff(WidrowHoffParameters, Projecting, OnlineOrdinalClassifier):
     >>> model.predict([[0.1], [0.4], [2.0]])
     array([1, 2, 3])
     """
+
+    eta0: float = 0.3
+    step: Literal["normalized", "constant"] = "normalized"
 
     _overflow_hint = (
         "rows are too long, or constant steps too large for them: scale X, use "
@@ -151,14 +146,7 @@ class WidrowHoff(WidrowHoffParameters, Projecting, OnlineOrdinalClassifier):
 
 
 @parameters
-class MulticlassParameters(Intercepts, Averages, Passes):
-    """Parameters of `MulticlassPerceptron`."""
-
-    update: Literal["worst", "uniform"] = "uniform"
-
-
-@documented()
-class MulticlassPerceptron(MulticlassParameters, OnlineOrdinalClassifier):
+class MulticlassPerceptron(Intercepts, Averages, OnlineOrdinalClassifier):
     """Multiclass perceptron, with one weight vector per rank.
 
     A baseline that ignores the order of the labels.
@@ -195,6 +183,8 @@ class MulticlassPerceptron(MulticlassParameters, OnlineOrdinalClassifier):
     >>> model.predict([[1, 0], [0, 1], [1, 1]])
     array([3, 1, 2])
     """
+
+    update: Literal["worst", "uniform"] = "uniform"
 
     _arrays: ClassVar = {"weights": Field(("features", "ranks")), "intercepts": Field(("ranks",))}
     _published: ClassVar[dict[str, Any]] = {"update": "worst", "fit_intercept": False}

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankcore._core.concurrency import reads
-from rankcore._core.docs import documented, parameters
+from rankcore._core.docs import parameters
 from rankcore._core.model_spec import Field
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import STEP_RULES, check_declared
@@ -18,19 +18,19 @@ from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._parameters import Averages, Intercepts, Passes, Tasks
+from rankcore.ordinal._parameters import Averages, Intercepts, Tasks
 from rankcore.ordinal._projecting import Projecting, cumulated
 
 __all__ = ["CuSumRank"]
 
 
-class CuSumClassifier(Projecting):
+class CuSumClassifier(Tasks, Projecting):
     """CuSum Rank with or without a kernel. Not public."""
 
-    # Of `Tasks`.
-    update: Any
-    tie_break: Any
-    decision: Any
+    def _update_rule(self, state: OnlineState) -> tuple[Any, ...]:
+        """Parameters of updates in the form of the kernels."""
+        rule = self.tie_break == "low", STEP_RULES.index(self.update), self.pa_loss == "zero_one"
+        return self.C, self.delta, self.margin, *rule, state.others["scale"][0]
 
     def _check_weighable(self) -> None:
         if self.update == "pa":
@@ -62,12 +62,7 @@ class CuSumClassifier(Projecting):
 
 
 @parameters
-class CuSumParameters(Tasks, Intercepts, Averages, Passes):
-    """Parameters of `CuSumRank`."""
-
-
-@documented()
-class CuSumRank(CuSumParameters, CuSumClassifier, OnlineOrdinalClassifier):
+class CuSumRank(CuSumClassifier, Intercepts, Averages, OnlineOrdinalClassifier):
     """CuSum Rank: a task "rank above j" for each j, and their cumulative sums as scores.
 
     The score of a rank is the sum of the scores of the tasks below it; the predicted rank is the
@@ -135,13 +130,7 @@ class CuSumRank(CuSumParameters, CuSumClassifier, OnlineOrdinalClassifier):
             flat(state.by_feature.get("weights_sums")),
             state.others.get("thresholds_sums"),
             np.empty(2 * (thresholds.size + 1)),
-            self.C,
-            self.delta,
-            self.margin,
-            self.tie_break == "low",
-            STEP_RULES.index(self.update),
-            self.pa_loss == "zero_one",
-            state.others["scale"][0],
+            *self._update_rule(state),
         )
 
     def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
@@ -150,7 +139,6 @@ class CuSumRank(CuSumParameters, CuSumClassifier, OnlineOrdinalClassifier):
         return Scoring("tasks", {"weights": weights, "thresholds": thresholds}, facts)
 
     def _cumulated(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        """Cumulative scores of the ranks, and the ranks of the highest."""
         weights, thresholds = self._parameters()
         check_declared(self, "tie_break")
         scores = np.empty((rows.n_rows, thresholds.size + 1))
@@ -159,7 +147,6 @@ class CuSumRank(CuSumParameters, CuSumClassifier, OnlineOrdinalClassifier):
         return check_scores(scores), ranks
 
     def _tasks(self, rows: Rows) -> np.ndarray:
-        """Scores of the tasks."""
         weights, thresholds = self._parameters()
         tasks = np.empty((rows.n_rows, thresholds.size))
         project_many(rows, flat(weights), tasks)

@@ -86,14 +86,10 @@ def merge(
         # In a fixed order, regardless of the list, so that two calls cannot deadlock.
         for model in sorted({*models, *([] if base is None else [base])}, key=id):
             still.enter_context(unchanging(model))
-        result._state = mixed(
-            first,
-            [model._state for model in models],
-            _shares(weights, len(models)),
-            first._new_state(first.n_features_in_, first.ranks_.size)
-            if base is None
-            else base._state,
-        )
+        states = [model._state for model in models]
+        new = first._new_state(first.n_features_in_, first.ranks_.size)
+        begun = new if base is None else base._state
+        result._state = mixed(first, states, _shares(weights, len(models)), begun)
     return result
 
 

@@ -7,29 +7,22 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rankcore._core.docs import documented, parameters
+from rankcore._core.docs import parameters
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import check_declared
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows, project
 from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._members import OAP, member_parameters
-from rankcore.ordinal._parameters import Margin, Output, Passes
+from rankcore.ordinal._parameters import Margin
 from rankcore.ordinal._projecting import Thresholds, VotesRanks, cumulated
-from rankcore.ordinal._sampling import Sampling
-from rankcore.ordinal._scale import WithMargin
 from rankcore.ordinal.prank import Direction, scale_of
 
 __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
 
 
 @parameters
-class BPMParameters(Margin, Sampling, Passes):
-    """Parameters of `OAPBPM`."""
-
-
-@documented()
-class OAPBPM(BPMParameters, WithMargin, OAP, Direction, Thresholds, OnlineOrdinalClassifier):
+class OAPBPM(Margin, OAP, Direction, Thresholds, OnlineOrdinalClassifier):
     """Online approximation of the Bayes point: the mean of PRanks that sample one stream.
 
     Parameters
@@ -88,20 +81,8 @@ class MembersVote:
 
 
 @parameters
-class BaggingParameters(Margin, Output, Sampling, Passes):
-    """Parameters of `OAPBagging`."""
-
-
-@documented()
 class OAPBagging(
-    BaggingParameters,
-    MembersVote,
-    WithMargin,
-    VotesRanks,
-    OAP,
-    Direction,
-    Thresholds,
-    OnlineOrdinalClassifier,
+    Margin, MembersVote, VotesRanks, OAP, Direction, Thresholds, OnlineOrdinalClassifier
 ):
     """Online bagging of PRanks: members that sample one stream have one vote each on the rank.
 
@@ -124,23 +105,8 @@ class OAPBagging(
 
 
 @parameters
-class VotingParameters(Margin, Output, Sampling, Passes):
-    """Parameters of `OAPVoting`."""
-
-    _: KW_ONLY
-    weight: Literal["total", "survival"] = "total"
-
-
-@documented()
 class OAPVoting(
-    VotingParameters,
-    MembersVote,
-    WithMargin,
-    VotesRanks,
-    OAP,
-    Direction,
-    Thresholds,
-    OnlineOrdinalClassifier,
+    Margin, MembersVote, VotesRanks, OAP, Direction, Thresholds, OnlineOrdinalClassifier
 ):
     """`OAPBagging` in which a member has one vote per example it ranked correctly.
 
@@ -163,6 +129,9 @@ class OAPVoting(
     >>> model.predict(X)
     array([3, 1, 2, 3])
     """
+
+    _: KW_ONLY
+    weight: Literal["total", "survival"] = "total"
 
     def _votes(self, state: OnlineState) -> np.ndarray:
         check_declared(self, "weight")

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankcore._core.concurrency import reads
-from rankcore._core.docs import documented, parameters
+from rankcore._core.docs import parameters
 from rankcore._core.model_spec import Field, Specified
 from rankcore._core.numbers import check_scores
 from rankcore._core.scoring import Scoring
@@ -17,9 +17,9 @@ from rankcore._core.state import OnlineState
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project
 from rankcore.ordinal._base import OnlineOrdinalClassifier, Zeros
-from rankcore.ordinal._parameters import Averages, Margin, Passes
+from rankcore.ordinal._parameters import Averages, Margin
 from rankcore.ordinal._projecting import Thresholds
-from rankcore.ordinal._scale import OF_PRANK, WithMargin, margin_of, moves_of
+from rankcore.ordinal._scale import OF_PRANK, margin_of, moves_of
 
 __all__ = ["PRank"]
 
@@ -67,16 +67,7 @@ class Direction(Specified):
 
 
 @parameters
-class PRankParameters(Margin, Averages, Passes):
-    """Parameters of `PRank`."""
-
-    max_iter: int = 10
-    average: bool = True
-    margin: float | str = "auto"
-
-
-@documented()
-class PRank(PRankParameters, WithMargin, Direction, Thresholds, OnlineOrdinalClassifier):
+class PRank(Margin, Averages, Direction, Thresholds, OnlineOrdinalClassifier):
     """Perceptron ranking: one direction, ordered thresholds, online.
 
     The rank of a row is the number of thresholds that its projection on the learned direction
@@ -134,11 +125,14 @@ class PRank(PRankParameters, WithMargin, Direction, Thresholds, OnlineOrdinalCla
     [0.75, 0.0]
     """
 
+    max_iter: int = 10
+    average: bool = True
+    margin: float | str = "auto"
+
     _arrays: ClassVar = {"weights": Field(("features",)), "steps": Field(("tasks",), "int64")}
     _built_in: ClassVar = OF_PRANK
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
-        """Weights and thresholds for predictions."""
         state = self._fitted_state()
         return state.averaged(
             lambda: (state.mean("weights"), scale_of(state) * state.mean("steps"))

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankcore._core.docs import documented, parameters
+from rankcore._core.docs import parameters
 from rankcore._core.numbers import Floats, check_scores
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._parameters import Averages, Passes
+from rankcore.ordinal._parameters import Averages
 from rankcore.ordinal._projecting import Thresholds
 from rankcore.ordinal._rule_loop import RuleLearner, row_of
 from rankcore.ordinal._scale import OF_THRESHOLDS, SCALE, new_scale
@@ -24,14 +24,7 @@ __all__ = ["PythonRule", "PythonScoreRule"]
 
 
 @parameters
-class RuleParameters(Averages, Passes):
-    """Parameters of `PythonRule`."""
-
-    threshold_scale: float | str = "auto"
-
-
-@documented()
-class PythonRule(RuleParameters, Direction, Thresholds, RuleLearner):
+class PythonRule(Averages, Direction, Thresholds, RuleLearner):
     """Base class of user-defined rules in Python with one direction and thresholds.
 
     A subclass defines ``update``, which learns one row; passes, held-out rows, early stopping,
@@ -46,8 +39,6 @@ class PythonRule(RuleParameters, Direction, Thresholds, RuleLearner):
 
     Attributes
     ----------
-    coef_ : ndarray of float64, shape (n_features,)
-        The direction (a copy).
     thresholds_ : ndarray of float64, shape (n_classes - 1,)
         Ascending (a copy). A rule may leave them in any order, which does not change the number of
         thresholds that a projection reaches.
@@ -93,6 +84,8 @@ class PythonRule(RuleParameters, Direction, Thresholds, RuleLearner):
     >>> model.predict(X)
     array([3, 1, 2, 3])
     """
+
+    threshold_scale: float | str = "auto"
 
     _checked = (*RuleLearner._checked, "threshold_scale")
     _built_in: ClassVar = OF_THRESHOLDS
@@ -164,17 +157,11 @@ class PythonRule(RuleParameters, Direction, Thresholds, RuleLearner):
             thresholds = np.sort(scale_of(state) * state.mean("steps"))
             return state.mean("weights"), thresholds
 
-        found: tuple[np.ndarray, np.ndarray] = state.averaged(compute)
-        return found
+        return state.averaged(compute)
 
 
 @parameters
-class ScoreRuleParameters(Averages, Passes):
-    """Parameters of `PythonScoreRule`."""
-
-
-@documented()
-class PythonScoreRule(ScoreRuleParameters, RuleLearner):
+class PythonScoreRule(Averages, RuleLearner):
     """Base class of user-defined rules in Python with a score for each rank.
 
     A subclass defines ``start``, which creates the arrays; ``scores``, which scores a row; and

@@ -7,11 +7,10 @@ from operator import methodcaller
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankcore._core.inputs import as_rows, refuse_mask
 from rankcore._core.labels import as_labels
-from rankcore._core.numbers import as_weights
+from rankcore._core.numbers import Floats, as_weights
 from rankcore._core.queries import Queries, group_rows
 from rankcore._core.sources import MemoryRows, RowBlocks, Source, check_alone
 from rankcore._core.warning import warn
@@ -104,7 +103,7 @@ def warn_of_one_query(n_rows: int, largest: int | None, method: str) -> None:
     )
 
 
-def query_weights(sample_weight: Any, queries: Queries) -> NDArray[np.float64] | None:
+def query_weights(sample_weight: Any, queries: Queries) -> Floats | None:
     """Weights of queries, given those of queries or of rows."""
     n_rows, n_queries = int(queries.bounds[-1]), queries.ids.size
     weights = as_weights(sample_weight, "sample_weight", {"row": n_rows, "query": n_queries})
@@ -113,14 +112,14 @@ def query_weights(sample_weight: Any, queries: Queries) -> NDArray[np.float64] |
     return query_means(weights, queries)
 
 
-def query_means(values: NDArray[np.float64], queries: Queries) -> NDArray[np.float64]:
+def query_means(values: Floats, queries: Queries) -> Floats:
     """Mean over the rows of each query."""
     in_order = values if queries.rows is None else values[queries.rows]
-    sums: NDArray[np.float64] = np.add.reduceat(in_order, queries.bounds[:-1])
+    sums: Floats = np.add.reduceat(in_order, queries.bounds[:-1])
     return sums / np.diff(queries.bounds)
 
 
-def as_relevance(y: Any, n_rows: int) -> NDArray[np.float64]:
+def as_relevance(y: Any, n_rows: int) -> Floats:
     """Labels as finite numbers; ValueError for integers that float64 cannot represent."""
     labels, _ = as_labels(y, n_rows)
     if labels.dtype.kind not in "biuf":

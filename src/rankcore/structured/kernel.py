@@ -14,17 +14,16 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.concurrency import reads
-from rankcore._core.docs import documented, parameters
+from rankcore._core.docs import parameters
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import COMPILED, gram
 from rankcore._core.params import function_or, option
 from rankcore._ext.kernel_learners import KernelAtomsState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal.kernel import _pool
-from rankcore.ordinal.kernel._dual import Budgeted, DualLearner
+from rankcore.ordinal.kernel._dual import DualLearner
 from rankcore.structured._base import (
     Examples,
-    Steps,
     StructuredLearner,
     StructuredState,
     difference,
@@ -59,15 +58,7 @@ class KernelExamples(Examples):
 
 
 @parameters
-class KernelParameters(Budgeted, Steps):
-    """Parameters of `KernelStructuredPerceptron`."""
-
-    task: KernelTask
-    kernel: Literal["rbf", "poly", "linear"] | Callable[..., Any] = "rbf"
-
-
-@documented()
-class KernelStructuredPerceptron(KernelParameters, DualLearner, StructuredLearner):
+class KernelStructuredPerceptron(DualLearner, StructuredLearner):
     """Kernel structured perceptron for outputs that consist of atoms.
 
     `StructuredPerceptron` in the feature space of a kernel. The score of an atom, a part
@@ -142,6 +133,9 @@ class KernelStructuredPerceptron(KernelParameters, DualLearner, StructuredLearne
     [[1, 0, 1]]
     """
 
+    task: KernelTask
+    kernel: Literal["rbf", "poly", "linear"] | Callable[..., Any] = "rbf"
+
     _protocol = KernelTask
     _least_parameters = 0
 
@@ -186,8 +180,7 @@ class KernelStructuredPerceptron(KernelParameters, DualLearner, StructuredLearne
 
     def _fitted_state(self) -> KernelStructuredState:
         check_is_fitted(self)
-        state: KernelStructuredState = self._state
-        return state
+        return self._state
 
     def _output_lists(self, state: Any) -> tuple[Array, Array, Array]:
         others = state.others

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from rankcore._core.docs import documented, parameters
+from rankcore._core.docs import parameters
 from rankcore.structured._base import (
     Examples,
-    Steps,
     StructuredLearner,
     StructuredState,
     difference,
@@ -23,14 +22,7 @@ __all__ = ["StructuredPerceptron"]
 
 
 @parameters
-class PerceptronParameters(Steps):
-    """Parameters of `StructuredPerceptron`."""
-
-    task: Task
-
-
-@documented()
-class StructuredPerceptron(PerceptronParameters, StructuredLearner):
+class StructuredPerceptron(StructuredLearner):
     """Structured perceptron for the outputs of a `Task`: sequences, trees, matchings, ranks.
 
     The model scores an output by the inner product of its parameters with the task's features, and
@@ -74,6 +66,8 @@ class StructuredPerceptron(PerceptronParameters, StructuredLearner):
     >>> model.predict(X), model.score(X, y)
     ([1, 2, 2, 3], 0.0)
     """
+
+    task: Task
 
     _protocol = Task
     _least_parameters = 1

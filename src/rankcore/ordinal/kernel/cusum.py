@@ -9,16 +9,15 @@ import numpy as np
 
 from rankcore._core.arguments import Gamma
 from rankcore._core.concurrency import reads
-from rankcore._core.docs import documented, parameters
-from rankcore._core.params import STEP_RULES, check_declared
+from rankcore._core.docs import parameters
+from rankcore._core.params import check_declared
 from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelCuSumState
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._parameters import Averages, Intercepts, Passes, Tasks
+from rankcore.ordinal._parameters import Averages, Intercepts
 from rankcore.ordinal._projecting import cumulated
 from rankcore.ordinal.cusum import CuSumClassifier
 from rankcore.ordinal.kernel._base import KernelClassifier
-from rankcore.ordinal.kernel._dual import Budgeted
 from rankcore.ordinal.kernel._pool import DualState, Zeros
 from rankcore.ordinal.kernel.prank import mean_lists
 
@@ -26,19 +25,7 @@ __all__ = ["KernelCuSumRank"]
 
 
 @parameters
-class KernelCuSumParameters(Tasks, Intercepts, Averages, Budgeted, Passes):
-    """Parameters of `KernelCuSumRank`."""
-
-    update: Literal["perceptron", "pa", "pa1", "pa2"] = "pa1"
-    C: float = 10.0
-    margin: float = 1.0
-    gamma: Gamma = "half"
-    _: KW_ONLY
-    max_iter: int = 20
-
-
-@documented()
-class KernelCuSumRank(KernelCuSumParameters, CuSumClassifier, KernelClassifier):
+class KernelCuSumRank(CuSumClassifier, Intercepts, Averages, KernelClassifier):
     """CuSum Rank with a kernel: a non-linear task for each step between ranks.
 
     `CuSumRank` in the feature space of a kernel. A misranked row becomes a support vector of the
@@ -81,6 +68,13 @@ class KernelCuSumRank(KernelCuSumParameters, CuSumClassifier, KernelClassifier):
     array([1, 1, 2, 3])
     """
 
+    update: Literal["perceptron", "pa", "pa1", "pa2"] = "pa1"
+    C: float = 10.0
+    margin: float = 1.0
+    gamma: Gamma = "half"
+    _: KW_ONLY
+    max_iter: int = 20
+
     _published: ClassVar[dict[str, Any]] = {
         "margin": 0.0,
         "update": "perceptron",
@@ -100,17 +94,7 @@ class KernelCuSumRank(KernelCuSumParameters, CuSumClassifier, KernelClassifier):
         return arrays | self._other_arrays(n_ranks, zeros), n_ranks - 1
 
     def _bind(self, state: OnlineState, *pool: Any) -> Any:
-        return KernelCuSumState(
-            state.others,
-            *pool,
-            self.C,
-            self.delta,
-            self.margin,
-            self.tie_break == "low",
-            STEP_RULES.index(self.update),
-            self.pa_loss == "zero_one",
-            state.others["scale"][0],
-        )
+        return KernelCuSumState(state.others, *pool, *self._update_rule(state))
 
     def _cuts(self) -> np.ndarray:
         return np.asarray(self._fitted_state().mean("thresholds"))
