@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats, check_scores
@@ -191,8 +192,6 @@ def tasks_of(scoring: Scoring, n_features: int, n_ranks: int, name: str) -> Task
 
 def kernel_weights(scoring: Scoring, n_features: int) -> Floats:
     """Weights of each output of a model with a linear kernel, shape (n_features, n_outputs)."""
-    import scipy.sparse as sp
-
     arrays = scoring.arrays
     lists = zip(arrays["slots"], arrays["coefs"], arrays["sizes"].tolist(), strict=True)
     n_support = arrays["norms"].size
@@ -245,8 +244,6 @@ def _with_stored(rows: Rows, values: Floats) -> Any:
     """Replace the stored values of rows; a matrix in the format of the rows."""
     if rows.columns is None:
         return values.reshape(rows.n_rows, rows.n_features)
-    import scipy.sparse as sp
-
     shape = rows.n_rows, rows.n_features
     return sp.csr_array((values, rows.columns.copy(), rows.arrays[2].copy()), shape=shape)
 

@@ -81,6 +81,5 @@ class OrdinalRoundLearner(RoundLearner):
         self._made.go_back(self._model)
 
     def line(self, number: int) -> str:
-        return (
-            f"round {number} of {self.n_iterations}: log loss {self.fitted._state.log[-1][0]:.4f}"
-        )
+        (loss,) = self.fitted._state.log[-1]
+        return f"round {number} of {self.n_iterations}: log loss {loss:.4f}"

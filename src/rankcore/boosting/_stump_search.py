@@ -84,9 +84,8 @@ class Search:
         if not features.size:
             return
         parts = self._split(features)
-        self._threads.map(
-            lambda job: self._evaluate(potentials, parts[job], job), range(len(parts))
-        )
+        jobs = range(len(parts))
+        self._threads.map(lambda job: self._evaluate(potentials, parts[job], job), jobs)
 
     def _evaluate(self, potentials: Floats, features: NDArray[np.int32], job: int) -> None:
         n = features.size

@@ -23,14 +23,10 @@ MAX_SUMS = 2**31 - 1
 ARRANGED, ARRANGED_OF_COLUMN = 1 << 18, 16
 # Record of a leaf for `tree_looks.Look`.
 LEAF = np.dtype(
-    [
-        ("word", np.uint64),
-        ("n_rows", np.int64),
-        ("low", np.float64),
-        ("high", np.float64),
-        ("number", np.int32),
-        ("is_less", np.uint8),
-    ]
+    {
+        "names": ["word", "n_rows", "low", "high", "number", "is_less"],
+        "formats": [np.uint64, np.int64, np.float64, np.float64, np.int32, np.uint8],
+    }
 )
 
 

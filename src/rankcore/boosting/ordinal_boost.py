@@ -53,7 +53,37 @@ def _may_cross(link: str, tasks: str) -> bool:
 
 
 @parameters
+class OrdinalBoostParameters:
+    """Parameters of `OrdinalBoost`."""
+
+    n_estimators: int = 100
+    learning_rate: float = 0.1
+    max_leaf_nodes: int | None = 31
+    tasks: Literal["vector", "shared", "separate", "mixed", "average"] = "vector"
+    link: Literal["adjacent", "cumulative"] = "adjacent"
+    loss: Literal["absolute", "zero_one", "squared", "kappa"] = "absolute"
+    max_depth: int | None = None
+    min_samples_leaf: Literal["auto"] | int = "auto"
+    l2_leaf: float = 1.0
+    max_bins: int | None = 255
+    missing: Literal["learn", "zero"] = "learn"
+    categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype"
+    monotonic_cst: ArrayLike | Mapping[str, int] | None = None
+    subsample: float = 1.0
+    colsample: float = 1.0
+    class_weight: ClassWeight | None = None
+    early_stopping_rounds: int | None = None
+    eval_metric: Measures = "ranked_probability_score"
+    warm_start: bool = False
+    n_jobs: int | None = None
+    random_state: Seed | None = None
+    verbose: int = 0
+    classes: ArrayLike | None = None
+
+
+@documented()
 class OrdinalBoost(
+    OrdinalBoostParameters,
     CheapestRanks,
     Boosted,
     Specified,
@@ -172,30 +202,6 @@ class OrdinalBoost(
     >>> model.predict_proba(X[500:]).shape
     (100, 4)
     """
-
-    n_estimators: int = 100
-    learning_rate: float = 0.1
-    max_leaf_nodes: int | None = 31
-    tasks: Literal["vector", "shared", "separate", "mixed", "average"] = "vector"
-    link: Literal["adjacent", "cumulative"] = "adjacent"
-    loss: Literal["absolute", "zero_one", "squared", "kappa"] = "absolute"
-    max_depth: int | None = None
-    min_samples_leaf: Literal["auto"] | int = "auto"
-    l2_leaf: float = 1.0
-    max_bins: int | None = 255
-    missing: Literal["learn", "zero"] = "learn"
-    categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype"
-    monotonic_cst: ArrayLike | Mapping[str, int] | None = None
-    subsample: float = 1.0
-    colsample: float = 1.0
-    class_weight: ClassWeight | None = None
-    early_stopping_rounds: int | None = None
-    eval_metric: Measures = "ranked_probability_score"
-    warm_start: bool = False
-    n_jobs: int | None = None
-    random_state: Seed | None = None
-    verbose: int = 0
-    classes: ArrayLike | None = None
 
     _constraints: ClassVar[dict[str, Constraint]] = {
         **GROWTH,

@@ -21,6 +21,7 @@ from rankcore._core.model_spec import Field, ModelSpec, Specified, check_n_featu
 from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_model
 from rankcore._core.params import Constrained
 from rankcore._core.scales import mean_square_length
+from rankcore._core.scoring import FORMS, Scoring
 from rankcore._core.sources import RowBlocks, as_source
 from rankcore._core.state import OnlineState, check_columns, checkpoints, described, restored_state
 from rankcore._core.training import Trainer
@@ -91,6 +92,8 @@ class OnlineOrdinalClassifier(
     _since: ClassVar[dict[str, float]] = {}
     # Arrays that are averaged over examples, and by `merge`; None if not supported.
     _arrays: ClassVar[dict[str, Field]] = {}
+    # Form of the scores, whose arrays `_parameters` returns in the order of `FORMS`.
+    _form: ClassVar[str]
     # Whether a weight multiplies the step of a row; otherwise it is a number of visits.
     _weighs_steps = False
     _state: OnlineState
@@ -163,6 +166,14 @@ class OnlineOrdinalClassifier(
         facts, arrays = described(self._state)
         facts["best_iteration"] = getattr(self, "best_iteration_", None)
         return facts, {**arrays, "classes": self.ranks_}
+
+    def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
+        parts = zip(FORMS[self._form][1].split(), self._parameters(), strict=True)
+        return Scoring(self._form, dict(parts), self._scoring_facts())
+
+    def _scoring_facts(self) -> dict[str, str | int]:
+        """Facts of the form of the scores."""
+        return {}
 
     def _restore(self, spec: ModelSpec) -> None:
         arrays, n_features = spec.arrays, check_n_features(spec.n_features)

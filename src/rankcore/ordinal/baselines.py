@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from rankcore._core.concurrency import reads
-from rankcore._core.docs import parameters
+from rankcore._core.docs import documented, parameters
 from rankcore._core.model_spec import Field
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import real
-from rankcore._core.scoring import Scoring
 from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project, project_many
 from rankcore.ordinal._base import OnlineOrdinalClassifier, Zeros
-from rankcore.ordinal._parameters import Averages, Intercepts
+from rankcore.ordinal._parameters import Averages, Intercepts, Passes
 from rankcore.ordinal._projecting import Projecting, cumulated
 
 __all__ = ["MulticlassPerceptron", "WidrowHoff"]
 
 
 @parameters
-class WidrowHoff(Intercepts, Averages, Projecting, OnlineOrdinalClassifier):
+class WidrowHoffParameters(Intercepts, Averages, Passes):
+    """Parameters of `WidrowHoff`."""
+
+    eta0: float = 0.3
+    step: Literal["normalized", "constant"] = "normalized"
+
+
+@documented()
+class WidrowHoff(WidrowHoffParameters, Projecting, OnlineOrdinalClassifier):
     """Online least squares on the ranks, rounded: the Widrow-Hoff (LMS) rule.
 
     Each example, even if ranked correctly, moves the weights along the row to reduce the error of
@@ -72,15 +79,13 @@ class WidrowHoff(Intercepts, Averages, Projecting, OnlineOrdinalClassifier):
     array([1, 2, 3])
     """
 
-    eta0: float = 0.3
-    step: Literal["normalized", "constant"] = "normalized"
-
     _overflow_hint = (
         "rows are too long, or constant steps too large for them: scale X, use "
         "step='normalized', or lower eta0"
     )
     _published: ClassVar[dict[str, Any]] = {"eta0": 0.1, "step": "constant"}
     _one_direction = True
+    _form = "rounded"
     _arrays: ClassVar = {"weights": Field(("features",)), "intercept": Field((1,))}
 
     _constraints: ClassVar = {"eta0": real(1e-100, 1e100)}
@@ -121,10 +126,6 @@ class WidrowHoff(Intercepts, Averages, Projecting, OnlineOrdinalClassifier):
             state.others["scale"][0],
         )
 
-    def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
-        weights, intercept = self._parameters()
-        return Scoring("rounded", {"weights": weights, "intercept": intercept})
-
     def _projected(self, rows: Rows) -> np.ndarray:
         weights, intercept = self._parameters()
         scores = np.empty(rows.n_rows)
@@ -146,7 +147,14 @@ class WidrowHoff(Intercepts, Averages, Projecting, OnlineOrdinalClassifier):
 
 
 @parameters
-class MulticlassPerceptron(Intercepts, Averages, OnlineOrdinalClassifier):
+class MulticlassParameters(Intercepts, Averages, Passes):
+    """Parameters of `MulticlassPerceptron`."""
+
+    update: Literal["worst", "uniform"] = "uniform"
+
+
+@documented()
+class MulticlassPerceptron(MulticlassParameters, OnlineOrdinalClassifier):
     """Multiclass perceptron, with one weight vector per rank.
 
     A baseline that ignores the order of the labels.
@@ -184,9 +192,8 @@ class MulticlassPerceptron(Intercepts, Averages, OnlineOrdinalClassifier):
     array([3, 1, 2])
     """
 
-    update: Literal["worst", "uniform"] = "uniform"
-
     _arrays: ClassVar = {"weights": Field(("features", "ranks")), "intercepts": Field(("ranks",))}
+    _form = "classes"
     _published: ClassVar[dict[str, Any]] = {"update": "worst", "fit_intercept": False}
 
     @property
@@ -212,10 +219,6 @@ class MulticlassPerceptron(Intercepts, Averages, OnlineOrdinalClassifier):
             self.update == "uniform",
             state.others["scale"][0],
         )
-
-    def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
-        weights, intercepts = self._parameters()
-        return Scoring("classes", {"weights": weights, "intercepts": intercepts})
 
     def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         weights, intercepts = self._parameters()

@@ -17,7 +17,7 @@ from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented, parameters
 from rankcore._core.front import take_apart, transformed
 from rankcore._core.labels import RankedLabels, as_labels, check_classes, encode, ranks_among
-from rankcore._core.model_spec import ModelSpec, Specified, array_like, outline
+from rankcore._core.model_spec import Field, ModelSpec, Specified, read_fields
 from rankcore._core.numbers import Floats, as_weights
 from rankcore._core.params import Constrained
 from rankcore._core.scoring import Scoring, no_scoring
@@ -38,8 +38,27 @@ from rankcore.ordinal.prank import PRank
 
 
 @parameters
+class CalibratedParameters:
+    """Parameters of `CalibratedOrdinal`."""
+
+    estimator: BaseEstimator | None = None
+    _: KW_ONLY
+    method: Literal["cumulative", "isotonic"] = "cumulative"
+    cv: Folds = 5
+    loss: Literal["absolute", "zero_one", "squared", "kappa"] = "absolute"
+    random_state: Seed | None = 0
+    classes: ArrayLike | None = None
+
+
+@documented()
 class CalibratedOrdinal(
-    CheapestRanks, Specified, Constrained, Documented, ClassifierMixin, BaseEstimator
+    CalibratedParameters,
+    CheapestRanks,
+    Specified,
+    Constrained,
+    Documented,
+    ClassifierMixin,
+    BaseEstimator,
 ):
     """Probabilities of ranks, fitted to held-out latent scores of an ordinal learner.
 
@@ -110,14 +129,6 @@ class CalibratedOrdinal(
            [1, 2],
            [2, 5]])
     """
-
-    estimator: BaseEstimator | None = None
-    _: KW_ONLY
-    method: Literal["cumulative", "isotonic"] = "cumulative"
-    cv: Folds = 5
-    loss: Literal["absolute", "zero_one", "squared", "kappa"] = "absolute"
-    random_state: Seed | None = 0
-    classes: ArrayLike | None = None
 
     @documented(PRank.fit)
     def fit(
@@ -252,17 +263,18 @@ class CalibratedOrdinal(
         if not np.array_equal(getattr(learner, "ranks_", classes), classes):
             raise ValueError("its labels are not those of its estimator")
         k = classes.size
-        slope, self.center_, self.scale_ = array_like(spec.arrays, "moments", outline(3)).tolist()
+        fields = {"moments": Field((3,)), "costs": Field((k, k)), "conformal_scores": Field(("n",))}
+        declared = {name: field for name, field in fields.items() if name in spec.arrays}
+        found = read_fields(spec.arrays, declared)
+        slope, self.center_, self.scale_ = found["moments"].tolist()
         if slope < 0 or self.scale_ <= 0:
             raise ValueError("its array moments has a negative slope or scale")
         self.curves_ = restored_curves(spec.arrays, k, slope)
-        self.costs_ = array_like(spec.arrays, "costs", outline((k, k)))
-        self.ranks_ = classes
+        self.ranks_, self.costs_ = classes, found["costs"]
         if not spec.facts.get("texts", False):
             self.n_features_in_ = spec.n_features
-        if "conformal_scores" in spec.arrays:
-            n = spec.arrays["conformal_scores"].size
-            self.conformal_scores_ = array_like(spec.arrays, "conformal_scores", outline(n))
+        if "conformal_scores" in found:
+            self.conformal_scores_ = found["conformal_scores"]
         given: Any = self.estimator
         if is_frozen(given):
             self.estimator = self.estimator_ = type(given)(whole)

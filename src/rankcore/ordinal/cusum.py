@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
 from rankcore._core.concurrency import reads
-from rankcore._core.docs import parameters
+from rankcore._core.docs import documented, parameters
 from rankcore._core.model_spec import Field
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import STEP_RULES, check_declared
-from rankcore._core.scoring import Scoring
 from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._parameters import Averages, Intercepts, Tasks
+from rankcore.ordinal._parameters import Averages, Intercepts, Passes, Tasks
 from rankcore.ordinal._projecting import Projecting, cumulated
 
 __all__ = ["CuSumRank"]
@@ -38,6 +36,9 @@ class CuSumClassifier(Tasks, Projecting):
                 "update='pa' does not support weights, as its loss determines the step: use "
                 "'pa1' or 'pa2', whose C is multiplied by the weight, or omit the weights"
             )
+
+    def _scoring_facts(self) -> dict[str, str | int]:
+        return {"decision": self.decision, "tie": self.tie_break}
 
     @abstractmethod
     def _tasks(self, rows: Rows) -> np.ndarray:
@@ -62,7 +63,12 @@ class CuSumClassifier(Tasks, Projecting):
 
 
 @parameters
-class CuSumRank(CuSumClassifier, Intercepts, Averages, OnlineOrdinalClassifier):
+class CuSumParameters(Tasks, Intercepts, Averages, Passes):
+    """Parameters of `CuSumRank`."""
+
+
+@documented()
+class CuSumRank(CuSumParameters, CuSumClassifier, OnlineOrdinalClassifier):
     """CuSum Rank: a task "rank above j" for each j, and their cumulative sums as scores.
 
     The score of a rank is the sum of the scores of the tasks below it; the predicted rank is the
@@ -108,6 +114,7 @@ class CuSumRank(CuSumClassifier, Intercepts, Averages, OnlineOrdinalClassifier):
            [ 1., -1.]]), array([-1., -1.]))
     """
 
+    _form = "tasks"
     _arrays: ClassVar = {"weights": Field(("features", "tasks")), "thresholds": Field(("tasks",))}
 
     @property
@@ -132,11 +139,6 @@ class CuSumRank(CuSumClassifier, Intercepts, Averages, OnlineOrdinalClassifier):
             np.empty(2 * (thresholds.size + 1)),
             *self._update_rule(state),
         )
-
-    def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
-        weights, thresholds = self._parameters()
-        facts: dict[str, str | int] = {"decision": self.decision, "tie": self.tie_break}
-        return Scoring("tasks", {"weights": weights, "thresholds": thresholds}, facts)
 
     def _cumulated(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         weights, thresholds = self._parameters()

@@ -7,14 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rankcore._core.docs import parameters
-from rankcore._core.numbers import check_scores
+from rankcore._core.docs import documented, parameters
 from rankcore._core.params import check_declared
 from rankcore._core.state import OnlineState
-from rankcore._ext.rows import Rows, project
+from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._members import OAP, member_parameters
-from rankcore.ordinal._parameters import Margin
+from rankcore.ordinal._members import OAP, Sampling, member_parameters
+from rankcore.ordinal._parameters import Margin, Output, Passes
 from rankcore.ordinal._projecting import Thresholds, VotesRanks, cumulated
 from rankcore.ordinal.prank import Direction, scale_of
 
@@ -22,7 +21,12 @@ __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
 
 
 @parameters
-class OAPBPM(Margin, OAP, Direction, Thresholds, OnlineOrdinalClassifier):
+class BPMParameters(Margin, Sampling, Passes):
+    """Parameters of `OAPBPM`."""
+
+
+@documented()
+class OAPBPM(BPMParameters, OAP, Direction, Thresholds, OnlineOrdinalClassifier):
     """Online approximation of the Bayes point: the mean of PRanks that sample one stream.
 
     Parameters
@@ -68,10 +72,7 @@ class MembersVote:
         scores, winners = VotesRanks._scored(self, rows)
         # The members' mean breaks ties of votes: it adds less than half a vote, so that no other
         # order changes.
-        weights, thresholds = self._parameters()
-        projected = np.empty(rows.n_rows)
-        project(rows, weights, projected)
-        mean = cumulated(check_scores(projected)[:, None] - thresholds)
+        mean = cumulated(Direction._projected(self, rows)[:, None] - self._cuts())
         short = mean - mean.max(axis=1, keepdims=True)
         n_votes = max(1, int(self._votes(self._state).sum()))
         return scores + short / (scale_of(self._state) - short) / (4 * n_votes), winners
@@ -81,8 +82,13 @@ class MembersVote:
 
 
 @parameters
+class BaggingParameters(Margin, Output, Sampling, Passes):
+    """Parameters of `OAPBagging`."""
+
+
+@documented()
 class OAPBagging(
-    Margin, MembersVote, VotesRanks, OAP, Direction, Thresholds, OnlineOrdinalClassifier
+    BaggingParameters, MembersVote, VotesRanks, OAP, Direction, Thresholds, OnlineOrdinalClassifier
 ):
     """Online bagging of PRanks: members that sample one stream have one vote each on the rank.
 
@@ -105,8 +111,16 @@ class OAPBagging(
 
 
 @parameters
+class VotingParameters(Margin, Output, Sampling, Passes):
+    """Parameters of `OAPVoting`."""
+
+    _: KW_ONLY
+    weight: Literal["total", "survival"] = "total"
+
+
+@documented()
 class OAPVoting(
-    Margin, MembersVote, VotesRanks, OAP, Direction, Thresholds, OnlineOrdinalClassifier
+    VotingParameters, MembersVote, VotesRanks, OAP, Direction, Thresholds, OnlineOrdinalClassifier
 ):
     """`OAPBagging` in which a member has one vote per example it ranked correctly.
 
@@ -129,9 +143,6 @@ class OAPVoting(
     >>> model.predict(X)
     array([3, 1, 2, 3])
     """
-
-    _: KW_ONLY
-    weight: Literal["total", "survival"] = "total"
 
     def _votes(self, state: OnlineState) -> np.ndarray:
         check_declared(self, "weight")

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
 
 from rankcore._core.concurrency import reads
-from rankcore._core.docs import parameters
+from rankcore._core.docs import documented, parameters
 from rankcore._core.model_spec import Field, Specified
 from rankcore._core.numbers import check_scores
-from rankcore._core.scoring import Scoring
 from rankcore._core.state import OnlineState
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project
 from rankcore.ordinal._base import OnlineOrdinalClassifier, Zeros
-from rankcore.ordinal._parameters import Averages, Margin
+from rankcore.ordinal._parameters import Averages, Margin, Passes
 from rankcore.ordinal._projecting import Thresholds
 from rankcore.ordinal._scale import OF_PRANK, margin_of, moves_of
 
@@ -36,10 +34,9 @@ class Direction(Specified):
     """
 
     _one_direction = True
+    _form = "thresholds"
 
-    @abstractmethod
-    def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
-        """Weights and thresholds for predictions."""
+    _parameters: Callable[[], Any]  # weights and thresholds for predictions
 
     @property
     @reads
@@ -56,10 +53,6 @@ class Direction(Specified):
     def _cuts(self) -> np.ndarray:
         return self._parameters()[1]
 
-    def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
-        weights, thresholds = self._parameters()
-        return Scoring("thresholds", {"weights": weights, "thresholds": thresholds})
-
     def _projected(self, rows: Rows) -> np.ndarray:
         scores = np.empty(rows.n_rows)
         project(rows, self._parameters()[0], scores)
@@ -67,7 +60,16 @@ class Direction(Specified):
 
 
 @parameters
-class PRank(Margin, Averages, Direction, Thresholds, OnlineOrdinalClassifier):
+class PRankParameters(Margin, Averages, Passes):
+    """Parameters of `PRank`."""
+
+    max_iter: int = 10
+    average: bool = True
+    margin: float | str = "auto"
+
+
+@documented()
+class PRank(PRankParameters, Direction, Thresholds, OnlineOrdinalClassifier):
     """Perceptron ranking: one direction, ordered thresholds, online.
 
     The rank of a row is the number of thresholds that its projection on the learned direction
@@ -124,10 +126,6 @@ class PRank(Margin, Averages, Direction, Thresholds, OnlineOrdinalClassifier):
     >>> model.history_["rank_loss"]
     [0.75, 0.0]
     """
-
-    max_iter: int = 10
-    average: bool = True
-    margin: float | str = "auto"
 
     _arrays: ClassVar = {"weights": Field(("features",)), "steps": Field(("tasks",), "int64")}
     _built_in: ClassVar = OF_PRANK

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankcore._core.docs import parameters
+from rankcore._core.docs import documented, parameters
 from rankcore._core.numbers import Floats, check_scores
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._parameters import Averages
+from rankcore.ordinal._parameters import Averages, Passes
 from rankcore.ordinal._projecting import Thresholds
 from rankcore.ordinal._rule_loop import RuleLearner, row_of
 from rankcore.ordinal._scale import OF_THRESHOLDS, SCALE, new_scale
@@ -24,7 +24,14 @@ __all__ = ["PythonRule", "PythonScoreRule"]
 
 
 @parameters
-class PythonRule(Averages, Direction, Thresholds, RuleLearner):
+class RuleParameters(Averages, Passes):
+    """Parameters of `PythonRule`."""
+
+    threshold_scale: float | str = "auto"
+
+
+@documented()
+class PythonRule(RuleParameters, Direction, Thresholds, RuleLearner):
     """Base class of user-defined rules in Python with one direction and thresholds.
 
     A subclass defines ``update``, which learns one row; passes, held-out rows, early stopping,
@@ -84,8 +91,6 @@ class PythonRule(Averages, Direction, Thresholds, RuleLearner):
     >>> model.predict(X)
     array([3, 1, 2, 3])
     """
-
-    threshold_scale: float | str = "auto"
 
     _checked = (*RuleLearner._checked, "threshold_scale")
     _built_in: ClassVar = OF_THRESHOLDS
@@ -161,7 +166,12 @@ class PythonRule(Averages, Direction, Thresholds, RuleLearner):
 
 
 @parameters
-class PythonScoreRule(Averages, RuleLearner):
+class ScoreRuleParameters(Averages, Passes):
+    """Parameters of `PythonScoreRule`."""
+
+
+@documented()
+class PythonScoreRule(ScoreRuleParameters, RuleLearner):
     """Base class of user-defined rules in Python with a score for each rank.
 
     A subclass defines ``start``, which creates the arrays; ``scores``, which scores a row; and

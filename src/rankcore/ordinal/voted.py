@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankcore._core.concurrency import reads
-from rankcore._core.docs import parameters
+from rankcore._core.docs import documented, parameters
 from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dropped_votes
 from rankcore._core.model_spec import outline
 from rankcore._core.params import integer
 from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts, widened
 from rankcore._ext.voted import Voted, place
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._parameters import Margin
+from rankcore.ordinal._parameters import Margin, Output, Passes
 from rankcore.ordinal._projecting import VotesRanks
 from rankcore.ordinal._scale import margin_of, moves_of, scale_setting
 from rankcore.ordinal.prank import check_lattice, scale_of
@@ -72,7 +72,17 @@ class VotedState(OnlineState):
 
 
 @parameters
-class VotedPRank(Margin, VotesRanks, OnlineOrdinalClassifier):
+class VotedParameters(Margin, Output, Passes):
+    """Parameters of `VotedPRank`."""
+
+    margin: float | str = "auto"
+    _: KW_ONLY
+    count_init: int = 1
+    max_hypotheses: int | str | None = "auto"
+
+
+@documented()
+class VotedPRank(VotedParameters, VotesRanks, OnlineOrdinalClassifier):
     """Voted PRank: each past hypothesis has as many votes as examples it survived.
 
     Parameters
@@ -122,11 +132,6 @@ class VotedPRank(Margin, VotesRanks, OnlineOrdinalClassifier):
     >>> model.project([[2, 1]])
     array([2.4])
     """
-
-    margin: float | str = "auto"
-    _: KW_ONLY
-    count_init: int = 1
-    max_hypotheses: int | str | None = "auto"
 
     _checks_constant = False  # a prediction may cost more than the fit
 

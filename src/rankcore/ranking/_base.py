@@ -17,7 +17,7 @@ from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import reads
 from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented
-from rankcore._core.eval_sets import as_eval_sets, as_metrics, measure_names
+from rankcore._core.eval_sets import as_metrics, measure_names
 from rankcore._core.fitted import keep_names
 from rankcore._core.model_spec import Specified
 from rankcore._core.numbers import Floats
@@ -27,6 +27,7 @@ from rankcore._core.state import LearnerState
 from rankcore._ext.rows import Rows
 from rankcore.ranking._queries import (
     as_relevance,
+    held_out_sets,
     queries_of,
     query_weights,
     take_queries,
@@ -79,12 +80,9 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
         """Implement `predict`."""
 
     # Arguments that scikit-learn's metadata routing passes on by default.
-    __metadata_request__fit: ClassVar[dict[str, Any]] = {
-        "qid": True,
-        "eval_X": True,
-        "eval_y": True,
-        "eval_qid": True,
-    }
+    __metadata_request__fit: ClassVar[dict[str, Any]] = dict.fromkeys(
+        ("qid", "eval_X", "eval_y", "eval_qid"), True
+    )
     __metadata_request__partial_fit: ClassVar[dict[str, Any]] = {"qid": True}
     __metadata_request__predict: ClassVar[dict[str, Any]] = {"qid": True}
     __metadata_request__score: ClassVar[dict[str, Any]] = {"qid": True}
@@ -215,18 +213,14 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
         self, X: Any, n_features: int, in_queries: bool, held_out: tuple[Any, ...]
     ) -> list[Validation]:
         """Checked evaluation sets, with the features of X."""
-        eval_set, eval_X, eval_y, eval_qid, eval_group = held_out
-        more = {"eval_qid": eval_qid, "eval_group": eval_group}
-        sets = as_eval_sets(eval_set, eval_X, eval_y, more)
+        sets = held_out_sets(held_out)
         names = copy(self)
         keep_names(names, X)
         names.n_features_in_ = n_features
         metrics = as_metrics(self.eval_metric)
         called = measure_names(metrics, len(sets))
         found = []
-        for (one_X, one_y, of), of_set in zip(sets, called, strict=True):
-            qid, group = of["eval_qid"], of["eval_group"]
-            one_X, qid = take_queries(one_X, qid, group)
+        for (one_X, one_y, qid, group), of_set in zip(sets, called, strict=True):
             if in_queries and qid is None and group is None:
                 raise ValueError(
                     "eval_set requires eval_qid, the query of each of its rows, or eval_group, as "

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.inputs import as_rows, refuse_mask
 from rankcore._core.labels import as_labels
 from rankcore._core.numbers import Floats, as_weights
@@ -53,6 +54,17 @@ def take_queries(X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
             f"found both group and a column named {name!r}, which have the same meaning: pass one"
         )
     return X.drop(columns=[name]) if hasattr(X, "iloc") else X.drop(name), X[name]
+
+
+def held_out_sets(held_out: tuple[Any, ...]) -> list[tuple[Any, Any, Any, Any]]:
+    """X, y, qid and group of each held-out set, from the arguments of ``fit``."""
+    eval_set, eval_X, eval_y, eval_qid, eval_group = held_out
+    more = {"eval_qid": eval_qid, "eval_group": eval_group}
+    found = []
+    for X, y, of in as_eval_sets(eval_set, eval_X, eval_y, more):
+        X, qid = take_queries(X, of["eval_qid"], of["eval_group"])
+        found.append((X, y, qid, of["eval_group"]))
+    return found
 
 
 def ranking_source(

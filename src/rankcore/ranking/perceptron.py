@@ -40,7 +40,29 @@ SETTINGS = {"capacity": "committee_size, or variant or max_hypotheses", "judged"
 
 
 @parameters
-class PairwisePerceptron(LearnsPairs, Ranker):
+class PairwiseParameters:
+    """Parameters of `PairwisePerceptron`."""
+
+    variant: Literal["averaged", "committee", "voted", "pocket", "last"] = "averaged"
+    committee_size: int = 20
+    combine: Literal["auto", "score", "rank"] = "auto"
+    max_iter: int = 10
+    margin: float = 1.0
+    balance: Literal["query"] | None = "query"
+    shuffle: bool = True
+    count: Literal["pair", "query"] = "pair"
+    quality: str | Callable[..., float] | None = None
+    max_hypotheses: int | str | None = "auto"
+    feature_scale: Literal["auto"] | None = "auto"
+    early_stopping_rounds: int | None = None
+    eval_metric: Measures = "ndcg@10"
+    memory_limit: int = 2**31
+    random_state: Seed | None = None
+    verbose: int = 0
+
+
+@documented()
+class PairwisePerceptron(PairwiseParameters, LearnsPairs, Ranker):
     """Perceptron on pairs of documents: averaged, committee, voted, pocket or last hypothesis.
 
     Each pass visits each pair of documents of a query that differ in label. If the better document
@@ -170,23 +192,6 @@ class PairwisePerceptron(LearnsPairs, Ranker):
     >>> model.predict_rank(X, qid=qid)
     array([1, 3, 2, 2, 1, 4, 3])
     """
-
-    variant: Literal["averaged", "committee", "voted", "pocket", "last"] = "averaged"
-    committee_size: int = 20
-    combine: Literal["auto", "score", "rank"] = "auto"
-    max_iter: int = 10
-    margin: float = 1.0
-    balance: Literal["query"] | None = "query"
-    shuffle: bool = True
-    count: Literal["pair", "query"] = "pair"
-    quality: str | Callable[..., float] | None = None
-    max_hypotheses: int | str | None = "auto"
-    feature_scale: Literal["auto"] | None = "auto"
-    early_stopping_rounds: int | None = None
-    eval_metric: Measures = "ndcg@10"
-    memory_limit: int = 2**31
-    random_state: Seed | None = None
-    verbose: int = 0
 
     _figures = FIGURES
     # Computation of scores: a name of `kernels.WAYS`, or the cheapest for each query.

@@ -14,16 +14,17 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.concurrency import reads
-from rankcore._core.docs import parameters
+from rankcore._core.docs import documented, parameters
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import COMPILED, gram
 from rankcore._core.params import function_or, option
 from rankcore._ext.kernel_learners import KernelAtomsState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal.kernel import _pool
-from rankcore.ordinal.kernel._dual import DualLearner
+from rankcore.ordinal.kernel._dual import Budgeted, DualLearner
 from rankcore.structured._base import (
     Examples,
+    Steps,
     StructuredLearner,
     StructuredState,
     difference,
@@ -58,7 +59,15 @@ class KernelExamples(Examples):
 
 
 @parameters
-class KernelStructuredPerceptron(DualLearner, StructuredLearner):
+class KernelParameters(Budgeted, Steps):
+    """Parameters of `KernelStructuredPerceptron`."""
+
+    task: KernelTask
+    kernel: Literal["rbf", "poly", "linear"] | Callable[..., Any] = "rbf"
+
+
+@documented()
+class KernelStructuredPerceptron(KernelParameters, DualLearner, StructuredLearner):
     """Kernel structured perceptron for outputs that consist of atoms.
 
     `StructuredPerceptron` in the feature space of a kernel. The score of an atom, a part
@@ -132,9 +141,6 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
     >>> model.predict([[-2.5, 0.25, 2.25]])
     [[1, 0, 1]]
     """
-
-    task: KernelTask
-    kernel: Literal["rbf", "poly", "linear"] | Callable[..., Any] = "rbf"
 
     _protocol = KernelTask
     _least_parameters = 0

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from rankcore._core.docs import parameters
+from rankcore._core.docs import documented, parameters
 from rankcore.structured._base import (
     Examples,
+    Steps,
     StructuredLearner,
     StructuredState,
     difference,
@@ -22,7 +23,14 @@ __all__ = ["StructuredPerceptron"]
 
 
 @parameters
-class StructuredPerceptron(StructuredLearner):
+class PerceptronParameters(Steps):
+    """Parameters of `StructuredPerceptron`."""
+
+    task: Task
+
+
+@documented()
+class StructuredPerceptron(PerceptronParameters, StructuredLearner):
     """Structured perceptron for the outputs of a `Task`: sequences, trees, matchings, ranks.
 
     The model scores an output by the inner product of its parameters with the task's features, and
@@ -66,8 +74,6 @@ class StructuredPerceptron(StructuredLearner):
     >>> model.predict(X), model.score(X, y)
     ([1, 2, 2, 3], 0.0)
     """
-
-    task: Task
 
     _protocol = Task
     _least_parameters = 1

@@ -9,15 +9,16 @@ import numpy as np
 
 from rankcore._core.arguments import Gamma
 from rankcore._core.concurrency import reads
-from rankcore._core.docs import parameters
+from rankcore._core.docs import documented, parameters
 from rankcore._core.params import check_declared
 from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelCuSumState
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._parameters import Averages, Intercepts
+from rankcore.ordinal._parameters import Averages, Intercepts, Passes, Tasks
 from rankcore.ordinal._projecting import cumulated
 from rankcore.ordinal.cusum import CuSumClassifier
 from rankcore.ordinal.kernel._base import KernelClassifier
+from rankcore.ordinal.kernel._dual import Budgeted
 from rankcore.ordinal.kernel._pool import DualState, Zeros
 from rankcore.ordinal.kernel.prank import mean_lists
 
@@ -25,7 +26,19 @@ __all__ = ["KernelCuSumRank"]
 
 
 @parameters
-class KernelCuSumRank(CuSumClassifier, Intercepts, Averages, KernelClassifier):
+class KernelCuSumParameters(Tasks, Intercepts, Averages, Budgeted, Passes):
+    """Parameters of `KernelCuSumRank`."""
+
+    update: Literal["perceptron", "pa", "pa1", "pa2"] = "pa1"
+    C: float = 10.0
+    margin: float = 1.0
+    gamma: Gamma = "half"
+    _: KW_ONLY
+    max_iter: int = 20
+
+
+@documented()
+class KernelCuSumRank(KernelCuSumParameters, CuSumClassifier, KernelClassifier):
     """CuSum Rank with a kernel: a non-linear task for each step between ranks.
 
     `CuSumRank` in the feature space of a kernel. A misranked row becomes a support vector of the
@@ -68,13 +81,6 @@ class KernelCuSumRank(CuSumClassifier, Intercepts, Averages, KernelClassifier):
     array([1, 1, 2, 3])
     """
 
-    update: Literal["perceptron", "pa", "pa1", "pa2"] = "pa1"
-    C: float = 10.0
-    margin: float = 1.0
-    gamma: Gamma = "half"
-    _: KW_ONLY
-    max_iter: int = 20
-
     _published: ClassVar[dict[str, Any]] = {
         "margin": 0.0,
         "update": "perceptron",
@@ -106,7 +112,7 @@ class KernelCuSumRank(CuSumClassifier, Intercepts, Averages, KernelClassifier):
         return self._outputs(rows) - self._cuts()
 
     def _rule(self) -> dict[str, str | int]:
-        return {"rule": "tasks", "decision": self.decision, "tie": self.tie_break}
+        return {"rule": "tasks", **self._scoring_facts()}
 
     def _cumulated(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         check_declared(self, "tie_break")

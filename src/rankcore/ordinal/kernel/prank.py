@@ -8,14 +8,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankcore._core.arguments import Gamma
-from rankcore._core.docs import parameters
+from rankcore._core.docs import documented, parameters
 from rankcore._core.params import integer, number_or
 from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelPRankState
-from rankcore.ordinal._parameters import Averages, Margin
+from rankcore.ordinal._parameters import Averages, Margin, Passes
 from rankcore.ordinal._projecting import Thresholds
 from rankcore.ordinal._scale import OF_PRANK, margin_of, moves_of
 from rankcore.ordinal.kernel._base import KernelClassifier
+from rankcore.ordinal.kernel._dual import Budgeted
 from rankcore.ordinal.kernel._pool import DualState, Zeros
 from rankcore.ordinal.prank import check_lattice, scale_of
 
@@ -23,7 +24,17 @@ __all__ = ["KernelPRank"]
 
 
 @parameters
-class KernelPRank(Margin, Averages, Thresholds, KernelClassifier):
+class KernelPRankParameters(Margin, Averages, Budgeted, Passes):
+    """Parameters of `KernelPRank`."""
+
+    gamma: Gamma = "half"
+    margin: float | str = "auto"
+    _: KW_ONLY
+    max_iter: int | str = "auto"  # type: ignore[assignment]
+
+
+@documented()
+class KernelPRank(KernelPRankParameters, Thresholds, KernelClassifier):
     """PRank with a kernel: a non-linear score and ordered thresholds, online.
 
     `PRank` in the feature space of a kernel. A misranked row becomes a support vector, whose
@@ -90,11 +101,6 @@ class KernelPRank(Margin, Averages, Thresholds, KernelClassifier):
     >>> model.predict(X)
     array([1, 1, 2, 2])
     """
-
-    gamma: Gamma = "half"
-    margin: float | str = "auto"
-    _: KW_ONLY
-    max_iter: int | str = "auto"  # type: ignore[assignment]
 
     _constraints: ClassVar = {"max_iter": number_or(("auto",), integer(1))}
     _built_in: ClassVar = OF_PRANK

@@ -12,7 +12,7 @@ from sklearn.model_selection import GroupKFold, check_cv
 
 from rankcore._core.arguments import Folds, Gamma, KernelLike, RowsLike, Seed
 from rankcore._core.concurrency import learns
-from rankcore._core.docs import parameters
+from rankcore._core.docs import documented, parameters
 from rankcore._core.numbers import Floats
 from rankcore._core.queries import Queries, group_rows, query_numbers, whole_folds
 from rankcore.ranking._base import ModelState, Ranker
@@ -25,7 +25,28 @@ from rankcore.ranking.svm._problems import Problem
 
 
 @parameters
-class RankSVMCV(Ranker):
+class RankSVMCVParameters:
+    """Parameters of `RankSVMCV`."""
+
+    Cs: int | Sequence[float] = 12
+    cv: Folds | None = None
+    scoring: str | Callable[..., float] = "ndcg@10"
+    loss: str = "squared_hinge"
+    balance: Literal["query"] | None = "query"
+    kernel: KernelLike | None = None
+    gamma: Gamma = "scale"
+    degree: int = 3
+    coef0: float = 1.0
+    tol: float = 1e-4
+    max_iter: int = 200
+    memory_limit: int = 2**31
+    n_jobs: int | None = None
+    random_state: Seed | None = None
+    verbose: int = 0
+
+
+@documented()
+class RankSVMCV(RankSVMCVParameters, Ranker):
     """Ranking SVM with C chosen by cross-validation over queries.
 
     Each fold holds out whole queries and fits one path over C. The C with the best mean score is
@@ -77,22 +98,6 @@ random_state, verbose
     >>> model.scores_.shape, model.C_ in model.Cs_
     ((4, 3), True)
     """
-
-    Cs: int | Sequence[float] = 12
-    cv: Folds | None = None
-    scoring: str | Callable[..., float] = "ndcg@10"
-    loss: str = "squared_hinge"
-    balance: Literal["query"] | None = "query"
-    kernel: KernelLike | None = None
-    gamma: Gamma = "scale"
-    degree: int = 3
-    coef0: float = 1.0
-    tol: float = 1e-4
-    max_iter: int = 200
-    memory_limit: int = 2**31
-    n_jobs: int | None = None
-    random_state: Seed | None = None
-    verbose: int = 0
 
     early_stopping_rounds = None
     _figures = ()

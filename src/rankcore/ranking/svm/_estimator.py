@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankcore._core import params
 from rankcore._core.arguments import Gamma, KernelLike, Measures, Seed
-from rankcore._core.docs import parameters
+from rankcore._core.docs import documented, parameters
 from rankcore._core.kernels import GAMMAS, KERNELS
 from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.monitor import Monitor
@@ -36,7 +36,28 @@ FIGURES = ("objective", "gap", "gradient_norm", "products")
 
 
 @parameters
-class RankSVM(LearnsPairs, Ranker):
+class RankSVMParameters:
+    """Parameters of `RankSVM`."""
+
+    C: float = 1.0
+    loss: Literal["squared_hinge", "hinge"] = "squared_hinge"
+    balance: Literal["query"] | None = "query"
+    kernel: KernelLike | None = None
+    gamma: Gamma = "scale"
+    degree: int = 3
+    coef0: float = 1.0
+    tol: float = 1e-4
+    max_iter: int = 200
+    warm_start: bool = False
+    eval_metric: Measures = "ndcg@10"
+    memory_limit: int = 2**31
+    n_jobs: int | None = None
+    random_state: Seed | None = None
+    verbose: int = 0
+
+
+@documented()
+class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
     """Ranking SVM: L2-regularised pairwise hinge loss, linear or with a kernel.
 
     It minimises ::
@@ -146,22 +167,6 @@ class RankSVM(LearnsPairs, Ranker):
     >>> round(model.objective_, 6), model.predict_rank(X)
     (1.0, array([1, 3, 2]))
     """
-
-    C: float = 1.0
-    loss: Literal["squared_hinge", "hinge"] = "squared_hinge"
-    balance: Literal["query"] | None = "query"
-    kernel: KernelLike | None = None
-    gamma: Gamma = "scale"
-    degree: int = 3
-    coef0: float = 1.0
-    tol: float = 1e-4
-    max_iter: int = 200
-    warm_start: bool = False
-    eval_metric: Measures = "ndcg@10"
-    memory_limit: int = 2**31
-    n_jobs: int | None = None
-    random_state: Seed | None = None
-    verbose: int = 0
 
     _figures = FIGURES
     early_stopping_rounds = None

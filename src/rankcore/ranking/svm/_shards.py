@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse, vstack
 from threadpoolctl import threadpool_limits
 
 from rankcore._core.inputs import as_rows
@@ -169,8 +170,6 @@ class PairShard:
 
 def joined_shard(parts: Sequence[tuple[Any, Pairing]], balanced: bool) -> PairShard:
     """Build a shard from rows of other shards."""
-    from scipy.sparse import issparse, vstack
-
     blocks = [X for X, _ in parts]
     X = vstack(blocks, format="csr") if issparse(blocks[0]) else np.concatenate(blocks)
     pairings = [pairing for _, pairing in parts]
