@@ -6,7 +6,7 @@ from scipy.sparse import csr_matrix
 
 import rankcore as rc
 from rankcore._core import disk_arrays, training
-from rankcore._core.callbacks import Pauses
+from rankcore._core.monitor import Pauses
 from rankcore.boosting import _binning, _given_bins, _tree_shards
 from rankcore.datasets import (
     dump_letor,

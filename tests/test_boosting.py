@@ -188,8 +188,8 @@ def assert_same(one, other):
 @pytest.mark.parametrize("missing", ["learn", "zero"])
 @pytest.mark.parametrize("step", ["exact", "third"])
 def test_the_spared_columns_do_not_matter(step, missing, monkeypatch):
-    from rankcore.boosting import _firing_search as search
-    from rankcore.boosting._firing_search import Slab
+    from rankcore.boosting import _stump_search as search
+    from rankcore.boosting._stump_search import Slab
 
     monkeypatch.setattr(search, "RENEW", 40)
     monkeypatch.setattr(search, "ENTRIES_PER_BIN", 0)  # carry weights along in small data too
@@ -211,7 +211,7 @@ def test_the_spared_columns_do_not_matter(step, missing, monkeypatch):
 
 
 def test_columns_are_spared():
-    from rankcore.boosting._firing_search import FiringSearch
+    from rankcore.boosting._stump_search import FiringSearch
 
     X, y = text_like()
     looked = []

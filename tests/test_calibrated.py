@@ -19,8 +19,8 @@ from sklearn.preprocessing import StandardScaler
 
 import rankcore as rc
 from model_files import rewrite, set_in
-from rankcore.ordinal._conformal import before_each, conformal_quantile
 from rankcore.ordinal._curves import PRIOR, fit_cumulative, fit_isotonic
+from rankcore.ordinal._decisions import before_each, conformal_quantile
 from strategies import examples
 
 

@@ -17,7 +17,7 @@ from rankcore._ext.held_signals import signals_held
 from rankcore._ext.pairs import learn as learn_pairs
 from rankcore.progress import watch
 from rankcore.ranking._pairs import pair_by_label
-from rankcore.ranking._perceptron_pass import bind_pairs
+from rankcore.ranking._training import bind_pairs
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 12))
@@ -349,7 +349,7 @@ def test_long_answers_pause_between_parts(monkeypatch):
 def test_a_large_gram_matrix_is_made_in_parts(sparse, monkeypatch):
     import scipy.sparse as sp
 
-    from rankcore.ranking import _perceptron_pass as pairwise
+    from rankcore.ranking import _training as pairwise
 
     monkeypatch.setattr(pairwise, "BUDGET", 20_000)
     rng = np.random.default_rng(0)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import rankcore as rc
 from rankcore.datasets import dump_letor, open_rows
-from rankcore.ordinal._constant import FEW_ROWS, MEASURED_ROWS, constant_loss
+from rankcore.ordinal._training import FEW_ROWS, MEASURED_ROWS, constant_loss
 
 LINEAR = ["PRank", "CuSumRank", "WidrowHoff", "MulticlassPerceptron", "OAPBPM", "OAPBagging"]
 MESSAGE = "no better than the best constant label"

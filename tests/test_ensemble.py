@@ -14,7 +14,7 @@ from rankcore._ext import ensemble as kernels
 from rankcore._ext.ensemble_mean import Mean
 from rankcore._ext.online_loop import learn
 from rankcore.ordinal import _members as module
-from rankcore.ordinal._sampling import least_draws
+from rankcore.ordinal._members import least_draws
 from rankcore.progress import watch
 from reference.ensemble import largest, oap, times, uniform32, voted
 from reference.prank import prank, predict

@@ -122,7 +122,7 @@ def test_pauses_change_nothing(order, solver, monkeypatch):
         "voted", combine="rank", shuffle=order == "shuffle", solver=solver, random_state=0
     )
     whole = solved_by(solver, clone(model)).fit(X, y, qid=qid)
-    monkeypatch.setattr("rankcore.ranking._perceptron_pass.BUDGET", 1)
+    monkeypatch.setattr("rankcore.ranking._training.BUDGET", 1)
     monkeypatch.setattr("rankcore.ranking._perceptron_state.ROOM", 2)
     steps = []
     with watch(steps.append):
@@ -136,7 +136,7 @@ def test_pauses_change_nothing(order, solver, monkeypatch):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_wide_rows_pause_more_often(solver, form, monkeypatch):
-    monkeypatch.setattr("rankcore.ranking._perceptron_pass.BUDGET", 2000)
+    monkeypatch.setattr("rankcore.ranking._training.BUDGET", 2000)
     X, y, qid = real_data()
     pauses = []
     for n_features in [1, 20_000]:

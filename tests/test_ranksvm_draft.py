@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import rankcore as rc
-from rankcore.ranking.svm import _draft
+from rankcore.ranking.svm import _problems
 from reference import pair_loss as plain
 
 N, D = 60, 1100
@@ -24,10 +24,10 @@ def wide(seed=0, dtype=np.float64, common=0.0):
 @pytest.fixture
 def drafts(monkeypatch):
     """The drafts that fits make; None where there is none."""
-    made = []
+    made, make_draft = [], _problems.make_draft
 
     def noted(*args):
-        made.append(_draft.make_draft(*args))
+        made.append(make_draft(*args))
         return made[-1]
 
     monkeypatch.setattr("rankcore.ranking.svm._problems.make_draft", noted)
@@ -66,8 +66,8 @@ def test_a_small_tolerance_is_reached_on_the_rows_themselves(drafts):
 def test_inner_products_are_those_of_the_documents_for_any_number_of_threads(monkeypatch):
     X, _, _ = wide()
     docs = np.random.default_rng(1).permutation(N)[:41]
-    monkeypatch.setattr(_draft, "CHUNK_VALUES", 300 * docs.size)  # several chunks
-    one, two = (_draft._inner_products(X, docs, n_jobs) for n_jobs in (1, 2))
+    monkeypatch.setattr(_problems, "CHUNK_VALUES", 300 * docs.size)  # several chunks
+    one, two = (_problems._inner_products(X, docs, n_jobs) for n_jobs in (1, 2))
     np.testing.assert_array_equal(one, two)
     np.testing.assert_allclose(one, X[docs] @ X[docs].T, rtol=1e-5, atol=1e-3)
 
@@ -125,7 +125,7 @@ def test_no_draft_where_it_does_not_pay_or_fit(reason, drafts, monkeypatch):
     expected = rc.RankSVM(tol=1e-9).fit(X, y, qid=qid).objective_
     given = {"memory_limit": 4 * N * N - 1} if reason == "memory" else {}
     if reason == "documents":
-        monkeypatch.setattr(_draft, "MOST_DOCS", N - 1)
+        monkeypatch.setattr(_problems, "MOST_DOCS", N - 1)
     if reason == "sparse":
         from scipy.sparse import csr_array
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import row_files
-from rankcore._core.survey import Surveyor
+from rankcore._core.sources import Surveyor
 from rankcore._ext.held_signals import signals_held
 from rankcore._ext.survey import raise_sizes, sum_squares
 from rankcore.datasets import (

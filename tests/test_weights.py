@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import rankcore as rc
-from rankcore.ordinal._sampling import least_draws
+from rankcore.ordinal._members import least_draws
 from reference.ensemble import uniform32
 from strategies import examples, ordinal_problems
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rankcore as rc
-from rankcore._core.survey import Surveyor
+from rankcore._core.sources import Surveyor
 from rankcore.datasets import Qrels, open_rows, read_qrels
 
 LAST = 2**53 - 1  # the last whole number that no other one rounds to

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from importlib.metadata import version
 from pathlib import Path
 
 
@@ -15,7 +16,7 @@ def main(arguments: list[str] | None = None) -> None:
         "--libs": ("-lm", "options of a linker"),
         "--cmakedir": (str(package / "cmake"), "directory of the package for CMake"),
         "--pkgconfigdir": (str(package / "pkgconfig"), "directory of rankcore.pc"),
-        "--version": (_version(), "version of rankcore"),
+        "--version": (version("rankcore"), "version of rankcore"),
     }
     parser = argparse.ArgumentParser(
         prog="rankcore-config", description="Where compilers find rankcore."
@@ -27,9 +28,3 @@ def main(arguments: list[str] | None = None) -> None:
         parser.error(f"pass one of {', '.join(found)}")
     for option in wanted:
         print(found[option][0])
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("rankcore")

@@ -11,7 +11,7 @@ from os import PathLike
 from time import monotonic
 from typing import TextIO
 
-from rankcore._core.callbacks import EarlyStopping, Iteration, Result
+from rankcore._core.monitor import EarlyStopping, Iteration, Result
 from rankcore._core.params import check_count
 from rankcore.io.model_file import save
 

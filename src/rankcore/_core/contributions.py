@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats, check_scores
@@ -169,11 +170,8 @@ class Tasks(NamedTuple):
 def tasks_of(scoring: Scoring, n_features: int, n_ranks: int, name: str) -> Tasks:
     """The tasks of a linear learner of ordered labels; TypeError for other learners."""
     arrays, facts = scoring.arrays, scoring.facts
-    rule, tie, form = (
-        str(facts.get("decision", "count")),
-        str(facts.get("tie", "high")),
-        scoring.form,
-    )
+    rule, tie = str(facts.get("decision", "count")), str(facts.get("tie", "high"))
+    form = scoring.form
     if form == "kernel" and facts["kernel"] == "linear" and facts["rule"] != "score":
         weights = kernel_weights(scoring, n_features)
         thresholds = arrays["thresholds"].reshape(-1)
@@ -194,8 +192,6 @@ def tasks_of(scoring: Scoring, n_features: int, n_ranks: int, name: str) -> Task
 
 def kernel_weights(scoring: Scoring, n_features: int) -> Floats:
     """Weights of each output of a model with a linear kernel, shape (n_features, n_outputs)."""
-    import scipy.sparse as sp
-
     arrays = scoring.arrays
     lists = zip(arrays["slots"], arrays["coefs"], arrays["sizes"].tolist(), strict=True)
     n_support = arrays["norms"].size
@@ -248,8 +244,6 @@ def _with_stored(rows: Rows, values: Floats) -> Any:
     """Replace the stored values of rows; a matrix in the format of the rows."""
     if rows.columns is None:
         return values.reshape(rows.n_rows, rows.n_features)
-    import scipy.sparse as sp
-
     shape = rows.n_rows, rows.n_features
     return sp.csr_array((values, rows.columns.copy(), rows.arrays[2].copy()), shape=shape)
 
@@ -303,7 +297,10 @@ def _curve(arrays: Mapping[str, NDArray[Any]], rows: Rows, reference: Floats) ->
 
 
 def _of_trees(scoring: Scoring, rows: Rows, background: Rows | None) -> tuple[Any, float]:
-    arrays, others = scoring.arrays, background or zero_row(rows.n_features)
+    arrays, others = scoring.arrays, background
+    if others is None:  # a row of zeros
+        none, starts = np.empty(0, dtype=np.int32), np.zeros(2, dtype=np.int64)
+        others = csr_rows(np.empty(0), none, starts, rows.n_features, "background")
     parts = [arrays[name] for name in TREES]
     trees = Trees(*parts, rows.n_features, bool(scoring.facts["zero_missing"]))
     used, inverse = np.unique(arrays["features"], return_inverse=True)
@@ -398,9 +395,3 @@ def _leaf_sum(arrays: Mapping[str, NDArray[Any]], directions: NDArray[np.uint8])
             at[inner] = children[node, directions[n[inner], node]]
         total += float(values[first + tree + ~at].sum())
     return total
-
-
-def zero_row(n_features: int) -> Rows:
-    """One row of zeros."""
-    none = np.empty(0, dtype=np.int32)
-    return csr_rows(np.empty(0), none, np.zeros(2, dtype=np.int64), n_features, "background")

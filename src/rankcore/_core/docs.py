@@ -92,16 +92,11 @@ def _spell_out(function: Any) -> None:
     kind = re.fullmatch(r"Unpack\[(\w+)\]", str(named[-1].annotation)) if named else None
     if kind is None:
         return
-    types = {
-        name: one.__forward_arg__
-        for name, one in function.__globals__[kind[1]].__annotations__.items()
-    }
-    named[-1:] = [
-        Parameter(
-            name, Parameter.KEYWORD_ONLY, default=None if of != "bool" else False, annotation=of
-        )
-        for name, of in types.items()
-    ]
+    del named[-1]
+    for name, one in function.__globals__[kind[1]].__annotations__.items():
+        of = one.__forward_arg__
+        default = False if of == "bool" else None
+        named.append(Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=of))
     function.__signature__ = form.replace(parameters=named)
 
 

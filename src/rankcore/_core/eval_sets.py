@@ -38,7 +38,9 @@ def as_eval_sets(
             raise ValueError(
                 "found both eval_set and eval_X, which have the same meaning: pass one"
             )
-        several = isinstance(eval_X, list | tuple) and _are_tables(eval_X)
+        several = isinstance(eval_X, list | tuple) and all(  # rather than rows of one table
+            hasattr(one, "shape") and len(one.shape) == 2 for one in eval_X
+        )
         if several and len(eval_X) != len(eval_y):
             raise ValueError(f"found {len(eval_X)} eval_X and {len(eval_y)} eval_y")
         eval_set = list(zip(eval_X, eval_y, strict=True)) if several else [(eval_X, eval_y)]
@@ -60,11 +62,6 @@ def as_eval_sets(
         for one, value in zip(found, each, strict=True):
             one[name] = value
     return [(X, y, one) for (X, y), one in zip(sets, found, strict=True)]
-
-
-def _are_tables(values: Any) -> bool:
-    """Whether these are feature matrices, rather than the rows of one."""
-    return all(hasattr(one, "shape") and len(one.shape) == 2 for one in values)
 
 
 def _for_each(values: Any, n: int, name: str) -> list[Any]:

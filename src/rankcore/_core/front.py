@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils import _safe_indexing, get_tags
@@ -86,29 +85,28 @@ def _names_out(front: Sequence[Any], names: list[str] | None) -> list[str] | Non
         if names is None and not hasattr(step, "feature_names_in_"):
             n = getattr(step, "n_features_in_", None)
             names = None if n is None else numbered(n)
-        if type(step).__name__ == "ColumnTransformer":
-            names = _names_of_parts(step, names)
-        elif hasattr(step, "get_feature_names_out"):
-            given = None if names is None else np.array(names, dtype=object)
-            names = [*map(str, step.get_feature_names_out(given))]
-        else:  # HashingVectorizer
+        if not hasattr(step, "get_feature_names_out"):  # HashingVectorizer
             names = None
+            continue
+        given = None if names is None else np.array(names, dtype=object)
+        try:
+            names = [*map(str, step.get_feature_names_out(given))]
+        except (AttributeError, ValueError):
+            if type(step).__name__ != "ColumnTransformer":
+                raise
+            names = _names_of_parts(step)
     return names
 
 
-def _names_of_parts(step: Any, names: list[str] | None) -> list[str]:
-    try:
-        given = None if names is None else np.array(names, dtype=object)
-        return [*map(str, step.get_feature_names_out(given))]
-    except (AttributeError, ValueError):
-        # A part without names, or equal names in two parts: prefix the name of the part.
-        found: list[str] = []
-        for name, part in _parts(step):
-            width = _width(step.output_indices_[name])
-            own = _names_out(_flat([("", part)]), None)
-            own = own if own is not None and len(own) == width else numbered(width)
-            found += [f"{name}__{one}" for one in own]
-        return found
+def _names_of_parts(step: Any) -> list[str]:
+    """Names with those of the parts as prefix, if a part has none, or two parts have the same."""
+    found: list[str] = []
+    for name, part in _parts(step):
+        width = _width(step.output_indices_[name])
+        own = _names_out(_flat([("", part)]), None)
+        own = own if own is not None and len(own) == width else numbered(width)
+        found += [f"{name}__{one}" for one in own]
+    return found
 
 
 # ------------------------------------------------------------------------ values
@@ -205,5 +203,5 @@ def _labels(step: Any, columns: Any, X: Any) -> Any:
     return found if isinstance(found, str) else [*found]
 
 
-def _dense(X: Any) -> NDArray[np.float64]:
+def _dense(X: Any) -> Floats:
     return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)

@@ -116,33 +116,21 @@ def gram(rows: Rows, first: int, last: int, kernel: dict[str, Any], n_jobs: int 
     norms, found = np.empty(n), np.empty((n, n))
     kernel_scores.squared_lengths(rows, first, norms)
     values, *rest = rows.arrays
-    columns = starts = lengths = None
     if rest:
         ends = rest[1][first : last + 1].astype(np.int64)
         values, columns = (part[ends[0] : ends[-1]] for part in (values, rest[0]))
         starts, lengths = ends[:-1] - ends[0], np.diff(ends)
-    else:
-        values = values[first:last]
 
     def compute(low: int) -> None:
         high = min(low + GRAM_ROWS, n)
         out = np.empty((high - low, n - low))
-        kernel_scores.outputs(
-            rows,
-            first + low,
-            first + high,
-            kernel,
-            values if rest else values[low:].reshape(-1),
-            columns,
-            starts if starts is None else starts[low:],
-            lengths if lengths is None else lengths[low:],
-            norms[low:],
-            n - low,
-            None,
-            None,
-            None,
-            out,
-        )
+        vectors: tuple[Any, ...]
+        if rest:
+            vectors = values, columns, starts[low:], lengths[low:]
+        else:
+            vectors = values[first + low : last].reshape(-1), None, None, None
+        lists = norms[low:], n - low, None, None, None
+        kernel_scores.outputs(rows, first + low, first + high, kernel, *vectors, *lists, out)
         found[low:high, low:] = out
         found[high:, low:high] = out[:, high - low :].T
 

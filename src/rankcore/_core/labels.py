@@ -220,7 +220,7 @@ class RankedLabels:
     Attributes
     ----------
     classes_ : ndarray, shape (n_classes,)
-        Labels in ascending order, as the columns of `decision_function`.
+        Labels in ascending order, as the columns of results.
     ranks_ : ndarray, shape (n_classes,)
         Labels, lowest rank first.
     """
@@ -262,8 +262,7 @@ def by_rank(model: Any, table: NDArray[Any]) -> NDArray[Any]:
     order = model._ranks_of_columns()
     if is_rising(order):
         return table
-    found: NDArray[Any] = -table if table.ndim == 1 else table[:, np.argsort(order)]
-    return found
+    return -table if table.ndim == 1 else table[:, np.argsort(order)]
 
 
 def is_rising(labels: NDArray[Any]) -> bool:

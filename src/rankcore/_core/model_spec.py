@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import reads
 from rankcore._core.contributions import Contributions, contributions_of
-from rankcore._core.fitted import as_more_rows
+from rankcore._core.fitted import keep_names
 from rankcore._core.inputs import as_rows
 from rankcore._core.params import check_names
 from rankcore._core.scoring import Scoring
@@ -88,8 +90,29 @@ class Specified:
         return as_rows(X)
 
     def _more_rows(self, X: Any) -> Rows:
-        """Rows for a fitted model, with the same number and names of features."""
-        return as_more_rows(self, X, self._as_rows)
+        """Rows for a fitted model; ValueError if they have other features, by number or by name."""
+        if hasattr(X, "columns") or hasattr(self, "feature_names_in_"):
+            validate_data(self, X, skip_check_array=True, reset=False)
+        rows = self._as_rows(X)
+        if rows.n_features != self.n_features_in_:
+            raise ValueError(
+                f"X has {rows.n_features} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        return rows
+
+    def _shadow(self, X: Any, n_features: int, state: Any, **fitted: Any) -> Self:
+        """A copy of this estimator that is fitted with a state and other attributes."""
+        shadow = copy(self)
+        for name in ("best_iteration_", "conformal_scores_", "feature_names_in_"):
+            shadow.__dict__.pop(name, None)  # of an earlier fit
+        # Names are determined on a plain estimator, so that no attribute of a user's class is set
+        # alone.
+        named = BaseEstimator()
+        keep_names(named, X)
+        fitted |= {"n_features_in_": n_features, "_state": state}
+        shadow.__dict__ |= vars(named) | fitted
+        return shadow
 
     def _replace_with(self, fitted: Any) -> None:
         """Replace the state by that of a fitted copy, at once even under Ctrl-C."""
@@ -142,13 +165,11 @@ class Specified:
         rows = self._more_rows(X)
         behind = None if background is None else self._more_rows(background)
         rank = None if output is None else self._rank_of(output)
-        scoring = self._spec().scoring
-        if scoring is None:
-            raise TypeError(f"{type(self).__name__} has no scoring form")
-        name = type(self).__name__
-        values, base = contributions_of(scoring, rows, behind, rank, name)
-        names = getattr(self, "feature_names_in_", None)
-        return Contributions(values, base, None if names is None else [*map(str, names)])
+        spec, name = self._spec(), type(self).__name__
+        if spec.scoring is None:
+            raise TypeError(f"{name} has no scoring form")
+        values, base = contributions_of(spec.scoring, rows, behind, rank, name)
+        return Contributions(values, base, spec.feature_names)
 
     def _rank_of(self, label: Any) -> int:
         """Index of a label, from 0."""
@@ -172,15 +193,13 @@ class Specified:
 
     def _spec(self) -> ModelSpec:
         """Describe this fitted model."""
-        names = getattr(self, "feature_names_in_", None)
         facts, arrays = self._describe()
-        return ModelSpec(
-            facts,
-            arrays,
-            self.n_features_in_,
-            None if names is None else [*map(str, names)],
-            self._scoring(arrays),
-        )
+        names, scoring = self._feature_names(), self._scoring(arrays)
+        return ModelSpec(facts, arrays, self.n_features_in_, names, scoring)
+
+    def _feature_names(self) -> list[str] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else [*map(str, names)]
 
 
 def check_n_features(n_features: Any) -> int:
@@ -188,11 +207,6 @@ def check_n_features(n_features: Any) -> int:
     if type(n_features) is not int or not 1 <= n_features < 2**31:  # as column indices
         raise ValueError(f"it has {n_features!r} features")
     return n_features
-
-
-def is_mapped(arrays: Mapping[str, NDArray[Any]]) -> bool:
-    """Whether arrays are mapped from a file that is too large to be read."""
-    return bool(getattr(arrays, "mapped", False))
 
 
 def outline(shape: int | tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
@@ -225,10 +239,7 @@ def read_fields(
 
 
 def array_like(
-    arrays: Mapping[str, NDArray[Any]],
-    name: str,
-    expected: NDArray[Any],
-    infinite: bool = False,
+    arrays: Mapping[str, NDArray[Any]], name: str, expected: NDArray[Any], infinite: bool = False
 ) -> NDArray[Any]:
     """Contiguous array of a spec; ValueError unless it has the shape and dtype of another."""
     array = arrays[name]
@@ -238,7 +249,7 @@ def array_like(
             f"{expected.shape} and {expected.dtype}"
         )
     # A large file is mapped, and values are not read before they are needed.
-    if array.dtype.kind == "f" and not is_mapped(arrays):
+    if array.dtype.kind == "f" and not getattr(arrays, "mapped", False):
         valid = ~np.isnan(array) if infinite else np.isfinite(array)
         if not valid.all():
             raise ValueError(f"its array {name} holds NaN or infinity")

@@ -4,11 +4,100 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankcore._core.callbacks import EarlyStopping, Iteration, Pauses, Result
+from rankcore._core.params import check_count
+
+if TYPE_CHECKING:
+    from rankcore._core.sources import Position
+
+
+@dataclass(frozen=True)
+class Result:
+    """The latest value of a measure on held-out rows.
+
+    Attributes
+    ----------
+    value : float
+    greater_is_better : bool
+        Whether higher values are better; False for losses.
+    """
+
+    value: float
+    greater_is_better: bool
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """State of a fit after a pass, round or step.
+
+    Attributes
+    ----------
+    number : int
+        Number of the completed pass, round or step, from 1.
+    results : mapping of str to Result
+        Measures on held-out rows after it, by the names in ``history_``.
+    model : estimator
+        A copy of the current model, for prediction, inspection or saving, not for training. Its
+        arrays change when training continues: save it to keep it.
+    """
+
+    number: int
+    results: Mapping[str, Result]
+    model: Any
+
+
+@dataclass(frozen=True)
+class EarlyStopping:
+    """End a fit that no longer improves, and keep the model of the best iteration.
+
+    Equivalent to the parameter ``early_stopping_rounds`` of the learners.
+
+    Parameters
+    ----------
+    rounds : int
+        Maximum number of successive iterations without improvement of the first measure on the
+        first held-out set.
+
+    Examples
+    --------
+    >>> import numpy as np, rankcore as rc
+    >>> X = np.random.default_rng(0).normal(size=(300, 3))
+    >>> y = np.digitize(X @ [1, 2, 3], [-2, 2])
+    >>> model = rc.PRank(max_iter=100, random_state=0)
+    >>> stop = rc.callbacks.EarlyStopping(5)
+    >>> model = model.fit(X[:200], y[:200], eval_set=(X[200:], y[200:]), callbacks=[stop])
+    >>> model.n_iter_ == min(model.best_iteration_ + 5, 100)
+    True
+    """
+
+    rounds: int
+
+    def __post_init__(self) -> None:
+        """Raise unless ``rounds`` is a valid number."""
+        check_count(self.rounds, "rounds")
+
+    def __call__(self, iteration: Iteration) -> bool:
+        """Do nothing: the learner counts iterations, since it keeps the best model."""
+        return False
+
+
+@dataclass(frozen=True)
+class Pauses:
+    """A callback that saves a resumable fit on rows read in windows."""
+
+    # Function of a fitted estimator, its `Position`, whether the fit was interrupted there
+    # (otherwise a pass has just ended), and the fitted estimator of the best pass by held-out rows,
+    # or None.
+    save: Callable[[Any, Position, bool, Any], None]
+    resume: tuple[Any, Position, Any] | None = None  # the arguments of an earlier ``save``
+
+    def __call__(self, iteration: Iteration) -> None:
+        """Do nothing: the trainer saves, also within a pass."""
+
 
 Callback = Callable[[Iteration], Any]
 
@@ -42,30 +131,16 @@ def resumed_model(callbacks: list[Callback]) -> Any:
     return None if pauses is None or pauses.resume is None else pauses.resume[0]
 
 
-class HeldOut(Protocol):
-    """Held-out rows and their measures."""
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the measures in ``history_``."""
-
-    @property
-    def directions(self) -> list[bool]:
-        """Whether higher is better, for each measure."""
-
-    def measure(self, output: Any) -> list[float]:
-        """Values of the measures for the outputs of the model."""
-
-
 class Monitor:
     """Evaluates a model during a fit, and decides when the fit stops.
 
-    Values are stored in the state of the model. The first measure on the first held-out rows is
-    used for early stopping.
+    Values are stored in the state of the model. Held-out rows have the ``names`` of their measures,
+    ``directions`` (whether higher is better), and a method ``measure`` of the model's output. The
+    first measure on the first of them is used for early stopping.
     """
 
     def __init__(
-        self, model: Any, held_out: Sequence[HeldOut], callbacks: Iterable[Callback] | None
+        self, model: Any, held_out: Sequence[Any], callbacks: Iterable[Callback] | None
     ) -> None:
         self._model, self.held_out = model, list(held_out)
         self._callbacks = as_callbacks(callbacks)

@@ -201,9 +201,8 @@ def _of_type(annotation: Any) -> Constraint | None:
 def _accepted(check: Constraint, name: str, parameter: Parameter | None) -> Any:
     """A parameter's default if it is valid; else a unique object."""
     if parameter is not None and isinstance(parameter.default, str | int | float | None):
-        with suppress(
-            ValueError, TypeError
-        ):  # of a user's class, whose default is rejected when used
+        # The default of a user's class may be invalid: it is rejected when used.
+        with suppress(ValueError, TypeError):
             check(parameter.default, name)
             return parameter.default
     return object()

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.inputs import refuse_mask
-from rankcore._core.numbers import as_weights, weighted_mean
+from rankcore._core.numbers import Floats, as_weights, weighted_mean
 from rankcore._core.threads import for_each, n_threads
 
 # Rows between two checks for signals: about a tenth of a second.
@@ -60,7 +60,7 @@ def group_rows(qid: Any, n: int, n_jobs: int | None = None) -> Queries:
         return _group_objects(ids)
     starts = _starts(ids, n_jobs)
     heads = ids[starts]
-    if _missing(heads).any():
+    if np.any(heads != heads):
         raise ValueError("qid has missing ids (NaN or NaT); every row requires one")
     distinct, first, number = np.unique(heads, return_index=True, return_inverse=True)
     if distinct.size == heads.size:
@@ -96,26 +96,16 @@ def _as_array(qid: Any) -> NDArray[Any]:
         # NumPy converts numbers among strings to strings, and large integers to floats: both could
         # make different ids equal.
         kinds = set(map(type, qid))
+        if len(kinds) > 1 or kinds == {int}:
+            return np.array(qid, dtype=object)
         # It also drops trailing zero bytes of strings.
-        if len(kinds) > 1 or kinds == {int} or any(_ends_in_zero(one) for one in qid):
+        if ids.dtype.kind in "US" and any(one[-1:] in ("\0", b"\0") for one in qid):
             return np.array(qid, dtype=object)
     return ids
 
 
-def _ends_in_zero(one: Any) -> bool:
-    return one[-1:] in ("\0", b"\0") if isinstance(one, str | bytes) else False
-
-
-def _missing(ids: NDArray[Any]) -> NDArray[np.bool_]:
-    return np.asarray(ids != ids)
-
-
 def _regroup(
-    heads_of: NDArray[Any],
-    first: NDArray[Any],
-    number: NDArray[Any],
-    starts: NDArray[Any],
-    n: int,
+    heads_of: NDArray[Any], first: NDArray[Any], number: NDArray[Any], starts: NDArray[Any], n: int
 ) -> Queries:
     """Group runs of rows: runs of one query have the same ``number``, with first run ``first``."""
     appearance = np.argsort(first, kind="stable")
@@ -169,7 +159,7 @@ def whole_folds(
         yield train, test
 
 
-def query_mean(values: NDArray[np.float64], query_weight: Any = None) -> float:
+def query_mean(values: Floats, query_weight: Any = None) -> float:
     """Mean over queries without omitted ones (NaN); NaN if all are omitted."""
     counted = ~np.isnan(values)
     if query_weight is None:

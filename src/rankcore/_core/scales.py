@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankcore._core.numbers import power_of_two
+from rankcore._core.numbers import Floats, power_of_two
 from rankcore._core.warning import warn
 from rankcore._ext.rows import Rows
 from rankcore._ext.survey import column_moments, most_reach, raise_sizes, sum_squares
@@ -24,7 +23,7 @@ SAFE_SQUARES = (1e-280, 1e300)
 LEAST_SHIFT = -1000
 
 
-def sizes_differ(sizes: NDArray[np.float64]) -> bool:
+def sizes_differ(sizes: Floats) -> bool:
     """Whether maximum magnitudes differ by orders of magnitude."""
     sizes = sizes[sizes > 0]
     if sizes.size < 2:
@@ -86,14 +85,14 @@ def share_of_nonzero(rows: Rows) -> float:
     return count_nonzero(rows) / (rows.n_rows * rows.n_features)
 
 
-def moments_of(rows: Rows) -> NDArray[np.float64]:
+def moments_of(rows: Rows) -> Floats:
     """Sums of the columns and of their squares, shape (2, n_features)."""
     moments = np.zeros((2, rows.n_features))
     column_moments(rows, moments)
     return moments
 
 
-def deviations_of(moments: NDArray[np.float64], n_rows: int) -> NDArray[np.float64]:
+def deviations_of(moments: Floats, n_rows: int) -> Floats:
     """Standard deviation of each column; 0 if it is tiny beside the mean, or if sums overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
         means, squares = moments / n_rows

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.concurrency import Versioned
 from rankcore._core.model_spec import Field, ModelSpec, array_like, read_fields
+from rankcore._core.numbers import Floats
 
 # Maximum count in a model file: more than any run counts, and small enough that further learning
 # exceeds neither int64 nor the integers of float64.
@@ -28,7 +29,7 @@ def widened(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
     return wider
 
 
-def zeros_by_line(shape: tuple[int, ...]) -> NDArray[np.float64]:
+def zeros_by_line(shape: tuple[int, ...]) -> Floats:
     """Zeros aligned to cache lines; unaligned lanes cost up to twice as much."""
     n = math.prod(shape)
     buffer = np.zeros(n + LANES - 1)
@@ -108,7 +109,7 @@ def validation_arrays(log: Mapping[str, Sequence[float]]) -> dict[str, NDArray[A
     return {f"validation.{i}": np.array(one, dtype=np.float64) for i, one in values}
 
 
-def log_array(log: Sequence[Sequence[float]], figures: Sequence[str]) -> NDArray[np.float64]:
+def log_array(log: Sequence[Sequence[float]], figures: Sequence[str]) -> Floats:
     """A log of real numbers as an array of a spec."""
     return np.array(log, dtype=np.float64).reshape(-1, len(figures))
 
@@ -119,8 +120,7 @@ def restored_log(spec: ModelSpec, figures: Sequence[str]) -> list[list[Any]]:
     if arrays["log"].ndim == 2 and arrays["log"].shape[1] == len(figures) + 1:
         arrays["log"] = arrays["log"][:, :-1]  # older files also have the seconds of each iteration
     form = Field(("iterations", len(figures)), infinite=True)
-    log: list[list[Any]] = read_fields(arrays, {"log": form})["log"].tolist()
-    return log
+    return read_fields(arrays, {"log": form})["log"].tolist()
 
 
 def restored_validation(spec: ModelSpec, n: int) -> dict[str, list[float]]:

@@ -15,7 +15,7 @@ from rankcore._core.arguments import RowsLike
 from rankcore._core.inputs import as_rows
 from rankcore._core.model_spec import ModelSpec, Specified
 from rankcore._core.monitor import Callback, Monitor
-from rankcore._core.numbers import check_scores
+from rankcore._core.numbers import Floats, check_scores
 from rankcore._core.params import check_integer
 from rankcore._core.queries import Queries
 from rankcore._core.sources import RowBlocks
@@ -47,7 +47,6 @@ class PairBoosting(BoostingParams, Boosted, Specified):
     _RETIRED = ("search",)
     # Of `Ranker`.
     _validation: Any
-    _shadow: Any
     _largest_query: int
 
     # ---------------------------------------------------------------- learning
@@ -100,7 +99,7 @@ class PairBoosting(BoostingParams, Boosted, Specified):
         validation = learner._validation(given, rows.n_features, in_queries, held_out)
         state = self._begin(rows.n_features)
         largest = window.queries.largest if in_queries else 0
-        fitted = learner._shadow(given, rows.n_features, largest, state)
+        fitted = learner._shadow(given, rows.n_features, state, _largest_query=largest)
         self._check_columns(fitted)
         rounds: Rounds
         if isinstance(state.model, StumpSum):
@@ -155,7 +154,7 @@ class PairBoosting(BoostingParams, Boosted, Specified):
 
     # ---------------------------------------------------------------- fitted model
 
-    def _scores(self, rows: Rows, queries: Queries) -> NDArray[np.float64]:
+    def _scores(self, rows: Rows, queries: Queries) -> Floats:
         return check_scores(self._fitted_state().model.score(rows))
 
     def staged_predict(self, X: RowsLike) -> Iterator[NDArray[np.float64]]:
@@ -205,8 +204,7 @@ class PairBoosting(BoostingParams, Boosted, Specified):
     @property
     def estimators_(self) -> NDArray[np.void]:
         """The stumps, or all nodes of the trees, one record each."""
-        records: NDArray[np.void] = self._fitted_state().model.records()
-        return records
+        return self._fitted_state().model.records()
 
 
 def outlined(blocks: RowBlocks) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.disk_arrays import allocator_beside, release
+from rankcore._core.numbers import Floats
 from rankcore._core.threads import for_each
 from rankcore._ext import columns as kernels
 from rankcore._ext.columns import Columns
@@ -81,7 +82,7 @@ class Binning(Bins):
         self._max_bins, self._zero_missing = max_bins or 2**30, zero_missing
         # A few columns at a time, so that rows are read at most about 32 times.
         blocks = list(blocks_of(bounds, max(BLOCK_VALUES, int(bounds[-1]) // 32)))
-        kept: list[NDArray[np.float64]] = [np.empty(0)] * len(blocks)
+        kept: list[Floats] = [np.empty(0)] * len(blocks)
 
         def encode(number: int) -> None:
             first, last = blocks[number]
@@ -94,19 +95,10 @@ class Binning(Bins):
 
         for_each(encode, range(len(blocks)), n_jobs)
         self._thresholds = self._joined(blocks, kept)
-        self.columns = Columns(
-            n,
-            codes,
-            self.n_bins,
-            self.zero_bin,
-            self.has_missing,
-            bounds if sparse else None,
-            places,
-        )
+        of_columns = self.n_bins, self.zero_bin, self.has_missing
+        self.columns = Columns(n, codes, *of_columns, bounds if sparse else None, places)
 
-    def _joined(
-        self, blocks: list[tuple[int, int]], kept: list[NDArray[np.float64]], first: int = 0
-    ) -> NDArray[np.float64]:
+    def _joined(self, blocks: list[tuple[int, int]], kept: list[Floats], first: int = 0) -> Floats:
         """Join the thresholds of successive blocks of columns, numbered from ``first``."""
         n_kept = 0
         for (start, stop), thresholds in zip(blocks, kept, strict=True):
@@ -121,7 +113,7 @@ class Binning(Bins):
         offsets: NDArray[np.int64],
         codes: NDArray[np.uint8] | NDArray[np.int32],
         places: NDArray[np.int32] | None,
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Gather, bin and encode some columns; return the thresholds to store."""
         values = np.empty(codes.size)
         kernels.gather(
@@ -139,9 +131,9 @@ class Binning(Bins):
         self,
         here: slice,
         offsets: NDArray[np.int64],
-        values: NDArray[np.float64],
+        values: Floats,
         codes: NDArray[np.uint8] | NDArray[np.int32],
-    ) -> NDArray[np.float64]:
+    ) -> Floats:
         """Bin and encode the values of some columns; return the thresholds to store."""
         self._number_categories(here, offsets, values)
         ascending = values.astype(self.rows.arrays[0].dtype)  # float32 sorts in half the time
@@ -149,29 +141,14 @@ class Binning(Bins):
             ascending[first:last].sort()
         ascending = ascending.astype(np.float64, copy=False)
         thresholds = np.empty(values.size // kernels.ENTRIES_KEPT)
-        n_kept = kernels.encode(
-            values,
-            ascending,
-            offsets,
-            self.taken.size,
-            self._max_bins,
-            self._zero_missing,
-            np.empty(2 * int(np.diff(offsets).max()) + 1),
-            codes,
-            self.n_bins[here],
-            self.zero_bin[here],
-            self.has_missing[here],
-            thresholds,
-            self._places[here],
-        )
+        sorted_values = values, ascending, offsets, self.taken.size
+        rule = self._max_bins, self._zero_missing, np.empty(2 * int(np.diff(offsets).max()) + 1)
+        of_columns = self.n_bins[here], self.zero_bin[here], self.has_missing[here]
+        kept = thresholds, self._places[here]
+        n_kept = kernels.encode(*sorted_values, *rule, codes, *of_columns, *kept)
         return thresholds[:n_kept].copy()
 
-    def _number_categories(
-        self,
-        here: slice,
-        offsets: NDArray[np.int64],
-        values: NDArray[np.float64],
-    ) -> None:
+    def _number_categories(self, here: slice, offsets: NDArray[np.int64], values: Floats) -> None:
         """Collect the categories of some columns; values below 0 become NaN."""
         for column, name in self._categorical.items():
             if not here.start <= column < here.stop:
@@ -190,7 +167,6 @@ class Binning(Bins):
             self.categories[column] = found
 
     def threshold(self, feature: int, bin: int) -> float:
-        """As `Bins.threshold`."""
         at = int(self._places[feature])
         if at >= 0 and bin > 0:
             return float(self._thresholds[at + bin - 1])

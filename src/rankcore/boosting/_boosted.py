@@ -15,7 +15,7 @@ from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.scoring import Scoring
 from rankcore._core.state import log_array, restored_log, restored_validation, validation_arrays
 from rankcore._ext.rows import Rows
-from rankcore.boosting._categories import Categories, tree_rows
+from rankcore.boosting._categories import Categories
 from rankcore.boosting._params import monotone_signs
 from rankcore.ranking._base import ModelState
 
@@ -100,7 +100,16 @@ class Boosted:
     def _tree_rows(self, X: Any) -> tuple[Rows, Categories | None]:
         """Training rows of trees, with codes of categories."""
         known = self._categories if self._continues() else None
-        return tree_rows(X, self.categorical_features, known, self.missing)
+        categories = Categories.of(X, self.categorical_features, known)
+        if categories is None:
+            return as_rows(X, nan=True), None
+        if self.missing == "zero":
+            raise ValueError(
+                "missing='zero' is incompatible with categorical features, in which 0 is a category"
+            )
+        rows = as_rows(categories.encode(X), nan=True)
+        categories.check(rows, X)
+        return rows, categories
 
     def _begun(
         self, settings: dict[str, Any], n_features: int, new: Callable[[], Any]
@@ -224,8 +233,7 @@ class Boosted:
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
         """Share of each feature in the sum of |alpha| (stumps) or gains (trees)."""
-        found: NDArray[np.float64] = self._fitted_state().model.importances()
-        return found
+        return self._fitted_state().model.importances()
 
     @property
     def n_iter_(self) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.numbers import Floats
 from rankcore._core.threads import n_threads
 from rankcore._ext.listed_weights import ListedWeights
 from rankcore._ext.pair_weights import SPREAD, LabelWeights
@@ -61,7 +62,7 @@ class Rounds:
         if not total > 0:
             raise vanishing()
         self._weights: LabelWeights | ListedWeights
-        self._factors: NDArray[np.float64] | None = None
+        self._factors: Floats | None = None
         self._levels: NDArray[np.int64] | None = None
         if pairing.listed is None:
             self._weights, self._factors, self._levels = weights_of(scores, pairing, steps)
@@ -118,7 +119,7 @@ class Rounds:
         self._total = self._sum()
 
 
-def steps_of(pairing: Pairing, balanced: bool) -> tuple[NDArray[np.float64], float]:
+def steps_of(pairing: Pairing, balanced: bool) -> tuple[Floats, float]:
     """Factor of each query's pair weights, and total weight; ValueError unless finite."""
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         steps = pairing.steps(balanced)
@@ -136,8 +137,8 @@ def vanishing() -> ValueError:
 
 
 def weights_of(
-    scores: NDArray[np.float64], pairing: Pairing, steps: NDArray[np.float64]
-) -> tuple[LabelWeights, NDArray[np.float64], NDArray[np.int64]]:
+    scores: Floats, pairing: Pairing, steps: Floats
+) -> tuple[LabelWeights, Floats, NDArray[np.int64]]:
     """Pair weights by label, their factors, and offsets of the label levels in the documents."""
     labels, bounds = pairing.labels, pairing.bounds
     new = np.ones(labels.size + 1, dtype=bool)
@@ -151,11 +152,8 @@ def weights_of(
 
 
 def _factors_of(
-    scores: NDArray[np.float64],
-    pairing: Pairing,
-    levels: NDArray[np.int64],
-    queries: NDArray[np.int64],
-) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    scores: Floats, pairing: Pairing, levels: NDArray[np.int64], queries: NDArray[np.int64]
+) -> tuple[Floats, Floats | None]:
     """exp(-score) of each document (exp(score) in the last level) times its weight."""
     starts, stops = pairing.bounds[:-1], pairing.bounds[1:]
     middle = 0.5 * (np.minimum.reduceat(scores, starts) + np.maximum.reduceat(scores, starts))
@@ -176,8 +174,8 @@ def _ranges(starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[np.i
 
 
 def _listed(
-    scores: NDArray[np.float64], pairing: Pairing, steps: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.int32]]:
+    scores: Floats, pairing: Pairing, steps: Floats
+) -> tuple[Floats, NDArray[np.int32], NDArray[np.int32]]:
     """Weights, winners and losers of listed pairs."""
     assert pairing.listed is not None
     offsets, winners, losers, weights = pairing.listed

@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.inputs import as_rows
 from rankcore._ext.rows import Rows
 
 # Maximum number of categories: a set of them takes one bit each.
@@ -116,22 +115,6 @@ class Categories:
         return cls(numbers, n_features, labels)
 
 
-def tree_rows(
-    X: Any, given: Any, known: Categories | None, missing: str
-) -> tuple[Rows, Categories | None]:
-    """Training rows of trees, with codes of categories."""
-    categories = Categories.of(X, given, known)
-    if categories is None:
-        return as_rows(X, nan=True), None
-    if missing == "zero":
-        raise ValueError(
-            "missing='zero' is incompatible with categorical features, in which 0 is a category"
-        )
-    rows = as_rows(categories.encode(X), nan=True)
-    categories.check(rows, X)
-    return rows, categories
-
-
 def _names(X: Any) -> list[Any] | None:
     """Names of the columns of a data frame, else None."""
     return list(X.columns) if hasattr(X, "dtypes") and hasattr(X, "columns") else None
@@ -201,7 +184,8 @@ def _labels(X: Any, column: int) -> list[Any] | None:
         return None
     else:
         try:
-            found = sorted(_present(series))
+            present = series.dropna() if hasattr(series, "dropna") else series.drop_nulls()
+            found = sorted(set(present.to_list()))
         except TypeError:
             found = [None]
     found = [one.item() if isinstance(one, np.generic) else one for one in found]
@@ -210,12 +194,6 @@ def _labels(X: Any, column: int) -> list[Any] | None:
             f"categories must be strings or numbers; column {list(X.columns)[column]!r} has others"
         )
     return found
-
-
-def _present(series: Any) -> set[Any]:
-    """Distinct values, without missing ones."""
-    kept = series.dropna() if hasattr(series, "dropna") else series.drop_nulls()
-    return set(kept.to_list())
 
 
 def _encoded(X: Any, column: int, labels: list[Any]) -> Any:

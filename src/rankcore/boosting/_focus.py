@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.numbers import Floats
 from rankcore._ext import metric_weights
 from rankcore.ranking._pairs import Pairing
 
@@ -38,18 +39,14 @@ class Focus:
     """
 
     def __init__(
-        self,
-        pairing: Pairing,
-        steps: NDArray[np.float64],
-        kind: str | Callable[[Any, Any], Any],
-        scores: NDArray[np.float64],
+        self, pairing: Pairing, steps: Floats, kind: str | Callable[[Any, Any], Any], scores: Floats
     ) -> None:
         self._kind, self._scores = kind, scores.copy()
         self._bounds, self._labels = pairing.bounds, pairing.labels
         self._row_weights = pairing.doc_weights
         n = scores.size
         self._places, self._room = np.empty(n, dtype=np.int64), np.empty((2, n + 1))
-        self._discounts: NDArray[np.float64] | None = None
+        self._discounts: Floats | None = None
         self._gains, self._scales = pairing.labels, steps
         if kind == "map":
             self._gains = (pairing.labels > 0).astype(np.float64)
@@ -78,11 +75,11 @@ class Focus:
         self._levels = np.repeat(starts[1:], np.diff(starts))
         self._query_of = of
 
-    def move(self, leaf_of: NDArray[np.int32], values: NDArray[np.float64]) -> None:
+    def move(self, leaf_of: NDArray[np.int32], values: Floats) -> None:
         """Add the value of each row's leaf to its score."""
         self._scores += values[leaf_of]
 
-    def shares(self, won: NDArray[np.float64], lost: NDArray[np.float64]) -> float:
+    def shares(self, won: Floats, lost: Floats) -> float:
         """Write the weights each row wins and loses with, scaled to sums of 1.
 
         Returns the sum before scaling; 0 if no pair changes the measure.
@@ -94,7 +91,7 @@ class Focus:
             lost /= total
         return total
 
-    def between(self, leaf_of: NDArray[np.int32], n_leaves: int) -> NDArray[np.float64]:
+    def between(self, leaf_of: NDArray[np.int32], n_leaves: int) -> Floats:
         """Weights of the pairs between leaves, of sum 1, for the ranking of the last `shares`."""
         out = np.empty((n_leaves, n_leaves))
         total = self._weigh(leaf_of, None, None, out)
@@ -103,22 +100,10 @@ class Focus:
     def _weigh(self, leaf_of: Any, won: Any, lost: Any, between: Any) -> float:
         if callable(self._kind):
             return self._weigh_by(self._kind, leaf_of, won, lost, between)
-        return metric_weights.weigh(
-            self._scores,
-            self._order,
-            self._bounds,
-            self._levels,
-            self._gains,
-            self._discounts,
-            self._row_weights,
-            self._scales,
-            leaf_of,
-            won,
-            lost,
-            between,
-            self._places,
-            self._room,
-        )
+        docs = self._scores, self._order, self._bounds, self._levels
+        measure = self._gains, self._discounts, self._row_weights, self._scales
+        out = won, lost, between, self._places, self._room
+        return metric_weights.weigh(*docs, *measure, leaf_of, *out)
 
     def _weigh_by(self, kind: Any, leaf_of: Any, won: Any, lost: Any, between: Any) -> float:
         """Weights by a function of each query."""

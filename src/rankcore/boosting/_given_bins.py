@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.disk_arrays import Allocate, disk_array, release
+from rankcore._core.numbers import Floats
 from rankcore._core.sources import RowBlocks
 from rankcore._ext import columns as kernels
 from rankcore._ext.columns import Columns
@@ -43,7 +44,7 @@ RELEASED = 1 << 23
 class Cuts:
     """Thresholds of columns."""
 
-    values: NDArray[np.float64]  # column by column, ascending
+    values: Floats  # column by column, ascending
     bounds: NDArray[np.int64]  # (n_features + 1,)
     zero_bin: NDArray[np.int32]  # (n_features,): the code of 0
     has_missing: NDArray[np.uint8]  # (n_features,)
@@ -55,7 +56,6 @@ class Cuts:
         return (np.diff(self.bounds) + 1).astype(np.int32)
 
     def threshold(self, feature: int, bin: int) -> float:
-        """As `Bins.threshold`."""
         return float(self.values[self.bounds[feature] + bin - 1]) if bin > 0 else -np.inf
 
 
@@ -70,10 +70,13 @@ class ValueGroups:
     missing: NDArray[np.int64]
     bounds: NDArray[np.int64]  # (n_features + 1,): offsets of the groups of each column
     # Minimum and maximum of each group, ascending within a column; no 0, no NaN.
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    low: Floats
+    high: Floats
     counts: NDArray[np.int64]
     shifts: NDArray[np.int64]  # (n_features,): number of trailing bits that groups ignore
+
+    OF_COLUMNS = ("entries", "zeros", "missing", "shifts")
+    OF_GROUPS = ("low", "high", "counts")
 
     @classmethod
     def of(cls, rows: Rows, taken: NDArray[np.int64]) -> ValueGroups:
@@ -115,43 +118,22 @@ class ValueGroups:
 
     def _some(self, first: int, last: int) -> ValueGroups:
         """Groups of the columns first .. last - 1."""
-        of, bounds = slice(first, last), self.bounds[first : last + 1]
-        here = slice(bounds[0], bounds[-1])
-        return ValueGroups(
-            self.n_rows,
-            self.entries[of],
-            self.zeros[of],
-            self.missing[of],
-            bounds - bounds[0],
-            self.low[here],
-            self.high[here],
-            self.counts[here],
-            self.shifts[of],
-        )
+        bounds = self.bounds[first : last + 1]
+        found = {name: getattr(self, name)[first:last] for name in self.OF_COLUMNS}
+        found |= {name: getattr(self, name)[bounds[0] : bounds[-1]] for name in self.OF_GROUPS}
+        return replace(self, bounds=bounds - bounds[0], **found)
 
     @classmethod
     def _merged(cls, parts: Sequence[ValueGroups]) -> ValueGroups:
         """As `joined`."""
         columns = np.concatenate([_columns(part.bounds) for part in parts])
-        order = np.lexsort((np.concatenate([part.low for part in parts]), columns))
-        low, high, counts = (
-            array[order] for array in _concatenated(parts, "low", "high", "counts")
-        )
-        entries, zeros, missing, bounds = (
-            np.sum([getattr(part, name) for part in parts], axis=0)
-            for name in ("entries", "zeros", "missing", "bounds")
-        )
-        return cls(
-            sum(part.n_rows for part in parts),
-            entries,
-            zeros,
-            missing,
-            bounds,
-            low,
-            high,
-            counts,
-            np.max([part.shifts for part in parts], axis=0),
-        )._coarsened()
+        groups = _concatenated(parts, cls.OF_GROUPS)
+        order = np.lexsort((groups["low"], columns))
+        found = {name: array[order] for name, array in groups.items()}
+        for name in ("n_rows", "entries", "zeros", "missing", "bounds"):
+            found[name] = sum(getattr(part, name) for part in parts)
+        found["shifts"] = np.max([part.shifts for part in parts], axis=0)
+        return cls(**found)._coarsened()
 
     def _coarsened(self) -> ValueGroups:
         """Merge groups of the same leading bits; overwrites the arrays."""
@@ -165,11 +147,8 @@ class ValueGroups:
     def side_by_side(cls, parts: Sequence[ValueGroups]) -> ValueGroups:
         """Groups of the columns of all parts, which have the same rows."""
         sizes = np.concatenate([np.diff(part.bounds) for part in parts])
-        bounds = np.concatenate([[0], np.cumsum(sizes)])
-        names = "entries", "zeros", "missing", "low", "high", "counts", "shifts"
-        entries, zeros, missing, low, high, counts, shifts = _concatenated(parts, *names)
-        n_rows = parts[0].n_rows
-        return cls(n_rows, entries, zeros, missing, bounds, low, high, counts, shifts)
+        found = _concatenated(parts, cls.OF_COLUMNS + cls.OF_GROUPS)
+        return cls(parts[0].n_rows, bounds=np.concatenate([[0], np.cumsum(sizes)]), **found)
 
     def cuts(self, max_bins: int, zero_missing: bool) -> Cuts:
         """Thresholds between groups, by the rule of fits in memory."""
@@ -177,16 +156,8 @@ class ValueGroups:
         zero = ((self.zeros > 0) | implied) & (not zero_missing)
         values = np.empty(self.low.size + self.entries.size)
         bounds = np.empty_like(self.bounds)
-        cut_groups(
-            self.low,
-            self.high,
-            self.counts,
-            self.bounds,
-            zero.astype(np.uint8),
-            max_bins,
-            values,
-            bounds,
-        )
+        groups = self.low, self.high, self.counts, self.bounds
+        cut_groups(*groups, zero.astype(np.uint8), max_bins, values, bounds)
         values = values[: bounds[-1]].copy()
         missing = self.missing > 0
         if zero_missing:
@@ -199,9 +170,9 @@ class ValueGroups:
         )
 
 
-def _concatenated(parts: Sequence[ValueGroups], *names: str) -> list[NDArray[Any]]:
-    """Concatenated arrays of all parts."""
-    return [np.concatenate([getattr(part, name) for part in parts]) for name in names]
+def _concatenated(parts: Sequence[ValueGroups], names: tuple[str, ...]) -> dict[str, Any]:
+    """Concatenated arrays of all parts, by name."""
+    return {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
 
 
 def gathered(parts: Iterable[ValueGroups], n_features: int) -> ValueGroups:
@@ -320,7 +291,6 @@ class GivenBins(Bins):
         return sum(array.nbytes for array in self._arrays if array is not None)
 
     def threshold(self, feature: int, bin: int) -> float:
-        """As `Bins.threshold`."""
         return self._cuts.threshold(feature, bin)
 
 

@@ -149,17 +149,10 @@ class OrdinalRounds:
             return self._mean(self._losses)
         total = 0.0
         for part in self.model.form.parts:
-            total += ordinal_trees.slopes(
-                self._scores[part.scores],
-                self.model.biases[-1][part.biases],
-                part.shared,
-                part.cumulative,
-                self._ranks,
-                self._weights,
-                self._steep[part.scores],
-                self._curved[part.scores],
-                *of_biases,
-            )
+            scores, biases = self._scores[part.scores], self.model.biases[-1][part.biases]
+            rows = part.shared, part.cumulative, self._ranks, self._weights
+            found = self._steep[part.scores], self._curved[part.scores]
+            total += ordinal_trees.slopes(scores, biases, *rows, *found, *of_biases)
             of_biases = (None, None)
         return float(total / self._total)
 

@@ -195,9 +195,8 @@ class OrdinalSum:
     ) -> Self:
         """Restore from the arrays of a model file; ValueError if they are invalid."""
         whole = TreeSum.from_arrays(arrays, n_features, zero_missing)
-        biases = read_fields(arrays, {"biases": Field(("states", len(form.parts) * form.n_tasks))})[
-            "biases"
-        ]
+        shape = "states", len(form.parts) * form.n_tasks
+        biases = read_fields(arrays, {"biases": Field(shape)})["biases"]
         n = len(biases) - 1
         if n < 0 or len(whole) != n * form.n_scores:
             raise ValueError("its number of trees does not match its number of rounds")

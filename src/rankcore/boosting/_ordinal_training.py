@@ -31,24 +31,12 @@ def check_measures(value: Any, name: str) -> None:
 
 
 class HeldOutTables(HeldOutLabels):
-    """Held-out rows, measured by predicted ranks or by probabilities."""
+    """Held-out rows, measured by probabilities and predicted ranks."""
 
-    @property
-    def needs_ranks(self) -> bool:
-        """Whether any measure uses predicted ranks."""
-        return any(metric not in OF_TABLES for metric in self._metrics)
-
-    def measure(self, predicted: tuple[Floats, NDArray[np.int32]]) -> list[float]:
-        """Values of the measures for probabilities and predicted ranks."""
+    def _value(self, metric: Any, predicted: tuple[Floats, NDArray[np.int32]]) -> float:
         table, ranks = predicted
-        metrics, self._metrics = self._metrics, [m for m in self._metrics if m not in OF_TABLES]
-        try:
-            others = iter(super().measure(ranks))
-        finally:
-            self._metrics = metrics
-        return [self._of_table(m, table) if m in OF_TABLES else next(others) for m in metrics]
-
-    def _of_table(self, metric: str, table: Floats) -> float:
+        if metric not in OF_TABLES:
+            return super()._value(metric, ranks)
         truth = encode(self._labels, self._classes)
         labels = np.arange(self._classes.size)
         # Probabilities may underflow to 0.
@@ -66,9 +54,8 @@ class OrdinalRoundLearner(RoundLearner):
         fitted.costs_ = self.costs()
 
     def begin(self, monitor: Monitor) -> None:
-        """As `Learner.begin`."""
-        held_out: list[Any] = monitor.held_out
-        self._watched |= any(one.needs_ranks for one in held_out)
+        metrics = [metric for one in monitor.held_out for metric in one._metrics]
+        self._watched |= any(metric not in OF_TABLES for metric in metrics)  # needs the ranks
         super().begin(monitor)
 
     def _outputs(self, n_rounds: int) -> list[Any]:
@@ -90,12 +77,9 @@ class OrdinalRoundLearner(RoundLearner):
         report(Progress(number, self.n_iterations, 1, 1, figures, "log loss", "rounds"))
 
     def put_back(self, parameters: int) -> None:
-        """As `Learner.put_back`."""
         super().put_back(parameters)
         self._made.go_back(self._model)
 
     def line(self, number: int) -> str:
-        """As `Learner.line`."""
-        return (
-            f"round {number} of {self.n_iterations}: log loss {self.fitted._state.log[-1][0]:.4f}"
-        )
+        (loss,) = self.fitted._state.log[-1]
+        return f"round {number} of {self.n_iterations}: log loss {loss:.4f}"

@@ -29,7 +29,6 @@ OF_TREES = (
 MAX_LEAVES = 2**24
 # Constraints on the parameters of trees.
 GROWTH: dict[str, params.Constraint] = {
-    "missing": params.option("learn", "zero"),
     "max_bins": params.optional(params.integer(2, MAX_BINS)),
     "max_leaf_nodes": params.optional(params.integer(2, MAX_LEAVES)),
     "max_depth": params.optional(params.check_count),
@@ -89,12 +88,8 @@ class BoostingParams:
     _searches_all = False
 
     _constraints: ClassVar[dict[str, params.Constraint]] = {
-        "step": params.option("third", "discrete"),
-        "select": params.option("edge", "normalizer"),
         **GROWTH,
         "smoothing": params.number_or(("auto",), params.real(0, 1e100)),
-        "weak": params.option("auto", "stump", "tree"),
-        "leaf_step": params.option("search", "newton"),
         "min_pair_weight": params.real(0, 2),
         "pair_weight": check_pair_weight,
     }
@@ -137,17 +132,11 @@ class BipartiteParams(BoostingParams, Leading):
 
     step: Literal["third", "exact", "mohri"] = "third"  # type: ignore[assignment]
 
-    _constraints: ClassVar[dict[str, params.Constraint]] = {
-        "step": params.option("third", "exact", "mohri"),
-        "rel": params.optional(params.real(-1e300, 1e300)),
-    }
+    _constraints: ClassVar = {"rel": params.optional(params.real(-1e300, 1e300))}
 
 
 def monotone_signs(
-    given: Any,
-    n_features: int,
-    names: NDArray[Any] | None,
-    categorical: NDArray[np.bool_] | None,
+    given: Any, n_features: int, names: NDArray[Any] | None, categorical: NDArray[np.bool_] | None
 ) -> NDArray[np.int8] | None:
     """Monotone constraint of each column, 1, 0 or -1; None if there are none."""
     if given is None:

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import exp, frexp, inf
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankcore.boosting._booster import LEAST, RECENTRED, SPENT
 from rankcore.boosting._given_bins import Cuts
-from rankcore.boosting._stump_booster import Round, Step, next_stump
+from rankcore.boosting._stump_booster import Round, Step, Weighed, next_stump
 from rankcore.boosting._stump_search import Stump
 from rankcore.boosting._stump_shard import CENTRE, Move, Sums
 
@@ -87,26 +87,15 @@ class Standing:
     done: bool = False  # whether no further round can improve the model
 
 
-class Answers(Protocol):
-    """All shards of a fit."""
-
-    def look(self, moves: Sequence[Move], exponents: tuple[int, ...], by_bin: bool) -> Sums:
-        """Sum `StumpShard.look` over the shards."""
-
-    def measure(self, moves: Sequence[Move], stump: Move, exponents: tuple[int, ...]) -> Sums:
-        """Sum `StumpShard.measure` over the shards."""
-
-
-class SharedRounds:
+class SharedRounds(Weighed):
     """Rounds of a fit, at most ``most``; each updates ``standing``.
 
     The initial bounds are, up to rounding, the total weight of all pairs; or those of winners and
-    of losers, with `PairedLabels`.
+    of losers, with `PairedLabels`. ``shards`` has the methods ``look`` and ``measure`` of
+    `StumpShard`, whose results are summed over all shards.
     """
 
-    def __init__(
-        self, standing: Standing, cuts: Cuts, shards: Answers, step: Step, most: int
-    ) -> None:
+    def __init__(self, standing: Standing, cuts: Cuts, shards: Any, step: Step, most: int) -> None:
         self.standing, self._cuts, self._shards = standing, cuts, shards
         self._step, self._most = step, most
         self._candidates = Candidates(cuts)
@@ -130,7 +119,6 @@ class SharedRounds:
         return made
 
     def measure(self, stump: Stump) -> tuple[float, float, float]:
-        """As `Weighed.measure`."""
         if len(self._shares) == 2:
             a, b = self._shares
             self._parts = a * (1 - b), (1 - a) * b, a * b
@@ -142,7 +130,6 @@ class SharedRounds:
         return self._parts
 
     def advance(self, stump: Stump, alpha: float) -> float:
-        """As `Weighed.advance`."""
         assert self._sums is not None  # of `best`
         now, before = self.standing, self._totals(self._sums)
         now.bounds = self._bounds(stump.edge, before, alpha)
@@ -167,7 +154,6 @@ class SharedRounds:
         ]
 
     def best(self) -> Stump:
-        """As `Search.best`."""
         found, of = self._sums or self._ask(True), self._candidates
         for by_bin, out in zip(found.bins, of.found, strict=False):
             of.sum(by_bin, out)

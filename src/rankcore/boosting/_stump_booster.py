@@ -6,10 +6,11 @@ with bounds that rule out most columns; `_shared_rounds` sums integer weights ov
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import exp, log, sqrt
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +19,11 @@ from rankcore._ext import stumps
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Binning, Bins
 from rankcore.boosting._booster import LEAST, LONGEST, Rounds
-from rankcore.boosting._firing_search import FiringSearch
 from rankcore.boosting._given_bins import BlockRows, Cuts
 from rankcore.boosting._params import BoostingParams
 from rankcore.boosting._stump_search import (
     BoundedSearch,
+    FiringSearch,
     NormalizerSearch,
     Search,
     Stump,
@@ -66,15 +67,18 @@ class Round(NamedTuple):
     figures: dict[str, float]
 
 
-class Weighed(Protocol):
+class Weighed(ABC):
     """Weights of pairs of rows, in memory or in shards."""
 
+    @abstractmethod
     def best(self) -> Stump:
         """The best stump; its bin is -1 if there is none."""
 
+    @abstractmethod
     def measure(self, stump: Stump) -> tuple[float, float, float]:
         """Shares of the weight of pairs ordered correctly, wrongly, and firing on both rows."""
 
+    @abstractmethod
     def advance(self, stump: Stump, alpha: float) -> float:
         """Update the weights by a step; return the ratio of their sum to the previous sum."""
 
@@ -91,7 +95,7 @@ def next_stump(weighed: Weighed, bins: Bins | Cuts, step: Step) -> Round | None:
     return Round(stump.feature, threshold, stump.side, alpha, figures)
 
 
-class StumpRounds(Rounds):
+class StumpRounds(Rounds, Weighed):
     """Rounds that add stumps to a `StumpSum`."""
 
     state: StumpSum
@@ -143,7 +147,6 @@ class StumpRounds(Rounds):
         return made.figures
 
     def best(self) -> Stump:
-        """As `Weighed.best`."""
         stump = self._search.best(self._potentials)
         if stump.bin >= 0:
             columns = self._binning.columns
@@ -151,11 +154,9 @@ class StumpRounds(Rounds):
         return stump
 
     def measure(self, stump: Stump) -> tuple[float, float, float]:
-        """As `Weighed.measure`."""
         return self._weights.measure(self._fires)
 
     def advance(self, stump: Stump, alpha: float) -> float:
-        """As `Weighed.advance`."""
         fires = self._fires
         # Only differences of scores matter: if a stump fires on the zeros of a sparse matrix, the
         # step is subtracted from the other rows, which are few.

@@ -11,15 +11,25 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.numbers import Floats
 from rankcore._core.threads import Threads
-from rankcore._ext import normalizer_search, stumps
+from rankcore._ext import incremental_histograms, normalizer_search, stumps
+from rankcore._ext.columns import Columns
 from rankcore._ext.listed_weights import ListedWeights
 from rankcore._ext.pair_weights import LabelWeights
-from rankcore.boosting._binning import Bins
+from rankcore.boosting._binning import Binning, Bins
 
 # Edges are of weights that sum to 1. Bounds are sums of thousands of rounded numbers, with an error
 # of at most 1e-13 before they are recomputed. Only columns below the best by this are ruled out.
 MARGIN = 1e-10
+# Rounds after which all cached sums are recomputed. They are recomputed earlier if the weight of a
+# label has fallen by this factor, since sums keep the rounding errors of their largest values.
+RENEW = 128
+FALLEN = 100.0
+# Changed rows are processed one by one if they are at most one in this number.
+WALKED = 32
+# Minimum entries per bin of columns whose histograms are updated.
+ENTRIES_PER_BIN = 4
 
 
 class Stump(NamedTuple):
@@ -38,7 +48,7 @@ class Search:
     """
 
     # Weights of each label in each column, if the search needs them: winning label, losing label.
-    _masses: NDArray[np.float64] | None = None
+    _masses: Floats | None = None
     _n_winning = 0
 
     def __init__(self, binning: Bins, n_jobs: int) -> None:
@@ -58,7 +68,7 @@ class Search:
         """Shut down the threads."""
         self._threads.close()
 
-    def best(self, potentials: NDArray[np.float64]) -> Stump:
+    def best(self, potentials: Floats) -> Stump:
         """The stump of maximum |edge|; ties go to the first feature, then highest threshold."""
         self._look(potentials, self._all)
         return self._stump(int(np.abs(self._edges).argmax()))
@@ -69,32 +79,21 @@ class Search:
     def renew(self) -> None:
         """Discard cached sums after the weights are rescaled."""
 
-    def _look(self, potentials: NDArray[np.float64], features: NDArray[np.int32]) -> None:
+    def _look(self, potentials: Floats, features: NDArray[np.int32]) -> None:
         """Find the best stump of each of some columns."""
         if not features.size:
             return
         parts = self._split(features)
-        self._threads.map(
-            lambda job: self._evaluate(potentials, parts[job], job), range(len(parts))
-        )
+        jobs = range(len(parts))
+        self._threads.map(lambda job: self._evaluate(potentials, parts[job], job), jobs)
 
-    def _evaluate(
-        self, potentials: NDArray[np.float64], features: NDArray[np.int32], job: int
-    ) -> None:
+    def _evaluate(self, potentials: Floats, features: NDArray[np.int32], job: int) -> None:
         n = features.size
         edges, bins, sides = np.empty(n), np.empty(n, np.int32), np.empty(n, np.uint8)
         masses = None if self._masses is None else np.empty((2, n))
-        stumps.evaluate(
-            self.binning.columns,
-            potentials,
-            features,
-            self._scratch[job],
-            edges,
-            bins,
-            sides,
-            self._n_winning,
-            masses,
-        )
+        found = edges, bins, sides, self._n_winning, masses
+        columns = self.binning.columns
+        stumps.evaluate(columns, potentials, features, self._scratch[job], *found)
         self._edges[features], self._bins[features], self._sides[features] = edges, bins, sides
         if self._masses is not None:
             self._masses[:, features] = masses
@@ -113,12 +112,8 @@ class Search:
         return [part for part in np.split(features, cuts) if part.size]
 
     def _stump(self, feature: int) -> Stump:
-        return Stump(
-            feature,
-            int(self._bins[feature]),
-            int(self._sides[feature]),
-            float(self._edges[feature]),
-        )
+        bin, side = int(self._bins[feature]), int(self._sides[feature])
+        return Stump(feature, bin, side, float(self._edges[feature]))
 
 
 class BoundedSearch(Search):
@@ -130,11 +125,10 @@ class BoundedSearch(Search):
 
     def __init__(self, binning: Bins, n_jobs: int) -> None:
         super().__init__(binning, n_jobs)
-        self._before: NDArray[np.float64] | None = None
+        self._before: Floats | None = None
         self._bounds = np.full(self._all.size, np.inf)
 
-    def best(self, potentials: NDArray[np.float64]) -> Stump:
-        """As `Search.best`."""
+    def best(self, potentials: Floats) -> Stump:
         if self._before is None:
             self._before = potentials.copy()
         else:
@@ -146,18 +140,15 @@ class BoundedSearch(Search):
         n_first = min(stumps.LANES * self.n_jobs, bounds.size)
         first = np.sort(np.argpartition(-bounds, n_first - 1)[:n_first]).astype(np.int32)
         self._renew(potentials, first)
-        rest = self._promising(float(bounds[first].max()), first)
+        ahead = bounds >= float(bounds[first].max()) - MARGIN
+        ahead[first] = False
+        rest = np.flatnonzero(ahead).astype(np.int32)
         self._renew(potentials, rest)
         looked = np.concatenate([first, rest])
         looked.sort()
         return self._stump(int(looked[bounds[looked].argmax()]))
 
-    def _promising(self, floor: float, seen: NDArray[np.int32]) -> NDArray[np.int32]:
-        ahead = self._bounds >= floor - MARGIN
-        ahead[seen] = False
-        return np.flatnonzero(ahead).astype(np.int32)
-
-    def _renew(self, potentials: NDArray[np.float64], features: NDArray[np.int32]) -> None:
+    def _renew(self, potentials: Floats, features: NDArray[np.int32]) -> None:
         self._look(potentials, features)
         self._bounds[features] = np.abs(self._edges[features])
 
@@ -186,12 +177,9 @@ class NormalizerSearch(Search):
             self._parts = [u, v, all_u, all_v]
 
             def scan() -> normalizer_search.LabelScan:
-                zeros = np.zeros((4, m))
-                touched, seen = np.empty(m, dtype=np.int32), np.zeros(m, dtype=np.uint8)
-                return normalizer_search.LabelScan(
-                    level_of, first, last, u, v, all_u, all_v,
-                    zeros[0], zeros[1], zeros[2], zeros[3], touched, seen,
-                )  # fmt: skip
+                levels = level_of, first, last
+                room = *np.zeros((4, m)), np.empty(m, dtype=np.int32), np.zeros(m, dtype=np.uint8)
+                return normalizer_search.LabelScan(*levels, *self._parts, *room)
 
             self._scans = [scan() for _ in range(n_jobs)]
         else:
@@ -203,20 +191,13 @@ class NormalizerSearch(Search):
             wins = np.repeat(np.array([1, 0], dtype=np.uint8), winners.size)
             shares = np.empty(winners.size)
             self._parts = [shares]
+            pairs = starts, others[order], wins[order], pair[order], shares
             self._scans = [
-                normalizer_search.PairScan(
-                    starts,
-                    others[order],
-                    wins[order],
-                    pair[order],
-                    shares,
-                    np.zeros(n, dtype=np.uint8),
-                    np.zeros(n, dtype=np.uint8),
-                )
+                normalizer_search.PairScan(*pairs, *np.zeros((2, n), dtype=np.uint8))
                 for _ in range(n_jobs)
             ]
 
-    def best(self, potentials: NDArray[np.float64]) -> Stump:
+    def best(self, potentials: Floats) -> Stump:
         """The stump with the minimum normalizer; ties as in `Search.best`."""
         if isinstance(self._weights, LabelWeights):
             u, v, all_u, all_v = self._parts
@@ -227,22 +208,156 @@ class NormalizerSearch(Search):
         self._look(potentials, self._all)
         return self._stump(int(self._merits.argmax()))
 
-    def _evaluate(
-        self, potentials: NDArray[np.float64], features: NDArray[np.int32], job: int
-    ) -> None:
+    def _evaluate(self, potentials: Floats, features: NDArray[np.int32], job: int) -> None:
         n = features.size
         edges, merits = np.empty(n), np.empty(n)
         bins, sides = np.empty(n, np.int32), np.empty(n, np.uint8)
-        normalizer_search.evaluate(
-            self.binning.columns,
-            self._scans[job],
-            features,
-            self._order[job],
-            self._counts[job],
-            edges,
-            merits,
-            bins,
-            sides,
-        )
+        room = self._order[job], self._counts[job]
+        found = edges, merits, bins, sides
+        normalizer_search.evaluate(self.binning.columns, self._scans[job], features, *room, *found)
         self._edges[features], self._merits[features] = edges, merits
         self._bins[features], self._sides[features] = bins, sides
+
+
+class FiringSearch(Search):
+    """Updates sums by the rows where stumps fire: for sparse columns, two labels and one query.
+
+    ``binning`` has at most 255 bins; ``factors`` are the weights of its rows, which change in each
+    round. The ``n_winning`` rows of the winning label come first.
+
+    The columns with the most entries keep histograms of weights, in at most one byte per entry of
+    all columns. The edges of other columns are bounded: let P and N be the weights of the winning
+    and losing rows with an entry when the best edge r of the column was computed. Since then, each
+    winning weight has been multiplied by a factor in [l, g], and each losing weight by a factor in
+    [l', g']. The edge of any subset of these rows, of weights p and n with p - n <= r, is now at
+    most
+
+        g p - l' n <= min(g, l') r + max(0, g - l') P,
+
+    and n - p likewise; nor can it exceed g P or g' N.
+    """
+
+    def __init__(self, binning: Binning, factors: Floats, n_winning: int, n_jobs: int) -> None:
+        super().__init__(binning, n_jobs)
+        assert binning.n_entries is not None
+        self._rows, self._docs = binning.rows, binning.taken
+        self._factors, self._n_winning = factors, n_winning
+        d = binning.n_bins.size
+        self._slab = self._make_slab(binning.n_entries, factors.size)
+        kept = self._all[:0] if self._slab is None else self._slab.features
+        self._others = np.setdiff1d(self._all, kept)
+        self._masses = np.empty((2, d))
+        # When each column was last evaluated: the factors that scale the weights of each label to
+        # a sum of 1, and the products of all increases and decreases of winning weights by firing.
+        self._then = np.ones((4, d))
+        self._rises = self._falls = 1.0
+        # Further increases and decreases of each label's weights in each column since then.
+        self._added, self._taken = np.zeros((2, d)), np.zeros((2, d))
+        self._round = 0
+        # Minimum scale of the weights of each label since all sums were recomputed.
+        self._least = (np.inf, np.inf)
+
+    def best(self, potentials: Floats) -> Stump:
+        slab = self._slab
+        winning = 1.0 / self._factors[: self._n_winning].sum()
+        losing = 1.0 / self._factors[self._n_winning :].sum()
+        renew = self._round % RENEW == 0 or self._rises > 1e100 or self._falls < 1e-100
+        renew |= winning > FALLEN * self._least[0] or losing > FALLEN * self._least[1]
+        self._round += 1
+        self._least = min(winning, self._least[0]), min(losing, self._least[1])
+        if renew:
+            self._least = winning, losing
+            self._rises = self._falls = 1.0
+        now = np.array([winning, losing, self._rises, self._falls])
+        if renew:
+            if slab is not None:
+                slab.fill(self._factors, self._n_winning)
+            self._note(potentials, self._all, now)
+            return self._stump(int(np.abs(self._edges).argmax()))
+        near = np.empty(0)
+        if slab is not None:
+            near = slab.evaluate(self.binning.columns, winning, losing)
+        floor = float(near.max(initial=0.0))
+        looked = []
+        if self._others.size:
+            bounds = np.empty(self._others.size)
+            known = self._edges, self._masses, self._then, now, self._added, self._taken
+            incremental_histograms.bound(self._others, *known, bounds)
+            # Largest bounds first, as their edges may rule out the rest.
+            n_first = min(8, bounds.size)
+            places = np.argpartition(-bounds, n_first - 1)[:n_first]
+            places = np.sort(places[bounds[places] >= floor - MARGIN])
+            looked.append(self._note(potentials, self._others[places], now))
+            floor = max(floor, float(np.abs(self._edges[looked[0]]).max(initial=0.0)))
+            bounds[places] = -1.0
+            rest = self._others[bounds >= floor - MARGIN]
+            looked.append(self._note(potentials, rest, now))
+            floor = max(floor, float(np.abs(self._edges[rest]).max(initial=0.0)))
+        if slab is not None:
+            close = slab.features[near >= floor - MARGIN]
+            self._look(potentials, close)
+            looked.append(close)
+        among = np.sort(np.concatenate(looked))
+        return self._stump(int(among[np.abs(self._edges[among]).argmax()]))
+
+    def follow(self, stump: Stump, changed: NDArray[np.uint8], by: float) -> None:
+        columns, slab, n_changed = self.binning.columns, self._slab, int(np.count_nonzero(changed))
+        weights = self._factors, self._n_winning, by
+        if n_changed > changed.size // WALKED:
+            self._rises *= max(by, 1.0)
+            self._falls *= min(by, 1.0)
+        else:
+            up, down = (self._added, self._taken) if by > 1 else (self._taken, self._added)
+            rows = self._rows, self._docs, stump.feature, changed
+            incremental_histograms.spread(columns, *rows, *weights, up[0], down[1])
+        if slab is not None:
+            cells = slab.starts, slab.cells
+            incremental_histograms.walk(
+                columns, stump.feature, changed, *cells, *weights, slab.sums
+            )
+
+    def renew(self) -> None:
+        self._round = 0
+
+    def _make_slab(self, n_entries: NDArray[np.int64], n_rows: int) -> Slab | None:
+        """Histograms of the densest columns, if faster and within one byte per entry."""
+        order = np.argsort(-n_entries, kind="stable").astype(np.int32)
+        features = np.sort(order[: incremental_histograms.SLAB])
+        n_cells = int(n_entries[features].sum())
+        if 2 * n_cells + 4 * n_rows > n_entries.sum() or n_cells >= 2**31:
+            return None
+        if n_cells < ENTRIES_PER_BIN * int(self.binning.n_bins[features].sum()):
+            return None
+        return Slab(self.binning, features, n_rows)
+
+    def _note(
+        self, potentials: Floats, features: NDArray[np.int32], now: Floats
+    ) -> NDArray[np.int32]:
+        """Evaluate columns, and record the state of the weights."""
+        self._look(potentials, features)
+        self._then[:, features] = now[:, None]
+        self._added[:, features] = self._taken[:, features] = 0.0
+        return features
+
+
+class Slab:
+    """Histograms of weights of some columns, updated in each round."""
+
+    def __init__(self, binning: Bins, features: NDArray[np.int32], n_rows: int) -> None:
+        self.features = features
+        self.starts = np.zeros(n_rows + 1, dtype=np.int32)
+        incremental_histograms.count(binning.columns, features, self.starts[1:])
+        np.cumsum(self.starts, out=self.starts)
+        self.cells = np.empty(int(self.starts[-1]), dtype=np.uint16)
+        incremental_histograms.pack(binning.columns, features, self.starts[:-1].copy(), self.cells)
+        self.sums = np.zeros((2, incremental_histograms.SLAB * stumps.CODES))
+
+    def fill(self, factors: Floats, n_winning: int) -> None:
+        """Recompute the histograms."""
+        incremental_histograms.fill(self.starts, self.cells, factors, n_winning, self.sums)
+
+    def evaluate(self, columns: Columns, winning: float, losing: float) -> Floats:
+        """Maximum |edge| of each column, up to rounding."""
+        edges = np.empty(self.features.size)
+        incremental_histograms.evaluate(columns, self.features, self.sums, winning, losing, edges)
+        return np.abs(edges, out=edges)

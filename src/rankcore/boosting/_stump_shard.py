@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.numbers import Floats
 from rankcore._ext import stumps
 from rankcore._ext.exact_sums import bin_sums, to_fixed
 from rankcore._ext.pair_weights import LabelWeights
@@ -110,7 +111,7 @@ class PairedLabels:
     their row weights. The totals are the sum of the winners' factors and that of the losers'.
     """
 
-    def __init__(self, weights: NDArray[np.float64], n_winning: int) -> None:
+    def __init__(self, weights: Floats, n_winning: int) -> None:
         self._n, self._factors = n_winning, weights.copy()
         self._words = np.zeros((2, weights.size), dtype=np.int64)
 
@@ -155,7 +156,7 @@ class StumpShard:
         pairing: Pairing | None,
         balanced: bool,
         n_winning: int = 0,
-        weights: NDArray[np.float64] | None = None,
+        weights: Floats | None = None,
     ) -> None:
         self.bins, self._pairing, self._balanced = bins, pairing, balanced
         self._n_winning, self._row_weights = n_winning, weights

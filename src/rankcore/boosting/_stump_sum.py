@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.model_spec import Field, read_fields
+from rankcore._core.numbers import Floats
 from rankcore._core.scoring import Scoring
 from rankcore._ext import stumps as kernels
 from rankcore._ext.rows import Rows
@@ -37,10 +38,10 @@ class Merged(NamedTuple):
     """Contributions of all columns, in the layout of ``rc_stumps`` in rankcore.h."""
 
     offsets: NDArray[np.int64]
-    thresholds: NDArray[np.float64]
-    values: NDArray[np.float64]
-    missing: NDArray[np.float64]
-    at_zero: NDArray[np.float64]
+    thresholds: Floats
+    values: Floats
+    missing: Floats
+    at_zero: Floats
     base: float
 
 
@@ -79,14 +80,8 @@ class StumpSum:
 
     def first(self, n: int) -> StumpSum:
         """A copy of the first n stumps."""
-        return StumpSum(
-            self.n_features,
-            self.zero_missing,
-            self.features[:n],
-            self.thresholds[:n],
-            self.sides[:n],
-            self.alphas[:n],
-        )
+        parts = (getattr(self, name)[:n] for name in FIELDS)
+        return StumpSum(self.n_features, self.zero_missing, *parts)
 
     def merged(self) -> Merged:
         """Stumps merged by column. O(n_features + stumps * log(stumps))."""
@@ -118,7 +113,7 @@ class StumpSum:
                 at_zero[column] = curve[np.searchsorted(cuts[first:last], 0.0)]
         return Merged(offsets.astype(np.int64), cuts, values, missing, at_zero, at_zero.sum())
 
-    def score(self, rows: Rows) -> NDArray[np.float64]:
+    def score(self, rows: Rows) -> Floats:
         """Scores of rows, from the merged stumps."""
         scores = np.empty(rows.n_rows)
         merged = self.merged()
@@ -131,7 +126,7 @@ class StumpSum:
             rows, self.features[i], self.thresholds[i], self.sides[i], self.zero_missing, fires
         )
 
-    def add_member(self, i: int, rows: Rows, scores: NDArray[np.float64]) -> None:
+    def add_member(self, i: int, rows: Rows, scores: Floats) -> None:
         """Add stump i to the scores of rows."""
         fires = np.empty(rows.n_rows, dtype=np.uint8)
         self.fire(i, rows, fires)
@@ -160,7 +155,7 @@ class StumpSum:
             float(merged.missing[feature]),
         )
 
-    def importances(self) -> NDArray[np.float64]:
+    def importances(self) -> Floats:
         """Share of each feature in the sum of |alpha|."""
         sums = np.bincount(self.features, np.abs(self.alphas), minlength=self.n_features)
         total = sums.sum()

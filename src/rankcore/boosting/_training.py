@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankcore._core.monitor import Monitor
+from rankcore._core.numbers import Floats
 from rankcore._core.sources import Source, Window
 from rankcore._core.training import Learner, Trainer
 from rankcore.progress import Progress, report
@@ -30,7 +30,7 @@ class RoundLearner(Learner):
     def __init__(self, fitted: Any, rounds: Iterator[Any]) -> None:
         self.fitted, self.n_iterations = fitted, int(fitted.n_estimators)
         self._rounds = rounds
-        self._scores: list[NDArray[np.float64]] = []
+        self._scores: list[Floats] = []
 
     @property
     def _model(self) -> Any:
@@ -52,7 +52,6 @@ class RoundLearner(Learner):
         return self._scores
 
     def learn(self, window: Window, generator: np.random.Generator, number: int) -> None:
-        """As `Learner.learn`."""
         figures = next(self._rounds, None)
         if figures is not None:
             self._note(figures, number)
@@ -81,11 +80,9 @@ class RoundLearner(Learner):
         return len(self._model)
 
     def put_back(self, parameters: int) -> None:
-        """As `Learner.put_back`."""
         self.fitted._state.model = self._model.first(parameters)
 
     def line(self, number: int) -> str:
-        """As `Learner.line`."""
         figures = self.fitted._state.log[-1]
         return (
             f"round {number} of {self.n_iterations}: edge {figures[0]:+.4f}, "

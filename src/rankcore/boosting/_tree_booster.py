@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.numbers import Floats
 from rankcore._core.params import as_generator
 from rankcore._core.threads import Threads
 from rankcore._ext import tree_leaves
@@ -120,9 +121,7 @@ class TreeRounds(Rounds):
             cap = min(cap, 1 - self._rate + self._rate * sqrt(1 - right**2))
         return cap
 
-    def _values(
-        self, grown: Grown, taken: NDArray[np.bool_] | None
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _values(self, grown: Grown, taken: NDArray[np.bool_] | None) -> tuple[Floats, Floats]:
         """Value of each leaf, and sum of the potentials of its rows."""
         n = grown.lows.size
         wins, losses, gains = np.empty((3, n))
@@ -141,7 +140,7 @@ class TreeRounds(Rounds):
         return self._rate * values, gains
 
 
-def made_tree(binning: Bins, grown: Grown, values: NDArray[np.float64]) -> Tree:
+def made_tree(binning: Bins, grown: Grown, values: Floats) -> Tree:
     """Convert a tree on bins to one on feature values, with the values of its leaves."""
     nodes = range(len(grown.features))
     thresholds = [
@@ -192,7 +191,7 @@ def _drawn(rng: np.random.Generator, n: int, share: float) -> NDArray[np.bool_]:
     return drawn
 
 
-def best_step(between: NDArray[np.float64], values: NDArray[np.float64]) -> float:
+def best_step(between: Floats, values: Floats) -> float:
     """Factor of leaf values that minimises the remaining weight.
 
     ``between[i, j]`` is the weight of the pairs with the winner in leaf i and the loser in leaf j.

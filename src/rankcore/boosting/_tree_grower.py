@@ -8,6 +8,7 @@ from heapq import heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.numbers import Floats
 from rankcore._core.threads import Threads
 from rankcore._ext import tree_histograms, tree_leaves, tree_looks, tree_splits
 from rankcore._ext.held_signals import signals_held
@@ -37,8 +38,8 @@ class Grown:
     # Gain of each split, for weights that sum to 1.
     gains: list[float] = field(default_factory=list)
     # (n_leaves,): bounds on the value of each leaf.
-    lows: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
-    highs: NDArray[np.float64] = field(default_factory=lambda: np.empty(0))
+    lows: Floats = field(default_factory=lambda: np.empty(0))
+    highs: Floats = field(default_factory=lambda: np.empty(0))
 
 
 class TreeGrower:
@@ -60,8 +61,8 @@ class TreeGrower:
 
     def grow(
         self,
-        won: NDArray[np.float64],
-        lost: NDArray[np.float64],
+        won: Floats,
+        lost: Floats,
         taken: NDArray[np.bool_] | None = None,
         allowed: NDArray[np.bool_] | None = None,
     ) -> Grown:
@@ -82,8 +83,8 @@ class TreeGrower:
 
     def _grow(
         self,
-        won: NDArray[np.float64],
-        lost: NDArray[np.float64],
+        won: Floats,
+        lost: Floats,
         taken: NDArray[np.bool_] | None,
         allowed: NDArray[np.bool_] | None,
     ) -> Grown:
@@ -150,7 +151,7 @@ class TreeGrower:
 
     def _free(self, leaf: Leaf) -> None:
         for shard, sums in zip(self._shards, leaf.sums, strict=True):
-            shard.take_back(sums)
+            shard.spare.append(sums)
         leaf.sums = []
 
     def _look(self, leaves: list[Leaf], split: tuple[Leaf, list[Leaf]] | None) -> None:
@@ -159,7 +160,7 @@ class TreeGrower:
             return
         small = large = None
         if split is not None:
-            small, large = self._by_size(split[1])
+            small, large = sorted(split[1], key=lambda leaf: leaf.stop - leaf.start)
         here = small or leaves[0]
         rows = self._rows[here.start : here.stop]
         records = np.array(
@@ -202,11 +203,6 @@ class TreeGrower:
         self._shards[best].count(leaf, leaf.found[best], self._rows[here])
         self._take_best(leaf)
 
-    @staticmethod
-    def _by_size(leaves: list[Leaf]) -> tuple[Leaf, Leaf]:
-        one, other = leaves
-        return (one, other) if one.stop - one.start <= other.stop - other.start else (other, one)
-
     def _split(self, tree: Grown, leaf: Leaf, number: int) -> list[Leaf]:
         """Divide the rows of a leaf; return its children, none if one would have too few rows."""
         cut, node = leaf.cut, len(tree.features)
@@ -231,16 +227,8 @@ class TreeGrower:
         tree.children.append([~leaf.number, ~number])
         tree.gains.append(leaf.gain / (self._scale * self._power**2))
         depth = leaf.depth + 1
-        low = Leaf(
-            leaf.number,
-            leaf.start,
-            middle,
-            (leaf.rest[0], rest),
-            depth,
-            (leaf.word - cut.word) & WORD,  # sums of negative gradients borrow
-            node,
-            0,
-        )
+        word = (leaf.word - cut.word) & WORD  # sums of negative gradients borrow
+        low = Leaf(leaf.number, leaf.start, middle, (leaf.rest[0], rest), depth, word, node, 0)
         high = Leaf(number, middle, leaf.stop, (rest, leaf.rest[1]), depth, cut.word, node, 1)
         self._restrict(leaf, low, high)
         if self.binning.n_entries is not None:
@@ -251,41 +239,17 @@ class TreeGrower:
         """Mask of the bins of a categorical column that fire in the cut of a leaf."""
         n = int(self.binning.n_bins[leaf.cut.feature]) + 1
         fires, here = np.empty(n, dtype=np.uint8), slice(leaf.start, leaf.stop)
-        tree_splits.mark_set(
-            self.binning.columns,
-            leaf.cut.feature,
-            leaf.cut.bin,
-            leaf.cut.side,
-            self._rows[here],
-            self._words,
-            leaf.word,
-            self._leaf_of,
-            leaf.number,
-            np.empty(5 * n, dtype=np.uint64),
-            np.empty(n, dtype=np.int32),
-            fires,
-            self.rules.slopes,
-        )
+        cut = self.binning.columns, leaf.cut.feature, leaf.cut.bin, leaf.cut.side
+        rows = self._rows[here], self._words, leaf.word, self._leaf_of, leaf.number
+        room = np.empty(5 * n, dtype=np.uint64), np.empty(n, dtype=np.int32)
+        tree_splits.mark_set(*cut, *rows, *room, fires, self.rules.slopes)
         return fires
 
     def _divide(
-        self,
-        cut: Cut,
-        fires: NDArray[np.uint8] | None,
-        least: int,
-        rows: NDArray[np.int32],
+        self, cut: Cut, fires: NDArray[np.uint8] | None, least: int, rows: NDArray[np.int32]
     ) -> int:
-        return tree_leaves.divide(
-            self.binning.columns,
-            cut.feature,
-            cut.bin,
-            cut.side,
-            fires,
-            least,
-            self._fires,
-            rows,
-            self._spare,
-        )
+        at = self.binning.columns, cut.feature, cut.bin, cut.side
+        return tree_leaves.divide(*at, fires, least, self._fires, rows, self._spare)
 
     def _restrict(self, leaf: Leaf, low: Leaf, high: Leaf) -> None:
         """Bound the values of children, so that monotone constraints hold in the whole tree."""

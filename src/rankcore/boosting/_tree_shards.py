@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.disk_arrays import release
+from rankcore._core.numbers import Floats
 from rankcore._ext import tree_histograms, tree_looks, tree_splits
 from rankcore.boosting._binning import Binning
 
@@ -22,14 +23,10 @@ MAX_SUMS = 2**31 - 1
 ARRANGED, ARRANGED_OF_COLUMN = 1 << 18, 16
 # Record of a leaf for `tree_looks.Look`.
 LEAF = np.dtype(
-    [
-        ("word", np.uint64),
-        ("n_rows", np.int64),
-        ("low", np.float64),
-        ("high", np.float64),
-        ("number", np.int32),
-        ("is_less", np.uint8),
-    ]
+    {
+        "names": ["word", "n_rows", "low", "high", "number", "is_less"],
+        "formats": [np.uint64, np.int64, np.float64, np.float64, np.int32, np.uint8],
+    }
 )
 
 
@@ -87,7 +84,7 @@ class Found(NamedTuple):
     """Best cut of a leaf in each of some columns."""
 
     # (n_columns,): as in `Cut`; an upper bound if the bin is `tree_looks.BOUNDED`.
-    worths: NDArray[np.float64]
+    worths: Floats
     words: NDArray[np.uint64]
     bins: NDArray[np.int32]
     sides: NDArray[np.uint8]
@@ -166,25 +163,13 @@ class Shard:
         self._scratch = np.empty(5 * most, dtype=np.uint64)
         self._room = np.empty(2 * most)
         self._counts = np.empty(most, dtype=np.int32)
-        self._spare: list[NDArray[np.uint64]] = []
-        self.look = tree_looks.Look(
-            self.columns,
-            features,
-            offsets,
-            size,
-            one_sum,
-            rules.signs,
-            self._categorical,
-            panels,
-            bounds,
-            cells,
-            np.empty(0 if panels is None else tree_looks.ROOM, dtype=np.uint8),
-            self._scratch,
-            self._room,
-            self._counts,
-            rules.min_samples_leaf,
-            rules.slopes,
-        )
+        self.spare: list[NDArray[np.uint64]] = []  # arrays of sums to use again
+        layout = features, offsets, size, one_sum, rules.signs, self._categorical
+        cells_of_rows = panels, bounds, cells
+        moved = np.empty(0 if panels is None else tree_looks.ROOM, dtype=np.uint8)
+        room = moved, self._scratch, self._room, self._counts
+        limits = rules.min_samples_leaf, rules.slopes
+        self.look = tree_looks.Look(self.columns, *layout, *cells_of_rows, *room, *limits)
 
     def begin(
         self,
@@ -204,15 +189,8 @@ class Shard:
         usable = np.logical_and.reduce(known).astype(np.uint8) if known else None
         self.look.begin(words, leaf_of, usable, rules.l2_leaf * scale, rules.least(scale))
 
-    def take_back(self, sums: NDArray[np.uint64]) -> None:
-        """Return an array of sums for reuse."""
-        self._spare.append(sums)
-
     def prepare(
-        self,
-        rows: NDArray[np.int32],
-        leaves: NDArray[np.void],
-        parent: NDArray[np.uint64] | None,
+        self, rows: NDArray[np.int32], leaves: NDArray[np.void], parent: NDArray[np.uint64] | None
     ) -> tuple[NDArray[np.uint64], list[Found]]:
         """Set what the next look is at: the sums by bin of rows, and the best cuts of leaves.
 
@@ -220,7 +198,7 @@ class Shard:
         the sums of the rows, which belong to the smaller child, are subtracted from these. Returns
         the arrays to be filled. Rows are not counted.
         """
-        sums = self._spare.pop() if self._spare else np.empty(self._size, dtype=np.uint64)
+        sums = self.spare.pop() if self.spare else np.empty(self._size, dtype=np.uint64)
         shape = leaves.size, self.features.size
         found = (
             np.empty(shape),
@@ -236,38 +214,22 @@ class Shard:
         at = int(found.worths.argmax())
         if not found.worths[at] > 0:
             return Cut()
-        return Cut(
-            float(found.worths[at]),
-            int(found.words[at]),
-            int(self.features[at]),
-            int(found.bins[at]),
-            int(found.sides[at]),
-        )
+        place = int(self.features[at]), int(found.bins[at]), int(found.sides[at])
+        return Cut(float(found.worths[at]), int(found.words[at]), *place)
 
     def count(self, leaf: Leaf, found: Found, rows: NDArray[np.int32]) -> None:
         """Replace the best cut by the best in its column that leaves both children enough rows."""
         rules, scale = self._rules, self._scale
         at = int(found.worths.argmax())
         feature = int(self.features[at])
+        sign = 0 if rules.signs is None else int(rules.signs[feature])
+        categorical = self._categorical is not None and bool(self._categorical[feature])
+        limits = rules.l2_leaf * scale, rules.least(scale), rules.min_samples_leaf
+        here = leaf.low, leaf.high, self._leaf_of, leaf.number
+        room = self._scratch, self._room, self._counts
+        words = rows, self._words, leaf.word
         counted: tuple[float, int, int, int] = tree_splits.search_counted(
-            self.columns,
-            feature,
-            0 if rules.signs is None else int(rules.signs[feature]),
-            self._categorical is not None and bool(self._categorical[feature]),
-            rows,
-            self._words,
-            leaf.word,
-            rules.l2_leaf * scale,
-            rules.least(scale),
-            rules.min_samples_leaf,
-            leaf.low,
-            leaf.high,
-            self._leaf_of,
-            leaf.number,
-            self._scratch,
-            self._room,
-            self._counts,
-            rules.slopes,
+            self.columns, feature, sign, categorical, *words, *limits, *here, *room, rules.slopes
         )
         found.worths[at], found.words[at], found.bins[at], found.sides[at] = counted
 

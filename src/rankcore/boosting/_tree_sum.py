@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.model_spec import Field, read_fields
+from rankcore._core.numbers import Floats
 from rankcore._core.scoring import Scoring
 from rankcore._ext.rows import Rows
 from rankcore._ext.trees import Trees, add_scores
@@ -21,14 +22,14 @@ class Tree(NamedTuple):
     """A tree. Node 0 is the root; a tree without nodes is one leaf."""
 
     features: NDArray[np.int32]  # (n_nodes,)
-    thresholds: NDArray[np.float64]  # (n_nodes,)
+    thresholds: Floats  # (n_nodes,)
     # (n_nodes,): whether missing values take the second child.
     sides: NDArray[np.uint8]
     # (n_nodes, 2): child of values up to the threshold, and of values above: a node, or ``~leaf``.
     children: NDArray[np.int32]
     # (n_nodes,): twice the reduction of the weight by the split, to second order.
-    gains: NDArray[np.float64]
-    values: NDArray[np.float64]  # (n_nodes + 1,): value of each leaf
+    gains: Floats
+    values: Floats  # (n_nodes + 1,): value of each leaf
     # (n_nodes + 1,): offset of each node's set in ``words``. If the set is not empty, the node
     # splits categories: those in the set take the other child than missing values, all others the
     # same child. The threshold is then infinite.
@@ -72,8 +73,8 @@ class Packed(NamedTuple):
     features: NDArray[np.int32]
     children: NDArray[np.int32]
     sides: NDArray[np.uint8]
-    thresholds: NDArray[np.float64]
-    values: NDArray[np.float64]
+    thresholds: Floats
+    values: Floats
     sets: NDArray[np.int64]
     words: NDArray[np.uint32]
 
@@ -120,14 +121,14 @@ class TreeSum:
             self._packed = len(self), _pack(self.trees)
         return self._packed[1]
 
-    def score(self, rows: Rows) -> NDArray[np.float64]:
+    def score(self, rows: Rows) -> Floats:
         """Scores of rows."""
         scores = np.zeros(rows.n_rows)
         trees = Trees(*self.packed(), self.n_features, self.zero_missing)
         add_scores(rows, trees, 0, len(self), scores)
         return scores
 
-    def add_member(self, i: int, rows: Rows, scores: NDArray[np.float64]) -> None:
+    def add_member(self, i: int, rows: Rows, scores: Floats) -> None:
         """Add tree i to the scores of rows."""
         tree = Trees(*_pack(self.trees[i : i + 1]), self.n_features, self.zero_missing)
         add_scores(rows, tree, 0, 1, scores)
@@ -178,7 +179,7 @@ class TreeSum:
                     values[k] += tree.values[~at]
         return Contribution(cuts, values[:-1], float(values[-1]))
 
-    def importances(self) -> NDArray[np.float64]:
+    def importances(self) -> Floats:
         """Share of each feature in the sum of gains."""
         sums = np.zeros(self.n_features)
         for tree in self.trees:
@@ -239,15 +240,9 @@ class TreeSum:
         trees = []
         for number, (first, last) in enumerate(pairwise(packed.offsets.tolist())):
             parts = {name: found[name][first:last] for name in OF_NODES}
-            begins = sets[first : last + 1]
-            trees.append(
-                Tree(
-                    **parts,
-                    values=packed.values[first + number : last + number + 1],
-                    sets=begins - begins[0],
-                    words=packed.words[begins[0] : begins[-1]],
-                )
-            )
+            values, begins = packed.values[first + number :], sets[first : last + 1]
+            parts |= {"values": values[: last - first + 1], "sets": begins - begins[0]}
+            trees.append(Tree(**parts, words=packed.words[begins[0] : begins[-1]]))
         return cls(n_features, zero_missing, trees)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -15,18 +14,12 @@ from rankcore._core.concurrency import learns, reads
 from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented, parameters
 from rankcore._core.eval_sets import as_eval_sets
-from rankcore._core.fitted import check_fitted, keep_names
+from rankcore._core.fitted import check_fitted
 from rankcore._core.labels import check_classes, first_ranks
 from rankcore._core.model_spec import Field, ModelSpec, Specified, read_fields
 from rankcore._core.monitor import Callback, Monitor, as_callbacks
 from rankcore._core.numbers import Floats
-from rankcore._core.params import (
-    Constrained,
-    Constraint,
-    check_count,
-    number_or,
-    option,
-)
+from rankcore._core.params import Constrained, Constraint, check_count, number_or
 from rankcore._core.sources import MemoryRows, RowBlocks, check_alone
 from rankcore.boosting._boosted import Boosted
 from rankcore.boosting._categories import Categories
@@ -41,7 +34,7 @@ from rankcore.boosting._ordinal_training import (
 from rankcore.boosting._params import GROWTH, check_leaves
 from rankcore.boosting._training import train_rounds
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._decisions import LOSSES, CheapestRanks, cheapest
+from rankcore.ordinal._decisions import CheapestRanks, cheapest
 from rankcore.ordinal._projecting import margins
 from rankcore.ordinal._validation import held_out_labels
 from rankcore.ordinal._weights import check_class_weight, row_weights
@@ -124,10 +117,8 @@ class OrdinalBoost(
         exp(-s_j)). Scores of separate tasks may cross, which "cumulative" does not allow: with
         "average" it applies to the shared tasks only, and "separate", "mixed" and "vector" require
         "adjacent".
-    loss : {"absolute", "zero_one", "squared", "kappa"}, default="absolute"
-        Loss whose expectation `predict` minimises: the distance in ranks (minimised by the median),
-        mistakes (by the most probable rank), the squared distance, or one minus the quadratic
-        weighted kappa of all predictions. Trees do not depend on it.
+    loss
+        Trees do not depend on it.
     min_samples_leaf : int or "auto", default="auto"
         Minimum number of rows in a leaf. ``"auto"`` is 20, or a fifth of the rows if they are fewer
         than 100.
@@ -158,8 +149,6 @@ class OrdinalBoost(
 
     Attributes
     ----------
-    costs_ : ndarray of float64, shape (n_classes, n_classes)
-        Cost of a prediction (column) for a true rank (row).
     biases_ : ndarray of float64, shape (n_classes - 1,) or (2 * (n_classes - 1),)
         Bias b_j of each rank except the lowest; with "average", those of the shared tasks, then
         those of the separate ones.
@@ -217,9 +206,6 @@ class OrdinalBoost(
     _constraints: ClassVar[dict[str, Constraint]] = {
         **GROWTH,
         "min_samples_leaf": number_or(("auto",), check_count),
-        "tasks": option(*TASKS),
-        "link": option(*LINKS),
-        "loss": option(*LOSSES),
         "class_weight": check_class_weight,
         "eval_metric": check_measures,
     }
@@ -276,7 +262,7 @@ class OrdinalBoost(
         ranks, known = first_ranks(window.labels, rows.n_rows, declared, type(self).__name__)
         weights = row_weights(window.sample_weight, self.class_weight, ranks, known, all_rows=True)
         state = self._begin(rows.n_features, ranks, known, weights)
-        fitted = self._shadow(given, rows.n_features, known, state)
+        fitted = self._shadow(given, rows.n_features, state, ranks_=known)
         fitted._categories = categories
         self._check_columns(fitted)
         sets = as_eval_sets(eval_set, eval_X, eval_y, {})
@@ -302,11 +288,7 @@ class OrdinalBoost(
         return MemoryRows(given, rows, y, sample_weight=sample_weight), categories
 
     def _begin(
-        self,
-        n_features: int,
-        ranks: NDArray[np.int32],
-        known: NDArray[Any],
-        weights: Floats | None,
+        self, n_features: int, ranks: NDArray[np.int32], known: NDArray[Any], weights: Floats | None
     ) -> ModelState:
         """A state without rounds, or the state to continue."""
         if known.size > MAX_RANKS:
@@ -325,15 +307,6 @@ class OrdinalBoost(
             return OrdinalSum.empty(form, n_features, zero_missing, biases)
 
         return self._begun(settings, n_features, new)
-
-    def _shadow(self, X: Any, n_features: int, known: NDArray[Any], state: ModelState) -> Self:
-        """A copy of this estimator with a fitted state."""
-        shadow = copy(self)
-        for name in ("best_iteration_", "conformal_scores_"):  # of an earlier fit
-            shadow.__dict__.pop(name, None)
-        keep_names(shadow, X)
-        shadow.n_features_in_, shadow.ranks_, shadow._state = n_features, known, state
-        return shadow
 
     # ---------------------------------------------------------------- files
 
@@ -376,21 +349,18 @@ class OrdinalBoost(
     @property
     def biases_(self) -> Floats:
         """Bias b_j of each rank but the lowest; with "average", of both models in turn."""
-        found: Floats = self._fitted_state().model.biases[-1].copy()
-        return found
+        return self._fitted_state().model.biases[-1].copy()
 
     @property
     def history_(self) -> dict[str, list[float]]:
         """Mean loss after each round, and measures of held-out rows."""
-        found: dict[str, list[float]] = self._fitted_state().history(FIGURES)
-        return found
+        return self._fitted_state().history(FIGURES)
 
     # ---------------------------------------------------------------- predicting
 
     def _scores(self, X: Any) -> Floats:
         """Sums of trees, shape (n_scores, n_rows)."""
-        found: Floats = self._state.model.score(self._more_rows(X))
-        return found
+        return self._state.model.score(self._more_rows(X))
 
     @reads
     def _probabilities(self, X: Any) -> Floats:

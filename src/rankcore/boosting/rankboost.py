@@ -42,10 +42,6 @@ class RankBoost(LearnsPairs, PairBoosting, Ranker):
         s of ``step``; "auto" is 1 / (2 * number of pairs).
     balance : {"query"}, optional, default="query"
         "query": all queries have the same initial weight; None: all pairs have the same.
-    eval_metric : str, callable or list of them, default="ndcg@10"
-        Measures on the ``eval_set`` after each round: names known to `rankcore.metrics.evaluate`,
-        or functions of labels, scores and qid (higher is better). Named losses are minimised. The
-        first of a list is used for early stopping.
     warm_start
         If the rows differ from the previous ones, ``bound`` and ``cap`` of the history do not hold.
     weak : {"auto", "stump", "tree"}, default="auto"

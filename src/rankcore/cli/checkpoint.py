@@ -68,7 +68,7 @@ class Checkpoint:
 
         Ctrl-C is handled when the state is consistent; after the last pass, when all is saved.
         """
-        from rankcore._core.callbacks import Pauses
+        from rankcore._core.monitor import Pauses
         from rankcore._ext.held_signals import signals_held
 
         if not getattr(estimator, "_in_windows", False):

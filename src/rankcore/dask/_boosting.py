@@ -76,7 +76,7 @@ def fit_stumps(model: Any, run: Run, watching: Watching) -> Any:
     learner = copy(model)
     learner._categories = None
     state = model._begin(run.n_features)
-    fitted = learner._shadow(run.form, run.n_features, 0, state)
+    fitted = learner._shadow(run.form, run.n_features, state, _largest_query=0)
     watch = watching.watch(learner, fitted, run.form, of_queries)
     balanced = model.balance == "query"
     least = min(finding.lightest for finding in findings)

@@ -37,7 +37,7 @@ from rankcore.dask._mixing import (
 )
 from rankcore.dask._run import Run
 from rankcore.dask._shards import Shard, Weighing, check_supported, join
-from rankcore.ordinal._sampling import least_draws
+from rankcore.ordinal._members import least_draws
 from rankcore.ordinal._training import OnlineLearner
 from rankcore.ordinal._weights import Examples
 from rankcore.progress import Progress, report
@@ -66,7 +66,7 @@ def fit_members(model: Any, run: Run, *, classes: Any, n_blocks: int) -> Any:
     known = classes_of(model, run, classes)
     base = model._new_state(run.n_features, known.size)
     fix_scale_of(base, model, run)
-    fitted = model._shadow(run.form, known, base, run.n_features)
+    fitted = model._shadow(run.form, run.n_features, base, ranks_=known)
     generator = as_generator(model.random_state)
     blocks = cut_members(base, n_blocks)
     mean = without_members(base)

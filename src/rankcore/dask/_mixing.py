@@ -48,10 +48,9 @@ from rankcore.ordinal.merge import mixed
 from rankcore.progress import Progress, report
 from rankcore.ranking._feature_scale import fix_feature_scale, scaled_rows
 from rankcore.ranking._pairs import Pairing, pair_by_label, warn_of_pairs
-from rankcore.ranking._perceptron_pass import bind_pairs, run_pass
 from rankcore.ranking._perceptron_state import PairwiseState
 from rankcore.ranking._queries import as_relevance
-from rankcore.ranking._training import PairwiseLearner
+from rankcore.ranking._training import PairwiseLearner, bind_pairs, run_pass
 
 MIXINGS = ("uniform", "mistakes")
 
@@ -66,7 +65,7 @@ def fit_ordinal(model: Any, run: Run, *, classes: Any, mixing: str, watching: Wa
     # Shards whose rows all have weight 0 are omitted.
     run.shards = list(compress(run.shards, useful))
     run.numbers = list(compress(run.numbers, useful))
-    fitted = model._shadow(run.form, known, base, run.n_features)
+    fitted = model._shadow(run.form, run.n_features, base, ranks_=known)
     learner = MixedOrdinal(model, fitted, run, weights, mixing)
     Trainer(learner, run.source(), watching.watch_labels(model, fitted, known)).run()
     fitted._warn_of_fit()
@@ -262,7 +261,8 @@ def fit_pairwise(model: Any, run: Run, *, mixing: str, watching: Watching) -> An
         )
     check_queries(run.findings)
     generator = as_generator(model.random_state)
-    fitted = model._shadow(run.form, run.n_features, 0, model._new_state(run.n_features, generator))
+    state = model._new_state(run.n_features, generator)
+    fitted = model._shadow(run.form, run.n_features, state, _largest_query=0)
     fix_features_of(fitted._state, run)
     orders = _generators(generator, len(run.shards))
     scale = fitted._state.scale

@@ -109,7 +109,7 @@ async def _ask(worker: Any, node: Node, question: Question) -> Sums:
 
 
 class Shards:
-    """All shards, for a task on the root's worker; implements `Answers` of `rankcore.boosting`."""
+    """All shards, for a task on the root's worker, as `SharedRounds` requires them."""
 
     def __init__(self, root: Node) -> None:
         self._worker: Any = _engine.get_worker()

@@ -20,7 +20,7 @@ from rankcore.ranking._pairs import nothing_to_learn, pair_by_label
 from rankcore.ranking._queries import as_relevance
 from rankcore.ranking.svm._losses import Terms
 from rankcore.ranking.svm._models import LinearModel
-from rankcore.ranking.svm._newton import newton_steps
+from rankcore.ranking.svm._newton import NewtonLearner, newton_steps
 from rankcore.ranking.svm._shards import (
     PairShard,
     SharedSpace,
@@ -30,7 +30,6 @@ from rankcore.ranking.svm._shards import (
     added_words,
     joined_shard,
 )
-from rankcore.ranking.svm._training import NewtonLearner
 
 
 class _Linear:
@@ -51,7 +50,8 @@ def fit_ranksvm(model: Any, run: Run, watching: Watching) -> Any:
             "pass qid, or n_shards=1"
         )
     check_queries(run.findings)
-    shadow = model._shadow(run.form, run.n_features, 0, ModelState(None, settings={}))
+    state = ModelState(None, settings={})
+    shadow = model._shadow(run.form, run.n_features, state, _largest_query=0)
     watch = watching.watch(model, shadow, run.form, of_queries)
     balanced = model.balance == "query"
     prepared = run.map(prepare, run.shards, balanced, run.numbers, what="pairs")
@@ -92,20 +92,20 @@ class ShardSums:
         self._sample: tuple[NDArray[np.int64], Any] | None = None
 
     def slopes(self, weights: Floats, terms: Terms, exponents: NDArray[np.intc]) -> Slopes:
-        """As `Questions.slopes`."""
+        """Sum `PairShard.slopes` over the shards."""
         found = self._ask(PairShard.slopes, added_slopes, "slopes", weights, terms, exponents)
         assert isinstance(found, Slopes)
         return found
 
     def curve(self, weights: Floats, terms: Terms, p: Floats, exponents: NDArray[np.intc]) -> Words:
-        """As `Questions.curve`."""
+        """Sum `PairShard.curve` over the shards."""
         found = self._ask(PairShard.curve, added_words, "curve", weights, terms, p, exponents)
         return np.asarray(found)
 
     def matrix(
         self, queries: NDArray[np.int64], weights: Floats, terms: Terms
     ) -> tuple[Floats, float]:
-        """As `Questions.matrix`: the queries are first joined to one shard."""
+        """`PairShard.matrix` of some queries, which are first joined to one shard."""
         run = self._run
         if self._sample is None or not np.array_equal(self._sample[0], queries):
             self._n_asked += 1

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import csr_in_place
-from rankcore._core.sources import Facts, RowBlocks, Window
-from rankcore._core.survey import Surveyor
+from rankcore._core.sources import Facts, RowBlocks, Surveyor, Window
 from rankcore._ext.held_signals import raise_signals
 from rankcore.datasets.streams import Source, title
 from rankcore.progress import Progress, report

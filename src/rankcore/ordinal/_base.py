@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,23 +15,23 @@ from rankcore._core.concurrency import learns, reads
 from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented
 from rankcore._core.eval_sets import as_eval_sets
-from rankcore._core.fitted import check_fitted, keep_names
+from rankcore._core.fitted import check_fitted
 from rankcore._core.labels import RankedLabels, as_labels, check_classes
 from rankcore._core.model_spec import Field, ModelSpec, Specified, check_n_features, outline
 from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_model
 from rankcore._core.params import Constrained
 from rankcore._core.scales import mean_square_length
+from rankcore._core.scoring import FORMS, Scoring
 from rankcore._core.sources import RowBlocks, as_source
 from rankcore._core.state import OnlineState, check_columns, checkpoints, described, restored_state
 from rankcore._core.training import Trainer
 from rankcore._ext.online_loop import learn_whole
 from rankcore._ext.rows import Rows
 from rankcore.metrics import rank_loss
-from rankcore.ordinal._constant import warn_of_constant
 from rankcore.ordinal._parameters import Passes
 from rankcore.ordinal._projecting import margins
 from rankcore.ordinal._scale import BuiltIn, check_known_scale, new_margin, new_scale
-from rankcore.ordinal._training import OnlineLearner, go_on, run_pass
+from rankcore.ordinal._training import OnlineLearner, go_on, run_pass, warn_of_constant
 from rankcore.ordinal._validation import held_out_labels, ranks_beside
 from rankcore.ordinal._weights import Block, Examples, as_steps
 from rankcore.progress import watched
@@ -93,6 +92,8 @@ class OnlineOrdinalClassifier(
     _since: ClassVar[dict[str, float]] = {}
     # Arrays that are averaged over examples, and by `merge`; None if not supported.
     _arrays: ClassVar[dict[str, Field]] = {}
+    # Form of the scores, whose arrays `_parameters` returns in the order of `FORMS`.
+    _form: ClassVar[str]
     # Whether a weight multiplies the step of a row; otherwise it is a number of visits.
     _weighs_steps = False
     _state: OnlineState
@@ -131,8 +132,7 @@ class OnlineOrdinalClassifier(
     def _parameters(self) -> tuple[np.ndarray, ...]:
         """The declared arrays to predict with."""
         state = self._fitted_state()
-        found: tuple[np.ndarray, ...] = state.averaged(lambda: (*map(state.mean, self._arrays),))
-        return found
+        return state.averaged(lambda: (*map(state.mean, self._arrays),))
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
         """Raise ValueError if the values of the arrays are not possible."""
@@ -166,6 +166,14 @@ class OnlineOrdinalClassifier(
         facts, arrays = described(self._state)
         facts["best_iteration"] = getattr(self, "best_iteration_", None)
         return facts, {**arrays, "classes": self.ranks_}
+
+    def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
+        parts = zip(FORMS[self._form][1].split(), self._parameters(), strict=True)
+        return Scoring(self._form, dict(parts), self._scoring_facts())
+
+    def _scoring_facts(self) -> dict[str, str | int]:
+        """Facts of the form of the scores."""
+        return {}
 
     def _restore(self, spec: ModelSpec) -> None:
         arrays, n_features = spec.arrays, check_n_features(spec.n_features)
@@ -344,19 +352,6 @@ class OnlineOrdinalClassifier(
         self._check_params()
         go_on(self, X, y, self._declared(classes), sample_weight)
         return self
-
-    def _shadow(self, X: Any, ranks: np.ndarray, state: OnlineState, n_features: int) -> Self:
-        """A copy of this estimator that is fitted with a state."""
-        shadow = copy(self)
-        shadow.__dict__.pop("best_iteration_", None)  # of an earlier fit
-        shadow.__dict__.pop("feature_names_in_", None)
-        # Names are determined on a plain estimator, so that no attribute of a user's class is set
-        # alone.
-        named = BaseEstimator()
-        keep_names(named, X)
-        fitted = {"n_features_in_": n_features, "ranks_": ranks, "_state": state}
-        shadow.__dict__ |= {**vars(named), **fitted}
-        return shadow
 
     def _run_pass(self, state: OnlineState, examples: Examples, epoch: int, n_epochs: int) -> None:
         """Learn the visits of a pass."""

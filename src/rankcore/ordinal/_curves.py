@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
-from rankcore._core.model_spec import array_like, outline
+from rankcore._core.model_spec import Field, read_fields
 from rankcore._core.numbers import Floats
 from rankcore._ext.calibration import probabilities
 
@@ -114,8 +115,6 @@ class _Likelihood:
 
     def look(self, at: Floats) -> tuple[float, Floats, Floats]:
         """Value, gradient, and negated Hessian."""
-        from scipy.special import expit
-
         ends = np.concatenate([[-np.inf], at[:-1], [np.inf]])
         upper, lower = (ends[self.ranks + one] - at[-1] * self.scores for one in (1, 0))
         chances = np.maximum(_between_two(upper, lower), np.finfo(float).tiny)
@@ -126,13 +125,14 @@ class _Likelihood:
         both, w, s = up * down, self.weights, self.scores
         d = self.n_ranks - 1
 
-        def by_upper(x: Floats) -> Floats:
-            """Sums over rows by upper threshold."""
-            return np.bincount(self.ranks, w * x, minlength=d + 1)[:-1].astype(np.float64)
+        def by_rank(x: Floats) -> Floats:
+            return np.bincount(self.ranks, w * x, minlength=d + 1).astype(np.float64)
+
+        def by_upper(x: Floats) -> Floats:  # threshold
+            return by_rank(x)[:-1]
 
         def by_lower(x: Floats) -> Floats:
-            """Sums over rows by lower threshold."""
-            return np.bincount(self.ranks, w * x, minlength=d + 1)[1:].astype(np.float64)
+            return by_rank(x)[1:]
 
         away = at - self.prior
         gradient = np.append(by_upper(up) - by_lower(down), -(w @ (s * (up - down))))
@@ -182,14 +182,13 @@ def fit_isotonic(
 def restored_curves(arrays: Mapping[str, NDArray[Any]], k: int, slope: float) -> Curves:
     """The curves of k ranks in a model file; raise ValueError for invalid ones."""
     if "knots" not in arrays:
-        thresholds = array_like(arrays, "curves", outline((1, k - 1)))[0]
+        thresholds = read_fields(arrays, {"curves": Field((1, k - 1))})["curves"][0]
         if (np.diff(thresholds) < 0).any():
             raise ValueError("its thresholds do not ascend")
         return CumulativeLogits(thresholds, slope)
-    m = arrays["knots"].size
-    knots = array_like(arrays, "knots", outline(m))
-    above = array_like(arrays, "curves", outline((m, k - 1)))
-    if m == 0 or not (np.diff(knots) > 0).all():
+    forms = {"knots": Field(("knots",)), "curves": Field(("knots", k - 1))}
+    knots, above = read_fields(arrays, forms).values()
+    if knots.size == 0 or not (np.diff(knots) > 0).all():
         raise ValueError("its knots do not ascend")
     if (above < 0).any() or (above > 1).any():
         raise ValueError("its curves are not probabilities")
@@ -198,20 +197,14 @@ def restored_curves(arrays: Mapping[str, NDArray[Any]], k: int, slope: float) ->
 
 def _between_two(upper: Floats, lower: Floats) -> Floats:
     """Logistic distribution between two bounds, exact in both tails."""
-    from scipy.special import expit
-
     # Differences of small numbers, not of numbers close to 1.
     high = np.where(lower > 0, expit(-lower), expit(upper))
     low = np.where(lower > 0, expit(-upper), expit(lower))
-    found: Floats = high - low
-    return found
+    return high - low
 
 
 def _density(x: Floats) -> Floats:
-    from scipy.special import expit
-
-    found: Floats = expit(x) * expit(-x)
-    return found
+    return expit(x) * expit(-x)
 
 
 def expected_costs(loss: str, probabilities: Floats) -> Floats:

@@ -1,21 +1,22 @@
-"""Predictions of minimum expected loss from probabilities of ranks."""
+"""Predictions from probabilities of ranks: of minimum expected loss, and conformal sets."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast
+from abc import abstractmethod
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import NotFittedError
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.docs import documented
+from rankcore._core.fitted import check_fitted
 from rankcore._core.labels import RankedLabels, as_labels, encode
 from rankcore._core.numbers import Floats
+from rankcore._core.params import check_real
 from rankcore._ext.calibration import cheapest_ranks
 from rankcore.metrics.ordinal import accuracy_within, quadratic_weighted_kappa, rank_loss
-from rankcore.ordinal._conformal import ConformalSets
-
-LOSSES = ("absolute", "zero_one", "squared", "kappa")
 
 
 def cheapest(table: Floats, costs: Floats) -> NDArray[np.int32]:
@@ -25,15 +26,32 @@ def cheapest(table: Floats, costs: Floats) -> NDArray[np.int32]:
     return ranks
 
 
-class CheapestRanks(ConformalSets, RankedLabels):
+class CheapestRanks(RankedLabels):
     """Mixin for models with rank probabilities, which predicts the rank of minimum expected cost.
 
-    Not public: `CalibratedOrdinal` and `OrdinalBoost` inherit it. ``costs_`` has the cost of a
-    prediction (column) for a true rank (row) by the parameter ``loss``.
+    Not public: `CalibratedOrdinal` and `OrdinalBoost` inherit it.
+
+    Parameters
+    ----------
+    loss : {"absolute", "zero_one", "squared", "kappa"}, default="absolute"
+        Loss whose expectation `predict` minimises: the distance in ranks (minimised by the median),
+        mistakes (by the most probable rank), the squared distance, or one minus the quadratic
+        weighted kappa of all predictions.
+
+    Attributes
+    ----------
+    costs_ : ndarray of float64, shape (n_classes, n_classes)
+        Cost of a prediction (column) for a true rank (row).
+    conformal_scores_ : ndarray of float64, shape (n,)
+        Calibration scores, only after `conformalize`.
     """
 
     loss: Literal["absolute", "zero_one", "squared", "kappa"]
     costs_: Floats
+
+    @abstractmethod
+    def _probabilities(self, X: Any) -> Floats:
+        """Probability of each rank, lowest first."""
 
     def predict_proba(self, X: RowsLike) -> Floats:
         """Probability of each rank.
@@ -72,8 +90,7 @@ class CheapestRanks(ConformalSets, RankedLabels):
             Of the dtype of ``classes_``.
         """
         table = self._probabilities(X)  # first, as this raises NotFittedError
-        found: NDArray[Any] = self.ranks_[cheapest(table, self.costs_)]
-        return found
+        return self.ranks_[cheapest(table, self.costs_)]
 
     @documented(predict_proba)
     def score(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
@@ -103,3 +120,101 @@ class CheapestRanks(ConformalSets, RankedLabels):
             return accuracy_within(ranks, predicted, 0, sample_weight=sample_weight)
         squared = (ranks - predicted).astype(np.float64) ** 2
         return 0.0 - float(np.average(squared, weights=cast(Any, sample_weight)))
+
+    def conformalize(self, X: RowsLike, y: ArrayLike) -> Self:
+        """Calibrate the size of sets of ranks on further rows (split conformal prediction).
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+            Rows not used in `fit`, from the distribution of the rows of `predict_set`.
+        y : array-like, shape (n_samples,)
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            For labels that are not among ``classes_``.
+        """
+        probabilities = self._probabilities(X)
+        ranks = encode(as_labels(y, len(probabilities))[0], self.ranks_)
+        self.conformal_scores_ = before_each(probabilities)[np.arange(ranks.size), ranks]
+        return self
+
+    def predict_set(self, X: RowsLike, coverage: float = 0.9) -> NDArray[Any]:
+        """Interval of ranks that contains the true one with at least a given probability.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+        coverage : float, default=0.9
+            Required coverage, between 0 and 1.
+
+        Returns
+        -------
+        ndarray, shape (n_samples, 2)
+            Lowest and highest label of each set. A set starts with the most probable rank and is
+            extended by the more probable neighbour.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `conformalize`.
+
+        Notes
+        -----
+        If the rows are exchangeable with the n rows of `conformalize`, the set contains the true
+        rank with a probability of at least ``coverage``, on average over rows. The probability is
+        at most ``1 / (n + 1)`` larger, unless the most probable rank alone is right more often, as
+        sets are not empty, or rows have equal scores (as with votes). O(n_samples * n_classes)
+        beyond `predict_proba`.
+        """
+        check_fitted(self)
+        if not hasattr(self, "conformal_scores_"):
+            raise NotFittedError(
+                "predict_set requires further labelled rows first: call conformalize(X, y)"
+            )
+        check_real(coverage, "coverage", 0, 1)
+        bound = conformal_quantile(self.conformal_scores_, coverage)
+        inside = before_each(self._probabilities(X)) <= bound
+        low = inside.argmax(axis=1)
+        high = inside.shape[1] - 1 - inside[:, ::-1].argmax(axis=1)
+        return np.column_stack([self.ranks_[low], self.ranks_[high]])
+
+
+def before_each(probabilities: Floats) -> Floats:
+    """Probability of a growing set before each rank is added, 0 for the first; shape (n, k).
+
+    The set starts with the most probable rank, and is extended by the more probable one of its two
+    neighbours; ties go to the lower rank. Ranks whose value is at most q are therefore consecutive,
+    for any q. O(n k).
+    """
+    n, k = probabilities.shape
+    rows = np.arange(n)
+    # Neighbours beyond the ends are less probable than any rank.
+    fenced = np.full((n, k + 2), -1.0)
+    fenced[:, 1:-1] = probabilities
+    low = fenced.argmax(axis=1)
+    high = low.copy()
+    total = fenced[rows, low]
+    found = np.zeros((n, k + 2))
+    for _ in range(k - 1):
+        below, above = fenced[rows, low - 1], fenced[rows, high + 1]
+        down = below >= above
+        low = np.where(down, low - 1, low)
+        high = np.where(down, high, high + 1)
+        found[rows, np.where(down, low, high)] = total
+        total = total + np.where(down, below, above)
+    return found[:, 1:-1]
+
+
+def conformal_quantile(scores: Floats, coverage: float) -> float:
+    """Upper bound of a further, exchangeable score with at least the given probability.
+
+    The ceil((n + 1) * coverage)-th smallest; infinity if there are too few (Vovk et al. 2005).
+    """
+    place = int(np.ceil((scores.size + 1) * coverage - 1e-9))
+    return float(np.sort(scores)[place - 1]) if place <= scores.size else float("inf")

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, issparse, isspmatrix
 from sklearn.base import clone
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from rankcore._core.front import take_apart, transformed
 from rankcore._core.inputs import as_rows
+from rankcore._core.kernels import as_matrix
 from rankcore._core.labels import encode, is_rising
 from rankcore._core.numbers import Floats
 
@@ -106,8 +109,7 @@ def latent_scores(model: Any, X: Any, known: NDArray[Any]) -> Floats:
     if not by_rank:
         scores = scores[:, np.argsort(encode(np.asarray(model.classes_), known))]
     ranks = np.arange(scores.shape[1])
-    found: Floats = scores @ (ranks - ranks.mean())
-    return found
+    return scores @ (ranks - ranks.mean())
 
 
 def moments(scores: Floats) -> tuple[float, float]:
@@ -121,10 +123,6 @@ def sliceable(X: Any, estimator: Any) -> tuple[Any, int]:
     Rows of a learner are validated here; those of a pipeline by its first step, which may accept
     texts.
     """
-    from scipy.sparse import csr_matrix, issparse, isspmatrix
-
-    from rankcore._core.kernels import as_matrix
-
     if take_apart(thawed(estimator))[0] and not issparse(X):
         texts = isinstance(X, list) and X and isinstance(X[0], str | bytes)
         indexed = X if texts or hasattr(X, "shape") else np.asarray(X)
@@ -138,8 +136,6 @@ def sliceable(X: Any, estimator: Any) -> tuple[Any, int]:
 
 
 def _taken(X: Any, rows: NDArray[Any]) -> Any:
-    from sklearn.utils import _safe_indexing
-
     if rows.size == _num_samples(X) and rows[0] == 0:
         return X
     return _safe_indexing(X, rows)

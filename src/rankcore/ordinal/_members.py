@@ -1,16 +1,20 @@
-"""Members of ensembles: PRanks in tiles that learn from samples of one stream."""
+"""Ensembles of PRanks that sample one stream: parameters, draws, and members in tiles."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from dataclasses import KW_ONLY
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from scipy.stats import poisson
 
+from rankcore._core.arguments import Seed
 from rankcore._core.concurrency import reads
+from rankcore._core.docs import parameters
 from rankcore._core.model_spec import Specified, outline
-from rankcore._core.params import as_generator
+from rankcore._core.params import Constraint, as_generator, real
 from rankcore._core.scales import SPARSE
 from rankcore._core.state import (
     LANES,
@@ -25,8 +29,14 @@ from rankcore._ext import ensemble as kernels
 from rankcore._ext.ensemble_mean import Mean
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._sampling import Sampling, check_means, least_draws
-from rankcore.ordinal._scale import margin_of, moves_of, new_margin, new_scale
+from rankcore.ordinal._scale import (
+    BuiltIn,
+    margin_of,
+    moves_of,
+    new_margin,
+    new_scale,
+    scale_setting,
+)
 from rankcore.ordinal._weights import Block, as_steps
 from rankcore.ordinal.prank import PRank, check_lattice, scale_of
 
@@ -35,6 +45,82 @@ from rankcore.ordinal.prank import PRank, check_lattice, scale_of
 # wide tile costs less than two: the cost of an example besides its members is paid for each tile.
 TILE_BYTES = 2**16
 MAX_WIDTH = 128
+# Maximum number of times that a member takes a row: a table of draws has a column for each.
+MOST_TIMES = 1000
+
+
+def least_draws(settings: dict[str, Any], weights: np.ndarray | None = None) -> np.ndarray:
+    """Minimum 32-bit draws for taking an example once, twice and so on, uint64.
+
+    Shape (1, times); with weights of rows, which multiply the expected number of times, (n_rows,
+    times).
+    """
+    expected = np.ones(1) if weights is None else weights
+    if expected.max() > MOST_TIMES:
+        raise ValueError(
+            "a weight is the number of times that members take a row; weights must be at most "
+            f"{MOST_TIMES}; found {expected.max():.3g}; scale them"
+        )
+    if settings["sampling"] == "bernoulli":
+        # The integer part is certain, the fraction is random.
+        expected = settings["tau"] * expected
+        times = np.arange(math.floor(expected.max()) + 1)
+        least = 1 - np.clip(expected[:, None] - times, 0, 1)
+    else:  # Poisson: at most n times with this probability
+        most = 13 if weights is None else int(poisson.isf(1e-12, weights.max())) + 1
+        least = poisson.cdf(np.arange(most), expected[:, None])
+    return np.rint(least * 2.0**32).astype(np.uint64)
+
+
+@parameters
+class Sampling:
+    """Ensemble of PRanks that sample a stream, with or without a kernel.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of members.
+    tau : float, default=0.3
+        Probability with which a member takes an example, in (0, 1]. At 1 all members are one PRank.
+    sampling : {"bernoulli", "poisson"}, default="bernoulli"
+        Take an example once with probability ``tau``, or a Poisson(1) number of times (online
+        bagging; ``tau`` has no effect).
+    average_members : bool, default=True
+        Take the mean of the members' averaged parameters instead of their last ones.
+    n_jobs : int, optional
+        Number of threads over which members are distributed; -1 for all processors. The result does
+        not depend on it.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the sampling and of the shuffling.
+    """
+
+    _constraints: ClassVar[dict[str, Constraint]] = {"tau": real(2.0**-32, 1)}
+    _built_in: ClassVar[BuiltIn] = {
+        "n_estimators": int,
+        "tau": float,
+        "sampling": str,
+        "average_members": bool,
+        "threshold_scale": scale_setting,
+        "margin": scale_setting,
+    }
+
+    n_estimators: int = 100
+    tau: float = 0.3
+    sampling: Literal["bernoulli", "poisson"] = "bernoulli"
+    average_members: bool = True
+    _: KW_ONLY
+    n_jobs: int | None = None
+    random_state: Seed | None = None
+
+
+def check_means(state: OnlineState, totals: np.ndarray) -> None:
+    """Raise unless the mean thresholds agree with the members' summed steps."""
+    scale, n = scale_of(state), state.settings["n_estimators"]
+    if not (
+        np.array_equal(totals, state.others["totals"])
+        and np.array_equal(scale * (totals / n), state.others["mean_thresholds"])
+    ):
+        raise ValueError("its mean thresholds are not the mean of its members' thresholds")
 
 
 def tile_width(n_features: int, n_members: int) -> int:
@@ -96,39 +182,33 @@ class OAP(Sampling, Specified):
     @reads
     def estimators_(self) -> list[PRank]:
         """The members, as independent fitted copies of `PRank`."""
+        return [self._member(j) for j in range(self._fitted_state().settings["n_estimators"])]
+
+    def _member(self, j: int) -> PRank:
         state = self._fitted_state()
-        members = []
-        for j in range(state.settings["n_estimators"]):
-            member = PRank(
-                average=state.settings["average_members"],
-                tie=self.tie,
-                threshold_scale=state.settings["threshold_scale"],
-                margin=state.settings["margin"],
-                max_iter=self.max_iter,
-                shuffle=self.shuffle,
-            )
-            tile, lane = divmod(j, state.others["steps"].shape[2])
-            member._state = OnlineState(
-                {
-                    name: array[tile, :, lane].copy()
-                    for name, array in state.by_feature.items()
-                    if name != "mean"
-                },
-                {
-                    name: state.others[name][tile, :, lane].copy()
-                    for name in ["steps", "thresholds", "steps_sums"]
-                    if name in state.others
-                }
-                | {name: state.others[name].copy() for name in ["scale", "margin"]},
-                state.others["seen"][j].copy(),
-                settings=member._settings(),
-                log=[state.others["seen"][j].tolist()] if state.others["seen"][j, 0] else [],
-            )
-            member.ranks_, member.n_features_in_ = self.ranks_.copy(), self.n_features_in_
-            if hasattr(self, "feature_names_in_"):
-                member.feature_names_in_ = self.feature_names_in_.copy()
-            members.append(member)
-        return members
+        member = PRank(
+            average=state.settings["average_members"],
+            tie=self.tie,
+            threshold_scale=state.settings["threshold_scale"],
+            margin=state.settings["margin"],
+            max_iter=self.max_iter,
+            shuffle=self.shuffle,
+        )
+        tile, lane = divmod(j, state.others["steps"].shape[2])
+
+        def own(arrays: dict[str, np.ndarray], *names: str) -> dict[str, np.ndarray]:
+            return {name: arrays[name][tile, :, lane].copy() for name in names if name in arrays}
+
+        weights = own(state.by_feature, "weights", "weights_sums")
+        others = own(state.others, "steps", "thresholds", "steps_sums")
+        others |= {name: state.others[name].copy() for name in ("scale", "margin")}
+        seen, settings = state.others["seen"][j].copy(), member._settings()
+        log = [seen.tolist()] if seen[0] else []
+        member._state = OnlineState(weights, others, seen, settings=settings, log=log)
+        member.ranks_, member.n_features_in_ = self.ranks_.copy(), self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            member.feature_names_in_ = self.feature_names_in_.copy()
+        return member
 
     def _lengths(self, share: Callable[[], float]) -> int:
         # A member takes few of the rows. If few rows share a feature, projections of further rows
@@ -206,14 +286,8 @@ class OAP(Sampling, Specified):
         reached, moved = self._move_members(state, block)
         if reached < block.stop:
             return reached
-        mean = Mean(
-            state.by_feature["mean"],
-            state.others["totals"],
-            state.others["mean_thresholds"],
-            moved,
-            scale_of(state),
-            state.settings["n_estimators"],
-        )
+        arrays = state.by_feature["mean"], state.others["totals"], state.others["mean_thresholds"]
+        mean = Mean(*arrays, moved, scale_of(state), state.settings["n_estimators"])
         return block.learn(mean, None, state.counts)
 
     def _move_members(self, state: OnlineState, block: Block) -> tuple[int, np.ndarray]:
@@ -228,25 +302,12 @@ class OAP(Sampling, Specified):
         edges[-1] = others["survived"].size
         bound = self._bind_members(state, state.settings["n_estimators"])
         cumulative = least_draws(state.settings) if e.steps is None else e.steps
-        t, seed = state.t, int(others["seed"][0])
+        visits = e.rows, e.ranks, e.order, start, stop
+        draws = state.t, int(others["seed"][0]), cumulative
 
         def learn_some(first: int, last: int) -> tuple[int, np.ndarray]:
             moved = np.zeros((stop - start, n_tasks), dtype=np.int32)
-            reached = kernels.learn_members(
-                bound,
-                e.rows,
-                e.ranks,
-                e.order,
-                start,
-                stop,
-                t,
-                seed,
-                cumulative,
-                first,
-                last,
-                moved,
-            )
-            return reached, moved
+            return kernels.learn_members(bound, *visits, *draws, first, last, moved), moved
 
         with Threads(n_jobs) as threads:
             results = threads.map(learn_some, edges[:-1], edges[1:])
@@ -257,17 +318,8 @@ class OAP(Sampling, Specified):
 
     def _bind_members(self, state: OnlineState, n: int, before: int = 0) -> kernels.Members:
         """Arrays of n members, after ``before`` other ones, in the form of the kernel."""
-        return kernels.Members(
-            state.by_feature["weights"],
-            state.by_feature.get("weights_sums"),
-            state.others["steps"],
-            state.others["thresholds"],
-            state.others.get("steps_sums"),
-            state.others["seen"],
-            state.others["survived"],
-            n,
-            scale_of(state),
-            margin_of(state),
-            self.tie == "strict",
-            before,
-        )
+        weights = (state.by_feature.get(name) for name in ("weights", "weights_sums"))
+        names = "steps", "thresholds", "steps_sums", "seen", "survived"
+        others = (state.others.get(name) for name in names)
+        rule = scale_of(state), margin_of(state), self.tie == "strict"
+        return kernels.Members(*weights, *others, n, *rule, before)

@@ -9,9 +9,10 @@ from typing import Any, ClassVar, Literal, Self
 from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import ClassWeight, Measures, Seed
+from rankcore._core.concurrency import reads
 from rankcore._core.docs import parameters
 from rankcore._core.params import Constraint, real
-from rankcore.ordinal._scale import MARGIN, OF_INTERCEPTS, SCALE, BuiltIn
+from rankcore.ordinal._scale import MARGIN, OF_INTERCEPTS, SCALE, BuiltIn, margin_of
 from rankcore.ordinal._validation import check_eval_metric
 from rankcore.ordinal._weights import check_class_weight
 
@@ -161,13 +162,25 @@ class Margin:
         smaller distance moves, even if the row is ranked correctly. "auto" is twice the mean
         squared length of the rows of the first call, rounded to a power of two: two updates with a
         row move its projection by about this. The paper has 0.
+
+    Attributes
+    ----------
+    margin_ : float
+        The resolved ``margin``.
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = {"margin": MARGIN, "threshold_scale": SCALE}
+    _since: ClassVar = {"margin": 0.0}
 
     tie: Literal["crammer", "strict"] = "crammer"
     threshold_scale: float | str = "auto"
     margin: float | str = 0.0
+
+    @property
+    @reads
+    def margin_(self: Any) -> float:
+        """The resolved ``margin``, in units of the projections."""
+        return margin_of(self._fitted_state())
 
 
 @parameters

@@ -19,6 +19,7 @@ from rankcore._core.scoring import Scoring
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.ensemble import tally
 from rankcore._ext.rows import Rows
+from rankcore.ordinal._parameters import Output
 
 
 class Projecting:
@@ -135,12 +136,10 @@ def count_votes(
     return out
 
 
-class VotesRanks(Projecting):
+class VotesRanks(Output, Projecting):
     """A learner with models that vote on the rank. A subclass provides ``_voters``."""
 
     _one_direction = True
-
-    output: Any  # of `Output`
 
     @abstractmethod
     def _voters(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

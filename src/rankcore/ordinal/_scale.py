@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from rankcore._core.concurrency import reads
-from rankcore._core.model_spec import Specified
 from rankcore._core.params import number_or, real
 from rankcore._core.state import OnlineState
 
@@ -61,8 +59,7 @@ def _constant(settings: Mapping[str, Any]) -> float | str:
     """The constant feature of a state, 0 for none."""
     if not settings.get("fit_intercept", True):
         return 0.0
-    found: float | str = settings.get("threshold_scale") or settings["intercept_scaling"]
-    return found
+    return settings.get("threshold_scale") or settings["intercept_scaling"]
 
 
 def fix_scale(
@@ -100,24 +97,6 @@ def _follows(value: float, setting: float | str, state: OnlineState) -> bool:
     if isinstance(setting, str):
         return 1e-200 <= value <= 1e201 or (value == UNKNOWN and state.t == 0)
     return value == setting
-
-
-class WithMargin(Specified):
-    """A learner whose thresholds have a margin. Not public.
-
-    Attributes
-    ----------
-    margin_ : float
-        The resolved ``margin``.
-    """
-
-    _since: ClassVar = {"margin": 0.0}
-
-    @property
-    @reads
-    def margin_(self) -> float:
-        """The resolved ``margin``, in units of the projections."""
-        return margin_of(self._fitted_state())
 
 
 def margin_of(state: OnlineState) -> float:

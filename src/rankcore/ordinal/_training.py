@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, ClassVar
 
@@ -11,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankcore._core.concurrency import changing
 from rankcore._core.inputs import as_rows
+from rankcore._core.kernels import some_rows
 from rankcore._core.labels import as_labels, check_agreement, encode, first_ranks, ranks_among
 from rankcore._core.params import as_generator
 from rankcore._core.scales import share_of_nonzero, warn_of_scales
@@ -19,8 +21,8 @@ from rankcore._core.state import OnlineState, checkpoints
 from rankcore._core.training import Learner
 from rankcore._core.warning import warn
 from rankcore._ext.held_signals import raise_signals
-from rankcore.ordinal._constant import constant_loss
-from rankcore.ordinal._parameters import AUTO_PASSES
+from rankcore._ext.rows import Rows
+from rankcore.ordinal._parameters import AUTO_PASSES, PUBLISHED
 from rankcore.ordinal._scale import fix_scale
 from rankcore.ordinal._weights import (
     Block,
@@ -38,6 +40,13 @@ PATIENCE = 5
 # above which labels are noisy, as a share of that of the best constant. reproduce/defaults.md
 # has the study.
 EARLY_PASS, NOISY = 5, 0.65
+# Maximum number of rows in memory to predict: enough to find a fit that is no better than a
+# constant, and few beside the rows of a long fit.
+MEASURED_ROWS = 1000
+# Rows that are copied at a time.
+COPIED_ROWS = 50
+# Minimum number of rows of which a warning is worth reading.
+FEW_ROWS = 30
 
 
 class PassLearner(Learner):
@@ -47,12 +56,10 @@ class PassLearner(Learner):
     _loss: ClassVar[str]
 
     def open(self, number: int) -> None:
-        """As `Learner.open`."""
         if number > len(self.fitted._state.log):
             self.fitted._state.log.append([0, 0, 0])
 
     def line(self, number: int) -> str:
-        """As `Learner.line`."""
         seen, total, mistakes = self.fitted._state.log[-1]
         passes = f"epoch {number} of {self.n_iterations}"
         return f"{passes}: {self._loss} {total / seen:.4f}, {mistakes} mistakes"
@@ -69,7 +76,6 @@ class PassLearner(Learner):
         return log[-1][2] == 0 or stale >= PATIENCE
 
     def exhausted(self) -> None:
-        """As `Learner.exhausted`."""
         model = self.fitted
         if model.tol is not None:
             warn(
@@ -119,7 +125,7 @@ class OnlineLearner(PassLearner):
             _check_resumed(resumed, self.classes, n_features)
         if known and model._in_windows:
             fix_scale(state, model, source.mean_square, source.share_of_nonzero)
-        self.fitted = model._shadow(source.given, self.classes, state, n_features)
+        self.fitted = model._shadow(source.given, n_features, state, ranks_=self.classes)
         self._visits: Visits | None = None
         self._first: int | None = None  # the first pass of this fit
         self.counts = np.zeros(len(self.classes), dtype=np.int64)  # rows of each rank in that pass
@@ -157,11 +163,9 @@ class OnlineLearner(PassLearner):
 
     @property
     def _state(self) -> OnlineState:
-        state: OnlineState = self.fitted._state
-        return state
+        return self.fitted._state
 
     def learn(self, window: Window, generator: np.random.Generator, number: int) -> None:
-        """As `Learner.learn`."""
         fitted, state, rows = self.fitted, self._state, window.rows
         kept = window.number == 0 and generator is self.generator
         if kept:
@@ -186,7 +190,6 @@ class OnlineLearner(PassLearner):
             fitted._run_pass(state, examples, number, self.n_iterations)
 
     def close(self) -> None:
-        """As `Learner.close`."""
         if self._state.log[-1][0] == 0:
             raise ValueError(
                 "a pass visited no row: the weights of the classes that occur are too small"
@@ -286,7 +289,7 @@ def go_on(model: Any, X: Any, y: Any, given: NDArray[Any] | None, sample_weight:
             state.stream([0, 0, 0])
             model._run_pass(state, examples, 1, 1)
     if first:
-        model._replace_with(model._shadow(X, known, state, rows.n_features))
+        model._replace_with(model._shadow(X, rows.n_features, state, ranks_=known))
     else:
         model.__dict__.pop("best_iteration_", None)
 
@@ -306,3 +309,65 @@ def _check_resumed(model: Any, known: NDArray[Any], n_features: int) -> None:
             f"the checkpoint is of {model.n_features_in_} features and the classes "
             f"{model.ranks_.tolist()}; the data have {n_features} and {known.tolist()}"
         )
+
+
+def constant_loss(counts: NDArray[np.int64]) -> float:
+    """Mean rank loss of the best constant, by the number of rows of each rank."""
+    best = int(np.searchsorted(2 * counts.cumsum(), counts.sum()))  # the median
+    return float(counts @ np.abs(np.arange(counts.size) - best) / counts.sum())
+
+
+def warn_of_constant(learner: Any, source: Source) -> None:
+    """Warn if a fitted model ranks its training rows no better than the best constant rank.
+
+    The loss while learning usually shows that it does. Otherwise it predicts, because averages
+    lose less than the models that they average: some rows in memory, or all rows on disk.
+
+    Not measured are few rows, on which any model may fail; settings of the papers, which are for
+    one pass of a stream; and rows with weights, for which the loss of a constant has no weights.
+    """
+    fitted, counts = learner.fitted, learner.counts
+    # The settings of the papers, for any number of passes.
+    published = {name: value for name, value in PUBLISHED.items() if name != "max_iter"}
+    if all(getattr(fitted, name, value) == value for name, value in published.items()):
+        return
+    if not fitted._checks_constant or learner.weighted:
+        return
+    n, total, _ = fitted._state.log[getattr(fitted, "best_iteration_", 0) - 1]
+    if counts.sum() < FEW_ROWS or total / n < constant_loss(counts):
+        return
+    try:
+        loss, constant = _losses(fitted, learner, source)
+    except ValueError:  # scores that overflow are an error of `predict`
+        return
+    if loss < constant:
+        return
+    name = type(fitted).__name__
+    others = " or ".join(one for one in ("KernelPRank", "OrdinalBoost") if one != name)
+    warn(
+        f"{name} ranks its training rows no better than the best constant label: a model of this "
+        f"form does not fit them; try {others}, or other features"
+    )
+
+
+def _losses(fitted: Any, learner: Any, source: Source) -> tuple[float, float]:
+    """Mean rank losses on training rows: of the model, and of the best constant."""
+    counts = np.zeros(fitted.ranks_.size, dtype=np.int64)
+    total = 0.0
+    for window in source.windows(fitted.n_features_in_, None, 0):
+        known = learner.ranks if source.kept else encode(window.labels, fitted.ranks_)
+        parts = _spread(window.rows, known) if source.kept else [(window.rows, known)]
+        for rows, ranks in parts:
+            counts += np.bincount(ranks, minlength=counts.size)
+            total += float(np.abs(fitted._measured(rows) - ranks).sum())
+    return total / counts.sum(), constant_loss(counts)
+
+
+def _spread(rows: Rows, ranks: NDArray[Any]) -> Iterable[tuple[Rows, NDArray[Any]]]:
+    """At most `MEASURED_ROWS` of the rows, with their ranks; a few are copied at a time."""
+    if rows.n_rows <= MEASURED_ROWS:
+        yield rows, ranks
+        return
+    chosen = np.linspace(0, rows.n_rows - 1, MEASURED_ROWS).astype(np.int64)
+    for some in np.array_split(chosen, MEASURED_ROWS // COPIED_ROWS):
+        yield as_rows(some_rows(rows, some)), ranks[some]

@@ -60,19 +60,19 @@ class HeldOutLabels:
 
     def measure(self, predicted: Any) -> list[float]:
         """Values of the measures for predicted ranks, which may be real numbers."""
-        values = []
-        on_scale = np.interp(predicted, np.arange(self._classes.size), self._of_classes)
-        for metric in self._metrics:
-            if callable(metric):
-                labels = self._classes[np.rint(predicted).astype(np.intp)]
-                value = float(metric(self._labels, labels))
-            else:
-                taken = on_scale if metric in OF_REALS else np.rint(on_scale)
-                value = float(MEASURES[metric][0](self._ranks, taken))
+        values = [self._value(metric, predicted) for metric in self._metrics]
+        for metric, value in zip(self._metrics, values, strict=True):
             if not np.isfinite(value):
                 raise ValueError(f"the measure {metric!r} returned {value} on held-out rows")
-            values.append(value)
         return values
+
+    def _value(self, metric: Any, predicted: Any) -> float:
+        if callable(metric):
+            labels = self._classes[np.rint(predicted).astype(np.intp)]
+            return float(metric(self._labels, labels))
+        on_scale = np.interp(predicted, np.arange(self._classes.size), self._of_classes)
+        taken = on_scale if metric in OF_REALS else np.rint(on_scale)
+        return float(MEASURES[metric][0](self._ranks, taken))
 
 
 def held_out_labels(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -12,7 +12,6 @@ from rankcore._core.docs import documented, parameters
 from rankcore._core.model_spec import Field
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import real
-from rankcore._core.scoring import Scoring
 from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project, project_many
@@ -86,6 +85,7 @@ class WidrowHoff(WidrowHoffParameters, Projecting, OnlineOrdinalClassifier):
     )
     _published: ClassVar[dict[str, Any]] = {"eta0": 0.1, "step": "constant"}
     _one_direction = True
+    _form = "rounded"
     _arrays: ClassVar = {"weights": Field(("features",)), "intercept": Field((1,))}
 
     _constraints: ClassVar = {"eta0": real(1e-100, 1e100)}
@@ -125,10 +125,6 @@ class WidrowHoff(WidrowHoffParameters, Projecting, OnlineOrdinalClassifier):
             self.step == "normalized",
             state.others["scale"][0],
         )
-
-    def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
-        weights, intercept = self._parameters()
-        return Scoring("rounded", {"weights": weights, "intercept": intercept})
 
     def _projected(self, rows: Rows) -> np.ndarray:
         weights, intercept = self._parameters()
@@ -197,6 +193,7 @@ class MulticlassPerceptron(MulticlassParameters, OnlineOrdinalClassifier):
     """
 
     _arrays: ClassVar = {"weights": Field(("features", "ranks")), "intercepts": Field(("ranks",))}
+    _form = "classes"
     _published: ClassVar[dict[str, Any]] = {"update": "worst", "fit_intercept": False}
 
     @property
@@ -222,10 +219,6 @@ class MulticlassPerceptron(MulticlassParameters, OnlineOrdinalClassifier):
             self.update == "uniform",
             state.others["scale"][0],
         )
-
-    def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
-        weights, intercepts = self._parameters()
-        return Scoring("classes", {"weights": weights, "intercepts": intercepts})
 
     def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         weights, intercepts = self._parameters()

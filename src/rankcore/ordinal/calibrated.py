@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from dataclasses import KW_ONLY
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -13,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankcore._core.arguments import Folds, RowsLike, Seed
 from rankcore._core.contributions import Contributions
 from rankcore._core.doc_links import Documented
-from rankcore._core.docs import documented
+from rankcore._core.docs import documented, parameters
 from rankcore._core.front import take_apart, transformed
 from rankcore._core.labels import RankedLabels, as_labels, check_classes, encode, ranks_among
-from rankcore._core.model_spec import ModelSpec, Specified, array_like, outline
+from rankcore._core.model_spec import Field, ModelSpec, Specified, read_fields
 from rankcore._core.numbers import Floats, as_weights
 from rankcore._core.params import Constrained
 from rankcore._core.scoring import Scoring, no_scoring
@@ -36,8 +37,28 @@ from rankcore.ordinal._weights import row_weights
 from rankcore.ordinal.prank import PRank
 
 
+@parameters
+class CalibratedParameters:
+    """Parameters of `CalibratedOrdinal`."""
+
+    estimator: BaseEstimator | None = None
+    _: KW_ONLY
+    method: Literal["cumulative", "isotonic"] = "cumulative"
+    cv: Folds = 5
+    loss: Literal["absolute", "zero_one", "squared", "kappa"] = "absolute"
+    random_state: Seed | None = 0
+    classes: ArrayLike | None = None
+
+
+@documented()
 class CalibratedOrdinal(
-    CheapestRanks, Specified, Constrained, Documented, ClassifierMixin, BaseEstimator
+    CalibratedParameters,
+    CheapestRanks,
+    Specified,
+    Constrained,
+    Documented,
+    ClassifierMixin,
+    BaseEstimator,
 ):
     """Probabilities of ranks, fitted to held-out latent scores of an ordinal learner.
 
@@ -56,9 +77,6 @@ class CalibratedOrdinal(
         80 rows per rank.
     cv : int, splitter or iterable of splits, default=5
         Cross-validation folds; for an int, stratified by label and shuffled.
-    loss : {"absolute", "zero_one", "squared", "kappa"}, default="absolute"
-        Loss whose expectation `predict` minimises: the distance in ranks, mistakes, the squared
-        distance, or one minus the quadratic weighted kappa of all predictions.
     random_state : int, Generator, RandomState or None, default=0
         Seed of the folds.
     classes : array-like, shape (n_classes,), optional
@@ -66,20 +84,12 @@ class CalibratedOrdinal(
 
     Attributes
     ----------
-    classes_ : ndarray, shape (n_classes,)
-        Labels in ascending order, as the columns of `predict_proba`.
-    ranks_ : ndarray, shape (n_classes,)
-        Labels, lowest rank first.
     estimator_ : estimator
         Learner fitted to all rows.
     curves_ : object
         Probabilities as a function of the standardised score.
     center_, scale_ : float
         Mean and standard deviation of the scores of the training rows of ``estimator_``.
-    costs_ : ndarray of float64, shape (n_classes, n_classes)
-        Cost of a prediction (column) for a true rank (row).
-    conformal_scores_ : ndarray of float64, shape (n,)
-        Calibration scores, only after `conformalize`.
     n_features_in_ : int
         Number of features, unless X is a list of texts.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
@@ -119,23 +129,6 @@ class CalibratedOrdinal(
            [1, 2],
            [2, 5]])
     """
-
-    def __init__(
-        self,
-        estimator: BaseEstimator | None = None,
-        *,
-        method: Literal["cumulative", "isotonic"] = "cumulative",
-        cv: Folds = 5,
-        loss: Literal["absolute", "zero_one", "squared", "kappa"] = "absolute",
-        random_state: Seed | None = 0,
-        classes: ArrayLike | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.method = method
-        self.cv = cv
-        self.loss = loss
-        self.random_state = random_state
-        self.classes = classes
 
     @documented(PRank.fit)
     def fit(
@@ -218,10 +211,8 @@ class CalibratedOrdinal(
     # ---------------------------------------------------------------- predicting
 
     def _probabilities(self, X: Any) -> Floats:
-        """Probability of each rank, lowest first."""
         scores = (self.project(X) - self.center_) / self.scale_
-        found: Floats = self.curves_.probabilities(scores)
-        return found
+        return self.curves_.probabilities(scores)
 
     @documented(PRank.predict)
     def project(self, X: RowsLike) -> Floats:
@@ -261,15 +252,9 @@ class CalibratedOrdinal(
             )
         of = learner._spec()
         facts, arrays = self._describe()
-        names = getattr(self, "feature_names_in_", None)
-        return ModelSpec(
-            facts,
-            arrays,
-            getattr(self, "n_features_in_", learner.n_features_in_),
-            None if names is None else [*map(str, names)],
-            _calibrated(of.scoring, arrays),
-            {"estimator": (whole, of)},
-        )
+        n_features = getattr(self, "n_features_in_", learner.n_features_in_)
+        scoring, parts = _calibrated(of.scoring, arrays), {"estimator": (whole, of)}
+        return ModelSpec(facts, arrays, n_features, self._feature_names(), scoring, parts)
 
     def _restore(self, spec: ModelSpec) -> None:
         whole = spec.parts["estimator"][0]
@@ -278,17 +263,18 @@ class CalibratedOrdinal(
         if not np.array_equal(getattr(learner, "ranks_", classes), classes):
             raise ValueError("its labels are not those of its estimator")
         k = classes.size
-        slope, self.center_, self.scale_ = array_like(spec.arrays, "moments", outline(3)).tolist()
+        fields = {"moments": Field((3,)), "costs": Field((k, k)), "conformal_scores": Field(("n",))}
+        declared = {name: field for name, field in fields.items() if name in spec.arrays}
+        found = read_fields(spec.arrays, declared)
+        slope, self.center_, self.scale_ = found["moments"].tolist()
         if slope < 0 or self.scale_ <= 0:
             raise ValueError("its array moments has a negative slope or scale")
         self.curves_ = restored_curves(spec.arrays, k, slope)
-        self.costs_ = array_like(spec.arrays, "costs", outline((k, k)))
-        self.ranks_ = classes
+        self.ranks_, self.costs_ = classes, found["costs"]
         if not spec.facts.get("texts", False):
             self.n_features_in_ = spec.n_features
-        if "conformal_scores" in spec.arrays:
-            n = spec.arrays["conformal_scores"].size
-            self.conformal_scores_ = array_like(spec.arrays, "conformal_scores", outline(n))
+        if "conformal_scores" in found:
+            self.conformal_scores_ = found["conformal_scores"]
         given: Any = self.estimator
         if is_frozen(given):
             self.estimator = self.estimator_ = type(given)(whole)
@@ -304,8 +290,7 @@ class CalibratedOrdinal(
         front, learner = take_apart(thawed(self.estimator_))
         X = transformed(front, X)
         background = None if background is None else transformed(front, background)
-        found: Contributions = learner.contributions(X, background, output=output)
-        return found
+        return learner.contributions(X, background, output=output)
 
     def _fit_summary(self) -> dict[str, Any]:
         return dict(last_step(thawed(self.estimator_))._fit_summary())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +12,6 @@ from rankcore._core.docs import documented, parameters
 from rankcore._core.model_spec import Field
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import STEP_RULES, check_declared
-from rankcore._core.scoring import Scoring
 from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
@@ -24,13 +22,13 @@ from rankcore.ordinal._projecting import Projecting, cumulated
 __all__ = ["CuSumRank"]
 
 
-class CuSumClassifier(Projecting):
+class CuSumClassifier(Tasks, Projecting):
     """CuSum Rank with or without a kernel. Not public."""
 
-    # Of `Tasks`.
-    update: Any
-    tie_break: Any
-    decision: Any
+    def _update_rule(self, state: OnlineState) -> tuple[Any, ...]:
+        """Parameters of updates in the form of the kernels."""
+        rule = self.tie_break == "low", STEP_RULES.index(self.update), self.pa_loss == "zero_one"
+        return self.C, self.delta, self.margin, *rule, state.others["scale"][0]
 
     def _check_weighable(self) -> None:
         if self.update == "pa":
@@ -38,6 +36,9 @@ class CuSumClassifier(Projecting):
                 "update='pa' does not support weights, as its loss determines the step: use "
                 "'pa1' or 'pa2', whose C is multiplied by the weight, or omit the weights"
             )
+
+    def _scoring_facts(self) -> dict[str, str | int]:
+        return {"decision": self.decision, "tie": self.tie_break}
 
     @abstractmethod
     def _tasks(self, rows: Rows) -> np.ndarray:
@@ -113,6 +114,7 @@ class CuSumRank(CuSumParameters, CuSumClassifier, OnlineOrdinalClassifier):
            [ 1., -1.]]), array([-1., -1.]))
     """
 
+    _form = "tasks"
     _arrays: ClassVar = {"weights": Field(("features", "tasks")), "thresholds": Field(("tasks",))}
 
     @property
@@ -135,22 +137,10 @@ class CuSumRank(CuSumParameters, CuSumClassifier, OnlineOrdinalClassifier):
             flat(state.by_feature.get("weights_sums")),
             state.others.get("thresholds_sums"),
             np.empty(2 * (thresholds.size + 1)),
-            self.C,
-            self.delta,
-            self.margin,
-            self.tie_break == "low",
-            STEP_RULES.index(self.update),
-            self.pa_loss == "zero_one",
-            state.others["scale"][0],
+            *self._update_rule(state),
         )
 
-    def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
-        weights, thresholds = self._parameters()
-        facts: dict[str, str | int] = {"decision": self.decision, "tie": self.tie_break}
-        return Scoring("tasks", {"weights": weights, "thresholds": thresholds}, facts)
-
     def _cumulated(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        """Cumulative scores of the ranks, and the ranks of the highest."""
         weights, thresholds = self._parameters()
         check_declared(self, "tie_break")
         scores = np.empty((rows.n_rows, thresholds.size + 1))
@@ -159,7 +149,6 @@ class CuSumRank(CuSumParameters, CuSumClassifier, OnlineOrdinalClassifier):
         return check_scores(scores), ranks
 
     def _tasks(self, rows: Rows) -> np.ndarray:
-        """Scores of the tasks."""
         weights, thresholds = self._parameters()
         tasks = np.empty((rows.n_rows, thresholds.size))
         project_many(rows, flat(weights), tasks)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.concurrency import unchanging
@@ -70,8 +71,6 @@ def merge(
     >>> mixed.t_, bool(mixed.score(X, y) > -0.1)
     (2004, True)
     """
-    from sklearn.base import clone
-
     models = list(models)
     if not models:
         raise ValueError("merge requires at least one model")
@@ -86,19 +85,11 @@ def merge(
         # In a fixed order, regardless of the list, so that two calls cannot deadlock.
         for model in sorted({*models, *([] if base is None else [base])}, key=id):
             still.enter_context(unchanging(model))
-        result._state = mixed(
-            first,
-            [model._state for model in models],
-            _shares(weights, len(models)),
-            first._new_state(first.n_features_in_, first.ranks_.size)
-            if base is None
-            else base._state,
-        )
+        states = [model._state for model in models]
+        new = first._new_state(first.n_features_in_, first.ranks_.size)
+        begun = new if base is None else base._state
+        result._state = mixed(first, states, _shares(weights, len(models)), begun)
     return result
-
-
-# Parameters that only control how a fit is monitored.
-WATCHING = ("early_stopping_rounds", "eval_metric", "class_weight")
 
 
 def _check_alike(model: Any, first: Any) -> None:
@@ -124,8 +115,9 @@ def _check_alike(model: Any, first: Any) -> None:
 
 def _params(model: Any) -> dict[str, Any]:
     """Parameters that models must share to be merged: all but those of running and reporting."""
-    # Classes are compared separately, wherever they were declared.
-    apart = {"max_iter", "shuffle", "tol", "random_state", "verbose", "classes", *WATCHING}
+    apart = {"max_iter", "shuffle", "tol", "random_state", "verbose", "class_weight"}
+    apart |= {"early_stopping_rounds", "eval_metric"}
+    apart.add("classes")  # compared separately, wherever they were declared
     params = {name: value for name, value in model.get_params().items() if name not in apart}
     return {**params, **model._state.settings}
 

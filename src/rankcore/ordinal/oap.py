@@ -8,16 +8,13 @@ from typing import Any, Literal
 import numpy as np
 
 from rankcore._core.docs import documented, parameters
-from rankcore._core.numbers import check_scores
 from rankcore._core.params import check_declared
 from rankcore._core.state import OnlineState
-from rankcore._ext.rows import Rows, project
+from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._members import OAP, member_parameters
+from rankcore.ordinal._members import OAP, Sampling, member_parameters
 from rankcore.ordinal._parameters import Margin, Output, Passes
 from rankcore.ordinal._projecting import Thresholds, VotesRanks, cumulated
-from rankcore.ordinal._sampling import Sampling
-from rankcore.ordinal._scale import WithMargin
 from rankcore.ordinal.prank import Direction, scale_of
 
 __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
@@ -29,7 +26,7 @@ class BPMParameters(Margin, Sampling, Passes):
 
 
 @documented()
-class OAPBPM(BPMParameters, WithMargin, OAP, Direction, Thresholds, OnlineOrdinalClassifier):
+class OAPBPM(BPMParameters, OAP, Direction, Thresholds, OnlineOrdinalClassifier):
     """Online approximation of the Bayes point: the mean of PRanks that sample one stream.
 
     Parameters
@@ -75,10 +72,7 @@ class MembersVote:
         scores, winners = VotesRanks._scored(self, rows)
         # The members' mean breaks ties of votes: it adds less than half a vote, so that no other
         # order changes.
-        weights, thresholds = self._parameters()
-        projected = np.empty(rows.n_rows)
-        project(rows, weights, projected)
-        mean = cumulated(check_scores(projected)[:, None] - thresholds)
+        mean = cumulated(Direction._projected(self, rows)[:, None] - self._cuts())
         short = mean - mean.max(axis=1, keepdims=True)
         n_votes = max(1, int(self._votes(self._state).sum()))
         return scores + short / (scale_of(self._state) - short) / (4 * n_votes), winners
@@ -94,14 +88,7 @@ class BaggingParameters(Margin, Output, Sampling, Passes):
 
 @documented()
 class OAPBagging(
-    BaggingParameters,
-    MembersVote,
-    WithMargin,
-    VotesRanks,
-    OAP,
-    Direction,
-    Thresholds,
-    OnlineOrdinalClassifier,
+    BaggingParameters, MembersVote, VotesRanks, OAP, Direction, Thresholds, OnlineOrdinalClassifier
 ):
     """Online bagging of PRanks: members that sample one stream have one vote each on the rank.
 
@@ -133,14 +120,7 @@ class VotingParameters(Margin, Output, Sampling, Passes):
 
 @documented()
 class OAPVoting(
-    VotingParameters,
-    MembersVote,
-    WithMargin,
-    VotesRanks,
-    OAP,
-    Direction,
-    Thresholds,
-    OnlineOrdinalClassifier,
+    VotingParameters, MembersVote, VotesRanks, OAP, Direction, Thresholds, OnlineOrdinalClassifier
 ):
     """`OAPBagging` in which a member has one vote per example it ranked correctly.
 

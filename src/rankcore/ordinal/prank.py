@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,14 +11,13 @@ from rankcore._core.concurrency import reads
 from rankcore._core.docs import documented, parameters
 from rankcore._core.model_spec import Field, Specified
 from rankcore._core.numbers import check_scores
-from rankcore._core.scoring import Scoring
 from rankcore._core.state import OnlineState
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project
 from rankcore.ordinal._base import OnlineOrdinalClassifier, Zeros
 from rankcore.ordinal._parameters import Averages, Margin, Passes
 from rankcore.ordinal._projecting import Thresholds
-from rankcore.ordinal._scale import OF_PRANK, WithMargin, margin_of, moves_of
+from rankcore.ordinal._scale import OF_PRANK, margin_of, moves_of
 
 __all__ = ["PRank"]
 
@@ -36,10 +34,9 @@ class Direction(Specified):
     """
 
     _one_direction = True
+    _form = "thresholds"
 
-    @abstractmethod
-    def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
-        """Weights and thresholds for predictions."""
+    _parameters: Callable[[], Any]  # weights and thresholds for predictions
 
     @property
     @reads
@@ -55,10 +52,6 @@ class Direction(Specified):
 
     def _cuts(self) -> np.ndarray:
         return self._parameters()[1]
-
-    def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
-        weights, thresholds = self._parameters()
-        return Scoring("thresholds", {"weights": weights, "thresholds": thresholds})
 
     def _projected(self, rows: Rows) -> np.ndarray:
         scores = np.empty(rows.n_rows)
@@ -76,7 +69,7 @@ class PRankParameters(Margin, Averages, Passes):
 
 
 @documented()
-class PRank(PRankParameters, WithMargin, Direction, Thresholds, OnlineOrdinalClassifier):
+class PRank(PRankParameters, Direction, Thresholds, OnlineOrdinalClassifier):
     """Perceptron ranking: one direction, ordered thresholds, online.
 
     The rank of a row is the number of thresholds that its projection on the learned direction
@@ -138,7 +131,6 @@ class PRank(PRankParameters, WithMargin, Direction, Thresholds, OnlineOrdinalCla
     _built_in: ClassVar = OF_PRANK
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
-        """Weights and thresholds for predictions."""
         state = self._fitted_state()
         return state.averaged(
             lambda: (state.mean("weights"), scale_of(state) * state.mean("steps"))

@@ -46,8 +46,6 @@ class PythonRule(RuleParameters, Direction, Thresholds, RuleLearner):
 
     Attributes
     ----------
-    coef_ : ndarray of float64, shape (n_features,)
-        The direction (a copy).
     thresholds_ : ndarray of float64, shape (n_classes - 1,)
         Ascending (a copy). A rule may leave them in any order, which does not change the number of
         thresholds that a projection reaches.
@@ -164,8 +162,7 @@ class PythonRule(RuleParameters, Direction, Thresholds, RuleLearner):
             thresholds = np.sort(scale_of(state) * state.mean("steps"))
             return state.mean("weights"), thresholds
 
-        found: tuple[np.ndarray, np.ndarray] = state.averaged(compute)
-        return found
+        return state.averaged(compute)
 
 
 @parameters

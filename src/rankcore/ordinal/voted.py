@@ -18,7 +18,7 @@ from rankcore._ext.voted import Voted, place
 from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._parameters import Margin, Output, Passes
 from rankcore.ordinal._projecting import VotesRanks
-from rankcore.ordinal._scale import WithMargin, margin_of, moves_of, scale_setting
+from rankcore.ordinal._scale import margin_of, moves_of, scale_setting
 from rankcore.ordinal.prank import check_lattice, scale_of
 
 __all__ = ["VotedPRank"]
@@ -82,7 +82,7 @@ class VotedParameters(Margin, Output, Passes):
 
 
 @documented()
-class VotedPRank(VotedParameters, WithMargin, VotesRanks, OnlineOrdinalClassifier):
+class VotedPRank(VotedParameters, VotesRanks, OnlineOrdinalClassifier):
     """Voted PRank: each past hypothesis has as many votes as examples it survived.
 
     Parameters
@@ -165,13 +165,7 @@ class VotedPRank(VotedParameters, WithMargin, VotesRanks, OnlineOrdinalClassifie
     def _lineup(self, state: VotedState) -> tuple[np.ndarray, bool, np.ndarray]:
         """Voting hypotheses, oldest first, with the current one treated as after a mistake.
 
-        Returns
-        -------
-        past : ndarray of int64
-            Indices of past hypotheses.
-        present : bool
-            Whether the current one, the youngest, follows them.
-        votes : ndarray of int64
+        Returns indices of past hypotheses, whether the current one follows them, and all votes.
         """
         others = state.others
         capped = state.settings["max_hypotheses"] is not None
@@ -255,19 +249,9 @@ class VotedPRank(VotedParameters, WithMargin, VotesRanks, OnlineOrdinalClassifie
             raise ValueError("the thresholds of its hypotheses do not ascend")
 
     def _bind(self, state: OnlineState) -> Any:
-        others = state.others
-        return Voted(
-            state.by_feature["weights"],
-            others["steps"],
-            others["thresholds"],
-            state.by_feature["hypotheses"][:, :, 0],
-            others["cuts"],
-            others["votes"],
-            others["born"],
-            others["progress"],
-            scale_of(state),
-            margin_of(state),
-            self.tie == "strict",
-            state.settings["count_init"],
-            state.settings["max_hypotheses"] is not None,
-        )
+        others, settings = state.others, state.settings
+        current = state.by_feature["weights"], others["steps"], others["thresholds"]
+        past = (others[name] for name in ("cuts", "votes", "born", "progress"))
+        rule = scale_of(state), margin_of(state), self.tie == "strict", settings["count_init"]
+        hypotheses, capped = state.by_feature["hypotheses"], settings["max_hypotheses"] is not None
+        return Voted(*current, hypotheses[:, :, 0], *past, *rule, capped)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,15 +16,18 @@ from sklearn.utils.validation import check_is_fitted
 from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import reads
 from rankcore._core.doc_links import Documented
-from rankcore._core.eval_sets import as_eval_sets, as_metrics, measure_names
+from rankcore._core.docs import documented
+from rankcore._core.eval_sets import as_metrics, measure_names
 from rankcore._core.fitted import keep_names
 from rankcore._core.model_spec import Specified
+from rankcore._core.numbers import Floats
 from rankcore._core.params import Constrained, option, optional
 from rankcore._core.queries import Queries, query_numbers
 from rankcore._core.state import LearnerState
 from rankcore._ext.rows import Rows
 from rankcore.ranking._queries import (
     as_relevance,
+    held_out_sets,
     queries_of,
     query_weights,
     take_queries,
@@ -49,6 +52,19 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
     Subclasses provide ``fit``, ``_scores``, ``_figures`` (names of the figures in the log) and,
     once fitted, ``_state`` and ``_largest_query``: the number of rows of the largest training
     query, 0 if none were given.
+
+    Parameters
+    ----------
+    eval_metric : str, callable or list of them, default="ndcg@10"
+        Measures on the ``eval_set`` after each pass, round or step: names known to
+        `rankcore.metrics.evaluate`, or functions of labels, scores and qid (higher is better).
+        Named losses are minimised. The first of a list is used for early stopping.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Only if X had string column names.
     """
 
     _constraints: ClassVar = {"balance": optional(option("query")), "eval_metric": check_metric}
@@ -60,16 +76,13 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
     _largest_query: int
 
     @abstractmethod
-    def _scores(self, rows: Rows, queries: Queries) -> NDArray[np.float64]:
+    def _scores(self, rows: Rows, queries: Queries) -> Floats:
         """Implement `predict`."""
 
     # Arguments that scikit-learn's metadata routing passes on by default.
-    __metadata_request__fit: ClassVar[dict[str, Any]] = {
-        "qid": True,
-        "eval_X": True,
-        "eval_y": True,
-        "eval_qid": True,
-    }
+    __metadata_request__fit: ClassVar[dict[str, Any]] = dict.fromkeys(
+        ("qid", "eval_X", "eval_y", "eval_qid"), True
+    )
     __metadata_request__partial_fit: ClassVar[dict[str, Any]] = {"qid": True}
     __metadata_request__predict: ClassVar[dict[str, Any]] = {"qid": True}
     __metadata_request__score: ClassVar[dict[str, Any]] = {"qid": True}
@@ -98,6 +111,7 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
         return self._scores(rows, queries)
 
     @reads
+    @documented(predict)
     def predict_rank(
         self, X: RowsLike, *, qid: ArrayLike | None = None, group: ArrayLike | None = None
     ) -> NDArray[np.int64]:
@@ -105,12 +119,9 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
         qid : array-like, shape (n_samples,), optional
             Query of each row, in any order, or a column as in `predict`. None: all rows belong to
             one query.
-        group : array-like of int, optional
-            Sizes of queries with contiguous rows, instead of ``qid``.
 
         Returns
         -------
@@ -126,6 +137,7 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
         return places
 
     @reads
+    @documented(predict)
     def score(
         self,
         X: RowsLike,
@@ -139,7 +151,6 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
         y : array-like of numbers, shape (n_samples,)
             True labels, higher for more relevant.
         sample_weight : array-like, optional
@@ -148,8 +159,6 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
         qid : array-like, shape (n_samples,), or str
             Query of each row, or a column as in `predict`. Required if the model was fitted on
             queries.
-        group : array-like of int, optional
-            Sizes of queries with contiguous rows, instead of ``qid``.
 
         Returns
         -------
@@ -192,6 +201,7 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self._allows_nan
+        tags.input_tags.pairwise = getattr(self, "kernel", None) == "precomputed"
         tags.target_tags.required = True
         # scikit-learn calls `predict` of estimators of this type.
         tags.estimator_type = "regressor"
@@ -203,43 +213,24 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
         self, X: Any, n_features: int, in_queries: bool, held_out: tuple[Any, ...]
     ) -> list[Validation]:
         """Checked evaluation sets, with the features of X."""
-        eval_set, eval_X, eval_y, eval_qid, eval_group = held_out
-        more = {"eval_qid": eval_qid, "eval_group": eval_group}
-        sets = as_eval_sets(eval_set, eval_X, eval_y, more)
+        sets = held_out_sets(held_out)
         names = copy(self)
         keep_names(names, X)
         names.n_features_in_ = n_features
         metrics = as_metrics(self.eval_metric)
         called = measure_names(metrics, len(sets))
         found = []
-        for (one_X, one_y, of), of_set in zip(sets, called, strict=True):
-            qid, group = of["eval_qid"], of["eval_group"]
-            one_X, qid = take_queries(one_X, qid, group)
+        for (one_X, one_y, qid, group), of_set in zip(sets, called, strict=True):
             if in_queries and qid is None and group is None:
                 raise ValueError(
                     "eval_set requires eval_qid, the query of each of its rows, or eval_group, as "
                     "the fit has queries"
                 )
-            one = names._more_rows(one_X)
-            found.append(
-                Validation(
-                    one,
-                    as_relevance(one_y, one.n_rows),
-                    queries_of(qid, group, one.n_rows),
-                    metrics,
-                    of_set,
-                )
-            )
+            rows = names._more_rows(one_X)
+            labels, queries = as_relevance(one_y, rows.n_rows), queries_of(qid, group, rows.n_rows)
+            found.append(Validation(rows, labels, queries, metrics, of_set))
             found[-1].check()
         return found
-
-    def _shadow(self, X: Any, n_features: int, largest: int, state: LearnerState) -> Self:
-        """A copy of this estimator with a new state, which replaces it after a successful fit."""
-        shadow = copy(self)
-        shadow.__dict__.pop("best_iteration_", None)  # of an earlier fit
-        keep_names(shadow, X)
-        shadow.n_features_in_, shadow._largest_query, shadow._state = n_features, largest, state
-        return shadow
 
     @property
     @reads

@@ -10,12 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import as_matrix
+from rankcore._core.numbers import Floats
 from rankcore._core.queries import Queries, query_numbers
 from rankcore._core.sources import RowBlocks
 from rankcore._ext.rows import Rows
 from rankcore.ranking._queries import Given, as_relevance, queries_of, take_queries
-
-Floats = NDArray[np.float64]
 
 
 class PropensitiesLike(Protocol):
@@ -53,8 +52,7 @@ def theta_at(theta: ArrayLike, position: ArrayLike) -> Floats:
 
 def trust_of(propensity: Any) -> Floats | None:
     """Clicks by trust, if the propensities have them."""
-    trust: Floats | None = getattr(propensity, "trust", None)
-    return trust
+    return getattr(propensity, "trust", None)
 
 
 def check_pairs(clicked: NDArray[np.int64], sizes: NDArray[np.int64]) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import csr_in_place
+from rankcore._core.numbers import Floats
 from rankcore._core.scales import SPARSE
 from rankcore._core.sources import MemoryRows
 from rankcore._ext.rows import Rows
@@ -23,9 +23,7 @@ SAFE = (2.0**-60, 2.0**60)
 NONE = np.empty(0)  # features are used as they are
 
 
-def feature_scale(
-    deviations: Callable[[], NDArray[np.float64]], share: float
-) -> NDArray[np.float64]:
+def feature_scale(deviations: Callable[[], Floats], share: float) -> Floats:
     """Factors of the features, or none if their deviations are similar; constant ones have 1.
 
     ``share`` is that of values that are not 0. Rare features of sparse rows deviate little because
@@ -45,7 +43,7 @@ def feature_scale(
 
 
 def fix_feature_scale(
-    state: Any, deviations: Callable[[], NDArray[np.float64]], share: Callable[[], float]
+    state: Any, deviations: Callable[[], Floats], share: Callable[[], float]
 ) -> None:
     """Set the factors of a state, if unknown, by the first rows."""
     if state.scale is None:
@@ -59,7 +57,7 @@ def rows_of_pass(state: Any, rows: Rows) -> Rows:
     return scaled_rows(rows, state.scale)
 
 
-def scaled_rows(rows: Rows, factors: NDArray[np.float64]) -> Rows:
+def scaled_rows(rows: Rows, factors: Floats) -> Rows:
     """Copies of rows with scaled features; without factors the rows themselves."""
     if not factors.size:
         return rows

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.arguments import EvalSet, RowsLike
 from rankcore._core.concurrency import learns
-from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import keep_names
 from rankcore._core.monitor import Callback
 from rankcore._core.sources import RowBlocks
@@ -22,7 +21,7 @@ from rankcore.ranking._click_pairs import (
     with_columns,
     with_positions,
 )
-from rankcore.ranking._queries import Given, take_queries
+from rankcore.ranking._queries import Given, held_out_sets, take_queries
 
 Weights = dict[str, Any]  # sample_weight, pairs and pairs_weight
 HeldOut = tuple[Any, Any, Any, Any, Any]  # eval_set, eval_X, eval_y, eval_qid and eval_group
@@ -154,20 +153,13 @@ class LearnsPairs:
 
     def _without_positions(self, X: Any, held_out: HeldOut, n_places: int) -> HeldOut:
         """Held-out rows with a zero for each position: they are measured without its effect."""
-        eval_set, eval_X, eval_y, eval_qid, eval_group = held_out
-        more = {"eval_qid": eval_qid, "eval_group": eval_group}
-        sets = as_eval_sets(eval_set, eval_X, eval_y, more)
+        sets = held_out_sets(held_out)
         if not sets:
             return held_out
         like: Any = copy(self)
         keep_names(like, take_queries(X, None, None)[0])
-        wide, queries, groups = [], [], []
-        for one_X, one_y, of in sets:
-            one_X, qid = take_queries(one_X, of["eval_qid"], of["eval_group"])
-            wide.append((with_columns(like._more_rows(one_X), n_places), one_y))
-            queries.append(qid)
-            groups.append(of["eval_group"])
-        return wide, None, None, queries, groups
+        wide = [(with_columns(like._more_rows(one), n_places), y) for one, y, _, _ in sets]
+        return wide, None, None, [qid for *_, qid, _ in sets], [group for *_, group in sets]
 
     def _keep_features(self, n_features: int) -> None:
         """Remove all but the first features from the model."""

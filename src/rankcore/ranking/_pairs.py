@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.inputs import refuse_mask
-from rankcore._core.numbers import as_weights, scaled
+from rankcore._core.numbers import Floats, as_weights, scaled
 from rankcore._core.queries import Queries, group_rows, query_numbers
 from rankcore._core.sources import Window
 from rankcore._core.warning import warn
@@ -29,19 +29,19 @@ class Pairing:
     docs: NDArray[np.int64]
     # (n_queries + 1,): query q has the documents ``bounds[q] : bounds[q + 1]``.
     bounds: NDArray[np.int64]
-    labels: NDArray[np.float64]  # of each of ``docs``
-    doc_weights: NDArray[np.float64] | None  # the weight of a pair is the product of its two
+    labels: Floats  # of each of ``docs``
+    doc_weights: Floats | None  # the weight of a pair is the product of its two
     # Listed pairs: offsets of the queries, winners, losers (indices among the query's documents)
     # and weights or None. None: all pairs of different labels.
     listed: tuple[Any, Any, Any, Any] | None
     n_pairs: NDArray[np.int64]  # (n_queries,)
-    weights: NDArray[np.float64]  # (n_queries,): sum of the weights of each query's pairs
+    weights: Floats  # (n_queries,): sum of the weights of each query's pairs
     # (n_queries,): index of each query in the input.
     queries: NDArray[np.int64]
     # (n_queries,): factor of each query's steps; None if all are 1.
-    query_weights: NDArray[np.float64] | None = None
+    query_weights: Floats | None = None
 
-    def weigh(self, query_weights: NDArray[np.float64]) -> Pairing:
+    def weigh(self, query_weights: Floats) -> Pairing:
         """Set ``query_weights``, given one weight per query of the input."""
         return replace(self, query_weights=query_weights[self.queries])
 
@@ -51,12 +51,12 @@ class Pairing:
             return np.arange(self.n_pairs.size)
         return np.flatnonzero(self.query_weights)
 
-    def steps(self, balanced: bool) -> NDArray[np.float64]:
+    def steps(self, balanced: bool) -> Floats:
         """Step size of each query, which the weights of pairs multiply."""
         steps = 1.0 / self.weights if balanced else np.ones(self.weights.size)
         return steps if self.query_weights is None else steps * self.query_weights
 
-    def finite_steps(self, balanced: bool) -> NDArray[np.float64]:
+    def finite_steps(self, balanced: bool) -> Floats:
         """As `steps`; ValueError if a step or the weight of a query's pairs is infinite."""
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             steps = self.steps(balanced)
@@ -122,9 +122,9 @@ def make_pairing(
 
 
 def pair_by_label(
-    labels: NDArray[np.float64],
+    labels: Floats,
     queries: Queries,
-    row_weights: NDArray[np.float64] | None,
+    row_weights: Floats | None,
     lexicographic: bool,
     balanced: bool = False,
 ) -> Pairing:
@@ -217,7 +217,7 @@ def _lower(labels: Any, of: Any, n_queries: int) -> tuple[Any, Any, Any]:
     return query_stop - level_stop, level_stop, query_stop
 
 
-def _suffix_sums(values: NDArray[np.float64], stop: Any) -> NDArray[np.float64]:
+def _suffix_sums(values: Floats, stop: Any) -> Floats:
     """Sums of the values from each to the end of its part.
 
     Differences of cumulative sums would have rounding errors of all previous queries. Each pass
@@ -231,7 +231,7 @@ def _suffix_sums(values: NDArray[np.float64], stop: Any) -> NDArray[np.float64]:
     return sums
 
 
-def _sum_by(of: Any, values: Any, n_queries: int) -> NDArray[np.float64]:
+def _sum_by(of: Any, values: Any, n_queries: int) -> Floats:
     # `of` ascends, so it is the same in both orders of the documents.
     return np.bincount(of, weights=values, minlength=n_queries).astype(np.float64)
 
@@ -263,9 +263,9 @@ def as_pairs(pairs: Any, n_rows: int) -> NDArray[np.int64]:
 
 def pair_by_list(
     pairs: NDArray[np.int64],
-    pair_weights: NDArray[np.float64] | None,
+    pair_weights: Floats | None,
     queries: Queries,
-    row_weights: NDArray[np.float64] | None,
+    row_weights: Floats | None,
     balanced: bool = False,
 ) -> Pairing:
     """Listed pairs of positive weight, by query and in the given order.

@@ -1,18 +1,21 @@
-"""State of pairwise perceptrons: weights, their sums, and stored hypotheses."""
+"""State of pairwise perceptrons: weights, their sums, and stored hypotheses, which may vote."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.model_spec import Field, ModelSpec, read_fields
-from rankcore._core.state import LearnerState, are_counts, restored_validation
+from rankcore._core.numbers import Floats, check_scores
+from rankcore._core.queries import Queries
+from rankcore._core.state import LearnerState, are_counts, restored_validation, widened
 from rankcore._ext.pairs import PairState
+from rankcore._ext.rows import Rows, project
 from rankcore.ranking._feature_scale import NONE
 
 # Initial capacity if all hypotheses are kept: hypotheses, and numbers in them (1 MiB).
@@ -44,24 +47,24 @@ class PairwiseState(LearnerState):
     """
 
     # (n_features,): current hypothesis, and the sums for the average.
-    weights: NDArray[np.float64]
-    sums: NDArray[np.float64]
+    weights: Floats
+    sums: Floats
     # (3,): successes of the current hypothesis and of all, without those in the current unit; the
     # unit.
-    clock: NDArray[np.float64]
+    clock: Floats
     # (6,): hypotheses in ``every``; successes of the current hypothesis and of all, in the current
     # unit; pairs; mistakes; visits of queries.
     counts: NDArray[np.int64]
     seed: int  # of the order of pairs
     # Best hypotheses, as immutable tuples: weights, successes, number, and criterion.
-    members: list[tuple[NDArray[np.float64], float, int, float]] = field(default_factory=list)
+    members: list[tuple[Floats, float, int, float]] = field(default_factory=list)
     # With a criterion other than successes: the largest numbers of successes, one per member.
     longest: list[float] = field(default_factory=list)
     # If all hypotheses are kept: weights, successes and numbers, with free capacity at the end.
     every: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = None
     # (n_features,): factors of the features while learning, powers of two; empty for none, None
     # until the first rows. All weights are those of features without factors.
-    scale: NDArray[np.float64] | None = None
+    scale: Floats | None = None
 
     @classmethod
     def new(cls, n_features: int, seed: int, settings: dict[str, Any]) -> Self:
@@ -112,10 +115,7 @@ class PairwiseState(LearnerState):
         return -1.0 if len(lives) < capacity else min(lives)
 
     def offer(
-        self,
-        weights: NDArray[np.float64],
-        successes: float,
-        quality: Callable[[Any], float] | None,
+        self, weights: Floats, successes: float, quality: Callable[[Any], float] | None
     ) -> None:
         """Add a hypothesis of scaled features, or replace the worst member if it is better.
 
@@ -149,14 +149,8 @@ class PairwiseState(LearnerState):
                 f"{size / 1e9:.3g} GB, above memory_limit ({memory_limit / 1e9:.3g} GB): set "
                 "max_hypotheses to keep the best"
             )
-        new = (
-            np.empty((room, self.weights.size)),
-            np.empty(room),
-            np.empty(room, dtype=np.int64),
-        )
-        for k in range(3):
-            new[k][: len(old[1])] = old[k]
-        self.every = new
+        members, successes, born = (widened(array, (room, *array.shape[1:])) for array in old)
+        self.every = members, successes, born
 
     def keep_features(self, n_features: int) -> None:
         """Remove all but the first features from all hypotheses."""
@@ -263,12 +257,12 @@ class PairwiseState(LearnerState):
         """Successes of all hypotheses so far."""
         return float(self.clock[1] + self.counts[2] * self.clock[2])
 
-    def average(self) -> NDArray[np.float64]:
+    def average(self) -> Floats:
         """Mean of all hypotheses, weighted by successes; the last one if there are none."""
         total = self.total()
         return self.weights - self.sums / total if total > 0 else self.weights.copy()
 
-    def best(self, size: int | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def best(self, size: int | None) -> tuple[Floats, Floats]:
         """Weights and successes of the best hypotheses and the current one, best first."""
         now = self.present()
         if self.every is not None:
@@ -296,3 +290,50 @@ class PairwiseState(LearnerState):
 def _order(member: tuple[Any, float, int, float]) -> tuple[float, int]:
     """Sort key, higher for better members and, among ties, for earlier ones."""
     return member[3], -member[2]
+
+
+class Committee(NamedTuple):
+    """Hypotheses of a committee.
+
+    Attributes
+    ----------
+    weights : ndarray of float64, shape (n_members, n_features)
+        Weight vectors, best member first.
+    successes : ndarray of float64, shape (n_members,)
+        Number of pairs that each member ranked correctly before its first mistake, the weight of
+        its vote.
+    """
+
+    weights: NDArray[np.float64]
+    successes: NDArray[np.float64]
+
+
+def votes(successes: Floats) -> Floats:
+    """Weights of the members' votes: their successes, or equal weights if all are 0."""
+    return successes if successes.any() else np.ones_like(successes)
+
+
+def borda(rows: Rows, members: Floats, successes: Floats, queries: Queries) -> Floats:
+    """Negative weighted mean of the members' ranks of each document within its query.
+
+    Ties have the mean of their ranks. O(n_members * (n_values + n_rows log n_rows)).
+    """
+    n = rows.n_rows
+    of = np.repeat(np.arange(queries.ids.size), np.diff(queries.bounds))
+    starts = np.repeat(queries.bounds[:-1], np.diff(queries.bounds))
+    scores, total = np.empty(n), np.zeros(n)
+    weights = votes(successes)
+    for member, weight in zip(members, weights, strict=True):
+        project(rows, np.ascontiguousarray(member), scores)
+        check_scores(scores)
+        placed = scores if queries.rows is None else scores[queries.rows]
+        order = np.lexsort((-placed, of))
+        new = np.ones(n + 1, dtype=bool)
+        new[1:-1] = (of[1:] != of[:-1]) | (placed[order][1:] != placed[order][:-1])
+        edges = np.flatnonzero(new)
+        middle = np.repeat((edges[:-1] + edges[1:] + 1) / 2, np.diff(edges))
+        total[order] += weight * (middle - starts)
+    total /= weights.sum()
+    if queries.rows is not None:
+        total[queries.rows] = total.copy()
+    return -total

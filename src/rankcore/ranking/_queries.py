@@ -7,11 +7,11 @@ from operator import methodcaller
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.inputs import as_rows, refuse_mask
 from rankcore._core.labels import as_labels
-from rankcore._core.numbers import as_weights
+from rankcore._core.numbers import Floats, as_weights
 from rankcore._core.queries import Queries, group_rows
 from rankcore._core.sources import MemoryRows, RowBlocks, Source, check_alone
 from rankcore._core.warning import warn
@@ -54,6 +54,17 @@ def take_queries(X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
             f"found both group and a column named {name!r}, which have the same meaning: pass one"
         )
     return X.drop(columns=[name]) if hasattr(X, "iloc") else X.drop(name), X[name]
+
+
+def held_out_sets(held_out: tuple[Any, ...]) -> list[tuple[Any, Any, Any, Any]]:
+    """X, y, qid and group of each held-out set, from the arguments of ``fit``."""
+    eval_set, eval_X, eval_y, eval_qid, eval_group = held_out
+    more = {"eval_qid": eval_qid, "eval_group": eval_group}
+    found = []
+    for X, y, of in as_eval_sets(eval_set, eval_X, eval_y, more):
+        X, qid = take_queries(X, of["eval_qid"], of["eval_group"])
+        found.append((X, y, qid, of["eval_group"]))
+    return found
 
 
 def ranking_source(
@@ -104,7 +115,7 @@ def warn_of_one_query(n_rows: int, largest: int | None, method: str) -> None:
     )
 
 
-def query_weights(sample_weight: Any, queries: Queries) -> NDArray[np.float64] | None:
+def query_weights(sample_weight: Any, queries: Queries) -> Floats | None:
     """Weights of queries, given those of queries or of rows."""
     n_rows, n_queries = int(queries.bounds[-1]), queries.ids.size
     weights = as_weights(sample_weight, "sample_weight", {"row": n_rows, "query": n_queries})
@@ -113,14 +124,14 @@ def query_weights(sample_weight: Any, queries: Queries) -> NDArray[np.float64] |
     return query_means(weights, queries)
 
 
-def query_means(values: NDArray[np.float64], queries: Queries) -> NDArray[np.float64]:
+def query_means(values: Floats, queries: Queries) -> Floats:
     """Mean over the rows of each query."""
     in_order = values if queries.rows is None else values[queries.rows]
-    sums: NDArray[np.float64] = np.add.reduceat(in_order, queries.bounds[:-1])
+    sums: Floats = np.add.reduceat(in_order, queries.bounds[:-1])
     return sums / np.diff(queries.bounds)
 
 
-def as_relevance(y: Any, n_rows: int) -> NDArray[np.float64]:
+def as_relevance(y: Any, n_rows: int) -> Floats:
     """Labels as finite numbers; ValueError for integers that float64 cannot represent."""
     labels, _ = as_labels(y, n_rows)
     if labels.dtype.kind not in "biuf":

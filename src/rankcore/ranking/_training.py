@@ -1,7 +1,8 @@
-"""Learner interface of pairwise perceptrons."""
+"""Training of pairwise perceptrons: passes over queries, with Gram matrices or scores on demand."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,14 +13,26 @@ from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
 from rankcore._core.scales import warn_of_scales
 from rankcore._core.sources import RowBlocks, Source, Window
+from rankcore._core.state import zeros_by_line
 from rankcore._core.training import Learner
+from rankcore._ext import pairs as kernels
+from rankcore._ext.held_signals import raise_signals
+from rankcore._ext.rows import Rows
+from rankcore.progress import Progress, report
 from rankcore.ranking._feature_scale import fix_feature_scale, rows_of_pass
 from rankcore.ranking._pairs import Pairing, check_useful, make_pairing, warn_of_pairs
-from rankcore.ranking._perceptron_pass import bind_pairs, run_pass
 from rankcore.ranking._perceptron_state import PairwiseState
 
 # Logged figures of each pass.
 FIGURES = ("pairs", "mistakes", "hypotheses", "queries", "skipped")
+# Pairs to visit, or equivalent work, between checks for signals: some milliseconds.
+BUDGET = 500_000
+# Maximum number of documents of a Gram matrix (128 MiB).
+GRAM_DOCS = 4096
+# Maximum number of values of a query to copy (32 MiB).
+PACKED_VALUES = 2**22
+# Documents are padded to a multiple of this.
+PANEL = 8
 
 
 class PairwiseLearner(Learner):
@@ -62,21 +75,18 @@ class PairwiseLearner(Learner):
                 warn_of_scales(source.largest_of_unequal(), type(model).__name__)
         self.seed = source.seed(self.generator)
         self._quality = model._quality(self.validation[0] if self.validation else None)
-        self.fitted = model._shadow(source.given, n_features, largest, state)
+        self.fitted = model._shadow(source.given, n_features, state, _largest_query=largest)
 
     @property
     def _record(self) -> list[int]:
-        record: list[int] = self.fitted._state.log[-1]
-        return record
+        return self.fitted._state.log[-1]
 
     def open(self, number: int) -> None:
-        """As `Learner.open`."""
         log = self.fitted._state.log
         if number > len(log):
             log.append([0] * len(FIGURES))
 
     def learn(self, window: Window, generator: np.random.Generator, number: int) -> None:
-        """As `Learner.learn`."""
         fitted, state = self.fitted, self.fitted._state
         pairing, skipped, passes = self._pairing, 0, self.n_iterations
         if pairing is None:
@@ -100,19 +110,17 @@ class PairwiseLearner(Learner):
         run_pass(fitted, data, pairing, sequence, self._quality, (number, passes))
 
     def close(self) -> None:
-        """As `Learner.close`."""
         if self._record[0] == 0:
             raise ValueError(
                 "nothing to learn from: no query has two documents with different labels"
             )
 
     def outputs(self, held_out: list[Any]) -> list[Any]:
-        """As `Learner.outputs`."""
         return [self.fitted._scores(one.rows, one.queries) for one in held_out]
 
     def line(self, number: int) -> str:
-        """As `Learner.line`."""
-        return pass_line(self._record, number, self.n_iterations)
+        pairs, mistakes, *_ = self._record
+        return f"epoch {number} of {self.n_iterations}: {mistakes} mistakes in {pairs} pairs"
 
     def converged(self, measured: bool) -> bool:
         """As `Learner.converged`: a pass without mistakes is the last."""
@@ -137,6 +145,105 @@ def pairing_of(model: Any, window: Window) -> tuple[Pairing, int, int]:
     return pairing, skipped, largest
 
 
-def pass_line(record: list[int], number: int, n_passes: int) -> str:
-    """A line for ``verbose``."""
-    return f"epoch {number} of {n_passes}: {record[1]} mistakes in {record[0]} pairs"
+def run_pass(
+    model: Any,
+    data: kernels.PairData,
+    pairing: Pairing,
+    sequence: NDArray[np.int64],
+    quality: Callable[[Any], float] | None,
+    passes: tuple[int, int] = (1, 1),
+) -> None:
+    """Visit queries of a pairing in the order of ``sequence``, and log figures in the model.
+
+    ``quality`` is the criterion for members of the committee, if any. Raises ValueError if weights,
+    scores or qualities are not finite, or hypotheses require more than ``memory_limit``.
+    """
+    state: PairwiseState = model._state
+    with state.scaled():
+        n_queries = pairing.n_pairs.size
+        steps = pairing.finite_steps(model.balance == "query")
+        units = np.ones(n_queries) if model.count == "pair" else 1.0 / pairing.n_pairs
+        record = state.log[-1]
+        before, base = state.tally(), list(record)
+        position, bound = 0, state.bind(model.margin)
+        while True:
+            raise_signals()
+            position, outcome = kernels.learn(
+                bound, data, sequence, position, steps, units, state.bar(), BUDGET
+            )
+            if outcome == kernels.OUTCOMES["candidate"]:
+                weights = np.empty(state.weights.size)
+                count = kernels.candidate(bound, data, weights)
+                state.offer(weights, count, quality)
+                continue
+            if outcome == kernels.OUTCOMES["full"]:
+                state.grow(int(model.memory_limit))
+                bound = state.bind(model.margin)
+                continue
+            if outcome == kernels.OUTCOMES["overflowed"]:
+                raise _overflow("scores")
+            now = state.tally()
+            record[:3] = [base[k] + now[k] - before[k] for k in range(2)] + [now[1] + 1]
+            record[3] = base[3] + position
+            share = record[1] / max(record[0], 1)
+            what, total = "share of mistakes", sequence.size
+            report(Progress(*passes, position, total, share, what, "queries"))
+            if outcome == kernels.OUTCOMES["reached"]:
+                break
+    if not (np.isfinite(state.weights).all() and np.isfinite(state.sums).all()):
+        raise _overflow("weights")
+
+
+def _overflow(what: str) -> ValueError:
+    return ValueError(
+        f"{what} overflowed: X or sample_weight is too large; scale X, for example with "
+        "sklearn.preprocessing.StandardScaler"
+    )
+
+
+def bind_pairs(
+    model: Any, pairing: Pairing, rows: Rows, seed: int, passes: int = 1
+) -> kernels.PairData:
+    """Pairs and rows for the kernel, with a cache of Gram matrices.
+
+    Pairs are visited in order or, with ``shuffle``, in the random order of ``seed``. The number of
+    passes and ``memory_limit``, the size of the cache, change only the time.
+    """
+    lexicographic = not model.shuffle
+    n_docs = np.diff(pairing.bounds)
+    ways = _ways(pairing, rows, model._solver, passes, lexicographic)
+    cached = np.full(n_docs.size, -1, dtype=np.int64)
+    size = 0
+    if passes > 1:
+        sizes = np.where(ways == kernels.WAYS["gram"], (-(-n_docs // PANEL) * PANEL) ** 2, 0)
+        stops = np.cumsum(sizes)
+        fits = (sizes > 0) & (stops <= int(model.memory_limit) // 8)
+        cached[fits] = (stops - sizes)[fits]
+        size = int(stops[fits].max(initial=0))
+    docs = pairing.docs, pairing.bounds, pairing.labels, pairing.doc_weights
+    listed = pairing.listed or (None, None, None, None)
+    how = ways, cached, zeros_by_line((size,)), lexicographic, seed
+    return kernels.PairData(rows, *docs, *listed, pairing.n_pairs, *how)
+
+
+def _ways(
+    pairing: Pairing, rows: Rows, solver: str, passes: int, lexicographic: bool
+) -> NDArray[np.uint8]:
+    """The cheapest way to compute scores for each query; the same on every machine."""
+    n_docs, dense = np.diff(pairing.bounds), rows.columns is None
+    if solver == "packed" and not dense:
+        solver = "lazy"
+    if solver != "auto":
+        return np.full(n_docs.size, kernels.WAYS[solver], dtype=np.uint8)
+    # Inner products: n^2 / 2 for a Gram matrix, otherwise up to two per pair and pass. Those of
+    # dense rows are computed in blocks, eight times as fast.
+    gram = n_docs.astype(np.float64) ** 2 / 2 / (8 if dense else 1)
+    lazy = 2.0 * pairing.n_pairs * min(passes, 4)
+    worth = (gram <= lazy) & (n_docs <= GRAM_DOCS)
+    ways = np.where(worth, kernels.WAYS["gram"], kernels.WAYS["lazy"])
+    if dense and not lexicographic:
+        # A mistake costs n_docs with a Gram matrix; here mistakes and pairs cost n_features.
+        packed = (n_docs > 2 * rows.n_features) & (pairing.n_pairs > 4 * n_docs)
+        packed &= n_docs * (rows.n_features + PANEL) <= PACKED_VALUES
+        ways[packed] = kernels.WAYS["packed"]
+    return ways.astype(np.uint8)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.numbers import Floats
 from rankcore._core.queries import Queries, query_numbers
 from rankcore._ext.rows import Rows
 from rankcore.metrics import evaluate
@@ -20,7 +21,7 @@ class Validation:
     """Held-out rows, and their measures."""
 
     rows: Rows
-    labels: NDArray[np.float64]
+    labels: Floats
     queries: Queries  # grouped once for all measures
     metrics: list[Any]
     names: list[str]  # their names in ``history_``
@@ -39,7 +40,7 @@ class Validation:
         for metric in self.metrics:
             check_defined(metric, self.labels, self.queries, "eval_metric")
 
-    def measure(self, scores: NDArray[np.float64]) -> list[float]:
+    def measure(self, scores: Floats) -> list[float]:
         """Values of the measures for scores of the rows."""
         return [
             measure(one, self.labels, scores, self._numbers if callable(one) else self.queries)
@@ -70,7 +71,7 @@ def measure(metric: Any, labels: Any, scores: Any, qid: Any, query_weight: Any =
     return value
 
 
-def check_defined(metric: Any, labels: NDArray[np.float64], queries: Any, name: str) -> None:
+def check_defined(metric: Any, labels: Floats, queries: Any, name: str) -> None:
     """Raise ValueError before a fit if a named measure is undefined for labels.
 
     ``name`` is the name of the parameter.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -11,23 +11,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core import params
 from rankcore._core.arguments import Measures, RowsLike, Seed
-from rankcore._core.concurrency import changing, learns
-from rankcore._core.docs import documented
+from rankcore._core.concurrency import changing, learns, reads
+from rankcore._core.docs import documented, parameters
 from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dropped_votes
 from rankcore._core.inputs import as_rows
+from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.monitor import Monitor, as_callbacks, resumed_model
+from rankcore._core.numbers import Floats, check_scores
 from rankcore._core.params import as_generator
+from rankcore._core.queries import Queries
+from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._core.sources import Window
+from rankcore._core.state import validation_arrays
 from rankcore._core.training import Trainer
-from rankcore._ext.rows import project
+from rankcore._ext.rows import Rows, project
 from rankcore.ranking._base import Ranker
 from rankcore.ranking._feature_scale import rows_of_pass
 from rankcore.ranking._fit import Callbacks, HeldOut, LearnsPairs, Weights
-from rankcore.ranking._perceptron_model import Committee, PerceptronModel
-from rankcore.ranking._perceptron_pass import bind_pairs, run_pass
-from rankcore.ranking._perceptron_state import PairwiseState
+from rankcore.ranking._perceptron_state import Committee, PairwiseState, borda, votes
 from rankcore.ranking._queries import Given, queries_of, ranking_source, take_queries
-from rankcore.ranking._training import FIGURES, PairwiseLearner, pairing_of
+from rankcore.ranking._training import FIGURES, PairwiseLearner, bind_pairs, pairing_of, run_pass
 from rankcore.ranking._validation import Validation, check_metric, merit
 
 __all__ = ["Committee", "PairwisePerceptron"]
@@ -36,7 +39,7 @@ __all__ = ["Committee", "PairwisePerceptron"]
 SETTINGS = {"capacity": "committee_size, or variant or max_hypotheses", "judged": "quality"}
 
 
-@dataclass(eq=False, repr=False)
+@parameters
 class PairwiseParameters:
     """Parameters of `PairwisePerceptron`."""
 
@@ -58,7 +61,8 @@ class PairwiseParameters:
     verbose: int = 0
 
 
-class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranker):
+@documented()
+class PairwisePerceptron(PairwiseParameters, LearnsPairs, Ranker):
     """Perceptron on pairs of documents: averaged, committee, voted, pocket or last hypothesis.
 
     Each pass visits each pair of documents of a query that differ in label. If the better document
@@ -112,10 +116,6 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
     early_stopping_rounds : int, optional
         Stop after this many consecutive passes that do not improve ``eval_metric`` on the
         ``eval_set``, and keep the model of the best pass.
-    eval_metric : str, callable or list of them, default="ndcg@10"
-        Measures on the ``eval_set`` after each pass: names known to `rankcore.metrics.evaluate`, or
-        functions of labels, scores and qid (higher is better). Named losses are minimised. The
-        first of a list is used for early stopping.
     memory_limit : int, default=2**31
         Maximum bytes of the cache of Gram matrices, on which the model does not depend, and of the
         hypotheses of "voted", beyond which ``fit`` raises an error.
@@ -131,9 +131,6 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
     committee_ : Committee
         Weights and successes of the hypotheses of the committee, best first, which may include the
         current one.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, shape (n_features_in_,)
-        Only if X had string column names.
     n_iter_ : int
         Number of passes; consecutive calls of ``partial_fit`` count as one.
     position_effect_ : ndarray of float64
@@ -204,10 +201,8 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
     _in_windows = True
 
     _constraints: ClassVar = {
-        "count": params.option("pair", "query"),
         "quality": params.optional(check_metric),
         "max_hypotheses": check_max_hypotheses,
-        "feature_scale": params.optional(params.option("auto")),
     }
 
     # ---------------------------------------------------------------- learning
@@ -220,7 +215,10 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
         learner = PairwiseLearner(self, source, held_out, resumed_model(watching))
         fitted = learner.fitted
         Trainer(learner, source, Monitor(fitted, learner.validation, watching)).run()
-        self._warn_of_dropped(fitted._state, fitted)
+        if self.variant == "voted" and self.max_hypotheses == "auto":
+            kept, state = fitted.committee_.successes, fitted._state
+            share = kept.sum() / max(state.total(), 1.0)
+            warn_of_dropped_votes(kept.size, int(state.counts[4]) + 1, share)
         self._replace_with(fitted)
 
     def _check_positions(self) -> None:
@@ -228,13 +226,6 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
 
     def _keep_features(self, n_features: int) -> None:
         self._state.keep_features(n_features)
-
-    def _warn_of_dropped(self, state: PairwiseState, fitted: Self) -> None:
-        if self.variant == "voted" and self.max_hypotheses == "auto":
-            kept = fitted.committee_.successes
-            warn_of_dropped_votes(
-                kept.size, int(state.counts[4]) + 1, kept.sum() / max(state.total(), 1.0)
-            )
 
     @learns
     @documented(LearnsPairs.fit)
@@ -278,7 +269,7 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
         pairing, skipped, largest = pairing_of(self, window)
         if first:
             state = self._new_state(rows.n_features, as_generator(self.random_state))
-            fitted = self._shadow(X, rows.n_features, largest, state)
+            fitted = self._shadow(X, rows.n_features, state, _largest_query=largest)
         else:
             fitted, state = self, self._state
             state.check_settings(self._settings(rows.n_features), SETTINGS)
@@ -301,7 +292,6 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
         )
 
     def _settings(self, n_features: int) -> dict[str, Any]:
-        """Parameters that a fitted state depends on."""
         capacity: int | None = int(self.committee_size)
         if self.variant == "voted":
             capacity = limited(self.max_hypotheses, n_features)
@@ -320,9 +310,115 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, PerceptronModel, Ranke
             raise ValueError(f"quality={self.quality!r} requires eval_set; found eval_set=None")
         judge = replace(validation, metrics=[self.quality], names=[self.quality])
 
-        def value(weights: NDArray[np.float64]) -> float:
+        def value(weights: Floats) -> float:
             scores = np.empty(judge.rows.n_rows)
             project(judge.rows, weights, scores)
             return merit(self.quality, judge.measure(scores)[0])
 
         return value
+
+    # ---------------------------------------------------------------- fitted model
+
+    def _check_together(self) -> None:
+        """Check the parameters of predictions, which may have changed since the fit."""
+        params.check_declared(self, "variant", "combine", "committee_size")
+        if self.variant == "voted" and self.combine == "score":
+            raise ValueError(
+                "variant='voted' requires combine='rank'; found combine='score', which is equal to "
+                "variant='averaged': use that instead"
+            )
+
+    def _scores(self, rows: Rows, queries: Queries) -> Floats:
+        if self._by_rank():
+            members = self.committee_
+            return borda(rows, members.weights, members.successes, queries)
+        scores = np.empty(rows.n_rows)
+        project(rows, self._weights(), scores)
+        return check_scores(scores)
+
+    def _by_rank(self) -> bool:
+        self._check_together()
+        return self.variant == "voted" or (self.variant == "committee" and self.combine == "rank")
+
+    def _weights(self) -> Floats:
+        state = self._fitted_state()
+        self._check_together()
+        if self.variant == "last":
+            return state.weights
+        if self.variant == "averaged":
+            return state.average()
+        members = self.committee_
+        if self.variant == "pocket":
+            return members.weights[0]
+        return np.asarray(np.average(members.weights, axis=0, weights=votes(members.successes)))
+
+    @property
+    @reads
+    def coef_(self) -> NDArray[np.float64]:
+        """Weights of the score, shape (n_features,)."""
+        self._fitted_state()
+        if self._by_rank():
+            raise AttributeError("combine='rank' has no coef_, as members vote: see committee_")
+        return self._weights().copy()
+
+    @property
+    @reads
+    def committee_(self) -> Committee:
+        """Members of the committee, best first."""
+        state = self._fitted_state()
+        self._check_together()
+        size = self.committee_size if self.variant != "voted" else None
+        weights, successes = state.best(size)
+        return Committee(weights, successes)
+
+    @property
+    @reads
+    def n_iter_(self) -> int:
+        """Number of passes."""
+        return len(self._fitted_state().log)
+
+    # ---------------------------------------------------------------- model files
+
+    def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        state = self._state
+        return {
+            "settings": state.settings,
+            "streaming": state.streaming,
+            "seed": state.seed,
+            "largest_query": self._largest_query,
+            "validation": [*state.validation],
+            "best_iteration": getattr(self, "best_iteration_", None),
+        }, state.to_arrays() | validation_arrays(state.validation)
+
+    def _scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
+        if self._by_rank():
+            return no_scoring("combine='rank' scores depend on all documents of a query")
+        return Scoring("linear", {"weights": self._weights()})
+
+    def _restore(self, spec: ModelSpec) -> None:
+        n_features = check_n_features(spec.n_features)
+        settings = spec.facts["settings"]
+        if "feature_scale" not in settings:  # of an older file: as given
+            settings = {**settings, "feature_scale": None}
+            self.feature_scale = None
+        if settings.keys() != self._settings(n_features).keys():
+            raise ValueError(f"its settings are not those of {type(self).__name__}")
+        spec = replace(spec, facts={**spec.facts, "settings": settings})
+        state, best = PairwiseState.from_spec(spec, n_features), spec.facts["best_iteration"]
+        if not (best is None or 1 <= int(best) <= len(state.log)):
+            raise ValueError(f"its best pass is {best!r}")
+        self._state, self.n_features_in_ = state, n_features
+        self._largest_query = int(spec.facts["largest_query"])
+        if best is not None:
+            self.best_iteration_ = int(best)
+
+    def _fit_summary(self) -> dict[str, Any]:
+        history = self.history_
+        return {
+            "pairs": history["pairs"][-1],
+            "passes": self.n_iter_,
+            "mistakes_of_last_pass": history["mistakes"][-1],
+        }
+
+    def _summary(self) -> dict[str, Any]:
+        return {"pairs_seen": sum(self.history_["pairs"]), "passes": self.n_iter_}

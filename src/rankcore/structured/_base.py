@@ -19,12 +19,13 @@ from sklearn.utils.validation import check_is_fitted
 from rankcore._core.arguments import Seed
 from rankcore._core.concurrency import learns
 from rankcore._core.doc_links import Documented
-from rankcore._core.docs import parameters
+from rankcore._core.docs import documented, parameters
 from rankcore._core.monitor import Monitor
 from rankcore._core.params import Constrained, as_generator
 from rankcore._core.sources import MemoryRows, Window
 from rankcore._core.state import LearnerState, checkpoints
 from rankcore._core.training import Trainer
+from rankcore.ordinal._parameters import Passes
 from rankcore.ordinal._training import PassLearner
 from rankcore.progress import Progress, report
 from rankcore.structured.task import Array, Pair
@@ -57,6 +58,7 @@ class Examples:
     n_parameters: int
 
 
+@documented(Passes)
 @parameters
 class Steps:
     """A task, and the steps and passes that learn it.
@@ -74,17 +76,11 @@ class Steps:
         true output beats the rival by its loss.
     average : bool, default=False
         Predict with the average of the parameters after every example instead of the last ones.
-    max_iter : int, default=1
-        Passes over the data in ``fit``.
     shuffle : bool, default=False
         Visit the examples in a new random order in each pass.
     tol : float, optional
         Stop after 5 successive passes whose mean loss is not below the best by more than this, or
         after a pass without mistakes. By default make all ``max_iter`` passes.
-    random_state : int, numpy Generator or RandomState, optional
-        Seed of the shuffling. The same seed gives the same model on every platform.
-    verbose : int, default=0
-        Print one line every ``verbose`` passes; 0 prints none.
 
     Attributes
     ----------
@@ -345,7 +341,6 @@ class ExampleLearner(PassLearner):
         self._order = np.arange(n_examples, dtype=np.int32)
 
     def learn(self, window: Window, generator: np.random.Generator, number: int) -> None:
-        """As `Learner.learn`."""
         if self.shuffle:
             generator.shuffle(self._order)
         state = self.fitted._state

@@ -186,8 +186,7 @@ class KernelStructuredPerceptron(KernelParameters, DualLearner, StructuredLearne
 
     def _fitted_state(self) -> KernelStructuredState:
         check_is_fitted(self)
-        state: KernelStructuredState = self._state
-        return state
+        return self._state
 
     def _output_lists(self, state: Any) -> tuple[Array, Array, Array]:
         others = state.others

@@ -92,22 +92,20 @@ class KernelClassifier(DualLearner, Projecting, OnlineOrdinalClassifier):
                 arrays[name] = outline((n, n))
             elif name in _pool.BY_ENTRY:
                 arrays[name] = outline((array.shape[0], longest), dtype=array.dtype)
-        if self.kernel == "precomputed":
-            if (np.asarray(saved["others.support"]) >= n_features).any():
-                raise ValueError(f"its support vectors have columns beyond {n_features - 1}")
-            return
-        vectors = saved["others.vectors"]
-        if vectors.dtype not in (np.float32, np.float64) or vectors.ndim not in (1, 2):
-            raise ValueError(f"its support vectors have dtype {vectors.dtype}")
-        if vectors.ndim == 2:
-            arrays["vectors"] = outline((n, n_features), dtype=vectors.dtype)
-        else:
+        columns = "others.support"
+        if self.kernel != "precomputed":
+            vectors = saved["others.vectors"]
+            if vectors.dtype not in (np.float32, np.float64) or vectors.ndim not in (1, 2):
+                raise ValueError(f"its support vectors have dtype {vectors.dtype}")
+            if vectors.ndim == 2:
+                arrays["vectors"] = outline((n, n_features), dtype=vectors.dtype)
+                return
+            columns = "others.indices"
             arrays["vectors"] = outline(vectors.size, dtype=vectors.dtype)
             arrays["indices"] = outline(vectors.size, dtype=np.int32)
-            if (np.asarray(saved["others.indices"]) >= n_features).any():
-                raise ValueError(f"its support vectors have columns beyond {n_features - 1}")
-            arrays["starts"] = outline(n, dtype=np.int64)
-            arrays["lengths"] = outline(n, dtype=np.int64)
+            arrays["starts"] = arrays["lengths"] = outline(n, dtype=np.int64)
+        if (np.asarray(saved[columns]) >= n_features).any():
+            raise ValueError(f"its support vectors have columns beyond {n_features - 1}")
 
     def _check_state(self, state: Any, n_ranks: int) -> None:
         arrays = state.others
@@ -195,10 +193,14 @@ class KernelClassifier(DualLearner, Projecting, OnlineOrdinalClassifier):
     def _run_pass(self, state: Any, examples: Examples, epoch: int, n_epochs: int) -> None:
         arrays, rows, order = state.others, examples.rows, examples.order
         first = int(arrays["book"][_pool.FIRST]) if state.streaming else 0
-        if self.kernel == "precomputed":
-            self._check_precomputed(rows, first)
-        else:
+        last = first + rows.n_rows
+        if self.kernel != "precomputed":
             _pool.add_vectors(arrays, rows)
+        elif last > rows.n_features:
+            raise ValueError(
+                "kernel='precomputed' requires X to have a column for each learned row, "
+                f"in the same order; found {rows.n_features} columns for {last} rows"
+            )
         if state.t == 0:
             self._resolve_gamma(arrays, rows)
         twice = order is not None and np.unique(order).size < order.size
@@ -211,7 +213,7 @@ class KernelClassifier(DualLearner, Projecting, OnlineOrdinalClassifier):
             super()._run_pass(state, examples, epoch, n_epochs)
         finally:
             state.visit = 0, None
-        state.others["book"][_pool.FIRST] = first + rows.n_rows
+        state.others["book"][_pool.FIRST] = last
 
     def _keeps_values(self, state: Any, rows: Rows, n_further: int) -> bool:
         """Whether to compute the kernel matrix of all rows once, before ``n_further + 1`` passes.
@@ -244,13 +246,6 @@ class KernelClassifier(DualLearner, Projecting, OnlineOrdinalClassifier):
         with np.errstate(over="ignore", invalid="ignore"):
             mean = float(np.mean(own))
         return power_of_two(mean) if np.isfinite(mean) else 1.0
-
-    def _check_precomputed(self, rows: Rows, first: int) -> None:
-        if first + rows.n_rows > rows.n_features:
-            raise ValueError(
-                "kernel='precomputed' requires X to have a column for each learned row, "
-                f"in the same order; found {rows.n_features} columns for {first + rows.n_rows} rows"
-            )
 
     def _learn(self, state: Any, block: Block) -> int:
         first, slot_of = state.visit

@@ -191,10 +191,8 @@ class DualLearner(Budgeted):
         among = call_kernel(self.kernel, block, block)
         if n == 0:
             return np.empty((which.size, 0)), among
-        return call_kernel(self.kernel, block, self._vectors(state, rows.n_features)), among
-
-    def _vectors(self, state: Any, n_features: int) -> Any:
-        return _pool.support_matrix(state.others, n_features)
+        vectors = _pool.support_matrix(state.others, rows.n_features)
+        return call_kernel(self.kernel, block, vectors), among
 
     def _compiled_kernel(self, state: Any) -> Compiled:
         settings = state.settings
@@ -234,38 +232,26 @@ class DualLearner(Budgeted):
             return out
         kernel = state.settings["kernel"]
         compiled = isinstance(kernel, str) and kernel in COMPILED
-        if not compiled:
-            table = np.zeros((n, sizes.size))
-            for j, size in enumerate(sizes):
-                table[slots[j, :size], j] = coefs[j, :size]
+        if compiled:
+            csr = (arrays.get(name) for name in ("indices", "starts", "lengths"))
+            vectors = arrays["vectors"].reshape(-1), *csr, arrays["norms"], n
+        else:
+            lists = {"book": arrays["book"], "slots": slots, "coefs": coefs, "sizes": sizes}
+            table = np.ascontiguousarray(_pool.coefficient_table(lists).T)
             support = arrays["support"][:n]
-            vectors = None if kernel == "precomputed" else self._vectors(state, rows.n_features)
+            matrix = _pool.support_matrix(arrays, rows.n_features)
 
         def score(start: int) -> None:
             stop = min(start + SCORED_ROWS, rows.n_rows)
             if compiled:
-                kernel_scores.outputs(
-                    rows,
-                    start,
-                    stop,
-                    self._compiled_kernel(state),
-                    arrays["vectors"].reshape(-1),
-                    arrays.get("indices"),
-                    arrays.get("starts"),
-                    arrays.get("lengths"),
-                    arrays["norms"],
-                    n,
-                    slots,
-                    coefs,
-                    sizes,
-                    out[start:stop],
-                )
+                parts = self._compiled_kernel(state), *vectors, slots, coefs, sizes
+                kernel_scores.outputs(rows, start, stop, *parts, out[start:stop])
                 return
             block = some_rows(rows, slice(start, stop))
-            if vectors is None:
+            if kernel == "precomputed":
                 values = columns_of(block, support)
             else:
-                values = call_kernel(kernel, block, vectors)
+                values = call_kernel(kernel, block, matrix)
             out[start:stop] = values @ table
 
         for_each(score, range(0, rows.n_rows, SCORED_ROWS), n_threads(self.n_jobs))

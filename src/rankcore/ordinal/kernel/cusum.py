@@ -10,7 +10,7 @@ import numpy as np
 from rankcore._core.arguments import Gamma
 from rankcore._core.concurrency import reads
 from rankcore._core.docs import documented, parameters
-from rankcore._core.params import STEP_RULES, check_declared
+from rankcore._core.params import check_declared
 from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelCuSumState
 from rankcore._ext.rows import Rows
@@ -100,17 +100,7 @@ class KernelCuSumRank(KernelCuSumParameters, CuSumClassifier, KernelClassifier):
         return arrays | self._other_arrays(n_ranks, zeros), n_ranks - 1
 
     def _bind(self, state: OnlineState, *pool: Any) -> Any:
-        return KernelCuSumState(
-            state.others,
-            *pool,
-            self.C,
-            self.delta,
-            self.margin,
-            self.tie_break == "low",
-            STEP_RULES.index(self.update),
-            self.pa_loss == "zero_one",
-            state.others["scale"][0],
-        )
+        return KernelCuSumState(state.others, *pool, *self._update_rule(state))
 
     def _cuts(self) -> np.ndarray:
         return np.asarray(self._fitted_state().mean("thresholds"))
@@ -122,7 +112,7 @@ class KernelCuSumRank(KernelCuSumParameters, CuSumClassifier, KernelClassifier):
         return self._outputs(rows) - self._cuts()
 
     def _rule(self) -> dict[str, str | int]:
-        return {"rule": "tasks", "decision": self.decision, "tie": self.tie_break}
+        return {"rule": "tasks", **self._scoring_facts()}
 
     def _cumulated(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         check_declared(self, "tie_break")

@@ -12,10 +12,10 @@ from rankcore._core.docs import documented, parameters
 from rankcore._core.params import as_generator
 from rankcore._core.state import OnlineState, are_counts, averages
 from rankcore._ext.kernel_learners import KernelOAPState
+from rankcore.ordinal._members import Sampling, check_means, least_draws
 from rankcore.ordinal._parameters import Margin, Passes
 from rankcore.ordinal._projecting import Thresholds
-from rankcore.ordinal._sampling import Sampling, check_means, least_draws
-from rankcore.ordinal._scale import WithMargin, margin_of, moves_of
+from rankcore.ordinal._scale import margin_of, moves_of
 from rankcore.ordinal.kernel import _pool
 from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel._dual import Budgeted
@@ -31,7 +31,7 @@ class KernelOAPParameters(Margin, Budgeted, Sampling, Passes):
 
 
 @documented()
-class KernelOAPBPM(KernelOAPParameters, WithMargin, Thresholds, KernelClassifier):
+class KernelOAPBPM(KernelOAPParameters, Thresholds, KernelClassifier):
     """OAP-BPM with a kernel: the mean of kernel PRanks that sample one stream.
 
     `OAPBPM` in the feature space of a kernel. The members share one pool of support vectors, so

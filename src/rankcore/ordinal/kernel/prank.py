@@ -9,12 +9,12 @@ import numpy as np
 
 from rankcore._core.arguments import Gamma
 from rankcore._core.docs import documented, parameters
-from rankcore._core.params import Constraint, integer, number_or
+from rankcore._core.params import integer, number_or
 from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelPRankState
 from rankcore.ordinal._parameters import Averages, Margin, Passes
 from rankcore.ordinal._projecting import Thresholds
-from rankcore.ordinal._scale import OF_PRANK, WithMargin, margin_of, moves_of
+from rankcore.ordinal._scale import OF_PRANK, margin_of, moves_of
 from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel._dual import Budgeted
 from rankcore.ordinal.kernel._pool import DualState, Zeros
@@ -27,8 +27,6 @@ __all__ = ["KernelPRank"]
 class KernelPRankParameters(Margin, Averages, Budgeted, Passes):
     """Parameters of `KernelPRank`."""
 
-    _constraints: ClassVar[dict[str, Constraint]] = {"max_iter": number_or(("auto",), integer(1))}
-
     gamma: Gamma = "half"
     margin: float | str = "auto"
     _: KW_ONLY
@@ -36,7 +34,7 @@ class KernelPRankParameters(Margin, Averages, Budgeted, Passes):
 
 
 @documented()
-class KernelPRank(KernelPRankParameters, WithMargin, Thresholds, KernelClassifier):
+class KernelPRank(KernelPRankParameters, Thresholds, KernelClassifier):
     """PRank with a kernel: a non-linear score and ordered thresholds, online.
 
     `PRank` in the feature space of a kernel. A misranked row becomes a support vector, whose
@@ -104,6 +102,7 @@ class KernelPRank(KernelPRankParameters, WithMargin, Thresholds, KernelClassifie
     array([1, 1, 2, 2])
     """
 
+    _constraints: ClassVar = {"max_iter": number_or(("auto",), integer(1))}
     _built_in: ClassVar = OF_PRANK
     _published: ClassVar[dict[str, Any]] = {"gamma": "scale"}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal, Self
 
@@ -13,6 +12,7 @@ from sklearn.model_selection import GroupKFold, check_cv
 
 from rankcore._core.arguments import Folds, Gamma, KernelLike, RowsLike, Seed
 from rankcore._core.concurrency import learns
+from rankcore._core.docs import documented, parameters
 from rankcore._core.numbers import Floats
 from rankcore._core.queries import Queries, group_rows, query_numbers, whole_folds
 from rankcore.ranking._base import ModelState, Ranker
@@ -24,7 +24,7 @@ from rankcore.ranking.svm._path import along, as_cs
 from rankcore.ranking.svm._problems import Problem
 
 
-@dataclass(eq=False, repr=False)
+@parameters
 class RankSVMCVParameters:
     """Parameters of `RankSVMCV`."""
 
@@ -45,6 +45,7 @@ class RankSVMCVParameters:
     verbose: int = 0
 
 
+@documented()
 class RankSVMCV(RankSVMCVParameters, Ranker):
     """Ranking SVM with C chosen by cross-validation over queries.
 
@@ -77,9 +78,6 @@ random_state, verbose
         Model fitted to all queries.
     coef_ : ndarray of float64, shape (n_features,)
         Weights of ``best_estimator_``, if it has any.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, shape (n_features_in_,)
-        Only if X had string column names.
     n_iter_ : int
         Steps of the fit to all queries.
     history_ : dict of lists
@@ -145,7 +143,8 @@ random_state, verbose
         check_useful(everything, rows.n_rows)
         check_defined(self.scoring, labels, queries, "scoring")
         largest = 0 if source.window.queries is None else queries.largest
-        shadow = model._shadow(X, rows.n_features, largest, ModelState(None, settings={}))
+        state = ModelState(None, settings={})
+        shadow = model._shadow(X, rows.n_features, state, _largest_query=largest)
         scores = []
         folds = list(self._folds(X, labels, numbers, queries))
         planned = len(folds) * Cs.size + 1
@@ -218,16 +217,10 @@ random_state, verbose
     def _fitted(self) -> RankSVM:
         if not self.__sklearn_is_fitted__():
             raise AttributeError(f"{type(self).__name__} is not fitted: call fit first")
-        fitted: RankSVM = vars(self)["best_estimator_"]
-        return fitted
+        return vars(self)["best_estimator_"]
 
     def __sklearn_is_fitted__(self) -> bool:
         return "best_estimator_" in self.__dict__
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        return tags
 
 
 def _part(pairing: Pairing, numbers: NDArray[np.int64]) -> Pairing:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -12,10 +12,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankcore._core import params
 from rankcore._core.arguments import Gamma, KernelLike, Measures, Seed
+from rankcore._core.docs import documented, parameters
 from rankcore._core.kernels import GAMMAS, KERNELS
 from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.monitor import Monitor
-from rankcore._core.numbers import check_scores
+from rankcore._core.numbers import Floats, check_scores
 from rankcore._core.queries import Queries
 from rankcore._core.scoring import Scoring
 from rankcore._core.state import log_array, restored_log, restored_validation, validation_arrays
@@ -27,18 +28,16 @@ from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
 from rankcore.ranking._queries import Given, ranking_source
 from rankcore.ranking._validation import Validation
 from rankcore.ranking.svm._models import KernelModel, LinearModel
-from rankcore.ranking.svm._newton import Solution, Step
+from rankcore.ranking.svm._newton import NewtonLearner, Solution, Step
 from rankcore.ranking.svm._problems import Problem
-from rankcore.ranking.svm._training import NewtonLearner
 
-LOSSES = ("squared_hinge", "hinge")
 # Figures of each step.
 FIGURES = ("objective", "gap", "gradient_norm", "products")
 
 
-@dataclass(eq=False, repr=False)
+@parameters
 class RankSVMParameters:
-    """Parameters of `RankSVM`, apart from bases whose types are not known."""
+    """Parameters of `RankSVM`."""
 
     C: float = 1.0
     loss: Literal["squared_hinge", "hinge"] = "squared_hinge"
@@ -57,6 +56,7 @@ class RankSVMParameters:
     verbose: int = 0
 
 
+@documented()
 class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
     """Ranking SVM: L2-regularised pairwise hinge loss, linear or with a kernel.
 
@@ -97,9 +97,6 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
         Maximum number of Newton steps; 4 to 10 usually suffice, some more with the hinge.
     warm_start : bool, default=False
         Whether ``fit`` starts at the current model. With a kernel the rows must be the same.
-    eval_metric : str, callable or list of them, default="ndcg@10"
-        Measures on the ``eval_set`` after each step: names known to `rankcore.metrics.evaluate`, or
-        functions of labels, scores and qid.
     memory_limit : int, default=2**31
         Maximum bytes of the kernel matrix, 8 per pair of rows; ``fit`` raises an error beyond it.
     n_jobs : int, optional
@@ -124,9 +121,6 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
     position_effect_ : ndarray of float64
         Effect of each position on the score, after ``fit`` with ``position`` but no ``propensity``.
         It is not part of the model: it is neither used in predictions nor saved.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str, shape (n_features_in_,)
-        Only if X had string column names.
     n_iter_ : int
         Number of steps.
     history_ : dict of lists
@@ -179,7 +173,6 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
 
     _constraints: ClassVar = {
         "C": params.positive(1e100),
-        "loss": params.option(*LOSSES),
         "kernel": params.optional(params.function_or(params.option(*KERNELS))),
         "gamma": params.number_or(GAMMAS, params.positive(1e100)),
         "degree": params.check_count,
@@ -226,7 +219,8 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
         validation = self._validation(source.given, rows.n_features, given, held_out)
         largest = window.queries.largest if given else 0
         state = ModelState(None, settings={})
-        return pairing, self._shadow(source.given, rows.n_features, largest, state), validation
+        shadow = self._shadow(source.given, rows.n_features, state, _largest_query=largest)
+        return pairing, shadow, validation
 
     def _warm(self, n_rows: int, n_features: int) -> LinearModel | KernelModel | None:
         """Model to start at."""
@@ -316,7 +310,7 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
             summary["documents_with_coefficients"] = self._state.model.support.size
         return summary
 
-    def _scores(self, rows: Any, queries: Queries) -> NDArray[np.float64]:
+    def _scores(self, rows: Any, queries: Queries) -> Floats:
         return check_scores(self._fitted_state().model.score(rows))
 
     @property
@@ -344,8 +338,3 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
         if isinstance(model, LinearModel):
             raise AttributeError("dual_coef_ and support_ require a kernel; use coef_")
         return model
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        return tags

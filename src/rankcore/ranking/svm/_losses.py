@@ -85,25 +85,13 @@ class PairLosses:
         self.n_docs = pairing.docs.size
         self.n_queries = pairing.n_pairs.size
         self.weights = steps * pairing.weights  # of all pairs of each query
-        levels, n_levels = _levels(pairing)
-        pair_bounds, winners, losers, pair_weights = pairing.listed or (None, None, None, None)
         sizes = np.diff(pairing.bounds)
         places = np.arange(self.n_docs) - np.repeat(pairing.bounds[:-1], sizes)
         self._places = places.astype(np.uint32)
         self._order = self._places.copy()
-        self.kernel = kernels.PairLoss(
-            pairing.docs,
-            pairing.bounds,
-            levels,
-            n_levels,
-            pairing.doc_weights,
-            steps,
-            pair_bounds,
-            winners,
-            losers,
-            pair_weights,
-            self._order,
-        )
+        docs = pairing.docs, pairing.bounds, *_levels(pairing), pairing.doc_weights
+        listed = pairing.listed or (None, None, None, None)
+        self.kernel = kernels.PairLoss(*docs, steps, *listed, self._order)
         most = BLOCKS
         if rows is not None:
             most = max(1, min(BLOCKS, rows.n_values // (8 * rows.n_features)))
@@ -145,22 +133,11 @@ class PairLosses:
         slopes, curvatures = np.empty(self.n_docs), np.empty(self.n_docs)
         sums = np.empty((self.n_queries, terms.margins.size, 2))
         parts = self._room(rows) if pull else None
+        loss_of = terms.margins, terms.factors, slopes, curvatures, sums
 
         def run(k: int, first: int, last: int) -> None:
-            kernels.evaluate(
-                self.kernel,
-                rows,
-                weights,
-                scores,
-                terms.margins,
-                terms.factors,
-                slopes,
-                curvatures,
-                sums,
-                None if parts is None else parts[k],
-                first,
-                last,
-            )
+            part = None if parts is None else parts[k]
+            kernels.evaluate(self.kernel, rows, weights, scores, *loss_of, part, first, last)
 
         self._run(run)
         total = sums.sum(axis=0)
@@ -190,22 +167,11 @@ class PairLosses:
             z = np.empty(self.n_docs)
         out = np.empty(self.n_docs)
         parts = self._room(rows) if pull else None
+        loss_of = at.scores, at.terms.margins, at.terms.factors, at.curvatures
 
         def run(k: int, first: int, last: int) -> None:
-            kernels.curve(
-                self.kernel,
-                rows,
-                weights,
-                at.scores,
-                at.terms.margins,
-                at.terms.factors,
-                at.curvatures,
-                z,
-                out,
-                None if parts is None else parts[k],
-                first,
-                last,
-            )
+            part = None if parts is None else parts[k]
+            kernels.curve(self.kernel, rows, weights, *loss_of, z, out, part, first, last)
 
         self._run(run)
         return z, out, None if parts is None else parts.sum(axis=0)
@@ -221,6 +187,7 @@ class PairLosses:
         totals = np.zeros((len(groups), d, d))
         sizes = np.diff(self.pairing.bounds)
         room = max(BATCH, int(sizes[queries].max()))
+        loss_of = at.scores, at.terms.margins, at.terms.factors, at.curvatures
 
         def run(k: int) -> None:
             # Rows are buffered, as BLAS is slow for few rows.
@@ -230,17 +197,8 @@ class PairLosses:
                 if stop > room:
                     totals[k] += dense[:filled].T @ curved[:filled]
                     filled, stop = 0, int(sizes[q])
-                kernels.curve_rows(
-                    self.kernel,
-                    rows,
-                    at.scores,
-                    at.terms.margins,
-                    at.terms.factors,
-                    at.curvatures,
-                    q,
-                    dense[filled:stop],
-                    curved[filled:stop],
-                )
+                both = dense[filled:stop], curved[filled:stop]
+                kernels.curve_rows(self.kernel, rows, *loss_of, q, *both)
                 filled = stop
             totals[k] += dense[:filled].T @ curved[:filled]
 

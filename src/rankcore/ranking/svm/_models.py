@@ -176,29 +176,13 @@ class KernelModel:
             starts = vectors.indptr.astype(np.int64)
             csr = vectors.indices.astype(np.int32, copy=False), starts[:-1], np.diff(starts)
             vectors = vectors.data
+        kernel = asdict(self.kernel) | {"kind": COMPILED.index(str(self.kernel.kind))}
         slots = np.arange(n, dtype=np.int32)[np.newaxis]
-        kernel = {
-            "kind": COMPILED.index(str(self.kernel.kind)),
-            "gamma": self.kernel.gamma,
-            "coef0": self.kernel.coef0,
-            "degree": self.kernel.degree,
-        }
+        lists = slots, self.coefficients[np.newaxis], np.array([n])
+        values = kernel, vectors.reshape(-1), *csr, self.norms, n, *lists
         for start in range(0, rows.n_rows, SCORED_ROWS):
             stop = min(start + SCORED_ROWS, rows.n_rows)
-            kernel_scores.outputs(
-                rows,
-                start,
-                stop,
-                kernel,
-                vectors.reshape(-1),
-                *csr,
-                self.norms,
-                n,
-                slots,
-                self.coefficients[np.newaxis],
-                np.array([n]),
-                scores[start:stop, np.newaxis],
-            )
+            kernel_scores.outputs(rows, start, stop, *values, scores[start:stop, np.newaxis])
 
     def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
         """Scoring form of the arrays of a model file."""

@@ -12,13 +12,18 @@ number of such pairs follows from second derivatives. The width decreases with t
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from rankcore._core.monitor import Monitor
 from rankcore._core.numbers import Floats
+from rankcore._core.sources import Window
+from rankcore._core.training import Learner
+from rankcore.progress import Progress, report
 from rankcore.ranking.svm._losses import Evaluation, Terms
 
 Solve = Callable[[Floats], Floats]
@@ -35,21 +40,26 @@ FIRST_WIDTH, WORTH = 1.0, 0.3
 LEAST_WIDTH = 1e-12
 
 
-class Space(Protocol):
+class Space(ABC):
     """Space of models: elements are arrays that can be added and multiplied by numbers."""
 
+    @abstractmethod
     def zero(self) -> Floats:
         """The element with zero scores."""
 
+    @abstractmethod
     def dot(self, u: Floats, v: Floats) -> float:
         """Inner product."""
 
+    @abstractmethod
     def evaluate(self, w: Floats, terms: Terms) -> tuple[Evaluation, Floats]:
-        """The loss at an element, and its gradient as an element."""
+        """The loss at an element, and the gradient of the objective as an element."""
 
+    @abstractmethod
     def along(self, scores: Floats, terms: Terms) -> Evaluation:
         """The loss at given scores."""
 
+    @abstractmethod
     def curve(self, p: Floats, at: Evaluation) -> tuple[Floats, Floats]:
         """Scores of an element, and the second derivatives of the loss times the element."""
 
@@ -58,6 +68,7 @@ class Space(Protocol):
 
         ``products`` is the number of products in the last step, with the previous preconditioner.
         """
+        return None
 
 
 class Goal(NamedTuple):
@@ -109,8 +120,7 @@ def minimise(
         try:
             w, step = next(steps)
         except StopIteration as end:
-            solution: Solution = end.value
-            return solution
+            return end.value
         if watch is not None:
             watch(w, step)
 
@@ -247,3 +257,66 @@ def _step_length(
         if not low < t < high:
             break
     return low
+
+
+class NewtonLearner(Learner):
+    """Learner of ranking SVMs by the steps of `newton_steps`.
+
+    ``problem`` converts elements to models.
+    """
+
+    def __init__(
+        self,
+        fitted: Any,
+        problem: Any,
+        steps: Generator[tuple[Floats, Step], bool | None, Solution],
+        monitor: Monitor,
+    ) -> None:
+        self.fitted, self.n_iterations = fitted, int(fitted.max_iter)
+        self._problem, self._steps = problem, steps
+        self._solution: Solution | None = None
+        self._stopped = True
+        self.monitor = monitor
+
+    def learn(self, window: Window, generator: np.random.Generator, number: int) -> None:
+        try:
+            w, step = next(self._steps)
+        except StopIteration as end:
+            self._solution = end.value
+            return
+        fitted = self.fitted
+        fitted._note(step)
+        if self.monitor.used:
+            fitted._state.model = self._problem.model(w)
+            fitted.objective_, fitted.gap_ = step.objective, step.share
+            fitted.n_iter_ = number
+        self._step = step
+        report(Progress(number, self.n_iterations, 1, 1, step.share, "gap", "steps"))
+
+    def outputs(self, held_out: list[Any]) -> list[Any]:
+        return [self.fitted._scores(one.rows, one.queries) for one in held_out]
+
+    def line(self, number: int) -> str:
+        return step_line(self.fitted, number, self._step)
+
+    def exhausted(self) -> None:
+        """As `Learner.exhausted`: as reported by the solution."""
+        self._stopped = False
+
+    def solution(self) -> Solution:
+        """The best element found; ends the steps."""
+        if self._solution is None:
+            try:
+                self._steps.send(self._stopped)
+            except StopIteration as end:
+                self._solution = end.value
+        assert self._solution is not None
+        return self._solution
+
+
+def step_line(model: Any, number: int, step: Step) -> str:
+    """A line for ``verbose``."""
+    return (
+        f"C={model.C:g}, step {number}: objective {step.objective:.8g}, "
+        f"at most {step.share:.1e} of it above the minimum"
+    )

@@ -22,9 +22,8 @@ from rankcore.ranking._base import ModelState
 from rankcore.ranking._queries import ranking_source
 from rankcore.ranking._validation import Validation, merit
 from rankcore.ranking.svm._estimator import RankSVM
-from rankcore.ranking.svm._newton import Step, minimise
+from rankcore.ranking.svm._newton import Step, minimise, step_line
 from rankcore.ranking.svm._problems import Problem
-from rankcore.ranking.svm._training import step_line
 
 # Ends of the default path, as powers of ten.
 LEAST, MOST = -4, 2
@@ -61,16 +60,8 @@ class SVMPath:
         rows = []
         for k, one in enumerate(self.estimators):
             value = [f"{self.values[k]:.4f}" + " *" * (k == self.best)] if self.measure else []
-            rows.append(
-                [
-                    f"{self.Cs[k]:.4g}",
-                    f"{one.objective_:.6g}",
-                    f"{one.gap_:.1e}",
-                    f"{self.lengths[k]:.4g}",
-                    str(one.n_iter_),
-                    *value,
-                ]
-            )
+            of_fit = f"{self.Cs[k]:.4g}", f"{one.objective_:.6g}", f"{one.gap_:.1e}"
+            rows.append([*of_fit, f"{self.lengths[k]:.4g}", str(one.n_iter_), *value])
         return str(Table(heads, rows, "gap: maximum distance of the objective from its minimum"))
 
 
@@ -156,14 +147,11 @@ def ranksvm_path(
             if early_stopping_rounds is not None and stale >= early_stopping_rounds:
                 break
         lengths = [_length(problem, one) for one in fitted]
-    return SVMPath(
-        values_of_c[: len(fitted)],
-        tuple(fitted),
-        np.array(lengths),
-        None if held is None else held.names[0].removeprefix("valid_"),
-        np.array(values),
-        _best(held, values) if held is not None else None,
-    )
+    measure = best = None
+    if held is not None:
+        measure, best = held.names[0].removeprefix("valid_"), _best(held, values)
+    tried, norms = values_of_c[: len(fitted)], np.array(lengths)
+    return SVMPath(tried, tuple(fitted), norms, measure, np.array(values), best)
 
 
 def as_cs(Cs: int | Sequence[float]) -> Floats:

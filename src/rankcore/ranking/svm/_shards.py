@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import frexp
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse, vstack
 from threadpoolctl import threadpool_limits
 
 from rankcore._core.inputs import as_rows
@@ -169,8 +170,6 @@ class PairShard:
 
 def joined_shard(parts: Sequence[tuple[Any, Pairing]], balanced: bool) -> PairShard:
     """Build a shard from rows of other shards."""
-    from scipy.sparse import issparse, vstack
-
     blocks = [X for X, _ in parts]
     X = vstack(blocks, format="csr") if issparse(blocks[0]) else np.concatenate(blocks)
     pairings = [pairing for _, pairing in parts]
@@ -189,31 +188,19 @@ def joined_shard(parts: Sequence[tuple[Any, Pairing]], balanced: bool) -> PairSh
     return PairShard(X, pairing, balanced)
 
 
-class Questions(Protocol):
-    """Sums over all shards, for the optimiser."""
-
-    def slopes(self, weights: Floats, terms: Terms, exponents: NDArray[np.intc]) -> Slopes:
-        """Sum `PairShard.slopes` over the shards."""
-
-    def curve(self, weights: Floats, terms: Terms, p: Floats, exponents: NDArray[np.intc]) -> Words:
-        """Sum `PairShard.curve` over the shards."""
-
-    def matrix(
-        self, queries: NDArray[np.int64], weights: Floats, terms: Terms
-    ) -> tuple[Floats, float]:
-        """`PairShard.matrix` of some queries, summed in order."""
-
-
 class SharedSpace(WeightSpace):
     """Weights of features if scores are not available; elements represent their scores.
 
     As scores are linear in weights, the method is that of fits in memory, with operations on
     weights instead of scores; the slope along a step is the inner product of gradient and step. The
     evaluation at the end of a step is cached, so that each step length is evaluated once.
+
+    ``questions`` has the methods ``slopes`` and ``curve`` of `PairShard`, whose results are summed
+    over all shards, and ``matrix``, of some of the queries.
     """
 
     def __init__(
-        self, facts: Sequence[Facts], questions: Questions, generator: np.random.Generator
+        self, facts: Sequence[Facts], questions: Any, generator: np.random.Generator
     ) -> None:
         self._questions = questions
         self._largest = np.max([one.largest for one in facts], axis=0)
@@ -224,7 +211,6 @@ class SharedSpace(WeightSpace):
         self._last: tuple[Floats, Evaluation] | None = None
 
     def evaluate(self, w: Floats, terms: Terms) -> tuple[Evaluation, Floats]:
-        """The loss at weights, and the gradient of the objective."""
         at = self.along(w, terms)
         return at, w + at.slopes
 

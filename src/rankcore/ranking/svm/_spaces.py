@@ -12,7 +12,7 @@ from scipy.linalg import cho_factor, cho_solve
 from rankcore._core.numbers import Floats
 from rankcore._ext.rows import Rows
 from rankcore.ranking.svm._losses import Evaluation, PairLosses, Terms, overflow
-from rankcore.ranking.svm._newton import Solve
+from rankcore.ranking.svm._newton import Solve, Space
 
 # Maximum number of features for which the matrix of second derivatives is computed, and maximum
 # number of its multiplications per stored value: dense rows reach both together. After n times
@@ -30,7 +30,7 @@ MOST_VALUES = 2**23
 INDEFINITE = 1e-6
 
 
-class WeightSpace:
+class WeightSpace(Space):
     """Weights of features. An element has shape (n_features,).
 
     ``sizes`` are the numbers of documents of queries with pairs, ``weight`` is the total weight of
@@ -50,15 +50,12 @@ class WeightSpace:
         self._sample = Sample(sizes, n_features, generator, n_values)
 
     def zero(self) -> Floats:
-        """Zero weights."""
         return np.zeros(self._n_features)
 
     def dot(self, u: Floats, v: Floats) -> float:
-        """Inner product."""
         return float(u @ v)
 
     def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
-        """Approximate inverse of the second derivatives, from a sample of the queries."""
         sample = self._sample.draw(products)
         if sample is None:
             return None
@@ -80,17 +77,14 @@ class FeatureSpace(WeightSpace):
         self._losses, self._rows = losses, rows
 
     def evaluate(self, w: Floats, terms: Terms) -> tuple[Evaluation, Floats]:
-        """The loss at weights, and the gradient of the objective."""
         at = self._losses.evaluate(terms, rows=self._rows, weights=w)
         assert at.pulled is not None
         return at, w + at.pulled
 
     def along(self, scores: Floats, terms: Terms) -> Evaluation:
-        """The loss at scores."""
         return self._losses.evaluate(terms, scores=scores)
 
     def curve(self, p: Floats, at: Evaluation) -> tuple[Floats, Floats]:
-        """Scores of p, and the second derivatives of the loss times p."""
         z, _, pulled = self._losses.curve(at, rows=self._rows, weights=p)
         assert pulled is not None
         return z, pulled
@@ -100,12 +94,13 @@ class FeatureSpace(WeightSpace):
         return matrix, float(self._losses.weights[sample].sum())
 
 
-class KernelSpace:
+class KernelSpace(Space):
     """Coefficients of documents; a score is the sum of coefficients times kernel values.
 
     An element has shape (2, n_docs): coefficients b, and their scores K b. Both are linear, so that
     a step costs one product with the kernel matrix per product with second derivatives. The matrix
-    has shape (n_docs, n_docs) and is symmetric positive semidefinite.
+    has shape (n_docs, n_docs) and is symmetric positive semidefinite. There is no preconditioner:
+    these products dominate, and an inverse requires all of the matrix.
     """
 
     def __init__(self, losses: PairLosses, kernel: NDArray[Any]) -> None:
@@ -113,7 +108,6 @@ class KernelSpace:
         self._largest = float(max(kernel.max(), -kernel.min()))
 
     def zero(self) -> Floats:
-        """Zero coefficients."""
         return np.zeros((2, self._kernel.shape[0]))
 
     def element(self, coefficients: Floats) -> Floats:
@@ -125,7 +119,6 @@ class KernelSpace:
         return float(u[0] @ v[1])
 
     def evaluate(self, w: Floats, terms: Terms) -> tuple[Evaluation, Floats]:
-        """The loss at coefficients, and the gradient of the objective."""
         at = self._losses.evaluate(terms, scores=w[1])
         slopes = self.element(at.slopes)
         if self.dot(slopes, slopes) < -INDEFINITE * self._largest * (at.slopes @ at.slopes):
@@ -136,17 +129,11 @@ class KernelSpace:
         return at, w + slopes
 
     def along(self, scores: Floats, terms: Terms) -> Evaluation:
-        """The loss at scores."""
         return self._losses.evaluate(terms, scores=scores)
 
     def curve(self, p: Floats, at: Evaluation) -> tuple[Floats, Floats]:
-        """Scores of p, and the second derivatives of the loss times p."""
         _, product, _ = self._losses.curve(at, z=p[1])
         return p[1], self.element(product)
-
-    def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
-        """None: products with the kernel matrix dominate, and an inverse requires all of it."""
-        return None
 
 
 class Sample:
@@ -190,7 +177,7 @@ class Sample:
         return np.sort(chosen)
 
 
-def inverse(matrix: NDArray[np.float64], factor: float) -> Solve:
+def inverse(matrix: Floats, factor: float) -> Solve:
     """Operator of the inverse of the objective's approximate second derivatives.
 
     ``matrix`` has the second derivatives of the loss of a sample, and is overwritten. They are
