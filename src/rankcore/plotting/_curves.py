@@ -69,13 +69,14 @@ def plot_roc(
         If a class is missing (with ``qid``: in every query), and as `rankcore.metrics.auc_score`.
     """
     labels, scores = as_vector(y_true, "y_true"), as_vector(y_score, "y_score")
-    if qid is None:
-        ax = ax or new_axes(4.6, 4.6)
-        _pooled_roc(ax, labels, scores, rel, name)
-    else:
+    curves = []
+    if qid is not None:
         curves = _roc_of_queries(labels, scores, group_rows(qid, labels.size), rel)
-        ax = ax or new_axes(4.6, 4.6)
+    ax = ax or new_axes(4.6, 4.6)
+    if curves:
         _mean_roc(ax, curves, name)
+    else:
+        _pooled_roc(ax, labels, scores, rel, name)
     ax.axline((0, 0), slope=1, color=GREY, linewidth=0.8, linestyle=":")
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1)
@@ -180,8 +181,10 @@ def plot_learning_curve(
             f"{type(learner).__name__} has no history_: it is not fitted, or not a learner"
         )
     history = learner.history_
-    chosen = _figures_of(learner, history) if figures is None else figures
-    chosen = [chosen] if isinstance(chosen, str) else [*chosen]
+    kind = next(one for one in KINDS if one in history)
+    if figures is None:
+        figures = [one for one in learner._state.validation if one in history] or kind
+    chosen = [figures] if isinstance(figures, str) else [*figures]
     unknown = [one for one in chosen if one not in history]
     if unknown:
         raise ValueError(f"history_ has no {unknown[0]!r}; it has {', '.join(history)}")
@@ -200,22 +203,12 @@ def plot_learning_curve(
     if best is not None:
         ax.axvline(best, color=GREY, linestyle="--", linewidth=1, label=f"best: {best}")
     whole_ticks(ax.xaxis)
-    ax.set_xlabel(KINDS[_kind(history)])
+    ax.set_xlabel(KINDS[kind])
     if len(chosen) == 1 and best is None:
         ax.set_ylabel(label)
     else:
         ax.legend()
     return ax
-
-
-def _kind(history: Any) -> str:
-    """The main training statistic of a history."""
-    return next(one for one in KINDS if one in history)
-
-
-def _figures_of(learner: Any, history: Any) -> list[str]:
-    held_out = [one for one in learner._state.validation if one in history]
-    return held_out or [_kind(history)]
 
 
 @styled
