@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rankcore._core.contributions import TREES
 from rankcore._ext.trees import Trees
 from rankcore.exporters.c_parts import parts
-from rankcore.exporters.described import Described
+from rankcore.exporters.described import Described, Files
 from rankcore.exporters.front import ARITHMETIC, Step, width_after
 from rankcore.exporters.reduced import Refused
 
@@ -26,8 +26,8 @@ _TYPES = {
 }
 
 
-def export_c(described: Described, path: Path, *, name: str | None = None) -> list[Path]:
-    """Write ``path`` and its header; names have the prefix ``name``, by default the file's name."""
+def export_c(described: Described, path: Path, *, name: str | None = None) -> Files:
+    """Source and header; names have the prefix ``name``, by default the file's name."""
     if path.suffix != ".c":
         raise ValueError(f"path must end in .c; found {path.name!r}")
     prefix = prefix_of(path) if name is None else name
@@ -35,9 +35,7 @@ def export_c(described: Described, path: Path, *, name: str | None = None) -> li
         raise ValueError(f"name must be an identifier of C; found {prefix!r}: pass another name")
     header = path.with_suffix(".h")
     source = _Source(described, prefix)
-    path.write_text(source.text(header.name), encoding="utf-8")
-    header.write_text(source.header(), encoding="utf-8")
-    return [path, header]
+    return {path: source.text(header.name), header: source.header()}
 
 
 def prefix_of(path: Path) -> str:
@@ -75,21 +73,16 @@ class _Source:
             suffix = "f" if kind == "float" else ""
             # Thresholds are infinite if a stump separates missing values from all others (-), and
             # for splits by category, where they are unused.
-            texts = [
-                f"{value.hex()}{suffix}"
-                if math.isfinite(value)
-                else ("-" if value < 0 else "") + "INFINITY"
-                for value in values.astype(np.float64).tolist()
-            ]
+            infinite = {math.inf: "INFINITY", -math.inf: "-INFINITY"}
+            numbers = values.astype(np.float64).tolist()
+            texts = [infinite.get(value, f"{value.hex()}{suffix}") for value in numbers]
         else:
             texts = [*map(str, values.tolist())]
-        lines, line = [], "   "
+        lines = ["   "]
         for text in texts:
-            if len(line) + len(text) > 97:
-                lines.append(line)
-                line = "   "
-            line += f" {text},"
-        lines.append(line)
+            if len(lines[-1]) + len(text) > 97:
+                lines.append("   ")
+            lines[-1] += f" {text},"
         body = "\n".join(lines)
         self.tables[name] = f"static const {kind} {name}[{values.size}] = {{\n{body}\n}};\n"
         return name
@@ -211,13 +204,11 @@ class _Source:
         """Result type, name, arguments, first and last lines of each function."""
         calibrated = self.described.calibration is not None
         found = []
-        for kind, arguments, row in [
-            ("", "const double *x", f"rc_row_f64({{x}}, NULL, {self.width})"),
-            ("_sparse", "const double *values, const int32_t *columns, int64_t n", ""),
-        ]:
-            if kind and not self.sparse:
-                continue
-            row = row or "rc_row_f64(values, columns, n)"
+        rows = [("", "const double *x", f"rc_row_f64({{x}}, NULL, {self.width})")]
+        if self.sparse:
+            sparse = "const double *values, const int32_t *columns, int64_t n"
+            rows.append(("_sparse", sparse, "rc_row_f64(values, columns, n)"))
+        for kind, arguments, row in rows:
             if self.described.scoring.has_one_score:
                 found.append(("double", f"score{kind}", arguments, row, "return score;"))
             if self.described.n_ranks:
@@ -290,14 +281,15 @@ class _Source:
         )
 
     def _label_table(self, classes: NDArray[Any]) -> tuple[str, str]:
+        """Type of the labels in C, and their table."""
         if classes.dtype.kind in "biu":
-            table = ", ".join(f"{int(value)}" for value in classes.tolist())
-            return "int64_t ", f"static const int64_t labels[] = {{{table}}};\n"
-        if classes.dtype.kind == "f":
-            table = ", ".join(float(value).hex() for value in classes)
-            return "double ", f"static const double labels[] = {{{table}}};\n"
-        table = ", ".join(_quoted(str(value)) for value in classes)
-        return "const char *", f"static const char *const labels[] = {{{table}}};\n"
+            kind, constants, texts = "int64_t ", "const int64_t ", [str(int(x)) for x in classes]
+        elif classes.dtype.kind == "f":
+            kind, constants, texts = "double ", "const double ", [float(x).hex() for x in classes]
+        else:
+            kind, constants = "const char *", "const char *const "
+            texts = [_quoted(str(x)) for x in classes]
+        return kind, f"static {constants}labels[] = {{{', '.join(texts)}}};\n"
 
     def _names(self) -> str:
         if self.described.names is None:
