@@ -203,8 +203,8 @@ class _Source:
     def _functions(self) -> list[tuple[str, str, str, str, str]]:
         """Result type, name, arguments, first and last lines of each function."""
         calibrated = self.described.calibration is not None
-        found = []
-        rows = [("", "const double *x", f"rc_row_f64({{x}}, NULL, {self.width})")]
+        found, x = [], "y" if self.described.steps else "x"
+        rows = [("", "const double *x", f"rc_row_f64({x}, NULL, {self.width})")]
         if self.sparse:
             sparse = "const double *values, const int32_t *columns, int64_t n"
             rows.append(("_sparse", sparse, "rc_row_f64(values, columns, n)"))
@@ -238,20 +238,17 @@ class _Source:
             kind, scored = f"rc_{self.form}", f"rc_{self.form}_score(&model, x)"
             first, body = "    (void)rank;\n", _initializer(fields[self.form])
         model = f"static const {kind} model = {body};\n"
-        steps = self.described.steps
-        front = front_function(steps, self.described.n_features, self.table) if steps else ""
+        steps, room, front, call = self.described.steps, outside[0], "", ""
+        if steps:
+            front = front_function(steps, self.described.n_features, self.table)
+            room, call = f"    double y[{self.described.n_features}];\n{room}", "    front(x, y);\n"
         calibration = self._calibration()
-        functions = []
-        for result, name, arguments, source, last in self._functions():
-            value = source.format(x="y") if front else source.format(x="x")
-            room = f"    double y[{self.described.n_features}];\n" if front else ""
-            room += outside[0]
-            call = "    front(x, y);\n" if front else ""
-            functions.append(
-                f"{result} {self.prefix}_{name}({arguments})\n{{\n{room}    int32_t rank = 0;\n"
-                f"    double score;\n{call}    score = answer({value}, &rank{outside[1]});\n"
-                f"    {last}\n}}\n"
-            )
+        functions = [
+            f"{result} {self.prefix}_{name}({arguments})\n{{\n{room}    int32_t rank = 0;\n"
+            f"    double score;\n{call}    score = answer({row}, &rank{outside[1]});\n"
+            f"    {last}\n}}\n"
+            for result, name, arguments, row, last in self._functions()
+        ]
         answer = (
             f"static double answer(rc_row x, int32_t *rank{outside[2]})\n{{\n"
             f"{first}    return {scored};\n}}\n"
@@ -272,13 +269,11 @@ class _Source:
         return "\n".join(block for block in blocks if block)
 
     def _labels(self) -> str:
-        classes = self.described.classes
-        if classes is None:
+        if self.described.classes is None:
             return ""
-        kind, table = self._label_table(classes)
-        return (
-            f"{table}\n{kind}{self.prefix}_label(int32_t rank)\n{{\n    return labels[rank];\n}}\n"
-        )
+        kind, table = self._label_table(self.described.classes)
+        name = f"{self.prefix}_label(int32_t rank)"
+        return f"{table}\n{kind}{name}\n{{\n    return labels[rank];\n}}\n"
 
     def _label_table(self, classes: NDArray[Any]) -> tuple[str, str]:
         """Type of the labels in C, and their table."""
@@ -311,14 +306,13 @@ class _Source:
             kind, _ = self._label_table(self.described.classes)
             lines.append(f"/* Label of a rank, 0 .. {self.described.n_ranks - 1}. */")
             lines.append(f"{kind}{prefix}_label(int32_t rank);")
+        n = self.described.n_features
         if self.described.names is not None:
-            lines.append(
-                f"extern const char *const {prefix}_features[{self.described.n_features}];"
-            )
+            lines.append(f"extern const char *const {prefix}_features[{n}];")
         declarations = "\n".join(lines)
         sparse = "; columns of a sparse row ascend" if self.sparse else ""
         return f"""/* {self._about()}
- * A row has {self.described.n_features} values{sparse}. Any number of threads may call at once. */
+ * A row has {n} values{sparse}. Any number of threads may call at once. */
 #ifndef {guard}
 #define {guard}
 

@@ -82,16 +82,6 @@ def class_of(name: Any) -> Any:
     return getattr(import_module(f"sklearn.{homes[name]}"), name) if name in homes else None
 
 
-def check_step(step: Any) -> None:
-    """Raise TypeError unless model files support the class of a step."""
-    name = type(step).__name__
-    if class_of(name) is not type(step):
-        raise TypeError(
-            f"save takes pipelines of {', '.join(KEPT)} and a learner; found {name}: use pickle or "
-            "joblib"
-        )
-
-
 def names_of_steps(facts: Any) -> list[str]:
     """Classes in the description of steps, including nested ones."""
     if isinstance(facts, str):
@@ -116,8 +106,12 @@ def describe_step(
     """
     if step is None or isinstance(step, str):
         return step or "passthrough"
-    check_step(step)
     name = type(step).__name__
+    if class_of(name) is not type(step):  # or a subclass
+        raise TypeError(
+            f"save takes pipelines of {', '.join(KEPT)} and a learner; found {name}: use pickle or "
+            "joblib"
+        )
     facts: dict[str, Any] = {"class": name}
     params = dict(step.get_params(deep=False))
     if name == "Pipeline":

@@ -188,7 +188,8 @@ def plot_contributions(
             _draw_curve(ax, learner, j, column)
         else:
             ends = np.array([column.min(), column.max()])
-            slope = _slope(column, parts[:, j])
+            i = int(np.abs(column).argmax())
+            slope = parts[i, j] / column[i] if column[i] else 0.0  # the weight of the feature
             ax.plot(ends, slope * ends, color=BLUE)
             _draw_rug(ax, column)
         ax.axhline(0, color=GREY, linewidth=0.6, zorder=0)
@@ -196,12 +197,6 @@ def plot_contributions(
         if ax.get_legend_handles_labels()[0]:
             ax.legend()
     return axes[: len(chosen)]
-
-
-def _slope(column: Any, parts: Any) -> float:
-    """The weight of a feature: its contribution divided by its value."""
-    i = int(np.abs(column).argmax())
-    return float(parts[i] / column[i]) if column[i] else 0.0
 
 
 @styled
