@@ -62,24 +62,22 @@ class Choice:
 
         With ``own``, for commands that save no model, the learner may be module:Class.
         """
-        name, _ = self._parsed
-        if name is not None:
-            self.make(find_learner(name, own))
+        if self.name is not None:
+            self.make(find_learner(self.name, own))
+
+    @property
+    def name(self) -> str | None:
+        """Name of the learner; None if it depends on the data."""
+        return self._parsed[0]
 
     @property
     def settings(self) -> dict[str, Any]:
         """Parameters of the file and of ``--set``."""
         return self._parsed[1]
 
-    @property
-    def by_data(self) -> bool:
-        """Whether the learner depends on the data."""
-        return self._parsed[0] is None
-
     def learner(self, rows: Rows, own: bool = False) -> Learner:
         """The learner for rows, with or without queries; ``own`` as in `check`."""
-        name, _ = self._parsed
-        return find_learner(name or (FOR_QUERIES if rows.in_queries else FOR_LABELS), own)
+        return find_learner(self.name or (FOR_QUERIES if rows.in_queries else FOR_LABELS), own)
 
     def make(self, learner: Learner, **more: Any) -> Any:
         """The estimator, with parameters that a model file supports; ``more`` if it has them."""

@@ -59,7 +59,7 @@ def scaler_for(scale: Scale, learner: Learner, X: Any) -> Any:
 
 def on_scale(scale: Scale, learner: Learner, rows: Rows, *others: Rows) -> tuple[Any, list[Rows]]:
     """A scaler fitted to rows, or None, and these and other rows, scaled."""
-    from rankcore.datasets.scaled_rows import ScaledRows, as_it_takes, fit_scaler
+    from rankcore.datasets.file_rows import ScaledRows, as_it_takes, fit_scaler
 
     scaler = scaler_for(scale, learner, rows.X)
     if scaler is None:
