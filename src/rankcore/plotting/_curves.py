@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
+from sklearn.metrics import roc_curve
 
 from rankcore._core.numbers import as_vector
 from rankcore._core.queries import Queries, group_rows
@@ -89,11 +90,7 @@ def plot_roc(
 
 def _roc(labels: Any, scores: Any, rel: float) -> tuple[Any, Any]:
     """Shares of negatives and positives above each distinct score, from 0 to 1."""
-    order = np.argsort(-scores, kind="stable")
-    positive = labels[order] >= rel
-    last = np.append(np.flatnonzero(np.diff(scores[order])), positive.size - 1)
-    positives = np.append(0.0, np.cumsum(positive)[last] / positive.sum())
-    negatives = np.append(0.0, np.cumsum(~positive)[last] / (~positive).sum())
+    negatives, positives, _ = roc_curve(labels >= rel, scores, drop_intermediate=False)
     return negatives, positives
 
 
