@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rankcore._core.replacing import replacing
-from rankcore.cli.learning import Choice, fit
+from rankcore.cli.learning import Choice, Scale, ScaleOption, fit, on_scale
 from rankcore.cli.options import (
     JsonOption,
     Layout,
@@ -29,7 +29,6 @@ from rankcore.cli.options import (
 )
 from rankcore.cli.paths import Writes
 from rankcore.cli.registry import Learner, find_learner
-from rankcore.cli.scaling import Scale, ScaleOption, on_scale
 from rankcore.cli.terminal import ProgressBar, complain, print_facts, progress_bar
 
 if TYPE_CHECKING:
