@@ -288,10 +288,10 @@ def test_what_is_no_model_is_refused(tmp_path):
 def test_a_check_that_fails_leaves_the_older_file(tmp_path, monkeypatch):
     model, path = rc.PRank(random_state=0).fit(X, Y), tmp_path / "m"
     path.write_text("older")
-    from rankcore.exporters import sql
+    from rankcore.exporters import expressions
 
-    number = sql._number
-    monkeypatch.setattr(sql, "_number", lambda value: number(value * (1 + 1e-9)))
+    literal = expressions._literal
+    monkeypatch.setattr(expressions, "_literal", lambda value: literal(value * (1 + 1e-9)))
     with pytest.raises(ValueError, match="sql changes scores: row .* a difference above rounding"):
         rc.export(model, path, "sql", feature_names=FIVE, check=sp.csr_array(X))
     assert path.read_text() == "older"

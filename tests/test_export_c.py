@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import rankcore as rc
-from rankcore.exporters.c_parts import parts
+from rankcore.exporters.c_source import parts
 from test_export import LEARNERS, clone_of, model_of
 from test_export_search import FIVE, hostile
 from test_model_file import RANKERS, RNG, X, Y, fitted

@@ -13,7 +13,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 import export_engines as engines
 import rankcore as rc
 from rankcore._core.scoring import Scoring
-from rankcore.exporters import boosters, search, vespa
+from rankcore.exporters import boosters, expressions, search
 from rankcore.exporters.described import Described
 from rankcore.exporters.front import Step
 from test_model_file import QID, RNG, X, Y
@@ -70,14 +70,14 @@ TREES = described(
         (boosters.export_xgboost_dump, TREES, "xgboost_dump.json"),
         (boosters.export_ranklib, SHIFTED, "ranklib_linear.txt"),
         (boosters.export_ranklib, TREES, "ranklib_trees.txt"),
-        (vespa.export_vespa, STANDARDIZED, "vespa_linear.txt"),
-        (vespa.export_vespa, TREES, "vespa_trees.txt"),
+        (expressions.export_vespa, STANDARDIZED, "vespa_linear.txt"),
+        (expressions.export_vespa, TREES, "vespa_trees.txt"),
     ],
     ids=lambda one: getattr(one, "__name__", one if isinstance(one, str) else ""),
 )
 def test_files_are_those_of_the_documentation(tmp_path, write, model, file):
-    write(model, tmp_path / "ranker.out")
-    found, expected = (tmp_path / "ranker.out").read_text(), (GOLDEN / file).read_text()
+    (found,) = write(model, tmp_path / "ranker.out").values()
+    expected = (GOLDEN / file).read_text()
     if file.endswith(".json"):
         found, expected = json.loads(found), json.loads(expected)
         if "model" in found:  # a definition is JSON in a string
@@ -297,8 +297,8 @@ def test_names_are_needed_and_may_be_those_of_a_table(tmp_path):
 
 def test_models_that_weigh_nothing(tmp_path):
     zero = described("linear", {"weights": np.zeros(3)})
-    search.export_solr(zero, tmp_path / "m")
-    assert engines.solr((tmp_path / "m").read_text(), X, [*NAMES, "d", "e"]).tolist() == [0] * 90
+    (text,) = search.export_solr(zero, tmp_path / "m").values()
+    assert engines.solr(text, X, [*NAMES, "d", "e"]).tolist() == [0] * 90
     constant = described("rounded", {"weights": np.zeros(3), "intercept": [2.0]})
     with pytest.raises(ValueError, match=r"cannot express a constant model; all scores are 2\.0"):
         search.export_elasticsearch(constant, tmp_path / "m")

@@ -61,8 +61,9 @@ def _status(error: BaseException) -> int:
         complain("interrupted")
         return 130
     if isinstance(error, OSError):
-        if _is_stuck(sys.stdout):
-            # Discard what Python flushes at exit.
+        try:
+            sys.stdout.flush()
+        except OSError:  # discard what Python flushes at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             return 1  # the reader, such as head, has closed the pipe
@@ -75,14 +76,6 @@ def _status(error: BaseException) -> int:
     else:
         complain(f"error: {error}")
     return 1
-
-
-def _is_stuck(stream: Any) -> bool:
-    try:
-        stream.flush()
-    except OSError:
-        return True
-    return False
 
 
 app = typer.Typer(
@@ -120,26 +113,21 @@ COMMANDS: dict[str, tuple[str, str | None]] = {
     "export": ("Write a model in the format of another program, and check it.", None),
     "demo": ("Compare the learners on data included in scikit-learn.", None),
 }
-# Commands of commands: functions in one module.
-GROUPS: dict[str, tuple[str, dict[str, str]]] = {
-    "clicks": (
-        "Learn from click logs: propensities of positions, click models, evaluation.",
-        {
-            "propensity": "Print the examination of each position relative to the first.",
-            "model": "Fit a click model; print its fit, and write labels.",
-            "evaluate": "Evaluate a TREC run by clicks on the lists of another ranker.",
-        },
-    ),
-}
 for name, (summary, epilog) in COMMANDS.items():
     command = getattr(import_module(f"rankcore.cli.commands.{name}"), name)
     app.command(help=summary, epilog=epilog)(guarded(grouped(command)))
-for name, (summary, commands) in GROUPS.items():
-    group = typer.Typer(no_args_is_help=True, help=summary)
-    for each, what in commands.items():
-        command = getattr(import_module(f"rankcore.cli.commands.{name}"), each)
-        group.command(help=what)(guarded(grouped(command)))
-    app.add_typer(group, name=name)
+clicks = typer.Typer(
+    no_args_is_help=True,
+    help="Learn from click logs: propensities of positions, click models, evaluation.",
+)
+for name, summary in {
+    "propensity": "Print the examination of each position relative to the first.",
+    "model": "Fit a click model; print its fit, and write labels.",
+    "evaluate": "Evaluate a TREC run by clicks on the lists of another ranker.",
+}.items():
+    command = getattr(import_module("rankcore.cli.commands.clicks"), name)
+    clicks.command(help=summary)(guarded(grouped(command)))
+app.add_typer(clicks, name="clicks")
 
 
 def main() -> None:

@@ -48,19 +48,19 @@ class Checkpoint:
         self._last = monotonic()
         self._position = folder / POSITION
         self._place = 0
-        if not os.path.lexists(self._position):
-            if resume:
-                raise ValueError(f"--resume requires {folder}, which an interrupted train leaves")
-            if os.path.lexists(folder) and not _is_folder(folder):
-                raise ValueError(f"{folder} is not a directory; train keeps its checkpoint there")
-            taken = [name for names in PLACES for name in names if os.path.lexists(folder / name)]
-            if taken:
-                raise ValueError(
-                    f"{folder} has {taken[0]} and no {POSITION}, so it is not a checkpoint: move "
-                    "it, or choose another MODEL"
-                )
+        if os.path.lexists(self._position):
+            self._read()
             return
-        self._read()
+        if resume:
+            raise ValueError(f"--resume requires {folder}, which an interrupted train leaves")
+        if os.path.lexists(folder) and not _is_folder(folder):
+            raise ValueError(f"{folder} is not a directory; train keeps its checkpoint there")
+        taken = [name for names in PLACES for name in names if os.path.lexists(folder / name)]
+        if taken:
+            raise ValueError(
+                f"{folder} has {taken[0]} and no {POSITION}, so it is not a checkpoint: move it, "
+                "or choose another MODEL"
+            )
 
     @contextmanager
     def pausing(self, estimator: Any, learner: Learner) -> Iterator[list[Any]]:
@@ -99,9 +99,8 @@ class Checkpoint:
             self.folder.rmdir()
 
     def _save(self, model: Any, position: Position, interrupted: bool, best: Any) -> None:
-        if not self._source.reopens:
-            return
-        if not interrupted and monotonic() - self._last < CHECKPOINT_SECONDS:
+        soon = not interrupted and monotonic() - self._last < CHECKPOINT_SECONDS
+        if soon or not self._source.reopens:
             return
         import rankcore
 
@@ -153,41 +152,40 @@ class Checkpoint:
         now, written = self._source.stamp(), self._read()
         try:
             place = [written[name] for name in ("epoch", "window", "seed")]
-            if not all(type(one) is int and 0 <= one < 2**63 for one in place) or place[0] < 1:
+            epoch = place[0]
+            if not all(type(one) is int and 0 <= one < 2**63 for one in place) or epoch < 1:
                 raise ValueError(f"its position is {place}")
             models = []
             for name in PLACES[int(written["place"])][: int(written["models"])]:
                 if not stat.S_ISREG((self.folder / name).lstat().st_mode):
                     raise ValueError(f"{name} is not a file")
                 models.append(rankcore.load(self.folder / name))
-            model, best = models[0], models[1] if len(models) > 1 else None
             stamp = {name: written[name] for name in now}
         except (OSError, ValueError, LookupError, TypeError) as error:
-            raise ValueError(f"{self.folder} is damaged: {error}") from error
+            raise self._damaged(error) from error
         if stamp != now:
             raise ValueError(
                 f"{self.folder} is of other files, or they have changed since; pass the same "
                 "files and options, or delete it and train without --resume"
             )
-        mine, then = _fixed(estimator), _fixed(model)
+        model, mine, then = models[0], _fixed(estimator), _fixed(models[0])
         if type(model) is not type(estimator) or mine != then:
             changed = [name for name in mine if mine[name] != then.get(name)]
             raise ValueError(
                 f"{self.folder} is of {model!r}, which has other parameters: "
                 f"{', '.join(changed) or 'another learner'}; pass the same options"
             )
-        if best is not None and (type(best) is not type(model) or _fixed(best) != then):
-            raise ValueError(f"{self.folder} is damaged: its two models are of different learners")
-        if len(model._state.log) not in (place[0] - 1, place[0]):
-            raise ValueError(
-                f"{self.folder} is damaged: it is at pass {place[0]}, but its model has seen "
-                f"{len(model._state.log)}"
-            )
-        if place[0] > estimator.max_iter:
-            raise ValueError(
-                f"{self.folder} is damaged: it is at pass {place[0]} of {estimator.max_iter}"
-            )
-        return model, Position(*place), best
+        if any(type(one) is not type(model) or _fixed(one) != then for one in models):
+            raise self._damaged("its two models are of different learners")
+        seen = len(model._state.log)
+        if seen not in (epoch - 1, epoch):
+            raise self._damaged(f"it is at pass {epoch}, but its model has seen {seen}")
+        if epoch > estimator.max_iter:
+            raise self._damaged(f"it is at pass {epoch} of {estimator.max_iter}")
+        return model, Position(*place), models[1] if len(models) > 1 else None
+
+    def _damaged(self, reason: object) -> ValueError:
+        return ValueError(f"{self.folder} is damaged: {reason}")
 
 
 def _is_folder(path: Path) -> bool:

@@ -167,6 +167,12 @@ def read_ranking(path: Path) -> Run:
     return Run(np.array(table["query"]), np.array(table["document"]), score)
 
 
+def rows_of(columns: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, Any]]:
+    """Rows of a table, by the names of its columns."""
+    for row in zip(*(one.tolist() for one in columns.values()), strict=True):
+        yield dict(zip(columns, row, strict=True))
+
+
 def print_rows(rows: list[dict[str, Any]], as_json: bool, facts: dict[str, Any], name: str) -> None:
     """Print rows as CSV, as a table on a terminal, or within one JSON object beside facts."""
     if as_json:

@@ -79,22 +79,10 @@ def to_ranks(predicted: np.ndarray) -> np.ndarray:
 
 
 def pairs_right(ranks: np.ndarray, scores: np.ndarray) -> float:
-    """Share of concordant pairs among pairs of different rank; ties count half."""
+    """Share of concordant pairs among pairs of different rank, of one query; ties count half."""
     above = ranks[:, None] > ranks
     gaps = scores[:, None] - scores
     return float(((gaps > 0) + 0.5 * (gaps == 0))[above].mean())
-
-
-def rank_figures(ranks: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
-    """Measures of predictions, which are rounded to ranks."""
-    from rankcore.cli.measuring import label_measures
-
-    return label_measures(ranks, to_ranks(predicted))
-
-
-def order_figures(ranks: np.ndarray, scores: np.ndarray) -> dict[str, float]:
-    """Share of concordant pairs; the patients of a fold are one query."""
-    return {"pairs_right": pairs_right(ranks, scores)}
 
 
 def cross_validate(X: np.ndarray, ranks: np.ndarray, estimator: Any, figures: Any) -> list[float]:
@@ -142,7 +130,14 @@ def run(learners: Sequence[Learner] = LEARNERS) -> Result:
     from sklearn.dummy import DummyRegressor
     from sklearn.linear_model import LinearRegression
 
+    from rankcore.cli.measuring import label_measures
     from rankcore.metrics import rank_loss
+
+    def rank_figures(ranks: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
+        return label_measures(ranks, to_ranks(predicted))
+
+    def order_figures(ranks: np.ndarray, scores: np.ndarray) -> dict[str, float]:
+        return {"pairs_right": pairs_right(ranks, scores)}
 
     X, ranks = load_ranked_diabetes()
     plain = {"least squares": LinearRegression()}

@@ -1,11 +1,12 @@
-"""Learners by name, their settings, and fits, for train, cv and tune."""
+"""Learners by name, their settings, scales of features and fits, for train, cv and tune."""
 
 from __future__ import annotations
 
 import ast
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -62,24 +63,22 @@ class Choice:
 
         With ``own``, for commands that save no model, the learner may be module:Class.
         """
-        name, _ = self._parsed
-        if name is not None:
-            self.make(find_learner(name, own))
+        if self.name is not None:
+            self.make(find_learner(self.name, own))
+
+    @property
+    def name(self) -> str | None:
+        """Name of the learner; None if it depends on the data."""
+        return self._parsed[0]
 
     @property
     def settings(self) -> dict[str, Any]:
         """Parameters of the file and of ``--set``."""
         return self._parsed[1]
 
-    @property
-    def by_data(self) -> bool:
-        """Whether the learner depends on the data."""
-        return self._parsed[0] is None
-
     def learner(self, rows: Rows, own: bool = False) -> Learner:
         """The learner for rows, with or without queries; ``own`` as in `check`."""
-        name, _ = self._parsed
-        return find_learner(name or (FOR_QUERIES if rows.in_queries else FOR_LABELS), own)
+        return find_learner(self.name or (FOR_QUERIES if rows.in_queries else FOR_LABELS), own)
 
     def make(self, learner: Learner, **more: Any) -> Any:
         """The estimator, with parameters that a model file supports; ``more`` if it has them."""
@@ -166,3 +165,76 @@ def fit(
         estimator.fit(rows.X, rows.y, **more)
     except TypeError as error:
         raise ValueError(str(error)) from error
+
+
+# ------------------------------------------------------------------------ scales
+
+
+class Scale(StrEnum):
+    """Ways to put features on one scale."""
+
+    NONE = "none"
+    AUTO = "auto"
+    STANDARD = "standard"
+    MAXABS = "maxabs"
+
+
+ScaleOption = Annotated[
+    Scale,
+    typer.Option(
+        help="Put features on one scale, and store the scaler with the model: standard (mean 0, "
+        "deviation 1), maxabs (maximum magnitude 1), auto (chosen by the data), or none."
+    ),
+]
+# Learners with thresholds on features, for which scales do not matter.
+INDIFFERENT = ("RankBoost", "BipartiteRankBoost", "OrdinalBoost")
+# If at least this share of the values is stored, centring costs little memory.
+DENSE = 0.5
+
+
+def scaler_for(scale: Scale, learner: Learner, X: Any) -> Any:
+    """The scaler of an option, or None, for a matrix or rows on disk.
+
+    ``auto`` standardises features that are mostly stored, and divides others by their maximum
+    magnitude if they differ by orders of magnitude.
+    """
+    from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+    from rankcore._core.inputs import as_rows
+    from rankcore._core.scales import rows_differ, sizes_differ
+    from rankcore._core.sources import Facts, RowBlocks
+
+    if scale is Scale.NONE or (scale is Scale.AUTO and learner.estimator in INDIFFERENT):
+        return None
+    known = X.facts() if isinstance(X, RowBlocks) else as_rows(X)
+    dense = known.n_values >= DENSE * known.n_rows * known.n_features
+    if scale is Scale.STANDARD or (scale is Scale.AUTO and dense):
+        return StandardScaler(with_mean=dense)
+    differ = sizes_differ(known.magnitudes) if isinstance(known, Facts) else rows_differ(known)
+    return MaxAbsScaler() if scale is Scale.MAXABS or differ else None
+
+
+def on_scale(scale: Scale, learner: Learner, rows: Rows, *others: Rows) -> tuple[Any, list[Rows]]:
+    """A scaler fitted to rows, or None, and these and other rows, scaled."""
+    from rankcore.datasets.file_rows import ScaledRows, as_it_takes, fit_scaler
+
+    scaler = scaler_for(scale, learner, rows.X)
+    if scaler is None:
+        return None, [rows, *others]
+    if rows.on_disk:
+        fit_scaler(scaler, rows.X)
+    else:
+        scaler.fit(as_it_takes(scaler, rows.X))
+    in_memory = others if rows.on_disk else (rows, *others)
+    # Before rows on disk, which give the scaler feature names.
+    found = [replace(one, X=scaler.transform(as_it_takes(scaler, one.X))) for one in in_memory]
+    if rows.on_disk:
+        found.insert(0, replace(rows, X=ScaledRows(rows.X, scaler)))
+    return scaler, found
+
+
+def scale_fact(scaler: Any) -> dict[str, str]:
+    """The scale that was chosen, if any."""
+    if scaler is None:
+        return {}
+    return {"scale": "maxabs" if type(scaler).__name__ == "MaxAbsScaler" else "standard"}

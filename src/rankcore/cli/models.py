@@ -12,7 +12,7 @@ from rankcore.cli.options import Layout
 from rankcore.cli.registry import RANKERS
 from rankcore.cli.rows import Rows, read
 from rankcore.cli.terminal import progress_bar
-from rankcore.datasets.scaled_rows import as_it_takes
+from rankcore.datasets.file_rows import as_it_takes
 from rankcore.io.scaled import split_scaler
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from inspect import signature
@@ -148,8 +148,7 @@ def own_class(name: str) -> Any:
     return found
 
 
-def _unknown(what: str, name: str, accepted: Iterable[str]) -> str:
-    accepted = list(accepted)
+def _unknown(what: str, name: str, accepted: Sequence[str]) -> str:
     name = name if len(name) <= 60 else f"{name[:60]}..."
     by_letters = {one.lower(): one for one in accepted}
     nearest = get_close_matches(name.lower(), by_letters, n=1)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rankcore.cli.learning import Scale
 from rankcore.cli.options import Layout
 from rankcore.cli.paths import Writes
-from rankcore.cli.scaling import Scale
 from rankcore.cli.terminal import ProgressBar
 
 if TYPE_CHECKING:

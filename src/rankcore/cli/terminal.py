@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -131,6 +132,11 @@ def print_table(table: Any, for_terminal: Any) -> None:
 def label_text(label: Any) -> str:
     """Format a label: 3.0 as 3."""
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
+
+
+def finite(value: Any) -> Any:
+    """None instead of numbers that are not finite, which JSON cannot represent."""
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _as_text(value: Any) -> str:

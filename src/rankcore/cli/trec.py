@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rankcore.cli.terminal import finite
 from rankcore.metrics import Comparison, Convention, Evaluation, compare_evaluations
 from rankcore.metrics import evaluate as measure
 from rankcore.metrics.names import parse
@@ -54,6 +55,14 @@ def _first_words(path: Path) -> list[bytes]:
         return next((one for one in lines if one and not one[0].startswith(b"#")), [])
 
 
+def distinct(
+    files: Sequence[Path], short: Callable[[Path], str] = lambda path: path.name
+) -> list[str]:
+    """Short names of files, or their paths if some names are the same."""
+    names = [short(path) for path in files]
+    return names if len({*names}) == len(names) else [*map(str, files)]
+
+
 def _judgments(qrels: str) -> Qrels:
     """Judgments of a file of qrels, or the labels of a LETOR file, whose second word is qid:.
 
@@ -93,9 +102,7 @@ def evaluate_runs(
     from rankcore.datasets import join_run, read_run
 
     judged = _judgments(qrels)
-    names = [run.name for run in runs]
-    if len(set(names)) < len(names):
-        names = [str(run) for run in runs]
+    names = distinct(runs)
     for i, name in enumerate(names):
         if name in names[:i]:
             raise ValueError(f"{name} is passed twice")
@@ -105,20 +112,15 @@ def evaluate_runs(
     members = list(dict.fromkeys(named if _is_string(one) else one for one in members))
     numbers = [one for one in members if not _is_string(one)]
     length = _length(named)
-    titles = [
-        title
-        for one in members
-        for title in (
-            [one.replace(".", "_", 1)] if _is_string(one) else [title for title, _ in parse(one)]
-        )
-    ]
+    titles: list[str] = []
+    for one in members:
+        string = [one.replace(".", "_", 1)] if _is_string(one) else []
+        titles += string or [title for title, _ in parse(one)]
     evaluations, tags, strings = {}, {}, {}
     for name, path in zip(names, runs, strict=True):
         run = read_run(path)
-        tags[name] = run.tag
-        joined = join_run(
-            _top(run, depth, convention), judged, missing="zero" if complete else "skip"
-        )
+        tags[name], run = run.tag, _top(run, depth, convention)
+        joined = join_run(run, judged, missing="zero" if complete else "skip")
         evaluations[name] = measure(
             joined.y,
             joined.s,
@@ -211,17 +213,11 @@ def _ranked(qid: Any, docid: Any, scores: Any, convention: Convention) -> Any:
     return rows[np.lexsort((-scores[rows], queries[rows]))]
 
 
-def places(qid: Any) -> Any:
-    """Index of each row within its query, for rows sorted by query."""
-    import numpy as np
-
-    starts = np.flatnonzero(np.r_[True, qid[1:] != qid[:-1]])
-    return np.arange(qid.size) - np.repeat(starts, np.diff(np.r_[starts, qid.size]))
-
-
 def document_names(qid: Any, ids: Any) -> Any:
     """Names of rows in runs: document ids, or the index of each within its query."""
     import numpy as np
+
+    from rankcore.datasets.ids import places
 
     if ids is None:
         order = np.argsort(qid, kind="stable")
@@ -235,6 +231,7 @@ def _top(run: Run, depth: int | None, convention: Convention) -> Run:
     import numpy as np
 
     from rankcore.datasets import Run
+    from rankcore.datasets.ids import places
 
     if depth is None:
         return run
@@ -243,8 +240,10 @@ def _top(run: Run, depth: int | None, convention: Convention) -> Run:
     return Run(run.qid[kept], run.docid[kept], run.score[kept], run.tag)
 
 
-def compared(evaluations: dict[str, Evaluation]) -> Comparison:
-    """Comparison of the first run with each of the others."""
+def compared(evaluations: dict[str, Evaluation]) -> Comparison | None:
+    """Comparison of the first run or model with each of the others, if there are any."""
+    if len(evaluations) == 1:
+        return None
     return compare_evaluations(evaluations, baseline=next(iter(evaluations)))
 
 
@@ -260,7 +259,7 @@ def as_object(
         found[systems][run] = {"queries": len(evaluation.qid), "mean": means(evaluation)}
         if per_query:
             found[systems][run]["per_query"] = {
-                query: {name: _or_none(x[i]) for name, x in evaluation.per_query.items()}
+                query: {name: finite(float(x[i])) for name, x in evaluation.per_query.items()}
                 for i, query in enumerate(evaluation.qid.tolist())
             }
     if comparison is not None:
@@ -270,8 +269,4 @@ def as_object(
 
 def means(evaluation: Evaluation) -> dict[str, float | None]:
     """Means for JSON, with None for NaN."""
-    return {name: _or_none(mean) for name, mean in evaluation.items()}
-
-
-def _or_none(value: float) -> float | None:
-    return None if math.isnan(value) else float(value)
+    return {name: finite(float(mean)) for name, mean in evaluation.items()}

@@ -45,6 +45,17 @@ def word(text: memoryview, start: int, stop: int) -> str:
     return bytes(text[start:stop]).decode("utf-8", "surrogateescape")
 
 
+def check_length(
+    name: str, line: int, text: memoryview, start: int, stop: int, hint: str = ""
+) -> None:
+    """Raise if an id in a line of a file is too long for an array of ids."""
+    if stop - start > MAX_ID:
+        raise ValueError(
+            f"{name}, line {line}: an id of {stop - start} bytes, which begins with "
+            f"{word(text, start, start + 40)!r}; at most {MAX_ID} are supported{hint}"
+        )
+
+
 def first_rows(codes: np.ndarray | None, words: np.ndarray) -> np.ndarray:
     """For each row, the first row with the same word and code, if there are codes.
 
@@ -60,6 +71,14 @@ def first_rows(codes: np.ndarray | None, words: np.ndarray) -> np.ndarray:
         first,
     )
     return first
+
+
+def places(groups: np.ndarray) -> np.ndarray:
+    """Index of each row within its group, for rows sorted by group."""
+    rows = np.arange(groups.size)
+    starts = np.ones(groups.size, dtype=bool)
+    starts[1:] = groups[1:] != groups[:-1]
+    return rows - np.maximum.accumulate(np.where(starts, rows, 0))
 
 
 def written(

@@ -13,7 +13,7 @@ from rankcore._core.params import check_integer
 from rankcore._core.threads import n_threads
 from rankcore._ext.letor import parse, scatter
 from rankcore._ext.tokens import find_docids
-from rankcore.datasets.ids import MAX_ID, word, words_of
+from rankcore.datasets.ids import MAX_ID, check_length, word, words_of
 from rankcore.datasets.streams import Lines
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ class _Scratch:
 
     def __init__(self, n: int, n_rows: int, options: Options) -> None:
         n_values = n // 4  # " 1:1"
-        self.n = n
-        self.n_rows = n_rows
+        self.n, self.n_rows = n, n_rows
         self.labels = np.empty(n_rows)
         self.ends = np.empty(n_rows, np.int64)
         self.columns = np.empty(n_values, np.int32)
@@ -79,36 +78,16 @@ class Block:
         options: Options,
         scratch: _Scratch,
     ) -> None:
-        self.text = text
-        self.first_line = first_line
-        self.taken = taken
-        self.name = name
-        self.scratch = scratch
+        self.text, self.first_line, self.taken = text, first_line, taken
+        self.name, self.scratch = name, scratch
         finite = options.ensure_all_finite
-        (
-            self.n_rows,
-            n_values,
-            n_runs,
-            self.has_qid,
-            self.first_row_line,
-            self.has_zero,
-            self.largest,
-            self.largest_line,
-        ) = parse(
-            text,
-            name,
-            first_line,
-            first_number(options),
-            options.zero_based == "auto",
-            finite is not True,
-            finite is False,
-            scratch.labels,
-            scratch.ends,
-            scratch.columns,
-            scratch.values,
-            scratch.runs,
-            scratch.comments,
+        flags = options.zero_based == "auto", finite is not True, finite is False
+        arrays = scratch.labels, scratch.ends, scratch.columns, scratch.values, scratch.runs
+        found = parse(
+            text, name, first_line, first_number(options), *flags, *arrays, scratch.comments
         )
+        self.n_rows, n_values, n_runs, self.has_qid, self.first_row_line = found[:5]
+        self.has_zero, self.largest, self.largest_line = found[5:]
         self.labels = scratch.labels[: self.n_rows]
         self.ends = scratch.ends[: self.n_rows]
         self.columns = scratch.columns[:n_values]
@@ -128,11 +107,8 @@ class Block:
         """Raise if an id is too long for an array of ids."""
         if stop - start > MAX_ID:
             line = self.first_line + bytes(self.text[:start]).count(b"\n")
-            raise ValueError(
-                f"{self.name}, line {line}: an id of {stop - start} bytes, which begins with "
-                f"{self.word(start, start + 40)!r}; at most {MAX_ID} are supported "
-                "(docid=False ignores document ids)"
-            )
+            hint = " (docid=False ignores document ids)"
+            check_length(self.name, line, self.text, start, stop, hint)
 
 
 def first_number(options: Options) -> int:
@@ -189,9 +165,9 @@ def _parsed(lines: Lines, options: Options) -> Iterator[Block]:
     pending: deque[Future[Block]] = deque()
     with ThreadPoolExecutor(n_jobs) as pool:
         for text, first_line in lines:
+            where = first_line, lines.taken, lines.name
             scratch = scratch_for(text, first_line)
-            arguments = text, first_line, lines.taken, lines.name, options, scratch
-            pending.append(pool.submit(Block, *arguments))
+            pending.append(pool.submit(Block, text, *where, options, scratch))
             if len(pending) > n_jobs:
                 block = pending.popleft().result()
                 yield block

@@ -187,7 +187,7 @@ class ParquetRows(FileRows):
                     labels = self._labels(batch, path)
                     starts = None
                     if self.qid is not None:
-                        queries = _ids(self._arrow, batch.column(self.qid), self.qid, path)
+                        queries = self._ids(batch, self.qid, path)
                         if kind not in (None, kind_of_ids(queries)):
                             raise ValueError(
                                 f"{path}: column {self.qid!r} holds {kind_of_ids(queries)}, and in "
@@ -237,11 +237,10 @@ class ParquetRows(FileRows):
         batch = table.to_batches()[0]
         X, labels, queries = self._features(batch, path), self._labels(batch, path), None
         if self.qid is not None:
-            queries = _ids(self._arrow, batch.column(self.qid), self.qid, path)
+            queries = self._ids(batch, self.qid, path)
+            queries = queries.astype(str) if queries.dtype == object else queries
         if known:
-            ids = _ids(self._arrow, batch.column(DOCID), DOCID, path).astype(str)
-        if queries is not None and queries.dtype == object:
-            queries = queries.astype(str)
+            ids = self._ids(batch, DOCID, path).astype(str)
         return _csr(X), labels, queries, ids
 
     def _decoded(self, file: Any, path: str, n_rows: int, columns: list[str]) -> Iterator[Any]:
@@ -258,20 +257,15 @@ class ParquetRows(FileRows):
 
     def _features(self, batch: Any, path: str) -> NDArray[Any]:
         """A dense table of the features; a missing value is NaN."""
-        arrow = self._arrow
-        columns = []
+        arrow, types, columns = self._arrow, self._arrow.types, []
+        wide = arrow.int64(), arrow.uint64()
         for name in self.columns:
             column, kind = batch.column(name), batch.column(name).type
-            if arrow.types.is_float16(kind):  # which Arrow does not cast
+            if types.is_float16(kind):  # which Arrow does not cast
                 column = arrow.array(column.to_numpy(zero_copy_only=False).astype(np.float32))
-            elif (
-                arrow.types.is_boolean(kind)
-                or arrow.types.is_decimal(kind)
-                or arrow.types.is_int64(kind)
-                or arrow.types.is_uint64(kind)
-            ):
+            elif types.is_boolean(kind) or types.is_decimal(kind) or kind in wide:
                 column = _as_float64(arrow, column, name, path)
-            elif not (arrow.types.is_integer(kind) or arrow.types.is_floating(kind)):
+            elif not (types.is_integer(kind) or types.is_floating(kind)):
                 raise ValueError(
                     f"{path}: column {name!r} is of type {kind}; features must be numbers: encode "
                     "it, or name the columns of features (columns=, --columns)"
@@ -284,7 +278,44 @@ class ParquetRows(FileRows):
     def _labels(self, batch: Any, path: str) -> NDArray[np.float64]:
         if self.label is None:
             return np.zeros(batch.num_rows)
-        return _numbers(self._arrow, batch.column(self.label), self.label, path)
+        types, column, name = self._arrow.types, batch.column(self.label), self.label
+        kind = column.type
+        number = types.is_integer(kind) or types.is_floating(kind)
+        if not (number or types.is_boolean(kind) or types.is_decimal(kind)):
+            raise ValueError(
+                f"{path}: labels must be numbers; column {name!r} is of type {kind}: replace them "
+                "by 0, 1, .. in their order, or read the table with pandas and fit it with "
+                "classes="
+            )
+        if column.null_count:
+            raise ValueError(f"{path}: {column.null_count} labels are missing in column {name!r}")
+        cast = _as_float64(self._arrow, column, name, path)
+        found: NDArray[np.float64] = cast.to_numpy(zero_copy_only=False)
+        if not np.isfinite(found).all():
+            odd = found[~np.isfinite(found)][0]
+            raise ValueError(f"{path}: labels must be finite; column {name!r} has {odd}")
+        return found
+
+    def _ids(self, batch: Any, name: str, path: str) -> NDArray[Any]:
+        arrow, column = self._arrow, batch.column(name)
+        kind, missing = column.type, column.null_count
+        if arrow.types.is_nested(kind):
+            raise ValueError(
+                f"{path}: ids must be numbers or text; column {name!r} is of type {kind}"
+            )
+        if arrow.types.is_floating(kind):
+            missing = int(np.isnan(column.to_numpy(zero_copy_only=False)).sum())
+        if missing:
+            raise ValueError(f"{path}: {missing} queries are missing in column {name!r}")
+        try:
+            if arrow.types.is_dictionary(kind):
+                column = column.dictionary_decode()
+            found: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+        except arrow.ArrowException as error:
+            raise ValueError(
+                f"{path}: column {name!r} of type {column.type} cannot be read as ids: {error}"
+            ) from error
+        return found
 
 
 def _csr(X: NDArray[Any]) -> Any:
@@ -292,25 +323,6 @@ def _csr(X: NDArray[Any]) -> Any:
     n, d = X.shape
     columns = np.tile(np.arange(d, dtype=np.int32), n)
     return csr(X.ravel(), columns, np.arange(0, n * d + 1, d), d)
-
-
-def _numbers(arrow: Any, column: Any, name: str, path: str) -> NDArray[np.float64]:
-    kind = column.type
-    number = arrow.types.is_integer(kind) or arrow.types.is_floating(kind)
-    if not (number or arrow.types.is_boolean(kind) or arrow.types.is_decimal(kind)):
-        raise ValueError(
-            f"{path}: labels must be numbers; column {name!r} is of type {kind}: replace them by "
-            "0, 1, .. in their order, or read the table with pandas and fit it with classes="
-        )
-    if column.null_count:
-        raise ValueError(f"{path}: {column.null_count} labels are missing in column {name!r}")
-    cast = _as_float64(arrow, column, name, path)
-    found: NDArray[np.float64] = cast.to_numpy(zero_copy_only=False)
-    if not np.isfinite(found).all():
-        raise ValueError(
-            f"{path}: labels must be finite; column {name!r} has {found[~np.isfinite(found)][0]}"
-        )
-    return found
 
 
 def _as_float64(arrow: Any, column: Any, name: str, path: str) -> Any:
@@ -324,23 +336,3 @@ def _as_float64(arrow: Any, column: Any, name: str, path: str) -> Any:
             f"{path}: column {name!r} of type {column.type} has numbers that float64 cannot hold, "
             f"such as integers beyond 2**53: {error}"
         ) from error
-
-
-def _ids(arrow: Any, column: Any, name: str, path: str) -> NDArray[Any]:
-    kind = column.type
-    if arrow.types.is_nested(kind):
-        raise ValueError(f"{path}: ids must be numbers or text; column {name!r} is of type {kind}")
-    missing = column.null_count
-    if arrow.types.is_floating(kind):
-        missing = int(np.isnan(column.to_numpy(zero_copy_only=False)).sum())
-    if missing:
-        raise ValueError(f"{path}: {missing} queries are missing in column {name!r}")
-    try:
-        if arrow.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
-        found: NDArray[Any] = column.to_numpy(zero_copy_only=False)
-    except arrow.ArrowException as error:
-        raise ValueError(
-            f"{path}: column {name!r} of type {column.type} cannot be read as ids: {error}"
-        ) from error
-    return found

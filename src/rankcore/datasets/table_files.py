@@ -27,18 +27,9 @@ Block = tuple[dict[str, Any], NDArray[np.int64]]
 class TableFile:
     """Columns of a file, recognised by its first bytes: an iterable of blocks of rows.
 
-    Parameters
-    ----------
-    path : str or path-like
-        CSV with a header, JSON lines or Parquet; text may be compressed.
-    names : mapping of str to str
-        Columns to read, and their names in the file.
-    required : collection of str
-        Columns whose absence raises ValueError; others are left out.
-    gaps : collection of str
-        Columns that some JSON objects may lack: None there.
-    hint : str
-        End of the message about a missing column; ``{name}`` is that column.
+    It is CSV with a header, JSON lines or Parquet; text may be compressed. ``names`` are columns
+    and their names in the file. Without ``required`` ones it raises ValueError, which ``hint`` ends
+    with the column's ``{name}``; other columns are left out. JSON objects may lack ``gaps``: None.
     """
 
     def __init__(
@@ -118,16 +109,11 @@ class TableFile:
             columns = {}
             for name in places:
                 key = self._names[name]
-                if name in self._gaps:
-                    columns[name] = [row.get(key) for row in rows]
-                    continue
-                try:
-                    columns[name] = [row[key] for row in rows]
-                except KeyError:
-                    at = next(i for i, row in enumerate(rows) if key not in row)
-                    raise ValueError(
-                        f"{self.title}, line {numbers[at]} has no field {key!r}"
-                    ) from None
+                columns[name] = [row.get(key) for row in rows]
+                lacking = name not in self._gaps and None in columns[name]
+                for row, number in zip(rows if lacking else (), numbers, strict=False):
+                    if key not in row:
+                        raise ValueError(f"{self.title}, line {number} has no field {key!r}")
             yield columns, np.array(numbers, dtype=np.int64)
 
     def _parquet_blocks(self) -> Iterator[Block]:
@@ -138,18 +124,16 @@ class TableFile:
                 wanted = [self._names[name] for name in places]
                 row = 0
                 for batch in file.iter_batches(1 << 16, columns=wanted):
-                    if not batch.num_rows:
-                        continue
-                    lines = np.arange(row, row + batch.num_rows)
+                    columns = {
+                        name: batch.column(called).to_pylist()
+                        for name, called in zip(places, wanted, strict=True)
+                    }
+                    if batch.num_rows:
+                        yield columns, np.arange(row, row + batch.num_rows)
                     row += batch.num_rows
-                    columns = {}
-                    for name in places:
-                        columns[name] = batch.column(self._names[name]).to_pylist()
-                    yield columns, lines
         except (arrow.ArrowException, OSError) as error:
-            raise ValueError(f"{self.title} is damaged, or pyarrow cannot read it: {error}") from (
-                error
-            )
+            damaged = f"{self.title} is damaged, or pyarrow cannot read it: {error}"
+            raise ValueError(damaged) from error
 
     def _places(self, names: list[str]) -> dict[str, int]:
         """Places of the columns in the file; ValueError if a required one is missing."""

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rankcore._ext.tokens import numbers, split
-from rankcore.datasets.ids import MAX_ID, first_rows, word, words_of, written
+from rankcore.datasets.ids import check_length, first_rows, places, word, words_of, written
 from rankcore.datasets.judgments import Qrels, RepeatedPairError, Run
 from rankcore.datasets.streams import Source, Target, open_lines, writable
 
@@ -115,18 +115,9 @@ def write_qrels(qrels: Qrels, target: Target) -> None:
     >>> write_qrels(Qrels.from_dict({"q1": {"d1": 1}}), sys.stdout.buffer)  # doctest: +SKIP
     q1 0 d1 1
     """
-    _write(
-        target,
-        (
-            f"{query} 0 {document} {rel}\n"
-            for query, document, rel in zip(
-                _queries(qrels.qid.tolist()),
-                written("docid", qrels.docid.tolist(), 0),
-                qrels.rel.tolist(),
-                strict=True,
-            )
-        ),
-    )
+    ids = _queries(qrels.qid.tolist()), written("docid", qrels.docid.tolist(), 0)
+    rows = zip(*ids, qrels.rel.tolist(), strict=True)
+    _write(target, (f"{query} 0 {document} {rel}\n" for query, document, rel in rows))
 
 
 def write_run(run: Run, target: Target) -> None:
@@ -160,22 +151,10 @@ def write_run(run: Run, target: Target) -> None:
     (tag,) = written("tag", [run.tag], 0)
     first = first_rows(None, run.qid)
     order = np.lexsort((-run.score, first))
-    first = first[order]
-    places = np.arange(len(order))
-    starts = np.maximum.accumulate(np.where(np.diff(first, prepend=-1) != 0, places, 0))
-    _write(
-        target,
-        (
-            f"{query} Q0 {document} {rank} {score!r} {tag}\n"
-            for query, document, rank, score in zip(
-                _queries(run.qid[order].tolist()),
-                written("docid", run.docid[order].tolist(), 0),
-                (places - starts + 1).tolist(),
-                run.score[order].tolist(),
-                strict=True,
-            )
-        ),
-    )
+    ranks = places(first[order]) + 1
+    ids = _queries(run.qid[order].tolist()), written("docid", run.docid[order].tolist(), 0)
+    rows = zip(*ids, ranks.tolist(), run.score[order].tolist(), strict=True)
+    _write(target, (f"{qid} Q0 {docid} {rank} {s!r} {tag}\n" for qid, docid, rank, s in rows))
 
 
 # ---------------------------------------------------------------- lines
@@ -229,15 +208,10 @@ class _Table:
 
     def _ids(self, text: memoryview, spans: np.ndarray, lines: np.ndarray) -> np.ndarray:
         lengths = spans[:, 1] - spans[:, 0]
-        width = int(lengths.max(initial=1))
-        if width > MAX_ID:
-            row = int(lengths.argmax())
-            start = word(text, *spans[row].tolist())[:40]
-            raise ValueError(
-                f"{self.name}, line {lines[row]}: an id of {width} bytes, which begins with "
-                f"{start!r}; at most {MAX_ID} are supported"
-            )
-        return words_of(text, spans, width)
+        if lengths.size:
+            longest = int(lengths.argmax())
+            check_length(self.name, lines[longest], text, *spans[longest].tolist())
+        return words_of(text, spans, int(lengths.max(initial=1)))
 
     def refuse(self, wrong: np.ndarray, expected: str) -> None:
         """Raise for an invalid number."""

@@ -60,18 +60,11 @@ class GlobalImportance(Shown):
         """Features in descending order of importance."""
         total = self.importances.sum() or 1.0
         listed = largest(self.importances, self._listed)
-        rows = [
-            (
-                self.feature_names[j],
-                f"{self.importances[j]:.4g}",
-                f"{self.importances[j] / total:.1%}",
-            )
-            for j in listed
-        ]
+        sizes = [(self.feature_names[j], self.importances[j]) for j in listed]
         others = np.count_nonzero(self.importances) - len(listed)
         if others:
-            rest = total - self.importances[listed].sum()
-            rows.append((f"{others} others", f"{rest:.4g}", f"{rest / total:.1%}"))
+            sizes.append((f"{others} others", total - self.importances[listed].sum()))
+        rows = [(name, f"{size:.4g}", f"{size / total:.1%}") for name, size in sizes]
         compared = "the other rows of its query" if self.per_query else "the background"
         caption = f"mean absolute contribution; each row is compared with {compared}"
         return [Table(("feature", "importance", "share"), rows, caption)]

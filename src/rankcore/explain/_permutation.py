@@ -85,13 +85,11 @@ class PermutationImportance(Shown):
 
     def tables(self) -> list[Table]:
         """Features in descending order of importance."""
+        listed = self.order[: self._listed]
+        columns = (self.changes[listed], self.low[listed], self.high[listed])
         rows = [
-            (
-                self.feature_names[j],
-                signed(self.changes[j]),
-                f"[{self.low[j]:+.4f}, {self.high[j]:+.4f}]",
-            )
-            for j in self.order[: self._listed].tolist()
+            (self.feature_names[j], signed(change), f"[{low:+.4f}, {high:+.4f}]")
+            for j, change, low, high in zip(listed, *columns, strict=True)
         ]
         level = f"{self.confidence_level:.0%} interval"
         left = self.changes.size - len(rows)
@@ -204,17 +202,15 @@ def permutation_importance(
             rng = np.random.default_rng([int(random_state), j, r])
             shuffled = measured(columns.permuted(j, _permutation(queries, n, scope, rng)))
             changes[i] += (shuffled - whole)[defined] / n_repeats
-    means = changes.mean(axis=1)
     resampled = np.random.default_rng([int(random_state), d])
     intervals = [
         bootstrap_interval(of_feature, int(n_resamples), float(confidence_level), resampled)
         for of_feature in changes
     ]
     low, high = np.array(intervals).T
-    names = [subject.names[j] for j in wanted.tolist()]
     return PermutationImportance(
-        names,
-        means,
+        [subject.names[j] for j in wanted.tolist()],
+        changes.mean(axis=1),
         low,
         high,
         changes,
@@ -249,8 +245,16 @@ class Columns:
 
     def permuted(self, j: int, source: NDArray[np.int64]) -> Any:
         """The rows, with column j from other rows."""
-        if self._by_column is not None:
-            return self._sparse(j, source)
+        if self._by_column is not None:  # move stored values to other rows of their column
+            X = self._by_column.copy()
+            first, last = X.indptr[j : j + 2]
+            to = np.empty(source.size, dtype=X.indices.dtype)
+            to[source] = np.arange(source.size, dtype=X.indices.dtype)
+            rows = to[X.indices[first:last]]
+            order = np.argsort(rows, kind="stable")
+            X.indices[first:last] = rows[order]
+            X.data[first:last] = X.data[first:last][order]
+            return X.tocsr()
         if hasattr(self._X, "iloc"):
             X = self._X.copy()
             X.isetitem(j, self._X.iloc[source, j].to_numpy())
@@ -261,15 +265,3 @@ class Columns:
         X = np.array(self._X)
         X[:, j] = X[source, j]
         return X
-
-    def _sparse(self, j: int, source: NDArray[np.int64]) -> Any:
-        """Move stored values to other rows of their column."""
-        X = self._by_column.copy()
-        first, last = X.indptr[j : j + 2]
-        to = np.empty(source.size, dtype=X.indices.dtype)
-        to[source] = np.arange(source.size, dtype=X.indices.dtype)
-        rows = to[X.indices[first:last]]
-        order = np.argsort(rows, kind="stable")
-        X.indices[first:last] = rows[order]
-        X.data[first:last] = X.data[first:last][order]
-        return X.tocsr()

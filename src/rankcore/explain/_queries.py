@@ -93,8 +93,8 @@ class QueryExplanation(Shown):
         if others:
             rest = float(self.decided.sum() - self.decided[listed].sum())
             features.append((f"{others} others", "", "", signed(rest)))
-        headings = ("feature", f"mean, top {k}", "mean, others", "adds")
-        tables = [Table(headings, features, f"contributions to the first {k} minus the others")]
+        headings = ["feature", f"mean, top {k}", "mean, others", "adds"]
+        top = Table(headings, features, f"contributions to the first {k} minus the others")
         documents = []
         for place, name in enumerate(self.names[: max(k, self._listed)]):
             parts = self.contributions[place]
@@ -107,15 +107,8 @@ class QueryExplanation(Shown):
         label = [] if self.labels is None else ["label"]
         more = self.rows.size - len(documents)
         caption = f"and {more} more" if more else "all documents"
-        return [
-            *tables,
-            Table(
-                ("place", "document", *label, "score", "relative to the mean of the query"),
-                documents,
-                caption,
-                n_names=2,
-            ),
-        ]
+        headings = ["place", "document", *label, "score", "relative to the mean of the query"]
+        return [top, Table(headings, documents, caption, n_names=2)]
 
 
 @documented(global_importance)
@@ -179,8 +172,7 @@ def query(
     rows = _rows_of_query(qid, which, n_rows_of(X))
     if rows.size < 2:
         raise ValueError(f"a query of one document has no order to explain; found {rows.size} row")
-    given = {"y": y, "docid": docid}
-    for name, one in given.items():
+    for name, one in {"y": y, "docid": docid}.items():
         if one is not None and n_rows_of(one) != n_rows_of(X):
             raise ValueError(
                 f"X and {name} must have the same length; found {n_rows_of(X)} and {n_rows_of(one)}"

@@ -14,13 +14,18 @@ from sklearn.base import BaseEstimator
 from rankcore._core.arguments import RowsLike
 from rankcore._core.contributions import Tasks, column_means, dense_values, tasks_of
 from rankcore._core.front import Display, take_apart
+from rankcore._core.model_spec import Specified
 from rankcore._core.numbers import Floats
-from rankcore.explain._ranks_of_trees import has_task_scores, moves, task_scores
-from rankcore.explain._subject import Shown, Subject, calibrated_learner, number, signed
+from rankcore._ext.held_signals import raise_signals
+from rankcore._ext.rows import dense_rows
+from rankcore.explain._subject import Shown, Subject, number, signed
 from rankcore.metrics.tables import Table
+from rankcore.ordinal._decisions import cheapest
 
 # A rank changes where scores cross, or just beyond: relative distance beyond a crossing.
 _BEYOND = 1e-9
+# Values of changed rows that trees score at a time.
+_VALUES = 2**22
 
 
 @dataclass(frozen=True, repr=False)
@@ -175,53 +180,49 @@ def rank(
     array([3])
     """
     subject = Subject(model, feature_names)
-    learner, x = subject.learner, subject.one_row(x, "x")
+    learner, scoring, x = subject.learner, subject.scoring, subject.one_row(x, "x")
     values = subject.values(x)[0]
-    d = subject.inner.n_features_in_
     labels = learner.ranks_.tolist() if hasattr(learner, "ranks_") else []
-    if has_task_scores(subject.scoring):
-        return _of_trees(subject, x, background, labels, values)
+    of_trees = scoring.form == "ordinal_trees" and scoring.facts["tasks"] != "average"
+    tasks = None if of_trees else _tasks(subject, max(len(labels), 2), bool(take_apart(model)[0]))
+    ready = subject.transformed(x)
+    row = dense_values(learner._more_rows(ready))[0]
+    if tasks is None:
+        parts, bases = _task_scores(subject, x, background)
+        distances = bases + parts.sum(axis=0)
+        up, down = _moves_of_trees(learner, row)
+        found = labels.index(learner.predict(ready).tolist()[0])
+    else:
+        mean = np.zeros(row.size)
+        if background is not None:
+            mean = column_means(learner._more_rows(subject.transformed(background)))
+        parts = tasks.weights * (row - mean)[:, np.newaxis]
+        bases = mean @ tasks.weights - tasks.thresholds
+        distances = row @ tasks.weights - tasks.thresholds
+        up, down = (_moves(tasks, row, distances, sign) for sign in (1, -1))
+        found = int(_ranks(tasks, distances))
+    if subject.display.scales:
+        up, down = (_before(subject.display, row, moved) for moved in (up, down))
+    return RankExplanation(labels, found, distances, parts, bases, subject.names, values, up, down)
+
+
+def _tasks(subject: Subject, k: int, in_pipeline: bool) -> Tasks:
+    """Linear scores at the thresholds; TypeError if there are none."""
     try:
-        tasks = tasks_of(subject.scoring, d, max(len(labels), 2), subject.name)
+        return tasks_of(subject.scoring, subject.inner.n_features_in_, k, subject.name)
     except TypeError as error:
-        within = calibrated_learner(learner)
-        if within is None:
+        within = subject.within
+        if not isinstance(within, Specified):
             raise
         # For an estimator without thresholds, the error names the estimator.
-        name, k = type(within).__name__, max(len(labels), 2)
-        tasks_of(within._spec().scoring, within.n_features_in_, k, name)
-        rows = ", of rows as the steps before transform them" if take_apart(model)[0] else ""
+        name, scoring = type(within).__name__, within._spec().scoring
+        assert scoring is not None
+        tasks_of(scoring, within.n_features_in_, k, name)
+        rows = ", of rows as the steps before transform them" if in_pipeline else ""
         raise TypeError(
             f"{subject.name} predicts by probabilities, not by thresholds; explain the rank that "
             f"its {name} predicts: pass the attribute estimator_ of the {subject.name}{rows}"
         ) from error
-    row = dense_values(learner._more_rows(subject.transformed(x)))[0]
-    mean = np.zeros(d)
-    if background is not None:
-        mean = column_means(learner._more_rows(subject.transformed(background)))
-    parts = tasks.weights * (row - mean)[:, np.newaxis]
-    bases = mean @ tasks.weights - tasks.thresholds
-    distances = row @ tasks.weights - tasks.thresholds
-    up, down = (_moves(tasks, row, distances, sign) for sign in (1, -1))
-    if subject.display.scales:
-        up, down = (_before(subject.display, row, moved) for moved in (up, down))
-    found = int(_ranks(tasks, distances))
-    return RankExplanation(labels, found, distances, parts, bases, subject.names, values, up, down)
-
-
-def _of_trees(
-    subject: Subject, x: Any, background: Any, labels: list[Any], values: Floats
-) -> RankExplanation:
-    """Explain the rank of a row by trees."""
-    learner = subject.learner
-    row = dense_values(learner._more_rows(subject.transformed(x)))[0]
-    parts, bases = task_scores(subject, x, background)
-    up, down = moves(learner, row)
-    if subject.display.scales:
-        up, down = (_before(subject.display, row, moved) for moved in (up, down))
-    found = labels.index(learner.predict(subject.transformed(x)).tolist()[0])
-    distances = bases + parts.sum(axis=0)
-    return RankExplanation(labels, found, distances, parts, bases, subject.names, values, up, down)
 
 
 def _ranks(tasks: Tasks, scores: Floats) -> NDArray[np.int64]:
@@ -272,3 +273,73 @@ def _move(value: float, now: float) -> str:
     if value != value:
         return "never" if now == now else ""  # not known of missing values
     return number(value)
+
+
+# ------------------------------------------------------------------------ trees
+
+
+def _task_scores(subject: Subject, x: Any, background: Any) -> tuple[Floats, Floats]:
+    """Contributions to the score of each task, shape (n_features, n_tasks), and bases."""
+    learner, biases = subject.learner, subject.scoring.arrays["biases"]
+    if subject.scoring.has_one_score:
+        parts, base = subject.dense(x, background)
+        return np.repeat(parts.T, biases.size, axis=1), base - biases
+    sums = [subject.dense(x, background, label) for label in learner.ranks_.tolist()]
+    parts = np.concatenate([part for part, _ in sums])
+    return np.diff(parts, axis=0).T, np.diff([base for _, base in sums])
+
+
+def _moves_of_trees(learner: Any, row: Floats) -> tuple[Floats, Floats]:
+    """Nearest value of each feature at which the rank is higher, and at which it is lower.
+
+    Exact, as splits change the path of the row only at these values. For categories, the lowest
+    number. NaN if there is none, and for missing values, which have no distance.
+    """
+    features, values = _crossings(learner, row)
+    step = max(1, _VALUES // max(row.size, 1))
+    ranks = [_ranks_by_trees(learner, row[np.newaxis])]
+    for first in range(0, values.size, step):
+        raise_signals()
+        part = slice(first, first + step)
+        changed = np.repeat(row[np.newaxis], values[part].size, axis=0)
+        changed[np.arange(len(changed)), features[part]] = values[part]
+        ranks.append(_ranks_by_trees(learner, changed))
+    distances = np.abs(values - row[features])
+    if learner.is_categorical_ is not None:
+        distances = np.where(learner.is_categorical_[features], values, distances)
+    farthest_first = np.argsort(-distances, kind="stable")
+    farthest_first = farthest_first[~np.isnan(distances[farthest_first])]
+    change = (np.concatenate(ranks)[1:] - ranks[0])[farthest_first]
+    found = []
+    for wanted in (change > 0, change < 0):
+        kept, moved = farthest_first[wanted], np.full(row.size, np.nan)
+        moved[features[kept]] = values[kept]  # the last of several values of a feature is kept
+        found.append(moved)
+    return found[0], found[1]
+
+
+def _ranks_by_trees(learner: Any, matrix: Floats) -> NDArray[np.int32]:
+    """Predicted ranks of rows with encoded categories."""
+    model = learner._state.model
+    table = model.probabilities(model.score(dense_rows(matrix, "x", True)))
+    return cheapest(table, learner.costs_)
+
+
+def _crossings(learner: Any, row: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """Features, and their values nearest to that of the row beyond each split; all categories."""
+    pairs, codes = set(), dict[int, int]()
+    for tree in learner._state.model.together().trees:
+        for node, (feature, cut) in enumerate(
+            zip(tree.features.tolist(), tree.thresholds.tolist(), strict=True)
+        ):
+            if cut < np.inf:
+                value = cut if cut < row[feature] else float(np.nextafter(cut, np.inf))
+                if np.isfinite(value):  # else all values take one child, missing ones the other
+                    pairs.add((feature, value))
+            else:
+                codes[feature] = max(codes.get(feature, 0), *tree.categories(node))
+    known = learner._categories.labels if codes else {}
+    for feature, last in codes.items():
+        pairs |= {(feature, code) for code in range(max(last + 1, len(known.get(feature, []))))}
+    table = np.array(sorted(pairs), dtype=np.float64).reshape(-1, 2)
+    return table[:, 0].astype(np.int64), np.ascontiguousarray(table[:, 1])

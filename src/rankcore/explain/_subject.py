@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from scipy import sparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from rankcore._core.contributions import Contributions, dense_values, is_additive
+from rankcore._core.contributions import dense_values, is_additive
 from rankcore._core.front import Display, names_after, take_apart, takes_texts, transformed
 from rankcore._core.inputs import n_rows_of
 from rankcore._core.model_spec import Specified
@@ -27,12 +26,13 @@ if TYPE_CHECKING:
 class Subject:
     """A fitted model: a learner alone, at the end of a pipeline, or the best of a search.
 
-    ``inner`` is the learner after the steps in ``front`` (also within a calibrated one);
-    ``display`` transforms rows to values for display, before scaling.
+    ``inner`` is the learner after the steps in ``front``, possibly the one ``within`` a calibrated
+    learner; ``display`` transforms rows to values for display, before scaling.
     The ``names`` of features are those of the learner, of its steps, or numbers.
     """
 
     def __init__(self, model: Any, feature_names: Sequence[str] | None = None) -> None:
+        self.within: Any = None
         self.front, self.learner = take_apart(thawed(model))
         if not isinstance(self.learner, Specified):
             raise TypeError(
@@ -40,8 +40,11 @@ class Subject:
                 f"one; found {type(self.learner).__name__}"
             )
         check_is_fitted(self.learner)
-        inside, self.inner = _inside(self.learner)
-        self.front += inside
+        self.inner = cast(Any, self.learner)
+        if type(self.learner).__name__ == "CalibratedOrdinal":
+            inside, self.within = take_apart(thawed(self.inner.estimator_))
+            if inside and hasattr(self.within, "project"):
+                self.front, self.inner = self.front + inside, self.within
         self.display = Display(self.front)
         self.names = names_after(self.front, self.inner, feature_names)
 
@@ -68,8 +71,26 @@ class Subject:
         return transformed(self.front, X)
 
     def one_row(self, x: Any, name: str) -> Any:
-        """A single row, as input of the model."""
-        return as_one_row(x, name, self.front)
+        """A single row, as a matrix, frame or list of one row.
+
+        After steps it may be a text, or have columns that are not numeric.
+        """
+        if isinstance(x, str | bytes):
+            x = [x]
+        elif takes_texts(self.front) or (isinstance(x, list | tuple) and len(x) == 1 and _texts(x)):
+            x = x if hasattr(x, "shape") else list(x)
+        elif hasattr(x, "to_frame") and not hasattr(x, "columns"):  # a row of a pandas frame
+            frame = x.to_frame().T
+            x = frame.infer_objects()
+            if self.front and x.dtypes.nunique() > 1:  # a missing category is not a number
+                missing = frame.columns[frame.isna().to_numpy()[0]]
+                x = x.astype({name: object for name in missing})
+        else:
+            x = x if hasattr(x, "shape") else np.asarray(x)
+            x = x.reshape((1, -1)) if x.ndim == 1 else x
+        if n_rows_of(x) != 1:
+            raise ValueError(f"{name} must be one row; found {n_rows_of(x)}")
+        return x
 
     def values(self, X: Any) -> Floats:
         """Values of rows for display, dense; categories as numbers."""
@@ -77,71 +98,25 @@ class Subject:
             return self.display.values(X)
         return dense_values(self.inner._more_rows(self.transformed(X)))
 
-    def contributions(self, X: Any, background: Any = None, output: Any = None) -> Contributions:
-        """Contributions of features to the scores of rows."""
-        behind = None if background is None else self.transformed(background)
-        found: Contributions = self.inner.contributions(self.transformed(X), behind, output=output)
-        return found
-
     def dense(self, X: Any, background: Any = None, output: Any = None) -> tuple[Floats, float]:
-        """Contributions as a dense matrix, and the base."""
-        found = self.contributions(X, background, output)
+        """Contributions of features to the scores of rows, as a dense matrix, and the base."""
+        behind = None if background is None else self.transformed(background)
+        found = self.inner.contributions(self.transformed(X), behind, output=output)
         values = found.values
         return (values if isinstance(values, np.ndarray) else values.toarray()), found.base
-
-
-def _inside(learner: Any) -> tuple[list[Any], Any]:
-    """The steps within a calibrated learner, and the learner behind them."""
-    if type(learner).__name__ == "CalibratedOrdinal":
-        inside, inner = take_apart(thawed(learner.estimator_))
-        if inside and hasattr(inner, "project"):
-            return inside, inner
-    return [], learner
-
-
-def calibrated_learner(learner: Any) -> Any:
-    """The learner of rankcore within a calibrated one, or None."""
-    if type(learner).__name__ != "CalibratedOrdinal":
-        return None
-    _, inner = take_apart(thawed(learner.estimator_))
-    return inner if isinstance(inner, Specified) else None
 
 
 def take(X: Any, rows: Any) -> Any:
     """Some rows of a matrix, frame or list of texts."""
     if hasattr(X, "tocsr"):
         return X.tocsr()[rows]
-    if isinstance(X, list | tuple) and not _are_texts(X):
+    if isinstance(X, list | tuple) and not _texts(X):
         X = np.asarray(X)
     return _safe_indexing(X, rows)
 
 
-def as_one_row(x: Any, name: str, front: Sequence[Any]) -> Any:
-    """A single row, as a matrix, frame or list of one row.
-
-    With a ``front`` it may be a text, or have columns that are not numeric.
-    """
-    if isinstance(x, str | bytes):
-        x = [x]
-    elif takes_texts(front) or (isinstance(x, list | tuple) and len(x) == 1 and _are_texts(x)):
-        x = x if hasattr(x, "shape") else list(x)
-    elif hasattr(x, "to_frame") and not hasattr(x, "columns"):  # a row of a pandas frame
-        frame = x.to_frame().T
-        x = frame.infer_objects()
-        if front and x.dtypes.nunique() > 1:  # a missing category is not a number
-            missing = frame.columns[frame.isna().to_numpy()[0]]
-            x = x.astype({name: object for name in missing})
-    elif not hasattr(x, "shape") or (not sparse.issparse(x) and x.ndim == 1):
-        x = np.asarray(x)
-        x = x[np.newaxis] if x.ndim == 1 else x
-    elif sparse.issparse(x) and x.ndim == 1:
-        x = x.reshape((1, -1))
-    if n_rows_of(x) != 1:
-        raise ValueError(f"{name} must be one row; found {n_rows_of(x)}")
-    return x
-
-
-def _are_texts(X: Sequence[Any]) -> bool:
+def _texts(X: Sequence[Any]) -> bool:
+    """Whether a sequence starts with a text."""
     return bool(X) and isinstance(X[0], str | bytes)
 
 
@@ -185,8 +160,8 @@ class Shown:
         """
         from rankcore import plotting
 
-        ax = getattr(plotting, self._plot)(self, ax=ax, **options)
-        return ax
+        drawn: Axes = getattr(plotting, self._plot)(self, ax=ax, **options)
+        return drawn
 
     def __str__(self) -> str:
         return "\n\n".join([self.headline(), *map(str, self.tables())])

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
-from rankcore.exporters.described import Described
+from rankcore.exporters.described import Described, Files
 from rankcore.exporters.reduced import Refused, Tree, as_forest, as_linear
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -35,12 +35,6 @@ def singles(values: Floats, what: str) -> Floats:
     return found
 
 
-def next_above(values: Floats) -> Floats:
-    """Next larger single-precision numbers: x < result is equivalent to x <= `values`."""
-    with np.errstate(over="ignore"):
-        return np.nextafter(values.astype(np.float32), np.float32(np.inf)).astype(np.float64)
-
-
 def before_slack(thresholds: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     """Thresholds that Solr's tolerance maps exactly to the required ones, and a mask of success.
 
@@ -49,9 +43,9 @@ def before_slack(thresholds: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     ties, as for about half of those between 2.9e-6 and 3.8e-6.
     """
     wanted = thresholds.astype(np.float32)
-    found = (wanted - SLACK).astype(np.float32)
+    found = wanted - SLACK
     for direction in (np.float32(-np.inf), np.float32(np.inf)):
-        candidate = (wanted - SLACK).astype(np.float32)
+        candidate = wanted - SLACK
         for _ in range(4):
             found = np.where(found + SLACK == wanted, found, candidate)
             candidate = np.nextafter(candidate, direction)
@@ -62,8 +56,8 @@ def before_slack(thresholds: Floats) -> tuple[Floats, NDArray[np.bool_]]:
 VERSION = [2, 0, 0]
 
 
-def export_xgboost(described: Described, path: Path) -> list[Path]:
-    """Write JSON that ``xgboost.Booster(model_file=path)`` loads: gbtree, or gblinear.
+def export_xgboost(described: Described, path: Path) -> Files:
+    """JSON that ``xgboost.Booster(model_file=path)`` loads: gbtree, or gblinear.
 
     XGBoost recognises the format by the extension .json.
     """
@@ -102,8 +96,7 @@ def export_xgboost(described: Described, path: Path) -> list[Path]:
         },
         "version": VERSION,
     }
-    path.write_text(json.dumps(document, allow_nan=False), encoding="utf-8")
-    return [path]
+    return {path: json.dumps(document, allow_nan=False)}
 
 
 _LAMBDARANK = {
@@ -122,9 +115,18 @@ def strict_trees(described: Described, target: str) -> list[Tree]:
     return [_strict(tree) for tree in forest.without_missing_zeros(target)]
 
 
+def trees_of_numbers(described: Described, target: str) -> list[Tree]:
+    """Trees for engines without missing values: those that Python has for single precision."""
+    forest = as_forest(described, target, np.float32)
+    return [tree.of_numbers() for tree in forest.without_missing_zeros(target)]
+
+
 def _strict(tree: Tree) -> Tree:
     inner = ~tree.is_leaf
-    bounds = np.where(inner, next_above(tree.thresholds), 0.0)
+    # x < bound is equivalent to x <= threshold.
+    with np.errstate(over="ignore"):
+        above = np.nextafter(tree.thresholds.astype(np.float32), np.float32(np.inf))
+    bounds = np.where(inner, above.astype(np.float64), 0.0)
     # All values go left: none is below the lowest number, so the children are swapped.
     swapped = inner & (tree.thresholds >= LARGEST)
     bounds[swapped] = -LARGEST
@@ -171,27 +173,27 @@ _CATEGORIES = ("categories", "categories_nodes", "categories_segments", "categor
 
 def dump(trees: list[Tree], names: list[str]) -> list[dict[str, Any]]:
     """Trees in the format of ``Booster.get_dump(dump_format="json")``."""
-    return [_dumped(tree, tree.depths(), 0, names) for tree in trees]
+    return [_dumped(tree, 0, 0, names) for tree in trees]
 
 
-def _dumped(tree: Tree, depths: Floats | Any, node: int, names: list[str]) -> dict[str, Any]:
+def _dumped(tree: Tree, node: int, depth: int, names: list[str]) -> dict[str, Any]:
     if tree.features[node] < 0:
         return {"nodeid": node, "leaf": float(tree.values[node])}
     left, right = tree.children[node].tolist()
     return {
         "nodeid": node,
-        "depth": int(depths[node]),
+        "depth": depth,
         "split": names[int(tree.features[node])],
         "split_condition": float(tree.thresholds[node]),
         "yes": left,
         "no": right,
         "missing": right if tree.missing[node] else left,
-        "children": [_dumped(tree, depths, child, names) for child in (left, right)],
+        "children": [_dumped(tree, child, depth + 1, names) for child in (left, right)],
     }
 
 
-def export_xgboost_dump(described: Described, path: Path) -> list[Path]:
-    """Write trees in the format of ``Booster.get_dump(dump_format="json")``, as for Vespa."""
+def export_xgboost_dump(described: Described, path: Path) -> Files:
+    """Trees in the format of ``Booster.get_dump(dump_format="json")``, as for Vespa."""
     if as_linear(described, "xgboost_dump") is not None:
         raise Refused(
             f"xgboost_dump cannot express a linear {described.learner}: export it as xgboost, "
@@ -199,39 +201,30 @@ def export_xgboost_dump(described: Described, path: Path) -> list[Path]:
         )
     trees = strict_trees(described, "xgboost_dump")
     document = dump(trees, described.named("xgboost_dump"))
-    path.write_text(json.dumps(document, allow_nan=False, indent=1), encoding="utf-8")
-    return [path]
+    return {path: json.dumps(document, allow_nan=False, indent=1)}
 
 
-def export_ranklib(described: Described, path: Path) -> list[Path]:
-    """Write "Linear Regression" or "LambdaMART"; features are numbered from 1."""
+def export_ranklib(described: Described, path: Path) -> Files:
+    """RankLib's "Linear Regression" or "LambdaMART"; features are numbered from 1."""
     linear = as_linear(described, "ranklib")
     if linear is not None:
         weights, intercept = linear.folded(described.n_features)
         pairs = [f"0:{intercept!r}"]
         pairs += [f"{f}:{weight!r}" for f, weight in enumerate(weights.tolist(), start=1)]
-        lines = ["## Linear Regression", "## Lambda = 0.0", " ".join(pairs)]
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return [path]
-    trees = as_forest(described, "ranklib", np.float32).without_missing_zeros("ranklib")
-    trees = [tree.of_numbers() for tree in trees]
+        return {path: f"## Linear Regression\n## Lambda = 0.0\n{' '.join(pairs)}\n"}
+    trees = trees_of_numbers(described, "ranklib")
     leaves = max(int(tree.is_leaf.sum()) for tree in trees)
-    head = [
-        "## LambdaMART",
-        f"## No. of trees = {len(trees)}",
-        f"## No. of leaves = {leaves}",
-        "## No. of threshold candidates = 256",
-        "## Learning rate = 1.0",
-        f"## Stop early = {len(trees)}",
-    ]
+    head = (
+        f"## LambdaMART\n## No. of trees = {len(trees)}\n## No. of leaves = {leaves}\n"
+        "## No. of threshold candidates = 256\n## Learning rate = 1.0\n"
+        f"## Stop early = {len(trees)}\n\n"
+    )
     root = xml.Element("ensemble")
     for number, tree in enumerate(trees, start=1):
         element = xml.SubElement(root, "tree", id=str(number), weight="1.0")
         _split(element, tree, 0, singles(tree.values, "a leaf").tolist(), "")
     xml.indent(root, "\t")
-    text = xml.tostring(root, encoding="unicode")
-    path.write_text("\n".join(head) + f"\n\n{text}\n", encoding="utf-8")
-    return [path]
+    return {path: f"{head}{xml.tostring(root, encoding='unicode')}\n"}
 
 
 def _split(parent: xml.Element, tree: Tree, node: int, values: list[float], side: str) -> None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+import rankcore
 from rankcore._core.contributions import TREES
 from rankcore._ext.trees import Trees
-from rankcore.exporters.c_parts import parts
-from rankcore.exporters.described import Described
+from rankcore.exporters.described import Described, Files
 from rankcore.exporters.front import ARITHMETIC, Step, width_after
 from rankcore.exporters.reduced import Refused
 
@@ -26,8 +26,8 @@ _TYPES = {
 }
 
 
-def export_c(described: Described, path: Path, *, name: str | None = None) -> list[Path]:
-    """Write ``path`` and its header; names have the prefix ``name``, by default the file's name."""
+def export_c(described: Described, path: Path, *, name: str | None = None) -> Files:
+    """Source and header; names have the prefix ``name``, by default the file's name."""
     if path.suffix != ".c":
         raise ValueError(f"path must end in .c; found {path.name!r}")
     prefix = prefix_of(path) if name is None else name
@@ -35,9 +35,7 @@ def export_c(described: Described, path: Path, *, name: str | None = None) -> li
         raise ValueError(f"name must be an identifier of C; found {prefix!r}: pass another name")
     header = path.with_suffix(".h")
     source = _Source(described, prefix)
-    path.write_text(source.text(header.name), encoding="utf-8")
-    header.write_text(source.header(), encoding="utf-8")
-    return [path, header]
+    return {path: source.text(header.name), header: source.header()}
 
 
 def prefix_of(path: Path) -> str:
@@ -75,21 +73,16 @@ class _Source:
             suffix = "f" if kind == "float" else ""
             # Thresholds are infinite if a stump separates missing values from all others (-), and
             # for splits by category, where they are unused.
-            texts = [
-                f"{value.hex()}{suffix}"
-                if math.isfinite(value)
-                else ("-" if value < 0 else "") + "INFINITY"
-                for value in values.astype(np.float64).tolist()
-            ]
+            infinite = {math.inf: "INFINITY", -math.inf: "-INFINITY"}
+            numbers = values.astype(np.float64).tolist()
+            texts = [infinite.get(value, f"{value.hex()}{suffix}") for value in numbers]
         else:
             texts = [*map(str, values.tolist())]
-        lines, line = [], "   "
+        lines = ["   "]
         for text in texts:
-            if len(line) + len(text) > 97:
-                lines.append(line)
-                line = "   "
-            line += f" {text},"
-        lines.append(line)
+            if len(lines[-1]) + len(text) > 97:
+                lines.append("   ")
+            lines[-1] += f" {text},"
         body = "\n".join(lines)
         self.tables[name] = f"static const {kind} {name}[{values.size}] = {{\n{body}\n}};\n"
         return name
@@ -210,14 +203,12 @@ class _Source:
     def _functions(self) -> list[tuple[str, str, str, str, str]]:
         """Result type, name, arguments, first and last lines of each function."""
         calibrated = self.described.calibration is not None
-        found = []
-        for kind, arguments, row in [
-            ("", "const double *x", f"rc_row_f64({{x}}, NULL, {self.width})"),
-            ("_sparse", "const double *values, const int32_t *columns, int64_t n", ""),
-        ]:
-            if kind and not self.sparse:
-                continue
-            row = row or "rc_row_f64(values, columns, n)"
+        found, x = [], "y" if self.described.steps else "x"
+        rows = [("", "const double *x", f"rc_row_f64({x}, NULL, {self.width})")]
+        if self.sparse:
+            sparse = "const double *values, const int32_t *columns, int64_t n"
+            rows.append(("_sparse", sparse, "rc_row_f64(values, columns, n)"))
+        for kind, arguments, row in rows:
             if self.described.scoring.has_one_score:
                 found.append(("double", f"score{kind}", arguments, row, "return score;"))
             if self.described.n_ranks:
@@ -247,20 +238,17 @@ class _Source:
             kind, scored = f"rc_{self.form}", f"rc_{self.form}_score(&model, x)"
             first, body = "    (void)rank;\n", _initializer(fields[self.form])
         model = f"static const {kind} model = {body};\n"
-        steps = self.described.steps
-        front = front_function(steps, self.described.n_features, self.table) if steps else ""
+        steps, room, front, call = self.described.steps, outside[0], "", ""
+        if steps:
+            front = front_function(steps, self.described.n_features, self.table)
+            room, call = f"    double y[{self.described.n_features}];\n{room}", "    front(x, y);\n"
         calibration = self._calibration()
-        functions = []
-        for result, name, arguments, source, last in self._functions():
-            value = source.format(x="y") if front else source.format(x="x")
-            room = f"    double y[{self.described.n_features}];\n" if front else ""
-            room += outside[0]
-            call = "    front(x, y);\n" if front else ""
-            functions.append(
-                f"{result} {self.prefix}_{name}({arguments})\n{{\n{room}    int32_t rank = 0;\n"
-                f"    double score;\n{call}    score = answer({value}, &rank{outside[1]});\n"
-                f"    {last}\n}}\n"
-            )
+        functions = [
+            f"{result} {self.prefix}_{name}({arguments})\n{{\n{room}    int32_t rank = 0;\n"
+            f"    double score;\n{call}    score = answer({row}, &rank{outside[1]});\n"
+            f"    {last}\n}}\n"
+            for result, name, arguments, row, last in self._functions()
+        ]
         answer = (
             f"static double answer(rc_row x, int32_t *rank{outside[2]})\n{{\n"
             f"{first}    return {scored};\n}}\n"
@@ -281,23 +269,22 @@ class _Source:
         return "\n".join(block for block in blocks if block)
 
     def _labels(self) -> str:
-        classes = self.described.classes
-        if classes is None:
+        if self.described.classes is None:
             return ""
-        kind, table = self._label_table(classes)
-        return (
-            f"{table}\n{kind}{self.prefix}_label(int32_t rank)\n{{\n    return labels[rank];\n}}\n"
-        )
+        kind, table = self._label_table(self.described.classes)
+        name = f"{self.prefix}_label(int32_t rank)"
+        return f"{table}\n{kind}{name}\n{{\n    return labels[rank];\n}}\n"
 
     def _label_table(self, classes: NDArray[Any]) -> tuple[str, str]:
+        """Type of the labels in C, and their table."""
         if classes.dtype.kind in "biu":
-            table = ", ".join(f"{int(value)}" for value in classes.tolist())
-            return "int64_t ", f"static const int64_t labels[] = {{{table}}};\n"
-        if classes.dtype.kind == "f":
-            table = ", ".join(float(value).hex() for value in classes)
-            return "double ", f"static const double labels[] = {{{table}}};\n"
-        table = ", ".join(_quoted(str(value)) for value in classes)
-        return "const char *", f"static const char *const labels[] = {{{table}}};\n"
+            kind, constants, texts = "int64_t ", "const int64_t ", [str(int(x)) for x in classes]
+        elif classes.dtype.kind == "f":
+            kind, constants, texts = "double ", "const double ", [float(x).hex() for x in classes]
+        else:
+            kind, constants = "const char *", "const char *const "
+            texts = [_quoted(str(x)) for x in classes]
+        return kind, f"static {constants}labels[] = {{{', '.join(texts)}}};\n"
 
     def _names(self) -> str:
         if self.described.names is None:
@@ -319,14 +306,13 @@ class _Source:
             kind, _ = self._label_table(self.described.classes)
             lines.append(f"/* Label of a rank, 0 .. {self.described.n_ranks - 1}. */")
             lines.append(f"{kind}{prefix}_label(int32_t rank);")
+        n = self.described.n_features
         if self.described.names is not None:
-            lines.append(
-                f"extern const char *const {prefix}_features[{self.described.n_features}];"
-            )
+            lines.append(f"extern const char *const {prefix}_features[{n}];")
         declarations = "\n".join(lines)
         sparse = "; columns of a sparse row ascend" if self.sparse else ""
         return f"""/* {self._about()}
- * A row has {self.described.n_features} values{sparse}. Any number of threads may call at once. */
+ * A row has {n} values{sparse}. Any number of threads may call at once. */
 #ifndef {guard}
 #define {guard}
 
@@ -412,3 +398,75 @@ def _normalized(norm: str, each: str) -> str:
         f"    norm = 0.0;\n{each}{add}\n{root}    if (norm < 10.0 * DBL_EPSILON)\n"
         f"        norm = 1.0;\n{each}y[j] = y[j] / norm;\n"
     )
+
+
+# ------------------------------------------------------------------------ parts of the headers
+
+HEADERS = (
+    "rankcore.h",
+    "rankcore_calibration.h",
+    "rankcore_ordinal.h",
+    "rankcore_forms.h",
+    "rankcore_model.h",
+)
+# A piece includes the comment before it.
+_COMMENT = r"(?:^/\*(?:[^*]|\*(?!/))*\*/\n)?"
+_INLINE = "(?:static inline|RC_WITH_CONSTANTS_)"
+_PIECES = re.compile(
+    rf"(?P<function>{_COMMENT}^{_INLINE} [^;{{]*?\b(?P<name>rc_\w+)\([^;{{]*\)\n\{{\n.*?^\}}\n)"
+    rf"|(?P<struct>{_COMMENT}^typedef struct \w+ \{{\n.*?^\}} (?P<type>\w+);\n)"
+    rf"|(?P<enum>{_COMMENT}^enum \{{.*?\}};\n)"
+    r"|(?P<switch>^#if defined\(__GNUC__\)[^\n]*\n(?:#define[^\n]*\n|#else\n)+#endif\n)"
+    r"|(?P<macro>^#define RC_\w+(?:[^\n]*\\\n)*[^\n]*\n)",
+    re.MULTILINE | re.DOTALL,
+)
+# A field of a struct, alone on its line.
+_FIELD = re.compile(r"    [\w ]+[ *](\w+)(?:\[\d+\]|, \w+)?;")
+_WORD = re.compile(r"\bRC_\w+|\brc_\w+")
+
+
+def _pieces() -> list[tuple[frozenset[str], str]]:
+    """Names defined by each piece, and its text, in the order of the headers."""
+    found = []
+    for header in HEADERS:
+        text = (Path(rankcore.get_include()) / header).read_text(encoding="utf-8")
+        for match in _PIECES.finditer(text):
+            piece = match.group()
+            if match["function"] or match["struct"]:
+                defines = {match["name"] or match["type"]}
+            elif match["enum"]:
+                defines = {*_WORD.findall(piece[piece.index("enum {") :])}
+            else:
+                defines = {*re.findall(r"#define (\w+)", piece)}
+            found.append((frozenset(defines), piece))
+    return found
+
+
+def parts(code: str, fields: Collection[str]) -> str:
+    """Functions and structs of the headers that C code needs, in the order of dependencies.
+
+    The struct ``rc_model`` has only some of its fields. KeyError if a name is in no header.
+    """
+    pieces = _pieces()
+    known = {name: at for at, (defines, _) in enumerate(pieces) for name in defines}
+    for name in sorted(_words(code) - known.keys()):
+        raise KeyError(f"no piece {name} in {', '.join(HEADERS)}")
+    texts = [piece for _, piece in pieces]
+    texts[known["rc_model"]] = "".join(
+        line
+        for line in texts[known["rc_model"]].splitlines(keepends=True)
+        if (found := _FIELD.match(line)) is None or found[1] in fields
+    )
+    needed: set[int] = set()
+    left = [code]
+    while left:
+        for name in _words(left.pop()):
+            if name in known and known[name] not in needed:
+                needed.add(known[name])
+                left.append(texts[known[name]])
+    return "\n".join(texts[at] for at in sorted(needed))
+
+
+def _words(text: str) -> set[str]:
+    """Identifiers of rankcore in a piece, without comments."""
+    return {*_WORD.findall(re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))}

@@ -18,6 +18,7 @@ from rankcore._core.numbers import Floats
 from rankcore._core.scoring import Scoring
 from rankcore.exporters.c_source import prefix_of
 from rankcore.exporters.described import Answers, Described
+from rankcore.exporters.expressions import quoted
 from rankcore.exporters.front import width_after
 from rankcore.exporters.reduced import OF_TREES, dense_coefs, linear_weights
 
@@ -90,8 +91,8 @@ def check_export(
     name, found = engine(described, files, rows, options)
     _check_rows(expected.ranks, found.ranks, "ranks", target, name)
     if described.scoring.form == "ordinal_trees" and found.probabilities is not None:
-        _check_rows(expected.scores, found.scores, "scores", target, name)
-        _check_rows(expected.probabilities, found.probabilities, "probabilities", target, name)
+        for what in ("scores", "probabilities"):
+            _check_rows(getattr(expected, what), getattr(found, what), what, target, name)
         return Check(target, name, len(rows), 0.0, 0.0, 0, 0.0)
     if expected.scores is None or found.scores is None:
         return Check(target, name, len(rows), 0.0, 0.0, 0)
@@ -182,24 +183,22 @@ def magnitudes(described: Described, rows: Floats) -> Floats:
         if scoring.facts["kernel"] == "rbf":
             return coefs * (1 + gamma * (squares + longest))
         return coefs * (gamma * np.sqrt(squares * longest) + coef0) ** int(scoring.facts["degree"])
-    weights = scoring.arrays.get("weights", linear[0])
+    weights = arrays.get("weights", linear[0])
     each = np.abs(weights.reshape(weights.shape[0], -1)).sum(axis=1)
-    shifts = float(np.abs(arrays.get("thresholds", np.zeros(1))).sum())
+    shifts = np.abs(arrays["thresholds"]).sum() if scoring.form == "tasks" else 0.0
     whole = np.zeros(sizes.shape[1])
     whole[: each.size] = each
-    found: Floats = sizes @ whole + abs(linear[1]) + (shifts if scoring.form == "tasks" else 0.0)
+    found: Floats = sizes @ whole + abs(linear[1]) + shifts
     return found
 
 
 def _largest_sum(scoring: Scoring) -> float:
     """Sum of the maximum magnitudes of the values of stumps or trees."""
-    arrays = scoring.arrays
-    offsets = arrays["offsets"]
+    arrays, offsets = scoring.arrays, scoring.arrays["offsets"]
     starts = offsets[:-1] + np.arange(offsets.size - 1)
+    steps = np.maximum.reduceat(np.abs(arrays["values"]), starts) if starts.size else np.zeros(0)
     if scoring.form != "stumps":
-        each = np.maximum.reduceat(np.abs(arrays["values"]), starts) if starts.size else np.zeros(1)
-        return float(each.sum())
-    steps = np.maximum.reduceat(np.abs(arrays["values"]), starts)
+        return float(steps.sum())
     used = np.diff(offsets) > 0
     added = np.maximum(steps, np.abs(arrays["missing"])) + np.abs(arrays["at_zero"])
     return float(added[used].sum() + abs(arrays["base"][0]))
@@ -215,6 +214,8 @@ def _dense(X: Any, n_features: int) -> Floats:
 # ------------------------------------------------------------------------ engines
 
 
+# Name and version of an engine, and its outputs.
+Found = tuple[str, Answers]
 _PROGRAM = """#include <stdio.h>
 #include "{header}"
 
@@ -231,9 +232,7 @@ int main(void)
 """
 
 
-def _in_c(
-    described: Described, files: list[Path], rows: Floats, options: dict[str, Any]
-) -> tuple[str, Answers]:
+def _in_c(described: Described, files: list[Path], rows: Floats, options: Any) -> Found:
     compiler = shutil.which("cc")
     if compiler is None:
         raise RuntimeError("check of format='c' requires a C compiler: found no cc")
@@ -280,9 +279,7 @@ def _in_c(
     return f"C ({compiler})", Answers(scores, ranks, found.get("probabilities"))
 
 
-def _in_onnxruntime(
-    described: Described, files: list[Path], rows: Floats, options: dict[str, Any]
-) -> tuple[str, Answers]:
+def _in_onnxruntime(described: Described, files: list[Path], rows: Floats, options: Any) -> Found:
     runtime = library("onnxruntime", "onnxruntime")
     session = runtime.InferenceSession(files[0], providers=["CPUExecutionProvider"])
     given = rows.astype(options.get("dtype") or "float32")
@@ -293,18 +290,14 @@ def _in_onnxruntime(
     )
 
 
-def _in_xgboost(
-    described: Described, files: list[Path], rows: Floats, options: dict[str, Any]
-) -> tuple[str, Answers]:
+def _in_xgboost(described: Described, files: list[Path], rows: Floats, options: Any) -> Found:
     xgboost = library("xgboost", "xgboost")
     booster = xgboost.Booster(model_file=str(files[0]))
     data = xgboost.DMatrix(rows.astype(np.float32), feature_names=described.names)
     return f"xgboost {xgboost.__version__}", Answers(booster.predict(data).astype(np.float64))
 
 
-def _in_sqlite(
-    described: Described, files: list[Path], rows: Floats, options: dict[str, Any]
-) -> tuple[str, Answers]:
+def _in_sqlite(described: Described, files: list[Path], rows: Floats, options: Any) -> Found:
     import sqlite3
 
     if rows.shape[1] > SQLITE_COLUMNS:
@@ -312,7 +305,7 @@ def _in_sqlite(
             f"check of format='sql' uses a table in SQLite, of at most {SQLITE_COLUMNS} features; "
             f"the model takes {rows.shape[1]}: export without check"
         )
-    columns = ", ".join('"' + name.replace('"', '""') + '" REAL' for name in described.named("sql"))
+    columns = ", ".join(f"{quoted(name)} REAL" for name in described.named("sql"))
     expression = files[0].read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder:
         connection = sqlite3.connect(Path(folder) / "rows.db")

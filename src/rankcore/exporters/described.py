@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,9 @@ from rankcore._ext import calibration as curves_of
 from rankcore.exporters.front import Step, steps_of, width_after
 from rankcore.ordinal._held_out import thawed
 from rankcore.ordinal.calibrated import CalibratedOrdinal
+
+# The contents of exported files by their paths.
+Files: TypeAlias = Mapping[Path, str | bytes]
 
 
 @dataclass(frozen=True)
@@ -84,21 +88,17 @@ class Described:
         if type(last).__name__ == "Pipeline":
             rows = last[:-1].transform(X) if len(last.steps) > 1 else X
             last = last[-1]
+        predicted = np.asarray(last.predict(rows))
         if self.classes is None:
-            return Answers(np.asarray(last.predict(rows), dtype=np.float64))
-        labels = np.asarray(last.predict(rows))
+            return Answers(predicted.astype(np.float64, copy=False))
         order = np.argsort(self.classes, kind="stable")
-        ranks = order[np.searchsorted(self.classes[order], labels)].astype(np.int64)
+        ranks = order[np.searchsorted(self.classes[order], predicted)].astype(np.int64)
+        scores = None
         if self.scoring.form == "ordinal_trees":
-            found = last._scores(rows)
-            scores = found[0] if self.scoring.has_one_score else None
-            return Answers(scores, ranks, last._probabilities(rows))
-        if not hasattr(last, "project"):
-            return Answers(None, ranks)
-        scores = np.asarray(last.project(rows), dtype=np.float64)
-        return Answers(
-            scores, ranks, None if self.calibration is None else last._probabilities(rows)
-        )
+            scores = last._scores(rows)[0] if self.scoring.has_one_score else None
+        elif hasattr(last, "project"):
+            scores = np.asarray(last.project(rows), dtype=np.float64)
+        return Answers(scores, ranks, last._probabilities(rows) if self.has_probabilities else None)
 
 
 def describe(model: Any, feature_names: Sequence[str] | None = None) -> Described:
@@ -145,10 +145,7 @@ def describe(model: Any, feature_names: Sequence[str] | None = None) -> Describe
             f"the steps return {width} features, but this {type(learner).__name__} has "
             f"{learner.n_features_in_}: export takes models without a column of queries"
         )
-    names = feature_names
-    if names is None:
-        found = getattr(first, "feature_names_in_", None)
-        names = None if found is None else [*found]
+    names = getattr(first, "feature_names_in_", None) if feature_names is None else feature_names
     classes = getattr(last, "ranks_", None)
     return Described(
         model,
@@ -187,15 +184,11 @@ def _taken_apart(scoring: Scoring) -> tuple[Scoring, Calibration | None]:
     """Scoring form and calibration of the learner inside; None for other models."""
     if scoring.form != "calibrated":
         return scoring, None
-    slope, center, scale = (float(value) for value in scoring.arrays["moments"])
-    own = ("curves", "knots", "moments", "costs")
-    inner = Scoring(
-        str(scoring.facts["of"]),
-        {name: array for name, array in scoring.arrays.items() if name not in own},
-        {name: fact for name, fact in scoring.facts.items() if name != "of"},
-    )
+    arrays, facts = dict(scoring.arrays), dict(scoring.facts)
+    slope, center, scale = map(float, arrays.pop("moments"))
     curves, knots, costs = (
-        np.ascontiguousarray(scoring.arrays.get(name, np.empty(0)), dtype=np.float64)
+        np.ascontiguousarray(arrays.pop(name, np.empty(0)), dtype=np.float64)
         for name in ("curves", "knots", "costs")
     )
+    inner = Scoring(str(facts.pop("of")), arrays, facts)
     return inner, Calibration(curves, knots, slope, center, scale, costs)

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from rankcore._core.arguments import RowsLike
 from rankcore._core.replacing import Workshop, file_target, replacing
 from rankcore.exporters.checking import CHECKED, Check, check_export, missing_engine
-from rankcore.exporters.described import describe
+from rankcore.exporters.described import Files, describe
 from rankcore.exporters.reduced import Refused
 
 # Module and function that write each format, imported on use.
@@ -29,8 +29,8 @@ WRITERS = {
     "opensearch": ("search", "export_opensearch"),
     "solr": ("search", "export_solr"),
     "ranklib": ("boosters", "export_ranklib"),
-    "sql": ("sql", "export_sql"),
-    "vespa": ("vespa", "export_vespa"),
+    "sql": ("expressions", "export_sql"),
+    "vespa": ("expressions", "export_vespa"),
 }
 FORMATS = tuple(WRITERS)
 # Formats for calibrated learners; the others have one score per row.
@@ -109,9 +109,7 @@ def export(
         why = f": {_REFUSED[format]}" if format in _REFUSED else ""
         raise ValueError(f"format must be one of {', '.join(FORMATS)}; found {format!r}{why}")
     module, function = WRITERS[format]
-    write: Callable[..., list[Path]] = getattr(
-        import_module(f"rankcore.exporters.{module}"), function
-    )
+    write: Callable[..., Files] = getattr(import_module(f"rankcore.exporters.{module}"), function)
     known = [*signature(write).parameters][2:]
     unknown = [name for name in options if name not in known]
     if unknown:
@@ -133,8 +131,10 @@ def export(
     missing = missing_engine(format)
     with Workshop(target) as folder, ExitStack() as replaced:
         files = write(described, folder / Path(path).name, **options)
+        for file, content in files.items():
+            file.write_bytes(content.encode() if isinstance(content, str) else content)
         if check is not None and format in CHECKED and missing is None:
-            found = check_export(described, files, format, check, options)
+            found = check_export(described, [*files], format, check, options)
         # Write all files before the first replaces an old one.
         for file in files:
             stream = replaced.enter_context(replacing(Path(path).parent / file.name))

@@ -101,9 +101,7 @@ def _imputer(imputer: Any) -> list[Step]:
 def _columns(transformer: Any) -> list[Step]:
     """A ColumnTransformer that only selects."""
     taken: list[int] = []
-    every = np.arange(transformer.n_features_in_)
-    names = getattr(transformer, "feature_names_in_", None)
-    for name, part, columns in transformer.transformers_:
+    for name, part, _ in transformer.transformers_:
         if isinstance(part, str) and part == "drop":
             continue
         through = isinstance(part, str) and part == "passthrough"
@@ -114,25 +112,8 @@ def _columns(transformer: Any) -> list[Step]:
                 "export takes a ColumnTransformer that only selects columns; found "
                 f"{type(part).__name__} as {name!r}: put it after the selection"
             )
-        if callable(columns):
-            raise TypeError("export takes a fitted ColumnTransformer, whose columns are known")
-        if names is not None and not isinstance(columns, slice):
-            columns = [
-                [*names].index(column) if isinstance(column, str) else column
-                for column in np.atleast_1d(np.asarray(columns, dtype=object))
-            ]
-        elif names is not None and isinstance(columns, slice):
-            columns = _slice_of(columns, [*names])
-        taken.extend(np.atleast_1d(every[columns]).tolist())
+        taken += transformer._transformer_to_input_indices[name]
     return [Step("select", np.array(taken, dtype=np.int64))]
-
-
-def _slice_of(columns: slice, names: list[str]) -> slice:
-    if not isinstance(columns.start, str) and not isinstance(columns.stop, str):
-        return columns
-    start = None if columns.start is None else names.index(columns.start)
-    stop = None if columns.stop is None else names.index(columns.stop) + 1
-    return slice(start, stop, columns.step)
 
 
 _KNOWN = {

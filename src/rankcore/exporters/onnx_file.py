@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rankcore.exporters.checking import library
-from rankcore.exporters.described import Described, describe
+from rankcore.exporters.described import Described, Files, describe
 from rankcore.exporters.onnx_graph import build
 from rankcore.exporters.onnx_operators import ML
 
@@ -18,19 +18,13 @@ WIDE = ("scores", "probabilities")  # outputs with a column for each rank
 _KINDS = {"f": 11, "i": 7, "U": 8}  # TensorProto's double, int64, string
 
 
-def export_onnx(described: Described, path: Path, *, dtype: str = "float32") -> list[Path]:
-    """Write a graph from ``rows``, of this dtype, to the outputs of `onnx_graph.build`.
+def export_onnx(described: Described, path: Path, *, dtype: str = "float32") -> Files:
+    """A graph from ``rows``, of this dtype, to the outputs of `onnx_graph.build`.
 
     All is computed in double precision.
     """
     if dtype not in ("float32", "float64"):
         raise ValueError(f"dtype must be 'float32' or 'float64'; found {dtype!r}")
-    path.write_bytes(onnx_model(described, dtype).SerializeToString())
-    return [path]
-
-
-def onnx_model(described: Described, dtype: str = "float32") -> Any:
-    """The graph as an ``onnx.ModelProto``, checked."""
     onnx = library("onnx", "onnx")
     helper = onnx.helper
     graph, outputs = build(described, "rows")
@@ -58,7 +52,7 @@ def onnx_model(described: Described, dtype: str = "float32") -> Any:
     if described.names is not None:
         helper.set_model_props(model, {"feature_names": "\n".join(described.names)})
     onnx.checker.check_model(model, full_check=True)
-    return model
+    return {path: model.SerializeToString()}
 
 
 def _tensors(onnx: Any, attributes: dict[str, Any]) -> dict[str, Any]:
@@ -77,13 +71,16 @@ def _initializer(onnx: Any, name: str, array: np.ndarray) -> Any:
 
 
 def _output(onnx: Any, name: str, described: Described) -> Any:
-    kind = onnx.TensorProto.DOUBLE
-    if name == "rank":
-        kind = onnx.TensorProto.INT64
-    if name == "label" and described.classes is not None:
-        kind = _KINDS["i" if (of := described.classes.dtype.kind) in "biu" else of]
+    kind = _KINDS[_kind(name, described.classes)]
     shape = ["n", described.n_ranks] if name in WIDE else ["n"]
     return onnx.helper.make_tensor_value_info(name, kind, shape)
+
+
+def _kind(name: str, classes: np.ndarray | None) -> str:
+    """Kind of an output: f, i or U."""
+    if name != "label" or classes is None:
+        return "i" if name == "rank" else "f"
+    return {"f": "f", "U": "U", "O": "U"}.get(classes.dtype.kind, "i")
 
 
 # ------------------------------------------------------------------------ skl2onnx
@@ -134,11 +131,10 @@ def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> A
     kinds = {"f": types.DoubleTensorType, "i": types.Int64TensorType, "U": types.StringTensorType}
     operator = scope.declare_local_operator(skl2onnx.get_model_alias(type(model)), model)
     operator.inputs.append(inputs[0])
-    for name in _output_names(describe(model)):
-        kind = "i" if name == "rank" else "f"
-        if name == "label":
-            kind = "i" if (of := model.classes_.dtype.kind) in "biu" else "U" if of == "O" else of
-        operator.outputs.append(scope.declare_local_variable(name, kinds[kind]()))
+    described = describe(model)
+    for name in _output_names(described):
+        kind = kinds[_kind(name, described.classes)]
+        operator.outputs.append(scope.declare_local_variable(name, kind()))
     return operator.outputs
 
 
@@ -167,7 +163,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         tensor = _initializer(onnx, name, array)
         texts = array.dtype.kind == "U"
         content = [value.encode("utf-8") for value in array.tolist()] if texts else array.ravel()
-        container.add_initializer(name, tensor.data_type, list(array.shape), content)
+        container.add_initializer(name, tensor.data_type, [*array.shape], content)
     named = dict(zip(_output_names(described), operator.outputs, strict=True))
     for name, tensor in outputs.items():
         graph.nodes.append(("Identity", [tensor], named[name].full_name, "", {}))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -49,23 +51,17 @@ def _front(graph: Graph, x: str, step: Step) -> str:
     if step.kind == "clip":
         return graph.add("Clip", x, *map(graph.array, step.values))
     if step.kind != "normalize":
-        operations = {
-            **{"subtract": graph.minus, "add": graph.plus},
-            **{"multiply": graph.times, "divide": graph.over},
-        }
-        return operations[step.kind](x, step.values)
+        names = {"subtract": "minus", "add": "plus", "multiply": "times", "divide": "over"}
+        operation: Callable[[str, Any], str] = getattr(graph, names[step.kind])
+        return operation(x, step.values)
     axis = graph.array([1], np.int64)
-    if step.norm == "max":
-        norm = graph.add("ReduceMax", graph.add("Abs", x), axis, keepdims=1)
-    elif step.norm == "l1":
-        norm = graph.add("ReduceSum", graph.add("Abs", x), axis, keepdims=1)
-    else:
-        norm = graph.add("Sqrt", graph.add("ReduceSum", graph.add("Mul", x, x), axis, keepdims=1))
+    sizes = graph.add("Mul", x, x) if step.norm == "l2" else graph.add("Abs", x)
+    reduce = "ReduceMax" if step.norm == "max" else "ReduceSum"
+    norm = graph.add(reduce, sizes, axis, keepdims=1)
+    norm = graph.add("Sqrt", norm) if step.norm == "l2" else norm
     # Rows with a norm close to zero are not changed, as in scikit-learn.
-    least = graph.array(10 * np.finfo(np.float64).eps)
-    return graph.add(
-        "Div", x, graph.add("Where", graph.add("Less", norm, least), graph.array(1.0), norm)
-    )
+    small = graph.add("Less", norm, graph.array(10 * np.finfo(np.float64).eps))
+    return graph.add("Div", x, graph.add("Where", small, graph.array(1.0), norm))
 
 
 # ------------------------------------------------------------------------ forms
@@ -203,18 +199,13 @@ def _kernel(graph: Graph, x: str, described: Described) -> dict[str, str]:
 
 
 def _forest(graph: Graph, x: str, described: Described) -> dict[str, str]:
-    # The preprocessing steps are operators already: use the trees of the learner.
-    forest = as_forest(replace(described, steps=[], n_features=_width(described)), "onnx")
-    if forest.zero_missing:
-        x = _zeros_missing(graph, x)
+    forest, x = _own_forest(graph, x, described)
     return {"score": _flat(graph, tree_ensemble(graph, x, forest))}
 
 
 def _ordinal_forest(graph: Graph, x: str, described: Described) -> dict[str, str]:
     scoring, k = described.scoring, described.n_ranks
-    forest = as_forest(replace(described, steps=[], n_features=_width(described)), "onnx")
-    if forest.zero_missing:
-        x = _zeros_missing(graph, x)
+    forest, x = _own_forest(graph, x, described)
     form = Form(k, str(scoring.facts["tasks"]), str(scoring.facts["link"]))
     n = len(forest.trees) // form.n_scores
     parts = (Forest(forest.trees[i * n : (i + 1) * n], False) for i in range(form.n_scores))
@@ -225,9 +216,13 @@ def _ordinal_forest(graph: Graph, x: str, described: Described) -> dict[str, str
     return {**score, "rank": rank, "probabilities": table}
 
 
-def _zeros_missing(graph: Graph, x: str) -> str:
-    zero = graph.add("Equal", x, graph.array(0.0))
-    return graph.add("Where", zero, graph.array(np.nan), x)
+def _own_forest(graph: Graph, x: str, described: Described) -> tuple[Forest, str]:
+    """The trees of the learner, behind steps that are operators already, and their input."""
+    forest = as_forest(replace(described, steps=[], n_features=_width(described)), "onnx")
+    if forest.zero_missing:
+        zero = graph.add("Equal", x, graph.array(0.0))
+        x = graph.add("Where", zero, graph.array(np.nan), x)
+    return forest, x
 
 
 def _width(described: Described) -> int:

@@ -55,21 +55,9 @@ class Tree:
         if self.features[0] >= 0 and self.thresholds[0] == -np.inf:
             start = int(self.children[0, 1])  # the leaf of the NaN is node 1, the others follow
             children = np.where(self.children < 0, -1, self.children - start)
-            return Tree(
-                self.features[start:],
-                self.thresholds[start:],
-                children[start:],
-                self.missing[start:],
-                self.values[start:],
-            )
+            arrays: Any = self.features, self.thresholds, children, self.missing, self.values
+            return Tree(*(one[start:] for one in arrays))
         return self
-
-    def depths(self) -> NDArray[np.int64]:
-        """Distance of each node from the root."""
-        depths = np.zeros(self.features.size, dtype=np.int64)
-        for node in np.flatnonzero(~self.is_leaf):  # a child has a higher number
-            depths[self.children[node]] = depths[node] + 1
-        return depths
 
 
 # Forms whose score is a sum of trees.
@@ -149,7 +137,7 @@ def as_linear(described: Described, target: str, clips: bool = False) -> Linear 
     found = linear_weights(scoring)
     if found is None:
         raise Refused(_no_sum(described, target))
-    columns = _by_column(described, target)
+    columns = _columns(described, target)
     if not clips:
         for kind, name in [("clip", "a scaler with clip=True"), ("impute", "SimpleImputer")]:
             if columns.has(kind):
@@ -173,7 +161,7 @@ def _no_sum(described: Described, target: str) -> str:
     return f"{target} cannot express a {described.learner}: {what}; export it as c or onnx"
 
 
-def _by_column(described: Described, target: str) -> Columns:
+def _columns(described: Described, target: str) -> Columns:
     columns = by_column(described.steps, described.n_features)
     if columns is None:
         raise Refused(
@@ -193,7 +181,7 @@ def as_forest(
     Preprocessing steps are folded into the thresholds, exactly: each value of `dtype` goes to the
     same side as in Python. Refused for categories, or a step that combines columns.
     """
-    columns = _by_column(described, target)
+    columns = _columns(described, target)
     if described.scoring.form == "stumps":
         return Forest(_trees_of_stumps(described.scoring, columns, dtype), False)
     if described.scoring.arrays["sets"].size:
@@ -214,10 +202,8 @@ def rounded(values: Floats, dtype: type[np.floating[Any]]) -> Floats:
     """Maximum numbers of a dtype that do not exceed values."""
     with np.errstate(over="ignore"):
         found = values.astype(dtype)
-    above = found.astype(np.float64) > values
-    with np.errstate(over="ignore"):
         lower = np.nextafter(found, dtype(-np.inf))
-    return np.where(above, lower, found).astype(np.float64)
+    return np.where(found.astype(np.float64) > values, lower, found).astype(np.float64)
 
 
 def _moved(
@@ -247,8 +233,7 @@ def _trees_of_trees(
     if replaced is not None:
         missing = (replaced[features] > arrays["thresholds"]).astype(np.int64)
     trees = []
-    bounds = arrays["offsets"].tolist()
-    for number, (first, last) in enumerate(pairwise(bounds)):
+    for number, (first, last) in enumerate(pairwise(arrays["offsets"].tolist())):
         n, part = last - first, slice(first, last)
         children = arrays["children"][part].astype(np.int64)
         leaves = arrays["values"][first + number : last + number + 1]
@@ -331,19 +316,11 @@ def _leaf(value: float) -> Tree:
 def balanced(feature: int, bounds: Floats, values: Floats, missing: float) -> Tree:
     """A tree over the steps of one feature; NaN reaches a separate leaf if required."""
     side = int(np.argmax(values == missing)) if (values == missing).any() else -1
-    features: list[int] = []
-    thresholds: list[float] = []
-    children: list[list[int]] = []
-    sides: list[int] = []
-    leaves: list[float] = []
+    nodes: list[list[Any]] = []  # the fields of `Tree` for each node
 
     def add(node_feature: int, threshold: float, value: float) -> int:
-        features.append(node_feature)
-        thresholds.append(threshold)
-        children.append([-1, -1])
-        sides.append(0)
-        leaves.append(value)
-        return len(features) - 1
+        nodes.append([node_feature, threshold, [-1, -1], 0, value])
+        return len(nodes) - 1
 
     def grow(first: int, last: int) -> int:
         """Tree over the values first .. last and the thresholds between them."""
@@ -351,20 +328,13 @@ def balanced(feature: int, bounds: Floats, values: Floats, missing: float) -> Tr
             return add(-1, 0.0, float(values[first]))
         middle = (first + last) // 2
         node = add(feature, float(bounds[middle]), 0.0)
-        sides[node] = int(side > middle)
-        children[node] = [grow(first, middle), grow(middle + 1, last)]
+        nodes[node][2:4] = [grow(first, middle), grow(middle + 1, last)], int(side > middle)
         return node
 
     if side < 0:
         # No number is at or below its threshold: only NaN goes left.
         root = add(feature, -np.inf, 0.0)
-        children[root] = [add(-1, 0.0, missing), grow(0, values.size - 1)]
+        nodes[root][2] = [add(-1, 0.0, missing), grow(0, values.size - 1)]
     else:
         grow(0, values.size - 1)
-    return Tree(
-        np.array(features),
-        np.array(thresholds),
-        np.array(children),
-        np.array(sides, dtype=np.int64),
-        np.array(leaves),
-    )
+    return Tree(*map(np.array, zip(*nodes, strict=True)))

@@ -9,9 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from rankcore.exporters.boosters import LARGEST, before_slack, dump, single, singles, strict_trees
-from rankcore.exporters.described import Described
-from rankcore.exporters.reduced import Linear, Refused, Tree, as_forest, as_linear
+from rankcore.exporters.boosters import (
+    LARGEST,
+    before_slack,
+    dump,
+    single,
+    singles,
+    strict_trees,
+    trees_of_numbers,
+)
+from rankcore.exporters.described import Described, Files
+from rankcore.exporters.reduced import Linear, Refused, Tree, as_linear
 
 # Powers of two whose inverse is normal in single precision.
 MOST_DOUBLINGS = 126
@@ -74,22 +82,20 @@ def terms(linear: Linear, described: Described, target: str) -> list[Term]:
 # ------------------------------------------------------------------------ Elasticsearch, OpenSearch
 
 
-def export_elasticsearch(
-    described: Described, path: Path, *, name: str | None = None
-) -> list[Path]:
-    """Write the body of ``POST _ltr/_featureset/FEATURES/_createmodel``.
+def export_elasticsearch(described: Described, path: Path, *, name: str | None = None) -> Files:
+    """The body of ``POST _ltr/_featureset/FEATURES/_createmodel``.
 
     ``name`` of the model defaults to the name of the file.
     """
     return _create_model(described, path, name, "elasticsearch")
 
 
-def export_opensearch(described: Described, path: Path, *, name: str | None = None) -> list[Path]:
+def export_opensearch(described: Described, path: Path, *, name: str | None = None) -> Files:
     """As `export_elasticsearch`, but absent features follow the path of NaN."""
     return _create_model(described, path, name, "opensearch")
 
 
-def _create_model(described: Described, path: Path, name: str | None, target: str) -> list[Path]:
+def _create_model(described: Described, path: Path, name: str | None, target: str) -> Files:
     linear = as_linear(described, target)
     names = described.named(target)
     if linear is None:
@@ -111,8 +117,7 @@ def _create_model(described: Described, path: Path, name: str | None, target: st
             model["feature_normalizers"] = normalizers
     model["definition"] = json.dumps(definition, allow_nan=False)
     body = {"model": {"name": name or path.stem, "model": model}}
-    path.write_text(json.dumps(body, allow_nan=False, indent=1) + "\n", encoding="utf-8")
-    return [path]
+    return {path: json.dumps(body, allow_nan=False, indent=1) + "\n"}
 
 
 # ------------------------------------------------------------------------ Solr
@@ -120,39 +125,30 @@ def _create_model(described: Described, path: Path, name: str | None, target: st
 
 def export_solr(
     described: Described, path: Path, *, name: str | None = None, store: str | None = None
-) -> list[Path]:
-    """Write a LinearModel or a MultipleAdditiveTreesModel for Solr's model store.
+) -> Files:
+    """A LinearModel or a MultipleAdditiveTreesModel for Solr's model store.
 
     ``name`` of the model defaults to the name of the file, ``store``, its feature store, to Solr's
     default.
     """
     linear = as_linear(described, "solr")
     names = described.named("solr")
-    model: dict[str, Any] = {"name": name or path.stem}
-    if store is not None:
-        model["store"] = store
     if linear is None:
-        trees = as_forest(described, "solr", np.float32).without_missing_zeros("solr")
-        trees = [tree.of_numbers() for tree in trees]
+        kind, trees = "MultipleAdditiveTreesModel", trees_of_numbers(described, "solr")
         scales = _solr_scales(trees, names)
-        model = {
-            "class": "org.apache.solr.ltr.model.MultipleAdditiveTreesModel",
-            **model,
-            "features": [
-                _solr_feature(Term(names[f], 1.0, 0.0, 1.0 / scale)) for f, scale in scales.items()
-            ],
-            "params": {"trees": [_solr_tree(tree, names, scales) for tree in trees]},
-        }
+        found = [Term(names[f], 1.0, 0.0, 1.0 / scale) for f, scale in scales.items()]
+        params: dict[str, Any] = {"trees": [_solr_tree(tree, names, scales) for tree in trees]}
     else:
-        found = terms(linear, described, "solr")
-        model = {
-            "class": "org.apache.solr.ltr.model.LinearModel",
-            **model,
-            "features": [_solr_feature(term) for term in found],
-            "params": {"weights": {term.name: term.weight for term in found}},
-        }
-    path.write_text(json.dumps(model, allow_nan=False, indent=1) + "\n", encoding="utf-8")
-    return [path]
+        kind, found = "LinearModel", terms(linear, described, "solr")
+        params = {"weights": {term.name: term.weight for term in found}}
+    model = {
+        "class": f"org.apache.solr.ltr.model.{kind}",
+        "name": name or path.stem,
+        **({} if store is None else {"store": store}),
+        "features": [_solr_feature(term) for term in found],
+        "params": params,
+    }
+    return {path: json.dumps(model, allow_nan=False, indent=1) + "\n"}
 
 
 def _solr_feature(term: Term) -> dict[str, Any]:

@@ -66,11 +66,10 @@ def damaged(error: Exception) -> ValueError:
     return ValueError(f"is damaged: {_shortened(error)}")
 
 
-def content_of(stream: Any) -> bytes | mmap.mmap:
+def content_of(stream: Any) -> Any:
     """The bytes of a file, memory-mapped if it is large."""
     if os.fstat(stream.fileno()).st_size <= LARGE:
-        content: bytes = stream.read()
-        return content
+        return stream.read()
     return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
 
 
@@ -109,11 +108,10 @@ class Arrays(Mapping[str, np.ndarray]):
         self._content, self._tensors, self._texts = content, tensors, texts
         self._read: set[str] = set()
         self._prefix, self.mapped = "", mapped
-        ends = {name: f"{name}{text_arrays.ENDS}" for name in texts}
-        self.shapes = {
-            name: one.shape for name, one in tensors.items() if name not in ends.values()
-        }
-        self.shapes |= {name: tensors[end].shape for name, end in ends.items() if end in tensors}
+        self.shapes = {name: one.shape for name, one in tensors.items()}
+        for name in texts:  # as many strings as ends
+            if f"{name}{text_arrays.ENDS}" in tensors:
+                self.shapes[name] = self.shapes.pop(f"{name}{text_arrays.ENDS}")
 
     def under(self, prefix: str) -> Arrays:
         """The arrays whose names have a prefix, by their names without it."""

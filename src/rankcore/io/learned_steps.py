@@ -105,12 +105,9 @@ def _as_categories(kind: Any, array: NDArray[Any]) -> NDArray[Any]:
             raise ValueError("the categories of its OneHotEncoder have no kind")
         return array
     name, *after = kind.split("+")
-    if after not in ([], ["nan"], ["None"], ["None", "nan"]):
-        raise ValueError(f"its categories are of the kind {kind!r}")
-    if (name == "str") != (array.dtype == object) or (name != "str" and array.dtype != name):
+    known = name in ("str", *_NUMBERS) and after in ([], ["nan"], ["None"], ["None", "nan"])
+    if not known or array.dtype != (object if name == "str" else name):
         raise ValueError(f"its categories are not of the kind {kind!r}")
-    if name not in ("str", *_NUMBERS):
-        raise ValueError(f"its categories are of the kind {kind!r}")
     missing = {"None": None, "nan": float("nan")}
     found = np.empty(array.size + len(after), dtype=object)
     found[: array.size] = array.tolist()
@@ -142,10 +139,11 @@ def as_given(kind: Any, terms: list[str]) -> Any:
     """The parameter ``vocabulary`` from the result of `given_terms`."""
     if not all(isinstance(one, str) for one in terms):
         raise ValueError("its vocabulary has entries that are not strings")
-    make: dict[str, Any] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
-    make["dict"] = lambda words: {word: i for i, word in enumerate(words)}
-    make["array"] = lambda words: np.array(words, dtype=object)
-    return make[kind](terms)
+    if kind == "dict":
+        return {word: i for i, word in enumerate(terms)}
+    if kind == "array":
+        return np.array(terms, dtype=object)
+    return {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}[kind](terms)
 
 
 def describe_vectorizer(step: Any, prefix: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -169,7 +167,7 @@ def describe_vectorizer(step: Any, prefix: str) -> tuple[dict[str, Any], dict[st
             raise TypeError(
                 f"{name}({changed[0]}=) was changed after fit, which has no effect: fit again"
             )
-        arrays |= _idf(step._tfidf, prefix)
+        arrays |= describe_tfidf(step._tfidf, prefix)[1]
     return {"fixed_vocabulary": bool(step.fixed_vocabulary_)}, arrays
 
 
@@ -190,31 +188,22 @@ def restore_vectorizer(step: Any, facts: Any, arrays: Arrays, prefix: str) -> in
 
         step._tfidf = TfidfTransformer(**{one: getattr(step, one) for one in _SHARED})
         step._tfidf.n_features_in_ = len(words)
-        _restore_idf(step._tfidf, arrays, prefix)
+        restore_tfidf(step._tfidf, facts, arrays, prefix)
     return len(words)
 
 
 def describe_tfidf(step: Any, prefix: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Facts and arrays of a TfidfTransformer."""
-    return {}, _idf(step, prefix)
+    return {}, {prefix + IDF: step.idf_} if hasattr(step, "idf_") else {}
 
 
 def restore_tfidf(step: Any, facts: Any, arrays: Arrays, prefix: str) -> int:
     """Restore the state from the result of `describe_tfidf`; return the number of columns."""
-    _restore_idf(step, arrays, prefix)
+    if prefix + IDF in arrays:
+        weights = arrays[prefix + IDF]
+        if weights.shape != (step.n_features_in_,) or weights.dtype.kind != "f":
+            raise ValueError(f"its array {prefix + IDF} is not one weight for each word")
+        if np.isnan(weights).any():
+            raise ValueError(f"its array {prefix + IDF} holds NaN")
+        step.idf_ = weights
     return int(step.n_features_in_)
-
-
-def _idf(step: Any, prefix: str) -> dict[str, Any]:
-    return {prefix + IDF: step.idf_} if hasattr(step, "idf_") else {}
-
-
-def _restore_idf(step: Any, arrays: Arrays, prefix: str) -> None:
-    if prefix + IDF not in arrays:
-        return
-    weights = arrays[prefix + IDF]
-    if weights.shape != (step.n_features_in_,) or weights.dtype.kind != "f":
-        raise ValueError(f"its array {prefix + IDF} is not one weight for each word")
-    if np.isnan(weights).any():
-        raise ValueError(f"its array {prefix + IDF} holds NaN")
-    step.idf_ = weights

@@ -160,7 +160,11 @@ def _read(content: bytes | mmap.mmap, verify: bool) -> Any:
     """The model in the bytes of a file; ValueError if it is not a valid model file."""
     metadata, arrays = unpacked(content, verify)
     try:
-        model = _rebuild(metadata, arrays)
+        model, known = _rebuild_model(metadata, arrays)
+        scoring = {name for name in metadata if name.split(".")[0] == SCORING}
+        unknown = metadata.keys() - known - scoring - {*METADATA}
+        if unknown:
+            raise ValueError(f"it has metadata that no model has: {sorted(unknown)}")
         arrays.check_all_read(_scored_with(metadata, arrays))
     except Exception as error:  # crafted documents can raise any exception
         raise damaged(error) from error
@@ -212,11 +216,9 @@ def _add_model(
     }
     own = dict(spec.arrays)
     if whole is not model:
-        name, describe = (
-            ("scaler", describe_scaled) if is_scaler(front) else ("steps", describe_front)
-        )
+        describe = describe_scaled if is_scaler(front) else describe_front
         facts, learned = describe(whole.steps)
-        found[name] = json.dumps(facts)
+        found["scaler" if is_scaler(front) else "steps"] = json.dumps(facts)
         own |= learned
     if spec.feature_names is not None:
         own["feature_names"] = np.array(spec.feature_names, dtype=object)
@@ -250,28 +252,19 @@ def _scored_with(metadata: Mapping[str, str], arrays: Mapping[str, np.ndarray]) 
     found = set()
     for key, value in metadata.items():
         part = key.removeprefix(f"{SCORING}.")
-        if part in forms.ARRAYS and part != key:
-            if value not in arrays:
-                raise ValueError(f"it has no array {value}")
-            found.add(value)
-        elif part != key and part not in forms.FACTS:
+        if part == key or part in forms.FACTS:
+            continue
+        if part not in forms.ARRAYS:
             raise ValueError(f"it has metadata that no model has: {key}")
+        if value not in arrays:
+            raise ValueError(f"it has no array {value}")
+        found.add(value)
     return found
 
 
 def _where(array: np.ndarray) -> tuple[Any, ...]:
     """Address and layout of an array: equal for views of the same memory."""
     return array.ctypes.data, array.shape, array.strides, array.dtype.str
-
-
-def _rebuild(metadata: dict[str, str], arrays: Arrays) -> Any:
-    model, known = _rebuild_model(metadata, arrays)
-    unknown = [
-        name for name in metadata.keys() - known - set(METADATA) if name.split(".")[0] != SCORING
-    ]
-    if unknown:
-        raise ValueError(f"it has metadata that no model has: {sorted(unknown)}")
-    return model
 
 
 def _rebuild_model(metadata: dict[str, str], arrays: Arrays) -> tuple[Any, set[str]]:

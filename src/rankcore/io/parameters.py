@@ -25,12 +25,9 @@ def learner_named(name: Any) -> Any:
     """Public class of this name that supports model files; None if there is none."""
     home = HOME.get(name) or IN_ROOMS.get(name)
     kind = getattr(import_module(home), name) if home else None
-    if not (isinstance(kind, type) and issubclass(kind, Specified)):
+    if not (isinstance(kind, type) and issubclass(kind, Specified)) or kind._no_file:
         return None
-    without = (
-        kind._describe is Specified._describe or kind._no_file
-    )  # RankSVMCV delegates to a model
-    return None if without else kind
+    return None if kind._describe is Specified._describe else kind  # RankSVMCV has a model's
 
 
 def check_learner(model: Any) -> None:
@@ -60,10 +57,8 @@ def encode_param(name: str, value: Any) -> Any:
     if named and (isinstance(value, list | tuple | range) or getattr(value, "ndim", 0) == 1):
         return [encode_param(f"an entry of {name}", one) for one in value]
     if isinstance(value, dict) and name in ("class_weight", "monotonic_cst"):
-        pairs = [
-            [encode_param(f"an entry of {name}", one) for one in pair] for pair in value.items()
-        ]
-        return {"mapping": pairs}
+        of = f"an entry of {name}"
+        return {"mapping": [[encode_param(of, one) for one in pair] for pair in value.items()]}
     if name == "estimator":
         return _encode_estimator(value)
     raise TypeError(
@@ -114,12 +109,14 @@ def decode_learner(kind: Any, found: dict[str, Any]) -> Any:
 
 def decode_param(value: Any) -> Any:
     """Decode a parameter from the result of `encode_param`."""
-    if isinstance(value, dict) and value.keys() == {"frozen"}:
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"frozen"}:
         from sklearn.frozen import FrozenEstimator
 
         return FrozenEstimator(None)  # `_restore` of the model sets the fitted one
-    if isinstance(value, dict) and value.keys() == {"estimator"}:
+    if value.keys() == {"estimator"}:
         return _decode_estimator(value["estimator"])
-    if isinstance(value, dict) and value.keys() == {"mapping"}:
+    if value.keys() == {"mapping"}:
         return {decode_param(key): decode_param(one) for key, one in value["mapping"]}
-    return decode_generator(value) if isinstance(value, dict) else value
+    return decode_generator(value)

@@ -45,10 +45,6 @@ def encode_setting(owner: str, name: str, value: Any) -> Any:
             return {"type": f"builtin {value.__name__}"}
         if issubclass(value, np.generic) and np.dtype(value).kind in "biuf":
             return {"type": np.dtype(value).name}
-    return _refuse(owner, name, value)
-
-
-def _refuse(owner: str, name: str, value: Any) -> Any:
     what = f"{owner}({name}={value!r})"
     if callable(value):
         raise TypeError(
@@ -111,7 +107,7 @@ def read_json(text: str) -> Any:
             most -= 0 if mark[1] is None else 1 if mark[1] == "[" else 2
             if most < 0:
                 raise ValueError(
-                    f"its metadata hold a text of {len(text)} characters that is "
-                    f"nearly all lists and objects"
+                    f"its metadata hold a text of {len(text)} characters that is nearly all lists "
+                    "and objects"
                 )
     return json.loads(text)

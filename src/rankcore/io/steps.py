@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore.io.columns import Part, describe_columns, restore_columns, restored_parts
 from rankcore.io.learned_steps import (
     as_given,
     describe_encoder,
@@ -78,30 +77,16 @@ def class_of(name: Any) -> Any:
     """The class of a step by its name; None if model files do not support it."""
     from importlib import import_module
 
-    homes = {"ColumnTransformer": "compose", "Pipeline": "pipeline"}
-    homes |= {kind: module for kind, (module, _, _) in _KINDS.items()}
-    if name not in homes:
-        return None
-    return getattr(import_module(f"sklearn.{homes[name]}"), name)
-
-
-def check_step(step: Any) -> None:
-    """Raise TypeError unless model files support the class of a step."""
-    name = type(step).__name__
-    if class_of(name) is not type(step):
-        raise TypeError(
-            f"save takes pipelines of {', '.join(KEPT)} and a learner; found {name}: use pickle or "
-            "joblib"
-        )
+    homes = {kind: module for kind, (module, _, _) in _KINDS.items()}
+    homes |= {"ColumnTransformer": "compose", "Pipeline": "pipeline"}
+    return getattr(import_module(f"sklearn.{homes[name]}"), name) if name in homes else None
 
 
 def names_of_steps(facts: Any) -> list[str]:
     """Classes in the description of steps, including nested ones."""
     if isinstance(facts, str):
         return []
-    found = [facts["class"]] if facts["class"] not in ("ColumnTransformer", "Pipeline") else []
-    if facts["class"] == "ColumnTransformer":
-        found.append("ColumnTransformer")
+    found = [facts["class"]] if facts["class"] != "Pipeline" else []
     inside = [one[1] for one in (*facts.get("steps", ()), *facts.get("transformers", ()))]
     for one in (*inside, facts.get("remainder", "drop")):
         found += names_of_steps(one)
@@ -121,22 +106,26 @@ def describe_step(
     """
     if step is None or isinstance(step, str):
         return step or "passthrough"
-    check_step(step)
     name = type(step).__name__
+    if class_of(name) is not type(step):  # or a subclass
+        raise TypeError(
+            f"save takes pipelines of {', '.join(KEPT)} and a learner; found {name}: use pickle or "
+            "joblib"
+        )
     facts: dict[str, Any] = {"class": name}
     params = dict(step.get_params(deep=False))
     if name == "Pipeline":
         facts["steps"] = _described(params.pop("steps"), prefix, arrays, fitted)
         del params["memory"]  # a path on this machine
     elif name == "ColumnTransformer":
-        facts |= describe_columns(step, prefix, arrays, fitted, describe_step)
+        facts |= _describe_columns(step, prefix, arrays, fitted)
         del params["transformers"], params["remainder"]
     elif name in _TEXTS and params["input"] != "content":
         raise TypeError(
             f"{name}(input={params['input']!r}) reads files by name, which loaded models must "
             "not: use input='content'"
         )
-    own = _described_vocabulary(step, params, prefix, arrays, fitted)
+    own = _described_vocabulary(step, params, fitted)
     facts["params"] = {key: encode_setting(name, key, value) for key, value in params.items()}
     output = getattr(step, "_sklearn_output_config", {}).get("transform")
     if output is not None:
@@ -164,20 +153,16 @@ def _described(
     ]
 
 
-def _described_vocabulary(
-    step: Any, params: dict[str, Any], prefix: str, arrays: dict[str, Any], fitted: bool
-) -> dict[str, Any]:
+def _described_vocabulary(step: Any, params: dict[str, Any], fitted: bool) -> dict[str, Any]:
     """A vocabulary parameter, which must equal that of the fitted step."""
-    given = params.get("vocabulary")
-    if given is None:
+    if params.get("vocabulary") is None:
         return {}
-    del params["vocabulary"]
-    kind, terms = given_terms(given)
-    if fitted:
-        if terms != sorted(step.vocabulary_, key=step.vocabulary_.__getitem__):
-            raise TypeError(f"{type(step).__name__}(vocabulary=) is not the one it was fitted with")
-        return {"vocabulary": kind}
-    return {"vocabulary": kind, "terms": terms}
+    kind, terms = given_terms(params.pop("vocabulary"))
+    if not fitted:
+        return {"vocabulary": kind, "terms": terms}
+    if terms != sorted(step.vocabulary_, key=step.vocabulary_.__getitem__):
+        raise TypeError(f"{type(step).__name__}(vocabulary=) is not the one it was fitted with")
+    return {"vocabulary": kind}
 
 
 # ------------------------------------------------------------------------ restoring
@@ -199,16 +184,12 @@ def restore_step(facts: Any, arrays: Arrays | None, prefix: str, left: list[int]
     kind = class_of(name)
     if kind is None:
         raise ValueError(f"its step {name!r} is unknown; a newer rankcore may have it")
-    parts: list[Part] = []
+    parts: list[Restored] = []
     if name == "Pipeline":
         steps, width = _chain(facts["steps"], arrays, prefix, left)
         found = Restored(kind(steps, **_params(kind, facts)), width)
     elif name == "ColumnTransformer":
-
-        def restore_part(one: Any, its: Arrays | None, under: str) -> Part:
-            return restore_step(one, its, under, left)
-
-        given, parts = restored_parts(facts, arrays, prefix, restore_part)
+        given, parts = _restored_parts(facts, arrays, prefix, left)
         step = kind(given[:-1], remainder=given[-1][1], **_params(kind, facts))
         found = Restored(step, sum(width for _, width in parts if width > 0))
     else:
@@ -230,7 +211,7 @@ def restore_step(facts: Any, arrays: Arrays | None, prefix: str, left: list[int]
         if step.feature_names_in_.shape != (step.n_features_in_,):
             raise ValueError(f"its feature names do not match its {name}")
     if name == "ColumnTransformer":
-        restore_columns(step, parts, facts, arrays, prefix)
+        _restore_columns(step, parts, facts, arrays, prefix)
         return found
     width = _KINDS[name][2](step, facts, arrays, prefix)
     return Restored(step, width)
@@ -282,6 +263,98 @@ def _next(facts: Any, arrays: Arrays | None, prefix: str, left: list[int], width
     return found
 
 
+# ------------------------------------------------------------------------ columns
+
+
+def _describe_columns(
+    step: Any, prefix: str, arrays: dict[str, Any], fitted: bool
+) -> dict[str, Any]:
+    """The parts of a ColumnTransformer, and the input columns of each."""
+    parts = {name: part for name, part, _ in step.transformers_} if fitted else {}
+    described: dict[str, Any] = {}
+    listed = [*step.transformers, ("remainder", step.remainder, None)]
+    for i, (name, given, _) in enumerate(listed):
+        part, under = parts.get(name, given), f"{prefix}{i}."
+        inputs = step._transformer_to_input_indices[name] if fitted else ()
+        if not isinstance(given, str):
+            # A part without columns was not fitted.
+            learned = name in parts and len(inputs) > 0
+            described[name] = describe_step(part, under, arrays, fitted=learned)
+        elif given == "passthrough" and not isinstance(part, str):
+            inside: Any = describe_step(part, under, arrays)
+            described[name] = {**inside, "passthrough": True}
+        else:
+            described[name] = given
+        if fitted:
+            arrays[f"{under}inputs"] = np.array(inputs, dtype=np.int64)
+    transformers = [
+        [name, described[name], encode_setting(f"ColumnTransformer's {name!r}", "columns", of)]
+        for name, _, of in step.transformers
+    ]
+    found = {"transformers": transformers, "remainder": described["remainder"]}
+    return found | ({"sparse_output": bool(step.sparse_output_)} if fitted else {})
+
+
+def _restored_parts(
+    facts: Any, arrays: Arrays | None, prefix: str, left: list[int]
+) -> tuple[list[Any], list[Restored]]:
+    """Parameters and fitted parts of a ColumnTransformer, those of the remainder last."""
+    from sklearn.base import clone
+
+    given, parts = [], []
+    listed = [*facts["transformers"], ["remainder", facts["remainder"], None]]
+    for i, (name, one, columns) in enumerate(listed):
+        # A part without columns has no inputs and no state.
+        under = f"{prefix}{i}."
+        fitted = arrays is not None and arrays[f"{under}inputs"].size > 0
+        part, width = restore_step(one, arrays if fitted else None, under, left)
+        through = isinstance(one, dict) and one.get("passthrough") is True
+        plain = "passthrough" if through else part if isinstance(part, str) else clone(part)
+        given.append((str(name), plain, decode_setting(columns)))
+        parts.append(Restored(part, width))
+    return given, parts
+
+
+def _restore_columns(
+    step: Any, parts: list[Restored], facts: Any, arrays: Arrays, prefix: str
+) -> None:
+    """Put fitted parts into a ColumnTransformer; raise if they do not match its columns."""
+    names = [name for name, _, _ in step.transformers]
+    if len({*names, "remainder"}) <= len(names):
+        raise ValueError("parts of its ColumnTransformer have one name")
+    n = step.n_features_in_
+    inputs = [arrays[f"{prefix}{i}.inputs"] for i in range(len(parts))]
+    for one in inputs:
+        if one.ndim != 1 or one.dtype != np.int64 or ((one < 0) | (one >= n)).any():
+            raise ValueError("the inputs of its ColumnTransformer are not columns")
+    # Each column is listed, which bounds their number by the size of the file.
+    if np.unique(np.concatenate(inputs)).size != n:
+        raise ValueError(f"the inputs of its ColumnTransformer are not {n} columns")
+    for (part, _), one in zip(parts, inputs, strict=True):
+        if not isinstance(part, str) and getattr(part, "n_features_in_", one.size) != one.size:
+            raise ValueError(f"its {type(part).__name__} does not take {one.size} columns")
+    step._columns = [columns for _, _, columns in step.transformers]
+    step._transformer_to_input_indices = {
+        name: one.tolist() for name, one in zip(names, inputs[:-1], strict=True)
+    }
+    step._validate_remainder(None)
+    if step._transformer_to_input_indices["remainder"] != inputs[-1].tolist():
+        raise ValueError(
+            "the remainder of its ColumnTransformer does not have the remaining columns"
+        )
+    taken = [
+        part
+        for (part, _), one in zip(parts, inputs, strict=True)
+        if one.size and not (isinstance(part, str) and part == "drop")
+    ]
+    if any(isinstance(part, str) for part in taken):
+        raise ValueError("a part of its ColumnTransformer was not fitted")
+    step._update_fitted_transformers(taken)
+    step.sparse_output_ = facts["sparse_output"] is True
+    widths = [width for (_, width), one in zip(parts, inputs, strict=True) if one.size]
+    step._record_output_indices([np.empty((0, width)) for width in widths if width >= 0])
+
+
 # ------------------------------------------------------------------------ all steps of a pipeline
 
 
@@ -324,8 +397,7 @@ def describe_scaled(
     names = [name for name, _ in steps]
     facts = {"class": found["class"], "steps": names, "params": found["params"]}
     if fitted:
-        clips = getattr(scaler, "clip", False) and facts["class"] == "MinMaxScaler"
-        if clips:  # for readers that only score
+        if facts["class"] == "MinMaxScaler" and scaler.clip:  # for readers that only score
             arrays[f"{SCALER}bounds"] = np.array(scaler.feature_range, dtype=np.float64)
         facts |= {"n_samples_seen": found["n_samples_seen"], "arrays": sorted(arrays)}
     return facts, arrays

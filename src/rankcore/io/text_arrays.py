@@ -57,15 +57,9 @@ def decode(name: str, kind: str, read: Callable[[str], NDArray[Any]]) -> NDArray
             raise ValueError(f"its array {name} is not {kind!r}")
         return array.view(np.dtype(kind))
     ends = read(name + ENDS)
-    if (
-        array.dtype != np.uint8
-        or array.ndim != 1
-        or ends.dtype != np.int64
-        or ends.ndim != 1
-        or (ends[:1] < 0).any()
-        or (ends[1:] < ends[:-1]).any()
-        or (ends[-1:] != array.size).any()
-    ):
+    lists = array.dtype == np.uint8 and ends.dtype == np.int64 and array.ndim == ends.ndim == 1
+    ascend = lists and (ends[:1] >= 0).all() and (ends[1:] >= ends[:-1]).all()
+    if not ascend or (ends[-1:] != array.size).any():
         raise ValueError(f"its strings {name} are inconsistent")
     content, places = array.tobytes(), [0, *ends.tolist()]
     parts = (content[first:last] for first, last in pairwise(places))

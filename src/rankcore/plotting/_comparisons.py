@@ -12,6 +12,8 @@ from rankcore.plotting._style import (
     GREY,
     ORANGE,
     bar_height,
+    beside,
+    draw_interval,
     label_text,
     new_axes,
     styled,
@@ -58,16 +60,9 @@ def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     for place, c in zip(places, comparison, strict=True):
         b_is_better = (c.difference > 0) == greater_is_better(c.measure)
         colour = GREY if c.p_holm >= alpha else BLUE if b_is_better else ORANGE
-        ax.plot([c.low, c.high], [place, place], color=colour, linewidth=2)
-        face = colour if c.p_holm < alpha else "white"
-        ax.plot([c.difference], [place], "o", color=colour, markerfacecolor=face, markersize=6)
-        beside: dict[str, Any] = {
-            "xycoords": ax.get_yaxis_transform(),
-            "va": "center",
-            "annotation_clip": False,
-        }
-        ax.annotate(p_text(c.p_holm), (1.02, place), **beside)
-    ax.annotate("p (Holm)", (1.02, n + 0.75), **beside)
+        draw_interval(ax, place, [c.low, c.high], c.difference, colour, c.p_holm < alpha)
+        beside(ax, p_text(c.p_holm), place)
+    beside(ax, "p (Holm)", n + 0.75)
     ax.axvline(0, color="black", linewidth=0.8)
     ax.set_yticks(places, [f"{c.b} - {c.a}, {c.measure}" for c in comparison])
     ax.tick_params(axis="y", length=0)

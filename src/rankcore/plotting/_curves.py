@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
+from sklearn.metrics import roc_curve
 
 from rankcore._core.numbers import as_vector
 from rankcore._core.queries import Queries, group_rows
@@ -69,13 +70,14 @@ def plot_roc(
         If a class is missing (with ``qid``: in every query), and as `rankcore.metrics.auc_score`.
     """
     labels, scores = as_vector(y_true, "y_true"), as_vector(y_score, "y_score")
-    if qid is None:
-        ax = ax or new_axes(4.6, 4.6)
-        _pooled_roc(ax, labels, scores, rel, name)
-    else:
+    curves = []
+    if qid is not None:
         curves = _roc_of_queries(labels, scores, group_rows(qid, labels.size), rel)
-        ax = ax or new_axes(4.6, 4.6)
+    ax = ax or new_axes(4.6, 4.6)
+    if curves:
         _mean_roc(ax, curves, name)
+    else:
+        _pooled_roc(ax, labels, scores, rel, name)
     ax.axline((0, 0), slope=1, color=GREY, linewidth=0.8, linestyle=":")
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1)
@@ -88,11 +90,7 @@ def plot_roc(
 
 def _roc(labels: Any, scores: Any, rel: float) -> tuple[Any, Any]:
     """Shares of negatives and positives above each distinct score, from 0 to 1."""
-    order = np.argsort(-scores, kind="stable")
-    positive = labels[order] >= rel
-    last = np.append(np.flatnonzero(np.diff(scores[order])), positive.size - 1)
-    positives = np.append(0.0, np.cumsum(positive)[last] / positive.sum())
-    negatives = np.append(0.0, np.cumsum(~positive)[last] / (~positive).sum())
+    negatives, positives, _ = roc_curve(labels >= rel, scores, drop_intermediate=False)
     return negatives, positives
 
 
@@ -180,8 +178,10 @@ def plot_learning_curve(
             f"{type(learner).__name__} has no history_: it is not fitted, or not a learner"
         )
     history = learner.history_
-    chosen = _figures_of(learner, history) if figures is None else figures
-    chosen = [chosen] if isinstance(chosen, str) else [*chosen]
+    kind = next(one for one in KINDS if one in history)
+    if figures is None:
+        figures = [one for one in learner._state.validation if one in history] or kind
+    chosen = [figures] if isinstance(figures, str) else [*figures]
     unknown = [one for one in chosen if one not in history]
     if unknown:
         raise ValueError(f"history_ has no {unknown[0]!r}; it has {', '.join(history)}")
@@ -200,22 +200,12 @@ def plot_learning_curve(
     if best is not None:
         ax.axvline(best, color=GREY, linestyle="--", linewidth=1, label=f"best: {best}")
     whole_ticks(ax.xaxis)
-    ax.set_xlabel(KINDS[_kind(history)])
+    ax.set_xlabel(KINDS[kind])
     if len(chosen) == 1 and best is None:
         ax.set_ylabel(label)
     else:
         ax.legend()
     return ax
-
-
-def _kind(history: Any) -> str:
-    """The main training statistic of a history."""
-    return next(one for one in KINDS if one in history)
-
-
-def _figures_of(learner: Any, history: Any) -> list[str]:
-    held_out = [one for one in learner._state.validation if one in history]
-    return held_out or [_kind(history)]
 
 
 @styled

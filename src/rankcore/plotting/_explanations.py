@@ -12,7 +12,9 @@ from rankcore.plotting._style import (
     GREY,
     ORANGE,
     bar_height,
+    beside,
     diverging,
+    heat_map,
     label_text,
     new_axes,
     styled,
@@ -49,18 +51,20 @@ def plot_pair(why: Any, *, max_features: int = 10, ax: Axes | None = None) -> Ax
     ax.set_ylim(ax.get_ylim()[0] + 0.7, -0.7)  # space for the score at the bottom
     ax.set_xlabel("score")
     ax.set_title(f"{why.a} against {why.b}: {why.difference:+.4f}", pad=22)
-    for score, name, edge in ((why.score_b, why.b, 1.0), (why.score_a, why.a, 0.0)):
-        ax.annotate(
-            f"{name} {score:.4g}",
-            (score, edge),
-            xycoords=ax.get_xaxis_transform(),
-            textcoords="offset points",
-            xytext=(0, 3) if edge else (4, 4),
-            ha="center" if edge else "left",
-            va="bottom",
-        )
-        ax.axvline(score, color="black", linewidth=0.8, linestyle="-" if edge else "--")
+    _above(ax, f"{why.b} {why.score_b:.4g}", why.score_b)
+    _above(ax, f"{why.a} {why.score_a:.4g}", why.score_a, 0.0, xytext=(4, 4), ha="left")
+    ax.axvline(why.score_b, color="black", linewidth=0.8)
+    ax.axvline(why.score_a, color="black", linewidth=0.8, linestyle="--")
     return ax
+
+
+def _above(ax: Any, text: str, x: float, edge: float = 1.0, **style: Any) -> None:
+    """Write a text above the upper edge of the axes, or above the lower one, 0."""
+    style = {"xytext": (0, 3), "ha": "center", **style}
+    transform = ax.get_xaxis_transform()
+    ax.annotate(
+        text, (x, edge), xycoords=transform, textcoords="offset points", va="bottom", **style
+    )
 
 
 def _waterfall(
@@ -119,29 +123,21 @@ def plot_query(
         names.append("others")
     # The colour scale is that of single features; the sum of the others may exceed it.
     most = np.abs(shown[:, : len(listed)]).max(initial=0.0) or 1.0
+    labels = [""] * n
+    if found.labels is not None:
+        labels = [f"  [{label_text(label)}]" for label in found.labels[:n]]
+    lines = [f"{i + 1}.  {found.names[i]}{labels[i]}" for i in range(n)]
     ax = ax or new_axes(2.8 + 0.55 * len(names), 1.5 + 0.26 * n)
-    image = ax.imshow(shown, cmap=diverging(), vmin=-most, vmax=most, aspect="auto")
+    image = heat_map(ax, shown, lines, names, **diverging(most))
+    ax.set_xticks(range(len(names)), names, rotation=35, ha="right")
     for i, j in np.ndindex(shown.shape):
         dark = abs(shown[i, j]) > 0.7 * most
         text = f"{shown[i, j]:+.2f}" if abs(shown[i, j]) >= 0.005 else "0"
         colour = "white" if dark else "black"
         ax.text(j, i, text, ha="center", va="center", fontsize=7, color=colour)
-    labels = [""] * n
-    if found.labels is not None:
-        labels = [f"  [{label_text(label)}]" for label in found.labels[:n]]
-    lines = [f"{i + 1}.  {found.names[i]}{labels[i]}" for i in range(n)]
-    ax.set_yticks(range(n), lines)
-    ax.set_xticks(range(len(names)), names, rotation=35, ha="right")
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
-    beside: dict[str, Any] = {
-        "xycoords": ax.get_yaxis_transform(),
-        "va": "center",
-        "annotation_clip": False,
-    }
     for i in range(n):
-        ax.annotate(f"{found.scores[i]:.3f}", (1.02, i), **beside)
-    ax.annotate("score", (1.02, -0.9), **beside)
+        beside(ax, f"{found.scores[i]:.3f}", i)
+    beside(ax, "score", -0.9)
     if found.top_k < n:
         ax.axhline(found.top_k - 0.5, color="black", linewidth=1.2)
     more = f", {found.rows.size - n} more" if found.rows.size > n else ""
@@ -183,23 +179,12 @@ def plot_rank(why: Any, *, max_features: int = 10, ax: Axes | None = None) -> Ax
     _waterfall(ax, why.bases[near], parts, listed, names, why.distances[near])
     one = bool((why.contributions == why.contributions[:, :1]).all())
     shown = range(why.distances.size) if one else [near]
-    low, high = ax.get_xlim()
     places = {t: why.distances[near] - why.distances[t] for t in shown}
-    low = min(low, *(1.05 * place for place in places.values()), low)
-    high = max(high, *(1.05 * place for place in places.values()), high)
-    ax.set_xlim(low, high)
+    reached = [*ax.get_xlim(), *(1.05 * place for place in places.values())]
+    ax.set_xlim(min(reached), max(reached))
     for t, place in places.items():
         ax.axvline(place, color=ORANGE, linewidth=1, linestyle="--", zorder=0)
-        ax.annotate(
-            _threshold(why, t),
-            (place, 1.0),
-            xycoords=ax.get_xaxis_transform(),
-            textcoords="offset points",
-            xytext=(0, 3),
-            ha="center",
-            va="bottom",
-            color=ORANGE,
-        )
+        _above(ax, _threshold(why, t), place, color=ORANGE)
     ax.axvline(why.distances[near], color="black", linewidth=1)
     ax.set_xlabel(f"score beyond threshold {_threshold(why, near)}; black: this row")
     ax.set_title(f"predicted: {label_text(why.label)}", pad=18)

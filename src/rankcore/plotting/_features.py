@@ -19,8 +19,11 @@ from rankcore.plotting._style import (
     ORANGE,
     bar_height,
     diverging,
+    draw_interval,
+    heat_map,
     label_text,
     learner_of,
+    name_lines,
     new_axes,
     signed_bars,
     styled,
@@ -59,7 +62,9 @@ def plot_contribution(
     ValueError
         If there is no such feature.
     """
-    learner = _boosted(model)
+    learner = learner_of(model)
+    if not hasattr(learner, "contribution"):
+        raise TypeError(f"{type(learner).__name__} has no stumps, as RankBoost has")
     ax = ax or new_axes()
     names = names_of(model)
     j = names.index(feature) if isinstance(feature, str) and feature in names else feature
@@ -70,13 +75,6 @@ def plot_contribution(
     if ax.get_legend_handles_labels()[0]:
         ax.legend()
     return ax
-
-
-def _boosted(model: Any) -> Any:
-    learner = learner_of(model)
-    if not hasattr(learner, "contribution"):
-        raise TypeError(f"{type(learner).__name__} has no stumps, as RankBoost has")
-    return learner
 
 
 def column_of(learner: Any, X: Any, j: int) -> Any:
@@ -190,7 +188,8 @@ def plot_contributions(
             _draw_curve(ax, learner, j, column)
         else:
             ends = np.array([column.min(), column.max()])
-            slope = _slope(column, parts[:, j])
+            i = int(np.abs(column).argmax())
+            slope = parts[i, j] / column[i] if column[i] else 0.0  # the weight of the feature
             ax.plot(ends, slope * ends, color=BLUE)
             _draw_rug(ax, column)
         ax.axhline(0, color=GREY, linewidth=0.6, zorder=0)
@@ -198,12 +197,6 @@ def plot_contributions(
         if ax.get_legend_handles_labels()[0]:
             ax.legend()
     return axes[: len(chosen)]
-
-
-def _slope(column: Any, parts: Any) -> float:
-    """The weight of a feature: its contribution divided by its value."""
-    i = int(np.abs(column).argmax())
-    return float(parts[i] / column[i]) if column[i] else 0.0
 
 
 @styled
@@ -265,24 +258,13 @@ def _draw_changes(found: Any, max_features: int, ax: Any) -> Any:
     if not listed:
         raise ValueError("shuffling changed nothing: there is nothing to draw")
     ax = ax or new_axes(height=bar_height(len(listed)))
-    places = np.arange(len(listed))
-    changes = found.changes[listed]
-    for place, j in zip(places, listed, strict=True):
-        apart = found.low[j] > 0 or found.high[j] < 0
+    for place, j in enumerate(listed):
+        low, high = found.low[j], found.high[j]
+        apart = bool(low > 0 or high < 0)
         colour = BLUE if apart else GREY
-        ax.plot([found.low[j], found.high[j]], [place, place], color=colour, linewidth=2)
-        ax.plot(
-            changes[place],
-            place,
-            "o",
-            color=colour,
-            markerfacecolor=colour if apart else "white",
-            markersize=6,
-        )
+        draw_interval(ax, place, [low, high], found.changes[j], colour, apart)
     ax.axvline(0, color="black", linewidth=0.8)
-    ax.set_yticks(places, [found.feature_names[j] for j in listed])
-    ax.tick_params(axis="y", length=0)
-    ax.set_ylim(len(listed) - 0.4, -0.6)
+    name_lines(ax, [found.feature_names[j] for j in listed])
     where = "within queries" if found.scope == "within" else "among all rows"
     ax.set_xlabel(
         f"change of {found.measure} ({found.baseline:.4f}) when shuffled {where}, "
@@ -345,12 +327,7 @@ def plot_weights(
     columns = [f"{a} | {b}" for a, b in pairwise(labels)] if between else labels
     ax = ax or new_axes(2.6 + 0.6 * len(columns), 0.6 + bar_height(len(listed)))
     shown = weights[:, listed].T
-    most = np.abs(shown).max()
-    image = ax.imshow(shown, cmap=diverging(), vmin=-most, vmax=most, aspect="auto")
-    ax.set_xticks(range(len(columns)), columns)
-    ax.set_yticks(range(len(listed)), called)
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
+    image = heat_map(ax, shown, called, columns, **diverging(np.abs(shown).max()))
     ax.set_xlabel("threshold" if between else "rank")
     ax.figure.colorbar(image, ax=ax, label="weight", shrink=0.8)
     return ax

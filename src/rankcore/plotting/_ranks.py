@@ -12,7 +12,17 @@ from rankcore._core.arguments import RowsLike
 from rankcore.metrics.labels import ordered
 from rankcore.metrics.ordinal import confusion_by_rank
 from rankcore.metrics.scorers import ranking_scores
-from rankcore.plotting._style import BLUE, GREY, ORANGE, label_text, learner_of, new_axes, styled
+from rankcore.plotting._style import (
+    BLUE,
+    GREY,
+    ORANGE,
+    beside,
+    heat_map,
+    label_text,
+    learner_of,
+    new_axes,
+    styled,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -74,11 +84,10 @@ def plot_scores_by_rank(
         body.set_facecolor(BLUE)
     parts["cmedians"].set_color(BLUE)
     names = [*map(label_text, known)]
-    low, high = scores.min(), scores.max()
     for threshold in learner.thresholds_:
         ax.axhline(threshold, color=ORANGE, linewidth=1, linestyle="--")
-        low, high = min(low, threshold), max(high, threshold)
-    _label_thresholds(ax, names, learner.thresholds_, high - low)
+    span = np.ptp(np.concatenate([scores, learner.thresholds_]))
+    _label_thresholds(ax, names, learner.thresholds_, span)
     ax.set_xticks(range(len(known)), names)
     ax.set_xlim(-0.6, len(known) - 0.4)
     ax.set_xlabel("true rank")
@@ -96,14 +105,7 @@ def _label_thresholds(ax: Any, names: list[str], thresholds: Any, span: float) -
             groups.append([i])
     for group in groups:
         text = ", ".join(f"{names[i]} | {names[i + 1]}" for i in group)
-        ax.annotate(
-            text,
-            (1.01, float(np.mean([thresholds[i] for i in group]))),
-            xycoords=ax.get_yaxis_transform(),
-            va="center",
-            color=ORANGE,
-            annotation_clip=False,
-        )
+        beside(ax, text, float(np.mean(thresholds[group])), 1.01, color=ORANGE)
 
 
 @styled
@@ -199,20 +201,13 @@ def plot_confusion(
     shares = confusion_by_rank(y_true, y_pred, labels=labels, normalize="true")
     known = np.union1d(y_true, y_pred) if labels is None else np.asarray(labels)
     names = [*map(label_text, known)]
-    k = len(names)
-    size = 1.8 + 0.55 * k
+    size = 1.8 + 0.55 * len(names)
     ax = ax or new_axes(size, size)
-    ax.imshow(shares, cmap="Blues", vmin=0, vmax=1, origin="lower")
-    for i in range(k):
-        for j in range(k):
-            value = table[i, j]
-            text = f"{value:g}" if normalize is None else f"{value:.2f}"
-            colour = "white" if shares[i, j] > 0.55 else "black" if value else GREY
-            ax.text(j, i, text, ha="center", va="center", color=colour)
-    ax.set_xticks(range(k), names)
-    ax.set_yticks(range(k), names)
-    ax.tick_params(length=0)
-    ax.spines[:].set_visible(False)
+    heat_map(ax, shares, names, names, cmap="Blues", vmin=0, vmax=1, origin="lower")
+    for (i, j), value in np.ndenumerate(table):
+        text = f"{value:g}" if normalize is None else f"{value:.2f}"
+        colour = "white" if shares[i, j] > 0.55 else "black" if value else GREY
+        ax.text(j, i, text, ha="center", va="center", color=colour)
     ax.set_xlabel("predicted rank")
     ax.set_ylabel("true rank")
     return ax

@@ -59,11 +59,24 @@ def new_axes(width: float = 6.4, height: float = 4.0) -> Any:
     return pyplot.subplots(figsize=(width, height))[1]
 
 
-def diverging() -> Any:
-    """Diverging colours from orange over white to blue, for numbers around 0."""
+def heat_map(
+    ax: Any, values: Any, rows: Sequence[str], columns: Sequence[str], **colours: Any
+) -> Any:
+    """Draw a table as cells, with names of its rows and columns; return the image."""
+    image = ax.imshow(values, **colours)
+    ax.set_xticks(range(len(columns)), columns)
+    ax.set_yticks(range(len(rows)), rows)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    return image
+
+
+def diverging(most: float) -> dict[str, Any]:
+    """Options of `heat_map` for numbers up to ``most``: orange over white, at 0, to blue."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    return LinearSegmentedColormap.from_list("rankcore", [ORANGE, "#ffffff", BLUE])
+    colours = LinearSegmentedColormap.from_list("rankcore", [ORANGE, "#ffffff", BLUE])
+    return {"cmap": colours, "vmin": -most, "vmax": most, "aspect": "auto"}
 
 
 def learner_of(model: Any) -> Any:
@@ -89,12 +102,31 @@ def bar_height(n: int) -> float:
     return 1.0 + 0.26 * max(n, 3)
 
 
-def signed_bars(ax: Any, names: Sequence[str], values: Any, starts: Any = None) -> None:
-    """Horizontal bars, the first at the top, coloured by sign; ``starts`` are their origins."""
+def beside(ax: Any, text: str, y: Any, x: float = 1.02, **style: Any) -> None:
+    """Write a text to the right of the axes."""
+    transform = ax.get_yaxis_transform()
+    ax.annotate(text, (x, y), xycoords=transform, va="center", annotation_clip=False, **style)
+
+
+def signed_bars(ax: Any, names: Sequence[str], values: Any) -> None:
+    """Horizontal bars, the first at the top, coloured by sign."""
     values = np.asarray(values, dtype=np.float64)
-    places = np.arange(values.size)
     colours = np.where(values >= 0, BLUE, ORANGE)
-    ax.barh(places, values, left=starts, height=0.7, color=colours)
-    ax.set_yticks(places, names)
-    ax.set_ylim(values.size - 0.4, -0.6)
+    ax.barh(np.arange(values.size), values, height=0.7, color=colours)
+    name_lines(ax, names)
+
+
+def draw_interval(
+    ax: Any, place: Any, bounds: Sequence[float], value: float, colour: str, filled: bool
+) -> None:
+    """A horizontal interval, and a point at its value."""
+    ax.plot(bounds, [place, place], color=colour, linewidth=2)
+    face = colour if filled else "white"
+    ax.plot([value], [place], "o", color=colour, markerfacecolor=face, markersize=6)
+
+
+def name_lines(ax: Any, names: Sequence[str]) -> None:
+    """Name the lines of a plot, the first at the top."""
+    ax.set_yticks(np.arange(len(names)), names)
+    ax.set_ylim(len(names) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,11 +16,12 @@ from rankcore.cli.click_files import (
     print_rows,
     read_ranking,
     read_table,
+    rows_of,
     save_rows,
 )
 from rankcore.cli.options import JsonOption, QuietOption, SeedOption
 from rankcore.cli.paths import Reads, Writes
-from rankcore.cli.terminal import print_facts, progress_bar
+from rankcore.cli.terminal import finite, print_facts, progress_bar
 
 if TYPE_CHECKING:
     from rankcore.clicks import Judged, Propensities
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 METHODS = ("em", "swap", "allpairs", "judged")
 MEASURES = ("ndcg@10", "precision@10", "mrr")
-KINDS = ("position", "cascade", "bayesian", "simplified", "rates")
 
 
 def propensity(
@@ -64,22 +63,16 @@ def propensity(
     with progress_bar(quiet) as bar:
         impressions = open_log(log, column, ubi, bar)
         found = propensities(impressions, method, **given)  # type: ignore[arg-type]
-    rows = [
-        {
-            "position": position,
-            "propensity": _number(theta),
-            "low": _number(low),
-            "high": _number(high),
-        }
-        for position, (theta, (low, high)) in enumerate(
-            zip(found.theta.tolist(), found.interval.tolist(), strict=True), 1
-        )
-    ]
+    low, high = found.interval.T
+    columns = {"propensity": found.theta, "low": low, "high": high}
     if found.trust is not None:
-        for row, trust in zip(rows, found.trust.tolist(), strict=True):
-            row["trust"] = _number(trust)
-    facts = {"method": method, **impressions.facts()}
-    print_rows([row for row in rows if row["propensity"] is not None], as_json, facts, "positions")
+        columns["trust"] = found.trust
+    rows = [
+        {"position": position, **{name: finite(value) for name, value in row.items()}}
+        for position, row in enumerate(rows_of(columns), 1)
+        if finite(row["propensity"]) is not None
+    ]
+    print_rows(rows, as_json, {"method": method, **impressions.facts()}, "positions")
 
 
 def _judged(path: Path) -> Judged:
@@ -150,18 +143,14 @@ def model(
         if output is not None or qrels is not None:
             judgments = to_judgments(made, thresholds=edges)
         if output is not None:
-            names = {"qid": "query", "docid": "document"}
-            fields = ("qid", "docid", "relevance", "grade", "confidence")
-            columns = [getattr(judgments, name).tolist() for name in fields]
-            header = [names.get(name, name) for name in fields]
-            save_rows(
-                (dict(zip(header, row, strict=True)) for row in zip(*columns, strict=True)), output
-            )
+            columns = {"query": judgments.qid, "document": judgments.docid}
+            columns |= {n: getattr(judgments, n) for n in ("relevance", "grade", "confidence")}
+            save_rows(rows_of(columns), output)
         if qrels is not None:
             write_qrels(judgments.qrels(), qrels)
     if as_json:
         facts = {
-            name: [*map(_number, value)] if isinstance(value, list) else _number(value)
+            name: [*map(finite, value)] if isinstance(value, list) else finite(value)
             for name, value in facts.items()
         }
     print_facts(facts, as_json)
@@ -171,17 +160,16 @@ def _click_model(kind: str, smoothing: float | None) -> Any:
     from rankcore._core.params import check_option
     from rankcore.clicks import CascadeModel, ClickRates, DynamicBayesianModel, PositionBasedModel
 
-    check_option(kind, "kind", KINDS)
-    given: dict[str, Any] = {} if smoothing is None else {"smoothing": smoothing}
-    if kind == "simplified":
-        return DynamicBayesianModel(simplified=True, **given)
-    kinds: dict[str, Any] = {
-        "position": PositionBasedModel,
-        "cascade": CascadeModel,
-        "bayesian": DynamicBayesianModel,
-        "rates": ClickRates,
+    kinds: dict[str, tuple[Any, dict[str, Any]]] = {
+        "position": (PositionBasedModel, {}),
+        "cascade": (CascadeModel, {}),
+        "bayesian": (DynamicBayesianModel, {}),
+        "simplified": (DynamicBayesianModel, {"simplified": True}),
+        "rates": (ClickRates, {}),
     }
-    return kinds[kind](**given)
+    check_option(kind, "kind", tuple(kinds))
+    make, given = kinds[kind]
+    return make(**given) if smoothing is None else make(smoothing=smoothing, **given)
 
 
 def _fit_of(made: ClickModel, log: Any, prefix: str) -> dict[str, Any]:
@@ -282,11 +270,8 @@ def _ranking(run: Run, relevance: Path | None) -> dict[str, Any]:
     ranking = {"query": run.qid[order], "document": run.docid[order], "score": run.score[order]}
     if relevance is not None:
         table, _ = read_table(relevance, {"query": str, "document": str, "relevance": float})
-        known = dict(
-            zip(
-                zip(table["query"], table["document"], strict=True), table["relevance"], strict=True
-            )
-        )
+        listed = zip(table["query"], table["document"], strict=True)
+        known = dict(zip(listed, table["relevance"], strict=True))
         pairs = zip(ranking["query"].tolist(), ranking["document"].tolist(), strict=True)
         ranking["relevance"] = np.array([known.get(one, 0.0) for one in pairs])
     return ranking
@@ -322,8 +307,3 @@ def _numbers(text: str) -> list[float]:
         return [float(one) for one in text.split(",")]
     except ValueError:
         raise ValueError(f"--thresholds must be numbers as in 0.25,0.5; found {text!r}") from None
-
-
-def _number(value: Any) -> Any:
-    """None instead of numbers that are not finite, which JSON cannot represent."""
-    return None if isinstance(value, float) and not isfinite(value) else value

@@ -6,9 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rankcore.cli.learning import Choice
+from rankcore.cli.learning import Choice, Scale, ScaleOption
 from rankcore.cli.options import JsonOption, Layout, ManyDataArgument, QuietOption
-from rankcore.cli.scaling import Scale, ScaleOption
 from rankcore.cli.terminal import print_facts, print_table, progress_bar
 
 

@@ -90,7 +90,7 @@ def evaluate(
             complete=complete,
             depth=depth,
         )
-        _print_runs(report, bool(compare), per_query, as_json)
+        _print_runs(report, per_query, as_json)
         return
     from rankcore.io.model_file import is_model_file
 
@@ -110,8 +110,7 @@ def evaluate(
     paths = [model, *(compare or [])]
     models, rows = load_with_rows(paths, data, layout, quiet)
     both = [(one.learned, one.scaled(rows.X)) for one in models]
-    names = [path.name if compare else str(path) for path in paths]
-    names = names if len(set(names)) == len(names) else [*map(str, paths)]
+    names = runs.distinct(paths) if compare else [str(model)]
     if metric or all(one.ranks_queries for one in models):
         rows.check_queries(data)
         meaning = resolve(convention, rel=rel)
@@ -134,13 +133,12 @@ def _print_rankings(
     """Print ranking measures of models, of their queries, and a comparison."""
     from rankcore.cli import trec as runs
 
-    compared = len(evaluations) > 1
-    comparison = runs.compared(evaluations) if compared else None
-    if as_json and (compared or per_query):
+    comparison = runs.compared(evaluations)
+    if as_json and (comparison is not None or per_query):
         print_facts(runs.as_object(evaluations, comparison, per_query, "models"), as_json)
         return
     for name, found in evaluations.items():
-        if compared:
+        if comparison is not None:
             print(f"model {name}")
         if per_query:
             print("\t".join(["query", *found]))
@@ -153,18 +151,18 @@ def _print_rankings(
         print_table(comparison, comparison)
 
 
-def _print_runs(report: Any, compared: bool, per_query: bool, as_json: bool) -> None:
+def _print_runs(report: Any, per_query: bool, as_json: bool) -> None:
     """Print the measures of runs as trec_eval does, and their comparison."""
     from rankcore.cli import trec as runs
 
-    comparison = runs.compared(report.evaluations) if compared else None
+    comparison = runs.compared(report.evaluations)
     if as_json:
         print_facts(runs.as_object(report.evaluations, comparison, per_query), as_json)
         return
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="surrogateescape")  # ids may not be UTF-8
     for name in report.evaluations:
-        if compared:
+        if comparison is not None:
             print(f"{'file':<22}\tall\t{name}")
         sys.stdout.writelines(f"{line}\n" for line in report.lines(name, per_query))
     if comparison is not None:
@@ -180,8 +178,8 @@ def _print_ordinal(
     from rankcore._core.labels import encode
     from rankcore.cli.measuring import label_measures
     from rankcore.cli.rows import title
+    from rankcore.cli.trec import compared
     from rankcore.metrics import Convention, Evaluation, rank_loss, ranked_probability_score
-    from rankcore.metrics.significance import compare_evaluations
 
     facts, losses = {}, {}
     for name, (learned, X) in models.items():
@@ -195,11 +193,8 @@ def _print_ordinal(
         ranks, predicted = encode(y, classes), encode(learned.predict(X), classes)
         # The median rank of the data minimises the rank loss among constant predictions.
         constant = np.full(ranks.shape, np.median(ranks))
-        losses[name] = Evaluation(
-            {"rank_loss": np.abs(ranks - predicted).astype(np.float64)},
-            np.arange(ranks.size),
-            Convention(),
-        )
+        lost = {"rank_loss": np.abs(ranks - predicted).astype(np.float64)}
+        losses[name] = Evaluation(lost, np.arange(ranks.size), Convention())
         facts[name] = {
             "examples": ranks.size,
             **label_measures(ranks, predicted),
@@ -209,10 +204,10 @@ def _print_ordinal(
             facts[name]["ranked_probability_score"] = ranked_probability_score(
                 y, learned.predict_proba(X), labels=learned.classes_, classes=classes
             )
-    if len(models) == 1:
+    comparison = compared(losses)
+    if comparison is None:
         print_facts(next(iter(facts.values())), as_json)
         return
-    comparison = compare_evaluations(losses, baseline=next(iter(losses)))
     if as_json:
         contrasts = [asdict(contrast) for contrast in comparison]
         print_facts({"models": facts, "contrasts": contrasts}, as_json)

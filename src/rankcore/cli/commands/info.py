@@ -14,6 +14,7 @@ def info(model: ModelArgument, as_json: JsonOption = False) -> None:
     import numpy as np
 
     import rankcore
+    from rankcore._core.numbers import largest
     from rankcore.io.scaled import is_scaler, split_front
 
     front, learned = split_front(rankcore.load(model))
@@ -28,17 +29,14 @@ def info(model: ModelArgument, as_json: JsonOption = False) -> None:
         facts["scaler" if is_scaler(front) else "steps"] = ", ".join(map(repr, listed))
     if hasattr(learned, "thresholds_"):
         facts["thresholds"] = learned.thresholds_.tolist()
-    if hasattr(learned, "coef_"):
-        coef = learned.coef_
-        size = np.abs(coef.reshape(-1, coef.shape[-1])).max(axis=0)
-        largest = [j for j in np.argsort(-size, kind="stable")[:LARGEST].tolist() if size[j]]
-        names = getattr(learned, "feature_names_in_", range(1, size.size + 1))
-        facts["nonzero_weights"] = int(np.count_nonzero(coef))
-        facts["largest_weights"] = {str(names[j]): coef[..., j].tolist() for j in largest}
-    if hasattr(learned, "feature_importances_"):
-        shares = learned.feature_importances_
-        largest = [j for j in np.argsort(-shares, kind="stable")[:LARGEST].tolist() if shares[j]]
-        names = getattr(learned, "feature_names_in_", range(1, shares.size + 1))
-        facts["features_used"] = int(np.count_nonzero(shares))
-        facts["largest_importances"] = {str(names[j]): float(shares[j]) for j in largest}
+    for attribute, number, top in [
+        ("coef_", "nonzero_weights", "largest_weights"),
+        ("feature_importances_", "features_used", "largest_importances"),
+    ]:
+        if hasattr(learned, attribute):
+            values = getattr(learned, attribute)
+            sizes = np.abs(values.reshape(-1, values.shape[-1])).max(axis=0)
+            names = getattr(learned, "feature_names_in_", range(1, sizes.size + 1))
+            facts[number] = int(np.count_nonzero(values))
+            facts[top] = {str(names[j]): values[..., j].tolist() for j in largest(sizes, LARGEST)}
     print_facts(facts, as_json)

@@ -56,15 +56,14 @@ def _print_lists(
 ) -> None:
     from rankcore._core.params import check_option
     from rankcore.cli.click_files import read_ranking
+    from rankcore.cli.trec import distinct
     from rankcore.interleaving import Probabilistic, TeamDraft
 
     check_option(method, "method", METHODS)
     if len(files) < 2:
         raise ValueError(f"two runs or more are required; found {files[0]} alone")
     runs = [_by_query(read_ranking(path)) for path in files]
-    names = [path.stem for path in files]
-    if len({*names}) < len(names):
-        names = [str(path) for path in files]
+    names = distinct(files, lambda path: path.stem)
     queries = [query for query in runs[0] if all(query in run for run in runs)]
     left_out = len({query for run in runs for query in run}) - len(queries)
     if left_out:
@@ -83,14 +82,9 @@ def _print_lists(
 
 def _by_query(run: Run) -> dict[str, list[str]]:
     """Documents of each query, in the order of trec_eval."""
-    found: dict[str, list[tuple[float, str]]] = {}
-    for query, document, score in zip(
-        run.qid.tolist(), run.docid.tolist(), run.score.tolist(), strict=True
-    ):
-        found.setdefault(query, []).append((score, document))
     return {
-        query: [document for _, document in sorted(rows, reverse=True)]
-        for query, rows in found.items()
+        query: sorted(scores, key=lambda one: (scores[one], one), reverse=True)
+        for query, scores in run.to_dict().items()
     }
 
 
@@ -112,13 +106,12 @@ def _print_results(path: Path, alpha: float) -> None:
     for a, b in pairs:
         credit = np.array([(one.get(a, 0.0), one.get(b, 0.0)) for one in clicks])
         found = sequential_test(preference(credit), looks=ends, alpha=alpha / len(pairs))
-        for i, end in enumerate(ends):
-            figures = (found.mean[i], found.low[i], found.high[i])
-            winner = ""
-            if found.p_value[i] <= found.alpha:
-                winner = b if found.mean[i] > 0 else a
-            p = f"{min(1.0, found.p_value[i] * len(pairs)):.3g}"
-            writer.writerow([a, b, days[end - 1], end, *(f"{x:.4f}" for x in figures), p, winner])
+        rows = zip(ends, found.mean, found.low, found.high, found.p_value, strict=True)
+        for end, mean, low, high, p_value in rows:
+            winner = (b if mean > 0 else a) if p_value <= found.alpha else ""
+            figures = [f"{x:.4f}" for x in (mean, low, high)]
+            p = f"{min(1.0, p_value * len(pairs)):.3g}"
+            writer.writerow([a, b, days[end - 1], end, *figures, p, winner])
 
 
 def _read_clicks(path: Path) -> tuple[list[dict[str, float]], list[str]]:

@@ -61,6 +61,7 @@ def predict(
         raise ValueError("--scores and --probabilities are two outputs: pass one of them")
     if with_input and data == "-":
         raise ValueError("--with-input reads DATA again: name a file, not standard input")
+    from rankcore._core.labels import by_rank
     from rankcore.cli.models import Model, load_with_rows
 
     # Scores with labels, and those of queries, require the learner.
@@ -81,15 +82,11 @@ def predict(
                 f"{model} has no probabilities: train it with --calibrate cumulative or "
                 "--model ordinal-boost"
             )
-        from rankcore._core.labels import by_rank
-
         lines = map(_joined, by_rank(learned, learned.predict_proba(X)).tolist())
     elif loaded.ranks_queries:
         scored = learned.predict(X, qid=rows.qid) if in_queries else learned.predict(X)
         lines = map(repr, scored.tolist())
     elif scores:
-        from rankcore._core.labels import by_rank
-
         if hasattr(learned, "project"):
             found = learned.project(X)
         else:
@@ -101,12 +98,12 @@ def predict(
         lines = (f"{line}\t{given}" for line, given in zip(lines, _rows_of_text(data), strict=True))
     if output is None:
         sys.stdout.writelines(f"{line}\n" for line in lines)
-    else:
-        from rankcore.datasets.streams import writable
+        return
+    from rankcore.datasets.streams import writable
 
-        with writable(output) as stream:
-            for line in lines:
-                stream.write(f"{line}\n".encode("utf-8", "surrogateescape"))
+    with writable(output) as stream:
+        for line in lines:
+            stream.write(f"{line}\n".encode("utf-8", "surrogateescape"))
 
 
 def _joined(numbers: list[float]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import Annotated, Any, TextIO
@@ -45,7 +44,7 @@ def rate(
         try:
             header = next(reader, [])
             places = {name: _place(header, column) for name, column in used.items()}
-            for block in _blocks(reader):
+            while block := [*islice(reader, _BLOCK)]:
                 tally.add(**_table(block, places))
         except csv.Error as error:
             raise ValueError(f"{title}, line {reader.line_num}: {error}") from error
@@ -74,11 +73,6 @@ def _place(header: list[str], column: str) -> int:
         found = ", ".join(header) or "none"
         raise ValueError(f"a header with one column {column!r} is required; found: {found}")
     return header.index(column)
-
-
-def _blocks(rows: Iterator[list[str]]) -> Iterator[list[list[str]]]:
-    while block := list(islice(rows, _BLOCK)):
-        yield block
 
 
 def _table(block: list[list[str]], places: dict[str, int]) -> dict[str, Any]:

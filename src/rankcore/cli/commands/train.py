@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from rankcore.cli.checkpoint import Checkpoint, checkpoint_of
-from rankcore.cli.learning import Choice, fit
+from rankcore.cli.learning import Choice, Scale, ScaleOption, fit, on_scale, scale_fact
 from rankcore.cli.options import (
     JsonOption,
     Layout,
@@ -22,7 +22,6 @@ from rankcore.cli.options import (
 )
 from rankcore.cli.paths import Writes
 from rankcore.cli.registry import Learner
-from rankcore.cli.scaling import Scale, ScaleOption, on_scale, scale_fact
 from rankcore.cli.source import Source, Streaming
 from rankcore.cli.terminal import print_facts, progress_bar
 
@@ -127,7 +126,7 @@ def train(
             seconds = perf_counter() - start
             rankcore.save(with_scaler(scaler, estimator), output)
     facts: dict[str, Any] = {"model": learner.name}
-    if choice.by_data:
+    if choice.name is None:
         facts["chosen_since"] = rows.origin_of_queries
     if rows.n_rows is not None:
         facts["examples"] = rows.n_rows
@@ -157,12 +156,10 @@ def _estimator(choice: Choice, learner: Learner, held_out: HeldOut, calibrate: A
 
 def _held_out_facts(estimator: Any) -> dict[str, Any]:
     """Measures on held-out rows of the pass or round of the model."""
-    history, names = estimator.history_, list(estimator._state.validation)
+    measured = {name: estimator.history_[name] for name in estimator._state.validation}
     best = getattr(estimator, "best_iteration_", None)
-    facts: dict[str, Any] = {}
-    for name in names:
-        at = len(history[name]) if best is None else best
-        facts[name] = float(history[name][at - 1])
+    at = -1 if best is None else best - 1
+    facts: dict[str, Any] = {name: float(values[at]) for name, values in measured.items()}
     if best is not None:
-        facts |= {"best_iteration": int(best), "iterations": len(history[names[0]])}
+        facts |= {"best_iteration": int(best), "iterations": len(next(iter(measured.values())))}
     return facts

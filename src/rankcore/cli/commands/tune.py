@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from math import exp, inf, log
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rankcore._core.replacing import replacing
-from rankcore.cli.learning import Choice, fit
+from rankcore.cli.learning import Choice, Scale, ScaleOption, fit, on_scale
 from rankcore.cli.options import (
     JsonOption,
     Layout,
@@ -29,7 +29,6 @@ from rankcore.cli.options import (
 )
 from rankcore.cli.paths import Writes
 from rankcore.cli.registry import Learner, find_learner
-from rankcore.cli.scaling import Scale, ScaleOption, on_scale
 from rankcore.cli.terminal import ProgressBar, complain, print_facts, progress_bar
 
 if TYPE_CHECKING:
@@ -193,8 +192,11 @@ def tune(
         metric = metric or ("ndcg@10" if learners[0].ranks_queries else "rank_loss")
         start = perf_counter()
         task = _Task(choice, rows, held_out, metric, scale, folds)
-        with _Trials(trials) as table:
+        table = _Trials(trials)
+        try:
             best = task.search(learners, minutes, bar, table.add)
+        finally:
+            table.write()
         scaler, estimator = task.fitted(best)
         rankcore.save(with_scaler(scaler, estimator), output)
     facts = {
@@ -251,26 +253,19 @@ class _Trials:
         self._writer.writerow(COLUMNS)
         self._written, self._changed = -inf, False
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._changed:
-            self._write()
-
     def add(self, row: list[Any]) -> None:
         """Append a trial."""
         self._writer.writerow(row)
         self._changed = True
         if perf_counter() - self._written > WRITTEN:
-            self._write()
+            self.write()
 
-    def _write(self) -> None:
-        if self._path is None:
-            return
-        with replacing(self._path) as stream:
-            stream.write(self._text.getvalue().encode())
-        self._written, self._changed = perf_counter(), False
+    def write(self) -> None:
+        """Write all trials so far, if some are not written yet."""
+        if self._path is not None and self._changed:
+            with replacing(self._path) as stream:
+                stream.write(self._text.getvalue().encode())
+            self._written, self._changed = perf_counter(), False
 
 
 @dataclass
@@ -352,13 +347,11 @@ class _Task:
             scaler, estimator, (held_out,) = self.on_all(learner, drawn, self.held_out)
             found = measured(estimator, learner, held_out, metrics)
             return found[self.metric], (scaler, estimator)
-        of_queries = self.rows.in_queries
-        values = [
-            measure(
-                self.choice.make(learner, **drawn), learner, self.scale, self.rows, part, metrics
-            )[self.metric]
-            for part in split(self.rows, of_queries, self.folds, self.choice.seed)
-        ]
+        values = []
+        for part in split(self.rows, self.rows.in_queries, self.folds, self.choice.seed):
+            estimator = self.choice.make(learner, **drawn)
+            found = measure(estimator, learner, self.scale, self.rows, part, metrics)
+            values.append(found[self.metric])
         return float(np.mean(values)), None
 
     def fitted(self, best: _Trial) -> tuple[Any, Any]:
