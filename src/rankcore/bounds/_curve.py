@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.numbers import Floats, as_vector
 from rankcore._core.threads import n_threads
-from rankcore.bounds._margin import check_positive, kernel_margin_bound
+from rankcore.bounds._margin import check_numbers, kernel_margin_bound
 from rankcore.ranking._pairs import Pairing, check_useful, pair_by_label
 from rankcore.ranking._queries import as_relevance, queries_of
 from rankcore.ranking.svm._losses import PairLosses, Terms
@@ -78,8 +78,7 @@ class MarginCurve:
         Scores divided by |w| are those of a function of norm 1 for any |w|, so
         the class is fixed before the sample is seen.
         """
-        check_positive(radius, "radius")
-        check_positive(norm, "norm")
+        check_numbers(radius=radius, norm=norm)
         m = self.n_pairs if m is None else m
         bounds = np.full(self.rhos.size, np.nan)
         for k, rho in enumerate((self.rhos / (norm * radius)).tolist()):
@@ -168,15 +167,11 @@ def margin_curve(
 
 def _disjoint(pairing: Pairing) -> int:
     """Maximum number of disjoint pairs."""
-    of = np.repeat(np.arange(pairing.n_pairs.size), np.diff(pairing.bounds))
-    by_label = np.lexsort((pairing.labels, of))
-    labels = pairing.labels[by_label]
-    new = np.ones(labels.size, dtype=bool)
-    new[1:] = (of[1:] != of[:-1]) | (labels[1:] != labels[:-1])
-    starts = np.flatnonzero(new)
-    counts = np.diff(np.append(starts, labels.size))
-    largest = np.maximum.reduceat(counts, np.searchsorted(starts, pairing.bounds[:-1]))
     sizes = np.diff(pairing.bounds)
+    of = np.repeat(np.arange(sizes.size), sizes)
+    # Queries, and number of rows of each of their labels.
+    (query, _), counts = np.unique(np.stack([of, pairing.labels]), axis=1, return_counts=True)
+    largest = np.maximum.reduceat(counts, np.searchsorted(query, np.arange(sizes.size)))
     return int(np.minimum(sizes // 2, sizes - largest).sum())
 
 

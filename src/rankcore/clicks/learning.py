@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_real
 from rankcore.clicks._counts import Pairs
-from rankcore.clicks._ids import Codes, as_ids
+from rankcore.clicks._ids import numbered
 from rankcore.clicks.log import Log, windows
 from rankcore.clicks.models import ClickModel
 from rankcore.clicks.propensity import Propensities
@@ -130,18 +130,12 @@ def click_pairs(
 
 def _index(qid: ArrayLike, docid: ArrayLike) -> tuple[Pairs, NDArray[np.int64]]:
     """Given documents of queries, and the row of each."""
-    codes = {"query": Codes("query"), "document": Codes("document")}
-    query = codes["query"].number(as_ids("qid", qid).tolist()).astype(np.int64)
-    document = codes["document"].number(as_ids("docid", docid).tolist()).astype(np.int64)
-    if query.size != document.size:
-        raise ValueError(
-            f"qid and docid must have the same length; found {query.size} and {document.size}"
-        )
+    codes, query, document = numbered(qid, docid)
     row = np.lexsort((document, query))
     query, document = query[row], document[row]
     if ((query[1:] == query[:-1]) & (document[1:] == document[:-1])).any():
         raise ValueError("qid and docid must name each document of a query once")
-    return Pairs(codes, query, document), row
+    return Pairs(codes, query.astype(np.int64), document.astype(np.int64)), row
 
 
 def _beside(
