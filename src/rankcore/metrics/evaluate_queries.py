@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.inputs import refuse_mask
-from rankcore._core.numbers import Floats, as_reals, as_vector
+from rankcore._core.numbers import Floats, as_reals, as_vector, check_lengths
 from rankcore._core.queries import Queries, group_rows, query_numbers, run_blocks
 from rankcore._ext import measures as kernels
 from rankcore._ext.concordance import sort_queries
@@ -61,16 +61,13 @@ class Judged:
 def judged(y_true: Any, y_score: Any, qid: Any, n_jobs: int | None = None) -> Judged:
     """Validate labels and scores, and group them by query."""
     labels, scores = as_vector(y_true, "y_true"), as_vector(y_score, "y_score")
-    check_lengths(labels, scores)
+    check_rows(labels, scores)
     return Judged(labels, scores, group_rows(qid, labels.size, n_jobs))
 
 
-def check_lengths(labels: NDArray[Any], scores: NDArray[Any]) -> None:
+def check_rows(labels: NDArray[Any], scores: NDArray[Any]) -> None:
     """Raise ValueError unless labels and scores have the same length, above 0."""
-    if labels.size != scores.size:
-        raise ValueError(
-            f"y_true and y_score must have the same length; found {labels.size} and {scores.size}"
-        )
+    check_lengths(y_true=labels, y_score=scores)
     if labels.size == 0:
         raise ValueError("y_true and y_score are empty; a measure requires at least one row")
 
