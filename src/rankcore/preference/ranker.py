@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Hashable
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
@@ -236,7 +236,9 @@ class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator
         list or ndarray
         """
         items = as_items(items)
-        return await self._arank(items, *self._method(items))
+        with self._ranking(items, *self._method(items)) as run:
+            await self._send_rounds(run)
+        return in_order(items, self.order_[: self.top_k])
 
     def extend(self, more: Items) -> Any:
         """Insert more items into the order by binary search.
@@ -267,25 +269,23 @@ class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator
         return self._rank(items, method, expected)
 
     def _rank(self, items: Any, method: Method | Rating, expected: float) -> Any:
-        run = self._run(items, method, expected)
-        try:
+        with self._ranking(items, method, expected) as run:
             if is_async(self.preference):
                 _refuse_loop()
                 asyncio.run(self._send_rounds(run))
             else:
                 for requests in run.requests():
                     send_all(requests, run.ledger, self.concurrency)
-        finally:
-            self._learn(run, items)
         return in_order(items, self.order_[: self.top_k])
 
-    async def _arank(self, items: Any, method: Method | Rating, expected: float) -> Any:
+    @contextmanager
+    def _ranking(self, items: Any, method: Method | Rating, expected: float) -> Iterator[Run]:
+        """A run, whose results become attributes even if it fails."""
         run = self._run(items, method, expected)
         try:
-            await self._send_rounds(run)
+            yield run
         finally:
             self._learn(run, items)
-        return in_order(items, self.order_[: self.top_k])
 
     async def _send_rounds(self, run: Run) -> None:
         in_threads = not is_async(self.preference)

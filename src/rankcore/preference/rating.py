@@ -81,13 +81,15 @@ class Rating:
             if self.limit is not None:
                 calls = calls[: self.limit - self.n_calls]
             self.n_calls += len(calls)
-            answers = yield [
-                (*self._distinct[list(call[:-1])].tolist(), call[-1]) for call in calls
-            ]
+            answers = yield self._of_items(calls)
             if any(answer is not None for answer in answers):
                 self._take(calls, answers)
             if None not in answers and self._m <= _TRACKED:
                 self.doubt.append((len(self._calls), self.ratings().expected_inversions()))
+
+    def _of_items(self, calls: Calls) -> Calls:
+        """Calls with positions of items instead of distinct items."""
+        return [(*self._distinct[list(call[:-1])].tolist(), call[-1]) for call in calls]
 
     def ratings(self) -> Ratings:
         """Ratings of all items from the answers so far."""
@@ -147,17 +149,12 @@ class Rating:
             return False
         else:
             allowed = _WRONG_TOP if k else 2 * _WRONG_PAIRS / (n * (n - 1))
-        if k is not None:
-            first, rest = ratings.ranking[:k], ratings.ranking[k:]
-            if 1 - ratings.beats()[np.ix_(first, rest)].min() > allowed:
-                return False  # decided by two items alone, and cheaper to check
-        return self._doubt() <= allowed
-
-    def _doubt(self) -> float:
-        ratings = self.ratings()
-        if self.top_k is not None:
-            return 1 - ratings.certainty_of_top(self.top_k)
-        return ratings.expected_inversions()
+        if k is None:
+            return ratings.expected_inversions() <= allowed
+        first, rest = ratings.ranking[:k], ratings.ranking[k:]
+        if 1 - ratings.beats()[np.ix_(first, rest)].min() > allowed:
+            return False  # decided by two items alone, and cheaper to check
+        return 1 - ratings.certainty_of_top(k) <= allowed
 
     def _take(self, calls: Calls, degrees: Sequence[float | None]) -> None:
         for call, degree in zip(calls, degrees, strict=True):

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from rankcore._core.arguments import PairWeights
+from rankcore._core.docs import documented
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_integer
 from rankcore.preference.equal_errors import improved
@@ -157,6 +158,7 @@ def ranking_regret(
     return Regret(value, value - off, loss + off - least_low, exact, loss, least_high)
 
 
+@documented(ranking_regret)
 def preference_regret(
     preference: Indexed | ArrayLike,
     targets: ArrayLike,
@@ -168,18 +170,13 @@ def preference_regret(
 
     Parameters
     ----------
-    preference, targets, probability, w
-        As in `ranking_regret`.
+    preference : Indexed, or matrix of shape (n, n)
+        Evaluated once per pair, with the earlier item first.
 
     Returns
     -------
     Regret
         Always exact.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `ranking_regret`.
 
     Notes
     -----
