@@ -56,6 +56,12 @@ def check_vector(array: NDArray[Any], name: str) -> None:
         )
 
 
+def ranges(starts: Any, sizes: NDArray[Any]) -> NDArray[np.intp]:
+    """Concatenated ranges ``start, start + 1, ...`` of the given sizes."""
+    ends: NDArray[np.intp] = np.cumsum(sizes)
+    return np.repeat(starts - ends + sizes, sizes) + np.arange(int(sizes.sum()))
+
+
 def check_lengths(**columns: Sized) -> None:
     """Raise ValueError unless columns have the same length."""
     lengths = [len(column) for column in columns.values()]

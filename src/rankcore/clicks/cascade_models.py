@@ -25,12 +25,6 @@ def clicks_before(log: ClickLog) -> NDArray[np.int64]:
     return before - np.repeat(before[log.bounds[:-1]], np.diff(log.bounds))
 
 
-def clicks_in_session(log: ClickLog) -> NDArray[np.int64]:
-    """Clicks in the session of each impression."""
-    sizes = np.diff(log.bounds)
-    return np.repeat(np.add.reduceat(log.clicked.astype(np.int64), log.bounds[:-1]), sizes)
-
-
 def first_clicks(log: ClickLog) -> NDArray[np.uint8]:
     """Events by the cascade model: documents after the first click are unseen."""
     events = np.where(log.clicked, CLICKED, SKIPPED)
@@ -39,7 +33,8 @@ def first_clicks(log: ClickLog) -> NDArray[np.uint8]:
 
 def last_clicks(log: ClickLog) -> NDArray[np.uint8]:
     """Events by the simplified model: the last click satisfies; later documents are unseen."""
-    before, total = clicks_before(log), clicks_in_session(log)
+    in_sessions = np.add.reduceat(log.clicked.astype(np.int64), log.bounds[:-1])
+    before, total = clicks_before(log), np.repeat(in_sessions, np.diff(log.bounds))
     events = np.where(log.clicked, CLICKED, SKIPPED)
     events[log.clicked & (before == total - 1)] = SATISFIED
     events[(before == total) & (total > 0)] = UNSEEN

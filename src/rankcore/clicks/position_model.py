@@ -106,21 +106,18 @@ class PositionBasedModel(ClickModel):
         examined = counts.events.sum(axis=1) * self.examination_[counts.position]
         of_pairs = np.bincount(counts.pair, examined, self.attraction_.size)
         self._examined = of_pairs.astype(np.float64)
-        self.attraction_interval_ = self._attraction_interval()
+        # From the information; without clicks, from the number of examinations.
+        ends = interval(np.zeros(self._examined.size), self._examined)
+        seen = self.attraction_error_ > 0
+        spread = Z * self.attraction_error_[seen] / self.attraction_[seen]
+        ends[seen] = self.attraction_[seen, None] * np.exp(np.stack([-spread, spread], axis=1))
+        self.attraction_interval_ = np.minimum(ends, 1.0)
         return self
 
     def _evidence(self) -> tuple[Floats, Floats]:
         a, error = self.attraction_, self.attraction_error_
         with np.errstate(divide="ignore", invalid="ignore"):
             return a, np.where((error > 0) & (a < 1), a * (1 - a) / error**2, self._examined)
-
-    def _attraction_interval(self) -> Floats:
-        """Interval from the information; without clicks, from the number of examinations."""
-        found = interval(np.zeros(self._examined.size), self._examined)
-        seen = self.attraction_error_ > 0
-        spread = Z * self.attraction_error_[seen] / self.attraction_[seen]
-        found[seen] = self.attraction_[seen, None] * np.exp(np.stack([-spread, spread], axis=1))
-        return np.minimum(found, 1.0)
 
     def _probabilities(self, log: ClickLog) -> Floats:
         attraction = np.append(self.attraction_, self._overall)[self._pairs.of(log)]

@@ -154,7 +154,15 @@ class ClickFile:
                 last = ids[-1]
                 block["session"] = n_sessions + np.cumsum(starts)
                 n_sessions = int(block["session"][-1])
-                self._check_adjacent(ids, starts, lines)
+                seen = set()
+                for at in np.flatnonzero(starts).tolist():
+                    if ids[at] in seen:
+                        raise ValueError(
+                            f"{self._table.where(lines)(at)}: session {ids[at]!r} goes on after "
+                            "another one began; the rows of a session must be next to each other: "
+                            "sort by session"
+                        )
+                    seen.add(ids[at])
             yield block
 
     def _cuts(self, columns: dict[str, NDArray[Any]], n: int) -> list[int]:
@@ -176,18 +184,6 @@ class ClickFile:
         if "dwell" in columns and np.isnan(columns["dwell"]).all():
             del columns["dwell"]
         return ClickLog._of(columns, self._codes, self._table.where(columns["line"]))
-
-    def _check_adjacent(
-        self, ids: list[Any], starts: NDArray[np.bool_], lines: NDArray[np.int64]
-    ) -> None:
-        seen = set()
-        for at in np.flatnonzero(starts).tolist():
-            if ids[at] in seen:
-                raise ValueError(
-                    f"{self._table.where(lines)(at)}: session {ids[at]!r} goes on after another "
-                    "one began; the rows of a session must be next to each other: sort by session"
-                )
-            seen.add(ids[at])
 
     def _numbers(self, columns: dict[str, Any], lines: NDArray[np.int64]) -> dict[str, Any]:
         """Validated columns of numbers."""

@@ -104,10 +104,7 @@ class Tally:
         self._rows = np.concatenate([self._rows, rows])
         self._weights = np.concatenate([self._weights, found.weights])
         self._n_rows += m
-        self._add_up()
-
-    def _add_up(self) -> None:
-        """Merge rows with the same winner, loser and judge."""
+        # Rows with the same winner, loser and judge are merged.
         n, n_judges = max(1, len(self._items)), max(1, len(self._judges))
         key = (self._rows[:, 0] * n + self._rows[:, 1]) * n_judges + self._rows[:, 2]
         _, first, group = np.unique(key, return_index=True, return_inverse=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
@@ -185,15 +185,12 @@ class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator
     (True, 6, 1)
     """
 
-    order_: Places
     complete_: bool
     n_calls_: int
     n_reused_: int
     n_rounds_: int
     certainty_: NDArray[np.float64]
     n_answers_: Places
-    pairs_: Places
-    degrees_: NDArray[np.float64]
     items_: Any
 
     def rank(self, items: Items) -> Any:
@@ -278,15 +275,6 @@ class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator
                     send_all(requests, run.ledger, self.concurrency)
         return in_order(items, self.order_[: self.top_k])
 
-    @contextmanager
-    def _ranking(self, items: Any, method: Method | Rating, expected: float) -> Iterator[Run]:
-        """A run, whose results become attributes even if it fails."""
-        run = self._run(items, method, expected)
-        try:
-            yield run
-        finally:
-            self._learn(run, items)
-
     async def _send_rounds(self, run: Run) -> None:
         in_threads = not is_async(self.preference)
         for requests in run.requests():
@@ -322,25 +310,17 @@ class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator
         assert journal is not None
         return journal if isinstance(journal, Journal) else Journal(journal)
 
-    def _run(self, items: Any, method: Method | Rating, expected: float) -> Run:
-        """Run of a ranking that reuses known answers."""
+    @contextmanager
+    def _ranking(self, items: Any, method: Method | Rating, expected: float) -> Iterator[Run]:
+        """A run that reuses known answers; its results become attributes even if it fails."""
         asked = (self.preference, None if self.journal is None else repr(self._journal()))
         before = self.__dict__.get("_asked", (None, None))
         if asked[0] is not before[0] or asked[1] != before[1] or not self.cache:
             self._asked = asked
             self._answers: dict[AnswerKey, Any] = {}
             self._kept: list[Any] = []
-        journal = None
         keys = self._keys(items)
-        if keys and self.journal is not None:
-            several = isinstance(self.preference, Choice)
-            seed = str(self._new_seed())
-            journal = open_journal(self._journal(), keys, self._answers, several, seed)
-        elif keys:
-            self._kept.append(items)  # keys may be the addresses of these objects
-        with ExitStack() as stack:  # closes the journal if the run cannot start
-            if journal is not None:
-                stack.enter_context(closing(journal))
+        with self._opened(keys, items) as journal:
             ledger = Ledger(
                 preference=self.preference,
                 items=items,
@@ -355,16 +335,26 @@ class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator
                 expected_calls=expected,
             )
             run = (CallRun if isinstance(method, Rating) else Run)(method, ledger)
-            stack.pop_all()
-        return run
+            try:
+                yield run
+            finally:
+                run.close()
+                self._learn(run, items)
+
+    def _opened(
+        self, keys: list[Hashable], items: Any
+    ) -> AbstractContextManager[OpenJournal | None]:
+        """The journal with the answers about items with these keys; None if there is none."""
+        if keys and self.journal is not None:
+            several, seed = isinstance(self.preference, Choice), str(self._new_seed())
+            journal = self._journal()
+            return closing(open_journal(journal, keys, self._answers, several, seed))
+        if keys:
+            self._kept.append(items)  # keys may be the addresses of these objects
+        return nullcontext()
 
     def _learn(self, run: Run, items: Any) -> None:
         """Set the attributes from a complete or incomplete ranking."""
-        try:
-            run.close()
-        finally:
-            if run.ledger.journal is not None:
-                run.ledger.journal.close()
         found = results_of(run, items)
         if isinstance(run.method, Rating):
             found["ratings_"] = run.method.ratings()
