@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -148,7 +147,11 @@ def margin_curve(
     pairing = pair_by_label(labels, queries_of(qid, group, scores.size), None, True)
     check_useful(pairing, scores.size)
     of_docs = scores[pairing.docs]
-    grid = _grid(of_docs, pairing.bounds) if rhos is None else _as_rhos(rhos)
+    grid = (
+        _grid(of_docs, pairing.bounds) if rhos is None else np.unique(np.asarray(rhos, np.float64))
+    )
+    if not grid.size or not np.isfinite(grid).all() or grid[0] <= 0:
+        raise ValueError(f"rhos must list finite numbers above 0; found {rhos!r}")
     jobs = n_threads(n_jobs)
     with PairLosses(pairing, balance == "query", jobs) as losses:
         total = float(losses.weights.sum())
@@ -186,10 +189,3 @@ def _grid(scores: Floats, bounds: NDArray[np.int64]) -> Floats:
             "range of float64"
         )
     return most * np.logspace(np.log10(DEPTH), 0.0, POINTS)
-
-
-def _as_rhos(rhos: Any) -> Floats:
-    grid = np.unique(np.asarray(rhos, dtype=np.float64))
-    if grid.ndim != 1 or not grid.size or not np.isfinite(grid).all() or grid[0] <= 0:
-        raise ValueError(f"rhos must list finite numbers above 0; found {rhos!r}")
-    return grid

@@ -70,18 +70,12 @@ class Credited(ABC):
             return credit[0]
         # A document in none of the rankings gets an unused number.
         codes = [rankings.codes.get(document, -1) for document in shown.documents]
-        interleave.credit(
-            interleave.METHODS[self._method],
-            rankings.documents,
-            rankings.offsets,
-            self._weights(rankings),
-            np.empty(rankings.documents.size, dtype=np.uint8),
-            np.array([codes], dtype=np.int64),
-            np.array([shown.owners], dtype=np.int32),
-            np.array([clicks.size], dtype=np.int32),
-            clicks.reshape(1, -1),
-            credit,
-        )
+        taken = np.empty(rankings.documents.size, dtype=np.uint8)
+        arrays = rankings.documents, rankings.offsets, self._weights(rankings), taken
+        lists = np.array([codes], dtype=np.int64), np.array([shown.owners], dtype=np.int32)
+        sizes = np.array([clicks.size], dtype=np.int32)
+        method = interleave.METHODS[self._method]
+        interleave.credit(method, *arrays, *lists, sizes, clicks.reshape(1, -1), credit)
         return credit[0]
 
 

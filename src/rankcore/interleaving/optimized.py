@@ -132,7 +132,12 @@ class Optimized(Credited):
         """
         numbered = Rankings.of(rankings)
         found = self._lists(numbered, numbered.length(length))
-        probabilities, bias = _most_sensitive(self._credits(numbered, found))
+        credits = np.empty((len(numbered.names), len(numbered)))  # for a click on each document
+        for r, ranking in enumerate(numbered.each()):
+            places = np.full(len(numbered.names), ranking.size + 1.0)
+            places[ranking] = np.arange(1.0, ranking.size + 1.0)
+            credits[:, r] = 1.0 / places if self.credit_by == "inverse" else -places
+        probabilities, bias = _most_sensitive(credits[np.array(found, dtype=np.intp)])
         if bias:
             warn(
                 f"no distribution over lists of these {len(numbered)} rankings is unbiased: its "
@@ -179,18 +184,9 @@ class Optimized(Credited):
         drawn = dict.fromkeys(tuple(row[:k]) for row, k in zip(shown.tolist(), n, strict=True))
         return sorted([*drawn][: self.max_lists])
 
-    def _credits(self, rankings: Rankings, found: list[tuple[int, ...]]) -> Floats:
-        """Credits for a click, shape (lists, places, rankings)."""
-        by_document = np.empty((len(rankings.names), len(rankings)))
-        for r, ranking in enumerate(rankings.each()):
-            places = np.full(len(rankings.names), ranking.size + 1.0)
-            places[ranking] = np.arange(1.0, ranking.size + 1.0)
-            by_document[:, r] = 1.0 / places if self.credit_by == "inverse" else -places
-        return by_document[np.array(found, dtype=np.intp)]
-
 
 def _most_sensitive(credits: Floats) -> tuple[Floats, float]:
-    """Probabilities of lists, and their bias.
+    """Probabilities of lists and their bias, given credits (lists, places, rankings).
 
     Unbiased at every length if possible, otherwise with the minimum sum of biases; among these,
     with the minimum expected variance of credits.

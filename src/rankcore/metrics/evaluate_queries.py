@@ -119,14 +119,8 @@ def measure_queries(
         with np.errstate(over="ignore"):  # reported as infinite, with its query
             scores = scores.astype(np.float32).astype(np.float64)
     n = labels.size
-    task = _Task(
-        scores,
-        labels,
-        queries,
-        None if retrieved is None else _as_mask(retrieved, n, "retrieved"),
-        convention,
-        n_jobs,
-    )
+    found = None if retrieved is None else _as_mask(retrieved, n, "retrieved")
+    task = _Task(scores, labels, queries, found, convention, n_jobs)
     if convention.cutoff is not None:
         measures = [
             replace(m, k=convention.cutoff) if m.k is None and m.kind in _CUT_BY_DEFAULT else m
@@ -178,22 +172,11 @@ def _run(task: _Task, measures: Sequence[Measure]) -> Floats:
     plan = _plan(measures, convention)
     discounts = _discounts(convention.discount, measures, int(sizes.max()))
     values = np.empty((len(measures), sizes.size))
+    data = task.scores, task.labels, gains, queries.rows, task.retrieved, queries.bounds
+    wanted = plan, discounts, kernels.TIES[convention.ties], values
 
     def run(first: int, last: int) -> None:
-        trouble, query = kernels.measure(
-            task.scores,
-            task.labels,
-            gains,
-            queries.rows,
-            task.retrieved,
-            queries.bounds,
-            first,
-            last,
-            plan,
-            discounts,
-            kernels.TIES[convention.ties],
-            values,
-        )
+        trouble, query = kernels.measure(*data, first, last, *wanted)
         if trouble:
             raise _complaint(kernels.TROUBLES[trouble], queries.ids[query], convention, measures)
 
