@@ -99,7 +99,7 @@ def test_without_ids_sessions_begin_where_query_or_position_says_so():
         ({"clicked": [0, 2, 0, 0, 0, 0]}, "row 1: clicked must be 0 or 1; found 2"),
         ({"dwell": [0, -1.0, 0, 0, 0, 0]}, "row 1: dwell must be"),
         ({"query": [*"xxyxxz"]}, "row 2 and row 1 are of one session and of different queries"),
-        ({"query": [*"xxxxx"]}, "same length; found query 5"),
+        ({"query": [*"xxxxx"]}, "must have the same length; found 5, 6, 6"),
         ({"document": ["", *"bcbaa"]}, "row 0: ids of document must be integers or words"),
     ],
 )

@@ -47,7 +47,7 @@ def drawn(method, rankings, n, length=None, weights=None):
 
 
 def frequencies(method, rankings, n, length=None):
-    weights = Rankings.of(rankings).weights(3.0)
+    weights = Probabilistic()._weights(Rankings.of(rankings))
     numbered, shown, _, lengths = drawn(method, rankings, n, length, weights)
     counts = Counter(tuple(row[:k]) for row, k in zip(shown.tolist(), lengths, strict=True))
     return {tuple(numbered.names[code] for code in row): k / n for row, k in counts.items()}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rankcore._ext import interleave
-from rankcore.interleaving import Optimized
+from rankcore.interleaving import Optimized, Probabilistic
 from rankcore.interleaving.rankings import Rankings
 from strategies import NIGHTLY
 
@@ -20,7 +20,8 @@ def simulated(method, rankings, length, by_document):
     n = RUNS
     shown = np.zeros((n, length), np.int64)
     owners, lengths = np.zeros((n, length), np.int32), np.zeros(n, np.int32)
-    scratch, weights = np.empty(numbered.documents.size, np.uint8), numbered.weights(3.0)
+    scratch = np.empty(numbered.documents.size, np.uint8)
+    weights = Probabilistic()._weights(numbered)
     seeds = np.arange(n, dtype=np.uint64)
     common = numbered.documents, numbered.offsets, weights, scratch
     if method == "inverse":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sized
 from fractions import Fraction
 from typing import Any
 
@@ -53,6 +54,27 @@ def check_vector(array: NDArray[Any], name: str) -> None:
         raise ValueError(
             f"{name} must have one dimension, one number for each row; found shape {array.shape}"
         )
+
+
+def ranges(starts: Any, sizes: NDArray[Any]) -> NDArray[np.intp]:
+    """Concatenated ranges ``start, start + 1, ...`` of the given sizes."""
+    ends: NDArray[np.intp] = np.cumsum(sizes)
+    return np.repeat(starts - ends + sizes, sizes) + np.arange(int(sizes.sum()))
+
+
+def check_lengths(**columns: Sized) -> None:
+    """Raise ValueError unless columns have the same length."""
+    lengths = [len(column) for column in columns.values()]
+    if len({*lengths}) > 1:
+        raise ValueError(
+            f"{enumerated(columns)} must have the same length; found {enumerated(lengths)}"
+        )
+
+
+def enumerated(items: Iterable[Any]) -> str:
+    """Two or more items in a message: "a, b and c"."""
+    *first, last = map(str, items)
+    return f"{', '.join(first)} and {last}"
 
 
 def as_weights(weights: Any, name: str, sizes: dict[str, int]) -> Floats | None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.numbers import Floats, as_vector
 from rankcore._core.threads import n_threads
-from rankcore.bounds._margin import check_positive, kernel_margin_bound
+from rankcore.bounds._margin import check_numbers, kernel_margin_bound
 from rankcore.ranking._pairs import Pairing, check_useful, pair_by_label
 from rankcore.ranking._queries import as_relevance, queries_of
 from rankcore.ranking.svm._losses import PairLosses, Terms
@@ -78,8 +77,7 @@ class MarginCurve:
         Scores divided by |w| are those of a function of norm 1 for any |w|, so
         the class is fixed before the sample is seen.
         """
-        check_positive(radius, "radius")
-        check_positive(norm, "norm")
+        check_numbers(radius=radius, norm=norm)
         m = self.n_pairs if m is None else m
         bounds = np.full(self.rhos.size, np.nan)
         for k, rho in enumerate((self.rhos / (norm * radius)).tolist()):
@@ -149,7 +147,11 @@ def margin_curve(
     pairing = pair_by_label(labels, queries_of(qid, group, scores.size), None, True)
     check_useful(pairing, scores.size)
     of_docs = scores[pairing.docs]
-    grid = _grid(of_docs, pairing.bounds) if rhos is None else _as_rhos(rhos)
+    grid = (
+        _grid(of_docs, pairing.bounds) if rhos is None else np.unique(np.asarray(rhos, np.float64))
+    )
+    if not grid.size or not np.isfinite(grid).all() or grid[0] <= 0:
+        raise ValueError(f"rhos must list finite numbers above 0; found {rhos!r}")
     jobs = n_threads(n_jobs)
     with PairLosses(pairing, balance == "query", jobs) as losses:
         total = float(losses.weights.sum())
@@ -168,15 +170,11 @@ def margin_curve(
 
 def _disjoint(pairing: Pairing) -> int:
     """Maximum number of disjoint pairs."""
-    of = np.repeat(np.arange(pairing.n_pairs.size), np.diff(pairing.bounds))
-    by_label = np.lexsort((pairing.labels, of))
-    labels = pairing.labels[by_label]
-    new = np.ones(labels.size, dtype=bool)
-    new[1:] = (of[1:] != of[:-1]) | (labels[1:] != labels[:-1])
-    starts = np.flatnonzero(new)
-    counts = np.diff(np.append(starts, labels.size))
-    largest = np.maximum.reduceat(counts, np.searchsorted(starts, pairing.bounds[:-1]))
     sizes = np.diff(pairing.bounds)
+    of = np.repeat(np.arange(sizes.size), sizes)
+    # Queries, and number of rows of each of their labels.
+    (query, _), counts = np.unique(np.stack([of, pairing.labels]), axis=1, return_counts=True)
+    largest = np.maximum.reduceat(counts, np.searchsorted(query, np.arange(sizes.size)))
     return int(np.minimum(sizes // 2, sizes - largest).sum())
 
 
@@ -191,10 +189,3 @@ def _grid(scores: Floats, bounds: NDArray[np.int64]) -> Floats:
             "range of float64"
         )
     return most * np.logspace(np.log10(DEPTH), 0.0, POINTS)
-
-
-def _as_rhos(rhos: Any) -> Floats:
-    grid = np.unique(np.asarray(rhos, dtype=np.float64))
-    if grid.ndim != 1 or not grid.size or not np.isfinite(grid).all() or grid[0] <= 0:
-        raise ValueError(f"rhos must list finite numbers above 0; found {rhos!r}")
-    return grid

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from math import e, isfinite, log, log2, sqrt
 from numbers import Real
+from typing import Any
 
 from numpy.typing import ArrayLike
 
@@ -74,9 +75,9 @@ def rademacher_margin_bound(
     >>> round(rademacher_margin_bound(0.1, 0.01, 0.01, 0.5, 10_000), 6)
     0.192239
     """
-    _check_share(loss, "loss")
-    check_positive(complexity, "complexity", zero=True)
-    check_positive(complexity_other, "complexity_other", zero=True)
+    check_numbers(zero=True, loss=loss, complexity=complexity, complexity_other=complexity_other)
+    if loss > 1.0:
+        raise ValueError(f"loss must be 0 to 1; found {loss!r}")
     _check(rho, m, delta, uniform)
     factor, price = 2.0, 0.0
     if uniform:
@@ -122,8 +123,7 @@ def kernel_margin_bound(
     >>> round(kernel_margin_bound(0.0, 1.0, 2.0, 0.5, 10_000, 0.01), 6)
     0.175174
     """
-    check_positive(radius, "radius", zero=True)
-    check_positive(norm, "norm", zero=True)
+    check_numbers(zero=True, radius=radius, norm=norm)
     _check(rho, m, delta, uniform)
     one = radius * norm / sqrt(m)
     return rademacher_margin_bound(loss, one, one, rho, m, delta, uniform=uniform)
@@ -150,7 +150,7 @@ def svm_bound(slack: float, radius: float, norm: float, m: int, delta: float = 0
     >>> round(svm_bound(0.2, 1.0, 1.0, 1000), 6)
     0.365193
     """
-    check_positive(slack, "slack", zero=True)
+    check_numbers(zero=True, slack=slack)
     # The hinge is at least the margin loss at 1, as the proof requires.
     return slack + kernel_margin_bound(0.0, radius, norm, 1.0, m, delta)
 
@@ -221,7 +221,7 @@ def linear_complexity(squares: ArrayLike, norm: float = 1.0) -> float:
     """
     import numpy as np
 
-    check_positive(norm, "norm", zero=True)
+    check_numbers(zero=True, norm=norm)
     values = np.asarray(squares, dtype=np.float64)
     if values.ndim != 1 or not values.size or not np.isfinite(values).all() or (values < 0).any():
         raise ValueError(
@@ -262,23 +262,19 @@ def vc_complexity(dimension: int, m: int) -> float:
 
 
 def _check(rho: float, m: int, delta: float, uniform: bool) -> None:
-    check_positive(rho, "rho")
+    check_numbers(rho=rho, delta=delta)
     if uniform and rho > 1.0:
         raise ValueError(f"a bound that is uniform in rho requires rho up to 1; found {rho!r}")
     check_count(m, "m")
-    check_positive(delta, "delta")
     if delta >= 1.0:
         raise ValueError(f"delta must be below 1; found {delta!r}")
 
 
-def _check_share(value: float, name: str) -> None:
-    check_positive(value, name, zero=True)
-    if value > 1.0:
-        raise ValueError(f"{name} must be 0 to 1; found {value!r}")
-
-
-def check_positive(value: float, name: str, zero: bool = False) -> None:
-    if not isinstance(value, Real) or isinstance(value, bool):
-        raise TypeError(f"{name} must be a number; found {value!r}")
-    if not isfinite(value) or value < 0 or (value == 0 and not zero):
-        raise ValueError(f"{name} must be {'from 0 on' if zero else 'above 0'}; found {value!r}")
+def check_numbers(zero: bool = False, **numbers: Any) -> None:
+    """Raise unless numbers are finite and above 0 or, with ``zero``, from 0 on."""
+    for name, value in numbers.items():
+        if not isinstance(value, Real) or isinstance(value, bool):
+            raise TypeError(f"{name} must be a number; found {value!r}")
+        if not isfinite(value) or value < 0 or (value == 0 and not zero):
+            bounds = "from 0 on" if zero else "above 0"
+            raise ValueError(f"{name} must be {bounds}; found {value!r}")

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from rankcore._core.docs import documented
 from rankcore._core.params import check_integer
-from rankcore.bounds._margin import check_positive
+from rankcore.bounds._margin import check_numbers
 
 
 def pairwise_mistake_bound(radius: float, margin: float) -> float:
@@ -41,8 +41,8 @@ def pairwise_mistake_bound(radius: float, margin: float) -> float:
     >>> pairwise_mistake_bound(2.0, 0.5)
     16.0
     """
-    check_positive(radius, "radius", zero=True)
-    check_positive(margin, "margin")
+    check_numbers(zero=True, radius=radius)
+    check_numbers(margin=margin)
     return (radius / margin) ** 2
 
 
@@ -99,10 +99,8 @@ def prank_mistake_bound(
     20.0
     """
     check_integer(n_ranks, "n_ranks", 2)
-    check_positive(radius, "radius", zero=True)
-    check_positive(margin, "margin")
-    check_positive(threshold_scale, "threshold_scale")
-    check_positive(demanded, "demanded", zero=True)
+    check_numbers(zero=True, radius=radius, demanded=demanded)
+    check_numbers(margin=margin, threshold_scale=threshold_scale)
     return ((n_ranks - 1) * radius**2 + threshold_scale**2 + 2.0 * demanded) / margin**2
 
 
@@ -134,9 +132,8 @@ def cusum_mistake_bound(radius: float, margin: float, *, demanded: float = 0.0) 
     >>> round(cusum_mistake_bound(3**0.5, 18**-0.5), 9)
     54.0
     """
-    check_positive(radius, "radius", zero=True)
-    check_positive(margin, "margin")
-    check_positive(demanded, "demanded", zero=True)
+    check_numbers(zero=True, radius=radius, demanded=demanded)
+    check_numbers(margin=margin)
     return (radius**2 + 2.0 * demanded) / margin**2
 
 

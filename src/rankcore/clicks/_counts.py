@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from rankcore._core.numbers import Floats
+from rankcore._core.numbers import Floats, check_lengths
 from rankcore.clicks._ids import Codes
 from rankcore.clicks.log import ClickLog, Log, windows
 
@@ -39,10 +39,7 @@ class Pairs:
         """Pair of each row, given ids; -1 if unknown."""
         query = self.codes["query"].find("qid", qid)
         document = self.codes["document"].find("docid", docid)
-        if query.size != document.size:
-            raise ValueError(
-                f"qid and docid must have the same length; found {query.size} and {document.size}"
-            )
+        check_lengths(qid=query, docid=document)
         return self._find(query, document)
 
     def _find(self, query: NDArray[np.int64], document: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -92,6 +89,12 @@ def sums(of: NDArray[Any], values: Floats, n: int) -> Floats:
     return np.stack(columns, axis=1)
 
 
+def changes(*columns: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether each row differs from the previous one in any column; True for the first row."""
+    differs = [column[1:] != column[:-1] for column in columns]
+    return np.append(True, np.logical_or.reduce(differs))
+
+
 def clicks(log: ClickLog) -> NDArray[np.uint8]:
     """Events of impressions: 0 without and 1 with a click."""
     return log.clicked.view(np.uint8)
@@ -113,8 +116,7 @@ def count(log: Log, event: Event, n_events: int, *, by_position: bool = True) ->
     if codes is None:
         raise ValueError("the log is empty")
     query, document, position, events = _merged([merged, *waiting]) if waiting else merged
-    first = np.ones(query.size, dtype=np.bool_)
-    first[1:] = (query[1:] != query[:-1]) | (document[1:] != document[:-1])
+    first = changes(query, document)
     pairs = Pairs(codes, query[first], document[first])
     return Counts(pairs, (np.cumsum(first) - 1).astype(np.int32), position.astype(np.int32), events)
 
@@ -130,7 +132,7 @@ def _cells(log: ClickLog, event: Event, n_events: int, by_position: bool) -> lis
         keys = keys * n_positions + (log.position - 1)
     keys, n = np.unique(keys * n_events + event(log), return_counts=True)
     cells, number = np.divmod(keys, n_events)
-    first = np.append(True, cells[1:] != cells[:-1])
+    first = changes(cells)
     events = np.zeros((np.count_nonzero(first), n_events))
     events[np.cumsum(first) - 1, number] = n
     rest, position = np.divmod(cells[first], n_positions)
@@ -145,11 +147,6 @@ def _merged(parts: list[list[NDArray[Any]]]) -> list[NDArray[Any]]:
     query, document, position, events = map(np.concatenate, zip(*parts, strict=True))
     order = np.lexsort((position, document, query))
     query, document, position = query[order], document[order], position[order]
-    first = np.ones(query.size, dtype=np.bool_)
-    first[1:] = (
-        (query[1:] != query[:-1])
-        | (document[1:] != document[:-1])
-        | (position[1:] != position[:-1])
-    )
+    first = changes(query, document, position)
     added = np.add.reduceat(events[order], np.flatnonzero(first), axis=0)
     return [query[first], document[first], position[first], added]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankcore._core.numbers import check_lengths
 from rankcore.datasets.ids import as_words
 
 
@@ -17,6 +18,17 @@ def as_ids(name: str, values: ArrayLike) -> NDArray[Any]:
     if array.ndim == 1 and array.dtype.kind in "iu":
         return array.astype(np.int64)
     return as_words(name, array)
+
+
+def numbered(
+    qid: ArrayLike, docid: ArrayLike
+) -> tuple[dict[str, Codes], NDArray[np.int32], NDArray[np.int32]]:
+    """Codes of queries and documents, and the numbers of both in each row."""
+    codes = {"query": Codes("query"), "document": Codes("document")}
+    query = codes["query"].number(as_ids("qid", qid).tolist())
+    document = codes["document"].number(as_ids("docid", docid).tolist())
+    check_lengths(qid=query, docid=document)
+    return codes, query, document
 
 
 class Codes:

@@ -9,31 +9,20 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankcore._core.numbers import Floats, as_vector
+from rankcore._core.numbers import Floats, as_vector, check_lengths
 from rankcore.ranking._click_pairs import trust_of
 
 
 class Log(Protocol):
-    """Columns of a click log: arrays of equal length.
+    """Columns of a click log: arrays with an entry for each impression.
 
-    With ``queries`` and ``documents``, the arrays are indices into these.
+    With ``queries`` and ``documents``, those of ids are indices into these.
     """
 
-    @property
-    def query(self) -> NDArray[Any]:
-        """The query of each impression."""
-
-    @property
-    def document(self) -> NDArray[Any]:
-        """The document of each impression."""
-
-    @property
-    def position(self) -> NDArray[Any]:
-        """The position of each impression, from 1."""
-
-    @property
-    def clicked(self) -> NDArray[Any]:
-        """Whether each impression was clicked."""
+    query: NDArray[Any]
+    document: NDArray[Any]
+    position: NDArray[Any]  # from 1
+    clicked: NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -55,8 +44,7 @@ class Ranked:
         query, document = (np.asarray(ranking[name]).tolist() for name in columns[:2])
         score = as_vector(ranking["score"], "score")
         model = as_vector(ranking["relevance"], "relevance") if modelled else None
-        if len({len(np.asarray(ranking[name])) for name in columns}) > 1:
-            raise ValueError("the columns of ranking must have the same length")
+        check_lengths(**{name: np.asarray(ranking[name]) for name in columns})
         if not np.isfinite(score).all():
             raise ValueError("score must be finite")
         if model is not None and not ((model >= 0) & (model <= 1)).all():
@@ -78,15 +66,18 @@ def queries_of(parts: Iterable[Log]) -> set[Any]:
     """Ids of the queries of a log."""
     found: set[Any] = set()
     for log in parts:
-        logged = np.unique(log.query)
-        found.update(
-            (_labels(log, "queries")[logged] if hasattr(log, "queries") else logged).tolist()
-        )
+        numbers, ids = _numbered(log, "query", "queries")
+        found.update(ids[number] for number in np.unique(numbers).tolist())
     return found
 
 
-def _labels(log: Any, name: str) -> NDArray[Any]:
-    return np.asarray(getattr(log, name))
+def _numbered(log: Log, name: str, of_all: str) -> tuple[NDArray[np.int64], list[Any]]:
+    """A column of ids as numbers, and the ids by number."""
+    column = np.asarray(getattr(log, name))
+    if hasattr(log, of_all):
+        return column.astype(np.int64), np.asarray(getattr(log, of_all)).tolist()
+    ids, numbers = np.unique(column, return_inverse=True)
+    return numbers, ids.tolist()
 
 
 def impressions(
@@ -105,25 +96,15 @@ def impressions(
         raise ValueError("propensity must be finite and above 0 at all positions of the log")
     trust = trust_of(propensity)
     trusted = np.zeros(seen.size) if trust is None else trust[position - 1]
-    codes, labels = [], []
-    for name, of in [("query", "queries"), ("document", "documents")]:
-        column = np.asarray(getattr(log, name))
-        if hasattr(log, of):
-            codes.append(column.astype(np.int64))
-            labels.append(_labels(log, of).tolist())
-        else:
-            found, inverse = np.unique(column, return_inverse=True)
-            codes.append(inverse)
-            labels.append(found.tolist())
-    pairs, inverse = np.unique(codes[0] * max(1, len(labels[1])) + codes[1], return_inverse=True)
-    q, d = np.divmod(pairs, max(1, len(labels[1])))
-    row = np.array(
-        [
-            rows.place.get((labels[0][i], labels[1][j]), -1)
-            for i, j in zip(q.tolist(), d.tolist(), strict=True)
-        ],
-        dtype=np.intp,
-    )[inverse]
+    query, queries = _numbered(log, "query", "queries")
+    document, documents = _numbered(log, "document", "documents")
+    pairs, inverse = np.unique(query * max(1, len(documents)) + document, return_inverse=True)
+    q, d = np.divmod(pairs, max(1, len(documents)))
+    found = [
+        rows.place.get((queries[i], documents[j]), -1)
+        for i, j in zip(q.tolist(), d.tolist(), strict=True)
+    ]
+    row = np.array(found, dtype=np.intp)[inverse]
     ranked = row >= 0
     clicked = np.asarray(log.clicked, dtype=np.float64)
     return row[ranked], seen[ranked], clicked[ranked], trusted[ranked]

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from rankcore._core.docs import documented
 from rankcore._core.numbers import Floats
-from rankcore._core.params import check_count, check_flag, check_real
 from rankcore._ext.clicks import bayesian_pass, bayesian_probabilities
 from rankcore.clicks._counts import Counts, count
 from rankcore.clicks._maximum import MARGIN, maximise
@@ -26,12 +25,6 @@ def clicks_before(log: ClickLog) -> NDArray[np.int64]:
     return before - np.repeat(before[log.bounds[:-1]], np.diff(log.bounds))
 
 
-def clicks_in_session(log: ClickLog) -> NDArray[np.int64]:
-    """Clicks in the session of each impression."""
-    sizes = np.diff(log.bounds)
-    return np.repeat(np.add.reduceat(log.clicked.astype(np.int64), log.bounds[:-1]), sizes)
-
-
 def first_clicks(log: ClickLog) -> NDArray[np.uint8]:
     """Events by the cascade model: documents after the first click are unseen."""
     events = np.where(log.clicked, CLICKED, SKIPPED)
@@ -40,7 +33,8 @@ def first_clicks(log: ClickLog) -> NDArray[np.uint8]:
 
 def last_clicks(log: ClickLog) -> NDArray[np.uint8]:
     """Events by the simplified model: the last click satisfies; later documents are unseen."""
-    before, total = clicks_before(log), clicks_in_session(log)
+    in_sessions = np.add.reduceat(log.clicked.astype(np.int64), log.bounds[:-1])
+    before, total = clicks_before(log), np.repeat(in_sessions, np.diff(log.bounds))
     events = np.where(log.clicked, CLICKED, SKIPPED)
     events[log.clicked & (before == total - 1)] = SATISFIED
     events[(before == total) & (total > 0)] = UNSEEN
@@ -79,22 +73,9 @@ class _TopDown(ClickModel):
         return found
 
     def _log_likelihood(self, log: ClickLog) -> float:
-        bounds, of, attraction, satisfaction = self._known(log)
-        expected, silent = _room(log, attraction.size)
-        clicked = log.clicked.view(np.uint8)
-        return float(
-            bayesian_pass(
-                bounds,
-                of,
-                clicked,
-                attraction,
-                satisfaction,
-                self.continuation_,
-                expected,
-                np.zeros(3),
-                silent,
-            )
-        )
+        _, of, attraction, satisfaction = self._known(log)
+        parameters = attraction, satisfaction, self.continuation_
+        return _pass(log, of, parameters, np.zeros((attraction.size, 4)), np.zeros(3))
 
 
 class CascadeModel(_TopDown):
@@ -142,7 +123,7 @@ class CascadeModel(_TopDown):
     @documented(ClickRates.fit)
     def fit(self, log: Log) -> Self:
         """Learn from a log."""
-        check_real(self.smoothing, "smoothing", 0.0)
+        self._check_params()
         counts = count(log, first_clicks, 3, by_position=False)
         clicked = counts.events[:, CLICKED]
         examined = clicked + counts.events[:, SKIPPED]
@@ -232,12 +213,7 @@ class DynamicBayesianModel(_TopDown):
     @documented(ClickRates.fit)
     def fit(self, log: Log) -> Self:
         """Learn from a log."""
-        check_flag(self.simplified, "simplified")
-        check_real(self.smoothing, "smoothing", 0.0)
-        check_real(self.tol, "tol", 0.0)
-        check_count(self.max_iter, "max_iter")
-        if self.continuation is not None:
-            check_real(self.continuation, "continuation", 0.0, 1.0)
+        self._check_params()
         counts = count(log, last_clicks, 4, by_position=False)
         satisfied = counts.events[:, SATISFIED]
         clicked = counts.events[:, CLICKED] + satisfied
@@ -254,16 +230,12 @@ class DynamicBayesianModel(_TopDown):
                 spread = Z / np.sqrt(max(going[2], MARGIN))
                 ends = self.continuation_ + np.array([-spread, spread])
                 self.continuation_interval_ = np.clip(ends, 0.0, 1.0)
-        self._take(
-            counts,
-            _rate(clicked, examined, self.smoothing),
-            _rate(satisfied, clicked, self.smoothing),
-        )
+        b = self.smoothing
+        self._take(counts, _rate(clicked, examined, b), _rate(satisfied, clicked, b))
+        attracted, satisfying = _rate(clicked, examined, 0.0), _rate(satisfied, clicked, 0.0)
         self.attraction_interval_, self.satisfaction_interval_ = (
-            interval(np.nan_to_num(_rate(happened, trials, 0.0) * n), n)
-            for happened, trials, n in zip(
-                (clicked, satisfied), (examined, clicked), worth, strict=True
-            )
+            interval(np.nan_to_num(rate * n), n)
+            for rate, n in zip((attracted, satisfying), worth, strict=True)
         )
         self._worth = worth
         return self
@@ -284,22 +256,11 @@ class DynamicBayesianModel(_TopDown):
         expected, going = np.zeros((n, 4)), np.zeros(3)
 
         def step(at: Floats) -> tuple[Floats, float]:
-            attraction, satisfaction, onward = at[:n], at[n:-1], float(at[-1])
+            parameters = at[:n], at[n:-1], float(at[-1])
             expected[:], going[:], value = 0.0, 0.0, 0.0
             for window in windows(log):
                 of = counts.pairs.of(window).astype(np.int32) if kept is None else kept
-                _, silent = _room(window, 0)
-                value += bayesian_pass(
-                    window.bounds,
-                    of,
-                    window.clicked.view(np.uint8),
-                    attraction,
-                    satisfaction,
-                    onward,
-                    expected,
-                    going,
-                    silent,
-                )
+                value += _pass(window, of, parameters, expected, going)
             if b:
                 value += b * float(np.log(at[:-1] * (1.0 - at[:-1])).sum())
             then = fixed if fixed is not None else going[1] / max(going[0], MARGIN)
@@ -318,9 +279,17 @@ class DynamicBayesianModel(_TopDown):
         return expected, going
 
 
-def _room(log: ClickLog, n_pairs: int) -> tuple[Floats, Floats]:
-    """Memory for a pass: expectations, and probabilities of the longest session."""
-    return np.zeros((n_pairs, 4)), np.empty(int(np.diff(log.bounds).max()) + 1)
+def _pass(
+    log: ClickLog,
+    of: Any,
+    parameters: tuple[Floats, Floats, float],
+    expected: Floats,
+    going: Floats,
+) -> float:
+    """Log-likelihood of the sessions of a log, whose expectations are added."""
+    longest = np.empty(int(np.diff(log.bounds).max()) + 1)  # memory of probabilities
+    clicked = log.clicked.view(np.uint8)
+    return float(bayesian_pass(log.bounds, of, clicked, *parameters, expected, going, longest))
 
 
 def _worth(clicked: Floats, expected: Floats) -> list[Floats]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count, check_option, check_real
 from rankcore._core.warning import warn
 from rankcore.clicks._ranked import Log, Ranked, impressions, queries_of
-from rankcore.clicks._relevance import VALUES, Relevance, Sums
+from rankcore.clicks._relevance import VALUES, Sums
 from rankcore.clicks.log import windows
 from rankcore.metrics.names import parse
 
@@ -188,10 +189,17 @@ def evaluate(
             f"the effective sample size is {size:.0f} clicks, below {FEW_CLICKS}: intervals may be "
             "too narrow. Log more sessions, or clip the weights"
         )
-    return _result(
-        rows, relevance, measures, size,
-        (n_resamples, confidence_level, random_state),
-    )  # fmt: skip
+    ends = [slice(a, b) for a, b in pairwise(rows.bounds.tolist())]
+    found = {}
+    for name, (kind, k) in measures.items():
+        each = np.array([VALUES[kind](relevance.of(one), k) for one in ends])
+        rng = np.random.default_rng(random_state)
+        low, high = _interval(each, n_resamples, confidence_level, rng)
+        found[name] = Estimate(float(each.mean()), low, high, each)
+    depths = [k for _, k in measures.values()]
+    deepest = None if None in depths else max(k for k in depths if k is not None)
+    top = np.concatenate([relevance.shown[one][:deepest] for one in ends])
+    return CounterfactualEvaluation(found, rows.queries, size, float(1 - top.mean()))
 
 
 def _measures(metrics: str | Iterable[str]) -> dict[str, tuple[str, int | None]]:
@@ -208,27 +216,6 @@ def _measures(metrics: str | Iterable[str]) -> dict[str, tuple[str, int | None]]
     if not found:
         raise ValueError("metrics must name at least one measure")
     return found
-
-
-def _result(
-    rows: Ranked,
-    relevance: Relevance,
-    measures: dict[str, tuple[str, int | None]],
-    size: float,
-    bootstrap: tuple[int, float, int],
-) -> CounterfactualEvaluation:
-    n_resamples, level, seed = bootstrap
-    ends = [*zip(rows.bounds[:-1].tolist(), rows.bounds[1:].tolist(), strict=True)]
-    found = {}
-    for name, (kind, k) in measures.items():
-        value = VALUES[kind]
-        each = np.array([value(relevance.of(slice(a, b)), k) for a, b in ends])
-        low, high = _interval(each, n_resamples, level, np.random.default_rng(seed))
-        found[name] = Estimate(float(each.mean()), low, high, each)
-    depths = [k for _, k in measures.values()]
-    deepest = None if None in depths else max(k for k in depths if k is not None)
-    top = np.concatenate([relevance.shown[a:b][:deepest] for a, b in ends])
-    return CounterfactualEvaluation(found, rows.queries, size, float(1 - top.mean()))
 
 
 def _interval(

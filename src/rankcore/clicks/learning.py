@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc
 from sklearn.utils.validation import check_is_fitted
 
-from rankcore._core.numbers import Floats
+from rankcore._core.numbers import Floats, ranges
 from rankcore._core.params import check_real
 from rankcore.clicks._counts import Pairs
-from rankcore.clicks._ids import Codes, as_ids
+from rankcore.clicks._ids import numbered
 from rankcore.clicks.log import Log, windows
 from rankcore.clicks.models import ClickModel
 from rankcore.clicks.propensity import Propensities
@@ -97,7 +97,12 @@ def click_pairs(
     check_real(tau, "tau", 0.0, 1.0)
     by_position: Any = getattr(propensity, "theta", propensity)
     trust = trust_of(propensity)
-    known, row = _index(qid, docid)
+    codes, query, document = numbered(qid, docid)
+    row = np.lexsort((document, query))
+    query, document = query[row], document[row]
+    if ((query[1:] == query[:-1]) & (document[1:] == document[:-1])).any():
+        raise ValueError("qid and docid must name each document of a query once")
+    known = Pairs(codes, query.astype(np.int64), document.astype(np.int64))
     examined, clicks = np.zeros(row.size), np.zeros(row.size)
     for window in windows(log):
         theta = np.maximum(theta_at(by_position, window.position), tau)
@@ -128,22 +133,6 @@ def click_pairs(
     return np.stack([row[one], row[other]], axis=1), weights
 
 
-def _index(qid: ArrayLike, docid: ArrayLike) -> tuple[Pairs, NDArray[np.int64]]:
-    """Given documents of queries, and the row of each."""
-    codes = {"query": Codes("query"), "document": Codes("document")}
-    query = codes["query"].number(as_ids("qid", qid).tolist()).astype(np.int64)
-    document = codes["document"].number(as_ids("docid", docid).tolist()).astype(np.int64)
-    if query.size != document.size:
-        raise ValueError(
-            f"qid and docid must have the same length; found {query.size} and {document.size}"
-        )
-    row = np.lexsort((document, query))
-    query, document = query[row], document[row]
-    if ((query[1:] == query[:-1]) & (document[1:] == document[:-1])).any():
-        raise ValueError("qid and docid must name each document of a query once")
-    return Pairs(codes, query, document), row
-
-
 def _beside(
     bounds: NDArray[np.int64], ones: NDArray[np.bool_], others: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -151,9 +140,7 @@ def _beside(
     one = np.flatnonzero(ones)
     query = np.searchsorted(bounds, one, side="right") - 1
     sizes = np.diff(bounds)[query]
-    ends = np.cumsum(sizes)
-    n = int(sizes.sum())
-    other = np.arange(n) - np.repeat(ends - sizes - bounds[query], sizes)
+    other = ranges(bounds[query], sizes)
     one = np.repeat(one, sizes)
     kept = (one != other) & others[other]
     return one[kept], other[kept]

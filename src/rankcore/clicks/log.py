@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.inputs import refuse_mask
-from rankcore._core.numbers import as_vector
+from rankcore._core.numbers import as_vector, check_lengths
 from rankcore.clicks._ids import Codes, as_ids
 
 # Maximum position, so that arrays by position are small.
@@ -110,10 +110,7 @@ class ClickLog:
         if session is not None:
             refuse_mask(session, "session")
             columns["session"] = Codes("session").number(as_ids("session", session).tolist())
-        sizes = {name: len(column) for name, column in columns.items()}
-        if len({*sizes.values()}) > 1:
-            found = ", ".join(f"{name} {size}" for name, size in sizes.items())
-            raise ValueError(f"the columns of a log must have the same length; found {found}")
+        check_lengths(**columns)
         self._set(columns, codes, "row {}".format)
 
     @classmethod
@@ -252,29 +249,29 @@ def check_numbers(columns: Mapping[str, NDArray[Any]], where: Callable[[int], st
     position, clicked = columns["position"], columns["clicked"]
     if not position.size:
         raise ValueError("the log is empty")
+    hint = " (add 1 to positions from 0)" if (position == 0).any() else ""
     bad = (position < 1) | (position > MAX_POSITION) | (position != np.floor(position))
-    if bad.any():
-        at = int(bad.argmax())
-        raise ValueError(
-            f"{where(at)}: positions must be integers from 1 to {MAX_POSITION}; found "
-            f"{position[at]:g}{' (add 1 to positions from 0)' if position[at] == 0 else ''}"
-        )
+    required = f"positions must be integers from 1 to {MAX_POSITION}"
+    _refuse(bad, position, where, required, hint)
     check_clicked(clicked, where)
     if "dwell" in columns:
-        bad = (columns["dwell"] < 0) | np.isinf(columns["dwell"])
-        if bad.any():
-            at = int(bad.argmax())
-            raise ValueError(
-                f"{where(at)}: dwell must be finite and at least 0; found {columns['dwell'][at]:g}"
-            )
+        dwell = columns["dwell"]
+        bad = (dwell < 0) | np.isinf(dwell)
+        _refuse(bad, dwell, where, "dwell must be finite and at least 0")
 
 
 def check_clicked(clicked: NDArray[Any], where: Callable[[int], str]) -> None:
     """Raise ValueError for clicks that are not 0 or 1."""
-    bad = (clicked != 0) & (clicked != 1)
+    _refuse((clicked != 0) & (clicked != 1), clicked, where, "clicked must be 0 or 1")
+
+
+def _refuse(
+    bad: Any, values: Any, where: Callable[[int], str], required: str, hint: str = ""
+) -> None:
+    """Raise ValueError with the first bad value, if there is one."""
     if bad.any():
         at = int(bad.argmax())
-        raise ValueError(f"{where(at)}: clicked must be 0 or 1; found {clicked[at]:g}")
+        raise ValueError(f"{where(at)}: {required}; found {values[at]:g}{hint}")
 
 
 def _order(session: NDArray[Any], position: NDArray[np.int32]) -> NDArray[np.int64] | None:

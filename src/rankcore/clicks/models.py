@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from scipy.special import betaincinv
@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.numbers import Floats
-from rankcore._core.params import check_option, check_real
+from rankcore._core.params import Constrained, Constraint, check_count, check_flag, optional, real
 from rankcore.clicks._counts import Pairs, clicks, count
 from rankcore.clicks.log import ClickLog, Log, windows
 
@@ -19,12 +19,19 @@ from rankcore.clicks.log import ClickLog, Log, windows
 Z = 1.959963984540054
 
 
-class ClickModel(BaseEstimator):
+class ClickModel(Constrained, BaseEstimator):
     """A model of the clicks in a session. Not public.
 
     A subclass has ``fit`` and ``_probabilities``; ``_pairs`` are its documents of queries.
     """
 
+    _constraints: ClassVar[dict[str, Constraint]] = {
+        "simplified": check_flag,
+        "continuation": optional(real(0.0, 1.0)),
+        "smoothing": real(0.0),
+        "tol": real(0.0),
+        "max_iter": check_count,
+    }
     _pairs: Pairs
     smoothing: float
 
@@ -140,8 +147,7 @@ class ClickRates(ClickModel):
         -------
         self
         """
-        check_option(self.by, "by", ("document", "position", "all"))
-        check_real(self.smoothing, "smoothing", 0.0)
+        self._check_params()
         found = count(log, clicks, 2)
         if self.by == "document":
             events = found.by_pair()
@@ -166,9 +172,8 @@ class ClickRates(ClickModel):
         return self.rate_, self._shown
 
     def _probabilities(self, log: ClickLog) -> Floats:
-        rates = np.append(
-            self.rate_, self._overall
-        )  # the last is for unknown documents or positions
+        # The last rate is for unknown documents or positions.
+        rates = np.append(self.rate_, self._overall)
         if self.by == "all":
             return np.full(len(log), rates[0])
         if self.by == "position":

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from rankcore._core import params
 from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import learns, reads
+from rankcore._core.docs import documented
 from rankcore._core.fitted import keep_names
 from rankcore._core.kernels import as_matrix
 from rankcore._core.model_spec import Field, ModelSpec, Specified, check_n_features, read_fields
@@ -150,24 +151,6 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
         return np.argsort(-noisy, kind="stable")[: self.length]
 
     @learns
-    def fit(self, X: RowsLike, shown: ArrayLike, clicked: ArrayLike) -> Self:
-        """Reset the model and learn from one impression, as `partial_fit`.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse, shape (n_documents, n_features)
-        shown : array-like of int, shape (n_shown,)
-        clicked : array-like of bool, shape (n_shown,)
-
-        Returns
-        -------
-        self
-        """
-        fitted = clone(self)._learn(X, shown, clicked)
-        self._replace_with(fitted)
-        return self
-
-    @learns
     def partial_fit(self, X: RowsLike, shown: ArrayLike, clicked: ArrayLike) -> Self:
         """Learn from an impression.
 
@@ -191,6 +174,14 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
             rows, or clicks of the wrong length or value.
         """
         return self._learn(X, shown, clicked)
+
+    @learns
+    @documented(partial_fit)
+    def fit(self, X: RowsLike, shown: ArrayLike, clicked: ArrayLike) -> Self:
+        """Reset the model and learn from one impression, as `partial_fit`."""
+        fitted = clone(self)._learn(X, shown, clicked)
+        self._replace_with(fitted)
+        return self
 
     def _learn(self, X: Any, shown: Any, clicked: Any) -> Self:
         self._check_params()

@@ -12,7 +12,6 @@ from scipy.sparse.csgraph import connected_components
 
 from rankcore._core.docs import documented
 from rankcore._core.numbers import Floats
-from rankcore._core.params import check_count, check_real
 from rankcore._ext.clicks import position_pass
 from rankcore.clicks._counts import Counts, clicks, count
 from rankcore.clicks._maximum import MARGIN, maximise
@@ -91,9 +90,7 @@ class PositionBasedModel(ClickModel):
     @documented(ClickRates.fit)
     def fit(self, log: Log) -> Self:
         """Learn from a log."""
-        check_real(self.smoothing, "smoothing", 0.0)
-        check_real(self.tol, "tol", 0.0)
-        check_count(self.max_iter, "max_iter")
+        self._check_params()
         counts = count(log, clicks, 2)
         check_linked(counts)
         found, self.n_iter_ = fit_positions(counts, self.smoothing, self.tol, self.max_iter)
@@ -109,21 +106,18 @@ class PositionBasedModel(ClickModel):
         examined = counts.events.sum(axis=1) * self.examination_[counts.position]
         of_pairs = np.bincount(counts.pair, examined, self.attraction_.size)
         self._examined = of_pairs.astype(np.float64)
-        self.attraction_interval_ = self._attraction_interval()
+        # From the information; without clicks, from the number of examinations.
+        ends = interval(np.zeros(self._examined.size), self._examined)
+        seen = self.attraction_error_ > 0
+        spread = Z * self.attraction_error_[seen] / self.attraction_[seen]
+        ends[seen] = self.attraction_[seen, None] * np.exp(np.stack([-spread, spread], axis=1))
+        self.attraction_interval_ = np.minimum(ends, 1.0)
         return self
 
     def _evidence(self) -> tuple[Floats, Floats]:
         a, error = self.attraction_, self.attraction_error_
         with np.errstate(divide="ignore", invalid="ignore"):
             return a, np.where((error > 0) & (a < 1), a * (1 - a) / error**2, self._examined)
-
-    def _attraction_interval(self) -> Floats:
-        """Interval from the information; without clicks, from the number of examinations."""
-        found = interval(np.zeros(self._examined.size), self._examined)
-        seen = self.attraction_error_ > 0
-        spread = Z * self.attraction_error_[seen] / self.attraction_[seen]
-        found[seen] = self.attraction_[seen, None] * np.exp(np.stack([-spread, spread], axis=1))
-        return np.minimum(found, 1.0)
 
     def _probabilities(self, log: ClickLog) -> Floats:
         attraction = np.append(self.attraction_, self._overall)[self._pairs.of(log)]
@@ -141,7 +135,9 @@ class Positions:
 
     def errors(self, counts: Counts) -> tuple[Floats, Floats]:
         """Standard errors of both, from the expected information of their logarithms."""
-        weights = information(counts, self)
+        # The expected information of each cell on the logarithm of its click probability.
+        p = self.examination[counts.position] * self.attraction[counts.pair]
+        weights = counts.events.sum(axis=1) * p / np.maximum(1.0 - p, MARGIN)
         table = counts.table(weights)
         of_pair = np.bincount(counts.pair, weights, self.attraction.size)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -161,12 +157,6 @@ class Positions:
             shared[first : first + ROWS] = (rows @ covariance * rows).sum(axis=1)
         error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
         return self.examination * error, self.attraction * np.sqrt(own + shared)
-
-
-def information(counts: Counts, found: Positions) -> Floats:
-    """Expected information of each cell on the logarithm of its click probability."""
-    p = found.examination[counts.position] * found.attraction[counts.pair]
-    return np.asarray(counts.events.sum(axis=1) * p / np.maximum(1.0 - p, MARGIN))
 
 
 def fit_positions(
@@ -215,11 +205,16 @@ def check_linked(counts: Counts) -> None:
 
 def not_linked(first: int, apart: NDArray[Any]) -> str:
     """Message on why a log does not identify propensities, and what to log."""
-    listed = ", ".join(map(str, apart[:5].tolist())) + (", ..." if apart.size > 5 else "")
     return (
-        f"the log does not identify the propensities of positions {listed} relative to position "
-        f"{first}: no clicked document links them, so that less examination and less relevant "
-        "documents look the same. Show documents of a query at several positions: swap the one at "
-        f"position {first} with one at a position drawn at random in a share of the sessions, or "
-        "log several rankers; or give features of the documents to method='regression-em'"
+        f"the log does not identify the propensities of positions {listed(apart)} relative to "
+        f"position {first}: no clicked document links them, so that less examination and less "
+        "relevant documents look the same. Show documents of a query at several positions: swap "
+        f"the one at position {first} with one at a position drawn at random in a share of the "
+        "sessions, or log several rankers; or give features of the documents to "
+        "method='regression-em'"
     )
+
+
+def listed(positions: NDArray[Any]) -> str:
+    """The first of some positions, for messages."""
+    return ", ".join(map(str, positions[:5].tolist())) + ", ..." * (positions.size > 5)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -17,11 +17,7 @@ from rankcore.clicks._counts import Counts, Pairs, clicks, count
 from rankcore.clicks._maximum import MARGIN
 from rankcore.clicks.log import Log
 from rankcore.clicks.models import Z
-from rankcore.clicks.position_model import (
-    check_linked,
-    fit_positions,
-    not_linked,
-)
+from rankcore.clicks.position_model import check_linked, fit_positions, listed, not_linked
 from rankcore.ranking._click_pairs import theta_at
 
 METHODS = ("swap", "allpairs", "em", "regression-em", "judged")
@@ -227,24 +223,18 @@ def propensities(
     counts = count(log, clicks, 2)
     if not counts.events[:, 1].any():
         raise ValueError("the log has no clicks")
+    trust = None
     if features is not None:
         theta = _regression(counts, features)
-        return Propensities(theta, method=method)
-    if judged is not None:
+        spread = np.full(theta.size, np.nan)
+    elif judged is not None:
         theta, spread, trust = _affine(counts, judged)
-        return Propensities(theta, _interval(theta, spread), method, trust)
-    estimate: dict[str, Callable[[Counts], tuple[Floats, Floats]]] = {
-        "swap": _swap,
-        "allpairs": _all_pairs,
-        "em": _maximum,
-    }
-    theta, spread = estimate[method](counts)
-    return Propensities(theta, _interval(theta, spread), method)
-
-
-def _interval(theta: Floats, spread: Floats) -> Floats:
-    """95% intervals, given standard errors of logarithms."""
-    return np.asarray(theta[:, None] * np.exp(Z * np.stack([-spread, spread], axis=1)))
+    else:
+        estimate = {"swap": _swap, "allpairs": _all_pairs, "em": _maximum}[method]
+        theta, spread = estimate(counts)
+    # 95% intervals, from standard errors of logarithms.
+    interval = theta[:, None] * np.exp(Z * np.stack([-spread, spread], axis=1))
+    return Propensities(theta, interval, method, trust)
 
 
 def _maximum(counts: Counts) -> tuple[Floats, Floats]:
@@ -262,12 +252,9 @@ def _swap(counts: Counts) -> tuple[Floats, Floats]:
     theta, spread = np.full(n_positions, np.nan), np.full(n_positions, np.nan)
     pivot = int(places[0])
     theta[pivot], spread[pivot] = 1.0, 0.0
-    n1, c1 = _column(shown, pivot), _column(clicked, pivot)
     apart = []
     for p in places[1:].tolist():
-        n2, c2 = _column(shown, p), _column(clicked, p)
-        both = (n1 > 0) & (n2 > 0)
-        a, b, m, n = c2[both], c1[both], n2[both], n1[both]
+        n, b, m, a = _shown_at_both(shown, clicked, (pivot, p))
         above, below = float((a * n / (m + n)).sum()), float((b * m / (m + n)).sum())
         if above <= 0 or below <= 0:
             apart.append(p + 1)
@@ -285,28 +272,22 @@ def _all_pairs(counts: Counts) -> tuple[Floats, Floats]:
     check_linked(counts)
     shown, clicked = _tables(counts)
     places = np.flatnonzero(shown.sum(axis=0)).tolist()
-    cells: list[tuple[int, int, int, float, float]] = []
-    for i, p in enumerate(places):
-        n1, c1 = _column(shown, p), _column(clicked, p)
-        for r in places[i + 1 :]:
-            n2, c2 = _column(shown, r), _column(clicked, r)
-            both = (n1 > 0) & (n2 > 0)
-            a, b, m, n = c1[both], c2[both], n1[both], n2[both]
-            # Documents are weighted as in the ratio of Mantel and Haenszel.
-            weight = m * n / (m + n)
-            first, second = float((a / m * weight).sum()), float((b / n * weight).sum())
-            total = float(weight.sum())
-            if total > 0:
-                cells.append((p, r, 0, total - first, first))
-                cells.append((p, r, 1, total - second, second))
+    cells: list[tuple[int, float, float]] = []
+    for p, r in combinations(places, 2):
+        m, a, n, b = _shown_at_both(shown, clicked, (p, r))
+        # Documents are weighted as in the ratio of Mantel and Haenszel.
+        weight = m * n / (m + n)
+        first, second = float((a / m * weight).sum()), float((b / n * weight).sum())
+        total = float(weight.sum())
+        if total > 0:
+            cells += [(p, total - first, first), (r, total - second, second)]
     table = np.array(cells)
     pair = np.arange(len(cells) // 2).repeat(2)
-    position = np.where(table[:, 2] == 0, table[:, 0], table[:, 1])
     pseudo = Counts(
         Pairs(counts.pairs.codes, pair[::2], pair[::2]),
         pair.astype(np.int32),
-        position.astype(np.int32),
-        np.ascontiguousarray(table[:, 3:]),
+        table[:, 0].astype(np.int32),
+        np.ascontiguousarray(table[:, 1:]),
     )
     found, _ = fit_positions(pseudo, 0.0, TOL, PASSES)
     # A document counts in several pairs of positions, so that this has no standard errors.
@@ -315,14 +296,15 @@ def _all_pairs(counts: Counts) -> tuple[Floats, Floats]:
 
 def _tables(counts: Counts) -> tuple[Any, Any]:
     """Impressions and clicks as sparse columns: documents of queries by position."""
-    return (
-        counts.table(counts.events.sum(axis=1)).tocsc(),
-        counts.table(counts.events[:, 1]).tocsc(),
-    )
+    shown, clicked = counts.events.sum(axis=1), counts.events[:, 1]
+    return counts.table(shown).tocsc(), counts.table(clicked).tocsc()
 
 
-def _column(table: Any, place: int) -> Floats:
-    return np.asarray(table[:, [place]].toarray()).ravel()
+def _shown_at_both(shown: Any, clicked: Any, positions: tuple[int, int]) -> list[Floats]:
+    """Impressions and clicks at two positions, of the documents that were shown at both."""
+    tables = [table[:, [p]].toarray().ravel() for p in positions for table in (shown, clicked)]
+    both = (tables[0] > 0) & (tables[2] > 0)
+    return [column[both] for column in tables]
 
 
 def _regression(counts: Counts, features: Features) -> Floats:
@@ -380,11 +362,10 @@ def _affine(counts: Counts, judged: Judged) -> tuple[Floats, Floats, Floats]:
         variance = sums(off**2 * (c * (1 - p) ** 2 + (n - c) * p**2)) / square**2
     shown = np.flatnonzero(np.bincount(counts.position))
     if (bad := shown[~(slope[shown] > 0)] + 1).size:
-        listed = ", ".join(map(str, bad[:5].tolist())) + (", ..." if bad.size > 5 else "")
         raise ValueError(
-            f"judged documents do not identify the propensities of positions {listed}: there, more "
-            "relevant ones must be shown beside less relevant ones, and clicked more; judge more "
-            "documents, or show judged ones at positions drawn at random"
+            f"judged documents do not identify the propensities of positions {listed(bad)}: there, "
+            "more relevant ones must be shown beside less relevant ones, and clicked more; judge "
+            "more documents, or show judged ones at positions drawn at random"
         )
     first, relative = shown[0], variance / slope**2
     spread = np.sqrt(relative + relative[first])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.docs import documented
 from rankcore.clicks._ids import Codes
 from rankcore.clicks.log import IDS, ClickLog, check_numbers
 from rankcore.datasets.table_files import TableFile, floats
@@ -51,7 +52,7 @@ def open_clicks(
     Raises
     ------
     ValueError
-        Here, or while windows are read: for an invalid line, with its number, and as `ClickLog`.
+        For an invalid line, with its number, and as `ClickLog`; also while windows are read.
 
     Notes
     -----
@@ -73,25 +74,15 @@ def open_clicks(
     return ClickFile(path, columns or {}, window)
 
 
+@documented(open_clicks)
 def read_clicks(
     path: str | os.PathLike[str], *, columns: Mapping[str, str] | None = None
 ) -> ClickLog:
     r"""Read a whole click log into memory.
 
-    Parameters
-    ----------
-    path : str or path-like
-    columns : mapping of str to str, optional
-        As for `open_clicks`.
-
     Returns
     -------
     ClickLog
-
-    Raises
-    ------
-    ValueError
-        As `open_clicks`.
 
     Examples
     --------
@@ -163,7 +154,15 @@ class ClickFile:
                 last = ids[-1]
                 block["session"] = n_sessions + np.cumsum(starts)
                 n_sessions = int(block["session"][-1])
-                self._check_adjacent(ids, starts, lines)
+                seen = set()
+                for at in np.flatnonzero(starts).tolist():
+                    if ids[at] in seen:
+                        raise ValueError(
+                            f"{self._table.where(lines)(at)}: session {ids[at]!r} goes on after "
+                            "another one began; the rows of a session must be next to each other: "
+                            "sort by session"
+                        )
+                    seen.add(ids[at])
             yield block
 
     def _cuts(self, columns: dict[str, NDArray[Any]], n: int) -> list[int]:
@@ -176,11 +175,8 @@ class ClickFile:
         cuts, end = [], 0
         while n - end > self.window and starts.size and starts[-1] > end:
             at = int(np.searchsorted(starts, end + self.window, side="right")) - 1
-            end = (
-                int(starts[at] if starts[at] > end else starts[at + 1])
-                if at >= 0
-                else int(starts[0])
-            )
+            # The last start within the window; of a longer session, the end.
+            end = int(starts[at] if at >= 0 and starts[at] > end else starts[at + 1])
             cuts.append(end)
         return cuts
 
@@ -188,18 +184,6 @@ class ClickFile:
         if "dwell" in columns and np.isnan(columns["dwell"]).all():
             del columns["dwell"]
         return ClickLog._of(columns, self._codes, self._table.where(columns["line"]))
-
-    def _check_adjacent(
-        self, ids: list[Any], starts: NDArray[np.bool_], lines: NDArray[np.int64]
-    ) -> None:
-        seen = set()
-        for at in np.flatnonzero(starts).tolist():
-            if ids[at] in seen:
-                raise ValueError(
-                    f"{self._table.where(lines)(at)}: session {ids[at]!r} goes on after another "
-                    "one began; the rows of a session must be next to each other: sort by session"
-                )
-            seen.add(ids[at])
 
     def _numbers(self, columns: dict[str, Any], lines: NDArray[np.int64]) -> dict[str, Any]:
         """Validated columns of numbers."""

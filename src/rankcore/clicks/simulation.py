@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.arguments import Seed
-from rankcore._core.numbers import Floats
+from rankcore._core.numbers import Floats, as_vector, check_lengths, ranges
 from rankcore._core.params import as_generator, check_option, check_real
 from rankcore._ext.clicks import bayesian_clicks
-from rankcore.clicks._ids import Codes, as_ids
+from rankcore.clicks._ids import numbered
 from rankcore.clicks.log import ClickLog
 
 MODELS = ("position", "cascade", "bayesian")
@@ -170,28 +170,24 @@ def simulate_sessions(
     if n_sessions < 1 or depth < 1:
         raise ValueError("n_sessions and depth must be at least 1")
     generator = as_generator(random_state)
-    codes = {"query": Codes("query"), "document": Codes("document")}
-    query = codes["query"].number(as_ids("qid", qid).tolist())
-    document = codes["document"].number(as_ids("docid", docid).tolist())
-    scores = np.asarray(score, dtype=np.float64)
-    if not query.shape == document.shape == scores.shape:
-        raise ValueError("qid, docid and score must have the same length")
+    codes, query, document = numbered(qid, docid)
+    scores = as_vector(score, "score")
+    check_lengths(qid=query, score=scores)
     order = np.lexsort((-scores, query))
     first = np.searchsorted(query[order], np.arange(len(codes["query"])))
     sizes = np.minimum(np.diff(np.append(first, query.size)), depth)
     drawn = generator.integers(first.size, size=n_sessions)
     sizes, first = sizes[drawn], first[drawn]
-    ends = np.cumsum(sizes)
-    place = np.arange(ends[-1]) - np.repeat(ends - sizes, sizes)
-    row = order[np.repeat(first, sizes) + place]
-    other = (ends - sizes) + (generator.random(n_sessions) * sizes).astype(np.int64)
+    row = order[ranges(first, sizes)]
+    tops = np.cumsum(sizes) - sizes
+    other = tops + (generator.random(n_sessions) * sizes).astype(np.int64)
     swapped = np.flatnonzero(generator.random(n_sessions) < swap)
-    top, other = (ends - sizes)[swapped], other[swapped]
+    top, other = tops[swapped], other[swapped]
     row[top], row[other] = row[other], row[top]
-    columns = {
+    columns: dict[str, NDArray[Any]] = {
         "query": query[row],
         "document": document[row],
-        "position": place + 1,
+        "position": ranges(1, sizes),
         "clicked": np.zeros(row.size),
         "session": np.repeat(np.arange(n_sessions), sizes),
     }

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rankcore._core.numbers import ranges
 from rankcore._core.warning import warn
 from rankcore.clicks._ids import Codes
 from rankcore.clicks.log import ClickLog
@@ -113,7 +114,7 @@ def read_ubi(
     }
     n = np.array(sizes, dtype=np.int64)
     numbers["session"] = np.repeat(np.arange(n.size), n)
-    numbers["position"] = np.arange(n.sum()) - np.repeat(np.cumsum(n) - n, n) + 1
+    numbers["position"] = ranges(1, n)
     numbers["clicked"] = np.array(clicks)
     return ClickLog._of(numbers, codes, lambda i: f"{name}, line {lines[i]}")
 

@@ -23,7 +23,7 @@ from rankcore.boosting._stump_shard import StumpShard
 from rankcore.boosting._training import RoundLearner, train_rounds
 from rankcore.dask._rounds import rounds_of
 from rankcore.dask._run import Run, Watching
-from rankcore.dask._shards import Shard, check_queries, check_supported, in_queries, naming
+from rankcore.dask._shards import Shard, check_supported, in_queries, naming
 from rankcore.ranking._pairs import Pairing, nothing_to_learn, pair_by_label
 from rankcore.ranking._queries import as_relevance
 
@@ -59,7 +59,11 @@ class Size:
 
 def fit_stumps(model: Any, run: Run, watching: Watching) -> Any:
     """Fitted copy of a `RankBoost` or `BipartiteRankBoost`; parameters as in `fit_ordinal`."""
-    _check_kind(model)
+    if grows_trees(model):
+        raise ValueError("a fit on shards requires max_leaf_nodes=2 and weak='auto' or 'stump'")
+    if model.max_bins is None:
+        raise ValueError("a fit on shards requires max_bins; found None")
+    check_supported(model, select=("edge",), warm_start=(False,))
     findings = run.findings
     labels = np.unique(np.concatenate([finding.labels for finding in findings]))
     labels = as_relevance(labels, labels.size)
@@ -72,7 +76,6 @@ def fit_stumps(model: Any, run: Run, watching: Watching) -> Any:
             f"that requires two different labels, and there are {labels.size}; pass qid, or "
             "n_shards=1"
         )
-    check_queries(findings)
     learner = copy(model)
     learner._categories = None
     state = model._begin(run.n_features)
@@ -122,15 +125,6 @@ def _added(model: Any, made: Iterable[Round]) -> Iterator[dict[str, float]]:
     for stump in made:
         model.add(*stump[:4])
         yield stump.figures
-
-
-def _check_kind(model: Any) -> None:
-    """Raise for parameters that are not supported on shards."""
-    if grows_trees(model):
-        raise ValueError("a fit on shards requires max_leaf_nodes=2 and weak='auto' or 'stump'")
-    if model.max_bins is None:
-        raise ValueError("a fit on shards requires max_bins; found None")
-    check_supported(model, select=("edge",), warm_start=(False,))
 
 
 def _upper_label(model: Any, labels: NDArray[Any]) -> float | None:

@@ -9,9 +9,10 @@ from rankcore._core.params import check_count
 
 try:
     import dask
-    from dask.base import is_dask_collection as is_delayed
-    from dask.delayed import delayed as _delayed
-    from distributed import Client, KilledWorker, get_client, get_worker, protocol
+    import distributed
+    from dask.base import is_dask_collection
+    from distributed import Client as Client
+    from distributed import KilledWorker as KilledWorker
 except ModuleNotFoundError as error:
     if error.name not in ("dask", "distributed"):
         raise
@@ -19,31 +20,17 @@ except ModuleNotFoundError as error:
         f"rankcore.dask requires {error.name}: pip install 'rankcore[dask]'", name=error.name
     ) from error
 
-__all__ = [
-    "Client",
-    "KilledWorker",
-    "count_of",
-    "delayed",
-    "engine_of",
-    "failures_allowed",
-    "fetch",
-    "get_worker",
-    "is_delayed",
-    "n_threads_of",
-    "n_workers_of",
-    "release",
-    "to_serialize",
-]
-
 # Without types.
-delayed: Any = _delayed
-_protocol: Any = protocol
+_dask: Any = dask
+_protocol: Any = distributed.protocol
+delayed, get_worker = _dask.delayed, distributed.get_worker
+to_serialize, is_delayed = _protocol.to_serialize, is_dask_collection
 
 
 def engine_of(client: Any) -> Any:
     """Given or current client; raise TypeError if it is not a client."""
     if client is None:
-        return get_client()
+        return distributed.get_client()
     if not isinstance(client, Client):
         raise TypeError(
             f"client must be a distributed.Client; found {client!r}: pass one, as in "
@@ -68,11 +55,6 @@ def count_of(value: Any, name: str, client: Any) -> int:
 def n_workers_of(client: Any) -> int:
     """Workers of a client, at least 1."""
     return max(1, len(client.nthreads()))
-
-
-def to_serialize(value: Any) -> Any:
-    """Wrap a value in a message, which Dask then sends as data."""
-    return _protocol.to_serialize(value)
 
 
 def fetch(client: Any, futures: Sequence[Any]) -> Future[Any]:

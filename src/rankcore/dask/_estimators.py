@@ -80,7 +80,11 @@ class Distributed:
             run.numbers = [at for at, finding in enumerate(found) if finding is not None]
             run.shards = [held[at] for at in run.numbers]
             findings = [found[at] for at in run.numbers]
-            _check_findings(findings)
+            if not findings:
+                raise ValueError("Found 0 sample(s) while a minimum of 1 is required.")
+            in_all([finding.heaviest is not None for finding in findings], "weights")
+            if all(finding.heaviest == 0 for finding in findings):
+                raise ValueError("sample_weight must not be all zero")
             if not _is_text(X):
                 check_kinds([finding.queries for finding in findings])
             if n_features is None and _is_text(X):
@@ -142,14 +146,6 @@ def _is_text(X: Any) -> bool:
     return not hasattr(X, "to_delayed") and not hasattr(
         X[0] if isinstance(X, list | tuple) else X, "compute"
     )
-
-
-def _check_findings(findings: list[Finding]) -> None:
-    if not findings:
-        raise ValueError("Found 0 sample(s) while a minimum of 1 is required.")
-    in_all([finding.heaviest is not None for finding in findings], "weights")
-    if all(finding.heaviest == 0 for finding in findings):
-        raise ValueError("sample_weight must not be all zero")
 
 
 def _form(X: Any, apart: Any, findings: list[Finding], n_features: int | None) -> Any:

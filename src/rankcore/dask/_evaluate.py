@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankcore._core.arguments import DaskColumn
 from rankcore._core.queries import group_rows
 from rankcore.dask._engine import Client, count_of, engine_of, release
 from rankcore.dask._regrouping import shards_on
 from rankcore.dask._run import Run
-from rankcore.dask._shards import Finding, Shard, check_queries, naming, pieces_of
+from rankcore.dask._shards import Shard, check_queries, naming, pieces_of
 from rankcore.metrics.conventions import Convention
 from rankcore.metrics.evaluation import Evaluation
 from rankcore.metrics.evaluation import evaluate as evaluate_here
-
-
-@dataclass(frozen=True)
-class _Part:
-    finding: Finding
-    evaluation: Evaluation
 
 
 def evaluate(
@@ -79,11 +73,14 @@ def evaluate(
         release([*run.futures, *held])
     if not parts:
         raise ValueError("Found 0 sample(s) while a minimum of 1 is required.")
-    check_queries([part.finding for part in parts])
-    return _merged([part.evaluation for part in parts])
+    check_queries([queries for queries, _ in parts])
+    return _merged([evaluation for _, evaluation in parts])
 
 
-def _part(shard: Shard | None, number: int, metrics: list[str], convention: Any) -> _Part | None:
+def _part(
+    shard: Shard | None, number: int, metrics: list[str], convention: Any
+) -> tuple[NDArray[Any], Evaluation] | None:
+    """Queries and evaluation of a shard; None if it is empty."""
     if shard is None:
         return None
     with naming(f"shard {number}"):
@@ -93,11 +90,7 @@ def _part(shard: Shard | None, number: int, metrics: list[str], convention: Any)
         evaluation = evaluate_here(
             shard.y, scores, qid=shard.qid, metrics=metrics, convention=convention
         )
-        queries = np.unique(group_rows(shard.qid, shard.y.size).ids)
-    nothing = np.empty(0)
-    counts = np.empty(0, dtype=np.int64)
-    finding = Finding(shard.y.size, 0, nothing, counts, (0.0, 0), queries, 0)
-    return _Part(finding, evaluation)
+        return np.unique(group_rows(shard.qid, shard.y.size).ids), evaluation
 
 
 def _merged(parts: Sequence[Evaluation]) -> Evaluation:

@@ -71,17 +71,12 @@ def fit_members(model: Any, run: Run, *, classes: Any, n_blocks: int) -> Any:
     blocks = cut_members(base, n_blocks)
     mean = without_members(base)
     n_copies = min(len(blocks), n_workers_of(run.client))
-    wholes = [
-        run.submit(join_all, run.shards, what=f"rows-copy-{copy}") for copy in range(n_copies)
-    ]
+    wholes = run.each(join_all, [run.shards] * n_copies, what="rows-copy")
     weights, _ = weighing_of(model, run, wholes[:1], known)
     # The first model is a part of the graph, so that it can be recomputed.
     fitted._state = mean
     held = run.submit(hold, fitted, what="model")
-    orders = [
-        run.submit(begin_visits, whole, weights, held, generator, what=f"order-0-copy-{at}")
-        for at, whole in enumerate(wholes)
-    ]
+    orders = run.each(begin_visits, wholes, weights, held, generator, what="order-0-copy")
     learner = MemberBlocks(fitted, run, wholes, orders, list(blocks), held, weights)
     Trainer(learner, run.source(), Monitor(fitted, [], None)).run()
     put_together(base, fitted._state, run.gather(learner.states))
@@ -118,30 +113,15 @@ class MemberBlocks(OnlineLearner):
     def learn(self, window: Window, generator: Any, number: int) -> None:
         """As `Learner.learn`."""
         run, wholes, held, weights = self._run, self._wholes, self._held, self._weights
-        n_copies = len(wholes)
-        orders = [
-            run.submit(next_visits, order, what=f"order-{number}-copy-{at}")
-            for at, order in enumerate(self._orders)
-        ]
+        orders = run.each(next_visits, self._orders, what=f"order-{number}-copy")
+        copies, n = list(zip(wholes, orders, strict=True)), len(wholes)
+        what = f"epoch-{number}-members"
         learned = [
-            run.submit(
-                learn_block,
-                wholes[at % n_copies],
-                orders[at % n_copies],
-                state,
-                held,
-                weights,
-                what=f"epoch-{number}-members-{at}",
-            )
+            run.submit(learn_block, *copies[at % n], state, held, weights, what=f"{what}-{at}")
             for at, state in enumerate(self.states)
         ]
-        states, moves = (
-            [
-                run.submit(itemgetter(part), one, what=f"{what}-{number}-{at}")
-                for at, one in enumerate(learned)
-            ]
-            for part, what in enumerate(["members", "moves"])
-        )
+        states = run.each(itemgetter(0), learned, what=f"members-{number}")
+        moves = run.each(itemgetter(1), learned, what=f"moves-{number}")
         arguments = wholes[0], orders[0], moves, self.fitted._state, held
         mean = run.submit(follow_members, *arguments, what=f"epoch-{number}-mean")
         (self.fitted._state,) = run.gather([mean])
@@ -243,20 +223,11 @@ def learn_block(
     lanes = block.first - block.before, block.last - block.before
     seed = int(state.others["seed"][0])
     block_rows = model._block_rows(rows, model._state)
+    visited = bound, rows, ranks, order
     for start in range(0, n, block_rows):
         stop = min(start + block_rows, n)
         reached = kernels.learn_members(
-            bound,
-            rows,
-            ranks,
-            order,
-            start,
-            stop,
-            state.t + start,
-            seed,
-            cumulative,
-            *lanes,
-            moved[start:stop],
+            *visited, start, stop, state.t + start, seed, cumulative, *lanes, moved[start:stop]
         )
         if reached < stop:
             row = reached if order is None else order[reached]

@@ -135,10 +135,7 @@ def weighing_of(
             counts[encode(finding.labels, known)] += finding.counts
         of_classes = weights_of_classes(model.class_weight, counts, known)
     plain = Weighing(known, of_classes)
-    tasks = [
-        run.submit(facts_of, one, plain, what=f"weights-{at}") for at, one in enumerate(wholes)
-    ]
-    found = run.gather(tasks)
+    found = run.gather(run.each(facts_of, wholes, plain, what="weights"))
     facts = WeightFacts.together(found)
     mean = facts.mean_of_shares()
     if facts.all_weigh(mean):
@@ -255,15 +252,21 @@ def fit_pairwise(model: Any, run: Run, *, mixing: str, watching: Watching) -> An
     """Fitted copy of a `PairwisePerceptron`, averaged or last; parameters as in `fit_ordinal`."""
     model._check_params()
     check_supported(model, variant=("averaged", "last"), quality=(None,))
-    if any(finding.queries is None for finding in run.findings):
+    queries = [finding.queries for finding in run.findings]
+    if any(one is None for one in queries):
         raise ValueError(
             "a ranker compares the documents of a query: qid is required for all blocks"
         )
-    check_queries(run.findings)
+    check_queries(queries)
     generator = as_generator(model.random_state)
     state = model._new_state(run.n_features, generator)
     fitted = model._shadow(run.form, run.n_features, state, _largest_query=0)
-    fix_features_of(fitted._state, run)
+
+    def deviations() -> NDArray[np.float64]:
+        moments = run.gather(run.map(moments_at, run.shards, what="moments"))
+        return deviations_of(np.sum(moments, axis=0), run.n_rows)
+
+    fix_feature_scale(fitted._state, deviations, partial(share_in, run))
     orders = _generators(generator, len(run.shards))
     scale = fitted._state.scale
     prepared = run.map(prepare_pairs, run.shards, model, scale, run.numbers, what="pairs")
@@ -279,16 +282,6 @@ def fit_pairwise(model: Any, run: Run, *, mixing: str, watching: Watching) -> An
     learner = MixedPairwise(model, fitted, run, prepared, orders, n_queries, mixing)
     Trainer(learner, run.source(), watching.watch(model, fitted, run.form, True)).run()
     return fitted
-
-
-def fix_features_of(state: PairwiseState, run: Run) -> None:
-    """Set the factors of features from the rows of all shards."""
-
-    def deviations() -> NDArray[np.float64]:
-        moments = run.gather(run.map(moments_at, run.shards, what="moments"))
-        return deviations_of(np.sum(moments, axis=0), run.n_rows)
-
-    fix_feature_scale(state, deviations, partial(share_in, run))
 
 
 class MixedPairwise(PairwiseLearner):

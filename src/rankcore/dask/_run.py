@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import wait as ended
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import pairwise
 from time import monotonic, sleep
 from typing import Any
 
@@ -80,16 +79,19 @@ class Run:
         self.futures.extend(futures)
         return list(futures)
 
+    def each(self, function: Any, items: Sequence[Any], *args: Any, what: str) -> list[Any]:
+        """Submit one task per item, with further arguments for all."""
+        return [
+            self.submit(function, one, *args, what=f"{what}-{at}") for at, one in enumerate(items)
+        ]
+
     def joined(self, function: Any, tasks: Sequence[Any], what: str, most: int = 1) -> list[Any]:
         """Join the results of tasks in a tree, to at most ``most`` tasks."""
         level = 0
         while len(tasks) > most:
-            edges = [*range(0, len(tasks), JOINED), len(tasks)]
             level += 1
-            tasks = [
-                self.submit(function, list(tasks[a:b]), what=f"{what}-joined-{level}-{at}")
-                for at, (a, b) in enumerate(pairwise(edges))
-            ]
+            parts = [list(tasks[at : at + JOINED]) for at in range(0, len(tasks), JOINED)]
+            tasks = self.each(function, parts, what=f"{what}-joined-{level}")
         return list(tasks)
 
     def sum(self, add: Any, tasks: Sequence[Any], what: str) -> Any:

@@ -239,13 +239,7 @@ def join(shards: Sequence[Shard | None]) -> Shard | None:
 
 
 def common_order(parts: Sequence[Shard | Finding]) -> NDArray[Any] | None:
-    """Declared order of the labels of all parts, or None.
-
-    Raises
-    ------
-    ValueError
-        If only some parts declare an order, or orders differ.
-    """
+    """Declared order of the labels of all parts, or None; ValueError if orders differ."""
     orders: list[Any] = [part.order for part in parts]
     if not all(np.array_equal(one, orders[0]) for one in orders):
         raise ValueError(
@@ -310,11 +304,8 @@ def check_kinds(blocks: Sequence[NDArray[Any] | None]) -> None:
         )
 
 
-def check_queries(findings: Sequence[Finding]) -> None:
-    """Raise ValueError if a query has rows in more than one shard."""
-    queries = [finding.queries for finding in findings if finding.queries is not None]
-    if not queries:
-        return
+def check_queries(queries: Sequence[Any]) -> None:
+    """Raise ValueError if one of the distinct queries of each shard is in another shard, too."""
     ids = np.concatenate(queries)
     shards = np.repeat(np.arange(len(queries)), [one.size for one in queries])
     order = np.argsort(ids, kind="stable")
@@ -329,8 +320,12 @@ def check_queries(findings: Sequence[Finding]) -> None:
 
 
 def in_queries(findings: Sequence[Finding]) -> bool:
-    """Whether shards have query ids; raise ValueError if only some have."""
-    return in_all([finding.queries is not None for finding in findings], "query ids")
+    """Whether shards have query ids; ValueError if only some have, or a query is in two shards."""
+    queries = [finding.queries for finding in findings]
+    found = in_all([one is not None for one in queries], "query ids")
+    if found:
+        check_queries(queries)
+    return found
 
 
 def in_all(given: Sequence[bool], what: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
 from rankcore._core.training import Trainer
 from rankcore.dask._run import Run, Watching
-from rankcore.dask._shards import Shard, check_queries, check_supported, in_queries, naming
+from rankcore.dask._shards import Shard, check_supported, in_queries, naming
 from rankcore.ranking._base import ModelState
 from rankcore.ranking._pairs import nothing_to_learn, pair_by_label
 from rankcore.ranking._queries import as_relevance
@@ -32,14 +33,6 @@ from rankcore.ranking.svm._shards import (
 )
 
 
-class _Linear:
-    """Models of elements of the space."""
-
-    @staticmethod
-    def model(w: Floats) -> LinearModel:
-        return LinearModel(w)
-
-
 def fit_ranksvm(model: Any, run: Run, watching: Watching) -> Any:
     """Fitted copy of a `RankSVM`; parameters as in `fit_ordinal`."""
     check_supported(model, kernel=(None,), warm_start=(False,))
@@ -49,7 +42,6 @@ def fit_ranksvm(model: Any, run: Run, watching: Watching) -> Any:
             f"without qid all rows belong to one query, divided among {len(run.findings)} shards: "
             "pass qid, or n_shards=1"
         )
-    check_queries(run.findings)
     state = ModelState(None, settings={})
     shadow = model._shadow(run.form, run.n_features, state, _largest_query=0)
     watch = watching.watch(model, shadow, run.form, of_queries)
@@ -69,7 +61,7 @@ def fit_ranksvm(model: Any, run: Run, watching: Watching) -> Any:
     # No entropy is needed: the sample affects only the steps, and so the last bits.
     generator = as_generator(0 if model.random_state is None else model.random_state)
     space = SharedSpace([facts[at] for at in useful], questions, generator)
-    problem: Any = _Linear()
+    problem: Any = SimpleNamespace(model=LinearModel)  # of an element of the space
     with (
         threadpool_limits(limits=1, user_api="blas"),
         np.errstate(over="ignore", invalid="ignore"),  # overflows raise an error later

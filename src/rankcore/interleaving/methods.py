@@ -70,18 +70,12 @@ class Credited(ABC):
             return credit[0]
         # A document in none of the rankings gets an unused number.
         codes = [rankings.codes.get(document, -1) for document in shown.documents]
-        interleave.credit(
-            interleave.METHODS[self._method],
-            rankings.documents,
-            rankings.offsets,
-            self._weights(rankings),
-            np.empty(rankings.documents.size, dtype=np.uint8),
-            np.array([codes], dtype=np.int64),
-            np.array([shown.owners], dtype=np.int32),
-            np.array([clicks.size], dtype=np.int32),
-            clicks.reshape(1, -1),
-            credit,
-        )
+        taken = np.empty(rankings.documents.size, dtype=np.uint8)
+        arrays = rankings.documents, rankings.offsets, self._weights(rankings), taken
+        lists = np.array([codes], dtype=np.int64), np.array([shown.owners], dtype=np.int32)
+        sizes = np.array([clicks.size], dtype=np.int32)
+        method = interleave.METHODS[self._method]
+        interleave.credit(method, *arrays, *lists, sizes, clicks.reshape(1, -1), credit)
         return credit[0]
 
 
@@ -121,36 +115,11 @@ class _Drawn(Credited):
         TypeError
             For rankings that are not sequences, and documents that are not hashable.
         """
-        from rankcore._ext import interleave
-
         numbered = Rankings.of(rankings, self._n_rankings)
         seeds = np.array([check_seed(seed)], dtype=np.uint64)
-        # A list is not longer than the number of all documents.
-        most = min(numbered.length(length), len(numbered.names))
-        shown = np.empty((1, max(1, most)), dtype=np.int64)
-        owners = np.empty(shown.shape, dtype=np.int32)
-        n = np.zeros(1, dtype=np.int32)
-        if most:
-            interleave.draw(
-                interleave.METHODS[self._method],
-                numbered.documents,
-                numbered.offsets,
-                self._weights(numbered),
-                np.empty(numbered.documents.size, dtype=np.uint8),
-                seeds,
-                shown,
-                owners,
-                n,
-            )
-        return Interleaved(
-            [numbered.names[code] for code in shown[0, : n[0]]], owners[0, : n[0]], lists(numbered)
-        )
-
-
-def lists(rankings: Rankings) -> tuple[list[Any], ...]:
-    """The rankings as lists of documents."""
-    ends = zip(rankings.offsets, rankings.offsets[1:], strict=False)
-    return tuple([rankings.names[code] for code in rankings.documents[a:b]] for a, b in ends)
+        most, weights = numbered.length(length), self._weights(numbered)
+        (shown,), (owners,), (n,) = numbered.draw(self._method, seeds, most, weights)
+        return Interleaved(numbered.named(shown[:n]), owners[:n], numbered.lists())
 
 
 @dataclass(frozen=True)
@@ -249,4 +218,8 @@ class Probabilistic(_Drawn):
         check_real(self.tau, "tau", 0.0, 64.0)
 
     def _weights(self, rankings: Rankings) -> Floats:
-        return rankings.weights(float(self.tau))
+        from rankcore._ext import interleave
+
+        weights = np.empty(max(1, *map(len, rankings.each())))
+        interleave.place_weights(float(self.tau), weights)
+        return weights

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from rankcore._core.docs import documented
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count, check_option
 from rankcore._core.warning import warn
-from rankcore.interleaving.methods import Credited, Interleaved, lists
+from rankcore.interleaving.methods import Credited, Interleaved, TeamDraft
 from rankcore.interleaving.rankings import Rankings, check_seed
 
 # Kinds of credit, by place.
@@ -46,13 +47,9 @@ class Plan:
     rankings: tuple[list[Any], ...]
     bias: float
 
+    @documented(TeamDraft.interleave)
     def draw(self, seed: int) -> Interleaved:
         """Draw the list of an impression.
-
-        Parameters
-        ----------
-        seed : int
-            As for `TeamDraft.interleave`.
 
         Returns
         -------
@@ -119,24 +116,13 @@ class Optimized(Credited):
     def _method(self) -> str:
         return self.credit_by
 
+    @documented(TeamDraft.interleave)
     def plan(self, rankings: Iterable[Sequence[Hashable]], *, length: int | None = None) -> Plan:
         """Compute the distribution over lists.
-
-        Parameters
-        ----------
-        rankings : iterable of sequences
-            As for `TeamDraft.interleave`.
-        length : int, optional
-            As for `TeamDraft.interleave`.
 
         Returns
         -------
         Plan
-
-        Raises
-        ------
-        ValueError, TypeError
-            As `TeamDraft.interleave`.
 
         Warns
         -----
@@ -145,21 +131,23 @@ class Optimized(Credited):
             rankings.
         """
         numbered = Rankings.of(rankings)
-        found = self._lists(numbered, min(numbered.length(length), len(numbered.names)))
-        probabilities, bias = _most_sensitive(self._credits(numbered, found))
+        found = self._lists(numbered, numbered.length(length))
+        credits = np.empty((len(numbered.names), len(numbered)))  # for a click on each document
+        for r, ranking in enumerate(numbered.each()):
+            places = np.full(len(numbered.names), ranking.size + 1.0)
+            places[ranking] = np.arange(1.0, ranking.size + 1.0)
+            credits[:, r] = 1.0 / places if self.credit_by == "inverse" else -places
+        probabilities, bias = _most_sensitive(credits[np.array(found, dtype=np.intp)])
         if bias:
             warn(
                 f"no distribution over lists of these {len(numbered)} rankings is unbiased: its "
                 f"bias is {bias:.3g}; TeamDraft has none"
             )
         kept = np.flatnonzero(probabilities > 0)
-        return Plan(
-            [[numbered.names[code] for code in found[i]] for i in kept],
-            probabilities[kept],
-            lists(numbered),
-            bias,
-        )
+        shown = [numbered.named(found[i]) for i in kept]
+        return Plan(shown, probabilities[kept], numbered.lists(), bias)
 
+    @documented(TeamDraft.interleave)
     def interleave(
         self,
         rankings: Iterable[Sequence[Hashable]],
@@ -169,15 +157,6 @@ class Optimized(Credited):
     ) -> Interleaved:
         """Create the list of an impression from a new plan.
 
-        Parameters
-        ----------
-        rankings : iterable of sequences
-            As for `TeamDraft.interleave`.
-        length : int, optional
-            As for `TeamDraft.interleave`.
-        seed : int
-            As for `TeamDraft.interleave`.
-
         Returns
         -------
         Interleaved
@@ -186,12 +165,7 @@ class Optimized(Credited):
 
     def _lists(self, rankings: Rankings, length: int) -> list[tuple[int, ...]]:
         """All lists, in the order of their documents; or a sample if there are too many."""
-        from rankcore._ext import interleave
-
-        each = [
-            rankings.documents[a:b].tolist()
-            for a, b in zip(rankings.offsets, rankings.offsets[1:], strict=False)
-        ]
+        each = [ranking.tolist() for ranking in rankings.each()]
         found: list[tuple[int, ...]] = [()]
         for _ in range(length):
             longer = {
@@ -205,36 +179,14 @@ class Optimized(Credited):
             found = sorted(longer)
         else:
             return found
-        draws = _DRAWS * self.max_lists
-        shown = np.empty((draws, length), dtype=np.int64)
-        owners, n = np.empty((draws, length), dtype=np.int32), np.empty(draws, dtype=np.int32)
-        interleave.draw(
-            interleave.METHODS["prefixes"],
-            rankings.documents,
-            rankings.offsets,
-            np.ones(1),
-            np.empty(1, dtype=np.uint8),
-            np.arange(draws, dtype=np.uint64),
-            shown,
-            owners,
-            n,
-        )
+        seeds = np.arange(_DRAWS * self.max_lists, dtype=np.uint64)
+        shown, _, n = rankings.draw("prefixes", seeds, length, np.ones(1))
         drawn = dict.fromkeys(tuple(row[:k]) for row, k in zip(shown.tolist(), n, strict=True))
         return sorted([*drawn][: self.max_lists])
 
-    def _credits(self, rankings: Rankings, found: list[tuple[int, ...]]) -> Floats:
-        """Credits for a click, shape (lists, places, rankings)."""
-        by_document = np.empty((len(rankings.names), len(rankings)))
-        ends = zip(rankings.offsets, rankings.offsets[1:], strict=False)
-        for r, (a, b) in enumerate(ends):
-            places = np.full(len(rankings.names), b - a + 1.0)
-            places[rankings.documents[a:b]] = np.arange(1.0, b - a + 1.0)
-            by_document[:, r] = 1.0 / places if self.credit_by == "inverse" else -places
-        return by_document[np.array(found, dtype=np.intp)]
-
 
 def _most_sensitive(credits: Floats) -> tuple[Floats, float]:
-    """Probabilities of lists, and their bias.
+    """Probabilities of lists and their bias, given credits (lists, places, rankings).
 
     Unbiased at every length if possible, otherwise with the minimum sum of biases; among these,
     with the minimum expected variance of credits.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -51,25 +52,40 @@ class Rankings:
         """Number of rankings."""
         return len(self.offsets) - 1
 
-    @property
-    def shortest(self) -> int:
-        """Number of documents of the shortest ranking."""
-        return int(np.diff(self.offsets).min())
+    def each(self) -> list[NDArray[np.int64]]:
+        """Numbers of the documents of each ranking."""
+        return [self.documents[a:b] for a, b in pairwise(self.offsets)]
+
+    def named(self, codes: Iterable[int]) -> list[Any]:
+        """Documents with these numbers."""
+        return [self.names[code] for code in codes]
+
+    def lists(self) -> tuple[list[Any], ...]:
+        """Documents of each ranking."""
+        return tuple(map(self.named, self.each()))
 
     def length(self, length: int | None) -> int:
-        """Number of documents to show; by default that of the shortest ranking."""
+        """Number of documents of a list, by default that of the shortest ranking; at most all."""
         if length is None:
-            return self.shortest
-        check_count(length, "length")
-        return int(length)
+            length = int(np.diff(self.offsets).min())
+        else:
+            check_count(length, "length")
+        return min(int(length), len(self.names))
 
-    def weights(self, tau: float) -> Floats:
-        """Weights of the places of the longest ranking."""
+    def draw(
+        self, method: str, seeds: NDArray[np.uint64], length: int, weights: Floats
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+        """Documents and owners of a list for each seed, and lengths of the lists."""
         from rankcore._ext import interleave
 
-        weights = np.empty(max(1, int(np.diff(self.offsets).max())))
-        interleave.place_weights(tau, weights)
-        return weights
+        shown = np.empty((seeds.size, max(1, length)), dtype=np.int64)
+        owners = np.empty(shown.shape, dtype=np.int32)
+        n = np.zeros(seeds.size, dtype=np.int32)
+        taken = np.empty(self.documents.size, dtype=np.uint8)
+        if length:
+            arrays = self.documents, self.offsets, weights, taken, seeds, shown, owners, n
+            interleave.draw(interleave.METHODS[method], *arrays)
+        return shown, owners, n
 
 
 def _items(ranking: Any, r: int) -> list[Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -141,7 +140,17 @@ def sequential_test(
     >>> found.p_value < 0.05, found.winner
     (array([ True,  True,  True]), 1)
     """
-    values, ends = _checked(preferences, looks, alpha)
+    values = as_vector(preferences, "preferences")
+    if not (np.abs(values) <= 1).all():
+        raise ValueError("preferences must be from -1 to 1")
+    if isinstance(alpha, bool) or not 0 < alpha < 1:
+        raise ValueError(f"alpha must be between 0 and 1; found {alpha!r}")
+    ends = as_reals([values.size] if looks is None else looks, "looks")
+    if ends.ndim != 1 or not ends.size or ends.dtype.kind not in "iu":
+        raise ValueError("looks must be one or more integers")
+    ends = ends.astype(np.int64)
+    if ends[0] < 0 or ends[-1] > values.size or (np.diff(ends) < 0).any():
+        raise ValueError(f"looks must ascend from 0 to at most {values.size} impressions")
     p_value, low, high = np.ones(ends.size), np.empty(ends.size), np.empty(ends.size)
     mean = np.zeros(ends.size)
     distinct, which = np.unique(values, return_inverse=True)
@@ -159,25 +168,6 @@ def sequential_test(
         interval = max(interval[0], found[0]), min(interval[1], found[1])
         p_value[i], low[i], high[i] = least, *interval
     return SequentialResult(ends, mean, p_value, low, high, alpha)
-
-
-def _checked(
-    preferences: ArrayLike, looks: ArrayLike | None, alpha: Any
-) -> tuple[Floats, NDArray[np.int64]]:
-    values = as_vector(preferences, "preferences")
-    if not (np.abs(values) <= 1).all():
-        raise ValueError("preferences must be from -1 to 1")
-    if isinstance(alpha, bool) or not 0 < alpha < 1:
-        raise ValueError(f"alpha must be between 0 and 1; found {alpha!r}")
-    if looks is None:
-        return values, np.array([values.size], dtype=np.int64)
-    ends = as_reals(looks, "looks")
-    if ends.ndim != 1 or not ends.size or ends.dtype.kind not in "iu":
-        raise ValueError("looks must be one or more integers")
-    ends = ends.astype(np.int64)
-    if ends[0] < 0 or ends[-1] > values.size or (np.diff(ends) < 0).any():
-        raise ValueError(f"looks must ascend from 0 to at most {values.size} impressions")
-    return values, ends
 
 
 def _log_wealth(values: Floats, counts: Floats) -> Callable[[float], float]:

@@ -14,7 +14,7 @@ from rankcore._core.docs import documented
 from rankcore._core.numbers import as_reals, as_vector, check_vector, scaled
 from rankcore._core.queries import group_rows, query_numbers, run_blocks
 from rankcore._ext import auc as kernels
-from rankcore.metrics.evaluate_queries import check_lengths, named
+from rankcore.metrics.evaluate_queries import check_rows, named
 from rankcore.metrics.one_measure import OF_QUERIES, PerQuery, mean_or_values
 
 # Credit for a pair of equal scores, in halves.
@@ -83,7 +83,7 @@ def auc_score(
     0.6667
     """
     labels, scores = _numbers(y_true, "y_true"), _numbers(y_score, "y_score")
-    check_lengths(labels, scores)
+    check_rows(labels, scores)
     if not _is_finite(labels):
         raise ValueError("y_true must be finite")
     if not isinstance(rel, Real) or rel != rel or _is_beyond(rel):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.inputs import refuse_mask
-from rankcore._core.numbers import Floats, as_reals, as_vector
+from rankcore._core.numbers import Floats, as_reals, as_vector, check_lengths
 from rankcore._core.queries import Queries, group_rows, query_numbers, run_blocks
 from rankcore._ext import measures as kernels
 from rankcore._ext.concordance import sort_queries
@@ -61,16 +61,13 @@ class Judged:
 def judged(y_true: Any, y_score: Any, qid: Any, n_jobs: int | None = None) -> Judged:
     """Validate labels and scores, and group them by query."""
     labels, scores = as_vector(y_true, "y_true"), as_vector(y_score, "y_score")
-    check_lengths(labels, scores)
+    check_rows(labels, scores)
     return Judged(labels, scores, group_rows(qid, labels.size, n_jobs))
 
 
-def check_lengths(labels: NDArray[Any], scores: NDArray[Any]) -> None:
+def check_rows(labels: NDArray[Any], scores: NDArray[Any]) -> None:
     """Raise ValueError unless labels and scores have the same length, above 0."""
-    if labels.size != scores.size:
-        raise ValueError(
-            f"y_true and y_score must have the same length; found {labels.size} and {scores.size}"
-        )
+    check_lengths(y_true=labels, y_score=scores)
     if labels.size == 0:
         raise ValueError("y_true and y_score are empty; a measure requires at least one row")
 
@@ -122,14 +119,8 @@ def measure_queries(
         with np.errstate(over="ignore"):  # reported as infinite, with its query
             scores = scores.astype(np.float32).astype(np.float64)
     n = labels.size
-    task = _Task(
-        scores,
-        labels,
-        queries,
-        None if retrieved is None else _as_mask(retrieved, n, "retrieved"),
-        convention,
-        n_jobs,
-    )
+    found = None if retrieved is None else _as_mask(retrieved, n, "retrieved")
+    task = _Task(scores, labels, queries, found, convention, n_jobs)
     if convention.cutoff is not None:
         measures = [
             replace(m, k=convention.cutoff) if m.k is None and m.kind in _CUT_BY_DEFAULT else m
@@ -181,22 +172,11 @@ def _run(task: _Task, measures: Sequence[Measure]) -> Floats:
     plan = _plan(measures, convention)
     discounts = _discounts(convention.discount, measures, int(sizes.max()))
     values = np.empty((len(measures), sizes.size))
+    data = task.scores, task.labels, gains, queries.rows, task.retrieved, queries.bounds
+    wanted = plan, discounts, kernels.TIES[convention.ties], values
 
     def run(first: int, last: int) -> None:
-        trouble, query = kernels.measure(
-            task.scores,
-            task.labels,
-            gains,
-            queries.rows,
-            task.retrieved,
-            queries.bounds,
-            first,
-            last,
-            plan,
-            discounts,
-            kernels.TIES[convention.ties],
-            values,
-        )
+        trouble, query = kernels.measure(*data, first, last, *wanted)
         if trouble:
             raise _complaint(kernels.TROUBLES[trouble], queries.ids[query], convention, measures)
 

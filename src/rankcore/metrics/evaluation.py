@@ -13,7 +13,7 @@ from rankcore._core.queries import query_mean
 from rankcore.metrics.auc import auc_score
 from rankcore.metrics.conventions import Convention, resolve
 from rankcore.metrics.evaluate_queries import judged, measure_queries
-from rankcore.metrics.names import Measure, parse
+from rankcore.metrics.names import parse
 from rankcore.metrics.one_measure import OF_QUERIES
 from rankcore.metrics.pairwise import PairCounts, count_pairs
 from rankcore.metrics.tables import Table, Tabular
@@ -203,7 +203,10 @@ def evaluate(
     mrr      0.5000        2
     exp2 gain, log2 discount, ties averaged, empty queries 0
     """
-    measures = _parse_all(metrics)
+    names = [metrics] if isinstance(metrics, str) else list(metrics)
+    if not names:
+        raise ValueError("metrics is empty; name at least one, such as 'ndcg@10'")
+    measures = {name: measure for given in names for name, measure in parse(given)}
     meant = resolve(convention)
     data = judged(y_true, y_score, qid, n_jobs)
     ids = data.queries.ids
@@ -222,14 +225,8 @@ def evaluate(
         data = ranked = ranked.sorted(n_jobs)
     per_query: dict[str, NDArray[np.float64]] = {}
     if ranking:
-        values = measure_queries(
-            ranked,
-            list(ranking.values()),
-            meant,
-            retrieved=retrieved,
-            unjudged=unjudged,
-            n_jobs=n_jobs,
-        )
+        masks = {"retrieved": retrieved, "unjudged": unjudged}
+        values = measure_queries(ranked, [*ranking.values()], meant, **masks, n_jobs=n_jobs)
         per_query.update(zip(ranking, values, strict=True))
     grouped: Any = None if qid is None else data.queries  # one huge query is handled separately
     counts = None
@@ -250,10 +247,3 @@ def evaluate(
     over = {name: m.over for name, m in measures.items()}
     weights: Any = query_weight  # checked there
     return Evaluation(values_of, ids, meant, weights, over)
-
-
-def _parse_all(metrics: str | Iterable[str]) -> dict[str, Measure]:
-    names = [metrics] if isinstance(metrics, str) else list(metrics)
-    if not names:
-        raise ValueError("metrics is empty; name at least one, such as 'ndcg@10'")
-    return {name: measure for given in names for name, measure in parse(given)}

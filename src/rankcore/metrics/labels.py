@@ -35,15 +35,19 @@ def ordered(labels: Any, *columns: Any) -> Any:
 
 def as_column(name: str, x: Any) -> NDArray[Any]:
     """Labels as a one-dimensional array."""
-    refuse_mask(x, name)
-    array = np.asarray(x)
-    if array.dtype.kind == "O":  # for example strings or numbers of pandas
-        array = np.array(array.tolist())
+    array = _plain(name, x)
     if array.ndim != 1:
         raise ValueError(f"{name} must have one dimension; found shape {array.shape}")
     if array.size == 0:
         raise ValueError(f"{name} is empty; a mean needs at least one row")
     return array
+
+
+def _plain(name: str, x: Any) -> NDArray[Any]:
+    refuse_mask(x, name)
+    array = np.asarray(x)
+    # Of objects, for example strings or numbers of pandas.
+    return np.array(array.tolist()) if array.dtype.kind == "O" else array
 
 
 def as_numbers(name: str, x: NDArray[Any]) -> Floats:
@@ -64,10 +68,7 @@ def known_labels(truth: NDArray[Any], guess: NDArray[Any], labels: Any) -> NDArr
     """The distinct labels, lowest first."""
     if labels is None:
         return np.union1d(as_numbers("y_true", truth), as_numbers("y_pred", guess))
-    refuse_mask(labels, "labels")
-    known = np.asarray(labels)
-    if known.dtype.kind == "O":
-        known = np.array(known.tolist())
+    known = _plain("labels", labels)
     if known.ndim != 1 or known.size == 0:
         raise ValueError(f"labels must list the labels, lowest first; found {labels!r}")
     if np.unique(known).size != known.size:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.docs import documented
-from rankcore._core.numbers import Floats, as_weights, scaled, weighted_mean
+from rankcore._core.numbers import Floats, as_weights, check_lengths, scaled, weighted_mean
 from rankcore.metrics.labels import as_column, as_numbers, known_labels, ordered, places_of
 
 # Maximum number of labels of a confusion matrix, which then takes 128 MiB.
@@ -177,12 +177,8 @@ def quadratic_weighted_kappa(
     >>> round(quadratic_weighted_kappa([1, 2, 3, 3], [1, 2, 2, 3]), 4)
     0.8
     """
-    truth, guess = _columns(y_true, y_pred)
-    known = known_labels(truth, guess, ordered(labels, y_true, y_pred))
-    a, b = (
-        places_of(name, x, known).astype(np.float64)
-        for name, x in (("y_true", truth), ("y_pred", guess))
-    )
+    _, rows, columns = _places(*_columns(y_true, y_pred, labels))
+    a, b = rows.astype(np.float64), columns.astype(np.float64)
     weights = row_weights(sample_weight, a.size)
     if weights is not None:
         a, b, weights = a[weights > 0], b[weights > 0], scaled(weights[weights > 0])
@@ -237,17 +233,15 @@ def confusion_by_rank(
     """
     if normalize not in (None, "true", "pred", "all"):
         raise ValueError(f"normalize must be 'true', 'pred', 'all' or None; found {normalize!r}")
-    truth, guess = _columns(y_true, y_pred)
-    known = known_labels(truth, guess, ordered(labels, y_true, y_pred))
+    known, rows, columns = _places(*_columns(y_true, y_pred, labels))
     k = known.size
     if k > LARGEST_TABLE:
         raise ValueError(
             f"labels must list at most {LARGEST_TABLE} labels (a table has a cell for each pair); "
             f"found {k}"
         )
-    rows, columns = places_of("y_true", truth, known), places_of("y_pred", guess, known)
     cell = rows * k + columns
-    weights = row_weights(sample_weight, truth.size)
+    weights = row_weights(sample_weight, rows.size)
     if weights is not None and normalize is not None:
         weights = scaled(weights, {"true": rows, "pred": columns}.get(normalize))
     counts = np.bincount(cell, weights, minlength=k * k).reshape(k, k).astype(np.float64)
@@ -296,24 +290,26 @@ def _losses_by_rank(y_true: Any, y_pred: Any, labels: Any, sample_weight: Any) -
 
 def _ranks(y_true: Any, y_pred: Any, labels: Any) -> tuple[Floats, Floats]:
     """True and predicted ranks as numbers."""
-    truth, guess = _columns(y_true, y_pred)
-    labels = ordered(labels, y_true, y_pred)
+    truth, guess, labels = _columns(y_true, y_pred, labels)
     if labels is None:
         return as_numbers("y_true", truth), as_numbers("y_pred", guess)
+    _, rows, columns = _places(truth, guess, labels)
+    return rows.astype(np.float64), columns.astype(np.float64)
+
+
+def _places(
+    truth: NDArray[Any], guess: NDArray[Any], labels: Any
+) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[np.intp]]:
+    """All labels, lowest first, and the index of each true and predicted label."""
     known = known_labels(truth, guess, labels)
-    return (
-        places_of("y_true", truth, known).astype(np.float64),
-        places_of("y_pred", guess, known).astype(np.float64),
-    )
+    return known, places_of("y_true", truth, known), places_of("y_pred", guess, known)
 
 
-def _columns(y_true: Any, y_pred: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+def _columns(y_true: Any, y_pred: Any, labels: Any) -> tuple[NDArray[Any], NDArray[Any], Any]:
+    """True and predicted labels as columns, and all labels, lowest first, if they are given."""
     truth, guess = as_column("y_true", y_true), as_column("y_pred", y_pred)
-    if truth.size != guess.size:
-        raise ValueError(
-            f"y_true and y_pred must have the same length; found {truth.size} and {guess.size}"
-        )
-    return truth, guess
+    check_lengths(y_true=truth, y_pred=guess)
+    return truth, guess, ordered(labels, y_true, y_pred)
 
 
 def row_weights(sample_weight: Any, n: int) -> Floats | None:

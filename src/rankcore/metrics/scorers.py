@@ -19,17 +19,10 @@ from rankcore.metrics.probabilities import PROBABILITIES
 
 @dataclass(frozen=True)
 class RankingScorer:
-    """Scorer of estimators by a ranking measure, per query.
+    """Scorer of estimators by a ranking measure, per query; made by `make_scorer`.
 
-    Made by `make_scorer`. It requests ``qid``, which scikit-learn slices with the rows and passes
-    to scorers if metadata routing is enabled.
-
-    Parameters
-    ----------
-    metric : str
-        Name of the measure.
-    convention : Convention or str, optional
-        Convention of the measure.
+    It requests ``qid``, which scikit-learn slices with the rows and passes to scorers if metadata
+    routing is enabled.
     """
 
     metric: str
@@ -40,28 +33,10 @@ class RankingScorer:
         return score_request(self, "qid", True)
 
     def __call__(self, estimator: Any, X: Any, y: Any, qid: Any = None) -> float:
-        """Score an estimator.
+        """Score a fitted estimator: higher is better, as losses are negated.
 
-        Parameters
-        ----------
-        estimator : object
-            Fitted. Rows are ranked by its ``project``, its ``decision_function`` if that returns
-            one number per row, or its ``predict``. A ranker's ``predict`` receives the queries.
-        X : array-like, shape (n, n_features)
-        y : array-like of numbers, shape (n,)
-            True labels.
-        qid : array-like, shape (n,)
-            The query of each row.
-
-        Returns
-        -------
-        float
-            Higher is better: losses are negated.
-
-        Raises
-        ------
-        ValueError
-            Without ``qid``, and as `evaluate`.
+        Rows are ranked by its ``project``, its ``decision_function`` if that returns one number per
+        row, or its ``predict``. A ranker's ``predict`` receives the queries.
         """
         if qid is None:
             raise ValueError(
@@ -69,14 +44,9 @@ class RankingScorer:
                 "sklearn.set_config(enable_metadata_routing=True) and give the search or "
                 "cross-validation qid (params={'qid': qid}); a column of zeros is one query"
             )
-        found = evaluate(
-            y,
-            ranking_scores(estimator, X, qid),
-            qid=qid,
-            metrics=self.metric,
-            convention=self.convention,
-        )
-        value = next(iter(found.values()))
+        scores = ranking_scores(estimator, X, qid)
+        found = evaluate(y, scores, qid=qid, metrics=self.metric, convention=self.convention)
+        (value,) = found.values()
         return value if greater_is_better(self.metric) else -value
 
     def _accept_sample_weight(self) -> bool:
@@ -86,20 +56,13 @@ class RankingScorer:
 
 @dataclass(frozen=True)
 class OrdinalScorer:
-    """Scorer of estimators by a measure of predicted ranks or probabilities.
+    """Scorer of estimators by a measure of ranks or probabilities; made by `make_scorer`.
 
-    Made by `make_scorer`. String labels are ordered by ``ranks_`` of the estimator.
-
-    Parameters
-    ----------
-    metric : str
-        Name of the measure.
-    sample_weight : bool, str or None
-        Routing request for ``sample_weight``, see `set_score_request`.
+    String labels are ordered by ``ranks_`` of the estimator.
     """
 
     metric: str
-    sample_weight: bool | str | None = None
+    sample_weight: bool | str | None = None  # routing request, see `set_score_request`
 
     def set_score_request(self, *, sample_weight: bool | str | None) -> OrdinalScorer:
         """Copy with a routing request for ``sample_weight``, as in scikit-learn's scorers."""
@@ -110,26 +73,9 @@ class OrdinalScorer:
         return score_request(self, "sample_weight", self.sample_weight)
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Score an estimator.
+        """Score a fitted estimator: higher is better, as losses are negated.
 
-        Parameters
-        ----------
-        estimator : object
-            Fitted, with ``predict`` or, for measures of probabilities, ``predict_proba``.
-        X : array-like, shape (n, n_features)
-        y : array-like, shape (n,)
-            True labels.
-        sample_weight : array-like, shape (n,), optional
-
-        Returns
-        -------
-        float
-            Higher is better: losses are negated.
-
-        Raises
-        ------
-        ValueError, TypeError
-            As the measure does.
+        By its ``predict`` or, for measures of probabilities, ``predict_proba``.
         """
         words = _ranks_of_words(estimator)
         if self.metric in PROBABILITIES:

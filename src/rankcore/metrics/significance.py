@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankcore._core.docs import documented
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count
 from rankcore.metrics.comparison import Comparison, Contrast, defined_pairs
@@ -21,6 +22,7 @@ from rankcore.metrics.names import greater_is_better
 _BATCH = 1_000_000
 
 
+@documented(evaluate)
 def compare(
     scores: Mapping[str, Any],
     y_true: ArrayLike,
@@ -45,16 +47,10 @@ def compare(
     ----------
     scores : mapping of str to array-like, shape (n,)
         Scores of each system, by name; at least two systems.
-    y_true : array-like of numbers, shape (n,)
-        True labels.
     qid : array-like, shape (n,)
         The query of each row.
-    metrics : str or iterable of str
-        As for `evaluate`.
     baseline : str, optional
         System to compare all others with; None: compare every pair.
-    convention : str or Convention, optional
-        As for `evaluate`.
     n_resamples : int
         Random sign patterns of the test, and bootstrap samples. If there are at most this many sign
         patterns (2^n), all are enumerated and the p-value is exact.
@@ -62,8 +58,6 @@ def compare(
         Confidence level of the intervals, between 0 and 1.
     random_state : int
         Seed. Each contrast uses the same random numbers, so it does not depend on other contrasts.
-    docid, n_jobs
-        As for `evaluate`.
 
     Returns
     -------
@@ -118,6 +112,7 @@ def compare(
     )
 
 
+@documented(compare)
 def compare_evaluations(
     evaluations: Mapping[str, Evaluation],
     *,
@@ -133,12 +128,6 @@ def compare_evaluations(
     evaluations : mapping of str to Evaluation
         Result of `evaluate` for each system, by name; at least two systems, with the same measures
         and convention, and without weights: the test weighs all queries the same.
-    baseline, n_resamples, confidence_level, random_state
-        As for `compare`.
-
-    Returns
-    -------
-    Comparison
 
     Raises
     ------

@@ -32,37 +32,20 @@ _GAINED = {
 }
 _UTILITY = (1.0, -1.0, 0.0, 0.0)
 
-#: Sets of measures by name, in the order in which trec_eval prints them, without its text lines:
-#: the name of the run (``runid``, in every set) and ``relstring``.
-#: prints are no numbers: the name of the run (``runid``, with every set), and ``relstring``.
+_OFFICIAL = "num_q num_ret num_rel num_rel_ret map gm_map Rprec bpref recip_rank iprec_at_recall P"
+#: Sets of measures by name, in the order in which trec_eval prints them, without the name of the
+#: run (``runid``), which is text, as is ``relstring``.
 STRING = "relstring"
 SETS: dict[str, tuple[str, ...]] = {
-    "official": (
-        *("num_q", "num_ret", "num_rel", "num_rel_ret", "map", "gm_map", "Rprec", "bpref"),
-        *("recip_rank", "iprec_at_recall", "P"),
-    ),
-    "set": (
-        *("num_q", "num_ret", "num_rel", "num_rel_ret", "utility"),
-        *("set_P", "set_relative_P", "set_recall", "set_map", "set_F"),
-    ),
-    "all_trec": (
-        *("num_q", "num_ret", "num_rel", "num_rel_ret", "map", "gm_map", "Rprec", "bpref"),
-        *("recip_rank", "iprec_at_recall", "P", STRING, "recall", "infAP", "gm_bpref"),
-        *(
-            "Rprec_mult",
-            "utility",
-            "11pt_avg",
-            "binG",
-            "G",
-            "ndcg",
-            "ndcg_rel",
-            "Rndcg",
-            "ndcg_cut",
-            "map_cut",
-        ),
-        *("relative_P", "success", "set_P", "set_relative_P"),
-        *("set_recall", "set_map", "set_F", "num_nonrel_judged_ret", "rbp", "rbp_resid", "unj"),
-    ),
+    name: tuple(members.split())
+    for name, members in {
+        "official": _OFFICIAL,
+        "set": "num_q num_ret num_rel num_rel_ret utility set_P set_relative_P set_recall set_map "
+        "set_F",
+        "all_trec": f"{_OFFICIAL} {STRING} recall infAP gm_bpref Rprec_mult utility 11pt_avg binG "
+        "G ndcg ndcg_rel Rndcg ndcg_cut map_cut relative_P success set_P set_relative_P set_recall "
+        "set_map set_F num_nonrel_judged_ret rbp rbp_resid unj",
+    }.items()
 }
 _SPELLED = {
     name.lower(): name

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from rankcore.preference.forms import Degrees, Indexed, Places, as_degrees, as_matrix
 from rankcore.preference.quicksort import Round
 
+# Items that remain for each of the top k before their last round.
+FINALISTS = 4
 # Degrees per block: small enough for a cache, large enough to amortise the calls.
 _BLOCK = 1 << 18
 _BITS = {
@@ -63,7 +65,7 @@ class Halving:
     """Repeatedly sort by the degree in a sample of pairs and drop the worse half; then all pairs.
 
     In each round but the last, each item is compared with ``opponents`` random others (an even
-    number), so that its mean degree estimates that against all remaining items. When ``finalists``
+    number), so that its mean degree estimates that against all remaining items. When `FINALISTS`
     items remain for each of the ``top_k`` items (None: all), all pairs are compared. These are the
     eliminations of active ranking (Heckel, Shah, Ramchandran and Wainwright, 2019) by the schedule
     of sequential halving (Karnin, Koren and Somekh, 2013).
@@ -72,17 +74,11 @@ class Halving:
     repeats_pairs = True
 
     def __init__(
-        self,
-        n: int,
-        rng: np.random.Generator,
-        *,
-        top_k: int | None = None,
-        opponents: int = 8,
-        finalists: int = 4,
+        self, n: int, rng: np.random.Generator, *, top_k: int | None = None, opponents: int = 8
     ):
         self._rng = rng
         self._opponents = opponents
-        self._last = last_pool(n, top_k, opponents, finalists)
+        self._last = last_pool(n, top_k, opponents)
         self._order: Places = np.arange(n)
         self._in_pool = n
         self._together: Places = np.full(n, n)
@@ -127,10 +123,9 @@ class Halving:
         self._order[: self._in_pool] = pool[np.argsort(-means[pool], kind="stable")]
 
 
-def last_pool(n: int, top_k: int | None, opponents: int, finalists: int) -> int:
+def last_pool(n: int, top_k: int | None, opponents: int) -> int:
     """Number of items that remain when `Halving` compares all pairs."""
-    k = n if top_k is None else top_k
-    return min(n, max(finalists * k, opponents + 1))
+    return n if top_k is None else min(n, max(FINALISTS * top_k, opponents + 1))
 
 
 def halved(m: int, last: int) -> int:

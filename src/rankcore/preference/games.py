@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankcore._core.numbers import Floats
+from rankcore._core.numbers import Floats, check_lengths
 from rankcore.preference.forms import Places
 from rankcore.preference.plackett_luce import SCALE, Choices, choices_of, fit_choices
 from rankcore.preference.ratings import Ratings, components_of
@@ -86,30 +86,25 @@ class Tally:
         }
         m = columns["winners"].size
         columns["degree"] = np.ones(m) if degree is None else np.asarray(degree, dtype=np.float64)
-        lengths = {name: len(column) for name, column in columns.items()}
-        if len(set(lengths.values())) > 1:
-            raise ValueError(f"columns must have the same length; found {lengths}")
+        check_lengths(**columns)
         share = columns["degree"]
         if share.ndim != 1:
             raise ValueError(f"degree must have one dimension; found shape {share.shape}")
         for row in np.flatnonzero(~((share >= 0) & (share <= 1))):
-            where = self._n_rows + row
-            raise ValueError(f"degree must be in [0, 1]; found {share[row]} in row {where}")
+            where = f"row {self._n_rows + row}"
+            raise ValueError(f"degree must be in [0, 1]; found {share[row]} in {where}")
         both = np.concatenate([columns["winners"], columns["losers"]])
         won, lost = np.split(_numbered(both, self._items), 2)
         for row in np.flatnonzero(won == lost):
-            where = self._n_rows + row
-            raise ValueError(f"an item must be compared with another one; row {where} has it twice")
+            where = f"row {self._n_rows + row}"
+            raise ValueError(f"an item must be compared with another one; {where} has it twice")
         by = _numbered(columns["judge"], self._judges) if judge is not None else np.zeros_like(won)
         found = choices_of(np.column_stack([won, lost]), share, by)
         rows = np.column_stack([found.items, np.asarray(found.judges)])
         self._rows = np.concatenate([self._rows, rows])
         self._weights = np.concatenate([self._weights, found.weights])
         self._n_rows += m
-        self._add_up()
-
-    def _add_up(self) -> None:
-        """Merge rows with the same winner, loser and judge."""
+        # Rows with the same winner, loser and judge are merged.
         n, n_judges = max(1, len(self._items)), max(1, len(self._judges))
         key = (self._rows[:, 0] * n + self._rows[:, 1]) * n_judges + self._rows[:, 2]
         _, first, group = np.unique(key, return_index=True, return_inverse=True)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.numbers import Floats
+from rankcore.preference.degree import FINALISTS
 from rankcore.preference.forms import Choice, Order, Places
 from rankcore.preference.plackett_luce import Choices, Posterior
 from rankcore.preference.rating import Calls, Rating
@@ -24,7 +25,7 @@ class Groups(Rating):
 
     The worse half is dropped when each item has met about twice ``opponents`` others (as those of
     one call share its error), or six times ``opponents`` if the judge names only the best of a
-    group, until ``finalists`` items remain for each of the top k.
+    group, until `FINALISTS` items remain for each of the top k.
     """
 
     def __init__(
@@ -32,9 +33,7 @@ class Groups(Rating):
         judge: Choice,
         same: Places,
         rng: np.random.Generator,
-        *,
         opponents: int = 8,
-        finalists: int = 4,
         **params: Any,
     ):
         super().__init__(same, rng, **params)
@@ -43,7 +42,7 @@ class Groups(Rating):
         self._best_only = not isinstance(judge, Order)
         self._passes = 3 * ceil(met) if self._best_only else ceil(2 * met)
         self._pool = np.arange(self._m)
-        last = self._m if self.top_k is None else max(finalists * self.top_k, self._k)
+        last = self._m if self.top_k is None else max(FINALISTS * self.top_k, self._k)
         self._last_pool = min(self._m, last)
         self._passes_left = self._passes
         self._answers: list[tuple[int, ...]] = []
@@ -159,9 +158,7 @@ class SetwiseHeap(Groups):
         groups = next(steps, None)
         while groups is not None:
             calls = [self._call(np.array(group)) for group in groups]
-            answers = yield [
-                (*self._distinct[list(call[:-1])].tolist(), call[-1]) for call in calls
-            ]
+            answers = yield self._of_items(calls)
             self._take(calls, answers)
             if any(places is None for places in answers):
                 return

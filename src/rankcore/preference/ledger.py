@@ -118,7 +118,9 @@ class Retry:
 
 # Positions of items in the order shown, and the index of the repeat.
 Call = tuple[int, ...]
-# The same, by key.
+# Calls that are sent together: one, or up to the size of a `Batch`.
+Request = tuple[Call, ...]
+# A call by keys of the items.
 AnswerKey = tuple[Hashable, ...]
 # A judge of several items is stopped if this many first answers name no position.
 _USELESS = 20
@@ -153,13 +155,6 @@ class RankingProgress:
     remaining_seconds: float
 
 
-@dataclass(frozen=True)
-class Request:
-    """Calls that are sent together: one, or up to the size of a `Batch`."""
-
-    calls: tuple[Call, ...]
-
-
 @dataclass
 class Ledger:
     """Requests, answers and cost of a ranking."""
@@ -192,7 +187,7 @@ class Ledger:
     def open_round(self, i: Places, j: Places) -> list[Request]:
         """Calls that a round requires and the budget allows; all calls of a pair or none."""
         pairs = zip(i.tolist(), j.tolist(), strict=True)
-        return self._new((self._calls_of(u, v) for u, v in pairs), not self.both_orders)
+        return self._new((self._calls_of(*pair) for pair in pairs), not self.both_orders)
 
     def open_calls(self, calls: list[Call]) -> list[Request]:
         """The calls without an answer yet, within the budget."""
@@ -220,7 +215,7 @@ class Ledger:
         self._round = (0, len(calls))
         size = self.preference.size if isinstance(self.preference, Batch) else 1
         size = size or max(1, len(calls))
-        return [Request(tuple(calls[k : k + size])) for k in range(0, len(calls), size)]
+        return [tuple(calls[k : k + size]) for k in range(0, len(calls), size)]
 
     def answer(self, call: Call) -> Any:
         """The answer to a call; None if there is none."""
@@ -261,9 +256,9 @@ class Ledger:
 
     def reserve(self, request: Request) -> bool:
         """Count an attempt; False if the budget does not allow it."""
-        if self.max_calls is not None and self.n_calls + len(request.calls) > self.max_calls:
+        if self.max_calls is not None and self.n_calls + len(request) > self.max_calls:
             return False
-        self.n_calls += len(request.calls)
+        self.n_calls += len(request)
         return True
 
     def settle(self, request: Request, attempt: int, answer: Any) -> float | None:
@@ -273,7 +268,7 @@ class Ledger:
         incomplete and another attempt is left. Until then the incomplete answer counts.
         """
         answers, whole = self._parsed(request, answer)
-        found = dict(zip(map(self._key, request.calls), answers, strict=True))
+        found = dict(zip(map(self._key, request), answers, strict=True))
         # Stored here first: if the journal cannot be written, no answer is lost in this process.
         self.answers.update(found)
         if not whole and attempt < self.retry.attempts:
@@ -281,7 +276,7 @@ class Ledger:
             return self.retry.seconds(attempt, ValueError("the answer is incomplete"))
         self._fresh.update(found)
         if self.journal is not None:
-            self.journal.record(found, len(request.calls))
+            self.journal.record(found, len(request))
         self._round = (self._round[0] + len(found), self._round[1])
         if self.progress is not None:
             self.progress(self._now())
@@ -294,7 +289,7 @@ class Ledger:
         position; the calls are counted.
         """
         if isinstance(self.preference, Choice):
-            places, whole = self.preference._parse(answer, len(request.calls[0]) - 1)
+            places, whole = self.preference._parse(answer, len(request[0]) - 1)
             self._useless = -1 if places or self._useless < 0 else self._useless + 1
             if self._useless == _USELESS:
                 self.lose(request)
@@ -303,7 +298,7 @@ class Ledger:
             return [places], whole
         values = answer if isinstance(self.preference, Batch) else [answer]
         try:
-            return as_degrees(values, len(request.calls)).astype(float).tolist(), True
+            return as_degrees(values, len(request)).astype(float).tolist(), True
         except (TypeError, ValueError) as error:
             self.lose(request)
             raise PreferenceError(self.pair(request), 1, str(error)) from error
@@ -322,15 +317,15 @@ class Ledger:
     def lose(self, request: Request) -> None:
         """Record calls without an answer."""
         if self.journal is not None:
-            self.journal.record({}, len(request.calls))
+            self.journal.record({}, len(request))
 
     def pair(self, request: Request) -> tuple[Any, ...]:
         """The items of the first call."""
-        return tuple(self.items[k] for k in request.calls[0][:-1])
+        return tuple(self.items[k] for k in request[0][:-1])
 
     def pairs(self, request: Request) -> list[tuple[Any, ...]]:
         """The items of all calls."""
-        return [tuple(self.items[k] for k in call[:-1]) for call in request.calls]
+        return [tuple(self.items[k] for k in call[:-1]) for call in request]
 
     def _calls_of(self, u: int, v: int) -> list[Call]:
         if self.keys[u] == self.keys[v]:

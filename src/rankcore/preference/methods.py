@@ -153,7 +153,7 @@ def _search_depth(leaves: int) -> float:
 
 
 def _halving(n: int, k: int | None, opponents: int) -> tuple[int, int]:
-    last = last_pool(n, k, opponents, 4)
+    last = last_pool(n, k, opponents)
     calls = rounds = 0
     while n > last:
         calls += n * (opponents // 2)

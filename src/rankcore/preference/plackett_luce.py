@@ -68,7 +68,14 @@ class Posterior:
     @cached_property
     def _inverted(self) -> tuple[Floats, float]:
         """Inverse of the second derivative, and its log-determinant."""
-        return _inverse(self._problem.second_at(self._parameters).dense())
+        matrix = self._problem.second_at(self._parameters).dense()
+        factor, info = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
+        if info:
+            raise np.linalg.LinAlgError("the second derivative is not positive definite")
+        log_determinant = 2 * float(np.log(np.diagonal(factor)).sum())
+        inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+        lower = np.tril(inverse)
+        return lower + np.tril(lower, -1).T, log_determinant
 
     @cached_property
     def covariance(self) -> Floats:
@@ -174,7 +181,12 @@ class _Problem:
         self.mean = np.zeros(self.precision.size)
         if prior is not None:
             self.mean[-1] = 1.0
-        self._pattern = None if n <= _DENSE else self._find_pattern()
+        # The sparsity pattern, and the entry to which each pair of a choice contributes.
+        self._pattern: tuple[Places, Places, Places] | None = None
+        if n > _DENSE:
+            distinct, group = np.unique(self._keys(), return_inverse=True)
+            sizes = np.bincount(distinct // n, minlength=n)
+            self._pattern = group, distinct % n, np.concatenate([[0], np.cumsum(sizes)])
 
     def parts(self, parameters: Floats) -> tuple[Floats, float, float]:
         """Strengths, bias and slope."""
@@ -258,13 +270,6 @@ class _Problem:
         """Row and column of each pair of a choice, as one integer."""
         first, second = np.triu_indices(self._items.shape[0], 1)
         return np.asarray(self._items[first] * self.n + self._items[second]).ravel()
-
-    def _find_pattern(self) -> tuple[Places, Places, Places]:
-        """Sparsity pattern, and the entry to which each pair of a choice contributes."""
-        distinct, group = np.unique(self._keys(), return_inverse=True)
-        rows = np.bincount(distinct // self.n, minlength=self.n)
-        starts = np.concatenate([[0], np.cumsum(rows)])
-        return group, distinct % self.n, starts
 
     def second_at(self, parameters: Floats) -> _Second:
         """The second derivative at ``parameters``."""
@@ -351,14 +356,3 @@ class _Second:
         whole[:n, n:] = self._beside[:, :n].T
         whole[np.arange(size), np.arange(size)] = self.diagonal
         return whole
-
-
-def _inverse(matrix: Floats) -> tuple[Floats, float]:
-    """Inverse of a symmetric positive definite matrix, and its log-determinant."""
-    factor, info = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1, clean=0)
-    if info:
-        raise np.linalg.LinAlgError("the second derivative is not positive definite")
-    log_determinant = 2 * float(np.log(np.diagonal(factor)).sum())
-    inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
-    lower = np.tril(inverse)
-    return lower + np.tril(lower, -1).T, log_determinant

@@ -7,6 +7,7 @@ from collections.abc import Generator
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.numbers import ranges
 from rankcore.preference.forms import Degrees, Places, decide
 
 Round = tuple[Places, Places]
@@ -69,7 +70,7 @@ class QuickSort:
     def order(self) -> Places:
         """Items in the order known so far, query by query."""
         order = self._order.copy()
-        order[_ranges(self._starts, self._sizes)] = self._elements
+        order[ranges(self._starts, self._sizes)] = self._elements
         return order
 
     def together(self) -> Places:
@@ -111,7 +112,7 @@ class QuickSort:
             return elements, sizes, starts, limits
         kept = np.repeat(going_on, sizes)
         done, done_sizes = elements[~kept], sizes[~going_on]
-        self._order[_ranges(starts[~going_on], done_sizes)] = done
+        self._order[ranges(starts[~going_on], done_sizes)] = done
         self._together[done] = np.repeat(done_sizes, done_sizes)
         return elements[kept], sizes[going_on], starts[going_on], limits[going_on]
 
@@ -132,9 +133,3 @@ class QuickSort:
         self._starts = starts + np.cumsum(sizes) - sizes
         self._sizes = sizes
         self._elements = np.concatenate([rest, pivots])[by_key]
-
-
-def _ranges(starts: Places, sizes: Places) -> Places:
-    """Concatenated ranges ``start, start + 1, ...`` of the given sizes."""
-    ends: Places = np.cumsum(sizes)
-    return np.repeat(starts - ends + sizes, sizes) + np.arange(int(sizes.sum()))

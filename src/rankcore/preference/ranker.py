@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Hashable
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import KW_ONLY
 from typing import Any, Literal
 
@@ -185,15 +185,12 @@ class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator
     (True, 6, 1)
     """
 
-    order_: Places
     complete_: bool
     n_calls_: int
     n_reused_: int
     n_rounds_: int
     certainty_: NDArray[np.float64]
     n_answers_: Places
-    pairs_: Places
-    degrees_: NDArray[np.float64]
     items_: Any
 
     def rank(self, items: Items) -> Any:
@@ -236,7 +233,9 @@ class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator
         list or ndarray
         """
         items = as_items(items)
-        return await self._arank(items, *self._method(items))
+        with self._ranking(items, *self._method(items)) as run:
+            await self._send_rounds(run)
+        return in_order(items, self.order_[: self.top_k])
 
     def extend(self, more: Items) -> Any:
         """Insert more items into the order by binary search.
@@ -267,24 +266,13 @@ class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator
         return self._rank(items, method, expected)
 
     def _rank(self, items: Any, method: Method | Rating, expected: float) -> Any:
-        run = self._run(items, method, expected)
-        try:
+        with self._ranking(items, method, expected) as run:
             if is_async(self.preference):
                 _refuse_loop()
                 asyncio.run(self._send_rounds(run))
             else:
                 for requests in run.requests():
                     send_all(requests, run.ledger, self.concurrency)
-        finally:
-            self._learn(run, items)
-        return in_order(items, self.order_[: self.top_k])
-
-    async def _arank(self, items: Any, method: Method | Rating, expected: float) -> Any:
-        run = self._run(items, method, expected)
-        try:
-            await self._send_rounds(run)
-        finally:
-            self._learn(run, items)
         return in_order(items, self.order_[: self.top_k])
 
     async def _send_rounds(self, run: Run) -> None:
@@ -322,25 +310,17 @@ class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator
         assert journal is not None
         return journal if isinstance(journal, Journal) else Journal(journal)
 
-    def _run(self, items: Any, method: Method | Rating, expected: float) -> Run:
-        """Run of a ranking that reuses known answers."""
+    @contextmanager
+    def _ranking(self, items: Any, method: Method | Rating, expected: float) -> Iterator[Run]:
+        """A run that reuses known answers; its results become attributes even if it fails."""
         asked = (self.preference, None if self.journal is None else repr(self._journal()))
         before = self.__dict__.get("_asked", (None, None))
         if asked[0] is not before[0] or asked[1] != before[1] or not self.cache:
             self._asked = asked
             self._answers: dict[AnswerKey, Any] = {}
             self._kept: list[Any] = []
-        journal = None
         keys = self._keys(items)
-        if keys and self.journal is not None:
-            several = isinstance(self.preference, Choice)
-            seed = str(self._new_seed())
-            journal = open_journal(self._journal(), keys, self._answers, several, seed)
-        elif keys:
-            self._kept.append(items)  # keys may be the addresses of these objects
-        with ExitStack() as stack:  # closes the journal if the run cannot start
-            if journal is not None:
-                stack.enter_context(closing(journal))
+        with self._opened(keys, items) as journal:
             ledger = Ledger(
                 preference=self.preference,
                 items=items,
@@ -355,16 +335,26 @@ class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator
                 expected_calls=expected,
             )
             run = (CallRun if isinstance(method, Rating) else Run)(method, ledger)
-            stack.pop_all()
-        return run
+            try:
+                yield run
+            finally:
+                run.close()
+                self._learn(run, items)
+
+    def _opened(
+        self, keys: list[Hashable], items: Any
+    ) -> AbstractContextManager[OpenJournal | None]:
+        """The journal with the answers about items with these keys; None if there is none."""
+        if keys and self.journal is not None:
+            several, seed = isinstance(self.preference, Choice), str(self._new_seed())
+            journal = self._journal()
+            return closing(open_journal(journal, keys, self._answers, several, seed))
+        if keys:
+            self._kept.append(items)  # keys may be the addresses of these objects
+        return nullcontext()
 
     def _learn(self, run: Run, items: Any) -> None:
         """Set the attributes from a complete or incomplete ranking."""
-        try:
-            run.close()
-        finally:
-            if run.ledger.journal is not None:
-                run.ledger.journal.close()
         found = results_of(run, items)
         if isinstance(run.method, Rating):
             found["ratings_"] = run.method.ratings()

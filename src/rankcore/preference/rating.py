@@ -59,7 +59,8 @@ class Rating:
         self._m = m = self._distinct.size
         self.top_k = None if self.top_k is None or self.top_k >= self.same.size else self.top_k
         if self.prior is not None:
-            self.prior = _standardised(self.prior)[self._distinct]
+            centred = self.prior - self.prior.mean()
+            self.prior = (centred / (centred.std() or 1.0))[self._distinct]
         self._batch = self.batch or max(1, m // 4)
         self._n_repeats: dict[tuple[int, int], int] = {}  # number of calls, by pair
         self._first_shown: dict[tuple[int, int], int] = {}
@@ -81,13 +82,15 @@ class Rating:
             if self.limit is not None:
                 calls = calls[: self.limit - self.n_calls]
             self.n_calls += len(calls)
-            answers = yield [
-                (*self._distinct[list(call[:-1])].tolist(), call[-1]) for call in calls
-            ]
+            answers = yield self._of_items(calls)
             if any(answer is not None for answer in answers):
                 self._take(calls, answers)
             if None not in answers and self._m <= _TRACKED:
                 self.doubt.append((len(self._calls), self.ratings().expected_inversions()))
+
+    def _of_items(self, calls: Calls) -> Calls:
+        """Calls with positions of items instead of distinct items."""
+        return [(*self._distinct[list(call[:-1])].tolist(), call[-1]) for call in calls]
 
     def ratings(self) -> Ratings:
         """Ratings of all items from the answers so far."""
@@ -147,17 +150,12 @@ class Rating:
             return False
         else:
             allowed = _WRONG_TOP if k else 2 * _WRONG_PAIRS / (n * (n - 1))
-        if k is not None:
-            first, rest = ratings.ranking[:k], ratings.ranking[k:]
-            if 1 - ratings.beats()[np.ix_(first, rest)].min() > allowed:
-                return False  # decided by two items alone, and cheaper to check
-        return self._doubt() <= allowed
-
-    def _doubt(self) -> float:
-        ratings = self.ratings()
-        if self.top_k is not None:
-            return 1 - ratings.certainty_of_top(self.top_k)
-        return ratings.expected_inversions()
+        if k is None:
+            return ratings.expected_inversions() <= allowed
+        first, rest = ratings.ranking[:k], ratings.ranking[k:]
+        if 1 - ratings.beats()[np.ix_(first, rest)].min() > allowed:
+            return False  # decided by two items alone, and cheaper to check
+        return 1 - ratings.certainty_of_top(k) <= allowed
 
     def _take(self, calls: Calls, degrees: Sequence[float | None]) -> None:
         for call, degree in zip(calls, degrees, strict=True):
@@ -204,12 +202,18 @@ class Rating:
         fitted = self.ratings()._posterior
         scores, covariance = fitted.theta, fitted.covariance
         near_order = np.lexsort((self.rng.random(self._m), -scores))
-        i, j = _neighbours(near_order, neighbours)
+        apart = range(1, min(self._m, neighbours + 1))
+        i = np.concatenate([near_order[:-d] for d in apart])
+        j = np.concatenate([near_order[d:] for d in apart])
         variances = np.diagonal(covariance)
         spread = np.sqrt(np.maximum(variances[i] + variances[j] - 2 * covariance[i, j], 1e-300))
         worth = ndtr(-np.abs(scores[i] - scores[j]) / spread) * spread
         if self.top_k is not None:
-            worth *= self._in_top(scores, variances, i, j)
+            # Probability that one of the two is among the first k, for a fixed threshold.
+            k = min(self.top_k, self._m - 1)
+            bar = np.sort(scores)[::-1][k - 1 : k + 1].mean()
+            out = ndtr((bar - scores) / np.sqrt(variances))
+            worth *= 1 - out[i] * out[j]
         some = 32 * self._batch  # nearly always enough, and faster to sort
         if worth.size > 2 * some and 2 * self._batch <= self._m:
             few = np.argpartition(-worth, some)[:some]
@@ -220,7 +224,7 @@ class Rating:
 
     def _disjoint(self, i: Places, j: Places, ranked: Places) -> list[tuple[int, int]]:
         """The first pairs with repeats left; disjoint if the batch is small enough."""
-        most = self._most_repeats()
+        most = 1 if self.repeats is None and self._repeats_itself() else self.repeats
         pairs: dict[tuple[int, int], None] = {}
         while True:
             used = [False] * self._m
@@ -251,18 +255,6 @@ class Rating:
             orders.append(orders[0][::-1])
         calls.extend((*order, repeat * self.judges + judge) for order in orders)
 
-    def _most_repeats(self) -> int | None:
-        if self.repeats is not None:
-            return self.repeats
-        return 1 if self._repeats_itself() else None
-
-    def _in_top(self, scores: Floats, variances: Floats, i: Places, j: Places) -> Floats:
-        """Probability that one of two items is among the first k, for a fixed threshold."""
-        k = min(self.top_k or self._m, self._m - 1)
-        bar = np.sort(scores)[::-1][k - 1 : k + 1].mean()
-        out = ndtr((bar - scores) / np.sqrt(variances))
-        return np.asarray(1 - out[i] * out[j])
-
 
 def prior_scores(prior: Any, items: Any) -> Floats | None:
     """Prior scores: as given, or computed by a function or estimator."""
@@ -281,17 +273,3 @@ def prior_scores(prior: Any, items: Any) -> Floats | None:
     if not np.isfinite(scores).all():
         raise ValueError("prior must be finite")
     return scores.astype(np.float64)
-
-
-def _standardised(scores: Floats) -> Floats:
-    """Scores scaled to mean 0 and standard deviation 1; all 0 if they are equal."""
-    centred = scores - scores.mean()
-    return np.asarray(centred / (centred.std() or 1.0))
-
-
-def _neighbours(order: Places, most: int) -> tuple[Places, Places]:
-    """All pairs of items at most ``most`` places apart in an order."""
-    apart = range(1, min(order.size, most + 1))
-    i = np.concatenate([order[:-d] for d in apart])
-    j = np.concatenate([order[d:] for d in apart])
-    return i, j

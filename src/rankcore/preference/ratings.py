@@ -117,9 +117,12 @@ class Ratings:
         -------
         ndarray of float64, shape (n, n)
         """
-        if self._orders is None:
-            return ndtr(_standardised(self.scores, self.covariance))
-        return self._orders.beats()[np.ix_(self._same, self._same)]
+        if self._orders is not None:
+            return self._orders.beats()[np.ix_(self._same, self._same)]
+        variances = np.diagonal(self.covariance)
+        spread = np.sqrt(np.maximum(variances[:, None] + variances - 2 * self.covariance, 0.0))
+        apart = self.scores[:, None] - self.scores
+        return ndtr(np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 1e-12))
 
     def place_interval(self, level: float = 0.9) -> Places:
         """Credible interval of the place of each item, from 1 for the strongest.
@@ -247,11 +250,3 @@ class RatedResults:
     def probability_of_top(self, k: int) -> Floats:
         """Probability that each item is among the k strongest."""
         return self.ratings_.probability_of_top(k)
-
-
-def _standardised(scores: Floats, covariance: Floats) -> Floats:
-    """Differences of all pairs divided by their standard deviations; 0 if that is 0."""
-    variances = np.diagonal(covariance)
-    spread = np.sqrt(np.maximum(variances[:, None] + variances - 2 * covariance, 0.0))
-    apart = scores[:, None] - scores
-    return np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 1e-12)

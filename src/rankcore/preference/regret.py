@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from rankcore._core.arguments import PairWeights
+from rankcore._core.docs import documented
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_integer
 from rankcore.preference.equal_errors import improved
@@ -157,6 +158,7 @@ def ranking_regret(
     return Regret(value, value - off, loss + off - least_low, exact, loss, least_high)
 
 
+@documented(ranking_regret)
 def preference_regret(
     preference: Indexed | ArrayLike,
     targets: ArrayLike,
@@ -168,18 +170,13 @@ def preference_regret(
 
     Parameters
     ----------
-    preference, targets, probability, w
-        As in `ranking_regret`.
+    preference : Indexed, or matrix of shape (n, n)
+        Evaluated once per pair, with the earlier item first.
 
     Returns
     -------
     Regret
         Always exact.
-
-    Raises
-    ------
-    ValueError, TypeError
-        As `ranking_regret`.
 
     Notes
     -----
@@ -329,7 +326,11 @@ def _least_order_loss(costs: Floats) -> tuple[float, float]:
             low, high = low + found, high + found
         else:
             low += float(least[inside].sum()) / 2
-            high += _cost_after_moves(costs[inside])
+            # The cost of an order that no move of one item improves.
+            part = costs[inside]
+            order = np.argsort(part.sum(axis=1) - part.sum(axis=0), kind="stable")
+            order = improved(part.T - part, order, 1e-12)
+            high += float(np.triu(part[np.ix_(order, order)], 1).sum())
     return low, high
 
 
@@ -347,10 +348,3 @@ def _best_of_all_orders(costs: Floats) -> float:
                 after = chosen | 1 << u
                 least[after] = min(least[after], least[chosen] + before[chosen, u])
     return float(least[-1])
-
-
-def _cost_after_moves(costs: Floats) -> float:
-    """Cost of an order that no move of one item improves: an upper bound on the minimum."""
-    order = np.argsort(costs.sum(axis=1) - costs.sum(axis=0), kind="stable")
-    order = improved(costs.T - costs, order, 1e-12)
-    return float(np.triu(costs[np.ix_(order, order)], 1).sum())

@@ -24,7 +24,7 @@ def _sender(ledger: Ledger) -> Send:
         return lambda request: preference.function(list(ledger.pair(request)))
     if isinstance(preference, Judges):
         judges = preference.functions
-        return lambda request: judges[request.calls[0][-1] % len(judges)](*ledger.pair(request))
+        return lambda request: judges[request[0][-1] % len(judges)](*ledger.pair(request))
     return lambda request: preference(*ledger.pair(request))
 
 
