@@ -200,6 +200,7 @@ def test_functions_take_sections_of_texts_and_keywords_of_their_options():
     )
 
 
+@pytest.mark.slow
 def test_without_docstrings():
     pytest.importorskip("dask")
     code = "import rankcore.dask as d; m = d.PRank(3, margin=1.0); print(m.__doc__, m.margin)"

@@ -530,7 +530,7 @@ def test_bad_input(params, message):
 @pytest.mark.parametrize(
     ("params", "error", "message"),
     [
-        ({"variant": "best"}, ValueError, "variant must be one of 'committee'"),
+        ({"variant": "best"}, ValueError, "variant must be one of 'averaged'"),
         ({"combine": "vote"}, ValueError, "combine"),
         ({"shuffle": "random"}, TypeError, "shuffle"),
         ({"count": None}, ValueError, "count"),
