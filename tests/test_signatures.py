@@ -27,8 +27,8 @@ MODULES = [
     "rankcore.progress",
     "rankcore.structured",
 ]
-if find_spec("dask") is None:  # of an extra
-    MODULES.remove("rankcore.dask")
+# Of an extra, whose names need what may not be installed.
+ABSENT = set() if find_spec("dask") else {"rankcore.dask"}
 # Parameters that are passed on, or that may be any object.
 ANYTHING = {"args", "params", "options", "_", "answer", "more"}
 # Results of rooms above `plotting`, which may not import them.
@@ -44,8 +44,10 @@ LEARNERS = sorted(
 
 def functions():
     """Names and signatures of public functions, constructors and methods."""
-    for module in map(importlib.import_module, MODULES):
+    for module in map(importlib.import_module, sorted({*MODULES} - ABSENT)):
         for name in getattr(module, "__all__", ()):
+            if f"{module.__name__}.{name}" in ABSENT:
+                continue
             found = getattr(module, name)
             if inspect.isclass(found):
                 yield f"{module.__name__}.{name}", found, inspect.signature(found)
