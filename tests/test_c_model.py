@@ -810,12 +810,13 @@ def test_no_damage_leads_beyond_the_bytes(tmp_path, compiler):
     # GCC needs ten times as long to optimise what sanitizers check.
     libfuzzer = ["-O1", "-fsanitize=fuzzer"] if compiler == "clang" else ["-O0", "-DALONE"]
     sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-    probe = [compiler, *sanitizers, "-x", "c", "-", "-o", tmp_path / "probe"]
+    command = [compiler, "-std=c99", "-g", *sanitizers, *libfuzzer]
+    probe = [*command, "-x", "c", "-", "-o", tmp_path / "probe"]
     done = subprocess.run(probe, input=b"int main(void) { return 0; }", capture_output=True)
     if done.returncode:
         pytest.skip(f"no sanitizers: {done.stderr.decode()[-200:]}")
-    command = [compiler, "-std=c99", "-g", *sanitizers, *libfuzzer, f"-I{rc.get_include()}"]
-    subprocess.run([*command, "-o", tmp_path / "fuzz", source, "-lm"], check=True)
+    includes = f"-I{rc.get_include()}"
+    subprocess.run([*command, includes, "-o", tmp_path / "fuzz", source, "-lm"], check=True)
     paths = corpus(tmp_path)
     if compiler == "clang":
         arguments = [f"-max_total_time={5 * times}", "-max_len=65536", tmp_path]
