@@ -92,6 +92,7 @@ def test_without_ids_sessions_begin_where_query_or_position_says_so():
     ("changes", "message"),
     [
         ({"position": [1, 2, 0, 1, 2, 1]}, r"row 2: positions must be .* found 0 \(add 1"),
+        ({"position": [1, -1, 0, 1, 2, 1]}, "row 1: positions must be .* found -1$"),
         ({"position": [1, 2, 2.5, 1, 2, 1]}, "row 2: positions must be integers .* found 2.5"),
         ({"position": [1, 2, 10**6, 1, 2, 1]}, "row 2: positions must be"),
         ({"position": [1, 2, 2, 1, 2, 1]}, "row 2 and row 1 .* both at position 2"),
@@ -99,7 +100,7 @@ def test_without_ids_sessions_begin_where_query_or_position_says_so():
         ({"clicked": [0, 2, 0, 0, 0, 0]}, "row 1: clicked must be 0 or 1; found 2"),
         ({"dwell": [0, -1.0, 0, 0, 0, 0]}, "row 1: dwell must be"),
         ({"query": [*"xxyxxz"]}, "row 2 and row 1 are of one session and of different queries"),
-        ({"query": [*"xxxxx"]}, "must have the same length; found 5, 6, 6"),
+        ({"query": [*"xxxxx"]}, "query, document.* must have the same length; found 5, 6, 6"),
         ({"document": ["", *"bcbaa"]}, "row 0: ids of document must be integers or words"),
     ],
 )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.numbers import Floats
+from rankcore._core.numbers import Floats, ranges
 from rankcore._core.threads import n_threads
 from rankcore._ext.listed_weights import ListedWeights
 from rankcore._ext.pair_weights import SPREAD, LabelWeights
@@ -158,19 +158,13 @@ def _factors_of(
     starts, stops = pairing.bounds[:-1], pairing.bounds[1:]
     middle = 0.5 * (np.minimum.reduceat(scores, starts) + np.maximum.reduceat(scores, starts))
     signs = np.full(scores.size, -1.0)
-    signs[_ranges(levels[queries[1:] - 1], stops)] = 1.0
+    first = levels[queries[1:] - 1]  # of the last level of each query
+    signs[ranges(first, stops - first)] = 1.0
     shifted = scores - np.repeat(middle, stops - starts)
     factors = np.exp(signs * np.clip(shifted, -SPREAD / 2, SPREAD / 2))
     if pairing.doc_weights is None:
         return factors, None
     return factors * pairing.doc_weights, pairing.doc_weights**2
-
-
-def _ranges(starts: NDArray[np.int64], stops: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Concatenate several integer ranges."""
-    lengths = stops - starts
-    before = np.cumsum(lengths) - lengths
-    return np.arange(int(lengths.sum())) + np.repeat(starts - before, lengths)
 
 
 def _listed(

@@ -172,9 +172,12 @@ def _disjoint(pairing: Pairing) -> int:
     """Maximum number of disjoint pairs."""
     sizes = np.diff(pairing.bounds)
     of = np.repeat(np.arange(sizes.size), sizes)
-    # Queries, and number of rows of each of their labels.
-    (query, _), counts = np.unique(np.stack([of, pairing.labels]), axis=1, return_counts=True)
-    largest = np.maximum.reduceat(counts, np.searchsorted(query, np.arange(sizes.size)))
+    labels = pairing.labels[np.lexsort((pairing.labels, of))]
+    # Runs of equal labels of a query. As np.unique(axis=1), several times as fast.
+    new = np.append(True, (of[1:] != of[:-1]) | (labels[1:] != labels[:-1]))
+    starts = np.flatnonzero(new)
+    counts = np.diff(starts, append=labels.size)
+    largest = np.maximum.reduceat(counts, np.searchsorted(starts, pairing.bounds[:-1]))
     return int(np.minimum(sizes // 2, sizes - largest).sum())
 
 

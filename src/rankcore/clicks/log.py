@@ -249,9 +249,10 @@ def check_numbers(columns: Mapping[str, NDArray[Any]], where: Callable[[int], st
     position, clicked = columns["position"], columns["clicked"]
     if not position.size:
         raise ValueError("the log is empty")
-    hint = " (add 1 to positions from 0)" if (position == 0).any() else ""
     bad = (position < 1) | (position > MAX_POSITION) | (position != np.floor(position))
     required = f"positions must be integers from 1 to {MAX_POSITION}"
+    from_0 = bad.any() and position[bad.argmax()] == 0
+    hint = " (add 1 to positions from 0)" if from_0 else ""
     _refuse(bad, position, where, required, hint)
     check_clicked(clicked, where)
     if "dwell" in columns:

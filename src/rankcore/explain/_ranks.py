@@ -212,11 +212,11 @@ def _tasks(subject: Subject, k: int, in_pipeline: bool) -> Tasks:
         return tasks_of(subject.scoring, subject.inner.n_features_in_, k, subject.name)
     except TypeError as error:
         within = subject.within
-        if not isinstance(within, Specified):
+        scoring = within._spec().scoring if isinstance(within, Specified) else None
+        if scoring is None:
             raise
         # For an estimator without thresholds, the error names the estimator.
-        name, scoring = type(within).__name__, within._spec().scoring
-        assert scoring is not None
+        name = type(within).__name__
         tasks_of(scoring, within.n_features_in_, k, name)
         rows = ", of rows as the steps before transform them" if in_pipeline else ""
         raise TypeError(

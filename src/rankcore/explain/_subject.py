@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
@@ -86,7 +87,7 @@ class Subject:
                 missing = frame.columns[frame.isna().to_numpy()[0]]
                 x = x.astype({name: object for name in missing})
         else:
-            x = x if hasattr(x, "shape") else np.asarray(x)
+            x = x if sparse.issparse(x) or hasattr(x, "columns") else np.asarray(x)
             x = x.reshape((1, -1)) if x.ndim == 1 else x
         if n_rows_of(x) != 1:
             raise ValueError(f"{name} must be one row; found {n_rows_of(x)}")

@@ -11,6 +11,7 @@ from rankcore.exporters.checking import library
 from rankcore.exporters.described import Described, Files, describe
 from rankcore.exporters.onnx_graph import build
 from rankcore.exporters.onnx_operators import ML
+from rankcore.exporters.reduced import Refused
 
 # What the operators require.
 OPSET, ML_OPSET, IR = 18, 3, 8
@@ -25,6 +26,9 @@ def export_onnx(described: Described, path: Path, *, dtype: str = "float32") -> 
     """
     if dtype not in ("float32", "float64"):
         raise ValueError(f"dtype must be 'float32' or 'float64'; found {dtype!r}")
+    classes = described.classes
+    if classes is not None and classes.dtype.kind not in "biufUO":
+        raise Refused(f"ONNX labels must be numbers or text; found {classes.dtype}")
     onnx = library("onnx", "onnx")
     helper = onnx.helper
     graph, outputs = build(described, "rows")

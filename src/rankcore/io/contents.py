@@ -7,7 +7,7 @@ import os
 import zlib
 from collections.abc import Iterator, Mapping
 from copy import copy
-from typing import Any, TypeAlias
+from typing import BinaryIO, TypeAlias
 
 import numpy as np
 
@@ -66,7 +66,7 @@ def damaged(error: Exception) -> ValueError:
     return ValueError(f"is damaged: {_shortened(error)}")
 
 
-def content_of(stream: Any) -> Any:
+def content_of(stream: BinaryIO) -> bytes | mmap.mmap:
     """The bytes of a file, memory-mapped if it is large."""
     if os.fstat(stream.fileno()).st_size <= LARGE:
         return stream.read()

@@ -33,9 +33,10 @@ _GAINED = {
 _UTILITY = (1.0, -1.0, 0.0, 0.0)
 
 _OFFICIAL = "num_q num_ret num_rel num_rel_ret map gm_map Rprec bpref recip_rank iprec_at_recall P"
-#: Sets of measures by name, in the order in which trec_eval prints them, without the name of the
-#: run (``runid``), which is text, as is ``relstring``.
+#: A measure of text: the labels of the first documents.
 STRING = "relstring"
+#: Sets of measures by name, in the order in which trec_eval prints them, without the name of the
+#: run (``runid``).
 SETS: dict[str, tuple[str, ...]] = {
     name: tuple(members.split())
     for name, members in {

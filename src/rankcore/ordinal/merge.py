@@ -86,8 +86,10 @@ def merge(
         for model in sorted({*models, *([] if base is None else [base])}, key=id):
             still.enter_context(unchanging(model))
         states = [model._state for model in models]
-        new = first._new_state(first.n_features_in_, first.ranks_.size)
-        begun = new if base is None else base._state
+        if base is None:
+            begun = first._new_state(first.n_features_in_, first.ranks_.size)
+        else:
+            begun = base._state
         result._state = mixed(first, states, _shares(weights, len(models)), begun)
     return result
 

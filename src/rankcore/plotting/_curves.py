@@ -70,14 +70,13 @@ def plot_roc(
         If a class is missing (with ``qid``: in every query), and as `rankcore.metrics.auc_score`.
     """
     labels, scores = as_vector(y_true, "y_true"), as_vector(y_score, "y_score")
-    curves = []
-    if qid is not None:
-        curves = _roc_of_queries(labels, scores, group_rows(qid, labels.size), rel)
-    ax = ax or new_axes(4.6, 4.6)
-    if curves:
-        _mean_roc(ax, curves, name)
-    else:
+    if qid is None:
+        ax = ax or new_axes(4.6, 4.6)
         _pooled_roc(ax, labels, scores, rel, name)
+    else:
+        curves = _roc_of_queries(labels, scores, group_rows(qid, labels.size), rel)
+        ax = ax or new_axes(4.6, 4.6)
+        _mean_roc(ax, curves, name)
     ax.axline((0, 0), slope=1, color=GREY, linewidth=0.8, linestyle=":")
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1)

@@ -239,7 +239,8 @@ class DualLearner(Budgeted):
             lists = {"book": arrays["book"], "slots": slots, "coefs": coefs, "sizes": sizes}
             table = np.ascontiguousarray(_pool.coefficient_table(lists).T)
             support = arrays["support"][:n]
-            matrix = _pool.support_matrix(arrays, rows.n_features)
+            if kernel != "precomputed":
+                matrix = _pool.support_matrix(arrays, rows.n_features)
 
         def score(start: int) -> None:
             stop = min(start + SCORED_ROWS, rows.n_rows)
