@@ -1,6 +1,6 @@
-# `make demo` shows rankcore at work, `make test` tests it; both from a fresh clone. CI also runs
-# `sanitize` and `release` each time, and the rest of `make deep` each night.
-# The pieces run alone too: lint types doctests check, oldest sanitize nightly release.
+# `make demo` shows rankcore at work, `make test` tests it; both from a fresh clone. `make test` is
+# lint, types, doctests and check, which also run alone. CI runs `sanitize`, `release` and
+# `docs-quick` as well.
 
 PYTHON ?= python3
 BENCH ?= prank
@@ -22,19 +22,12 @@ KERNEL_TESTS := $(patsubst %,tests/test_%.py,rows prank cusum kernel kernel_budg
 SLOW_TESTS = $(filter-out %/test_dask_faults.py,$(shell grep -rl 'mark\.slow' tests --include='test_*.py'))
 # Half of the files to each of two workers: a fixture of a file is mostly made once.
 PYTEST := python -m pytest -n auto --dist worksteal
-# The first release of scikit-learn that is supported has wheels for these interpreters.
-OLDEST_PYTHON ?= $(shell for python in python3.11 python3.12 $(PYTHON) \
-	$(HOME)/.pyenv/versions/3.1[12].*/bin/python; do \
-	$$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' \
-	2>/dev/null && echo $$python && break; done)
-
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # pytest has a worker for each processor: threads of BLAS beside them only wait for each other.
 export OPENBLAS_NUM_THREADS ?= 1
 export PATH := $(CURDIR)/$(VENV):$(PATH)
 
-.PHONY: demo demo-cluster test lint audit types doctests check deep oldest sanitize nightly release \
-	rehearse faults elsewhere services mutants bench wasm docs docs-quick browser clean
+.PHONY: demo test lint types doctests check sanitize release bench docs docs-quick clean
 ifndef TOGETHER
 .NOTPARALLEL:
 endif
@@ -45,17 +38,10 @@ demo: .venv/made
 	$(VENV)/pip install -q ".[cli,plot]"
 	$(VENV)/rankcore demo
 
-demo-cluster: .venv/made
-	rm -rf build/lib.*
-	$(VENV)/pip install -q ".[dask]"
-	$(VENV)/python examples/cluster/demo.py
-
 # What takes one processor runs beside the suite, or the others would be idle meanwhile.
 # `check` takes longest: its closing line is the one to read.
 test: lint
 	$(MAKE) -j 3 TOGETHER=1 types doctests check
-
-deep: oldest sanitize nightly release
 
 lint: .venv/installed
 	ruff check
@@ -63,16 +49,7 @@ lint: .venv/installed
 	cython-lint src
 	clang-format --dry-run -Werror $(C_FILES)
 	codespell $(wildcard *.md *.py *.toml Makefile src tests examples benchmarks reproduce docs \
-		packaging changes .github)
-
-# Workflows, the citation, news fragments and the conda recipe, each by its own tool, offline.
-audit: .venv/made
-	$(VENV)/python -m venv .venv-audit
-	.venv-audit/bin/pip install -q -r packaging/audit.txt
-	.venv-audit/bin/zizmor --offline --no-progress --persona auditor .github
-	.venv-audit/bin/cffconvert --validate
-	.venv-audit/bin/towncrier build --draft --version next
-	.venv-audit/bin/python packaging/render.py
+		packaging .github)
 
 # stubtest reports all that `mypy src/rankcore` does: it analyses the same files with the same flags.
 types: .venv/installed
@@ -97,18 +74,6 @@ sanitize:
 	@echo "sanitize: not run, it needs Linux and GCC"
 endif
 
-# The oldest releases that pyproject.toml allows.
-ifneq ($(OLDEST_PYTHON),)
-oldest: .venv/installed
-	rm -rf .venv-oldest
-	$(OLDEST_PYTHON) -m venv .venv-oldest
-	.venv-oldest/bin/pip install -q -c tests/oldest-constraints.txt "$(WHEEL)[dask,plot,test]" polars
-	HYPOTHESIS_PROFILE=quick .venv-oldest/bin/$(PYTEST) -q -m "not slow"
-else
-oldest:
-	@echo "oldest: not run, no CPython 3.11 or 3.12 was found (set OLDEST_PYTHON)"
-endif
-
 # Docstrings and guides.
 doctests: .venv/installed
 	python -m pytest -q --doctest-modules --doctest-glob='*.md' --ignore-glob='docs/**/*.py' \
@@ -122,60 +87,24 @@ release: .venv/installed
 	RANKCORE_DIST=$(CURDIR)/$(DIST) $(PYTEST) -m slow $(SLOW_TESTS)
 	python -m pytest -m slow tests/test_dask_faults.py
 
-# A release but for publishing: TESTS=tests/test_prank.py runs less than everything.
-rehearse: .venv/made
-	$(VENV)/python packaging/rehearse.py build/rehearsal $(TESTS)
-
-# Ten times as many examples of every property, and all cases of what is sampled.
-nightly: .venv/installed
-	HYPOTHESIS_PROFILE=nightly $(PYTEST) -q -m "hypothesis or sampled"
-
-# Twenty workers of a Dask cluster are killed at random moments.
-faults: .venv/installed
-	RANKCORE_FAULTS=1 python -m pytest -q tests/test_dask_faults.py
-
-# The C code on other processors and systems, and the examples in other languages; what is not
-# installed is skipped by name. RANKCORE_FUZZ_SECONDS=600: the fuzzer for ten minutes on each.
-elsewhere: .venv/installed
-	$(VENV)/pip install -q "$(WHEEL)[elsewhere]"
-	python -m pytest -q -rs --durations=20 tests/elsewhere/test_*.py
-
-# examples/services with the programs they are for, none of which the suite requires.
-services: .venv/installed
-	rm -rf .venv-services
-	$(PYTHON) -m venv .venv-services
-	.venv-services/bin/pip install -q "$(WHEEL)[services]"
-	PATH="$(CURDIR)/.venv-services/bin:$$PATH" RANKCORE_DIST=$(CURDIR)/$(DIST) \
-		.venv-services/bin/python -m pytest -q -rs tests/test_services.py tests/test_export_postgres.py
-
-# Changes of one token in the sources, which the tests should notice: some hours, once a release.
-mutants: .venv/installed
-	$(VENV)/pip install -q "cosmic-ray>=8.7,<9" "pytest-cov>=7"
-	python tests/mutants.py collect
-	python tests/mutants.py run
-
 bench: .venv/installed
 	python -m benchmarks $(BENCH)
 
-# The shared library for browsers, beside its module: web/README.md.
-wasm: .venv/docs
-	$(VENV)/python web/compile.py build/web
+# The scorer for browsers, compiled to WebAssembly.
+WASM := $(VENV)/python web/compile.py build/web
 
 # Warnings are errors. No network: -j auto only shares the work among processors.
-docs: wasm
+docs: .venv/docs
+	$(WASM)
 	$(VENV)/sphinx-build -W --keep-going -q -j auto docs build/site
 
 # Examples are not run; their pictures are those of the last `make docs`, if there are any.
-docs-quick: wasm
+docs-quick: .venv/docs
+	$(WASM)
 	RANKCORE_DOCS_QUICK=1 $(VENV)/sphinx-build -W --keep-going -q -j auto docs build/site
 
-# Every page in Chromium, which the system provides.
-browser: docs-quick
-	$(VENV)/pip install -q "$(WHEEL)[browser,test]"
-	$(PYTEST) -q tests/test_site_browser.py
-
 clean:
-	rm -rf build .venv .venv-oldest .venv-services .venv-audit src/rankcore.egg-info
+	rm -rf build .venv src/rankcore.egg-info
 	find src -name '*.so' -delete
 	git clean -qfdX docs
 

@@ -6,7 +6,7 @@ Builds the last commit twice, with its time, and compares the files. Each CPytho
 is found gets an environment with the newest dependencies, and the oldest of them one with those of
 tests/oldest-constraints.txt; the package comes from a static index of the files that were built.
 The tests of the sdist run there, away from the sources: some 20 minutes of a processor for each
-environment. `make rehearse TESTS=tests/test_prank.py` runs less.
+environment; less with arguments as tests/test_prank.py.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ STATED = {
 DOCTESTS = ["--doctest-modules", "--doctest-ignore-import-errors"]
 DOCTESTS += ["--ignore-glob=/*/exporters/onnx_file.py", "--pyargs", "rankcore"]
 BY_HAND = [
-    "make deep and make audit pass on this commit; the workflow `wheels` passes by hand",
+    "the workflows `tests` and `wheels` pass by hand on this commit",
     "the recipe has the SHA-256 of the sdist above",
     "the tag is pushed: `wheels` attests and publishes once the environment `pypi` is approved",
     "`pip install rankcore` works in a new environment, and `gh attestation verify` on its wheel",
@@ -71,7 +71,7 @@ def git(*arguments: str) -> str:
 
 
 def check_texts(checklist: Checklist) -> None:
-    """Versions, the changelog, fragments and the state of the repository."""
+    """Check versions, the changelog and the state of the repository."""
     for name, pattern in STATED.items():
         found = re.search(
             pattern.format(re.escape(VERSION)), (ROOT / name).read_text(), re.MULTILINE
@@ -80,8 +80,6 @@ def check_texts(checklist: Checklist) -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text()
     dated = rf"^## \[{re.escape(VERSION)}\] - \d{{4}}-\d\d-\d\d$"
     checklist.add(bool(re.search(dated, changelog, re.MULTILINE)), "CHANGELOG.md has the date")
-    left = [path.name for path in (ROOT / "changes").iterdir() if path.name != "README.md"]
-    checklist.add(not left, f"no news fragments are left ({len(left)} are): towncrier build")
     checklist.add(not git("status", "--porcelain"), "everything is committed")
     checklist.add(not git("tag", "--list", f"v{VERSION}"), f"there is no tag v{VERSION} yet")
 

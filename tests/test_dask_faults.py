@@ -121,7 +121,7 @@ def same(found, expected, tmp_path):
         pytest.param(
             20,
             marks=pytest.mark.skipif(
-                "RANKCORE_FAULTS" not in os.environ, reason="takes a minute: `make faults`"
+                "RANKCORE_FAULTS" not in os.environ, reason="takes a minute: set RANKCORE_FAULTS=1"
             ),
         ),
     ],

@@ -17,7 +17,7 @@ from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel._pool import trimmed
 
 # What the checks assume of every classifier and an ordinal one does not do; docs/scikit_learn.md
-# has the list, CONTRIBUTING a table. Strings without classes= are refused: `run_check` gives
+# has the list. Strings without classes= are refused: `run_check` gives
 # their order.
 WEIGHTS = (
     "weights against repeated rows in another order: what is learned online depends on the order; "

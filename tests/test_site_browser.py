@@ -1,6 +1,6 @@
 """The site in Chromium: every page, the live model, search, keyboard, narrow screens.
 
-`make browser` builds the site and runs this; it skips where the site or Chromium is missing.
+It skips where the site (`make docs`) or Chromium is missing.
 """
 
 import functools

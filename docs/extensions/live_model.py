@@ -90,7 +90,7 @@ def write(app):
     for name in ["rankcore.js", "rankcore.wasm"]:
         source = ROOT / "build" / "web" / name
         if not source.exists():
-            raise ExtensionError(f"{source} is missing: run `make wasm`, or `make docs`")
+            raise ExtensionError(f"{source} is missing: run `make docs`")
         shutil.copy(source, folder)
     made = folder / "stars.rankcore"
     if made.exists() and made.stat().st_mtime > Path(__file__).stat().st_mtime:

@@ -1,6 +1,6 @@
 """A cluster of two processes learns from LETOR shards; one is killed; the model is the same.
 
-Run it by ``make demo-cluster``, or ``python examples/cluster/demo.py``.
+Run it by ``python examples/cluster/demo.py``.
 """
 
 import os
