@@ -5,8 +5,8 @@
 those that it had before margins, wider kernels and scales of features (written as parameters), and
 other tools with theirs: mord's LogisticAT, scikit-learn's SVC and logistic regression, LightGBM.
 mord and LightGBM are left out where they are not installed. --keep (JSON) goes on from what is
-done; --only measures sets with this in their names. `reproduce.settings` has other settings of each
-learner, `reproduce.ordinal_boost` the defaults of `OrdinalBoost`.
+done; --only measures sets with this in their names. `reproduce.ordinal_boost` has the defaults of
+`OrdinalBoost`; the page ends with `earlier_studies.md`.
 
 Figures are mean absolute errors of ranks, or 1 - NDCG at 10: less is better. A seed shuffles the
 rows into five folds, each of which is held out once, and is the learners' seed; its figure is the
@@ -17,8 +17,7 @@ of Student's t over seeds: they hold for these rows, the sign test over sets for
 
 Sets of Chu and Ghahramani are standardised; linear learners are also fitted to them as they come
 ("raw"), kernels to all but abalone. `UNFIT` lists the sets to which slow tools are not fitted.
-"KernelPRank, always 20 passes" is `KernelPRank` without its choice of passes. The ensembles' scale
-on sparse rows, before and after, is in `reproduce.sparse_ensembles`.
+"KernelPRank, always 20 passes" is `KernelPRank` without its choice of passes.
 """
 
 import argparse
@@ -438,8 +437,9 @@ def main() -> None:
     require(*FOLDERS)
     warnings.simplefilter("ignore")
     done = run(arguments.keep, arguments.only, arguments.folds)
-    text = re.sub(r"\n\n+", "\n\n", "\n".join(report(done))).rstrip() + "\n"
-    publish(text, arguments.markdown)
+    text = re.sub(r"\n\n+", "\n\n", "\n".join(report(done))).rstrip()
+    earlier = Path(__file__).with_name("earlier_studies.md").read_text(encoding="utf-8")
+    publish(f"{text}\n\n{earlier}", arguments.markdown)
 
 
 if __name__ == "__main__":

@@ -24,13 +24,3 @@ def publish(text: str, path: Path | None) -> None:
     print(text)
     if path is not None:
         path.write_text(text, encoding="utf-8")
-
-
-def stream(lines: Iterable[str], path: Path | None) -> None:
-    """Print the lines of a page as they come, and write them if there is a path."""
-    kept = []
-    for line in lines:
-        kept.append(line)
-        print(line, flush=True)
-    if path is not None:
-        path.write_text("\n".join(kept) + "\n", encoding="utf-8")

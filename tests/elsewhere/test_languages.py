@@ -1,6 +1,6 @@
 """examples/other_languages: programs print Python's numbers, to the bit, and say what is wrong.
 
-`pytest tests/elsewhere` runs this, the suite does not. Languages that are missing are skipped by name.
+`pytest tests/elsewhere` runs this, the suite does not. Missing languages are skipped by name.
 """
 
 import importlib.util

@@ -1,8 +1,9 @@
 """The headers and the shared library on other processors and systems, with other compilers.
 
-`pytest tests/elsewhere` runs this, the suite does not. PyPI's ziglang compiles for other processors, and
-QEMU's user mode (Debian's qemu-user) or Wine runs what it compiled; what is missing is skipped by
-its name. RANKCORE_FUZZ_SECONDS is the time that the fuzzer has on each processor: 10 if unset.
+`pytest tests/elsewhere` runs this, the suite does not. PyPI's ziglang compiles for other
+processors, and QEMU's user mode (Debian's qemu-user) or Wine runs what it compiled; what is missing
+is skipped by its name. RANKCORE_FUZZ_SECONDS is the time of the fuzzer on each processor: 10 if
+unset.
 """
 
 import importlib.util

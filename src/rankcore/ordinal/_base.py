@@ -215,7 +215,7 @@ class OnlineOrdinalClassifier(
         """Ratio of an automatic constant to the length of rows.
 
         If thresholds move faster than projections, they find the best constant first, which suits
-        noisy data; `reproduce.settings` has the study. ``share`` counts values that are not 0.
+        noisy data; `reproduce/defaults.md` has the study. ``share`` counts values that are not 0.
         """
         return 2
 

@@ -15,7 +15,7 @@ from rankcore._core.sources import MemoryRows
 from rankcore._ext.rows import Rows
 
 # Ratio of deviations from which features are scaled: features that are normalised by query have
-# ratios of 2 to 7, raw ones of 500 to 9,000. reproduce/pairwise_scales.md has the study.
+# ratios of 2 to 7, raw ones of 500 to 9,000. reproduce/defaults.md has the study.
 WIDE = 64.0
 # Between these limits scaled values and weights neither overflow nor underflow, in float32 too.
 SAFE = (2.0**-60, 2.0**60)
