@@ -407,7 +407,7 @@ def test_warm_start_goes_on():
     np.testing.assert_allclose(model.predict(X), whole.predict(X), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(model.history_["bound"], whole.history_["bound"], rtol=1e-9)
     np.testing.assert_allclose(next(model.staged_predict(X)), next(whole.staged_predict(X)))
-    with pytest.raises(ValueError, match="below the 40 rounds"):
+    with pytest.raises(ValueError, match="n_estimators must be at least 40"):
         model.set_params(n_estimators=10).fit(X, y, qid=qid)
     cold = model.set_params(warm_start=False, n_estimators=15).fit(X, y, qid=qid)
     np.testing.assert_array_equal(cold.predict(X), first)

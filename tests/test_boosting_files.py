@@ -82,6 +82,10 @@ def test_edited_files_are_refused_or_finite(tmp_path):
         ("validation.0", np.ones(1000)),
         ("validation", ["ndcg@10", "ndcg@10"]),
         ("best_iteration", 1000),
+        ("n_estimators", 0),
+        ("n_estimators", "auto"),
+        ("learning_rate", 1.5),
+        ("learning_rate", "auto"),
     ]:
         facts, arrays, n = dict(document["facts"]), dict(original), document["n_features"]
         if isinstance(value, np.ndarray):

@@ -21,6 +21,70 @@ def watched(X, y, qid):
     return {"eval_set": (X, y), "eval_qid": qid}
 
 
+@pytest.mark.parametrize("learner", [rc.RankBoost, rc.BipartiteRankBoost])
+@pytest.mark.parametrize(
+    ("params", "n_estimators", "learning_rate"),
+    [
+        ({}, 300, 1.0),
+        ({"weak": "stump"}, 300, 1.0),
+        ({"max_leaf_nodes": 4}, 100, 0.1),
+        ({"weak": "tree"}, 100, 0.1),
+        ({"max_leaf_nodes": None, "max_depth": 2}, 100, 0.1),
+        ({"n_estimators": 7}, 7, 1.0),
+        ({"learning_rate": 0.5}, 300, 0.5),
+        ({"max_leaf_nodes": 4, "n_estimators": np.int64(7)}, 7, 0.1),
+        ({"max_leaf_nodes": 4, "learning_rate": 1}, 100, 1.0),
+    ],
+)
+def test_auto_rounds_and_rate_are_those_of_stumps_or_trees(
+    learner, params, n_estimators, learning_rate, tmp_path
+):
+    X, y, qid = graded()
+    model = learner(**params).fit(X, y, qid=qid)
+    assert (model.n_estimators_, model.learning_rate_) == (n_estimators, learning_rate)
+    explicit = params | {"n_estimators": n_estimators, "learning_rate": learning_rate}
+    expected = learner(**explicit).fit(X, y, qid=qid)
+    assert model.history_ == expected.history_
+    assert len(model.history_["edge"]) == model.n_iter_ == n_estimators
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+    # The values that a fit used do not follow the parameters, nor do those of a file.
+    model.set_params(n_estimators=5, learning_rate=0.3)
+    rc.save(model, tmp_path / "model")
+    for one in (model, rc.load(tmp_path / "model"), clone(model).fit(X, y, qid=qid)):
+        used = (5, 0.3) if one.n_iter_ == 5 else (n_estimators, learning_rate)
+        assert (one.n_estimators_, one.learning_rate_) == used
+        assert type(one.n_estimators_) is int
+        assert type(one.learning_rate_) is float
+
+
+def test_warm_start_continues_up_to_the_auto_rounds():
+    X, y, qid = graded()
+    model = rc.RankBoost(20, max_leaf_nodes=4, warm_start=True).fit(X, y, qid=qid)
+    model.set_params(n_estimators="auto").fit(X, y, qid=qid)
+    whole = rc.RankBoost(max_leaf_nodes=4).fit(X, y, qid=qid)
+    assert (model.n_iter_, model.n_estimators_) == (100, 100)
+    np.testing.assert_allclose(model.predict(X), whole.predict(X), rtol=1e-6)
+    model.set_params(n_estimators=101).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match="n_estimators must be at least 101, .*; found 100"):
+        model.set_params(n_estimators="auto").fit(X, y, qid=qid)
+
+
+def test_early_stopping_ends_before_the_auto_rounds():
+    X, y, qid = graded()
+    held_out = watched(*graded(seed=1))
+    model = rc.RankBoost(max_leaf_nodes=4, early_stopping_rounds=3).fit(X, y, qid=qid, **held_out)
+    assert model.n_iter_ == model.best_iteration_ + 3 < model.n_estimators_ == 100
+    expected = rc.RankBoost(model.best_iteration_, max_leaf_nodes=4).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+
+
+@pytest.mark.parametrize("name", ["n_estimators", "learning_rate"])
+def test_auto_is_the_only_word_for_rounds_and_rate(name):
+    X, y, qid = graded()
+    with pytest.raises(ValueError, match=f"{name} must be 'auto' or a number; found 'few'"):
+        rc.RankBoost(**{name: "few"}).fit(X, y, qid=qid)
+
+
 def test_a_fit_that_has_nothing_to_add_keeps_the_stumps():
     X, y, qid = graded()
     model = rc.RankBoost(15, warm_start=True).fit(X, y, qid=qid)
@@ -309,7 +373,7 @@ def test_warm_start_wants_the_same_columns():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"n_estimators": 2}, "n_estimators=2 is below the 3 rounds of the model"),
+        ({"n_estimators": 2}, "n_estimators must be at least 3, .*; found 2"),
         ({"missing": "zero"}, "missing differs from what this model started with"),
     ],
 )

@@ -71,6 +71,21 @@ def test_held_out_queries_end_training(model, parts, tmp_path):
         assert out["iterations"] <= out["best_iteration"] + 3
 
 
+@pytest.mark.parametrize(
+    ("model", "settings", "patience"),
+    [
+        ("rankboost", [], 60),
+        ("rankboost-trees", [], 20),
+        ("rankboost", ["--set", "max_leaf_nodes=4"], 20),
+        ("rankboost-trees", ["--set", "n_estimators=35"], 7),
+    ],
+)
+def test_patience_is_a_fifth_of_the_rounds(model, settings, patience, parts, tmp_path):
+    arguments = ["--valid", parts / "valid", "--model", model, *settings]
+    succeed("train", parts / "train", "-o", tmp_path / "m", *arguments)
+    assert rc.load(tmp_path / "m").early_stopping_rounds == patience
+
+
 # The second makes 20 passes with max_iter="auto".
 @pytest.mark.parametrize(("model", "patience"), [("prank", 2), ("kernel-prank", 4)])
 def test_held_out_labels(model, patience, labels, tmp_path):

@@ -95,6 +95,18 @@ def test_shards_of_queries_change_nothing(params, client, queries):
     assert models[0]._largest_query == expected._largest_query
 
 
+@pytest.mark.parametrize("name", ["RankBoost", "BipartiteRankBoost"])
+def test_auto_rounds_and_rate_are_those_of_stumps(name, client, queries):
+    X, y, qid = queries
+    bX, by, bq = blocks(2, X, y, qid)
+    model = getattr(rd, name)()
+    model.fit(bX, by, qid=bq, n_shards=2, callbacks=[lambda now: now.number == 2])
+    assert (model.n_estimators_, model.learning_rate_) == (300, 1.0)
+    local = model.to_local()
+    assert (local.n_iter_, local.n_estimators_, local.learning_rate_) == (2, 300, 1.0)
+    close(local, getattr(rc, name)(2, learning_rate=1).fit(X, y, qid=qid))
+
+
 @pytest.mark.parametrize("step", ["third", "exact", "mohri"])
 def test_shards_of_one_query_change_nothing(step, client, labels):
     X, y = labels

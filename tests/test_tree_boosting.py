@@ -117,11 +117,11 @@ def test_listed_pairs_and_two_labels(seed, listed):
     X, y, qid, weight = problem(seed)
     if listed:
         pairs, D = plain.label_pairs(y, qid, False, weight)
-        model = rc.RankBoost(4, weak="tree", min_samples_leaf=1, balance=None)
+        model = rc.RankBoost(4, weak="tree", learning_rate=1, min_samples_leaf=1, balance=None)
         given_pairs = {"pairs": pairs, "pairs_weight": D}
     else:
         pairs, D = plain.label_pairs(y >= 1, qid, True, weight)
-        model = rc.BipartiteRankBoost(4, weak="tree", min_samples_leaf=1, rel=1)
+        model = rc.BipartiteRankBoost(4, weak="tree", learning_rate=1, min_samples_leaf=1, rel=1)
         given_pairs = {"y": y, "sample_weight": weight}
     docs = np.unique(pairs)
     if listed:
@@ -172,7 +172,8 @@ def test_two_leaves_with_a_line_search_are_the_discrete_step():
     X = np.nan_to_num(X[:, :1])
     options = {"balance": None, "select": "normalizer", "step": "discrete", "smoothing": 0}
     stump = rc.RankBoost(1, **options).fit(X, y, qid=qid)
-    tree = rc.RankBoost(1, weak="tree", min_samples_leaf=1, balance=None).fit(X, y, qid=qid)
+    tree = rc.RankBoost(1, weak="tree", learning_rate=1, min_samples_leaf=1, balance=None)
+    tree.fit(X, y, qid=qid)
     if tree.estimators_["threshold"] == stump.estimators_["threshold"]:
         assert tree.history_["bound"] == pytest.approx(stump.history_["bound"])
     assert tree.history_["bound"][0] >= stump.history_["bound"][0] - 1e-12

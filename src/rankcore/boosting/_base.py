@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from copy import copy
 from operator import methodcaller
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from rankcore._core.inputs import as_rows
 from rankcore._core.model_spec import ModelSpec, Specified
 from rankcore._core.monitor import Callback, Monitor
 from rankcore._core.numbers import Floats, check_scores
-from rankcore._core.params import check_integer
+from rankcore._core.params import check_count, check_integer, positive
 from rankcore._core.queries import Queries
 from rankcore._core.sources import RowBlocks
 from rankcore._ext.rows import Rows
@@ -24,7 +24,7 @@ from rankcore.boosting._boosted import Boosted
 from rankcore.boosting._booster import Rounds
 from rankcore.boosting._categories import Categories
 from rankcore.boosting._given_bins import BlockRows
-from rankcore.boosting._params import BoostingParams, grows_trees
+from rankcore.boosting._params import BoostingParams, Schedule, grows_trees
 from rankcore.boosting._stump_booster import StumpRounds
 from rankcore.boosting._stump_sum import Contribution, StumpSum
 from rankcore.boosting._training import BOUND, FIGURES, RoundLearner, train_rounds
@@ -41,6 +41,8 @@ class PairBoosting(BoostingParams, Boosted, Specified):
     Subclasses provide ``fit``.
     """
 
+    n_estimators_: int
+    learning_rate_: float
     _state: ModelState
     _figures: tuple[str, ...] = FIGURES
     _allows_nan = True
@@ -97,24 +99,24 @@ class PairBoosting(BoostingParams, Boosted, Specified):
         learner = copy(self)
         learner._categories = categories
         validation = learner._validation(given, rows.n_features, in_queries, held_out)
-        state = self._begin(rows.n_features)
-        largest = window.queries.largest if in_queries else 0
-        fitted = learner._shadow(given, rows.n_features, state, _largest_query=largest)
+        fitted = learner._begin(given, rows.n_features, window.queries.largest if in_queries else 0)
         self._check_columns(fitted)
         rounds: Rounds
-        if isinstance(state.model, StumpSum):
-            rounds = StumpRounds(self, rows, pairing, state.model)
+        model = fitted._state.model
+        if isinstance(model, StumpSum):
+            rounds = StumpRounds(self, rows, pairing, model)
         else:
-            rounds = TreeRounds(self, rows, pairing, state.model, *fitted._splits(given))
+            rounds = TreeRounds(self, rows, pairing, model, *fitted._splits(given))
         monitor = Monitor(fitted, validation, callbacks)
         try:
-            train_rounds(RoundLearner(fitted, iter(rounds)), source, monitor)
+            round_learner = RoundLearner(fitted, iter(rounds), fitted.n_estimators_)
+            train_rounds(round_learner, source, monitor)
         finally:
             rounds.close()
         self._replace_with(fitted)
 
-    def _begin(self, n_features: int) -> ModelState:
-        """A state without rounds or, with ``warm_start``, a copy of the current one."""
+    def _begin(self, X: Any, n_features: int, largest_query: int) -> Self:
+        """Return a fitted copy without rounds or, with ``warm_start``, with the current ones."""
         zero_missing = self.missing == "zero"
         settings: dict[str, Any] = {"zero_missing": zero_missing}
         kind: type[StumpSum | TreeSum] = StumpSum
@@ -122,11 +124,27 @@ class PairBoosting(BoostingParams, Boosted, Specified):
             kind, settings["weak"] = TreeSum, "tree"
         if self._continues() and not isinstance(self._state.model, kind):
             raise ValueError("warm_start requires weak rankers of the same kind: stumps or trees")
-        return self._begun(settings, n_features, lambda: kind(n_features, zero_missing))
+        schedule = Schedule.of(self)
+        state = self._begun(
+            settings, n_features, schedule.n_estimators, lambda: kind(n_features, zero_missing)
+        )
+        return self._shadow(
+            X,
+            n_features,
+            state,
+            _largest_query=largest_query,
+            n_estimators_=schedule.n_estimators,
+            learning_rate_=schedule.learning_rate,
+        )
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         facts, arrays = super()._describe()
-        return facts | {"largest_query": self._largest_query}, arrays
+        facts |= {
+            "largest_query": self._largest_query,
+            "n_estimators": self.n_estimators_,
+            "learning_rate": self.learning_rate_,
+        }
+        return facts, arrays
 
     def _restored_model(self, spec: ModelSpec, n_features: int, zero_missing: bool) -> Any:
         settings = spec.facts["settings"]
@@ -136,6 +154,10 @@ class PairBoosting(BoostingParams, Boosted, Specified):
         if trees != grows_trees(self):
             raise ValueError("its weak rankers are not of the kind of its parameters")
         self._largest_query = int(spec.facts["largest_query"])
+        used = Schedule.of(self)._asdict() | spec.facts  # older files lack the values used
+        self.n_estimators_, self.learning_rate_ = used["n_estimators"], used["learning_rate"]
+        check_count(self.n_estimators_, "n_estimators")
+        positive(1)(self.learning_rate_, "learning_rate")
         kind: type[StumpSum | TreeSum] = TreeSum if trees else StumpSum
         return kind.from_arrays(spec.arrays, n_features, zero_missing)
 

@@ -72,7 +72,6 @@ class Boosted:
         keeps all rounds.
     """
 
-    n_estimators: int
     n_features_in_: int
     best_iteration_: int
     missing: Literal["learn", "zero"]
@@ -112,9 +111,12 @@ class Boosted:
         return rows, categories
 
     def _begun(
-        self, settings: dict[str, Any], n_features: int, new: Callable[[], Any]
+        self, settings: dict[str, Any], n_features: int, n_estimators: int, new: Callable[[], Any]
     ) -> ModelState:
-        """A state without rounds or, with ``warm_start``, a copy of the current one."""
+        """A state without rounds or, with ``warm_start``, a copy of the current one.
+
+        ``n_estimators`` is the maximum number of rounds.
+        """
         if not self._continues():
             return ModelState(new(), settings=settings)
         before = self._state
@@ -125,10 +127,10 @@ class Boosted:
                 f"{self.n_features_in_}"
             )
         n = len(before.model)
-        if self.n_estimators < n:
+        if n_estimators < n:
             raise ValueError(
-                f"n_estimators={self.n_estimators} is below the {n} rounds of the model that "
-                "warm_start continues"
+                f"n_estimators must be at least {n}, the rounds of the model that warm_start "
+                f"continues; found {n_estimators}"
             )
         validation = {name: values[:n] for name, values in before.validation.items()}
         log = [list(figures) for figures in before.log[:n]]

@@ -50,7 +50,7 @@ class OrdinalRoundLearner(RoundLearner):
         """``watched``: whether there are callbacks, which may predict after each round."""
         self._made, self._watched = made, watched
         rounds: Iterator[float] = iter(made)
-        super().__init__(fitted, rounds)
+        super().__init__(fitted, rounds, int(fitted.n_estimators))
         fitted.costs_ = self.costs()
 
     def begin(self, monitor: Monitor) -> None:

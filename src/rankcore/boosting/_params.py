@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -45,6 +45,27 @@ def grows_trees(model: Any) -> bool:
     return model.weak == "tree" or (model.weak == "auto" and model.max_leaf_nodes != 2)
 
 
+class Schedule(NamedTuple):
+    """Maximum number of rounds, and learning rate, of a fit."""
+
+    n_estimators: int
+    learning_rate: float
+
+    @classmethod
+    def of(cls, model: BoostingParams) -> Schedule:
+        """Resolve parameters that are "auto"."""
+        auto = AUTO_TREES if grows_trees(model) else AUTO_STUMPS
+        rounds, rate = model.n_estimators, model.learning_rate
+        return cls(
+            auto.n_estimators if isinstance(rounds, str) else int(rounds),
+            auto.learning_rate if isinstance(rate, str) else float(rate),
+        )
+
+
+AUTO_STUMPS = Schedule(300, 1.0)
+AUTO_TREES = Schedule(100, 0.1)
+
+
 def check_leaves(model: Any) -> None:
     """Raise unless something limits the number of leaves."""
     if model.max_leaf_nodes is None:
@@ -57,7 +78,7 @@ def check_leaves(model: Any) -> None:
 class BoostingParams:
     """Parameters of `RankBoost`."""
 
-    n_estimators: int = 300
+    n_estimators: Literal["auto"] | int = "auto"
     step: Literal["third", "discrete"] = "third"
     select: Literal["edge", "normalizer"] = "edge"
     max_bins: int | None = 255
@@ -72,7 +93,7 @@ class BoostingParams:
     weak: Literal["auto", "stump", "tree"] = "auto"
     max_leaf_nodes: int | None = 2
     max_depth: int | None = None
-    learning_rate: float = 1.0
+    learning_rate: Literal["auto"] | float = "auto"
     leaf_step: Literal["search", "newton"] = "search"
     min_samples_leaf: int = 20
     min_pair_weight: float = 0.0
@@ -89,6 +110,8 @@ class BoostingParams:
 
     _constraints: ClassVar[dict[str, params.Constraint]] = {
         **GROWTH,
+        "n_estimators": params.number_or(("auto",), params.check_count),
+        "learning_rate": params.number_or(("auto",), params.positive(1)),
         "smoothing": params.number_or(("auto",), params.real(0, 1e100)),
         "min_pair_weight": params.real(0, 2),
         "pair_weight": check_pair_weight,
@@ -121,7 +144,7 @@ class BoostingParams:
 class Leading:
     """First parameters of `BipartiteRankBoost`, including ``rel``, which is its own."""
 
-    n_estimators: int = 300
+    n_estimators: Literal["auto"] | int = "auto"
     step: Any = "third"
     rel: float | None = None
 

@@ -20,7 +20,7 @@ from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Binning, Bins
 from rankcore.boosting._booster import LEAST, LONGEST, Rounds
 from rankcore.boosting._given_bins import BlockRows, Cuts
-from rankcore.boosting._params import BoostingParams
+from rankcore.boosting._params import BoostingParams, Schedule
 from rankcore.boosting._stump_search import (
     BoundedSearch,
     FiringSearch,
@@ -44,7 +44,7 @@ class Step:
     def of(cls, params: BoostingParams, n_pairs: int) -> Self:
         """The rule of a fit to ``n_pairs`` pairs."""
         smoothing = 0.5 / n_pairs if params.smoothing == "auto" else float(params.smoothing)
-        return cls(params.step, smoothing, float(params.learning_rate))
+        return cls(params.step, smoothing, Schedule.of(params).learning_rate)
 
     def length(
         self, edge: float, measure: Callable[[], tuple[float, float, float]]

@@ -24,11 +24,12 @@ class RoundLearner(Learner):
     """Learner of boosted models.
 
     Each step of the iterator ``rounds`` adds a weak ranker to the model of ``fitted`` and returns
-    the figures of the round. It ends when no weak ranker improves the model.
+    the figures of the round. It ends when no weak ranker improves the model, or after
+    ``n_estimators`` rounds in total.
     """
 
-    def __init__(self, fitted: Any, rounds: Iterator[Any]) -> None:
-        self.fitted, self.n_iterations = fitted, int(fitted.n_estimators)
+    def __init__(self, fitted: Any, rounds: Iterator[Any], n_estimators: int) -> None:
+        self.fitted, self.n_iterations = fitted, n_estimators
         self._rounds = rounds
         self._scores: list[Floats] = []
 

@@ -32,8 +32,8 @@ class BipartiteRankBoost(BipartiteParams, PairBoosting, Ranker):
 
     Parameters
     ----------
-    n_estimators : int, default=300
-        Maximum number of rounds.
+    n_estimators : int or "auto", default="auto"
+        Maximum number of rounds; "auto" is 300 for stumps and 100 for trees.
     step : {"third", "exact", "mohri"}, default="third"
         Length of a step. Let a and b be the weights of the relevant and of the other documents
         where the stump fires. "third" is ``log((1 + a - b) / (1 - a + b)) / 2``, the most cautious;

@@ -306,7 +306,7 @@ class OrdinalBoost(
             biases = first_biases(ranks, weights, form)
             return OrdinalSum.empty(form, n_features, zero_missing, biases)
 
-        return self._begun(settings, n_features, new)
+        return self._begun(settings, n_features, int(self.n_estimators), new)
 
     # ---------------------------------------------------------------- files
 

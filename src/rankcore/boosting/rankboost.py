@@ -22,9 +22,10 @@ class RankBoost(LearnsPairs, PairBoosting, Ranker):
 
     Parameters
     ----------
-    n_estimators : int, default=300
-        Maximum number of rounds. Fitting ends earlier if no stump is better than chance, if a stump
-        orders every pair, or if weights underflow (if scores within a query differ by about 900).
+    n_estimators : int or "auto", default="auto"
+        Maximum number of rounds; "auto" is 300 for stumps and 100 for trees. Fitting ends earlier
+        if no stump is better than chance, if a stump orders every pair, or if weights underflow (if
+        scores within a query differ by about 900).
     step : {"third", "discrete"}, default="third"
         Length of a step. Let e+ be the weight of the pairs that the stump orders correctly, e- of
         those it orders wrongly, and r = e+ - e-. "third" is ``log((1 + r) / (1 - r)) / 2``, the
@@ -46,9 +47,9 @@ class RankBoost(LearnsPairs, PairBoosting, Ranker):
         If the rows differ from the previous ones, ``bound`` and ``cap`` of the history do not hold.
     weak : {"auto", "stump", "tree"}, default="auto"
         Weak rankers. "auto": trees unless ``max_leaf_nodes=2``.
-    learning_rate : float, default=1.0
-        Factor of the steps, or of the values of leaves, in (0, 1]. For trees with many leaves, use
-        0.05 to 0.3.
+    learning_rate : float or "auto", default="auto"
+        Factor of the steps, or of the values of leaves, in (0, 1]; "auto" is 1 for stumps and 0.1
+        for trees.
     leaf_step : {"search", "newton"}, default="search"
         Values of a tree's leaves. "newton": (W - L) / (W + L + l2_leaf), where W and L are the
         weights of the pairs that rows of the leaf win and lose. "search": these values times the
@@ -89,6 +90,10 @@ class RankBoost(LearnsPairs, PairBoosting, Ranker):
         to the threshold, and of values above; a node, or -1 - leaf), values (of children that are
         leaves) and categories (at splits of categories: the codes of those that take the other
         child than missing values; all others take the same child, and the threshold is infinite).
+    n_estimators_ : int
+        Maximum number of rounds that the fit used.
+    learning_rate_ : float
+        Learning rate that the fit used; with ``warm_start``, that of the last fit.
     feature_importances_ : ndarray of float64, shape (n_features,)
         Share of each feature in the sum of |alpha|, or of the gains of the splits.
     categories_

@@ -88,7 +88,7 @@ RANKERS = [
         "rankboost-trees",
         "RankBoost",
         "100 trees of 31 leaves, boosted on pairs",
-        {"n_estimators": 100, "max_leaf_nodes": 31, "learning_rate": 0.1},
+        {"max_leaf_nodes": 31},
         True,
     ),
     Learner(

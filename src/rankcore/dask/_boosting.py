@@ -78,8 +78,7 @@ def fit_stumps(model: Any, run: Run, watching: Watching) -> Any:
         )
     learner = copy(model)
     learner._categories = None
-    state = model._begin(run.n_features)
-    fitted = learner._shadow(run.form, run.n_features, state, _largest_query=0)
+    fitted = learner._begin(run.form, run.n_features, 0)
     watch = watching.watch(learner, fitted, run.form, of_queries)
     balanced = model.balance == "query"
     least = min(finding.lightest for finding in findings)
@@ -99,8 +98,10 @@ def fit_stumps(model: Any, run: Run, watching: Watching) -> Any:
     # The rows are read again if bins are lost.
     run.drop([*run.shards, cuts])
     step = Step.of(model, n_pairs)
-    rounds = _added(state.model, rounds_of(run, cuts, tuple(totals), step, fitted.n_estimators))
-    train_rounds(RoundLearner(fitted, rounds), run.source(), watch)
+    n_estimators = fitted.n_estimators_
+    stumps = rounds_of(run, cuts, tuple(totals), step, n_estimators)
+    rounds = _added(fitted._state.model, stumps)
+    train_rounds(RoundLearner(fitted, rounds, n_estimators), run.source(), watch)
     return fitted
 
 

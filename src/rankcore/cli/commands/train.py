@@ -59,9 +59,11 @@ class HeldOut:
         params = estimator.get_params(deep=False)
         planned = params.get("max_iter") or params.get("n_estimators") or 1
         if planned == "auto":
+            from rankcore.boosting._params import Schedule
             from rankcore.ordinal._parameters import AUTO_PASSES
 
-            planned = AUTO_PASSES
+            of_rounds = "max_iter" not in params
+            planned = Schedule.of(estimator).n_estimators if of_rounds else AUTO_PASSES
         patience = self.patience or params.get("early_stopping_rounds") or max(1, planned // 5)
         more = {"early_stopping_rounds": patience}
         return more if self.metric is None else {**more, "eval_metric": self.metric}
