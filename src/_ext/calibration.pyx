@@ -19,11 +19,11 @@ cdef extern from "rankcore_calibration.h" nogil:
 
 
 def probabilities(
-    const double[::1] scores,
-    const double[:, ::1] curves,
-    const double[::1] knots,
+    const double[::1] scores not None,
+    const double[:, ::1] curves not None,
+    const double[::1] knots not None,
     double slope,
-    double[:, ::1] found,
+    double[:, ::1] found not None,
 ):
     """Write the probability of each rank at scores that are on the scale of the curves.
 
@@ -31,6 +31,18 @@ def probabilities(
     """
     cdef rc_calibration c
     cdef int64_t i
+    if (
+        found.shape[0] != scores.shape[0]
+        or found.shape[1] < 1
+        or curves.shape[0] != max(knots.shape[0], 1)
+        or curves.shape[1] != found.shape[1] - 1
+    ):
+        raise ValueError(
+            f"found has shape ({found.shape[0]}, {found.shape[1]}) and curves "
+            f"({curves.shape[0]}, {curves.shape[1]}); {scores.shape[0]} scores and "
+            f"{knots.shape[0]} knots require ({scores.shape[0]}, n_ranks) and "
+            f"({max(knots.shape[0], 1)}, n_ranks - 1)"
+        )
     c.n_ranks = <int32_t> found.shape[1]
     c.n_knots = knots.shape[0]
     c.curves = &curves[0, 0]
@@ -45,11 +57,23 @@ def probabilities(
 
 
 def cheapest_ranks(
-    const double[:, ::1] table, const double[:, ::1] costs, int32_t[::1] found
+    const double[:, ::1] table not None,
+    const double[:, ::1] costs not None,
+    int32_t[::1] found not None,
 ):
     """Write the rank of minimum expected cost for each row of a table of probabilities."""
     cdef rc_calibration c
     cdef int64_t i
+    if (
+        found.shape[0] != table.shape[0]
+        or costs.shape[0] != table.shape[1]
+        or costs.shape[1] != table.shape[1]
+    ):
+        raise ValueError(
+            f"found has {found.shape[0]} entries and costs the shape ({costs.shape[0]}, "
+            f"{costs.shape[1]}); a table of shape ({table.shape[0]}, {table.shape[1]}) requires "
+            f"{table.shape[0]} and ({table.shape[1]}, {table.shape[1]})"
+        )
     c.n_ranks = <int32_t> table.shape[1]
     c.costs = &costs[0, 0]
     with nogil:

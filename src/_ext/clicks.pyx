@@ -7,6 +7,30 @@ from libc.math cimport log
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 
+cdef int64_t _check_sessions(const int64_t[::1] bounds, int64_t n) except -1:
+    """Check that sessions divide n impressions; return the length of the longest."""
+    cdef int64_t q, n_sessions = bounds.shape[0] - 1, longest = 0
+    cdef bint fits = n_sessions >= 0 and bounds[0] == 0 and bounds[n_sessions] == n
+    for q in range(n_sessions if fits else 0):
+        fits = fits and bounds[q] <= bounds[q + 1]
+        longest = max(longest, bounds[q + 1] - bounds[q])
+    if not fits:
+        raise ValueError(f"bounds must ascend from 0 to the number of impressions, {n}")
+    return longest
+
+
+cdef int _check_codes(const int32_t[::1] codes, int64_t n) except -1:
+    """Check that codes are below n."""
+    cdef int64_t i
+    cdef bint fits = True
+    with nogil:
+        for i in range(codes.shape[0]):
+            fits = fits and 0 <= codes[i] < n
+    if not fits:
+        raise ValueError(f"a pair or a position is not among the {n} that have parameters")
+    return 0
+
+
 def position_pass(
     const int32_t[::1] pair not None,  # (n_cells,)
     const int32_t[::1] position not None,  # (n_cells,), from 0
@@ -19,6 +43,16 @@ def position_pass(
     """Expectations of the position-based model; returns the log-likelihood."""
     cdef int64_t i
     cdef double theta, gamma, skip, total = 0.0
+    if (
+        position.shape[0] != pair.shape[0]
+        or counts.shape[0] != pair.shape[0]
+        or counts.shape[1] != 2
+        or examined.shape[0] != examination.shape[0]
+        or attracted.shape[0] != attraction.shape[0]
+    ):
+        raise ValueError("the cells, their counts and the parameters do not fit together")
+    _check_codes(position, examination.shape[0])
+    _check_codes(pair, attraction.shape[0])
     examined[:] = 0.0
     attracted[:] = 0.0
     with nogil:
@@ -56,6 +90,17 @@ def bayesian_pass(
     """Add the expectations of the dynamic Bayesian network; returns the log-likelihood."""
     cdef int64_t q, i, first, stop, last
     cdef double seen, after, share, derivative, chances, taken, total = 0.0
+    cdef int64_t n_pairs = attraction.shape[0], longest = _check_sessions(bounds, pair.shape[0])
+    if (
+        clicked.shape[0] != pair.shape[0]
+        or satisfaction.shape[0] != n_pairs
+        or expected.shape[0] != n_pairs
+        or expected.shape[1] != 4
+        or going.shape[0] != 3
+        or silent.shape[0] <= longest
+    ):
+        raise ValueError("the impressions, parameters and expectations do not fit together")
+    _check_codes(pair, n_pairs)
     with nogil:
         for q in range(bounds.shape[0] - 1):
             chances = taken = 0.0
@@ -126,6 +171,10 @@ def bayesian_probabilities(
     """Marginal probability of a click on each document."""
     cdef int64_t q, i
     cdef double seen
+    _check_sessions(bounds, pair.shape[0])
+    if found.shape[0] != pair.shape[0] or satisfaction.shape[0] != attraction.shape[0]:
+        raise ValueError("the impressions, parameters and found do not fit together")
+    _check_codes(pair, attraction.shape[0])
     with nogil:
         for q in range(bounds.shape[0] - 1):
             seen = 1.0
@@ -145,6 +194,15 @@ def bayesian_clicks(
     """Clicks of users who examine a list from the top, from three draws per document."""
     cdef int64_t q, i
     cdef bint examining
+    cdef int64_t n = attraction.shape[0]
+    _check_sessions(bounds, n)
+    if (
+        satisfaction.shape[0] != n
+        or draws.shape[0] != n
+        or draws.shape[1] != 3
+        or clicked.shape[0] != n
+    ):
+        raise ValueError("the impressions, draws and clicks do not fit together")
     with nogil:
         for q in range(bounds.shape[0] - 1):
             examining = True

@@ -55,7 +55,7 @@ cdef class Columns:
         const int64_t[::1] bounds=None,
         const int32_t[::1] rows=None,
     ):
-        cdef int64_t n_features = n_bins.shape[0], n_codes
+        cdef int64_t n_features = n_bins.shape[0], n_codes, f
         cdef const uint8_t[::1] narrow
         cdef const int32_t[::1] wide
         if codes.itemsize == 1:
@@ -75,6 +75,11 @@ cdef class Columns:
             or (bounds is not None and bounds.shape[0] != n_features + 1)
         ):
             raise ValueError("the arrays of the columns do not fit together")
+        if bounds is not None and (bounds[0] != 0 or bounds[n_features] != n_codes):
+            raise ValueError(f"bounds must ascend from 0 to the number of entries, {n_codes}")
+        for f in range(n_features if bounds is not None else 0):
+            if not bounds[f] <= bounds[f + 1]:
+                raise ValueError(f"bounds must ascend from 0 to the number of entries, {n_codes}")
         self.view.n_rows = n_rows
         self.view.n_features = n_features
         self.view.width = codes.itemsize

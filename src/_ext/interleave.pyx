@@ -4,6 +4,9 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 
 cdef extern from "rankcore_interleave.h" nogil:
+    enum:
+        RC_INTERLEAVE_MAX_RANKINGS
+
     ctypedef struct rc_rankings:
         const int64_t *documents
         const int64_t *offsets
@@ -20,14 +23,14 @@ cdef extern from "rankcore_interleave.h" nogil:
         const rc_rankings *R, const double *weights, int32_t length, uint64_t seed, uint8_t *taken,
         int64_t *shown, int32_t *owners)
     int32_t rc_interleave_pick(const double *cumulative, int32_t n, uint64_t seed)
-    void rc_credit_owners(
+    int32_t rc_credit_owners(
         const int32_t *owners, const double *clicks, int32_t n, int32_t n_rankings, double *credit)
-    void rc_credit_balanced(
+    int32_t rc_credit_balanced(
         const rc_rankings *R, const int64_t *shown, const double *clicks, int32_t n, double *credit)
-    void rc_credit_probabilistic(
+    int32_t rc_credit_probabilistic(
         const rc_rankings *R, const double *weights, const int64_t *shown, const double *clicks,
         int32_t n, uint8_t *taken, double *credit)
-    void rc_credit_places(
+    int32_t rc_credit_places(
         const rc_rankings *R, const int64_t *shown, const double *clicks, int32_t n, int32_t kind,
         double *credit)
 
@@ -45,8 +48,39 @@ METHODS = {
 }
 
 
-cdef rc_rankings _rankings(const int64_t[::1] documents, const int64_t[::1] offsets) noexcept:
+cdef rc_rankings _rankings(
+    int method,
+    const int64_t[::1] documents,
+    const int64_t[::1] offsets,
+    const double[::1] weights,
+    const uint8_t[::1] taken,
+) except *:
+    """Check the rankings, and the arrays that probabilistic interleaving reads and writes."""
     cdef rc_rankings R
+    cdef int64_t r, n = offsets.shape[0] - 1, longest = 0
+    if not 1 <= n <= RC_INTERLEAVE_MAX_RANKINGS or (method == BALANCED and n != 2):
+        raise ValueError(
+            f"rankings must be {2 if method == BALANCED else f'1 to {RC_INTERLEAVE_MAX_RANKINGS}'}"
+            f"; found {n}"
+        )
+    if not TEAM_DRAFT <= method <= NEGATIVE:
+        raise ValueError(f"method must be one of METHODS; found {method}")
+    if offsets[0] < 0 or offsets[n] > documents.shape[0]:
+        raise ValueError(
+            f"offsets must be from 0 to the number of documents, {documents.shape[0]}; found "
+            f"{offsets[0]} to {offsets[n]}"
+        )
+    for r in range(n):
+        if offsets[r] > offsets[r + 1]:
+            raise ValueError(f"offsets must ascend; found {offsets[r]} before {offsets[r + 1]}")
+        longest = max(longest, offsets[r + 1] - offsets[r])
+    if method == PROBABILISTIC and (
+        weights.shape[0] < longest or taken.shape[0] < max(offsets[n], 1)
+    ):
+        raise ValueError(
+            f"weights has {weights.shape[0]} entries and taken {taken.shape[0]}; the rankings "
+            f"require {longest} and {offsets[n]}"
+        )
     R.documents = &documents[0] if documents.shape[0] else NULL
     R.offsets = &offsets[0]
     R.n_rankings = <int32_t> (offsets.shape[0] - 1)
@@ -55,6 +89,8 @@ cdef rc_rankings _rankings(const int64_t[::1] documents, const int64_t[::1] offs
 
 def place_weights(double tau, double[::1] weights not None):
     """Write the weights of the places of a ranking, the first one's first; at least one."""
+    if weights.shape[0] < 1:
+        raise ValueError("weights must have at least one entry")
     rc_interleave_weights(tau, weights.shape[0], &weights[0])
 
 
@@ -73,9 +109,16 @@ def draw(
 
     `weights` has the longest ranking's length and `taken` that of `documents`, one at least.
     """
-    cdef rc_rankings R = _rankings(documents, offsets)
+    cdef rc_rankings R = _rankings(method, documents, offsets, weights, taken)
     cdef int32_t length = <int32_t> shown.shape[1]
-    cdef int64_t i
+    cdef int64_t i, n = seeds.shape[0]
+    if (
+        method > PREFIXES
+        or not 1 <= shown.shape[1] < <int64_t> 1 << 31
+        or owners.shape[1] != shown.shape[1]
+        or not shown.shape[0] == owners.shape[0] == lengths.shape[0] == n
+    ):
+        raise ValueError("the method, seeds, shown, owners and lengths do not fit together")
     with nogil:
         for i in range(seeds.shape[0]):
             if method == TEAM_DRAFT:
@@ -96,6 +139,11 @@ def pick(const double[::1] cumulative not None, const uint64_t[::1] seeds not No
          int32_t[::1] found not None):
     """Write an index for each seed, with probabilities whose cumulative sums are given."""
     cdef int64_t i
+    if not 1 <= cumulative.shape[0] < <int64_t> 1 << 31 or found.shape[0] != seeds.shape[0]:
+        raise ValueError(
+            f"cumulative has {cumulative.shape[0]} entries, seeds {seeds.shape[0]} and found "
+            f"{found.shape[0]}; cumulative requires at least one, and found as many as seeds"
+        )
     with nogil:
         for i in range(seeds.shape[0]):
             found[i] = rc_interleave_pick(
@@ -115,8 +163,19 @@ def credit(
     double[:, ::1] found not None,
 ):
     """Write the credit of each ranker in each impression."""
-    cdef rc_rankings R = _rankings(documents, offsets)
-    cdef int64_t i
+    cdef rc_rankings R = _rankings(method, documents, offsets, weights, taken)
+    cdef int64_t i, n = shown.shape[0], width = shown.shape[1]
+    if (
+        method == PREFIXES
+        or width < 1
+        or not owners.shape[0] == lengths.shape[0] == clicks.shape[0] == found.shape[0] == n
+        or not owners.shape[1] == clicks.shape[1] == width
+        or found.shape[1] != R.n_rankings
+    ):
+        raise ValueError("the method, shown, owners, lengths, clicks and found do not fit together")
+    for i in range(n):
+        if not 0 <= lengths[i] <= width:
+            raise ValueError(f"list {i} has {lengths[i]} documents; shown has {width} columns")
     with nogil:
         for i in range(shown.shape[0]):
             if method == TEAM_DRAFT:

@@ -107,7 +107,7 @@ cdef class ListedWeights:
         cdef int64_t p, a, b, n = out.shape[0]
         cdef double total
         check_leaves(leaf_of, self.n_rows, n)
-        if out.shape[1] != n:
+        if not out.shape[1] == below.shape[0] == here.shape[0] == n:
             raise ValueError("the leaves do not fit the rows")
         with nogil:
             total = sum_of(&self.weights[0], self.weights.shape[0])

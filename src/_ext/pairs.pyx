@@ -476,8 +476,11 @@ def candidate(
 
     The next call of `learn` ends it.
     """
-    if out.shape[0] != state.m.n_features:
-        raise ValueError(f"out has {out.shape[0]} entries; it needs {state.m.n_features}")
+    if not out.shape[0] == state.m.n_features == data.X.n_features:
+        raise ValueError(
+            f"out has {out.shape[0]} entries; the state has {state.m.n_features} features and the "
+            f"rows have {data.X.n_features}"
+        )
     copy_hypothesis(&data.v, &state.m, &out[0])
     data.v.judged = True
     return successes(&state.m)

@@ -261,33 +261,40 @@ static inline int32_t rc_interleave_pick(const double *cumulative, int32_t n, ui
 }
 
 /* Credits. `clicks` has a number for each document shown: 0 without a click, 1 for one, or a weight
- * of it. All write credit[0 .. n_rankings - 1]. */
+ * of it. All write credit[0 .. n_rankings - 1] and return 0; or RC_INTERLEAVE_BAD, with nothing
+ * written, if the number of rankings (1 to RC_INTERLEAVE_MAX_RANKINGS, two for balanced lists) or
+ * n is out of range. */
 
 /* Credit of team draft: clicks on the documents of each ranker. Negative owners mean none. O(n). */
-static inline void rc_credit_owners(const int32_t *owners, const double *clicks, int32_t n,
-                                    int32_t n_rankings, double *credit)
+static inline int32_t rc_credit_owners(const int32_t *owners, const double *clicks, int32_t n,
+                                       int32_t n_rankings, double *credit)
 {
     int32_t i;
+    if (n_rankings < 1 || n_rankings > RC_INTERLEAVE_MAX_RANKINGS || n < 0)
+        return RC_INTERLEAVE_BAD;
     for (i = 0; i < n_rankings; i++)
         credit[i] = 0.0;
     for (i = 0; i < n; i++)
         if (owners[i] >= 0 && owners[i] < n_rankings)
             credit[owners[i]] += clicks[i];
+    return 0;
 }
 
 /* Credit of balanced interleaving: the clicks on each ranker's best k documents, with the
  * smallest k for which the last clicked document is among the best k of one of them. O(n *
  * documents). */
-static inline void rc_credit_balanced(const rc_rankings *R, const int64_t *shown,
-                                      const double *clicks, int32_t n, double *credit)
+static inline int32_t rc_credit_balanced(const rc_rankings *R, const int64_t *shown,
+                                         const double *clicks, int32_t n, double *credit)
 {
     int32_t last = n - 1, i, r;
     int64_t k;
+    if (R->n_rankings != 2 || n < 0)
+        return RC_INTERLEAVE_BAD;
     credit[0] = credit[1] = 0.0;
     while (last >= 0 && !(clicks[last] > 0.0))
         last--;
     if (last < 0)
-        return;
+        return 0;
     k = rc_interleave_place_(R, 0, shown[last]);
     if (rc_interleave_place_(R, 1, shown[last]) < k)
         k = rc_interleave_place_(R, 1, shown[last]);
@@ -297,18 +304,21 @@ static inline void rc_credit_balanced(const rc_rankings *R, const int64_t *shown
             if (place <= k && place < R->offsets[r + 1] - R->offsets[r])
                 credit[r] += clicks[i];
         }
+    return 0;
 }
 
 /* Credit of probabilistic interleaving: each click is divided among rankers by the
  * probabilities, given the list, that they contributed the document. These are independent
  * between places, so that assignments are not enumerated. `weights` and `taken` as for the list.
  * O(n * documents). */
-static inline void rc_credit_probabilistic(const rc_rankings *R, const double *weights,
-                                           const int64_t *shown, const double *clicks, int32_t n,
-                                           uint8_t *taken, double *credit)
+static inline int32_t rc_credit_probabilistic(const rc_rankings *R, const double *weights,
+                                              const int64_t *shown, const double *clicks, int32_t n,
+                                              uint8_t *taken, double *credit)
 {
     double share[RC_INTERLEAVE_MAX_RANKINGS];
     int32_t i, r;
+    if (rc_interleave_bad_(R, n))
+        return RC_INTERLEAVE_BAD;
     memset(taken, 0, (size_t)R->offsets[R->n_rankings]);
     for (r = 0; r < R->n_rankings; r++)
         credit[r] = 0.0;
@@ -328,15 +338,19 @@ static inline void rc_credit_probabilistic(const rc_rankings *R, const double *w
         }
         rc_interleave_take_(R, shown[i], taken);
     }
+    return 0;
 }
 
 /* Credit of optimised interleaving: every ranker has a credit for each click, by its place of
  * the document; the place after the last one if it is missing. `kind` is RC_CREDIT_INVERSE or
  * RC_CREDIT_NEGATIVE. O(n * documents). */
-static inline void rc_credit_places(const rc_rankings *R, const int64_t *shown,
-                                    const double *clicks, int32_t n, int32_t kind, double *credit)
+static inline int32_t rc_credit_places(const rc_rankings *R, const int64_t *shown,
+                                       const double *clicks, int32_t n, int32_t kind,
+                                       double *credit)
 {
     int32_t i, r;
+    if (rc_interleave_bad_(R, n))
+        return RC_INTERLEAVE_BAD;
     for (r = 0; r < R->n_rankings; r++) {
         credit[r] = 0.0;
         for (i = 0; i < n; i++)
@@ -345,6 +359,7 @@ static inline void rc_credit_places(const rc_rankings *R, const int64_t *shown,
                 credit[r] += clicks[i] * (kind == RC_CREDIT_INVERSE ? 1.0 / place : -place);
             }
     }
+    return 0;
 }
 
 #ifdef __cplusplus

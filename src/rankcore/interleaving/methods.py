@@ -38,6 +38,8 @@ class Interleaved:
 class Credited(ABC):
     """Credits computed by the kernel. Not public."""
 
+    _n_rankings: ClassVar[int | None] = None  # required number; None: two or more
+
     @property
     @abstractmethod
     def _method(self) -> str:
@@ -60,11 +62,24 @@ class Credited(ABC):
         Returns
         -------
         ndarray of float64, shape (n_rankings,)
+
+        Raises
+        ------
+        ValueError
+            For clicks or owners that are not as many as the documents, and for a number of rankings
+            that the method does not interleave.
         """
         from rankcore._ext import interleave
 
         clicks = as_clicks(clicked, len(shown.documents))
-        rankings = Rankings.of(shown.rankings)
+        owners = np.asarray(shown.owners, dtype=np.int32)
+        if owners.shape != clicks.shape:
+            raise ValueError(
+                "shown.owners must have one number for each of the "
+                f"{clicks.size} documents shown; found shape {owners.shape}: pass the list that "
+                "interleave returned"
+            )
+        rankings = Rankings.of(shown.rankings, self._n_rankings)
         credit = np.zeros((1, len(rankings)))
         if not clicks.size:
             return credit[0]
@@ -72,7 +87,7 @@ class Credited(ABC):
         codes = [rankings.codes.get(document, -1) for document in shown.documents]
         taken = np.empty(rankings.documents.size, dtype=np.uint8)
         arrays = rankings.documents, rankings.offsets, self._weights(rankings), taken
-        lists = np.array([codes], dtype=np.int64), np.array([shown.owners], dtype=np.int32)
+        lists = np.array([codes], dtype=np.int64), owners.reshape(1, -1)
         sizes = np.array([clicks.size], dtype=np.int32)
         method = interleave.METHODS[self._method]
         interleave.credit(method, *arrays, *lists, sizes, clicks.reshape(1, -1), credit)
@@ -81,8 +96,6 @@ class Credited(ABC):
 
 class _Drawn(Credited):
     """Lists drawn by the kernel."""
-
-    _n_rankings: ClassVar[int | None] = None
 
     def interleave(
         self,
