@@ -20,22 +20,19 @@ int32_t probe_list(int32_t method, const rc_rankings *R, const double *weights, 
     }
 }
 
-void probe_credit(int32_t method, const rc_rankings *R, const double *weights, const int64_t *shown,
-                  const int32_t *owners, const double *clicks, int32_t n, uint8_t *taken,
-                  double *credit)
+int32_t probe_credit(int32_t method, const rc_rankings *R, const double *weights,
+                     const int64_t *shown, const int32_t *owners, const double *clicks, int32_t n,
+                     uint8_t *taken, double *credit)
 {
     switch (method) {
     case 0:
-        rc_credit_owners(owners, clicks, n, R->n_rankings, credit);
-        break;
+        return rc_credit_owners(owners, clicks, n, R->n_rankings, credit);
     case 1:
-        rc_credit_balanced(R, shown, clicks, n, credit);
-        break;
+        return rc_credit_balanced(R, shown, clicks, n, credit);
     case 2:
-        rc_credit_probabilistic(R, weights, shown, clicks, n, taken, credit);
-        break;
+        return rc_credit_probabilistic(R, weights, shown, clicks, n, taken, credit);
     default:
-        rc_credit_places(R, shown, clicks, n, RC_CREDIT_INVERSE, credit);
+        return rc_credit_places(R, shown, clicks, n, RC_CREDIT_INVERSE, credit);
     }
 }
 

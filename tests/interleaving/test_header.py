@@ -93,14 +93,37 @@ def test_lists_and_credits_are_pythons(probe, number):
         else:
             shown[:n] = expected.documents
         credit = np.full(len(rankings) + 1, np.nan)
-        probe.probe_credit(
+        code_of_credit = probe.probe_credit(
             code, ctypes.addressof(R), weights.ctypes.data, shown.ctypes.data, owners.ctypes.data,
             clicks.ctypes.data, n, taken.ctypes.data, credit.ctypes.data,
         )  # fmt: skip
+        assert code_of_credit == 0
         assert np.isnan(credit[-1])
         assert credit[:-1].tobytes() == credits.tobytes()
         made += n > 3
     assert made > 50
+
+
+BAD = -1
+
+
+@pytest.mark.parametrize("number", [0, 65, 1000])
+@pytest.mark.parametrize("code", range(4))
+def test_credit_rejects_too_many_rankings(probe, code, number):
+    documents, offsets = np.arange(number + 1), np.arange(number + 1)
+    R = Rankings(documents.ctypes.data, offsets.ctypes.data, number)
+    weights, clicks, credit = np.ones(1), np.ones(1), np.full(number + 1, np.nan)
+    shown, owners, taken = (
+        np.zeros(1, np.int64),
+        np.zeros(1, np.int32),
+        np.zeros(number + 1, np.uint8),
+    )
+    found = probe.probe_credit(
+        code, ctypes.addressof(R), weights.ctypes.data, shown.ctypes.data, owners.ctypes.data,
+        clicks.ctypes.data, 1, taken.ctypes.data, credit.ctypes.data,
+    )  # fmt: skip
+    assert found == BAD
+    assert np.isnan(credit).all()
 
 
 def test_draws_of_a_plan_are_pythons(probe):

@@ -5,6 +5,7 @@ here: which lists are possible, with which probabilities, and who wins by which 
 """
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -386,6 +387,20 @@ def test_bad_numbers_are_refused():
         TeamDraft().credit(shown, [1])
     with pytest.raises(ValueError, match="clicked must be finite and not negative"):
         TeamDraft().credit(shown, [1, -1])
+
+
+@pytest.mark.parametrize("method", [TeamDraft(), Balanced(), Probabilistic(), Optimized()])
+@pytest.mark.parametrize("owners", [[], [0], [0, 1, 0]])
+def test_credit_rejects_owners_of_another_length(method, owners):
+    shown = replace(TeamDraft().interleave(TWO, seed=0), owners=np.array(owners, dtype=np.int32))
+    with pytest.raises(ValueError, match="owners must have one number for each of the 2 documents"):
+        method.credit(shown, [1, 0])
+
+
+def test_balanced_credit_rejects_more_than_two_rankings():
+    shown = TeamDraft().interleave([*TWO, ["a"]], seed=0)
+    with pytest.raises(ValueError, match="rankings must be 2; found 3"):
+        Balanced().credit(shown, np.ones(len(shown.documents)))
 
 
 def test_documents_are_any_hashable_values():
