@@ -207,7 +207,10 @@ def test_ranx(case):
         convention="ranx",
     )
     for name in ranx_values.NAMES:
-        expected = case["values"][name]
+        expected = np.array(case["values"][name])
+        if name.startswith("rbp"):  # ranx does not divide gains by the maximum of the query
+            best = [max(1, max(case["labels"][rows])) for rows in parts(sizes)]
+            expected = expected / best
         np.testing.assert_allclose(found.per_query[name], expected, rtol=0, atol=ROUNDING)
 
 

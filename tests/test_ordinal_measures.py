@@ -20,6 +20,7 @@ from rankcore.metrics import (
     ranked_probability_score,
 )
 from rankcore.metrics.ordinal import ORDINAL
+from rankcore.metrics.probabilities import PROBABILITIES
 from reference import ordinal_measures as reference
 from strategies import examples
 
@@ -165,15 +166,16 @@ def test_labels_say_the_order_of_strings():
     assert table.tolist() == confusion_by_rank(*numbers, labels=[0, 1, 2]).tolist()
     # Columns as of predict_proba: high, low, mid.
     proba = [[0, 1, 0]] * 4
-    assert ranked_probability_score(y, proba, classes=labels) == np.mean(numbers[0])
-    assert ranked_probability_score(y, proba, labels=sorted(labels), classes=labels) == np.mean(
-        numbers[0]
-    )
+    assert ranked_probability_score(y, proba, labels=labels) == np.mean(numbers[0])
+    turned = [9, 5, 7]
+    odd = [turned[i] for i in numbers[0]]
+    lowest = [[0, 0, 1]] * 4  # columns 5, 7 and 9, of which 9 is the lowest rank
+    assert ranked_probability_score(odd, lowest, labels=turned) == np.mean(numbers[0])
     half = [[0.0, 0.5, 0.5]] * 4
     expected = brier_score(numbers[0], [[0.5, 0.5, 0.0]] * 4)
-    assert brier_score(y, half, labels=sorted(labels)) == expected
-    assert brier_score(y, half, classes=labels) == expected
-    assert log_loss(y[:2], half[:2], classes=labels) == pytest.approx(np.log(2), rel=ROUNDING)
+    assert brier_score(y, half, labels=labels) == expected
+    assert brier_score(y, half, labels=sorted(labels)) == expected  # whatever the order
+    assert log_loss(y[:2], half[:2], labels=labels) == pytest.approx(np.log(2), rel=ROUNDING)
 
 
 def test_an_ordered_categorical_says_the_order():
@@ -187,7 +189,7 @@ def test_an_ordered_categorical_says_the_order():
         expected = measure(y, predicted, labels=labels)
         assert measure(categorical, predicted) == measure(enum, predicted) == expected
         assert measure(pd.Categorical(y, labels, ordered=True), predicted) == expected
-    expected = ranked_probability_score(y, proba, classes=labels)
+    expected = ranked_probability_score(y, proba, labels=labels)
     assert ranked_probability_score(categorical, proba) == expected
     assert confusion_by_rank(categorical, predicted)[2].tolist() == [1, 0, 1]
 
@@ -196,20 +198,34 @@ def test_orders_of_words_that_are_missing_or_contradict_are_refused():
     labels = ["low", "mid", "high"]
     y, proba = ["low", "mid", "high"], np.eye(3)
     categorical = pd.Series(pd.Categorical(y, labels, ordered=True))
-    with pytest.raises(TypeError, match="ranks_ of a model"):
-        rank_loss(y, y)
-    with pytest.raises(TypeError, match="require classes="):
-        ranked_probability_score(y, proba, labels=sorted(labels))
-    with pytest.raises(ValueError, match="ascending order"):
-        ranked_probability_score(y, proba, labels=labels, classes=labels)
-    with pytest.raises(ValueError, match="ascending order"):
-        brier_score(y, proba, labels=labels)
-    with pytest.raises(ValueError, match="contradict"):
-        rank_loss(categorical, y, labels=sorted(labels))
-    with pytest.raises(ValueError, match="are not those of labels"):
-        ranked_probability_score(y, proba, labels=["a", "b", "c"], classes=labels)
-    with pytest.raises(ValueError, match="are not the labels"):
-        ranked_probability_score([1, 2, 3], proba, labels=[1, 2, 3], classes=[3, 2, 1])
+    measures = [(function, y) for function, _ in ORDINAL.values()]
+    measures += [(function, proba) for function in PROBABILITIES.values()]
+    for measure, predicted in [*measures, (confusion_by_rank, y)]:
+        with pytest.raises(TypeError, match="lowest rank first \\(ranks_ of a model\\)"):
+            measure(y, predicted)
+        with pytest.raises(ValueError, match="lowest rank first, as ranks_ of a model does"):
+            measure(categorical, predicted, labels=sorted(labels))
+        with pytest.raises(ValueError, match="not among the labels"):
+            measure(y, predicted, labels=["a", "b", "c"])
+
+
+def test_all_measures_of_ranks_take_labels_lowest_first():
+    """The measure of words is that of their numbers, in every measure and in both orders."""
+    rng = np.random.default_rng(0)
+    ranks, guess = rng.integers(0, 4, (2, 200))
+    words = np.array(["poor", "fair", "good", "best"])
+    for order in (words, words[::-1]):
+        by_rank = rng.dirichlet(np.ones(4), 200)
+        columns = by_rank[:, np.argsort(order)]  # alphabetical, as of predict_proba
+        for measure, _ in ORDINAL.values():
+            assert measure(order[ranks], order[guess], labels=order) == measure(ranks, guess)
+        for measure in PROBABILITIES.values():
+            expected = measure(ranks, by_rank, labels=range(4))
+            assert measure(order[ranks], columns, labels=order) == pytest.approx(
+                expected, rel=1e-14
+            )
+        table = confusion_by_rank(order[ranks], order[guess], labels=order)
+        np.testing.assert_array_equal(table, confusion_by_rank(ranks, guess, labels=range(4)))
 
 
 def test_the_table_of_measures_says_what_is_better():

@@ -76,6 +76,15 @@ def plain_r_multiple(labels, x):
     return Fraction(plain_found(labels, k), k) if n and k else Fraction(0)
 
 
+def plain_f1(labels, k):
+    """The harmonic mean of precision and recall."""
+    found, n = plain_found(labels, k), sum(map(relevant, labels))
+    if not found:
+        return Fraction(0)
+    precision, recall = Fraction(found, k), Fraction(found, n)
+    return 2 / (1 / precision + 1 / recall)
+
+
 @st.composite
 def pools(draw, max_size=6):
     n = draw(st.integers(1, max_size))
@@ -94,6 +103,12 @@ PLAIN = {
     "judged": lambda o: Fraction(sum(y is not NOBODYS for y in o), len(o)),
     "unj@3": lambda o: Fraction(sum(y is NOBODYS or y < 0 for y in o[:3]), 3),
     "bpref": plain_bpref,
+    "hit_rate": lambda o: any(map(relevant, o)),
+    "hits": lambda o: plain_found(o, 99),
+    "hits@3": lambda o: plain_found(o, 3),
+    "F1": lambda o: plain_f1(o, len(o)),
+    "F1@3": lambda o: plain_f1(o, 3),
+    "precision": lambda o: Fraction(plain_found(o, 99), len(o)),
     "relative_P@3": lambda o: plain_relative_precision(o, 3),
     "Rprec_mult@0.6": lambda o: plain_r_multiple(o, 0.6),
     "num_ret": len,

@@ -44,5 +44,5 @@ plt.show()
 shares = np.bincount(y[train], minlength=6)[1:] / 2000
 constant = np.tile(shares, (table.shape[0], 1))
 for name, said in [("calibrated", table), ("shares of ranks", constant)]:
-    score = rc.metrics.ranked_probability_score(y[test], said, labels=model.classes_)
+    score = rc.metrics.ranked_probability_score(y[test], said, labels=model.ranks_)
     print(f"{name:16} {score:.3f}")

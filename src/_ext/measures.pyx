@@ -49,7 +49,7 @@ cdef dict _numbered(str names):
 # In the order of the enums in _query.pxd.
 KINDS = _numbered(
     "precision recall r_precision hit reciprocal_rank average_precision phi dcg ndcg err rbp "
-    "rbp_residual judged unjudged bpref relative_precision r_multiple inferred_ap "
+    "rbp_residual judged unjudged bpref hits f1 relative_precision r_multiple inferred_ap "
     "interpolated_precision binary_g graded_g ndcg_at_relevant ndcg_at_levels set_precision "
     "set_recall set_f set_ap set_relative_precision utility n_retrieved n_relevant "
     "n_relevant_retrieved n_nonrelevant_retrieved"

@@ -12,8 +12,13 @@ from pathlib import Path
 import numpy as np
 
 FILE = Path(__file__).with_suffix(".json")
-NAMES = ["ndcg", "ndcg@5", "ndcg_burges", "ndcg_burges@5", "map", "map@5", "mrr", "mrr@2"]
-NAMES += ["precision@5", "recall@5", "r-precision", "hit_rate@1", "hit_rate@5"]
+# The names that its documentation has. "recall" without a cut-off is trec_eval's nine here.
+NAMES = [
+    *["ndcg", "ndcg@5", "ndcg_burges", "ndcg_burges@5", "dcg", "dcg@5", "dcg_burges"],
+    *["dcg_burges@5", "map", "map@5", "mrr", "mrr@2", "precision", "precision@5", "recall@5"],
+    *["f1", "f1@5", "r-precision", "hit_rate", "hit_rate@1", "hit_rate@5", "hits", "hits@5"],
+    *["rbp.95", "rbp.5", "precision@5-l2", "f1@5-l2", "hits-l3", "map-l2"],
+]
 # Its sort keeps the order of the rows for up to 15 documents.
 LONGEST = 15
 

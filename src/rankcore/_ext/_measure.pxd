@@ -14,9 +14,11 @@ from rankcore._ext._query cimport (
     BY_REACHABLE,
     DCG,
     ERR,
+    F1,
     GIVEN,
     GRADED_G,
     HIT,
+    HITS,
     INFERRED_AP,
     INTERPOLATED_PRECISION,
     JUDGED,
@@ -283,6 +285,8 @@ cdef inline double value_of(
         return _found(q, depth, m.rel) / depth if depth else 0.0
     if m.kind == UNJUDGED:
         return (depth - _found(q, depth, 0.0)) / m.k if depth else 0.0
+    if m.kind == HITS:
+        return _found(q, depth, m.rel) if depth else 0.0
     if m.kind >= SET_PRECISION:
         return _of_set(m, q, relevant)
     if m.kind >= GRADED_G:
@@ -317,6 +321,8 @@ cdef inline double value_of(
         return _precisions(q, depth, m.rel, m.together) / relevant if relevant else 0.0
     if m.kind == PRECISION:
         return _found(q, depth, m.rel) / (depth if m.divisor == BY_AVAILABLE else m.k)
+    if m.kind == F1:  # the harmonic mean of precision and recall at k
+        return 2 * _found(q, depth, m.rel) / (<double> m.k + relevant)
     if m.kind == RELATIVE_PRECISION:
         return _found(q, depth, m.rel) / min(m.k, relevant)
     return _found(q, depth, m.rel) / relevant  # RECALL and R_PRECISION

@@ -19,6 +19,8 @@ cdef enum Kind:
     JUDGED
     UNJUDGED
     BPREF
+    HITS
+    F1
     RELATIVE_PRECISION
     R_MULTIPLE
     # no expectation over the orders of tied documents in closed form

@@ -152,9 +152,9 @@ def evaluate(
         ``"P.5,10"`` (two measures), ``"P(rel=2)@10"``, ``"recall@20"``, ``"Rprec"``, ``"mrr"``,
         ``"recip_rank"``, ``"hit@10"``, ``"success_1"``, ``"auc"``, ``"misranking"``,
         ``"kendall_tau"``, ``"ERR@10"``, ``"RBP(p=0.8)"``, ``"bpref"``, ``"infAP"``,
-        ``"judged@10"``, ``"SetF"``, ``"IPrec@0.1"``, ``"gm_map"``, ``"num_rel_ret"``, and sets of
-        trec_eval: ``"official"``, ``"set"``, ``"all_trec"``. The name selects the measure; the
-        convention defines its details.
+        ``"judged@10"``, ``"hits@10"``, ``"F1@10"``, ``"SetF"``, ``"IPrec@0.1"``, ``"gm_map"``,
+        ``"num_rel_ret"``, and sets of trec_eval: ``"official"``, ``"set"``, ``"all_trec"``. The
+        name selects the measure; the convention defines its details.
     convention : str or Convention, optional
         Convention of gains, ties, queries without relevant documents and more: ``"sklearn"``,
         ``"trec_eval"`` (version 10; ``"trec_eval-9"``), ``"lightgbm"``, ``"xgboost"``,

@@ -26,9 +26,8 @@ def ordered(labels: Any, *columns: Any) -> Any:
         given = np.asarray(labels)
         if not agree(order, given):
             raise ValueError(
-                f"the labels {given.tolist()} contradict the order of a categorical, "
-                f"{order.tolist()}: make them the same (ranks_ of a model has the order of the "
-                "ranks, classes_ that of numpy.unique)"
+                f"labels must list the labels, lowest rank first, as ranks_ of a model does; "
+                f"{given.tolist()} contradict the order of the categorical, {order.tolist()}"
             )
     return labels
 
@@ -70,7 +69,7 @@ def known_labels(truth: NDArray[Any], guess: NDArray[Any], labels: Any) -> NDArr
         return np.union1d(as_numbers("y_true", truth), as_numbers("y_pred", guess))
     known = _plain("labels", labels)
     if known.ndim != 1 or known.size == 0:
-        raise ValueError(f"labels must list the labels, lowest first; found {labels!r}")
+        raise ValueError(f"labels must list the labels, lowest rank first; found {labels!r}")
     if np.unique(known).size != known.size:
         raise ValueError(f"labels repeats a label: {known.tolist()}")
     for name, x in (("y_true", truth), ("y_pred", guess)):

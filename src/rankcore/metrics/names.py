@@ -12,16 +12,18 @@ from typing import Any
 from rankcore.metrics import trec_names
 
 # Properties and names of each measure, here and in other tools; case does not matter. Properties:
-# "cut" or "needs_cut" (cut-off), "rel" (binary relevance), "loss", "count".
+# "cut" or "needs_cut" (cut-off), "rel" (binary relevance), "loss", "count" (summed over queries).
 _MEASURES = {
     "ndcg": ("cut", "ndcg ndcg_score ndcg_cut"),
     "dcg": ("cut", "dcg dcg_score"),
     "average_precision": ("cut rel", "map ap map_cut average_precision mean_average_precision"),
-    "precision": ("needs_cut rel", "p pre precision precision_at_k prec"),
+    "precision": ("cut rel", "p pre precision precision_at_k prec"),
     "recall": ("needs_cut rel", "r recall recall_at_k"),
     "r_precision": ("rel", "rprec r_precision r-precision"),
     "reciprocal_rank": ("cut rel", "mrr rr recip_rank reciprocal_rank"),
-    "hit": ("needs_cut rel", "hit hit_rate success"),
+    "hit": ("cut rel", "hit hit_rate success"),
+    "hits": ("cut rel", "hits"),
+    "f1": ("cut rel", "f1"),
     "auc": ("rel", "auc auc_score"),
     "misranking": ("loss", "misranking pairwise_misranking"),
     "kendall_tau": ("", "kendall_tau tau kendall"),
@@ -54,9 +56,11 @@ _MEASURES = {
 _KINDS = {name: kind for kind, (_, names) in _MEASURES.items() for name in names.split()}
 _KINDS["gm_map"] = "average_precision"
 # ranx and ir-measures have a separate name for each gain of NDCG.
-_KINDS["ndcg_burges"] = "ndcg"
+_KINDS |= {"ndcg_burges": "ndcg", "dcg_burges": "dcg"}
 _DCG = {"log2": "linear", "exp-log2": "exp2"}
 
+# Measures that need the number of retrieved documents if they have no cut-off.
+_OF_ALL_RETRIEVED = {"precision": "set_precision", "f1": "set_f"}
 # Positions are 64-bit integers.
 LARGEST_CUT = 2**63 - 1
 # Measures of predicted ranks, which have no queries.
@@ -73,12 +77,13 @@ _NUMBERS = {
 # Measures for which a number after @, _ or . is not a cut-off, but this parameter.
 _AT_NUMBER = {"interpolated_precision": "recall", "r_multiple": "multiple", "set_f": "beta"}
 
-# Name, arguments in parentheses, cut-offs after "@", "_" or ".", XGBoost's "-".
+# Name, arguments in parentheses, cut-offs after "@", "_" or ".", ranx's relevance level "-l2",
+# XGBoost's "-".
 _FORM = re.compile(
-    r"""(?P<name> (?: 11)? [a-z][a-z_-]*? [a-z] | [a-z])
+    r"""(?P<name> f1 | (?: 11)? [a-z][a-z_-]*? [a-z] | [a-z])
         (?: \( (?P<arguments> [^()]*) \) )?
         (?: (?P<mark> [@_.]) (?P<cuts> [\d.]+ (?:,[\d.]+)*) )?
-        (?P<minus> -)?""",
+        (?: -l(?P<level> \d+) | (?P<minus> -))?""",
     re.VERBOSE | re.IGNORECASE,
 )
 
@@ -124,10 +129,19 @@ def parse(name: str) -> list[tuple[str, Measure]]:
     kind = _KINDS.get(form["name"].lower())
     if kind is None:
         raise ValueError(f"there is no measure {name!r}{_nearest(form['name'], name.strip())}")
-    measure = _measure(kind, gain="exp2" if form["name"].lower() == "ndcg_burges" else None)
+    if form["cuts"] is None:
+        kind = _OF_ALL_RETRIEVED.get(kind, kind)
+    measure = _measure(kind, gain="exp2" if form["name"].lower().endswith("_burges") else None)
     if form["name"].lower().startswith("gm_"):
         measure = replace(measure, over="geometric")
     measure = _with_arguments(measure, name, form["arguments"])
+    if form["level"]:
+        if not _has(kind, "rel"):
+            raise ValueError(
+                f"{name!r}: a relevance level, -l{form['level']}, requires a binary measure; "
+                f"{form['name']} has none"
+            )
+        measure = replace(measure, rel=float(form["level"]))
     if form["minus"]:
         if kind not in {"ndcg", "average_precision", "precision"}:
             raise ValueError(f"{name!r}: only ndcg, map and pre have a form that ends in '-'")
@@ -146,7 +160,8 @@ def parse(name: str) -> list[tuple[str, Measure]]:
     stem, mark = name.strip()[: form.start("mark")], form["mark"]
     if len(cuts) == 1 and mark != ".":
         return [(name, replace(measure, k=cuts[0]))]
-    mark, end = mark.replace(".", "_"), form["minus"] or ""  # P.5 is another spelling of P_5
+    end = name.strip()[form.end("cuts") :]
+    mark = mark.replace(".", "_")  # P.5 is another spelling of P_5
     return [(f"{stem}{mark}{k}{end}", replace(measure, k=k)) for k in cuts]
 
 
@@ -223,8 +238,8 @@ def _nearest(name: str, whole: str = "") -> str:
     """Hint with the most similar known name, completed by the suffix of the whole name."""
     near = difflib.get_close_matches(name.lower(), _KINDS, n=1, cutoff=0.5)
     known = (
-        "ndcg@10, dcg, map, P@5, recall@20, Rprec, mrr, hit@10, ERR@10, RBP, bpref, infAP, "
-        "judged@10, auc, misranking, kendall_tau"
+        "ndcg@10, dcg, map, P@5, recall@20, F1@10, Rprec, mrr, hit@10, hits@10, ERR@10, RBP, "
+        "bpref, infAP, judged@10, auc, misranking, kendall_tau"
     )
     if not near:
         return f"; there are {known}, and others' names"

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.docs import documented
 from rankcore._core.inputs import refuse_mask
+from rankcore._core.labels import is_rising
 from rankcore._core.numbers import Floats, weighted_mean
 from rankcore.metrics.labels import as_column, known_labels, ordered, places_of
 from rankcore.metrics.ordinal import row_weights
@@ -25,12 +26,9 @@ y_proba : array-like of numbers, shape (n, k)
     Probabilities; each row adds up to 1. Columns are in ascending order of their labels (words:
     alphabetical), as those of ``predict_proba``.
 labels : array-like, shape (k,), optional
-    The labels of the columns, ``classes_`` of a model. None: those of ``classes``, or the
-    distinct numbers in ``y_true``, which must be k then. Of numbers in another order that is
-    the order of the ranks.
-classes : array-like, shape (k,), optional
-    The labels, lowest rank first, ``ranks_`` of a model. Where ranks matter it is required for
-    words, unless ``y_true`` is an ordered categorical.
+    All labels, lowest rank first, as for `rank_loss`: ``ranks_`` of a model. Required for words,
+    unless ``y_true`` is an ordered categorical. None: the distinct numbers in ``y_true``, which
+    must be k then.
 sample_weight : array-like, shape (n,), optional
     Non-negative weights of the rows.
 
@@ -54,7 +52,6 @@ def ranked_probability_score(
     y_proba: ArrayLike,
     *,
     labels: ArrayLike | None = None,
-    classes: ArrayLike | None = None,
     normalize: bool = False,
     sample_weight: ArrayLike | None = None,
 ) -> float:
@@ -76,7 +73,7 @@ def ranked_probability_score(
     >>> ranked_probability_score(y, y_proba, labels=[1, 2, 3])
     0.25
     """
-    table, place, _ = checked_probabilities(y_true, y_proba, labels, classes)
+    table, place, _ = checked_probabilities(y_true, y_proba, labels)
     below = np.cumsum(table[:, :-1], axis=1)
     below -= place[:, None] <= np.arange(table.shape[1] - 1)
     scores = (below**2).sum(axis=1) / (table.shape[1] - 1 if normalize else 1)
@@ -89,7 +86,6 @@ def brier_score(
     y_proba: ArrayLike,
     *,
     labels: ArrayLike | None = None,
-    classes: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """Mean squared distance of probabilities from the truth (Brier 1950).
@@ -103,7 +99,7 @@ def brier_score(
     >>> brier_score([1, 3], [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]], labels=[1, 2, 3])
     0.25
     """
-    table, place, _ = checked_probabilities(y_true, y_proba, labels, classes, by_rank=False)
+    table, place, _ = checked_probabilities(y_true, y_proba, labels)
     true = table[np.arange(place.size), place]
     scores = (table**2).sum(axis=1) - 2 * true + 1
     return weighted_mean(scores, row_weights(sample_weight, place.size))
@@ -118,7 +114,6 @@ def log_loss(
     y_proba: ArrayLike,
     *,
     labels: ArrayLike | None = None,
-    classes: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """Mean of minus the logarithm of the probability of the true rank (Good 1952).
@@ -129,7 +124,7 @@ def log_loss(
     >>> round(log_loss([1, 3], [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]], labels=[1, 2, 3]), 4)
     0.3466
     """
-    table, place, _ = checked_probabilities(y_true, y_proba, labels, classes, by_rank=False)
+    table, place, _ = checked_probabilities(y_true, y_proba, labels)
     with np.errstate(divide="ignore"):
         scores = -np.log(table[np.arange(place.size), place])
     return weighted_mean(scores + 0.0, row_weights(sample_weight, place.size))
@@ -144,12 +139,9 @@ PROBABILITIES: dict[str, Callable[..., float]] = {
 
 
 def checked_probabilities(
-    y_true: Any, y_proba: Any, labels: Any, classes: Any, *, by_rank: bool = True
+    y_true: Any, y_proba: Any, labels: Any
 ) -> tuple[Floats, NDArray[np.intp], NDArray[Any]]:
-    """Probabilities by rank, shape (n, k), ranks of the true labels, and labels by rank.
-
-    Without ``by_rank`` the order of strings may be unknown; it is then the order of the columns.
-    """
+    """Probabilities by rank, shape (n, k), ranks of the true labels, and labels by rank."""
     truth = as_column("y_true", y_true)
     refuse_mask(y_proba, "y_proba")
     table = np.asarray(y_proba)
@@ -161,48 +153,18 @@ def checked_probabilities(
             f"two or more ranks; found shape {table.shape}"
         )
     table = table.astype(np.float64, copy=False)
-    order = ordered(classes, y_true)
-    if truth.dtype.kind in "biuf":
-        known = columns = known_labels(truth, truth, order if labels is None else labels)
-        if order is not None and not np.array_equal(known_labels(truth, truth, order), known):
-            raise ValueError(f"classes={list(order)} are not the labels, {known.tolist()}")
-    else:
-        known, columns = _words(truth, labels, order, by_rank)
+    order = ordered(labels, y_true)
+    known = known_labels(truth, truth, order)
     if known.size != table.shape[1]:
         raise ValueError(
             f"y_proba has {table.shape[1]} columns for {known.size} labels"
-            + (" in y_true; name all of them in labels=" if labels is None else "")
+            + (" in y_true; name all of them in labels=" if order is None else "")
         )
     place = places_of("y_true", truth, known)
-    if columns is not known:
-        table = table[:, np.searchsorted(columns, known)]
+    columns = np.argsort(np.argsort(known))  # column of each rank
+    if not is_rising(columns):
+        table = table[:, columns]
     # Probabilities computed as float32 add up to 1 only to this tolerance.
     if not ((table >= 0).all() and (np.abs(table.sum(axis=1) - 1) <= 1e-5).all()):
         raise ValueError("y_proba must not be negative, and each row must add up to 1")
     return table, place, known
-
-
-def _words(
-    truth: NDArray[Any], labels: Any, order: Any, by_rank: bool
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """String labels, lowest rank first, and in the order of the columns."""
-    known = None if order is None else known_labels(truth, truth, order)
-    if labels is None:
-        known = known_labels(truth, truth, known)
-        return known, np.sort(known)
-    columns = known_labels(truth, truth, labels)
-    if not (columns[:-1] < columns[1:]).all():
-        raise ValueError(
-            "labels must name the columns, in ascending order, as in predict_proba "
-            f"(classes_ of a model); found {columns.tolist()}. The order of the ranks is classes="
-        )
-    if known is None:
-        if by_rank:
-            raise TypeError(
-                "words require classes=, the labels, lowest rank first (ranks_ of a model), or an "
-                "ordered categorical as y_true; found neither"
-            )
-        return columns, columns
-    if not np.array_equal(np.sort(known), columns):
-        raise ValueError(f"classes={known.tolist()} are not those of labels={columns.tolist()}")
-    return known, columns

@@ -77,15 +77,15 @@ class OrdinalScorer:
 
         By its ``predict`` or, for measures of probabilities, ``predict_proba``.
         """
-        words = _ranks_of_words(estimator)
+        labels = _ranks_of_words(estimator)
         if self.metric in PROBABILITIES:
             function, is_no_loss = PROBABILITIES[self.metric], False
             found = estimator.predict_proba(X)
-            labels = {"labels": estimator.classes_, "classes": words}
+            labels = estimator.classes_ if labels is None else labels
         else:
             function, is_no_loss = ORDINAL[self.metric]
-            found, labels = estimator.predict(X), {"labels": words}
-        value = function(y, found, sample_weight=sample_weight, **labels)
+            found = estimator.predict(X)
+        value = function(y, found, labels=labels, sample_weight=sample_weight)
         return value if is_no_loss else 0.0 - value
 
     def _accept_sample_weight(self) -> bool:

@@ -91,6 +91,8 @@ def parse(name: str) -> Parsed | None:
         return None
     if spelled == "set_F":
         return [(title, "set_f", {"x": _numbers(name, given, (), n=1, low=0.0)[0]})]
+    if spelled == "rbp" and given.isdecimal():  # ranx writes a persistence of .95 as rbp.95
+        return [(name, "rbp", {"x": float(f"0.{given}")})]
     if not given.startswith("p="):
         raise ValueError(f"{name!r}: {spelled} takes p=NUMBER, such as {spelled}.p=0.8")
     (p,) = _numbers(name, given[2:], (), n=1, low=0.0, high=1.0)

@@ -114,7 +114,6 @@ def plot_reliability(
     y_proba: ArrayLike,
     *,
     labels: ArrayLike | None = None,
-    classes: ArrayLike | None = None,
     n_bins: int = 10,
     ax: Axes | None = None,
 ) -> Axes:
@@ -126,9 +125,8 @@ def plot_reliability(
         True labels.
     y_proba : array-like, shape (n, k)
         Probabilities of the labels, as from ``predict_proba``.
-    labels, classes : array-like, shape (k,), optional
-        The labels of the columns, and the labels from the lowest rank to the highest, as for
-        `rankcore.metrics.ranked_probability_score`.
+    labels : array-like, shape (k,), optional
+        All labels, lowest rank first, as for `rankcore.metrics.ranked_probability_score`.
     n_bins : int
         Number of bins of equal size, by probability.
 
@@ -147,7 +145,7 @@ def plot_reliability(
 
     from rankcore.metrics.probabilities import checked_probabilities
 
-    table, place, known = checked_probabilities(y_true, y_proba, labels, classes)
+    table, place, known = checked_probabilities(y_true, y_proba, labels)
     ax = ax or new_axes(4.6, 4.6)
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--")
     above = 1 - np.cumsum(table, axis=1)

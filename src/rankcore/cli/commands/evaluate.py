@@ -202,7 +202,7 @@ def _print_ordinal(
         }
         if hasattr(learned, "predict_proba"):
             facts[name]["ranked_probability_score"] = ranked_probability_score(
-                y, learned.predict_proba(X), labels=learned.classes_, classes=classes
+                y, learned.predict_proba(X), labels=classes
             )
     comparison = compared(losses)
     if comparison is None:
