@@ -11,6 +11,7 @@ from rankcore.metrics import (
     Convention,
     auc_score,
     average_precision,
+    compare,
     evaluate,
     hit_rate,
     kendall_tau,
@@ -226,3 +227,29 @@ def test_many_measures_of_long_queries_are_those_of_each_alone(convention):
     for name in names:
         alone = evaluate(y, s, qid=qid, metrics=name, convention=convention)
         np.testing.assert_array_equal(together.per_query[name], alone.per_query[name])
+
+
+@pytest.mark.parametrize(
+    ("convention", "text", "with_ids"),
+    [
+        (None, "ties averaged", "ties averaged"),
+        ("trec_eval", "ties in reverse row order", "ties in descending order of document ids"),
+        ("ranx", "ties in row order", "ties in ascending order of document ids"),
+        (Convention(ties="optimistic"), "ties optimistic", "ties optimistic"),
+    ],
+)
+def test_text_names_the_order_of_ties_that_was_used(convention, text, with_ids):
+    y, s, qid, docid = [1, 0, 1, 0], [1, 1, 1, 1], [1, 1, 2, 2], ["b", "a", "a", "b"]
+    given = {"qid": qid, "metrics": "mrr", "convention": convention}
+    plain, by_id = evaluate(y, s, **given), evaluate(y, s, docid=docid, **given)
+    assert text in str(plain)
+    assert with_ids in str(by_id)
+    both = {"a": s, "b": [2, 1, 1, 2]}
+    assert text in str(compare(both, y, **given))
+    assert with_ids in str(compare(both, y, docid=docid, **given))
+    # What the text says: the value of the rows in the order that it names.
+    if "document ids" in with_ids:
+        rows = sorted(range(4), key=lambda i: docid[i], reverse="descending" in with_ids)
+        ordered = [[column[i] for i in rows] for column in (y, qid)]
+        expected = evaluate(ordered[0], s, qid=ordered[1], metrics="mrr", convention="ranx")
+        assert by_id["mrr"] == expected["mrr"]

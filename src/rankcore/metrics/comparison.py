@@ -164,8 +164,8 @@ class Comparison(Tabular):
 
     @property
     def _caption(self) -> str:
-        convention = next(iter(self.evaluations.values())).convention
-        return f"paired randomisation test, bootstrap intervals; {convention}"
+        measured = next(iter(self.evaluations.values()))._caption
+        return f"paired randomisation test, bootstrap intervals; {measured}"
 
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(self.evaluations)}: {len(self)} contrasts>"

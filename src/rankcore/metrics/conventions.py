@@ -132,8 +132,20 @@ class Convention:
             )
 
     def __str__(self) -> str:
+        return self._describe({"first": "in row order", "last": "in reverse row order"})
+
+    def _describe_with_ids(self) -> str:
+        """Describe the convention where document ids were given, whose order then breaks ties."""
+        return self._describe(
+            {
+                "first": "in ascending order of document ids",
+                "last": "in descending order of document ids",
+            }
+        )
+
+    def _describe(self, orders: Mapping[str, str]) -> str:
         gain = self.gain if isinstance(self.gain, str) else "own"
-        names = {"average": "averaged", "first": "in row order", "last": "in reverse row order"}
+        names = {"average": "averaged", **orders}
         empty = {"skip": "left out", "raise": "refused"}.get(str(self.empty)) or f"{self.empty:g}"
         said = f"{gain} gain, {self.discount} discount, ties {names.get(self.ties, self.ties)}, "
         said += f"empty queries {empty}"

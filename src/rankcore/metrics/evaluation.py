@@ -59,10 +59,12 @@ class Evaluation(Tabular, Mapping[str, float]):
         Weights of the queries in the means.
     over : dict of str to {"mean", "geometric", "sum"}, optional
         Aggregate over queries, for measures whose aggregate is not the mean.
+    by_docid : bool
+        Whether document ids were given, whose order breaks ties instead of that of the rows.
 
     Attributes
     ----------
-    per_query, qid, convention, weights, over
+    per_query, qid, convention, weights, over, by_docid
         As above.
 
     See Also
@@ -77,11 +79,13 @@ class Evaluation(Tabular, Mapping[str, float]):
         convention: Convention,
         weights: NDArray[np.float64] | None = None,
         over: dict[str, str] | None = None,
+        by_docid: bool = False,
     ) -> None:
         self.per_query = per_query
         self.qid = qid
         self.convention = convention
         self.weights = weights
+        self.by_docid = by_docid
         self.over = {name: "mean" for name in per_query} | (over or {})
         self._means = {
             name: _OVER[self.over[name]](values, weights) for name, values in per_query.items()
@@ -108,7 +112,11 @@ class Evaluation(Tabular, Mapping[str, float]):
             )
             for name, mean in self._means.items()
         ]
-        return Table(("measure", "mean", "queries"), rows, str(self.convention))
+        return Table(("measure", "mean", "queries"), rows, self._caption)
+
+    @property
+    def _caption(self) -> str:
+        return self.convention._describe_with_ids() if self.by_docid else str(self.convention)
 
     def to_frame(self) -> DataFrame:
         """Values per query as a pandas DataFrame, one column per measure.
@@ -246,4 +254,4 @@ def evaluate(
     values_of = {name: per_query[name] for name in measures}
     over = {name: m.over for name, m in measures.items()}
     weights: Any = query_weight  # checked there
-    return Evaluation(values_of, ids, meant, weights, over)
+    return Evaluation(values_of, ids, meant, weights, over, by_docid=docid is not None)
