@@ -1,5 +1,7 @@
 """The sequential test: the plain wealth, and false alarms of simulated experiments."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -111,6 +113,44 @@ def test_power_beside_a_fixed_t_test():
     assert t_tests / n == pytest.approx(0.9, abs=4 * (0.09 / n) ** 0.5)
     assert len(needed) >= 0.8 * n
     assert np.median(needed) <= 0.75 * days
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("mean", [0.0, 0.1, -0.6, 0.95])
+def test_a_constant_preference_is_rarely_called_changing(mean):
+    """At most a share alpha of experiments misses the truth at any look, or has a warning."""
+    rng, alpha, n = np.random.default_rng(4), 0.1, 2000 if NIGHTLY else 200
+    looks, missed, changed = np.arange(50, 1001, 50), 0, 0
+    for _ in range(n):
+        x = rng.choice([-1.0, 1.0], 1000, p=[(1 - mean) / 2, (1 + mean) / 2])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            found = sequential_test(x, looks=looks, alpha=alpha)
+        missed += not ((found.low <= mean) & (mean <= found.high)).all()
+        changed += not found.constant[-1]
+    bound = stats.binom.ppf(0.9999, n, alpha)
+    assert changed <= missed <= bound
+
+
+@pytest.mark.parametrize("later", [-0.6, 0.0, 0.3])
+def test_a_preference_that_changes_warns_and_has_no_winner(later):
+    rng = np.random.default_rng(5)
+    x = np.concatenate([rng.normal(mean, 1, 4000) for mean in (0.9, later)])
+    looks = np.arange(200, 8001, 200)
+    with pytest.warns(UserWarning, match="assumes a constant preference.* after [45]"):
+        found = sequential_test(np.sign(x), looks=looks)
+    assert (found.low <= found.high).all()
+    alone = ~found.constant
+    assert (found.low <= found.mean)[alone].all()
+    assert (found.mean <= found.high)[alone].all()
+    assert found.winner is None
+    before = looks <= 4000
+    assert found.constant[before].all()
+    assert not found.constant[-1]
+    # Without an intersection, the interval is that of the look.
+    last = sequential_test(np.sign(x))
+    assert (found.low[-1], found.high[-1]) == (last.low[0], last.high[0])
+    assert sequential_test(np.sign(x)[:4000], looks=looks[before]).winner == 1
 
 
 def test_preferences_of_credits():

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.numbers import Floats, as_reals, as_vector
 from rankcore._core.params import check_option
+from rankcore._core.warning import warn
 
 # Shares of the wealth that are bet, with either sign: from 1/2, the maximum at which a bet on a
 # preference minus a mean cannot lose more than the wealth, down to effects that require millions of
@@ -31,8 +32,12 @@ class SequentialResult:
     p_value : ndarray of float64, shape (n_looks,)
         Minimum p-value over all looks so far; below alpha, the rankers differ.
     low, high : ndarray of float64, shape (n_looks,)
-        Confidence interval of the expected preference: the intersection of those of all looks so
-        far. With probability 1 - alpha it contains the true value at every look.
+        Confidence interval of the expected preference. With probability 1 - alpha it contains the
+        true value at every look, if that is constant. It is the intersection of the intervals of
+        all looks so far while they have one, later the interval of the look alone.
+    constant : ndarray of bool, shape (n_looks,)
+        Whether the intervals of all looks so far have an intersection. If not, the preference has
+        changed in time (with confidence 1 - alpha).
     alpha : float
         Probability of a false alarm at any look.
     """
@@ -42,14 +47,30 @@ class SequentialResult:
     p_value: Floats
     low: Floats
     high: Floats
+    constant: NDArray[np.bool_]
     alpha: float
 
     @property
     def winner(self) -> int | None:
-        """The better ranker, 0 or 1, at the last look; None if undecided."""
-        if self.p_value[-1] > self.alpha:
+        """The better ranker, 0 or 1, at the last look; None if undecided or not constant."""
+        return self.winner_at(-1)
+
+    def winner_at(self, look: int) -> int | None:
+        """Return the better ranker at a look.
+
+        Parameters
+        ----------
+        look : int
+            Index of the look.
+
+        Returns
+        -------
+        int or None
+            0 or 1; None if undecided, or if the preference has changed.
+        """
+        if self.p_value[look] > self.alpha or not self.constant[look]:
             return None
-        return int(self.mean[-1] > 0)
+        return int(self.low[look] + self.high[look] > 0)  # 0 is on one side of the interval
 
 
 def preference(credit: ArrayLike, *, by: str = "sign") -> Floats:
@@ -99,6 +120,10 @@ def sequential_test(
 ) -> SequentialResult:
     """Test whether two rankers differ, with any number of looks at the experiment.
 
+    The test assumes that the expected preference is constant: that rankers, users and documents do
+    not change during the experiment. If the preferences contradict this it warns, and there is no
+    winner.
+
     Parameters
     ----------
     preferences : array-like, shape (n_impressions,)
@@ -114,6 +139,11 @@ def sequential_test(
     -------
     SequentialResult
 
+    Warns
+    -----
+    UserWarning
+        If no constant preference is in the intervals of all looks.
+
     Raises
     ------
     ValueError
@@ -127,8 +157,10 @@ def sequential_test(
     alpha (Ville, 1939; Waudby-Smith and Ramdas, 2024). The wealth is the mean over 30 gamblers,
     each of whom always bets the same share, between 2^-8 and 1/2, on one of the two rankers. It
     therefore does not depend on the order of impressions before a look. The interval contains the
-    means for which the wealth of gamblers against them stayed below 1 / alpha. It assumes that the
-    expectation of a preference does not depend on previous ones. O(n distinct values * looks).
+    means for which the wealth of gamblers against them stayed below 1 / alpha. A p-value is also
+    valid for preferences that change: it tests that none of them has an expectation other than 0,
+    given the previous ones. Interval and winner require the same expectation for all.
+    O(n distinct values * looks).
     Plain form: ``tests/reference/sequential.py``, ``wealth``.
 
     Examples
@@ -152,7 +184,7 @@ def sequential_test(
     if ends[0] < 0 or ends[-1] > values.size or (np.diff(ends) < 0).any():
         raise ValueError(f"looks must ascend from 0 to at most {values.size} impressions")
     p_value, low, high = np.ones(ends.size), np.empty(ends.size), np.empty(ends.size)
-    mean = np.zeros(ends.size)
+    mean, constant = np.zeros(ends.size), np.ones(ends.size, dtype=np.bool_)
     distinct, which = np.unique(values, return_inverse=True)
     counts = np.zeros(distinct.size)
     least, interval, begin = 1.0, (-1.0, 1.0), 0
@@ -166,8 +198,17 @@ def sequential_test(
         least = min(least, float(np.exp(-max(wealth(0.0), 0.0))))
         found = _interval(wealth, float(mean[i]), -np.log(alpha))
         interval = max(interval[0], found[0]), min(interval[1], found[1])
-        p_value[i], low[i], high[i] = least, *interval
-    return SequentialResult(ends, mean, p_value, low, high, alpha)
+        constant[i] = interval[0] <= interval[1]
+        p_value[i] = least
+        low[i], high[i] = interval if constant[i] else found
+    if not constant[-1]:
+        warn(
+            "sequential_test assumes a constant preference, and these preferences changed in time: "
+            f"at the look after {ends[~constant][0]} impressions the interval excludes that of an "
+            "earlier look. There is no winner, and later intervals are those of one look each; "
+            "test the parts of the experiment before and after the change separately"
+        )
+    return SequentialResult(ends, mean, p_value, low, high, constant, alpha)
 
 
 def _log_wealth(values: Floats, counts: Floats) -> Callable[[float], float]:

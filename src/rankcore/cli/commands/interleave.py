@@ -106,12 +106,12 @@ def _print_results(path: Path, alpha: float) -> None:
     for a, b in pairs:
         credit = np.array([(one.get(a, 0.0), one.get(b, 0.0)) for one in clicks])
         found = sequential_test(preference(credit), looks=ends, alpha=alpha / len(pairs))
-        rows = zip(ends, found.mean, found.low, found.high, found.p_value, strict=True)
-        for end, mean, low, high, p_value in rows:
-            winner = (b if mean > 0 else a) if p_value <= found.alpha else ""
-            figures = [f"{x:.4f}" for x in (mean, low, high)]
-            p = f"{min(1.0, p_value * len(pairs)):.3g}"
-            writer.writerow([a, b, days[end - 1], end, *figures, p, winner])
+        for i, end in enumerate(ends):
+            winner = found.winner_at(i)
+            named = "" if winner is None else (a, b)[winner]
+            figures = [f"{x[i]:.4f}" for x in (found.mean, found.low, found.high)]
+            p = f"{min(1.0, found.p_value[i] * len(pairs)):.3g}"
+            writer.writerow([a, b, days[end - 1], end, *figures, p, named])
 
 
 def _read_clicks(path: Path) -> tuple[list[dict[str, float]], list[str]]:
