@@ -1,5 +1,6 @@
 """Probabilities of ranks: the curves against plain forms, held-out rows, coverage of sets."""
 
+import itertools
 import tracemalloc
 from typing import ClassVar
 
@@ -146,6 +147,30 @@ def test_coverage_is_what_was_asked_for(method):
         shares.append(((low <= y[1400:]) & (y[1400:] <= high)).mean())
     # Beta(801, 200) over calibration rows, and 1000 rows each to count: .018 a run.
     assert abs(np.mean(shares) - 0.8) < 4 * 0.018 / np.sqrt(8)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        rc.CalibratedOrdinal(rc.PRank(random_state=0)),
+        rc.CalibratedOrdinal(rc.CuSumRank(random_state=0), method="isotonic"),
+        rc.OrdinalBoost(10),
+        rc.OrdinalBoost(10, tasks="shared"),
+        rc.OrdinalBoost(10, tasks="shared", link="cumulative"),
+    ],
+    ids=repr,
+)
+def test_sets_grow_with_coverage_from_the_most_probable_rank_to_all_ranks(model):
+    X, y = problem()
+    model.fit(X[:300], y[:300]).conformalize(X[300:340], y[300:340])
+    levels = [0, 0.0, 1e-12, 0.01, 1 / 41, 0.1, 0.3, 0.5, 0.9, 40 / 41, 0.99, 1]
+    sets = [model.predict_set(X, coverage) for coverage in levels]
+    probable = model.classes_[model.predict_proba(X).argmax(axis=1)]
+    assert_array_equal(sets[0], np.column_stack([probable, probable]))
+    assert_array_equal(sets[-1], np.tile([1, 5], (len(X), 1)))
+    for smaller, larger in itertools.pairwise(sets):
+        assert (larger[:, 0] <= smaller[:, 0]).all()
+        assert (smaller[:, 1] <= larger[:, 1]).all()
 
 
 def test_sets_are_neighbours_and_never_empty():

@@ -66,7 +66,9 @@ class OnlineOrdinalClassifier(
         Per pass: ``examples``, ``mistakes``, ``rank_loss`` and ``average_rank_loss``; with an
         ``eval_set`` also each measure on it, as ``valid_rank_loss``.
     loss_curve_ : ndarray, shape (n_points, 2)
-        Examples seen and time-averaged rank loss while learning.
+        Examples seen and time-averaged rank loss while learning: each example is predicted by the
+        last parameters before it is learned. `predict` loses less if it uses others (averages,
+        votes).
     """
 
     # scikit-learn's metadata routing passes these on.
@@ -458,6 +460,9 @@ class OnlineOrdinalClassifier(
     @reads
     def loss_curve_(self) -> np.ndarray:
         """Time-averaged rank loss while learning, shape (n_points, 2): examples seen, mean loss.
+
+        The loss is that of the last parameters, which decide about updates. `predict` has the same
+        loss only if it uses them: not with ``average``, votes or another ``decision``.
 
         There is a point at each count with at most two significant digits (1 .. 100, 110, 120 ..),
         about 90 per decade.

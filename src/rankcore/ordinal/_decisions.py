@@ -151,7 +151,8 @@ class CheapestRanks(RankedLabels):
         ----------
         X : array-like or scipy sparse, shape (n_samples, n_features)
         coverage : float, default=0.9
-            Required coverage, between 0 and 1.
+            Required coverage, between 0 and 1. Sets grow with it: 0 gives the most probable rank,
+            1 all ranks.
 
         Returns
         -------
@@ -214,7 +215,10 @@ def before_each(probabilities: Floats) -> Floats:
 def conformal_quantile(scores: Floats, coverage: float) -> float:
     """Upper bound of a further, exchangeable score with at least the given probability.
 
-    The ceil((n + 1) * coverage)-th smallest; infinity if there are too few (Vovk et al. 2005).
+    The ceil((n + 1) * coverage)-th smallest; infinity if there are too few (Vovk et al. 2005), and
+    0, the score of the most probable rank, if no coverage is required.
     """
     place = int(np.ceil((scores.size + 1) * coverage - 1e-9))
+    if place < 1:
+        return 0.0
     return float(np.sort(scores)[place - 1]) if place <= scores.size else float("inf")

@@ -91,7 +91,8 @@ class Steps:
         ``average_loss`` (the mean since the first example). Each example is predicted, without
         margin, before it is learned.
     loss_curve_ : ndarray, shape (n_points, 2)
-        Examples seen and mean loss while learning.
+        Examples seen and mean loss while learning, of the last weights; with ``average``,
+        `predict` uses others, which usually lose less.
     """
 
     task: Any
