@@ -5,23 +5,34 @@ import tracemalloc
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    cross_val_score,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 
 import rankcore as rc
 from model_files import rewrite, set_in
-from rankcore.ordinal._curves import PRIOR, fit_cumulative, fit_isotonic
+from rankcore.ordinal._curves import fit_cumulative, fit_isotonic
 from rankcore.ordinal._decisions import before_each, conformal_quantile
+from reference import calibration
 from strategies import examples
 
 
@@ -42,29 +53,22 @@ def test_cumulative_logits_are_the_most_likely(seed, k, weighted):
     n = 60
     ranks = np.concatenate([np.arange(k), rng.integers(0, k, n - k)]).astype(np.int32)
     scores = ranks * rng.normal() + rng.normal(size=n)
-    weights = rng.integers(0, 3, n).astype(float) if weighted else None
-    found = fit_cumulative(scores, ranks, k, weights)
+    weights = rng.integers(0, 3, n).astype(float) if weighted else np.ones(n)
+    weights[:k] = np.maximum(weights[:k], 1)
+    found = fit_cumulative(scores, ranks, k, weights if weighted else None)
     assert (np.diff(found.thresholds) > 0).all()
-    counts = np.bincount(ranks, weights, minlength=k) + 0.5
-    logits = np.log(np.cumsum(counts)[:-1] / np.cumsum(counts[::-1])[::-1][1:])
-
-    def loss(free):
-        """The plain likelihood with its prior."""
-        below = 1 / (1 + np.exp(free[-1] * scores[:, None] - free[:-1]))
-        table = np.diff(np.column_stack([np.zeros(n), below, np.ones(n)]), axis=1)
-        each = np.log(np.maximum(table[np.arange(n), ranks], 1e-300))
-        fit = (each if weights is None else weights * each).sum()
-        return -fit + PRIOR / 2 * (((free[:-1] - logits) ** 2).sum() + free[-1] ** 2)
-
-    if found.slope == 0:  # the best slope is not positive
-        assert_allclose(found.thresholds, logits)
-        steps = [np.append(np.zeros(k - 1), -1e-6), np.append(np.zeros(k - 1), 1e-6)]
-        free = np.append(logits, 0.0)
-        assert loss(free + steps[0]) < loss(free + steps[1]) + 1e-6
-        return
     free = np.append(found.thresholds, found.slope)
-    # Central differences of a function of some tens are good for six digits.
-    slopes = [(loss(free + h) - loss(free - h)) / 2e-5 for h in 1e-5 * np.eye(k)]
+
+    def slope(step):
+        """Central difference of the plain penalised loss."""
+        both = (calibration.penalised_loss(free + h, scores, ranks, weights, k) for h in step)
+        return (next(both) - next(both)) / 2e-5
+
+    slopes = np.array([slope((h, -h)) for h in 1e-5 * np.eye(k)])
+    if found.slope == 0:  # the best slope is not positive
+        assert slopes[-1] > -1e-6
+        slopes = slopes[:-1]
+    # Differences of a function of some tens are good for six digits.
     assert np.abs(slopes).max() < 1e-4 * max(1.0, found.slope, abs(found.thresholds).max())
 
 
@@ -346,7 +350,7 @@ def test_searches_and_failures():
         ({"method": "platt"}, "method must be"),
         ({"loss": "hinge"}, "loss must be"),
         ({"cv": 1}, "cv must be at least 2"),
-        ({"cv": 500}, "cv=500 parts require a label with 500 rows"),
+        ({"cv": 500}, "cv=500 exceeds the number of rows of every label"),
     ]:
         with pytest.raises(ValueError, match=message):
             model.set_params(**change).fit(X, y)
@@ -354,6 +358,87 @@ def test_searches_and_failures():
         assert_array_equal(model.predict_proba(X), before)
     with pytest.raises(TypeError, match="with project or decision_function"):
         rc.CalibratedOrdinal(_Mute()).fit(X, y)
+
+
+def test_labels_may_be_half_stars():
+    X, y = problem()
+    model = rc.CalibratedOrdinal(rc.PRank(random_state=0))
+    table = clone(model).fit(X, y).predict_proba(X)
+    halves = model.fit(X, y + 0.5)
+    assert halves.classes_.tolist() == [1.5, 2.5, 3.5, 4.5, 5.5]
+    assert_array_equal(halves.predict_proba(X), table)
+
+
+@pytest.mark.parametrize("cv", [3, GroupKFold(3), LeaveOneGroupOut()], ids=str)
+def test_rows_of_a_group_are_held_out_together(cv):
+    X, y = problem(300)
+    groups = np.random.default_rng(0).integers(0, 9, 300)
+    seen = []
+
+    class Watched(rc.PRank):
+        def fit(self, X, y, classes=None):
+            seen.append(set(X[:, 0]))
+            return super().fit(X, y, classes)
+
+    rc.CalibratedOrdinal(Watched(random_state=0), cv=cv).fit(X, y, groups=groups)
+    *folds, every = seen
+    assert len(every) == 300
+    assert len(folds) == (9 if cv is None or "Leave" in str(cv) else 3)
+    for group in range(9):
+        rows = set(X[groups == group, 0])
+        inside = [len(rows & learned) for learned in folds]
+        assert sorted({*inside}) == [0, len(rows)]
+        assert inside.count(0) == 1
+
+
+def test_groups_come_by_metadata_routing():
+    X, y = problem(300)
+    groups = np.repeat(np.arange(30), 10)
+    model = rc.CalibratedOrdinal(rc.PRank(random_state=0), cv=GroupKFold(3))
+    with pytest.raises(ValueError, match=r"cv=GroupKFold.* splits by groups.*groups=users"):
+        model.fit(X, y)
+    with config_context(enable_metadata_routing=True):
+        scores = cross_val_score(
+            model, X, y, cv=GroupKFold(3), params={"groups": groups}, error_score="raise"
+        )
+    learned, held_out = next(GroupKFold(3).split(X, y, groups))
+    model.fit(X[learned], y[learned], groups=groups[learned])
+    assert scores[0] == model.score(X[held_out], y[held_out])
+
+
+@pytest.mark.parametrize("frame", [False, True])
+def test_rows_may_be_what_the_estimator_accepts(frame):
+    X, y = problem(300)
+    X[::7, 1] = np.nan
+    if frame:
+        X = pd.DataFrame(X, columns=["a", "b", "c"])
+        X["d"] = pd.Categorical(np.where(y > 2, "u", "v"))
+    model = rc.CalibratedOrdinal(rc.OrdinalBoost(10), cv=3).fit(X, y)
+    assert get_tags(model).input_tags.allow_nan
+    constant = np.abs(y - np.median(y)).mean()
+    assert -model.score(X, y) < 0.5 * constant
+    plain = rc.CalibratedOrdinal(rc.PRank(random_state=0))
+    assert not get_tags(plain).input_tags.allow_nan
+    with pytest.raises(ValueError, match="X contains NaN|must be numeric"):
+        plain.fit(X, y)
+
+
+def test_a_classifier_without_order_is_rejected_by_name():
+    X, y = problem(200)
+    with pytest.raises(TypeError, match=r"fit takes classes=; got LogisticRegression: use a learn"):
+        rc.CalibratedOrdinal(LogisticRegression()).fit(X, y)
+    with pytest.raises(TypeError, match=r"fit takes classes=; got LogisticRegression"):
+        rc.CalibratedOrdinal(make_pipeline(StandardScaler(), LogisticRegression())).fit(X, y)
+
+
+def test_a_frozen_learner_keeps_its_ranks(tmp_path):
+    X, y = problem(400)
+    frozen = FrozenEstimator(rc.PRank(random_state=0).fit(X[:200], y[:200]))
+    kept = np.flatnonzero(y != 3)
+    model = rc.CalibratedOrdinal(frozen).fit(X[kept], y[kept])
+    assert model.classes_.tolist() == [1, 2, 3, 4, 5]
+    rc.save(model, tmp_path / "m")
+    assert_array_equal(rc.load(tmp_path / "m").predict_proba(X), model.predict_proba(X))
 
 
 class _Mute(ClassifierMixin, BaseEstimator):

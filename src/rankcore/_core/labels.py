@@ -207,6 +207,18 @@ def encode(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return ranks
 
 
+def ranks_beside(labels: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ranks of labels and of classes on one scale, also for labels unknown to a model.
+
+    The ranks of the classes are 0 .. n_classes - 1 unless numbers that are not classes are placed
+    among them. Unknown strings raise ValueError.
+    """
+    if labels.dtype.kind in "US" or classes.dtype.kind in "US" or np.isin(labels, classes).all():
+        return encode(labels, classes), np.arange(classes.size)
+    union = np.union1d(classes, labels)
+    return np.searchsorted(union, labels), np.searchsorted(union, classes)
+
+
 def _check_given(classes: Any, _: str) -> None:
     check_classes(classes)
 

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.labels import encode
 from rankcore._core.monitor import Monitor
 from rankcore._core.numbers import Floats
 from rankcore.boosting._ordinal_rounds import OrdinalRounds
 from rankcore.boosting._training import RoundLearner
-from rankcore.metrics.probabilities import log_loss, ranked_probability_score
+from rankcore.metrics.probabilities import log_loss, ranked_probability_score, with_unknown
 from rankcore.ordinal._curves import expected_costs
 from rankcore.ordinal._decisions import cheapest
 from rankcore.ordinal._validation import HeldOutLabels, check_eval_metric
@@ -37,10 +36,11 @@ class HeldOutTables(HeldOutLabels):
         table, ranks = predicted
         if metric not in OF_TABLES:
             return super()._value(metric, ranks)
-        truth = encode(self._labels, self._classes)
-        labels = np.arange(self._classes.size)
+        n_labels = max(self._ranks.max(), self._of_classes[-1]) + 1
+        table = with_unknown(table, self._of_classes, n_labels)
         # Probabilities may underflow to 0.
-        return float(OF_TABLES[metric](truth, np.maximum(table, 1e-300), labels=labels))
+        table = np.maximum(table, 1e-300)
+        return float(OF_TABLES[metric](self._ranks, table, labels=np.arange(n_labels)))
 
 
 class OrdinalRoundLearner(RoundLearner):

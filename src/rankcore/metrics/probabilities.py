@@ -138,6 +138,19 @@ PROBABILITIES: dict[str, Callable[..., float]] = {
 }
 
 
+# Probability of a label that a model does not know, so that its logarithm is finite.
+UNKNOWN = 1e-7
+
+
+def with_unknown(table: Floats, of_classes: NDArray[Any], n_labels: int) -> Floats:
+    """Add columns for labels that a model does not know, as `ranks_beside` places its classes."""
+    if table.shape[1] == n_labels:
+        return table
+    found = np.full((len(table), n_labels), UNKNOWN)
+    found[:, of_classes] = table
+    return found / found.sum(axis=1, keepdims=True)
+
+
 def checked_probabilities(
     y_true: Any, y_proba: Any, labels: Any
 ) -> tuple[Floats, NDArray[np.intp], NDArray[Any]]:

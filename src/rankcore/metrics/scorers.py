@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from rankcore._core.labels import ranks_beside
 from rankcore.metrics.conventions import Convention, resolve
 from rankcore.metrics.evaluation import evaluate
 from rankcore.metrics.names import greater_is_better, parse
 from rankcore.metrics.ordinal import ORDINAL
-from rankcore.metrics.probabilities import PROBABILITIES
+from rankcore.metrics.probabilities import PROBABILITIES, with_unknown
 
 # scikit-learn is imported on use: measures do not require it.
 
@@ -75,13 +76,14 @@ class OrdinalScorer:
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score a fitted estimator: higher is better, as losses are negated.
 
-        By its ``predict`` or, for measures of probabilities, ``predict_proba``.
+        By its ``predict`` or, for measures of probabilities, ``predict_proba``. Numbers that the
+        estimator does not know, because a fold lacks them, have a probability of 1e-7.
         """
         labels = _ranks_of_words(estimator)
         if self.metric in PROBABILITIES:
             function, is_no_loss = PROBABILITIES[self.metric], False
-            found = estimator.predict_proba(X)
             labels = estimator.classes_ if labels is None else labels
+            y, found, labels = _beside(y, estimator.predict_proba(X), labels)
         else:
             function, is_no_loss = ORDINAL[self.metric]
             found = estimator.predict(X)
@@ -100,6 +102,16 @@ def score_request(owner: object, name: str, alias: bool | str | None) -> Any:
     request = MetadataRequest(owner=owner)
     request.score.add_request(param=name, alias=alias)
     return request
+
+
+def _beside(y: Any, table: Any, classes: Any) -> tuple[Any, Any, Any]:
+    """Labels, probabilities and classes, as ranks if there are numbers that are not classes."""
+    truth = np.asarray(y)
+    if truth.dtype.kind not in "biuf" or np.isin(truth, classes).all():
+        return y, table, classes
+    ranks, of_classes = ranks_beside(truth, classes)
+    n_labels = int(max(ranks.max(), of_classes[-1])) + 1
+    return ranks, with_unknown(table, of_classes, n_labels), np.arange(n_labels)
 
 
 def _ranks_of_words(estimator: Any) -> Any:

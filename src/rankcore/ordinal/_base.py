@@ -16,7 +16,7 @@ from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import check_fitted
-from rankcore._core.labels import RankedLabels, as_labels, check_classes
+from rankcore._core.labels import RankedLabels, as_labels, check_classes, ranks_beside
 from rankcore._core.model_spec import Field, ModelSpec, Specified, check_n_features, outline
 from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_model
 from rankcore._core.params import Constrained
@@ -32,7 +32,7 @@ from rankcore.ordinal._parameters import Passes
 from rankcore.ordinal._projecting import margins
 from rankcore.ordinal._scale import BuiltIn, check_known_scale, new_margin, new_scale
 from rankcore.ordinal._training import OnlineLearner, go_on, run_pass, warn_of_constant
-from rankcore.ordinal._validation import held_out_labels, ranks_beside
+from rankcore.ordinal._validation import held_out_labels
 from rankcore.ordinal._weights import Block, Examples, as_steps
 from rankcore.progress import watched
 

@@ -17,11 +17,16 @@ from rankcore._ext.calibration import probabilities
 # Precision of a normal prior on thresholds and slope, around those of the shares of the ranks. Its
 # effect is in the fourth digit, and separable rows have a finite solution.
 PRIOR = 1e-3
+# Distance of the thresholds on both sides of ranks without rows, and from the others to those of
+# ranks without rows at an end: probabilities of at most 3e-7 and 2e-7 on the rows of the fit.
+APART, FAR = 1e-6, 16.0
 # The search stops at a Newton step that gains less than this per row.
 ENOUGH, MOST_STEPS = 1e-12, 100
 # Weight of cumulative logits beside an isotonic regression, in rows per rank: of 10, 20, 40, 80 and
 # 160 the value with the smallest mean ranked probability score and log loss on Chu's sets.
 ROWS_OF_LOGITS = 80
+# Minimum probability of a rank by isotonic curves.
+LEAST = 1e-13
 
 
 @dataclass(frozen=True)
@@ -71,22 +76,73 @@ def _table(scores: Floats, curves: Floats, knots: Floats, slope: float) -> Float
 def fit_cumulative(
     scores: Floats, ranks: NDArray[np.int32], n_ranks: int, weights: Floats | None
 ) -> CumulativeLogits:
-    """Maximum-likelihood cumulative logits of ranks by scores, by Newton's method.
+    """Fit cumulative logits of ranks by scores, by maximum likelihood.
 
-    The slope is 0, with the shares of the ranks, if ranks do not increase with the scores. The
-    likelihood is concave in thresholds and slope (Pratt 1981); a step costs O(n + k^3).
+    The slope is at least 0. Ranks without rows of positive weight are left out of the likelihood;
+    see `_with_absent`.
     """
-    weights = np.ones(scores.size) if weights is None else weights
-    counts = np.bincount(ranks, weights, minlength=n_ranks) + 0.5
-    # Start: the logits of the shares, with half a row added to each rank.
-    shares = np.cumsum(counts)[:-1] / counts.sum()
-    prior = np.append(np.log(shares) - np.log1p(-shares), 0.0)
-    task = _Likelihood(scores, ranks, n_ranks, weights, prior)
+    occurring, places = _occurring(ranks, weights)
+    found = _most_likely(scores, places, occurring.size, weights)
+    return _with_absent(found, scores, occurring, n_ranks)
+
+
+def _occurring(
+    ranks: NDArray[np.int32], weights: Floats | None
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the ranks of rows of positive weight, ascending, and the index of each row's rank.
+
+    Rows of weight 0 get the index of a neighbouring rank.
+    """
+    occurring = np.unique(ranks if weights is None else ranks[weights > 0])
+    places = np.minimum(np.searchsorted(occurring, ranks), occurring.size - 1)
+    return occurring, places.astype(np.int32)
+
+
+def _segments(occurring: NDArray[np.int32], n_ranks: int) -> NDArray[np.intp]:
+    """For each threshold between neighbouring ranks, the number of occurring ranks below it."""
+    return np.searchsorted(occurring, np.arange(n_ranks - 1), side="right")
+
+
+def _with_absent(
+    found: CumulativeLogits, scores: Floats, occurring: NDArray[np.int32], n_ranks: int
+) -> CumulativeLogits:
+    """Insert the thresholds of ranks that do not occur, whose probabilities are then about 1e-7.
+
+    Without rows of a rank, the likelihood increases until its two thresholds meet, or until the
+    threshold at an end is infinite. Here they stay apart, so that no probability is 0.
+    """
+    if occurring.size == n_ranks:
+        return found
+    inner = np.append(found.thresholds, found.slope * scores[[scores.argmin(), scores.argmax()]])
+    bounds = np.concatenate([[inner.min() - FAR], found.thresholds, [inner.max() + FAR]])
+    segments = _segments(occurring, n_ranks)
+    # All copies of a threshold are closer to each other than to those of the next one.
+    apart = min(APART, float(np.diff(bounds).min())) / n_ranks
+    copies = np.bincount(segments, minlength=bounds.size)
+    firsts = np.cumsum(copies) - copies
+    number = np.arange(n_ranks - 1) - firsts[segments]
+    shift = apart * (number - (copies[segments] - 1) / 2)
+    return CumulativeLogits(bounds[segments] + shift, found.slope)
+
+
+def _most_likely(
+    scores: Floats, ranks: NDArray[np.int32], n_ranks: int, weights: Floats | None
+) -> CumulativeLogits:
+    """Maximum-likelihood cumulative logits of ranks that all occur, by Newton's method.
+
+    The likelihood is concave in thresholds and slope (Pratt 1981); a step costs O(n + k^3).
+    """
+    row_weights = np.ones(scores.size) if weights is None else weights
+    counts = np.bincount(ranks, row_weights, minlength=n_ranks) + 0.5
+    # Start: the logits of the fractions of the ranks, with half a row added to each rank.
+    fractions = np.cumsum(counts)[:-1] / counts.sum()
+    prior = np.append(np.log(fractions) - np.log1p(-fractions), 0.0)
+    task = _Likelihood(scores, ranks, n_ranks, row_weights, prior)
     at = prior
     value, gradient, hessian = task.look(at)
     for _ in range(MOST_STEPS):
         step = np.linalg.solve(hessian, gradient)
-        if gradient @ step < ENOUGH * weights.sum():
+        if gradient @ step < ENOUGH * row_weights.sum():
             break
         length = 1.0
         while True:
@@ -100,7 +156,9 @@ def fit_cumulative(
                 found, further = (value, np.zeros_like(gradient), hessian), at
                 break
         at, (value, gradient, hessian) = further, found
-    return CumulativeLogits(*((at[:-1], float(at[-1])) if at[-1] > 0 else (prior[:-1], 0.0)))
+    if at[-1] < 0:  # ranks do not increase with the scores: a constant is best
+        return _most_likely(np.zeros_like(scores), ranks, n_ranks, weights)
+    return CumulativeLogits(at[:-1], float(at[-1]))
 
 
 @dataclass(frozen=True)
@@ -161,21 +219,27 @@ def fit_isotonic(
     """
     from sklearn.isotonic import IsotonicRegression
 
+    occurring, places = _occurring(ranks, weights)
     fitted = [
         IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip").fit(
-            scores, (ranks > r).astype(np.float64), sample_weight=weights
+            scores, (places > r).astype(np.float64), sample_weight=weights
         )
-        for r in range(n_ranks - 1)
+        for r in range(occurring.size - 1)
     ]
-    knots = np.unique(np.concatenate([one.X_thresholds_ for one in fitted]))
-    above = np.column_stack([one.predict(knots) for one in fitted])
+    knots = np.unique(np.concatenate([scores[[0]], *(one.X_thresholds_ for one in fitted)]))
+    certain, never = np.ones(knots.size), np.zeros(knots.size)
+    above = np.column_stack([certain, *(one.predict(knots) for one in fitted), never])
+    above = above[:, _segments(occurring, n_ranks)]
     logits = fit_cumulative(scores, ranks, n_ranks, weights)
     # Summed from the highest rank down, so that small probabilities keep their precision.
     smooth = np.cumsum(logits.probabilities(knots)[:, :0:-1], axis=1)[:, ::-1]
     rows = scores.size if weights is None else weights.sum()
-    share = ROWS_OF_LOGITS * n_ranks / (rows + ROWS_OF_LOGITS * n_ranks)
+    of_logits = ROWS_OF_LOGITS * occurring.size
     # Exactly increasing with the score, and decreasing with the rank, despite rounding.
-    rising = np.maximum.accumulate(np.minimum(above + share * (smooth - above), 1.0), axis=0)
+    mean = np.minimum(above + of_logits / (rows + of_logits) * (smooth - above), 1.0)
+    # Close to 1, small probabilities of low ranks round to 0.
+    mean = (1 - n_ranks * LEAST) * mean + LEAST * np.arange(n_ranks - 1, 0, -1)
+    rising = np.maximum.accumulate(mean, axis=0)
     return IsotonicCurves(knots, np.minimum.accumulate(rising, axis=1))
 
 

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from rankcore._core.arguments import RowsLike
 from rankcore._core.docs import documented
 from rankcore._core.fitted import check_fitted
-from rankcore._core.labels import RankedLabels, as_labels, encode
+from rankcore._core.labels import RankedLabels, as_labels, encode, ranks_beside
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_real
 from rankcore._ext.calibration import cheapest_ranks
@@ -99,6 +99,9 @@ class CheapestRanks(RankedLabels):
         Parameters
         ----------
         y : array-like, shape (n_samples,)
+            True labels. Numbers that are not among ``classes_``, for example because a fold of a
+            cross-validation lacks them, are placed between the classes: ranks are then those among
+            all labels.
         sample_weight : array-like, shape (n_samples,), optional
 
         Returns
@@ -107,10 +110,11 @@ class CheapestRanks(RankedLabels):
             Minus the mean distance in ranks ("absolute") or its square ("squared"), accuracy
             ("zero_one"), or the quadratic weighted kappa ("kappa").
         """
-        predicted = encode(self.predict(X), self.ranks_)
-        ranks = encode(as_labels(y, predicted.size)[0], self.ranks_)
+        table = self._probabilities(X)  # first, as this raises NotFittedError
+        ranks, of_classes = ranks_beside(as_labels(y, len(table))[0], self.ranks_)
+        predicted = of_classes[cheapest(table, self.costs_)]
         if self.loss == "kappa":
-            every = np.arange(self.ranks_.size)
+            every = np.arange(max(ranks.max(), of_classes[-1]) + 1)
             return quadratic_weighted_kappa(
                 ranks, predicted, labels=every, sample_weight=sample_weight
             )

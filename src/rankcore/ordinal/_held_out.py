@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse, isspmatrix
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import _num_samples
 
 from rankcore._core.front import take_apart, transformed
@@ -38,6 +39,7 @@ class HeldOutFits:
         given: dict[str, Any] = {f"{prefix}classes": self.classes}
         if self.weights is not None:
             given[f"{prefix}sample_weight"] = self.weights[rows]
+        _check_accepts(last_step(copied), [name.removeprefix(prefix) for name in given])
         return copied.fit(_taken(self.X, rows), self.labels[rows], **given)
 
     def held_out(self, part: tuple[Any, Any]) -> tuple[NDArray[Any], Floats]:
@@ -51,23 +53,57 @@ class HeldOutFits:
         return latent_scores(fitted, _taken(self.X, rows), self.classes)
 
 
-def parts_of(cv: Any, seed: Any, X: Any, labels: NDArray[Any]) -> list[tuple[Any, Any]]:
-    """Training and held-out rows of each fold of a cross-validation."""
-    from sklearn.model_selection import StratifiedKFold, check_cv
+def _check_accepts(learner: Any, names: list[str]) -> None:
+    """Raise TypeError unless the fit of a learner has the named parameters."""
+    accepted = signature(learner.fit).parameters
+    if any(one.kind is Parameter.VAR_KEYWORD for one in accepted.values()):
+        return
+    for name in names:
+        if name not in accepted:
+            raise TypeError(
+                f"CalibratedOrdinal: estimator must be an ordinal learner, whose fit takes {name}=;"
+                f" got {type(learner).__name__}: use a learner of rankcore, such as PRank, or "
+                "sklearn.calibration.CalibratedClassifierCV"
+            )
+
+
+def parts_of(
+    cv: Any, seed: Any, X: Any, ranks: NDArray[np.int32], groups: ArrayLike | None
+) -> list[tuple[Any, Any]]:
+    """Training and held-out rows of each fold of a cross-validation.
+
+    Folds see ranks, as splitters reject some labels, such as 2.5. An integer ``cv`` with ``groups``
+    keeps the rows of each group together.
+    """
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 
     if not isinstance(cv, int) or isinstance(cv, bool):
-        return list(check_cv(cv, labels, classifier=True).split(X, labels))
+        splitter = check_cv(cv, ranks, classifier=True)
+        if groups is None and _splits_by_groups(splitter):
+            raise ValueError(
+                f"cv={splitter} splits by groups, and there are none: pass the group of each row, "
+                "as in fit(X, y, groups=users)"
+            )
+        return list(splitter.split(X, ranks, groups))
     if cv < 2:
         raise ValueError(f"cv must be at least 2; found {cv}")
     if isinstance(seed, np.random.Generator):
         seed = int(seed.integers(2**31))
-    most = int(np.unique(labels, return_counts=True)[1].max())
+    most = int(np.bincount(ranks).max())
     if most < cv:
-        raise ValueError(f"cv={cv} parts require a label with {cv} rows; the maximum is {most}")
+        raise ValueError(f"cv={cv} exceeds the number of rows of every label (at most {most})")
+    kind = StratifiedKFold if groups is None else StratifiedGroupKFold
     with warnings.catch_warnings():  # a label may have fewer rows than there are folds
         warnings.filterwarnings("ignore", "The least populated class", UserWarning)
-        folds = StratifiedKFold(cv, shuffle=True, random_state=seed)
-        return list(folds.split(np.zeros(labels.size), labels))
+        folds = kind(cv, shuffle=True, random_state=seed)
+        return list(folds.split(np.zeros(ranks.size), ranks, groups))
+
+
+def _splits_by_groups(splitter: Any) -> bool:
+    """Whether a splitter of scikit-learn requires groups."""
+    if not hasattr(splitter, "get_metadata_routing"):
+        return False
+    return bool(splitter.get_metadata_routing().consumes("split", ["groups"]))
 
 
 def is_frozen(model: Any) -> bool:
@@ -112,6 +148,11 @@ def latent_scores(model: Any, X: Any, known: NDArray[Any]) -> Floats:
     return scores @ (ranks - ranks.mean())
 
 
+def accepts_nan(model: Any) -> bool:
+    """Whether an estimator accepts missing values."""
+    return bool(get_tags(thawed(model)).input_tags.allow_nan)
+
+
 def moments(scores: Floats) -> tuple[float, float]:
     """Mean and standard deviation; the latter is 1 if all scores are equal."""
     return float(scores.mean()), float(scores.std()) or 1.0
@@ -120,14 +161,16 @@ def moments(scores: Floats) -> tuple[float, float]:
 def sliceable(X: Any, estimator: Any) -> tuple[Any, int]:
     """Input that can be indexed by rows, sparse input as CSR, and its number of rows.
 
-    Rows of a learner are validated here; those of a pipeline by its first step, which may accept
-    texts.
+    Rows are validated here, unless the first step of a pipeline may accept texts, or the learner
+    missing values and categories.
     """
-    if take_apart(thawed(estimator))[0] and not issparse(X):
+    inner = thawed(estimator)
+    nan = accepts_nan(inner)
+    if (nan or take_apart(inner)[0]) and not issparse(X):
         texts = isinstance(X, list) and X and isinstance(X[0], str | bytes)
         indexed = X if texts or hasattr(X, "shape") else np.asarray(X)
         return indexed, _num_samples(indexed)
-    rows = as_rows(X)
+    rows = as_rows(X, nan=nan)
     if issparse(X):
         if X.format == "csr":
             return X, rows.n_rows

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.metrics import accuracy_score
 
 from rankcore._core.eval_sets import as_metrics, measure_names
-from rankcore._core.labels import as_labels, encode
+from rankcore._core.labels import as_labels, ranks_beside
 from rankcore._ext.rows import Rows
 from rankcore.metrics.ordinal import ORDINAL
 
@@ -33,18 +33,6 @@ def check_eval_metric(value: Any, name: str, of_tables: Collection[str] = ()) ->
                 f"{name} must be one or a list of {', '.join(known)}, or a function of "
                 f"true and predicted labels, higher for better; found {metric!r}"
             )
-
-
-def ranks_beside(labels: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Ranks of labels and classes on one scale, also for labels unknown to a model.
-
-    Ranks of the classes are 0 .. n_classes - 1 unless numbers that are not classes are placed among
-    them. Unknown strings raise ValueError.
-    """
-    if labels.dtype.kind in "US" or classes.dtype.kind in "US" or np.isin(labels, classes).all():
-        return encode(labels, classes), np.arange(classes.size)
-    union = np.union1d(classes, labels)
-    return np.searchsorted(union, labels), np.searchsorted(union, classes)
 
 
 class HeldOutLabels:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import KW_ONLY
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +25,7 @@ from rankcore.ordinal._curves import expected_costs, fit_cumulative, fit_isotoni
 from rankcore.ordinal._decisions import CheapestRanks
 from rankcore.ordinal._held_out import (
     HeldOutFits,
+    accepts_nan,
     is_frozen,
     last_step,
     latent_scores,
@@ -76,7 +77,8 @@ class CalibratedOrdinal(
         mean of these and one isotonic regression for each threshold, with a weight of the logits of
         80 rows per rank.
     cv : int, splitter or iterable of splits, default=5
-        Cross-validation folds; for an int, stratified by label and shuffled.
+        Cross-validation folds; for an int, stratified by label and shuffled. Splitters get the
+        ranks of the labels, 0 for the lowest.
     random_state : int, Generator, RandomState or None, default=0
         Seed of the folds.
     classes : array-like, shape (n_classes,), optional
@@ -107,6 +109,9 @@ class CalibratedOrdinal(
     or n_classes - 1 sorts. Memory: a copy of the training rows of a fold; none with a
     ``FrozenEstimator``, which is therefore suitable for rows that do not fit into memory twice.
 
+    Ranks of ``classes`` without rows of positive weight have a probability of about 1e-7, and those
+    of the other ranks are as without them.
+
     References
     ----------
     .. [1] P. McCullagh. "Regression Models for Ordinal Data". JRSS B 42, 1980.
@@ -130,6 +135,9 @@ class CalibratedOrdinal(
            [2, 5]])
     """
 
+    # scikit-learn's metadata routing passes these on.
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"groups": True}
+
     @documented(PRank.fit)
     def fit(
         self,
@@ -138,6 +146,7 @@ class CalibratedOrdinal(
         classes: ArrayLike | None = None,
         *,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Self:
         """Fit the learner, and probabilities to its scores on held-out rows.
 
@@ -150,6 +159,9 @@ class CalibratedOrdinal(
         sample_weight : array-like, shape (n_samples,), optional
             Weights of the rows, for the learner and for the probabilities. As in other ordinal
             learners, they are relative if all are at most 1 and some are fractions.
+        groups : array-like, shape (n_samples,), optional
+            Group of each row, for example its user or author. Passed to ``cv``, such as a
+            `sklearn.model_selection.GroupKFold`; for an int, the rows of a group are in one fold.
 
         Raises
         ------
@@ -174,7 +186,7 @@ class CalibratedOrdinal(
             held_out = np.arange(labels.size)
             scores = (scores - center) / scale
         else:
-            parts = parts_of(self.cv, self.random_state, X, labels)
+            parts = parts_of(self.cv, self.random_state, X, ranks, groups)
             held_out, scores = map(np.concatenate, zip(*map(task.held_out, parts), strict=True))
             fitted = task.fit(np.arange(labels.size))
             center, scale = moments(latent_scores(fitted, sliced, known))
@@ -203,9 +215,8 @@ class CalibratedOrdinal(
         declared = self._declared(given)
         inside = last_step(thawed(estimator))
         if declared is None and isinstance(inside, RankedLabels):
-            of_frozen = getattr(inside, "ranks_", None) if is_frozen(estimator) else None
-            in_words = of_frozen is not None and of_frozen.dtype.kind in "US"
-            declared = of_frozen if in_words else inside._declared()
+            declared = getattr(inside, "ranks_", None) if is_frozen(estimator) else None
+            declared = inside._declared() if declared is None else declared
         return declared
 
     # ---------------------------------------------------------------- predicting
@@ -302,6 +313,7 @@ class CalibratedOrdinal(
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.estimator is not None and accepts_nan(self.estimator)
         # Classes without an order, as in scikit-learn's checks, do not lie along one score.
         tags.classifier_tags.poor_score = True
         return tags

@@ -1,0 +1,231 @@
+"""Ranks that are declared but have no rows: the probabilities of the others are as without them."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.base import clone
+from sklearn.isotonic import IsotonicRegression
+from sklearn.metrics import cohen_kappa_score
+from sklearn.model_selection import KFold, cross_val_score
+
+import rankcore as rc
+from rankcore._core.labels import RankedLabels
+from rankcore.ordinal._curves import fit_cumulative, fit_isotonic
+from reference import calibration
+
+
+def scored_rows(seed):
+    """Scores, ranks with absent ones among ``k``, weights or None, and the ranks that occur."""
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(2, 9))
+    occurring = np.flatnonzero(rng.random(k) < rng.choice([0.4, 0.7, 1.0]))
+    if occurring.size == 0:
+        occurring = np.array([k // 2])
+    n = int(rng.integers(20, 300))
+    scores = rng.normal(size=n)
+    noise = rng.choice([0.1, 0.5, 2.0]) * rng.normal(size=n)
+    shares = np.sort(rng.random(occurring.size - 1))
+    sign = rng.choice([1, 1, 1, -1])
+    places = np.digitize(sign * scores + noise, np.quantile(scores, shares))
+    ranks = occurring[places].astype(np.int32)
+    weights = rng.choice([0.0, 0.5, 1.0, 3.0], size=n) if rng.random() < 0.5 else None
+    kept = np.ones(n) if weights is None else weights
+    return scores, ranks, k, weights, np.unique(ranks[kept > 0])
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_cumulative_logits_with_absent_ranks_are_the_optimum_of_the_others(block):
+    for seed in range(20 * block, 20 * block + 20):
+        scores, ranks, k, weights, occurring = scored_rows(seed)
+        found = fit_cumulative(scores, ranks, k, weights)
+        assert (np.diff(found.thresholds) > 0).all(), seed
+        table = found.probabilities(scores)
+        assert (table > 0).all(), seed
+        kept = np.ones(scores.size) if weights is None else weights
+        at, places = kept > 0, np.searchsorted(occurring, ranks[kept > 0])
+        expected = np.ones((scores.size, 1))
+        if occurring.size > 1:
+            free = calibration.most_likely(scores[at], places, kept[at])
+            expected = calibration.probabilities(scores, *free)
+        assert_allclose(table[:, occurring], expected, rtol=0, atol=1e-4, err_msg=f"seed {seed}")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_isotonic_curves_with_absent_ranks_are_those_of_the_others(seed):
+    scores, ranks, k, weights, occurring = scored_rows(seed)
+    kept = np.ones(scores.size) if weights is None else weights
+    at, places = kept > 0, np.searchsorted(occurring, ranks)
+    found = fit_isotonic(scores, ranks, k, weights)
+    table = found.probabilities(scores[at])
+    assert (table > 0).all()
+    expected = np.zeros((at.sum(), occurring.size + 1))
+    expected[:, 0] = 1.0
+    if occurring.size > 1:
+        free = calibration.most_likely(scores[at], places[at], kept[at])
+        logits = calibration.probabilities(found.knots, *free)
+    rows, of_logits = kept.sum(), 80 * occurring.size  # logits count as 80 rows per rank
+    for r in range(1, occurring.size):
+        step = IsotonicRegression().fit(scores[at], (places >= r)[at], kept[at])
+        smooth = np.interp(scores[at], found.knots, logits[:, r:].sum(axis=1))
+        mean = rows * step.predict(scores[at]) + of_logits * smooth
+        expected[:, r] = mean / (rows + of_logits)
+    assert_allclose(table[:, occurring], -np.diff(expected, axis=1), rtol=0, atol=1e-4)
+
+
+# ---------------------------------------------------------------- every learner
+
+NAMES = sorted(
+    name
+    for name in rc.__all__
+    if isinstance(getattr(rc, name), type)
+    and issubclass(getattr(rc, name), RankedLabels)
+    and not name.startswith("Python")  # bases of rules that users write
+    and name != "OrdinalBoost"
+)
+PROBABLE = ("CalibratedOrdinal", "OrdinalBoost")
+WORDS = np.array(["awful", "poor", "fair", "good", "great"])  # not in alphabetical order
+RNG = np.random.default_rng(5)
+X = RNG.normal(size=(400, 3))
+LATENT = X @ [1.0, 2.0, -1.0] + 0.5 * RNG.normal(size=400)
+TRAIN, TEST = slice(300), slice(300, 400)
+
+
+def learners(name, every=True):
+    """Each form of a learner, without ``classes``; calibrated ones of ``every`` learner, or two."""
+    kind = getattr(rc, name)
+    if name == "CalibratedOrdinal":
+        inner = [one for one in NAMES if one not in (name, "OrdinalBoost")] if every else ["PRank"]
+        inner = [getattr(rc, one)(random_state=0) for one in inner] + [rc.OrdinalBoost(5)]
+        return [kind(one, method=m) for one in inner for m in ("cumulative", "isotonic")]
+    if name == "OrdinalBoost":
+        forms = [("vector", "adjacent"), ("shared", "adjacent"), ("shared", "cumulative")]
+        return [kind(20, tasks=tasks, link=link) for tasks, link in forms]
+    return [kind(random_state=0)]
+
+
+def labels(absent):
+    """Ranks 0 .. 4 of all rows, without the absent ones."""
+    occurring = np.setdiff1d(np.arange(5), absent)
+    cuts = np.quantile(LATENT, np.arange(1, occurring.size) / occurring.size)
+    return occurring[np.digitize(LATENT, cuts)]
+
+
+def fitted(model, ranks, form):
+    """A model of five declared ranks, and its predicted ranks."""
+    if form == "numbers":
+        model = clone(model).set_params(classes=range(5)).fit(X[TRAIN], ranks[TRAIN])
+        return model, model.predict(X[TEST])
+    if form == "words":
+        model = clone(model).set_params(classes=WORDS).fit(X[TRAIN], WORDS[ranks[TRAIN]])
+    elif form == "categories":
+        y = pd.Categorical.from_codes(ranks[TRAIN], WORDS, ordered=True)
+        with pytest.warns(UserWarning, match="the order of the ranks"):
+            model = clone(model).fit(X[TRAIN], y)
+    else:  # rows of the absent ranks have the weight 0
+        absent = np.setdiff1d(np.arange(5), ranks)
+        more = np.resize(absent, 50)
+        weights = np.append(np.ones(300), np.zeros(50))
+        y = np.append(ranks[TRAIN], more)
+        model = clone(model).fit(np.vstack([X[TRAIN], X[:50]]), y, sample_weight=weights)
+        return model, model.predict(X[TEST])
+    return model, np.array([WORDS.tolist().index(word) for word in model.predict(X[TEST])])
+
+
+@pytest.mark.parametrize("form", ["numbers", "words", "categories", "weights"])
+@pytest.mark.parametrize("absent", [[0], [2], [4], [1, 2], [0, 3], [0, 1, 3, 4]], ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_every_learner_learns_the_other_ranks(name, absent, form):
+    ranks = labels(absent)
+    for model in learners(name, every=form == "numbers"):
+        with warnings.catch_warnings():
+            if absent == [0, 1, 3, 4]:  # a constant is as good
+                warnings.simplefilter("ignore", UserWarning)
+            found, predicted = fitted(model, ranks, form)
+        distance = np.abs(predicted - ranks[TEST]).mean()
+        constant = min(np.abs(rank - ranks[TEST]).mean() for rank in range(5))
+        assert distance <= 0.7 * constant, model
+        if hasattr(found, "decision_function"):
+            assert np.isfinite(found.decision_function(X[TEST])).all(), model
+        if hasattr(found, "predict_proba"):
+            table = found.predict_proba(X)[:, np.argsort(np.argsort(found.ranks_))]
+            assert (table > 0).all(), model
+            assert table[:, absent].max() < 1e-4, model
+
+
+# ---------------------------------------------------------------- labels that a fold lacks
+
+
+def folds_without_a_rank():
+    """Rows whose rank 2 is in the first of four folds only."""
+    ranks = labels([2])
+    ranks[:5] = 2
+    return X, ranks, KFold(4)
+
+
+def expected_score(model, rows, truth):
+    """The score of a model by its predictions, with ranks among all labels."""
+    distance = np.abs(model.predict(rows) - truth)  # labels are ranks
+    loss = getattr(model, "loss", "absolute")
+    if loss == "kappa":
+        return cohen_kappa_score(model.predict(rows), truth, weights="quadratic")
+    if loss == "zero_one":
+        return (distance == 0).mean()
+    return -(distance**2).mean() if loss == "squared" else -distance.mean()
+
+
+@pytest.mark.parametrize("loss", ["absolute", "zero_one", "squared", "kappa"])
+def test_probabilistic_learners_score_labels_that_they_do_not_know(loss):
+    rows, ranks, folds = folds_without_a_rank()
+    for model in (rc.OrdinalBoost(5, loss=loss), rc.CalibratedOrdinal(rc.PRank(random_state=0))):
+        model.set_params(loss=loss)
+        scores = cross_val_score(model, rows, ranks, cv=folds, error_score="raise")
+        train, test = next(folds.split(rows))
+        first = clone(model).fit(rows[train], ranks[train])
+        assert first.classes_.tolist() == [0, 1, 3, 4]
+        assert_allclose(scores[0], expected_score(first, rows[test], ranks[test]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_searches_give_numbers_where_a_fold_lacks_a_label(name):
+    rows, ranks, folds = folds_without_a_rank()
+    model = learners(name)[0]
+    scores = cross_val_score(model, rows, ranks, cv=folds, error_score="raise")
+    assert np.isfinite(scores).all()
+    assert len(set(scores)) > 1
+    for metric in ["rank_loss", *(["rps", "log_loss", "brier_score"] if name in PROBABLE else [])]:
+        scorer = rc.metrics.make_scorer(metric)
+        scores = cross_val_score(model, rows, ranks, cv=folds, scoring=scorer, error_score="raise")
+        assert np.isfinite(scores).all(), metric
+
+
+def test_scorers_of_probabilities_take_unknown_labels_as_improbable():
+    model = rc.CalibratedOrdinal(rc.PRank(random_state=0)).fit(X, 2 * labels([2]))
+    truth = 2 * labels([2])
+    truth[:3] = [3, 4, 9]
+    table = np.full((400, 7), 1e-7)  # 0, 2, 3, 4, 6, 8, 9
+    table[:, [0, 1, 4, 5]] = model.predict_proba(X)
+    table /= table.sum(axis=1, keepdims=True)
+    known = [0, 2, 3, 4, 6, 8, 9]
+    for metric in ("ranked_probability_score", "log_loss", "brier_score"):
+        expected = getattr(rc.metrics, metric)(truth, table, labels=known)
+        found = rc.metrics.make_scorer(metric)(model, X, truth)
+        assert found == pytest.approx(-expected, rel=1e-12)
+
+
+def test_held_out_rows_may_have_labels_that_the_fit_lacks():
+    ranks = labels([2])
+    held_out = ranks[TEST].copy()
+    held_out[:5] = 2
+    metrics = ["ranked_probability_score", "log_loss", "rank_loss"]
+    model = rc.OrdinalBoost(3, eval_metric=metrics)
+    model.fit(X[TRAIN], ranks[TRAIN], eval_set=(X[TEST], held_out))
+    table = np.insert(model.predict_proba(X[TEST]), 2, 1e-7, axis=1)
+    table /= table.sum(axis=1, keepdims=True)
+    for metric in metrics[:2]:
+        expected = getattr(rc.metrics, metric)(held_out, table, labels=range(5))
+        assert model.history_[f"valid_{metric}"][-1] == pytest.approx(expected, rel=1e-12)
+    expected = np.abs(model.predict(X[TEST]) - held_out).mean()
+    assert model.history_["valid_rank_loss"][-1] == pytest.approx(expected, rel=1e-12)
