@@ -7,6 +7,7 @@ import scipy.sparse as sp
 
 import rankcore as rc
 from reference import pairwise as plain
+from reference.pair_loss import query_weights
 
 # Worked by hand in exact binary fractions; two queries, lexicographic, two passes.
 X = np.array([[2, 1], [0, 2], [1, 0], [1, 2], [2, 2], [0, 1], [1, 0]], dtype=np.float64)
@@ -48,12 +49,13 @@ def queries_of(qid):
 def lexicographic(y, qid, *, balance=True, epochs=1, count="pair", weights=None):
     """Visits for the plain implementation."""
     weights = np.ones(len(y)) if weights is None else weights
+    of_queries = query_weights(qid, weights)
     visits = []
     for rows in queries_of(qid) * epochs:
         pairs = [(rows[i], rows[j]) for i, j in plain.pairs_of(y[rows])]
         pairs = [(i, j) for i, j in pairs if weights[i] * weights[j] > 0]
         of_pairs = np.array([weights[i] * weights[j] for i, j in pairs])
-        eta = 1 / of_pairs.sum() if balance and pairs else 1.0
+        eta = of_queries[qid[rows[0]]] / of_pairs.sum() if balance and pairs else 1.0
         unit = 1 / len(pairs) if count == "query" and pairs else 1.0
         if pairs:
             visits.append((pairs, eta * of_pairs, unit))

@@ -434,24 +434,29 @@ def test_balanced_weights_sum_to_one_a_query():
 @pytest.mark.parametrize("of", ["rows", "pairs", "queries"])
 def test_weights_beyond_the_range_of_steps(of):
     X, y, qid = real_data()
-    pairs, balance = {"pairs": [[0, 1], [0, 2]]}, None
+    pairs = {"pairs": [[0, 1], [0, 2]]}
     given = {"sample_weight": np.full(len(y), 1e200)}
     if of == "pairs":
         given |= {"pairs_weight": [1e200, 1.0], **pairs}
-    if of == "queries":  # steps of 1e308 / (0.5 + 1e-30)
+    model = perceptron(balance=None)
+    fit = model.fit
+    if of == "queries":  # steps of 1e308 / (0.5 + 1e-30); fit would divide by the mean
         given = {"sample_weight": np.full(8, 1e308), "pairs_weight": [0.5, 1e-30], **pairs}
-        balance = "query"
+        fit = model.set_params(balance="query").partial_fit
     with pytest.raises(ValueError, match="weights are too large or too small"):
-        perceptron(balance=balance).fit(X, y, qid=qid, **given)
+        fit(X, y, qid=qid, **given)
 
 
 def test_query_weights():
     X, y, qid = real_data()
     weights = np.arange(8.0)
     model = perceptron(max_iter=1).fit(X, y, qid=qid, sample_weight=weights)
-    visits = lexicographic(y, qid)
-    run = plain.learn(X, [(p, s * w, u) for (p, s, u), w in zip(visits, weights, strict=True) if w])
-    np.testing.assert_allclose(model.coef_, plain.last(run), rtol=1e-9)
+    visits = [
+        (pairs, steps * weight / weights[1:].mean(), unit)
+        for (pairs, steps, unit), weight in zip(lexicographic(y, qid), weights, strict=True)
+        if weight
+    ]
+    np.testing.assert_allclose(model.coef_, plain.last(plain.learn(X, visits)), rtol=1e-9)
     assert model.history_["skipped"] == [1]
     assert model.history_["queries"] == [7]
 

@@ -40,7 +40,7 @@ def data(seed=0, n=60, d=4, queries=5, levels=3, noise=1.0):
 
 def pairs_of(y, qid, balance="query", weights=None):
     pairs = plain.pairs_of(y, qid, weights)
-    return pairs if balance is None else plain.balanced(pairs, qid)
+    return pairs if balance is None else plain.balanced(pairs, qid, weights)
 
 
 def differences(X, pairs):
@@ -234,13 +234,14 @@ def test_ill_conditioned_sparse_rows_have_the_minimum_of_dense_ones():
 def test_weights_of_rows_are_repetitions():
     X, y, qid = data(9)
     times = np.random.default_rng(0).integers(0, 3, len(y))
-    for balance in ["query", None]:
+    # Without balance, or of one query, which then has all of the weight.
+    for balance, of in [("query", np.zeros(len(y))), (None, qid)]:
         # Rounding ends the cutting planes of the hinge loss near 1e-9, with some NumPy above it.
         for loss, tol in [("squared_hinge", 1e-9), ("hinge", 1e-8)]:
             model = rc.RankSVM(loss=loss, balance=balance, tol=tol, max_iter=1000)
-            weighted = model.fit(X, y, qid=qid, sample_weight=times).objective_
+            weighted = model.fit(X, y, qid=of, sample_weight=times).objective_
             rows = np.repeat(np.arange(len(y)), times)
-            repeated = model.fit(X[rows], y[rows], qid=qid[rows]).objective_
+            repeated = model.fit(X[rows], y[rows], qid=of[rows]).objective_
             assert weighted == pytest.approx(repeated, rel=2 * tol)
 
 
@@ -257,7 +258,8 @@ def test_losses_that_float64_takes_for_nothing():
     X, y, qid = data()
     for loss in ["squared_hinge", "hinge"]:
         model = rc.RankSVM(loss=loss, balance=None)
-        model.fit(X, y, qid=qid, sample_weight=np.full(len(y), 1e-200))
+        with pytest.warns(UserWarning, match="the mean weight is below 0.01"):
+            model.fit(X, y, qid=qid, sample_weight=np.full(len(y), 1e-200))
         assert (model.objective_, model.gap_) == (0.0, 0.0)
         np.testing.assert_array_equal(model.coef_, 0.0)
 
@@ -267,7 +269,9 @@ def test_weights_of_queries_multiply_their_losses():
     ids = list(dict.fromkeys(qid.tolist()))
     of_queries = np.arange(len(ids), dtype=float)
     model = rc.RankSVM(2.0, tol=1e-12).fit(X, y, qid=qid, sample_weight=of_queries)
-    pairs = [(i, j, v * of_queries[ids.index(qid[i])]) for i, j, v in pairs_of(y, qid)]
+    of_rows = np.array([of_queries[ids.index(one)] for one in qid])
+    mean = of_rows[of_rows > 0].mean()
+    pairs = [(i, j, v * of_rows[i] / mean) for i, j, v in pairs_of(y, qid)]
     assert model.objective_ == pytest.approx(
         plain.objective(model.coef_, X, pairs, 2.0, 2), rel=1e-12
     )

@@ -2,6 +2,7 @@
 
 import re
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -224,11 +225,11 @@ def test_bad_weights(params, given, error, message):
         rc.PRank(**params).fit(np.eye(3), [1, 2, 3], sample_weight=given)
 
 
-def test_weights_below_one_are_shares():
+def test_numbers_of_visits_below_one_are_relative():
     X, y = data()
     shares = np.random.default_rng(3).integers(1, 4, size=len(y)) / 1000
     mean = float(sum(map(Fraction, shares.tolist())) / len(y))
-    for learner in [rc.PRank(random_state=0), rc.WidrowHoff(random_state=0), rc.OAPBPM(5, 1.0)]:
+    for learner in [rc.PRank(), rc.KernelPRank(), rc.OAPBPM(5, 1.0)]:
         learner.set_params(random_state=0)
         one = clone(learner).fit(X, y, sample_weight=shares)
         other = clone(learner).fit(X, y, sample_weight=shares / mean)
@@ -307,9 +308,45 @@ def test_weights_whose_sum_overflows_are_refused_without_a_warning(learner):
 
 
 SHARES = [0.1, 0.3, 0.7, 1 / 3, 0.001, 1e-300]
+# Learners that multiply steps or losses by weights.
+FACTORS = [*BY_STEPS, rc.OrdinalBoost(5), rc.CalibratedOrdinal(rc.CuSumRank(random_state=0), cv=2)]
 
 
-@pytest.mark.parametrize("learner", EVERY, ids=str)
+@pytest.mark.parametrize("learner", FACTORS, ids=str)
+def test_factors_of_steps_and_losses_are_never_rescaled(learner):
+    X, y = data()
+    weights = np.random.default_rng(3).uniform(0.2, 1, size=len(y))
+    weights[0] = 1.0
+    above = weights.copy()
+    above[0] += 1e-9  # only weights of at most 1 were rescaled
+    output = "predict_proba" if hasattr(learner, "predict_proba") else "decision_function"
+    one, other = (
+        getattr(clone(learner).fit(X, y, sample_weight=some), output)(X)
+        for some in (weights, above)
+    )
+    np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+@pytest.mark.parametrize("learner", FACTORS, ids=str)
+def test_a_small_mean_weight_warns_with_the_remedy(learner):
+    X, y = data()
+    small = np.where(np.arange(len(y)) % 2, 0.009, 0)  # the mean is that of positive weights
+    with pytest.warns(UserWarning, match="mean weight is below 0.01.* by the number of rows"):
+        clone(learner).fit(X, y, sample_weight=small)
+    clone(learner).fit(X, y, sample_weight=small * len(y))
+    clone(learner).fit(X, y, sample_weight=np.full(len(y), 0.01))
+
+
+@pytest.mark.parametrize(
+    "learner", [*FACTORS, rc.PairwisePerceptron(balance=None), rc.RankSVM(balance=None)], ids=str
+)
+def test_a_sum_of_weights_that_overflows_is_rejected(learner):
+    X, y = data()
+    with pytest.raises(ValueError, match=r"overflow|weights are too large"):
+        clone(learner).fit(X, y, sample_weight=np.full(len(y), 1e307))
+
+
+@pytest.mark.parametrize("learner", [*BY_VISITS, *BY_DRAWS], ids=str)
 def test_equal_shares_are_exactly_no_weights(learner):
     X, y = data(113)
     plain = decided(clone(learner).fit(X, y), X)
@@ -320,7 +357,7 @@ def test_equal_shares_are_exactly_no_weights(learner):
         np.testing.assert_array_equal(decided(other, X), plain)
 
 
-@pytest.mark.parametrize("learner", EVERY, ids=str)
+@pytest.mark.parametrize("learner", [*BY_VISITS, *BY_DRAWS], ids=str)
 def test_equal_shares_beside_rows_of_no_weight_weigh_the_same(learner):
     X, y = data(112)
     half = np.arange(len(y)) % 2 == 0  # a mean of half the share: 2 visits, and none is drawn
@@ -329,16 +366,6 @@ def test_equal_shares_beside_rows_of_no_weight_weigh_the_same(learner):
     )
     for other in others:
         np.testing.assert_array_equal(decided(other, X), decided(one, X))
-
-
-@pytest.mark.parametrize("method", ["cumulative", "isotonic"])
-def test_equal_shares_change_no_probability(method):
-    X, y = data(113)
-    model = rc.CalibratedOrdinal(rc.PRank(random_state=0), method=method)
-    plain = clone(model).fit(X, y).predict_proba(X)
-    for share in [0.5, *SHARES]:
-        given = clone(model).fit(X, y, sample_weight=np.full(len(y), share)).predict_proba(X)
-        np.testing.assert_array_equal(given, plain)
 
 
 RANKERS = [
@@ -368,16 +395,62 @@ def test_equal_weights_of_rankers_are_exactly_no_weights(learner):
         np.testing.assert_array_equal(scores(sample_weight=rows, pairs=pairs), listed)
         by_pair = np.full(len(pairs), weight)
         np.testing.assert_array_equal(scores(pairs=pairs, pairs_weight=by_pair), listed)
-        if isinstance(learner, rc.RankBoost):  # of the others, weights of queries lengthen steps
-            np.testing.assert_array_equal(scores(sample_weight=rows[:5]), plain)
+        np.testing.assert_array_equal(scores(sample_weight=rows[:5]), plain)
+        if isinstance(learner, rc.RankBoost):
             two = rc.BipartiteRankBoost(5, balance=learner.balance)
             np.testing.assert_array_equal(
                 clone(two).fit(X, y > 1, sample_weight=rows).predict(X),
                 clone(two).fit(X, y > 1).predict(X),
             )
-        else:  # equal within each query
-            by_query = np.array([weight, 0.3, 2.0, 0.7, 1.0])[qid]
-            np.testing.assert_array_equal(scores(sample_weight=by_query), plain)
+
+
+BALANCED = [
+    *RANKERS[:4],
+    rc.RankBoost(5, max_leaf_nodes=4, min_samples_leaf=1),
+]
+
+
+@pytest.mark.parametrize(
+    ("learner", "by"),
+    [*product(BALANCED, ["labels", "pairs"]), (rc.BipartiteRankBoost(5), "labels")],
+    ids=str,
+)
+def test_weights_of_queries_are_those_of_their_rows(learner, by):
+    X, y = data(60)
+    qid = np.arange(60) % 5  # in the order of first appearance, with rows apart
+    pairs = [(i, i + 5) for i in range(55) if y[i] != y[i + 5]]
+    if getattr(learner, "kernel", None):
+        learner = clone(learner).set_params(gamma=0.3)
+
+    def scores(rows=slice(None), **weights):
+        if by == "pairs":
+            return clone(learner).fit(X, qid=qid, pairs=pairs, **weights).predict(X)
+        return clone(learner).fit(X[rows], y[rows] > 1, qid=qid[rows], **weights).predict(X)
+
+    of_queries = np.array([3.0, 0.2, 1.0, 7.0, 0.5])
+    by_row = scores(sample_weight=of_queries[qid])
+    np.testing.assert_array_equal(scores(sample_weight=of_queries), by_row)
+    assert np.abs(by_row - scores()).max() > 1e-3
+    # Only their ratios matter.
+    np.testing.assert_allclose(scores(sample_weight=1000 * of_queries), by_row, rtol=1e-6)
+    if by == "labels":
+        of_queries[2] = 0
+        removed = scores(np.flatnonzero(qid != 2), sample_weight=of_queries[[0, 1, 3, 4]])
+        np.testing.assert_allclose(scores(sample_weight=of_queries), removed, rtol=1e-9)
+
+
+@pytest.mark.parametrize("learner", RANKERS, ids=str)
+def test_rows_of_rankers_without_weight_are_as_if_they_were_not_there(learner):
+    X, y = data(60)
+    qid = np.arange(60) // 13
+    weights = np.random.default_rng(5).choice([0.0, 0.5, 1.0, 3.0], size=60)
+    there = weights > 0
+    learner = clone(learner)
+    if getattr(learner, "kernel", None):
+        learner.set_params(gamma=0.3)
+    one = clone(learner).fit(X, y, qid=qid, sample_weight=weights)
+    other = clone(learner).fit(X[there], y[there], qid=qid[there], sample_weight=weights[there])
+    np.testing.assert_allclose(one.predict(X), other.predict(X), rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize(

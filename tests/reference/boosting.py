@@ -24,7 +24,9 @@ def label_pairs(y, qid=None, balance=True, weight=None):
         here = [(i, j) for i in rows for j in rows if y[i] > y[j] and weight[i] * weight[j] > 0]
         mass = [weight[i] * weight[j] for i, j in here]
         pairs += here
-        weights += [m / sum(mass) if balance else m for m in mass]
+        positive = [weight[i] for i in rows if weight[i] > 0]
+        of_query = sum(positive) / max(len(positive), 1)
+        weights += [of_query * m / sum(mass) if balance else m for m in mass]
     weights = np.array(weights)
     return np.array(pairs).reshape(-1, 2), weights / weights.sum()
 

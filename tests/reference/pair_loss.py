@@ -13,12 +13,23 @@ def pairs_of(y, qid, weights=None):
     return [(i, j, v) for i, j, v in found if v > 0]
 
 
-def balanced(pairs, qid):
-    """The same pairs, the weights of each query divided by their sum."""
+def query_weights(qid, weights):
+    """Mean positive weight of the rows of each query, divided by that of all rows."""
+    of = {}
+    for query, weight in zip(qid, weights, strict=True):
+        if weight > 0:
+            of.setdefault(query, []).append(float(weight))
+    mean = sum(map(sum, of.values())) / sum(map(len, of.values()))
+    return {query: sum(some) / len(some) / mean for query, some in of.items()}
+
+
+def balanced(pairs, qid, weights=None):
+    """The same pairs, the weights of each query divided by their sum, times that of the query."""
     total = {}
     for i, _, v in pairs:
         total[qid[i]] = total.get(qid[i], 0.0) + v
-    return [(i, j, v / total[qid[i]]) for i, j, v in pairs]
+    of = dict.fromkeys(total, 1.0) if weights is None else query_weights(qid, weights)
+    return [(i, j, of[qid[i]] * v / total[qid[i]]) for i, j, v in pairs]
 
 
 def loss_of(s, pairs, power, margin=1.0):

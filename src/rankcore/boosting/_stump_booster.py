@@ -104,7 +104,7 @@ class StumpRounds(Rounds, Weighed):
         self, params: BoostingParams, rows: Rows | BlockRows, pairing: Pairing, state: StumpSum
     ) -> None:
         super().__init__(params, rows, pairing, state)
-        self._step = Step.of(params, int(pairing.n_pairs[pairing.visited()].sum()))
+        self._step = Step.of(params, int(pairing.n_pairs.sum()))
         self._search: Search
         factors, levels = self._factors, self._levels
         binning, n_jobs = self._binning, self._n_jobs

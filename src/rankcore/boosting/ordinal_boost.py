@@ -246,8 +246,8 @@ class OrdinalBoost(
             before the call returns. Or rows on disk, from `rankcore.datasets.open_rows`, which have
             their own labels and are read into memory.
         sample_weight : array-like, shape (n_samples,), optional
-            Non-negative weights of the rows: factors of their loss. If all are at most 1, with some
-            strictly between 0 and 1, they are relative: they are scaled to mean 1.
+            Non-negative weights of the rows: factors of their loss, as they are. A mean below 0.01
+            is warned of: ``l2_leaf`` then outweighs the loss.
         eval_set : (X, y), or a list of such pairs, optional
             Held-out rows, measured by ``eval_metric`` after each round.
         callbacks : iterable of callables, optional
@@ -260,7 +260,9 @@ class OrdinalBoost(
         given, window, rows = source.given, source.window, source.window.rows
         declared = self._declared(classes)
         ranks, known = first_ranks(window.labels, rows.n_rows, declared, type(self).__name__)
-        weights = row_weights(window.sample_weight, self.class_weight, ranks, known, all_rows=True)
+        weights = row_weights(
+            window.sample_weight, self.class_weight, ranks, known, all_rows=True, visits=False
+        )
         state = self._begin(rows.n_features, ranks, known, weights)
         fitted = self._shadow(given, rows.n_features, state, ranks_=known)
         fitted._categories = categories

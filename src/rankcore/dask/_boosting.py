@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.inputs import as_rows
-from rankcore._core.numbers import exact_sum, scaled_from
+from rankcore._core.numbers import exact_sum
 from rankcore._core.queries import group_rows
 from rankcore.boosting._booster import steps_of, vanishing
 from rankcore.boosting._given_bins import Cuts, GivenBins, ValueGroups
@@ -23,7 +23,7 @@ from rankcore.boosting._stump_shard import StumpShard
 from rankcore.boosting._training import RoundLearner, train_rounds
 from rankcore.dask._rounds import rounds_of
 from rankcore.dask._run import Run, Watching
-from rankcore.dask._shards import Shard, check_supported, in_queries, naming
+from rankcore.dask._shards import PairWeights, Shard, check_supported, in_queries, naming
 from rankcore.ranking._pairs import Pairing, nothing_to_learn, pair_by_label
 from rankcore.ranking._queries import as_relevance
 
@@ -81,9 +81,7 @@ def fit_stumps(model: Any, run: Run, watching: Watching) -> Any:
     fitted = learner._begin(run.form, run.n_features, 0)
     watch = watching.watch(learner, fitted, run.form, of_queries)
     balanced = model.balance == "query"
-    least = min(finding.lightest for finding in findings)
-    largest = max(finding.heaviest or 0.0 for finding in findings)
-    args = upper, split, balanced, (least, largest), run.numbers
+    args = upper, split, balanced, PairWeights.of(findings), run.numbers
     documents = run.map(pick, run.shards, *args, what="documents")
     n_pairs, totals, fitted._largest_query = _measured(run, documents, balanced, split)
     # Weights of pairs with a sum of about 1 are far from the limits of the range of numbers.
@@ -145,30 +143,30 @@ def pick(
     upper: float | None,
     split: bool,
     balanced: bool,
-    of_all: tuple[float, float],
+    weighing: PairWeights,
     number: int,
 ) -> Documents:
-    """Documents of a shard, with weights scaled by the extremes over all shards."""
+    """Documents of a shard, with scaled weights."""
     with naming(f"shard {number}"):
         rows = as_rows(shard.X, nan=True)
         labels = as_relevance(shard.y, rows.n_rows)
-        weights = np.ones(rows.n_rows)
-        if shard.weights is not None:
-            weights = scaled_from(shard.weights, *of_all)
+        weights = weighing.scaled(shard)
         if upper is not None:
             labels = (labels >= upper).astype(np.float64)
         if split:
             docs = np.argsort(-labels, kind="stable")
-            docs = docs[weights[docs] > 0]
-            return Documents(shard.X, docs, None, int(labels[docs].sum()), weights[docs], 0)
+            of_docs = np.ones(rows.n_rows) if weights is None else weights
+            docs = docs[of_docs[docs] > 0]
+            return Documents(shard.X, docs, None, int(labels[docs].sum()), of_docs[docs], 0)
         queries = group_rows(shard.qid, rows.n_rows)
         # As in memory, except that all rows of a shard may have weight 0.
         pairing = pair_by_label(
             labels,
             queries,
-            None if shard.weights is None else weights,
+            weights,
             lexicographic=False,
             balanced=balanced,
+            mean=weighing.mean,
         )
         steps_of(pairing, balanced)
     largest = 0 if shard.qid is None else int(np.diff(queries.bounds).max())
@@ -183,7 +181,10 @@ def size_of(documents: Documents, balanced: bool) -> Size:
         assert weights is not None
         totals = exact_sum(weights[:n_winning]), exact_sum(weights[n_winning:])
         return Size(0, n_winning, n - n_winning, totals, 0)
-    whole = Fraction(pairing.n_pairs.size) if balanced else exact_sum(pairing.weights)
+    whole = exact_sum(pairing.weights)
+    if balanced:
+        factors = pairing.query_weights
+        whole = Fraction(pairing.n_pairs.size) if factors is None else exact_sum(factors)
     return Size(int(pairing.n_pairs.sum()), 0, 0, (whole,), documents.largest)
 
 
@@ -204,7 +205,8 @@ def prepare(
     bins = GivenBins([(rows, docs, places)], docs.size, entries, cuts)
     pairing, n, weights = documents.pairing, documents.n_winning, documents.weights
     if pairing is not None:
-        by_query = np.full(pairing.n_pairs.size, ldexp(1.0, powers[0]))
+        factors = 1.0 if pairing.query_weights is None else pairing.query_weights
+        by_query = np.full(pairing.n_pairs.size, np.ldexp(factors, powers[0]))
         return StumpShard(bins, replace(pairing, query_weights=by_query), balanced)
     assert weights is not None
     weights = np.concatenate([np.ldexp(weights[:n], powers[0]), np.ldexp(weights[n:], powers[1])])

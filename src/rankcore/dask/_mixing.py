@@ -26,6 +26,7 @@ from rankcore._core.training import Trainer
 from rankcore.dask._changes import Change
 from rankcore.dask._run import Run, Watching
 from rankcore.dask._shards import (
+    PairWeights,
     Shard,
     Weighing,
     check_queries,
@@ -137,10 +138,10 @@ def weighing_of(
     plain = Weighing(known, of_classes)
     found = run.gather(run.each(facts_of, wholes, plain, what="weights"))
     facts = WeightFacts.together(found)
-    mean = facts.mean_of_shares()
-    if facts.all_weigh(mean):
+    divisor = facts.divisor(visits=not model._weighs_steps)
+    if facts.all_weigh(divisor):
         return None, everything
-    return Weighing(known, of_classes, mean), [one.largest > 0 for one in found]
+    return Weighing(known, of_classes, divisor), [one.largest > 0 for one in found]
 
 
 def fix_scale_of(state: OnlineState, model: Any, run: Run) -> None:
@@ -269,7 +270,9 @@ def fit_pairwise(model: Any, run: Run, *, mixing: str, watching: Watching) -> An
     fix_feature_scale(fitted._state, deviations, partial(share_in, run))
     orders = _generators(generator, len(run.shards))
     scale = fitted._state.scale
-    prepared = run.map(prepare_pairs, run.shards, model, scale, run.numbers, what="pairs")
+    weighing = PairWeights.of(run.findings) if model.balance == "query" else None
+    args = model, weighing, scale, run.numbers
+    prepared = run.map(prepare_pairs, run.shards, *args, what="pairs")
     sizes = run.gather(run.map(size_of, prepared, what="size"))
     n_queries = sum(size[0] for size in sizes)
     if n_queries == 0:
@@ -358,16 +361,28 @@ def moments_at(shard: Shard) -> NDArray[np.float64]:
     return moments_of(as_rows(shard.X))
 
 
-def prepare_pairs(shard: Shard, model: Any, scale: NDArray[np.float64], number: int) -> Prepared:
-    """Validate, group and scale a shard once for all passes."""
+def prepare_pairs(
+    shard: Shard,
+    model: Any,
+    weighing: PairWeights | None,
+    scale: NDArray[np.float64],
+    number: int,
+) -> Prepared:
+    """Validate, group and scale a shard once for all passes.
+
+    Weights are as given if queries are not balanced.
+    """
     with naming(f"shard {number}"):
         rows = as_rows(shard.X)
         queries = group_rows(shard.qid, rows.n_rows)
         labels = as_relevance(shard.y, rows.n_rows)
         # As in memory, except that all rows of a shard may have weight 0.
-        balanced = model.balance == "query"
-        pairing = pair_by_label(labels, queries, shard.weights, not model.shuffle, balanced)
-        skipped = queries.ids.size - pairing.visited().size
+        balanced = weighing is not None
+        weights, mean = shard.weights, 1.0
+        if weighing is not None:
+            weights, mean = weighing.scaled(shard), weighing.mean
+        pairing = pair_by_label(labels, queries, weights, not model.shuffle, balanced, mean)
+        skipped = queries.ids.size - pairing.n_pairs.size
     X = as_matrix(scaled_rows(rows, scale)) if scale.size else shard.X
     return Prepared(X, pairing, skipped, int(np.diff(queries.bounds).max()))
 
@@ -375,7 +390,7 @@ def prepare_pairs(shard: Shard, model: Any, scale: NDArray[np.float64], number: 
 def size_of(prepared: Prepared) -> tuple[int, int, int]:
     """Number of queries with pairs, maximum rows of a query, and maximum pairs of a query."""
     pairing = prepared.pairing
-    return pairing.visited().size, prepared.largest, int(pairing.n_pairs.max(initial=0))
+    return pairing.n_pairs.size, prepared.largest, int(pairing.n_pairs.max(initial=0))
 
 
 def learn_pairs(
@@ -387,7 +402,7 @@ def learn_pairs(
         learner, sent, generator = copy(model), model._state, deepcopy(generator)
         learner._state = state = sent.onto()
         state.log.append([0, 0, 0, 0, prepared.skipped])
-        sequence = prepared.pairing.visited()
+        sequence = np.arange(prepared.pairing.n_pairs.size)
         if learner.shuffle:
             generator.shuffle(sequence)
         data = bind_pairs(learner, prepared.pairing, rows, state.seed, learner.max_iter)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
@@ -15,13 +17,14 @@ from numpy.typing import NDArray
 
 from rankcore._core.inputs import as_rows
 from rankcore._core.labels import as_labels, encode
-from rankcore._core.numbers import as_vector, extremes
+from rankcore._core.numbers import as_vector, exact_sum, extremes, scaled_from
 from rankcore._core.queries import group_rows, kind_of_ids
 from rankcore._core.scales import count_nonzero, square_lengths
 from rankcore.dask import _ranges
 from rankcore.dask._engine import delayed
 from rankcore.datasets.row_files import list_sources
 from rankcore.ordinal._weights import WeightFacts
+from rankcore.ranking._pairs import mean_weight
 
 
 @contextmanager
@@ -59,6 +62,8 @@ class Finding:
     n_bytes: int
     heaviest: float | None = None  # the maximum weight of a row, if rows have any
     lightest: float = np.inf  # minimum non-zero weight; inf if there is none
+    weight: Fraction = Fraction()  # sum of the weights of rows
+    n_weighted: int = 0  # rows of positive weight
     order: NDArray[Any] | None = None  # the categories of an ordered categorical, lowest first
     n_nonzero: int = 0  # values that are not 0
 
@@ -271,11 +276,12 @@ def look(shard: Shard | None, number: int, nan: bool, lengths: bool) -> Finding 
         queries = None
         if shard.qid is not None:
             queries = np.unique(group_rows(shard.qid, rows.n_rows).ids)
-        heaviest, lightest = None, np.inf
+        heaviest, lightest, weight, n_weighted = None, np.inf, Fraction(), 0
         if shard.weights is not None:
             if not np.isfinite(shard.weights).all() or (shard.weights < 0).any():
                 raise ValueError("sample_weight must be finite and not negative")
             lightest, heaviest = extremes(shard.weights)
+            weight, n_weighted = exact_sum(shard.weights), int(np.count_nonzero(shard.weights))
     return Finding(
         rows.n_rows,
         rows.n_features,
@@ -286,6 +292,8 @@ def look(shard: Shard | None, number: int, nan: bool, lengths: bool) -> Finding 
         sum(array.nbytes for array in rows.arrays),
         heaviest,
         lightest,
+        weight,
+        n_weighted,
         shard.order,
         count_nonzero(rows) if lengths else 0,
     )
@@ -345,12 +353,38 @@ def check_supported(model: Any, **accepted: tuple[Any, ...]) -> None:
 
 
 @dataclass(frozen=True)
+class PairWeights:
+    """Weights of the rows of a ranker's fit, as `make_pairing` scales them in memory."""
+
+    lightest: float  # minimum positive weight
+    heaviest: float  # maximum weight; 0 if rows have no weights
+    mean: float  # of the positive weights, after scaling
+
+    @classmethod
+    def of(cls, findings: Sequence[Finding]) -> PairWeights:
+        """Summarise the weights of all shards."""
+        lightest = min(finding.lightest for finding in findings)
+        heaviest = max(finding.heaviest or 0.0 for finding in findings)
+        if lightest >= heaviest:
+            return cls(lightest, heaviest, 1.0)
+        total = sum((finding.weight for finding in findings), Fraction())
+        mean = mean_weight(total, sum(finding.n_weighted for finding in findings))
+        return cls(lightest, heaviest, math.ldexp(mean, -math.frexp(heaviest)[1]))
+
+    def scaled(self, shard: Shard) -> NDArray[np.float64] | None:
+        """Scaled weights of the rows of a shard."""
+        if shard.weights is None:
+            return None
+        return scaled_from(shard.weights, self.lightest, self.heaviest)
+
+
+@dataclass(frozen=True)
 class Weighing:
     """Weights of the rows of all shards, by sample and by class, as in memory."""
 
     known: NDArray[Any]  # the classes
     of_classes: NDArray[np.float64] | None  # factors of the weights of rows
-    mean: float = 1.0  # divisor of relative weights
+    divisor: float = 1.0  # of relative weights
 
     def of(self, shard: Shard) -> NDArray[np.float64]:
         """Weights of the rows of a shard, as computed by `row_weights`."""
@@ -359,7 +393,7 @@ class Weighing:
             of_rows = self.of_classes[encode(shard.y, self.known)]
             weights = of_rows if weights is None else weights * of_rows
         assert weights is not None
-        return weights / self.mean
+        return weights / self.divisor
 
 
 def facts_of(shard: Shard, weighing: Weighing) -> WeightFacts:

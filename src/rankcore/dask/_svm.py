@@ -15,7 +15,7 @@ from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
 from rankcore._core.training import Trainer
 from rankcore.dask._run import Run, Watching
-from rankcore.dask._shards import Shard, check_supported, in_queries, naming
+from rankcore.dask._shards import PairWeights, Shard, check_supported, in_queries, naming
 from rankcore.ranking._base import ModelState
 from rankcore.ranking._pairs import nothing_to_learn, pair_by_label
 from rankcore.ranking._queries import as_relevance
@@ -46,7 +46,8 @@ def fit_ranksvm(model: Any, run: Run, watching: Watching) -> Any:
     shadow = model._shadow(run.form, run.n_features, state, _largest_query=0)
     watch = watching.watch(model, shadow, run.form, of_queries)
     balanced = model.balance == "query"
-    prepared = run.map(prepare, run.shards, balanced, run.numbers, what="pairs")
+    weighing = PairWeights.of(run.findings) if balanced else None
+    prepared = run.map(prepare, run.shards, weighing, run.numbers, what="pairs")
     facts = run.gather(run.map(PairShard.facts, prepared, what="facts"))
     run.drop(prepared)
     useful = [at for at, one in enumerate(facts) if one.sizes.size]
@@ -134,12 +135,16 @@ class ShardSums:
 # ------------------------------------------------------------------------------ tasks
 
 
-def prepare(shard: Shard, balanced: bool, number: int) -> PairShard:
-    """Pairs of a shard."""
+def prepare(shard: Shard, weighing: PairWeights | None, number: int) -> PairShard:
+    """Pairs of a shard, with weights as given if queries are not balanced."""
+    balanced = weighing is not None
     with naming(f"shard {number}"):
         rows = as_rows(shard.X)
         queries = group_rows(shard.qid, rows.n_rows)
         # As in memory, except that all rows of a shard may have weight 0.
         labels = as_relevance(shard.y, rows.n_rows)
-        pairing = pair_by_label(labels, queries, shard.weights, True, balanced)
+        weights, mean = shard.weights, 1.0
+        if weighing is not None:
+            weights, mean = weighing.scaled(shard), weighing.mean
+        pairing = pair_by_label(labels, queries, weights, True, balanced, mean)
         return PairShard(shard.X, pairing, balanced, int(np.diff(queries.bounds).max()))

@@ -279,9 +279,10 @@ class OnlineOrdinalClassifier(
             Every label, lowest rank first; by default the parameter ``classes``. Strings require
             one of the two, or an ordered categorical, whose order scikit-learn's tools may drop.
         sample_weight : array-like, shape (n_samples,), optional
-            Non-negative weights of the rows; the Notes of each learner define their effect. If all
-            are at most 1, with some strictly between 0 and 1, they are relative: they are scaled to
-            mean 1.
+            Non-negative weights of the rows; the Notes of each learner define their effect.
+            Learners that multiply steps by weights use them as they are, and warn if their mean is
+            below 0.01. For those that count visits, weights are relative if all are at most 1, with
+            some strictly between 0 and 1: they are scaled to mean 1.
         eval_set : (X, y), or a list of such pairs, optional
             Held-out rows, measured by ``eval_metric`` after each pass.
         eval_X, eval_y : array-like, or lists of them, optional

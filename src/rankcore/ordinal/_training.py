@@ -145,6 +145,7 @@ class OnlineLearner(PassLearner):
                 self.ranks,
                 self.classes,
                 all_rows=True,
+                visits=not model._weighs_steps,
             )
             self._of_rows = weights
             if weights is not None:
@@ -154,7 +155,9 @@ class OnlineLearner(PassLearner):
             model._check_weighable()
             counts = np.zeros(self.classes.size, dtype=np.int64)
             counts[encode(facts.labels, self.classes)] = facts.counts
-            self._of_classes = class_weights(model.class_weight, counts, self.classes)
+            self._of_classes = class_weights(
+                model.class_weight, counts, self.classes, not model._weighs_steps
+            )
 
     @property
     def weighted(self) -> bool:
@@ -268,7 +271,14 @@ def go_on(model: Any, X: Any, y: Any, given: NDArray[Any] | None, sample_weight:
         if given is not None and of_dtype is not None:
             check_agreement(of_dtype, given)
         ranks = encode(labels, known)
-    weights = row_weights(sample_weight, model.class_weight, ranks, known, all_rows=False)
+    weights = row_weights(
+        sample_weight,
+        model.class_weight,
+        ranks,
+        known,
+        all_rows=False,
+        visits=not model._weighs_steps,
+    )
     if weights is not None:
         model._check_weighable()
     goes_on = not first and state.streaming and "best_iteration_" not in vars(model)

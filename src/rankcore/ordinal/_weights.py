@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.numbers import as_weights, exact_sum
+from rankcore._core.warning import warn_of_small_weights
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
 
+# Maximum of a sum of weights.
+LARGEST = Fraction(np.finfo(np.float64).max)
 # Maximum mean number of visits per row.
 MOST_VISITS = 1000
 # Larger rows are read from memory in each pass; reading consecutive rows takes half the time of as
@@ -34,12 +37,20 @@ def check_class_weight(value: Any, name: str) -> None:
 
 
 def row_weights(
-    sample_weight: Any, class_weight: Any, ranks: np.ndarray, classes: np.ndarray, *, all_rows: bool
+    sample_weight: Any,
+    class_weight: Any,
+    ranks: np.ndarray,
+    classes: np.ndarray,
+    *,
+    all_rows: bool,
+    visits: bool,
 ) -> np.ndarray | None:
     """Weight of each row: its sample weight times its class weight; None if all are 1.
 
-    If no weight exceeds 1 and some lie strictly between 0 and 1, as in boosting, they are relative:
-    with ``all_rows``, rather than a part of a stream, they are divided by their mean.
+    With ``visits``, weights are numbers of visits: if none exceeds 1 and some lie strictly between
+    0 and 1, as in boosting, they are relative, and divided by their mean. Otherwise they are
+    factors of steps or of the loss, as they are; a small mean is warned of. Neither applies to a
+    part of a stream, without ``all_rows``.
     """
     if sample_weight is None and class_weight is None:
         return None
@@ -56,10 +67,8 @@ def row_weights(
     if weights is None:
         return None
     facts = WeightFacts.of(weights)
-    mean = facts.mean_of_shares()
-    if not all_rows:
-        mean = 1.0
-    return None if facts.all_weigh(mean) else weights / mean
+    divisor = facts.divisor(visits, all_rows)
+    return None if facts.all_weigh(divisor) else weights / divisor
 
 
 @dataclass(frozen=True)
@@ -67,36 +76,33 @@ class WeightFacts:
     """Summary of the weights of rows: extremes, whether fractions occur, and their sum."""
 
     n_rows: int
+    n_weighted: int  # rows of positive weight
     least: float
     largest: float
     fractions: bool  # whether any weight lies strictly between 0 and 1
-    # Exact sum of the weights if none exceeds 1, so that the mean of equal weights is exact;
-    # otherwise 0.
-    total: Fraction
+    total: Fraction  # exact, so that the mean of equal weights is exact
 
     @classmethod
     def of(cls, weights: np.ndarray, counts: np.ndarray | None = None) -> WeightFacts:
         """Summarise weights of rows or, with ``counts``, of classes with these numbers of rows."""
         if counts is None:
-            n_rows, there = weights.size, weights
+            n_rows, there, total = weights.size, weights, exact_sum(weights)
+            n_weighted = int(np.count_nonzero(weights))
         else:
             n_rows, there = int(counts.sum()), weights[counts > 0]
-        largest = float(there.max(initial=0.0))
-        if largest > 1:
-            total = Fraction()
-        elif counts is None:
-            total = exact_sum(weights)
-        else:
+            n_weighted = int(counts[weights > 0].sum())
             of_classes = zip(weights.tolist(), counts.tolist(), strict=True)
             total = sum((Fraction(weight) * n for weight, n in of_classes), Fraction())
-        least = float(there.min(initial=np.inf))
-        return cls(n_rows, least, largest, bool(((there > 0) & (there < 1)).any()), total)
+        least, largest = float(there.min(initial=np.inf)), float(there.max(initial=0.0))
+        fractions = bool(((there > 0) & (there < 1)).any())
+        return cls(n_rows, n_weighted, least, largest, fractions, total)
 
     @classmethod
     def together(cls, parts: Sequence[WeightFacts]) -> WeightFacts:
         """Combine the summaries of disjoint parts of the rows."""
         return cls(
             sum(part.n_rows for part in parts),
+            sum(part.n_weighted for part in parts),
             min(part.least for part in parts),
             max(part.largest for part in parts),
             any(part.fractions for part in parts),
@@ -107,21 +113,30 @@ class WeightFacts:
         """Whether all weights are equal to a value; True if there are no rows."""
         return self.least >= value >= self.largest
 
-    def mean_of_shares(self) -> float:
-        """Mean of relative weights (see `row_weights`), 1 for others; raise if all are 0."""
+    def divisor(self, visits: bool, all_rows: bool = True) -> float:
+        """Divisor of the weights, see `row_weights`; raise if all are 0 or the sum overflows."""
         if not self.largest:
             raise ValueError("class_weight leaves every row without weight")
-        if self.largest <= 1 and self.fractions:
-            return float(self.total / self.n_rows)
+        if visits:
+            relative = all_rows and self.largest <= 1 and self.fractions
+            return float(self.total / self.n_rows) if relative else 1.0
+        if self.total > LARGEST:
+            raise ValueError(
+                "the sum of the weights must be finite; it overflows: divide them by their mean"
+            )
+        if all_rows:
+            warn_of_small_weights(float(self.total / self.n_weighted))
         return 1.0
 
 
-def class_weights(class_weight: Any, counts: np.ndarray, classes: np.ndarray) -> np.ndarray | None:
+def class_weights(
+    class_weight: Any, counts: np.ndarray, classes: np.ndarray, visits: bool
+) -> np.ndarray | None:
     """Weight of the rows of each class, as from `row_weights` on all rows; None if all are 1."""
     weights = weights_of_classes(class_weight, counts, classes)
     facts = WeightFacts.of(weights, counts)
-    mean = facts.mean_of_shares()
-    return None if facts.all_weigh(mean) else weights / mean
+    divisor = facts.divisor(visits)
+    return None if facts.all_weigh(divisor) else weights / divisor
 
 
 def weights_of_classes(class_weight: Any, counts: np.ndarray, classes: np.ndarray) -> np.ndarray:

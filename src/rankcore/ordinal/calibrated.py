@@ -157,8 +157,8 @@ class CalibratedOrdinal(
         y : array-like, shape (n_samples,)
             Ordered labels.
         sample_weight : array-like, shape (n_samples,), optional
-            Weights of the rows, for the learner and for the probabilities. As in other ordinal
-            learners, they are relative if all are at most 1 and some are fractions.
+            Weights of the rows, for the learner and for the probabilities, whose loss they
+            multiply.
         groups : array-like, shape (n_samples,), optional
             Group of each row, for example its user or author. Passed to ``cv``, such as a
             `sklearn.model_selection.GroupKFold`; for an int, the rows of a group are in one fold.
@@ -177,7 +177,7 @@ class CalibratedOrdinal(
         known = ranks_among(labels, of_dtype, declared, type(self).__name__)
         ranks = encode(labels, known)
         weights = as_weights(sample_weight, "sample_weight", {"row": labels.size})
-        of_rows = row_weights(weights, None, ranks, known, all_rows=True)
+        of_rows = row_weights(weights, None, ranks, known, all_rows=True, visits=False)
         task = HeldOutFits(estimator, sliced, labels, known, weights)
         if is_frozen(estimator):
             fitted = estimator

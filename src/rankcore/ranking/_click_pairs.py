@@ -133,7 +133,7 @@ def weigh_clicks(
     return {
         "pairs": pairs,
         "pairs_weight": of_pairs,
-        "sample_weight": of_queries / of_queries[of_queries > 0].mean(),
+        "sample_weight": of_queries,
     }
 
 

@@ -78,9 +78,12 @@ class LearnsPairs:
         group : array-like of int, optional
             Sizes of queries with contiguous rows, instead of ``qid``.
         sample_weight : array-like, optional
-            Weights of rows, shape (n_samples,): the weight of a pair is the product of its rows'.
-            Or of queries, in order of first appearance, shape (n_queries,). Weights multiply the
-            steps of `PairwisePerceptron`.
+            Weights of rows, shape (n_samples,); or of queries, in order of first appearance, shape
+            (n_queries,), which are those of all of their rows. Rows of weight 0 are left out. With
+            ``balance="query"`` the weight of a query is the mean of its rows' positive weights, in
+            ``fit`` relative to that of all rows, and its pairs share it in proportion to the
+            products of their rows' weights. With ``balance=None`` the weight of a pair is this
+            product.
         pairs : array-like of int, shape (n_pairs, 2), optional
             Rows of the winner and the loser of each pair to learn from, instead of labels.
         pairs_weight : array-like, shape (n_pairs,), optional

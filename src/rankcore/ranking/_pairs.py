@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.inputs import refuse_mask
-from rankcore._core.numbers import Floats, as_weights, scaled
+from rankcore._core.numbers import LEAST, Floats, as_weights, exact_sum, scaled
 from rankcore._core.queries import Queries, group_rows, query_numbers
 from rankcore._core.sources import Window
-from rankcore._core.warning import warn
+from rankcore._core.warning import warn, warn_of_small_weights
 from rankcore.ranking._queries import as_relevance
 
 # With more pairs than this in one query, a pass takes minutes.
@@ -38,18 +39,13 @@ class Pairing:
     weights: Floats  # (n_queries,): sum of the weights of each query's pairs
     # (n_queries,): index of each query in the input.
     queries: NDArray[np.int64]
-    # (n_queries,): factor of each query's steps; None if all are 1.
+    # (n_queries,): factor of each query's steps, positive; None if all are 1.
     query_weights: Floats | None = None
 
     def weigh(self, query_weights: Floats) -> Pairing:
         """Set ``query_weights``, given one weight per query of the input."""
-        return replace(self, query_weights=query_weights[self.queries])
-
-    def visited(self) -> NDArray[np.int64]:
-        """Queries of positive weight."""
-        if self.query_weights is None:
-            return np.arange(self.n_pairs.size)
-        return np.flatnonzero(self.query_weights)
+        found = query_weights[self.queries]
+        return self if (found == 1).all() else replace(self, query_weights=found)
 
     def steps(self, balanced: bool) -> Floats:
         """Step size of each query, which the weights of pairs multiply."""
@@ -91,34 +87,65 @@ def make_pairing(
     balanced: bool = False,
     in_row_order: bool = True,
     relative_weights: bool = False,
+    in_part: bool = False,
 ) -> Pairing:
     """Pairs of a window: those of different labels, or those listed.
 
-    With ``balanced``, only the ratios of weights within a query matter, since steps are divided by
-    the weights of its pairs (see `Pairing.steps`); with ``relative_weights``, only the ratios of
-    all weights. Documents of a query are in the order of rows or, unless ``in_row_order`` or pairs
-    are listed, in descending order of label. `check_useful` checks that there is a pair.
+    Weights of queries are those of their rows. With ``balanced``, the weight of a query is the mean
+    of its rows' positive weights, relative to that of all rows unless the window is only a part of
+    them, ``in_part``; its pairs share it in proportion to the products of their rows' weights. With
+    ``relative_weights``, only the ratios of all weights matter. Documents of a query are in the
+    order of rows or, unless ``in_row_order`` or pairs are listed, in descending order of label.
+    `check_useful` checks that there is a pair.
     """
     n_rows, pairs, pairs_weight = window.rows.n_rows, window.pairs, window.pairs_weight
     queries = group_rows(window.queries, n_rows)
-    sizes = {"row": n_rows, "query": queries.ids.size}
-    weights = as_weights(window.sample_weight, "sample_weight", sizes)
+    weights = weights_of_rows(window.sample_weight, queries)
     if pairs is None and pairs_weight is not None:
         raise ValueError("pairs_weight requires pairs; found pairs=None")
     if pairs is not None:
         pairs = as_pairs(pairs, n_rows)
         pairs_weight = as_weights(pairs_weight, "pairs_weight", {"pair": len(pairs)})
     if relative_weights:
-        weights, pairs_weight = (None if w is None else scaled(w) for w in (weights, pairs_weight))
-    of_rows = weights if weights is not None and weights.size == n_rows else None
+        pairs_weight = None if pairs_weight is None else scaled(pairs_weight)
+    mean = 1.0
+    if weights is not None and not in_part:
+        relative = balanced or relative_weights
+        weights = scaled(weights) if relative else weights
+        found = mean_weight(exact_sum(weights), np.count_nonzero(weights))
+        if relative:
+            mean = found
+        else:
+            warn_of_small_weights(found)
     if pairs is not None:
-        pairing = pair_by_list(pairs, pairs_weight, queries, of_rows, balanced)
-    else:
-        labels = as_relevance(window.labels, n_rows)
-        pairing = pair_by_label(labels, queries, of_rows, in_row_order, balanced)
-    if weights is not None and of_rows is None:
-        pairing = pairing.weigh(weights)
-    return pairing
+        return pair_by_list(pairs, pairs_weight, queries, weights, balanced, mean)
+    labels = as_relevance(window.labels, n_rows)
+    return pair_by_label(labels, queries, weights, in_row_order, balanced, mean)
+
+
+def weights_of_rows(sample_weight: Any, queries: Queries) -> Floats | None:
+    """Weights of rows, given those of rows or of queries."""
+    n_rows, n_queries = int(queries.bounds[-1]), queries.ids.size
+    sizes = {"row": n_rows, "query": n_queries}
+    weights = as_weights(sample_weight, "sample_weight", sizes)
+    if weights is None or weights.size == n_rows:
+        return weights
+    return weights[query_numbers(queries)]
+
+
+def mean_weight(total: Fraction, n_weighted: int) -> float:
+    """Mean of the positive weights of rows, given their exact sum and number."""
+    return float(total / n_weighted)
+
+
+def mean_by_query(row_weights: Floats, queries: Queries, mean: float) -> Floats:
+    """Mean of the positive weights of each query, as a multiple of ``mean``; 0 without any."""
+    of, n_queries = query_numbers(queries), queries.ids.size
+    counts = np.bincount(of, row_weights > 0, minlength=n_queries)
+    # Infinite weights raise an error where they are used.
+    with np.errstate(over="ignore"):
+        means = np.bincount(of, row_weights, minlength=n_queries) / np.maximum(counts, 1) / mean
+    return np.where(counts > 0, np.maximum(means, LEAST), 0.0)
 
 
 def pair_by_label(
@@ -127,18 +154,24 @@ def pair_by_label(
     row_weights: Floats | None,
     lexicographic: bool,
     balanced: bool = False,
+    mean: float = 1.0,
 ) -> Pairing:
     """All pairs of documents of a query that differ in label and have positive weights.
 
-    O(n_rows log n_rows), for any number of pairs.
+    If ``balanced``, queries have weights relative to ``mean``, as in `make_pairing`. O(n_rows log
+    n_rows), for any number of pairs.
     """
     n_queries = queries.ids.size
     rows, of = _places(queries)
+    query_weights = None
     if row_weights is not None:
         if balanced:
+            query_weights = mean_by_query(row_weights, queries, mean)
             row_weights = scaled(row_weights, query_numbers(queries))
         kept = row_weights[rows] > 0
         rows, of = rows[kept], of[kept]
+        if (row_weights[rows] == 1).all():
+            row_weights = None
     by_label = np.lexsort((-labels[rows], of))
     lower, level_stop, query_stop = _lower(labels[rows[by_label]], of[by_label], n_queries)
     n_pairs = _sum_by(of, lower, n_queries)
@@ -159,7 +192,7 @@ def pair_by_label(
     order = order[useful[of]]
     docs = rows[order]
     counts = np.bincount(of[order], minlength=n_queries)[useful]
-    return Pairing(
+    pairing = Pairing(
         docs,
         np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
         labels[docs],
@@ -169,11 +202,12 @@ def pair_by_label(
         weights[useful],
         np.flatnonzero(useful),
     )
+    return pairing if query_weights is None else pairing.weigh(query_weights)
 
 
 def check_useful(pairing: Pairing, n_rows: int) -> None:
     """Raise ValueError unless there is a pair to learn from."""
-    if pairing.visited().size:
+    if pairing.n_pairs.size:
         return
     if n_rows == 1:
         raise ValueError("learning to rank requires at least 2 rows; found 1 sample")
@@ -267,10 +301,12 @@ def pair_by_list(
     queries: Queries,
     row_weights: Floats | None,
     balanced: bool = False,
+    mean: float = 1.0,
 ) -> Pairing:
     """Listed pairs of positive weight, by query and in the given order.
 
-    Raises ValueError if a pair has rows of two queries, or the product of its weights underflows.
+    If ``balanced``, queries have weights relative to ``mean``, as in `make_pairing`. Raises
+    ValueError if a pair has rows of two queries, or the product of its weights underflows.
     """
     n_queries = queries.ids.size
     query = query_numbers(queries)
@@ -283,7 +319,10 @@ def pair_by_list(
             f"({queries.ids[query[one]]!r} and {queries.ids[query[other]]!r})"
         )
     weighted = pair_weights is not None or row_weights is not None
+    query_weights = None
     if balanced:
+        if row_weights is not None:
+            query_weights = mean_by_query(row_weights, queries, mean)
         pair_weights = None if pair_weights is None else scaled(pair_weights, query[pairs[:, 0]])
         row_weights = None if row_weights is None else scaled(row_weights, query)
     total = np.ones(len(pairs)) if pair_weights is None else pair_weights
@@ -312,7 +351,7 @@ def pair_by_list(
     bounds = np.concatenate([[0], np.cumsum(n_docs)]).astype(np.int64)
     place = np.empty(query.size, dtype=np.int32)
     place[docs] = np.arange(docs.size) - np.repeat(bounds[:-1], n_docs)
-    return Pairing(
+    pairing = Pairing(
         docs,
         bounds,
         np.zeros(docs.size),
@@ -327,3 +366,4 @@ def pair_by_list(
         _sum_by(query[pairs[:, 0]], total, n_queries)[useful],
         np.flatnonzero(useful),
     )
+    return pairing if query_weights is None else pairing.weigh(query_weights)

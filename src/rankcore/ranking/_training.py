@@ -104,7 +104,7 @@ class PairwiseLearner(Learner):
                 self._data = bind_pairs(fitted, pairing, rows, state.seed, passes)
             data = self._data
         self._record[4] += skipped
-        sequence: NDArray[np.int64] = pairing.visited()
+        sequence: NDArray[np.int64] = np.arange(pairing.n_pairs.size)
         if self.shuffle:
             generator.shuffle(sequence)
         run_pass(fitted, data, pairing, sequence, self._quality, (number, passes))
@@ -127,20 +127,21 @@ class PairwiseLearner(Learner):
         return self._record[1] == 0 and not measured
 
 
-def pairing_of(model: Any, window: Window) -> tuple[Pairing, int, int]:
+def pairing_of(model: Any, window: Window, in_part: bool = False) -> tuple[Pairing, int, int]:
     """Pairs of a window, number of queries without pairs, and number of rows of the largest query.
 
-    The last is 0 if there are no queries.
+    The last is 0 if there are no queries. ``in_part``: as in `make_pairing`.
     """
     queries = group_rows(window.queries, window.rows.n_rows)
     pairing = make_pairing(
         replace(window, queries=queries),
         balanced=model.balance == "query",
         in_row_order=not model.shuffle,
+        in_part=in_part,
     )
     if pairing.listed is None:
         warn_of_pairs(int(pairing.n_pairs.max(initial=0)))
-    skipped = queries.ids.size - pairing.visited().size
+    skipped = queries.ids.size - pairing.n_pairs.size
     largest = 0 if window.queries is None else queries.largest
     return pairing, skipped, largest
 

@@ -266,7 +266,7 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, Ranker):
         rows = as_rows(X) if first else self._more_rows(X)
         queries = None if qid is None and group is None else queries_of(qid, group, rows.n_rows)
         window = Window(rows, y, queries, 0, 0, sample_weight, pairs, pairs_weight)
-        pairing, skipped, largest = pairing_of(self, window)
+        pairing, skipped, largest = pairing_of(self, window, in_part=True)
         if first:
             state = self._new_state(rows.n_features, as_generator(self.random_state))
             fitted = self._shadow(X, rows.n_features, state, _largest_query=largest)
@@ -279,7 +279,7 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, Ranker):
             state.stream([0] * len(FIGURES))
             state.log[-1][4] += skipped
             data = bind_pairs(self, pairing, rows_of_pass(state, rows), state.seed)
-            run_pass(fitted, data, pairing, pairing.visited(), self._quality(None))
+            run_pass(fitted, data, pairing, np.arange(pairing.n_pairs.size), self._quality(None))
         if first:
             self._replace_with(fitted)
         self.__dict__.pop("best_iteration_", None)

@@ -174,16 +174,23 @@ def joined_shard(parts: Sequence[tuple[Any, Pairing]], balanced: bool) -> PairSh
     X = vstack(blocks, format="csr") if issparse(blocks[0]) else np.concatenate(blocks)
     pairings = [pairing for _, pairing in parts]
     sizes = np.concatenate([np.diff(one.bounds) for one in pairings])
-    weights = [one.doc_weights for one in pairings if one.doc_weights is not None]
+    weights = [
+        np.ones(one.docs.size) if one.doc_weights is None else one.doc_weights for one in pairings
+    ]
+    of_queries = [
+        np.ones(one.n_pairs.size) if one.query_weights is None else one.query_weights
+        for one in pairings
+    ]
     pairing = Pairing(
         np.arange(X.shape[0]),
         np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
         np.concatenate([one.labels for one in pairings]),
-        np.concatenate(weights) if weights else None,
+        np.concatenate(weights),
         None,
         np.concatenate([one.n_pairs for one in pairings]),
         np.concatenate([one.weights for one in pairings]),
         np.arange(sizes.size),
+        np.concatenate(of_queries),
     )
     return PairShard(X, pairing, balanced)
 
