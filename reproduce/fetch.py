@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rankcore._core.replacing import replacing
+from rankcore._core.files import atomic_write
 from reproduce.data import DATA
 from reproduce.data_layout import BUILDERS
 
@@ -180,7 +180,7 @@ def fetch(name: str, published: list[Source], expected: dict[str, str], data: Pa
     folder.mkdir(parents=True, exist_ok=True)
     for file in wanted:
         packed = gzip.compress(made[file], mtime=0) if file.endswith(".gz") else made[file]
-        with replacing(folder / file) as stream:
+        with atomic_write(folder / file) as stream:
             stream.write(packed)
     for one in published:
         (kept / one.sha256).unlink()

@@ -32,7 +32,7 @@ def queries(tmp_path):
 def collected(rows, order=None, n_features=12):
     """All windows of a pass as one, with the numbers of their rows and how many there were."""
     parts = []
-    for window in rows.windows(n_features, order, 0):
+    for window in rows.windows(n_features, order):
         data, indices, indptr = window.rows.arrays
         X = sp.csr_array((data.copy(), indices.copy(), indptr.copy()), shape=(len(indptr) - 1, 12))
         queries = None if window.queries is None else window.queries.copy()

@@ -5,8 +5,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import rankcore as rc
-from rankcore._core import disk_arrays, training
-from rankcore._core.monitor import Pauses
+from rankcore._core import disk_arrays
 from rankcore.boosting import _binning, _given_bins, _tree_shards
 from rankcore.datasets import (
     dump_letor,
@@ -18,7 +17,6 @@ from rankcore.datasets import (
     row_cache_writer,
     text_rows,
 )
-from rankcore.progress import watch
 
 ORDINAL = {
     "prank": rc.PRank(max_iter=3, random_state=3),
@@ -151,7 +149,7 @@ def test_windows_of_text_are_its_rows_in_whole_queries(order, named, files, tmp_
     qid = np.hstack([one.qid.astype(str) for one in data])
     rows = open_rows([tmp_path / "a.txt", tmp_path / "b.txt"], n_features=90, window=3)
     begin = n_windows = 0
-    for window in rows.windows(90, order, 0):
+    for window in rows.windows(90, order):
         here = slice(begin, begin := begin + window.rows.n_rows)
         values, columns, starts = window.rows.arrays
         assert np.array_equal(
@@ -218,7 +216,7 @@ def test_without_a_survey_chunks_are_those_of_partial_fit(files):
     found = rc.PRank(max_iter=1, shuffle=False).fit(rows, classes=classes)
     expected = rc.PRank(max_iter=1, shuffle=False)
     data = load_letor(files / "ordinal.txt", n_features=6)
-    n = next(rows.windows(6, None, 0)).rows.n_rows  # the scale is that of the first block
+    n = next(rows.windows(6, None)).rows.n_rows  # the scale is that of the first block
     expected.partial_fit(data.X[:n], data.y[:n], classes=classes)
     expected.partial_fit(data.X[n:], data.y[n:])
     assert np.array_equal(found.coef_, expected.coef_)
@@ -247,102 +245,6 @@ def test_a_failed_fit_leaves_the_model(files, tmp_path):
     with pytest.raises(ValueError, match="contains NaN"):
         model.fit(open_rows(path, n_features=6), classes=[1, 2, 3, 4, 5])
     assert saved(model, tmp_path) == before
-
-
-class Interrupted:
-    """Fits that are interrupted at random moments, saved, loaded again and continued."""
-
-    def __init__(self, model, rows, folder, seed, **more):
-        self.model, self.rows, self.folder, self.more = model, rows, folder, more
-        self.rng = np.random.default_rng(seed)
-        self.resume, self.n = None, 0
-
-    def save(self, model, position, interrupted, best):
-        if interrupted:
-            rc.save(model, self.folder / "checkpoint")
-            if best is not None:
-                rc.save(best, self.folder / "best")
-            self.resume = position, best is not None
-
-    def interrupt(self, progress):
-        self.left -= 1
-        if self.left == 0:
-            raise KeyboardInterrupt
-
-    def run(self):
-        while True:
-            self.left = int(self.rng.integers(1, 4)) if self.n < 12 else -1
-            known = None
-            if self.resume is not None:
-                position, has_best = self.resume
-                best = rc.load(self.folder / "best") if has_best else None
-                known = rc.load(self.folder / "checkpoint"), position, best
-            model = clone(self.model)
-            try:
-                with watch(self.interrupt):
-                    pauses = Pauses(self.save, known)
-                    return model.fit(self.rows, callbacks=[pauses], **self.more)
-            except KeyboardInterrupt:
-                self.n += 1
-                assert not hasattr(model, "_state")
-
-
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("kind", ["text", "cache"])
-@pytest.mark.parametrize("seconds", [0.0, 0.002, 1e9])
-@pytest.mark.parametrize("name", [*ORDINAL, *PAIRWISE])
-def test_a_resumed_fit_ends_with_the_same_model(name, seconds, kind, files, tmp_path, monkeypatch):
-    monkeypatch.setattr(training, "COPY_SECONDS", seconds)
-    file = "ordinal.txt" if name in ORDINAL else "queries.txt"
-    model = (ORDINAL | PAIRWISE)[name]
-    rows = opened(files / file, kind, tmp_path)
-    expected = clone(model).fit(rows)
-    interrupted = Interrupted(model, rows, tmp_path, seed=len(name))
-    found = interrupted.run()
-    assert interrupted.n >= 4
-    assert saved(found, tmp_path) == saved(expected, tmp_path)
-
-
-@pytest.mark.parametrize("seconds", [0.0, 1e9])
-def test_a_resumed_fit_keeps_the_best_pass_by_held_out_rows(seconds, files, tmp_path, monkeypatch):
-    monkeypatch.setattr(training, "COPY_SECONDS", seconds)
-    data = load_letor(files / "ordinal.txt")
-    rows = open_rows(files / "ordinal.txt")
-    held_out = data.X[:60], data.y[:60]
-    model = rc.PRank(max_iter=40, early_stopping_rounds=6, random_state=0)
-    expected = clone(model).fit(rows, eval_set=held_out)
-    assert 1 < expected.best_iteration_ < expected.n_iter_ < 40
-    interrupted = Interrupted(model, rows, tmp_path, 0, eval_set=held_out)
-    found = interrupted.run()
-    assert interrupted.n >= 4
-    assert saved(found, tmp_path) == saved(expected, tmp_path)
-
-    data = load_letor(files / "queries.txt")
-    rows = open_rows(files / "queries.txt")
-    held_out = data.X[:60], data.y[:60], data.qid[:60]
-    model = rc.PairwisePerceptron(max_iter=40, early_stopping_rounds=4, random_state=0)
-    expected = clone(model).fit(rows, eval_set=held_out[:2], eval_qid=held_out[2])
-    assert 1 < expected.best_iteration_ < expected.n_iter_ < 40
-    given = {"eval_set": held_out[:2], "eval_qid": held_out[2]}
-    found = Interrupted(model, rows, tmp_path, 0, **given).run()
-    assert saved(found, tmp_path) == saved(expected, tmp_path)
-
-
-def test_a_tolerance_counts_across_an_interruption(files, tmp_path):
-    rows = open_rows(files / "ordinal.txt")
-    model = rc.PRank(max_iter=40, tol=1e-3, random_state=1)
-    expected = clone(model).fit(rows)
-    assert expected.n_iter_ < 40
-    found = Interrupted(model, rows, tmp_path, seed=0).run()
-    assert saved(found, tmp_path) == saved(expected, tmp_path)
-
-
-def test_a_checkpoint_of_other_data_is_refused(files, tmp_path):
-    model = rc.PRank(random_state=0).fit(open_rows(files / "ordinal.txt"))
-    position = training.Position(2, 0, 5)
-    pauses = Pauses(lambda *_: None, (model, position, None))
-    with pytest.raises(ValueError, match="the checkpoint is of 6 features"):
-        rc.PRank(random_state=0).fit(open_rows(files / "queries.txt"), callbacks=pauses)
 
 
 @pytest.mark.parametrize("kind", ["memory", "text"])

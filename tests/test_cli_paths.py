@@ -171,12 +171,6 @@ def test_what_is_written_beside_an_output(model, tmp_path):
     before = model.read_bytes()
     assert "model.h is read by" in fails("export", model, tmp_path / "model.c")
     assert model.read_bytes() == before
-    folder = tmp_path / "m.checkpoint"
-    folder.mkdir()
-    dump_letor(X, Y, folder / "rows.txt")
-    message = fails("train", folder / "rows.txt", "-o", tmp_path / "m", "--stream")
-    assert "m.checkpoint is read by this command" in message
-    assert (folder / "rows.txt").exists()
 
 
 def test_files_of_patterns_and_directories(tmp_path):

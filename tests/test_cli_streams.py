@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 
 import numpy as np
 import pytest
 
-import children
 import rankcore as rc
 from rankcore.datasets import dump_letor, make_letor, make_ordinal
 
@@ -78,7 +76,6 @@ def test_every_way_of_reading_gives_the_model_of_memory(folder, tmp_path):
         assert facts["model"] == "prank"
         assert facts["chosen_since"] == "no line has qid:"
         assert model_bytes(output) == expected
-        assert not os.path.exists(f"{output}.checkpoint")
 
 
 @pytest.mark.parametrize("model", ["pairwise", "committee", "rankboost", "ranksvm"])
@@ -159,12 +156,6 @@ def test_the_cache_command(folder, tmp_path):
     assert facts["examples"] == 300
     assert facts["in_queries"]
     assert np.load(tmp_path / "rows" / "values.npy").dtype == np.float32
-    assert succeed("cache", tmp_path / "rows", "--check", "--json")["examples"] == 300
-    content = bytearray((tmp_path / "rows" / "values.npy").read_bytes())
-    content[1000] ^= 1
-    (tmp_path / "rows" / "values.npy").write_bytes(content)
-    assert "values.npy is damaged in block 0" in fail("cache", tmp_path / "rows", "--check")
-    assert "is not a row cache" in fail("cache", folder / "all.txt", "--check")
 
 
 def test_what_streams_refuse(folder, tmp_path):
@@ -173,7 +164,6 @@ def test_what_streams_refuse(folder, tmp_path):
     assert "--calibrate requires all rows in memory" in fail(
         "train", text, "--stream", "--calibrate", "isotonic", *out
     )
-    assert "--resume requires" in fail("train", text, "--resume", *out)
     assert "no file matches" in fail("train", f"{folder}/none-*", *out)
     assert "must list at least two labels" in fail(
         "train", text, "--classes", "3", "--features", 8, "--model", "prank", *out
@@ -182,76 +172,3 @@ def test_what_streams_refuse(folder, tmp_path):
 
 # The command sends Ctrl-C to itself, some milliseconds after it says that a pass has ended: a
 # process that waits for the line would need passes that are longer than it may wait for its turn.
-INTERRUPTED = """
-import os, signal, sys, threading
-from rankcore.cli.app import main
-
-class Errors:
-    begun = False
-    def write(self, text):
-        if "epoch" in text and not self.begun:
-            self.begun = True
-            threading.Timer(0.005, os.kill, (os.getpid(), signal.SIGINT)).start()
-        return stream.write(text)
-    def __getattr__(self, name):
-        return getattr(stream, name)
-
-stream, sys.stderr = sys.stderr, Errors()
-main()
-"""
-
-
-def interrupted_after_a_pass(*args):
-    """Run the command until it is interrupted after a pass; its status and messages."""
-    status, output = children.run(INTERRUPTED, *args)
-    return status, output.splitlines(keepends=True)
-
-
-@pytest.mark.skipif(os.name == "nt", reason="sends a signal")
-@pytest.mark.parametrize(
-    "more", [[], ["--scale", "standard", "--valid", "valid.txt", "--patience", "8"]]
-)
-def test_interrupted_and_resumed(more, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    X, y = make_ordinal(2_000, 40, mean_nnz=30, random_state=0)
-    dump_letor(X, y, tmp_path / "rows.txt")
-    dump_letor(X[:300], y[:300], tmp_path / "valid.txt")
-    command = ["train", tmp_path / "rows.txt", "--model", "oap-bpm", "--epochs", "8"]
-    command += ["--set", "n_estimators=200", "--set", "verbose=1", "--cache", tmp_path / "rows"]
-    command += more
-    succeed(*command, "-o", tmp_path / "whole", "--json")
-    output, checkpoint = tmp_path / "model", tmp_path / "model.checkpoint"
-    resume = []
-    for _ in range(2):
-        status, lines = interrupted_after_a_pass(*command, "-o", output, *resume)
-        assert status == 130, lines
-        assert lines[-1] == b"rankcore: interrupted\n"
-        assert not output.exists()
-        assert b"run the same command with --resume to continue" in lines[-2]
-        names = sorted(path.name.partition("-")[0] for path in checkpoint.iterdir())
-        assert names == [*(["best"] if more else []), "model", "position.json"]
-        resume = ["--resume"]
-    succeed(*command, "-o", output, *resume, "--json")
-    assert output.read_bytes() == (tmp_path / "whole").read_bytes()
-    assert not checkpoint.exists()
-
-
-def test_a_checkpoint_is_of_its_files_and_options(folder, tmp_path):
-    from rankcore._core.sources import Position
-    from rankcore.cli.checkpoint import Checkpoint
-    from rankcore.cli.source import Source
-
-    output = tmp_path / "model"
-    files = [str(folder / "all.txt")]
-    model = rc.PRank(max_iter=1, random_state=0).fit([[0.0] * 8, [1.0] * 8], [1, 2])
-    model.set_params(max_iter=4)
-    checkpoint = Checkpoint(tmp_path / "model.checkpoint", Source(files), False)
-    checkpoint._save(model, Position(2, 0, 1), True, None)
-    resumed = ("-o", output, "--model", "prank", "--resume")
-    assert "has other parameters: max_iter" in fail("train", *files, *resumed)
-    assert "is of other files" in fail("train", folder / "part-0", *resumed, "--epochs", 4)
-    assert "the classes [1, 2]; the data have 8 and [1, 2, 3, 4, 5]" in fail(
-        "train", *files, *resumed, "--epochs", 4
-    )
-    (tmp_path / "model.checkpoint" / "position.json").write_text("{}")
-    assert "is damaged" in fail("train", *files, *resumed, "--epochs", 4)

@@ -114,7 +114,7 @@ def test_learners_of_all_rows(model, kind, path, frame, small):
 def test_windows_are_the_rows_of_the_file(kind, path, frame, small):
     rows = opened(path, kind)
     windows = []
-    for window in rows.windows(5, None, 0):
+    for window in rows.windows(5, None):
         values = window.rows.arrays[0].reshape(-1, 5).copy()
         windows.append((values, window.labels.copy(), window.queries.copy(), window.done))
     assert len(windows) > 5
@@ -302,7 +302,7 @@ def test_integers_as_large_as_float64_has_are_taken(tmp_path):
     columns = {"label": [1, 2], "x": [2**53, -(2**53)], "y": [1, None]}
     pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
     rows = open_rows(tmp_path / "rows.parquet", columns=["x"])
-    (window,) = rows.windows(1, None, 0)
+    (window,) = rows.windows(1, None)
     assert window.rows.arrays[0].tolist() == [2.0**53, -(2.0**53)]
 
 

@@ -145,7 +145,7 @@ def test_a_fitted_scaler_is_applied_as_it_is(path):
     before = scaler.scale_.copy()
     rows = open_rows(path, scaler=scaler)
     assert np.array_equal(scaler.scale_, before)
-    window = next(rows.windows(8, None, 0))
+    window = next(rows.windows(8, None))
     n = window.rows.n_rows
     assert np.array_equal(window.rows.arrays[0], scaler.transform(data.X)[:n].data)
     with pytest.raises(ValueError, match="features"):

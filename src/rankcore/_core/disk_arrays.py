@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from rankcore._ext.held_signals import signals_held
-
 Allocate = Callable[[int, DTypeLike], NDArray[Any]]
 # Arrays of fewer bytes are in memory.
 SMALL = 1 << 22
@@ -37,7 +35,7 @@ def disk_array(size: int, dtype: DTypeLike) -> NDArray[Any]:
     n_bytes = int(size) * kind.itemsize
     if n_bytes < SMALL:
         return np.zeros(size, kind)
-    with signals_held(), tempfile.TemporaryFile() as file:
+    with tempfile.TemporaryFile() as file:
         # Room is reserved now: without it, a write to a page would end the process.
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file.fileno(), 0, n_bytes)

@@ -40,19 +40,15 @@ def resolve_gamma(gamma: float | str, rows: Rows) -> float:
 
 
 def csr_in_place(
-    data: NDArray[Any],
-    columns: NDArray[np.int32],
-    starts: NDArray[np.int64],
-    n_features: int,
-    one_type: bool = True,
+    data: NDArray[Any], columns: NDArray[np.int32], starts: NDArray[np.int64], n_features: int
 ) -> Any:
-    """CSR array from its parts without copies, except of ``starts`` for ``one_type``.
+    """Return a CSR array of its parts, without copies except of ``starts``.
 
     SciPy's constructor converts columns and starts to the wider type, which would copy all columns.
     Older versions of scikit-learn require the same type for both.
     """
     made = sp.csr_array((starts.size - 1, n_features), dtype=data.dtype)
-    if one_type and starts[-1] <= np.iinfo(columns.dtype).max:
+    if starts[-1] <= np.iinfo(columns.dtype).max:
         starts = starts.astype(columns.dtype)
     made.data, made.indices, made.indptr = data, columns, starts
     return made

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rankcore._core.params import check_count
-
-if TYPE_CHECKING:
-    from rankcore._core.sources import Position
 
 
 @dataclass(frozen=True)
@@ -86,17 +83,17 @@ class EarlyStopping:
 
 
 @dataclass(frozen=True)
-class Pauses:
-    """A callback that saves a resumable fit on rows read in windows."""
+class Resume:
+    """A callback with which a fit goes on from a saved model, whose passes count.
 
-    # Function of a fitted estimator, its `Position`, whether the fit was interrupted there
-    # (otherwise a pass has just ended), and the fitted estimator of the best pass by held-out rows,
-    # or None.
-    save: Callable[[Any, Position, bool, Any], None]
-    resume: tuple[Any, Position, Any] | None = None  # the arguments of an earlier ``save``
+    Of the passes before, only the last one takes part in the choice of the best pass: the file has
+    no other parameters.
+    """
+
+    model: Any
 
     def __call__(self, iteration: Iteration) -> None:
-        """Do nothing: the trainer saves, also within a pass."""
+        """Do nothing: the learner starts from the model."""
 
 
 Callback = Callable[[Iteration], Any]
@@ -120,15 +117,9 @@ def as_callbacks(callbacks: Iterable[Callback] | Callback | None) -> list[Callba
     return listed
 
 
-def pauses_among(callbacks: list[Callback]) -> Pauses | None:
-    """The callback that saves the fit, if there is one."""
-    return next((one for one in callbacks if isinstance(one, Pauses)), None)
-
-
 def resumed_model(callbacks: list[Callback]) -> Any:
-    """The model from which a fit continues, or None."""
-    pauses = pauses_among(callbacks)
-    return None if pauses is None or pauses.resume is None else pauses.resume[0]
+    """Return the model from which a fit goes on, or None."""
+    return next((one.model for one in callbacks if isinstance(one, Resume)), None)
 
 
 class Monitor:
@@ -144,7 +135,7 @@ class Monitor:
     ) -> None:
         self._model, self.held_out = model, list(held_out)
         self._callbacks = as_callbacks(callbacks)
-        self.pauses = pauses_among(self._callbacks)  # the callback that saves the fit
+        self.resumed = resumed_model(self._callbacks) is not None
         patience = [one.rounds for one in self._callbacks if isinstance(one, EarlyStopping)]
         if getattr(model, "early_stopping_rounds", None) is not None:
             patience.append(model.early_stopping_rounds)
@@ -164,7 +155,8 @@ class Monitor:
             self._logs = {name: [] for name in self._logs}
         model._state.validation = self._logs
         for number, value in enumerate(self.values, 1):
-            self._rate(number, value)
+            if not self.resumed or number == len(self.values):
+                self._rate(number, value)
 
     @property
     def values(self) -> list[float]:

@@ -118,15 +118,6 @@ class Window:
     pairs_weight: Any = None
 
 
-@dataclass(frozen=True)
-class Position:
-    """A position in a fit."""
-
-    epoch: int  # the current pass, from 1
-    window: int  # number of learned windows
-    seed: int  # of the order of all passes
-
-
 class Source(ABC):
     """The rows of a fit."""
 
@@ -136,10 +127,8 @@ class Source(ABC):
     given: Any  # the ``X`` of ``fit``, which may name the features
 
     @abstractmethod
-    def windows(
-        self, n_features: int, order: tuple[int, int] | None, first: int
-    ) -> Iterator[Window]:
-        """Yield the rows of a pass from window ``first`` on, each window valid until the next.
+    def windows(self, n_features: int, order: tuple[int, int] | None) -> Iterator[Window]:
+        """Yield the rows of a pass, each window valid until the next.
 
         ``order`` is (seed, epoch) of an order of blocks, or None for that of the file.
         """
@@ -197,9 +186,7 @@ class MemoryRows(Source):
         rows = self.window.rows
         return largest_column(rows) if rows_differ(rows) else None
 
-    def windows(
-        self, n_features: int, order: tuple[int, int] | None, first: int
-    ) -> Iterator[Window]:
+    def windows(self, n_features: int, order: tuple[int, int] | None) -> Iterator[Window]:
         """Yield the same window for each pass."""
         yield self.window
 

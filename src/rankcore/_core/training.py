@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import nullcontext
-from copy import copy, deepcopy
-from time import monotonic
 from typing import Any
 
 import numpy as np
 
 from rankcore._core.monitor import Monitor
-from rankcore._core.sources import Position, Source, Window
-from rankcore._ext.held_signals import raise_signals, signals_held
+from rankcore._core.sources import Source, Window
 from rankcore.progress import Progress, translated
-
-# Seconds between two copies of the state to which an interrupted fit can return.
-COPY_SECONDS = 1.0
 
 
 class Learner(ABC):
@@ -74,123 +66,54 @@ class Trainer:
         self, learner: Learner, source: Source, monitor: Monitor, best: Any = None
     ) -> None:
         self._learner, self._source, self._monitor, self._best = learner, source, monitor, best
-        # Only a source on disk can start within a pass.
-        self._pauses = pauses = None if source.kept else monitor.pauses
-        if pauses is None or pauses.resume is None:
-            first = len(learner.fitted._state.log) + 1
-            self._position = Position(first, 0, learner.seed)
-            return
-        _, self._position, of_best = pauses.resume
-        if of_best is not None:
-            self._best = of_best._state.parameters()
+        if monitor.resumed and monitor.keeps_best:
+            self._best = learner.parameters()
 
     def run(self) -> Any:
-        """Make all iterations; returns the fitted estimator."""
+        """Make all iterations; return the fitted estimator."""
         learner, monitor = self._learner, self._monitor
-        fitted, first = learner.fitted, self._position.epoch
+        fitted = learner.fitted
         verbose = fitted.verbose
-        # A resumable fit defers Ctrl-C between two passes, until the next one starts.
-        with nullcontext() if self._pauses is None else signals_held():
-            for number in range(first, learner.n_iterations + 1):
-                if number > first:
-                    self._position = Position(number, 0, self._position.seed)
-                    self._save(interrupted=False)
-                learner.open(number)
-                self._learn_windows(number)
-                learner.close()
-                if len(fitted._state.log) < number:
-                    break
-                if monitor.held_out:
-                    improved = monitor.measure(learner.outputs(monitor.held_out))
-                    if improved and monitor.keeps_best:
-                        self._best = learner.parameters()
-                if verbose and number % verbose == 0:
-                    print(f"[{type(fitted).__name__}] {learner.line(number)}{monitor.text()}")
-                if monitor.ends(number) or learner.converged(bool(monitor.held_out)):
-                    break
-            else:
-                learner.exhausted()
+        for number in range(len(fitted._state.log) + 1, learner.n_iterations + 1):
+            learner.open(number)
+            self._learn_windows(number)
+            learner.close()
+            if len(fitted._state.log) < number:
+                break
+            if monitor.held_out:
+                improved = monitor.measure(learner.outputs(monitor.held_out))
+                if improved and monitor.keeps_best:
+                    self._best = learner.parameters()
+            if verbose and number % verbose == 0:
+                print(f"[{type(fitted).__name__}] {learner.line(number)}{monitor.text()}")
+            if monitor.ends(number) or learner.converged(bool(monitor.held_out)):
+                break
+        else:
+            learner.exhausted()
         if self._best is not None:
             learner.put_back(self._best)
             fitted.best_iteration_ = monitor.best
         return fitted
 
     def _learn_windows(self, number: int) -> None:
-        """One iteration over the windows of the source."""
-        if self._source.kept:
-            for window in self._source.windows(0, None, 0):
-                self._learner.learn(window, self._learner.generator, number)
+        """Make one iteration over the windows of the source."""
+        learner, source = self._learner, self._source
+        if source.kept:
+            for window in source.windows(0, None):
+                learner.learn(window, learner.generator, number)
             return
-        with translated(self._in_bytes):
-            if self._pauses is None:
-                for window in self._windows():
-                    self._learn(window)
-                return
-            # Signals are raised only when the state is consistent or can be restored.
-            with signals_held():
-                self._learn_interruptibly()
-
-    def _windows(self) -> Iterator[Window]:
-        seed, epoch, first = self._position.seed, self._position.epoch, self._position.window
-        order = (seed, epoch) if self._learner.shuffle else None
-        n_features = self._learner.fitted.n_features_in_
+        order = (learner.seed, number) if learner.shuffle else None
         self._done = self._last = 0
-        for window in self._source.windows(n_features, order, first):
-            self._last, self._done = self._done, window.done
-            yield window
-
-    def _learn(self, window: Window) -> None:
-        # Depends only on the position, so that a fit can continue from any position.
-        place = [self._position.seed, self._position.epoch, window.number]
-        self._learner.learn(window, np.random.default_rng(place), self._position.epoch)
-
-    def _learn_interruptibly(self) -> None:
-        state, epoch = self._learner.fitted._state, self._position.epoch
-        restore, since = state.snapshot(), monotonic()
-        first, n_windows = self._position.window, 0
-        try:
-            for window in self._windows():
-                n_windows += 1
-                raise_signals()
-                if monotonic() - since > COPY_SECONDS:
-                    restore, since = state.snapshot(), monotonic()
-                    self._position = Position(epoch, window.number, self._position.seed)
-                self._learn(window)
-            if not n_windows:
-                raise ValueError(
-                    f"there is no window {first} of these rows to continue from: the checkpoint is "
-                    "damaged, or of other rows"
-                )
-            raise_signals()
-        except KeyboardInterrupt:
-            restore()
-            self._save(interrupted=True)
-            raise
+        with translated(self._in_bytes):
+            for window in source.windows(learner.fitted.n_features_in_, order):
+                self._last, self._done = self._done, window.done
+                # The order of rows depends only on the place of the window, so that a fit that
+                # was resumed after a pass learns as one that was not interrupted.
+                place = [learner.seed, number, window.number]
+                learner.learn(window, np.random.default_rng(place), number)
 
     def _in_bytes(self, now: Progress) -> Progress:
         total = max(self._source.size, 1)
         here = self._last + (self._done - self._last) * now.done // max(now.total, 1)
         done = min(here, total)
         return Progress(now.epoch, now.n_epochs, done, total, now.value, now.measure, "bytes")
-
-    def _save(self, interrupted: bool) -> None:
-        if self._pauses is None:
-            return
-        fitted = self._learner.fitted
-        log = fitted._state.log
-        opened = log[-1:] if not any(log[-1]) else []
-        del log[len(log) - len(opened) :]  # an opened pass without examples does not count
-        if log:
-            best = self._fitted_best()
-            self._pauses.save(fitted, self._position, interrupted, best)
-        log.extend(opened)
-
-    def _fitted_best(self) -> Any:
-        """A copy of the estimator with the parameters of its best pass; None if there are none."""
-        if self._best is None:
-            return None
-        copied = copy(self._learner.fitted)
-        copied._state = deepcopy(copied._state)
-        copied._state.put_back(self._best)
-        copied.best_iteration_ = self._monitor.best
-        return copied

@@ -311,7 +311,7 @@ class BlockRows:
 
         def parts() -> Iterator[tuple[Rows, NDArray[np.int64], NDArray[np.int32]]]:
             first = 0
-            for window in self.blocks.windows(self.n_features, None, 0):
+            for window in self.blocks.windows(self.n_features, None):
                 raise_signals()
                 last = first + window.rows.n_rows
                 here = places[first:last]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankcore._core.replacing import replacing
+from rankcore._core.files import atomic_write
 from rankcore.cli.paths import Reads
 from rankcore.cli.terminal import ProgressBar, print_table
 
@@ -202,7 +202,7 @@ def write_rows(rows: Iterable[dict[str, Any]], stream: Any) -> None:
 
 def save_rows(rows: Iterable[dict[str, Any]], path: Path) -> None:
     """Write rows as CSV to a file, all or none."""
-    with replacing(path) as stream:
+    with atomic_write(path) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
         write_rows(rows, text)
         text.flush()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankcore._core.replacing import replacing
+from rankcore._core.files import atomic_write
 from rankcore.cli.registry import LEARNERS, RANKERS, Learner
 
 if TYPE_CHECKING:
@@ -247,7 +247,7 @@ def write_png(result: Result, path: Path) -> None:
     axes.set_title(f"Learning online: diabetes in {RANKS} ranks, {EPOCHS} shuffled passes")
     axes.grid(alpha=0.3)
     axes.legend()
-    with replacing(path) as stream:
+    with atomic_write(path) as stream:
         figure.savefig(stream, format="png", dpi=150)
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankcore.cli.learning import Scale
 from rankcore.cli.options import Layout
 from rankcore.cli.paths import Writes
 from rankcore.cli.terminal import ProgressBar
@@ -45,10 +44,6 @@ class Streaming:
             "them.",
         ),
     ] = None
-    resume: Annotated[
-        bool,
-        typer.Option("--resume", help="Continue from MODEL.checkpoint of an interrupted train."),
-    ] = False
 
     def labels(self) -> list[Any] | None:
         """The classes."""
@@ -68,7 +63,6 @@ class Source:
     files: list[str]
     layout: Layout = field(default_factory=Layout)
     streaming: Streaming = field(default_factory=Streaming)
-    scale: Scale = Scale.NONE
     valid: str | None = None
 
     @cached_property
@@ -101,32 +95,3 @@ class Source:
 
         layout = replace(self.layout, features=None)
         return [] if self.valid is None else [read(self.valid, layout, bar)]
-
-    @property
-    def reopens(self) -> bool:
-        """Whether the rows can be read again."""
-        return "-" not in self.files or self.streaming.cache is not None
-
-    def stamp(self) -> dict[str, Any]:
-        """Facts about files and options, which must be equal to resume a fit."""
-        if not self.reopens:
-            raise ValueError("standard input cannot be read again: --resume requires --cache")
-        from rankcore.datasets.row_cache import read_description
-        from rankcore.datasets.row_cache_writer import source_stamps
-        from rankcore.datasets.row_files import list_files
-
-        cache, layout = self.streaming.cache, self.layout
-        paths = [name for name in self.files if name != "-"]
-        cache = cache if cache is not None and cache.exists() else None
-        if cache is None and len(paths) == 1 and os.path.isdir(paths[0]):
-            cache = Path(paths[0])
-        stamps: Any = source_stamps(list_files(paths)) if cache is None else read_description(cache)
-        return {
-            "rows": stamps,
-            "zero_based": layout.zero_based,
-            "features": layout.features,
-            "classes": self.streaming.classes,
-            "columns": list(layout.named),
-            "scale": self.scale,
-            "held_out": None if self.valid is None else source_stamps([self.valid]),
-        }

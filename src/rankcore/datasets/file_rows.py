@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
+import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.disk_arrays import disk_array
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import as_matrix, csr_in_place
 from rankcore._core.sources import Facts, RowBlocks, Surveyor, Window
@@ -95,15 +96,12 @@ class FileRows(RowBlocks):
             self._facts = survey(self.pieces(), self.n_features, self.size, name)
         return self._facts
 
-    def windows(
-        self, n_features: int, order: tuple[int, int] | None, first: int
-    ) -> Iterator[Window]:
+    def windows(self, n_features: int, order: tuple[int, int] | None) -> Iterator[Window]:
         """As `RowBlocks.windows`; with an order, rows come in file order, in larger windows."""
         size = BLOCK_VALUES * (1 if order is None else self.window)
         parts = self.parts(n_features, size, BLOCK_ROWS * size // BLOCK_VALUES)
         for number, (X, labels, queries, done) in enumerate(parts):
-            if number >= first:
-                yield Window(as_rows(X), labels, queries, number, done)
+            yield Window(as_rows(X), labels, queries, number, done)
 
     def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
         """As `RowBlocks.outline`, of rows that are then in memory."""
@@ -151,7 +149,7 @@ def fit_scaler(scaler: Any, blocks: RowBlocks) -> None:
         scaler.n_samples_seen_ = known.n_rows
     else:
         n_rows = 0
-        for window in blocks.windows(known.n_features, None, 0):
+        for window in blocks.windows(known.n_features, None):
             raise_signals()
             # Sums of float32 values would be rounded to float32 after each block.
             X = as_matrix(window.rows).astype(np.float64, copy=False)
@@ -196,17 +194,15 @@ class ScaledRows(RowBlocks):
         return self._facts
 
     def _pieces(self, known: Facts) -> Iterator[Piece]:
-        for window in self.windows(known.n_features, None, 0):
+        for window in self.windows(known.n_features, None):
             values, columns = window.rows.arrays[0], window.rows.columns
             if columns is None:
                 columns = np.tile(np.arange(known.n_features, dtype=np.int32), len(values))
             yield window.labels, columns, values.ravel(), known.in_queries, window.done
 
-    def windows(
-        self, n_features: int, order: tuple[int, int] | None, first: int
-    ) -> Iterator[Window]:
+    def windows(self, n_features: int, order: tuple[int, int] | None) -> Iterator[Window]:
         """As `RowBlocks.windows`."""
-        for window in self._blocks.windows(n_features, order, first):
+        for window in self._blocks.windows(n_features, order):
             yield replace(window, rows=as_rows(self.scaled(as_matrix(window.rows))))
 
     def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
@@ -218,16 +214,15 @@ class ScaledRows(RowBlocks):
         X, labels, queries = self._blocks.whole()
         dense = getattr(self._nameless, "with_mean", False)
         shape = X.shape if dense else X.data.shape
-        with tempfile.TemporaryFile(prefix="rankcore") as file:
-            kept: Any = np.memmap(file, self.dtype, "w+", shape=shape)
+        kept = disk_array(math.prod(shape), self.dtype).reshape(shape)
         first = 0
-        for window in self.windows(X.shape[1], None, 0):
+        for window in self.windows(X.shape[1], None):
             values = window.rows.arrays[0]
             kept[first : first + len(values)] = values
             first += len(values)
         if dense:
-            return np.asarray(kept), labels, queries
-        X.data = np.asarray(kept)
+            return kept, labels, queries
+        X.data = kept
         return X, labels, queries
 
     def scaled(self, X: Any) -> Any:

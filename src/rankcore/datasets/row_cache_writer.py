@@ -5,25 +5,22 @@ from __future__ import annotations
 import io
 import json
 import os
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.replacing import Workshop
 from rankcore.datasets.file_rows import BLOCK_ROWS, BLOCK_VALUES, FileRows, Piece, survey
 from rankcore.datasets.row_cache import (
     DESCRIPTION,
     DTYPES,
     FORMAT,
     KINDS,
-    PARTS,
     VERSION,
     is_cache,
-    own_checksum,
 )
 from rankcore.datasets.streams import Source, title
 
@@ -40,12 +37,10 @@ class _Growing:
         self.file: BinaryIO = open(path, "wb")  # noqa: SIM115
         self.file.write(b"\0" * HEADER)
 
-    def add(self, values: NDArray[Any]) -> int:
-        """Append values; return their CRC-32."""
-        content = np.ascontiguousarray(values, self.dtype).data.cast("B")
-        self.file.write(content)
+    def add(self, values: NDArray[Any]) -> None:
+        """Append values."""
+        self.file.write(np.ascontiguousarray(values, self.dtype).data.cast("B"))
         self.n += len(values)
-        return zlib.crc32(content)
 
     def finish(self) -> None:
         """Write the header and flush to disk."""
@@ -75,7 +70,7 @@ def source_stamps(sources: Sequence[Source]) -> list[dict[str, Any]]:
 
 
 def write_cache(files: FileRows, path: str | os.PathLike[str]) -> None:
-    """Read files into a new row cache, a directory that is created atomically.
+    """Read files into a new row cache, a folder that is complete or absent.
 
     Another process may create the same cache concurrently; anything else at ``path`` is an error.
     """
@@ -84,13 +79,15 @@ def write_cache(files: FileRows, path: str | os.PathLike[str]) -> None:
         raise FileExistsError(f"{path} exists already: choose another directory, or delete it")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"{path} cannot be created: there is no folder {target.parent}")
-    with Workshop(target) as folder:
-        made = folder / "rows"
+    with TemporaryDirectory(prefix=".rankcore-", dir=target.parent) as folder:
+        made = Path(folder, "rows")
         made.mkdir()
-        _write(files, made)
         try:
+            _write(files, made)
             os.rename(made, target)
-        except OSError:
+        except OSError as error:
+            if error.filename is None:  # an error of writing
+                raise OSError(error.errno, error.strerror, str(target)) from error
             if not is_cache(target):  # otherwise another process has made it meanwhile
                 raise
 
@@ -103,26 +100,23 @@ def _append_rows(source: FileRows, files: dict[str, _Growing]) -> Iterator[Piece
     parts = source.parts(source.n_features, BLOCK_VALUES, BLOCK_ROWS)
     for X, labels, queries, done in parts:
         n_rows = files["labels"].n
-        sums = [
-            files["values"].add(X.data),
-            files["columns"].add(X.indices),
-            files["starts"].add(X.indptr[1:].astype(np.int64) + n_values),
-            files["labels"].add(labels),
-        ]
+        files["values"].add(X.data)
+        files["columns"].add(X.indices)
+        files["starts"].add(X.indptr[1:].astype(np.int64) + n_values)
+        files["labels"].add(labels)
         if queries is not None:
             first = np.flatnonzero(np.diff(queries, prepend=-1))
             files["queries"].add(first + n_rows)
         n_values += X.nnz
         bounds = [n_rows + labels.size, n_values, files["queries"].n]
         files["blocks"].add(np.array([bounds]))
-        files["checksums"].add(np.array([sums]))
         yield labels, X.indices, X.data, queries is not None, done
 
 
 def _write(source: FileRows, folder: Path) -> None:
     stamps = source_stamps(source.sources)
     kinds = {name: DTYPES[name][-1] for name in DTYPES} | {"values": source.dtype.name}
-    widths = {"blocks": 3, "checksums": len(PARTS)}
+    widths = {"blocks": 3}
     files: dict[str, _Growing] = {}
     try:
         for name, kind in kinds.items():
@@ -136,11 +130,6 @@ def _write(source: FileRows, folder: Path) -> None:
     finally:
         for file in files.values():
             file.finish()
-    small = {
-        name: zlib.crc32((folder / f"{name}.npy").read_bytes())
-        for name in kinds
-        if name not in PARTS
-    }
     names = source.feature_names
     description = {
         "format": FORMAT,
@@ -149,9 +138,7 @@ def _write(source: FileRows, folder: Path) -> None:
         "feature_names": None if names is None else names.tolist(),
         **source.settings,
         "sources": stamps,
-        "checksums": small,
     }
-    description["checksum"] = own_checksum(description)
     with open(folder / DESCRIPTION, "w", encoding="utf-8") as written:
         json.dump(description, written, indent=1)
         written.flush()

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
+import weakref
 from collections.abc import Iterable, Sequence
 from glob import glob
 from pathlib import Path
-from tempfile import gettempdir
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from rankcore._core.params import check_count
-from rankcore._core.replacing import Workshop
 from rankcore._core.sources import RowBlocks
 from rankcore.datasets.file_rows import WINDOW, FileRows, ScaledRows, fit_scaler
 from rankcore.datasets.letor_blocks import Options
@@ -152,13 +153,15 @@ def _rows(source: Sources, options: Options, window: int, cache: Any, named: Nam
     if any(
         hasattr(one, "read") or (os.path.exists(one) and not os.path.isfile(one)) for one in sources
     ):
-        folder = Workshop(Path(gettempdir(), "rows"))
+        folder = mkdtemp(prefix="rankcore-")
         try:
-            write_cache(files, folder.path / "rows")
-            return CachedRows(folder.path / "rows", window, folder)
+            write_cache(files, Path(folder, "rows"))
+            rows = CachedRows(Path(folder, "rows"), window)
         except BaseException:
-            folder.close()
+            shutil.rmtree(folder)
             raise
+        weakref.finalize(rows, shutil.rmtree, folder, ignore_errors=True)
+        return rows
     return files
 
 

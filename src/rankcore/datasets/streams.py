@@ -14,8 +14,8 @@ from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
+from rankcore._core.files import atomic_write
 from rankcore._core.opened import opened
-from rankcore._core.replacing import replacing
 
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
 Target: TypeAlias = str | os.PathLike[str] | BinaryIO
@@ -177,7 +177,7 @@ def writable(target: Target) -> Iterator[Any]:
         if os.path.exists(target) and not os.path.isfile(target):
             opened: Any = files.enter_context(open(target, "wb"))  # a device is not replaced
         else:
-            opened = files.enter_context(replacing(target))
+            opened = files.enter_context(atomic_write(target))
         name = os.fsdecode(target)
         if name.endswith(".gz"):
             packed = gzip.GzipFile(os.path.basename(name), "wb", fileobj=opened)

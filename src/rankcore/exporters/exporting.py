@@ -9,12 +9,13 @@ from contextlib import ExitStack
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from sklearn.base import BaseEstimator
 
 from rankcore._core.arguments import RowsLike
-from rankcore._core.replacing import Workshop, file_target, replacing
+from rankcore._core.files import atomic_write, file_target
 from rankcore.exporters.checking import CHECKED, Check, check_export, missing_engine
 from rankcore.exporters.described import Files, describe
 from rankcore.exporters.reduced import Refused
@@ -127,17 +128,18 @@ def export(
             "probabilities; export it as c or onnx or, for its score, its estimator_ behind the "
             "same steps"
         )
-    target, found = file_target(path), None
+    file_target(path)  # raises before the work
+    found = None
     missing = missing_engine(format)
-    with Workshop(target) as folder, ExitStack() as replaced:
-        files = write(described, folder / Path(path).name, **options)
+    with TemporaryDirectory() as folder, ExitStack() as written:
+        files = write(described, Path(folder, Path(path).name), **options)
         for file, content in files.items():
             file.write_bytes(content.encode() if isinstance(content, str) else content)
         if check is not None and format in CHECKED and missing is None:
             found = check_export(described, [*files], format, check, options)
         # Write all files before the first replaces an old one.
         for file in files:
-            stream = replaced.enter_context(replacing(Path(path).parent / file.name))
+            stream = written.enter_context(atomic_write(Path(path).parent / file.name))
             stream.write(file.read_bytes())
     if found is not None:
         print(found)

@@ -20,10 +20,10 @@ from sklearn.base import BaseEstimator
 
 from rankcore._core import scoring as forms
 from rankcore._core.concurrency import unchanging
+from rankcore._core.files import atomic_write, file_target
 from rankcore._core.front import take_apart
 from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.opened import opened
-from rankcore._core.replacing import file_target, replacing
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore.io import safetensors, text_arrays
 from rankcore.io.contents import (
@@ -57,9 +57,8 @@ SCORING = "scoring"
 def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted model to one file.
 
-    Writing is atomic: a crash leaves an existing file unchanged. The file is read back and checked
-    before it replaces an existing file, whose mode it keeps. Concurrent calls of ``partial_fit``
-    wait until the model is written.
+    Writing is atomic: a crash leaves an existing file unchanged, and its mode is kept. Concurrent
+    calls of ``partial_fit`` wait until the model is in memory in the form of the file.
 
     Parameters
     ----------
@@ -78,8 +77,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     RuntimeError
         If called from a callback of the model's fit.
     OSError, ValueError
-        If the folder does not exist, the disk is full, or ``path`` is a device or folder; or if the
-        model's arrays were edited to invalid values.
+        If the folder does not exist, the disk is full, or ``path`` is a device or folder.
 
     Examples
     --------
@@ -103,17 +101,8 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     with unchanging(model):
         parts = _pack(whole, model._spec())
 
-    with replacing(target) as stream:
+    with atomic_write(target) as stream:
         stream.writelines(parts)
-        stream.flush()
-        try:
-            with opened(stream.name) as written:
-                _read(content_of(written), verify=True)
-        except ValueError as error:
-            raise ValueError(
-                f"this {type(model).__name__} cannot be saved, because its file could not be "
-                f"loaded: {error}"
-            ) from error
 
 
 def load(path: str | os.PathLike[str], *, verify: bool | None = None) -> Any:

@@ -364,7 +364,7 @@ def _losses(fitted: Any, learner: Any, source: Source) -> tuple[float, float]:
     """Mean rank losses on training rows: of the model, and of the best constant."""
     counts = np.zeros(fitted.ranks_.size, dtype=np.int64)
     total = 0.0
-    for window in source.windows(fitted.n_features_in_, None, 0):
+    for window in source.windows(fitted.n_features_in_, None):
         known = learner.ranks if source.kept else encode(window.labels, fitted.ranks_)
         parts = _spread(window.rows, known) if source.kept else [(window.rows, known)]
         for rows, ranks in parts:

@@ -54,15 +54,14 @@ class PairwiseLearner(Learner):
         self._pairing: Pairing | None = None
         self._data: Any = None
         if source.kept:
-            (window,) = source.windows(n_features, None, 0)
+            (window,) = source.windows(n_features, None)
             in_queries = window.queries is not None
             self._pairing, self._skipped, largest = pairing_of(model, window)
             check_useful(self._pairing, window.rows.n_rows)
         self.validation = model._validation(source.given, n_features, in_queries, held_out)
         self.generator = as_generator(model.random_state)
-        if resumed is None:
-            state: PairwiseState = model._new_state(n_features, self.generator)
-        else:
+        state: PairwiseState = model._new_state(n_features, self.generator)  # draws its seed
+        if resumed is not None:
             state, largest = resumed._state, resumed._largest_query
             if resumed.n_features_in_ != n_features:
                 raise ValueError(

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rankcore._core.replacing import replacing
+from rankcore._core.files import atomic_write
 from rankcore.cli.options import (
     DataArgument,
     JsonOption,
@@ -160,6 +160,6 @@ def _draw(found: Any, path: Path) -> None:
     from matplotlib import pyplot
 
     ax = found.plot()
-    with replacing(path) as stream:
+    with atomic_write(path) as stream:
         ax.figure.savefig(stream, format=path.suffix[1:])
     pyplot.close(ax.figure)

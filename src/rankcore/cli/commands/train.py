@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any
 
 import typer
 
-from rankcore.cli.checkpoint import Checkpoint, checkpoint_of
+from rankcore.cli.checkpoint import Checkpoint
 from rankcore.cli.learning import Choice, Scale, ScaleOption, fit, on_scale, scale_fact
 from rankcore.cli.options import (
     JsonOption,
@@ -73,13 +73,14 @@ def train(
     data: ManyDataArgument,
     output: Annotated[
         Path,
-        Writes(beside=lambda path, given: [checkpoint_of(path)]),
+        Writes(),
         typer.Option("--output", "-o", metavar="MODEL", help="The model file to write."),
     ],
     choice: Choice,
     held_out: HeldOut,
     layout: Layout,
     streaming: Streaming,
+    checkpoint: Checkpoint,
     calibrate: Annotated[
         str | None,
         typer.Option(
@@ -94,20 +95,21 @@ def train(
 ) -> None:
     """Fit a learner to files and save it."""
     held_out.check(calibrate)
+    checkpoint.check()
     choice.check()
     if [*data, held_out.valid].count("-") > 1:
         raise ValueError("standard input can be read once: name files for the others")
-    source = Source(data, layout, streaming, scale, held_out.valid)
+    source = Source(data, layout, streaming, held_out.valid)
     if source.on_disk and calibrate is not None:
         raise ValueError("--calibrate requires all rows in memory; found a stream")
+    if checkpoint.checkpoint is not None and calibrate is not None:
+        raise ValueError("--calibrate makes several fits, of which --checkpoint cannot save one")
 
     import rankcore
     from rankcore.cli.rows import same_width
     from rankcore.io.scaled import with_scaler
 
-    classes, checkpoint = streaming.labels(), None
-    if source.on_disk:
-        checkpoint = Checkpoint(checkpoint_of(output), source, streaming.resume)
+    classes = streaming.labels()
     with progress_bar(quiet) as bar:
         start = perf_counter()
         rows, valid = source.open(bar), source.open_held_out(bar)
@@ -120,13 +122,15 @@ def train(
             same_width(rows, *valid)
         scaler, parts = on_scale(scale, learner, rows, *valid)
         shown = [bar.measured] if valid else []
-        pausing: AbstractContextManager[list[Any]] = nullcontext([])
-        if checkpoint is not None:
-            pausing = checkpoint.pausing(estimator, learner)
-        with pausing as pauses:
-            fit(estimator, learner, *parts, callbacks=[*shown, *pauses], classes=classes)
-            seconds = perf_counter() - start
-            rankcore.save(with_scaler(scaler, estimator), output)
+        saving = checkpoint.saving(partial(with_scaler, scaler))
+        known = checkpoint.load(estimator)
+        estimator, resuming = _resumed(estimator, known)
+        callbacks = [*shown, *saving, *resuming]
+        fit(estimator, learner, *parts, callbacks=callbacks, classes=classes)
+        seconds = perf_counter() - start
+        if known is not None and "warm_start" in estimator.get_params():
+            estimator.set_params(warm_start=False)
+        rankcore.save(with_scaler(scaler, estimator), output)
     facts: dict[str, Any] = {"model": learner.name}
     if choice.name is None:
         facts["chosen_since"] = rows.origin_of_queries
@@ -154,6 +158,18 @@ def _estimator(choice: Choice, learner: Learner, held_out: HeldOut, calibrate: A
     from rankcore.ordinal.calibrated import CalibratedOrdinal
 
     return CalibratedOrdinal(estimator, method=calibrate, random_state=choice.seed)
+
+
+def _resumed(estimator: Any, known: Any) -> tuple[Any, list[Any]]:
+    """Return the estimator to fit, and callbacks, so that a fit goes on from a known model."""
+    from rankcore._core.monitor import Resume
+
+    if known is None:
+        return estimator, []
+    wanted = estimator.get_params(deep=False)
+    if "warm_start" not in wanted:
+        return estimator, [Resume(known)]
+    return known.set_params(**{**wanted, "warm_start": True}), []
 
 
 def _held_out_facts(estimator: Any) -> dict[str, Any]:

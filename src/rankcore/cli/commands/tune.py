@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankcore._core.replacing import replacing
+from rankcore._core.files import atomic_write
 from rankcore.cli.learning import Choice, Scale, ScaleOption, fit, on_scale
 from rankcore.cli.options import (
     JsonOption,
@@ -263,7 +263,7 @@ class _Trials:
     def write(self) -> None:
         """Write all trials so far, if some are not written yet."""
         if self._path is not None and self._changed:
-            with replacing(self._path) as stream:
+            with atomic_write(self._path) as stream:
                 stream.write(self._text.getvalue().encode())
             self._written, self._changed = perf_counter(), False
 
