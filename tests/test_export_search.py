@@ -1,6 +1,7 @@
 """Exports to search engines: files written by hand, and plain readers on hostile values."""
 
 import json
+from contextlib import nullcontext
 from inspect import signature
 from pathlib import Path
 
@@ -112,6 +113,13 @@ def scores(model, rows):
     return last.project(rows) if hasattr(last, "project") else last.predict(rows)
 
 
+def warned(reads_zero, model, rows):
+    """Context that expects a warning if a target reads NaN as 0 and this changes scores."""
+    if reads_zero and (scores(model, rows) != scores(model, np.nan_to_num(rows))).any():
+        return pytest.warns(UserWarning, match="this model scores NaN otherwise than 0")
+    return nullcontext()
+
+
 def hostile(model, n=2000):
     """Rows of 32-bit floats, many of which are thresholds or next to one."""
     spec = (model[-1] if hasattr(model, "steps") else model)._spec().scoring
@@ -194,10 +202,32 @@ def test_missing_values_where_a_target_knows_them(tmp_path, target, learner, ste
     model = fitted(learner, steps, missing=0.2)
     rows = RNG.normal(size=(2000, 5)).astype(np.float32)
     rows[RNG.random(rows.shape) < 0.3] = np.nan
-    rc.export(model, tmp_path / "m", target, feature_names=FIVE)
+    with warned(target == "vespa", model, rows):
+        rc.export(model, tmp_path / "m", target, feature_names=FIVE)
     found = READERS[target]((tmp_path / "m").read_text(), rows)
     expected = scores(model, rows)
     np.testing.assert_allclose(found, expected, rtol=0, atol=ROUNDING * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(
+    ("steps", "missing"),
+    [
+        ([], 0.2),
+        ([StandardScaler()], 0.2),
+        ([SimpleImputer(strategy="constant", fill_value=1.0)], 0.0),
+        ([SimpleImputer(strategy="constant", fill_value=0.0)], 0.2),  # as these engines do
+        ([], 0.0),  # nothing was learned of NaN
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("learner", BOOSTED, ids=str)
+@pytest.mark.parametrize("target", sorted({*rc.exporters.FORMATS} - {"c", "onnx", "xgboost"}))
+def test_export_warns_where_missing_values_are_zero(tmp_path, target, learner, steps, missing):
+    model = fitted(learner, steps, missing=missing)
+    rows = np.where(RNG.random((200, 5)) < 0.3, np.nan, RNG.normal(size=(200, 5)))
+    reads_zero = target in ("elasticsearch", "solr", "ranklib", "vespa")
+    with warned(reads_zero and (missing > 0 or bool(steps)), model, rows):
+        rc.export(model, tmp_path / "m", target, feature_names=FIVE)
 
 
 @pytest.mark.parametrize("target", ["elasticsearch", "solr", "ranklib"])

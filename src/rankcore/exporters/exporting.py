@@ -12,13 +12,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.files import atomic_write, file_target
 from rankcore.exporters.checking import CHECKED, Check, check_export, missing_engine
-from rankcore.exporters.described import Files, describe
-from rankcore.exporters.reduced import Refused
+from rankcore.exporters.described import Described, Files, describe
+from rankcore.exporters.reduced import OF_TREES, Refused, as_forest
 
 # Module and function that write each format, imported on use.
 WRITERS = {
@@ -36,6 +37,13 @@ WRITERS = {
 FORMATS = tuple(WRITERS)
 # Formats for calibrated learners; the others have one score per row.
 WITH_PROBABILITIES = ("c", "onnx")
+# What formats without missing values read instead.
+_READ_MISSING = {
+    "elasticsearch": "a missing feature as 0",
+    "solr": "a missing feature as 0",
+    "ranklib": "a missing feature as 0",
+    "vespa": "a missing float attribute as NaN, but other missing features as 0",
+}
 _REFUSED = {
     "pmml": "the libraries that write PMML support only scikit-learn, or require Java: "
     "export it as onnx, c or sql"
@@ -141,6 +149,7 @@ def export(
         for file in files:
             stream = written.enter_context(atomic_write(Path(path).parent / file.name))
             stream.write(file.read_bytes())
+    _warn_of_missing(described, format)
     if found is not None:
         print(found)
     elif check is not None:
@@ -149,3 +158,17 @@ def export(
             why = f"this requires {missing}: pip install {missing}"
         warnings.warn(f"{format} was not checked: {why}", UserWarning, stacklevel=2)
     return found
+
+
+def _warn_of_missing(described: Described, format: str) -> None:
+    """Warn if a format reads missing features as 0, which changes scores."""
+    if format not in _READ_MISSING or described.scoring.form not in OF_TREES:
+        return
+    if as_forest(described, format, np.float32).knows_missing:
+        warnings.warn(
+            f"{format} reads {_READ_MISSING[format]}, and this model scores NaN otherwise than 0: "
+            "rows with missing features score otherwise than in Python. Export it as opensearch, "
+            "c, onnx or sql, or replace missing values by 0 before the fit",
+            UserWarning,
+            stacklevel=3,
+        )

@@ -70,6 +70,24 @@ class Forest:
 
     trees: list[Tree]
     zero_missing: bool  # whether a zero is missing, as a NaN is
+    imputes: bool = False  # whether a step replaces NaN
+
+    @property
+    def knows_missing(self) -> bool:
+        """Whether NaN was learned or is imputed, and is scored otherwise than 0.
+
+        Without NaN in training, NaN goes left at every node.
+        """
+        nodes = [
+            (tree.thresholds[tree.features >= 0], tree.missing[tree.features >= 0])
+            for tree in self.trees
+        ]
+        learned = self.imputes or any(
+            ((thresholds == -np.inf) | (missing == 1)).any() for thresholds, missing in nodes
+        )
+        return learned and any(
+            (missing != (thresholds < 0.0)).any() for thresholds, missing in nodes
+        )
 
     def without_missing_zeros(self, target: str) -> list[Tree]:
         """The trees where zeros are not missing; Refused if this would change the path of zeros."""
@@ -183,7 +201,8 @@ def as_forest(
     """
     columns = _columns(described, target)
     if described.scoring.form == "stumps":
-        return Forest(_trees_of_stumps(described.scoring, columns, dtype), False)
+        trees = _trees_of_stumps(described.scoring, columns, dtype)
+        return Forest(trees, False, columns.has("impute"))
     if described.scoring.arrays["sets"].size:
         raise Refused(
             f"{target} cannot express splits by category, which this {described.learner} has: "
@@ -195,7 +214,8 @@ def as_forest(
             f"{target} cannot express missing='zero' after a step of the pipeline, which moves "
             "zeros: export it as c or onnx"
         )
-    return Forest(_trees_of_trees(described.scoring, columns, dtype), zero_missing)
+    trees = _trees_of_trees(described.scoring, columns, dtype)
+    return Forest(trees, zero_missing, columns.has("impute"))
 
 
 def rounded(values: Floats, dtype: type[np.floating[Any]]) -> Floats:
@@ -316,6 +336,9 @@ def _leaf(value: float) -> Tree:
 def balanced(feature: int, bounds: Floats, values: Floats, missing: float) -> Tree:
     """A tree over the steps of one feature; NaN reaches a separate leaf if required."""
     side = int(np.argmax(values == missing)) if (values == missing).any() else -1
+    at_zero = int(np.searchsorted(bounds, 0.0))
+    if values[at_zero] == missing:  # the path of 0, for targets where a missing feature is 0
+        side = at_zero
     nodes: list[list[Any]] = []  # the fields of `Tree` for each node
 
     def add(node_feature: int, threshold: float, value: float) -> int:
