@@ -540,3 +540,38 @@ def test_all_parameters_of_trees_together(learner, tmp_path):
     loaded = rc.load(tmp_path / "model")
     assert loaded.get_params() == model.get_params()
     np.testing.assert_array_equal(loaded.predict(data), stages[-1])
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars enum", "polars categorical"])
+@pytest.mark.parametrize(
+    "learner",
+    [rc.RankBoost(8, **TREES), rc.BipartiteRankBoost(8, **TREES), rc.OrdinalBoost(30)],
+    ids=str,
+)
+def test_predictor_and_check_take_the_frame_of_predict(tmp_path, capsys, learner, kind):
+    X, y, qid = problem()
+    y = y > 0 if isinstance(learner, rc.BipartiteRankBoost) else y
+    queries = {"qid": qid} if isinstance(learner, rc.RankBoost) else {}
+    known = CITIES[:-1]
+    rows = X[X[:, 1] != len(known)]  # no category beyond the known ones
+    kept = X[:, 1] != len(known)
+    queries = {name: values[kept] for name, values in queries.items()}
+    model = learner.fit(frame(rows, kind, known), y[kept], **queries)
+    others = frame(X, kind)  # with a category that is new
+    rc.save(model, tmp_path / "model")
+    predictor = rc.Predictor(tmp_path / "model")
+    np.testing.assert_array_equal(predictor.predict(others), model.predict(others))
+    assert len({*model.predict(others).tolist()}) > 1
+    if hasattr(model, "predict_proba"):
+        np.testing.assert_array_equal(predictor.predict_proba(others), model.predict_proba(others))
+    with pytest.raises(ValueError, match="must hold categories such as"):
+        predictor.predict(others.assign(city=1.0) if kind == "pandas" else _with_number(others))
+    check = rc.export(model, tmp_path / "ranker.c", "c", check=others)
+    assert (check.n_rows, check.largest_difference) == (len(X), 0.0)
+    assert "200 rows" in capsys.readouterr().out
+
+
+def _with_number(data):
+    import polars
+
+    return data.with_columns(polars.lit(1.0).alias("city"))

@@ -82,6 +82,14 @@ class Described:
             )
         return self.names
 
+    def encoded(self, X: Any) -> Any:
+        """A data frame with the codes of its categories, if the model learned categories."""
+        model = self.model
+        if isinstance(model, CalibratedOrdinal):
+            model = thawed(model.estimator_)
+        categories = getattr(model, "_categories", None)
+        return X if categories is None else categories.encode(X)
+
     def answers(self, X: Any) -> Answers:
         """Python's outputs for rows."""
         rows, last = X, self.model

@@ -77,8 +77,8 @@ def export(
     feature_names : sequence of str, shape (n_features,), optional
         By default those of the data frame that the model was fitted to. Required by search engines
         and databases.
-    check : array-like or scipy sparse, shape (n_rows, n_features), optional
-        Rows to score with the written file by an external engine: a C compiler,
+    check : array-like, data frame or scipy sparse, shape (n_rows, n_features), optional
+        Rows as for ``predict``, to score with the written file by an external engine: a C compiler,
         onnxruntime, XGBoost or SQLite. Prints the maximum difference of scores and probabilities.
         Warns if there is no engine (search engines are not run) or a package is missing.
     **options

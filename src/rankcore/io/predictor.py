@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from rankcore._core.inputs import as_rows
 from rankcore._core.opened import opened
 from rankcore._ext.model_scores import Model
 from rankcore._ext.rows import Rows
+from rankcore.boosting._categories import Categories
 from rankcore.io.contents import Arrays, content_of, damaged, is_read_whole, unpacked
+from rankcore.io.settings import read_json
 
 
 class Predictor:
@@ -80,6 +83,7 @@ class Predictor:
                 self.ranks_ = arrays["classes"] if self._model.n_ranks else None
                 self.feature_names_in_ = _names(arrays)
                 self.learner = metadata["learner"]
+                self._categories = _categories(metadata, self._model.n_features)
             except Exception as error:  # crafted documents can raise any exception
                 raise damaged(error) from error
         except ValueError as error:
@@ -113,8 +117,9 @@ class Predictor:
 
         Parameters
         ----------
-        X : array-like or scipy sparse, shape (n_samples, n_features)
-            NaN is a missing value for stumps and trees, and an error for other models.
+        X : array-like, data frame or scipy sparse, shape (n_samples, n_features)
+            NaN is a missing value for stumps and trees, and an error for other models. Columns of
+            categories that the model learned from a data frame hold the same categories.
 
         Returns
         -------
@@ -188,6 +193,8 @@ class Predictor:
         """Validate rows, as the learner does."""
         if self.feature_names_in_ is not None and hasattr(X, "columns"):
             _check_names(list(X.columns), self.feature_names_in_.tolist())
+        if self._categories is not None:
+            X = self._categories.encode(X)
         rows = as_rows(X, nan=self._model.takes_nan)
         if rows.n_features != self.n_features_in_:
             raise ValueError(
@@ -208,6 +215,15 @@ def _aligned(content: bytes | mmap.mmap) -> Any:
     room: Any = np.empty(-(-len(content) // 8), dtype=np.float64).view(np.uint8)[: len(content)]
     room[:] = np.frombuffer(content, dtype=np.uint8)
     return memoryview(room)
+
+
+def _categories(metadata: Mapping[str, str], n_features: int) -> Categories | None:
+    """Categorical features of the learner, or of the one inside a calibrated model."""
+    for key in ("facts", "estimator.facts"):
+        found = read_json(metadata[key]).get("categories") if key in metadata else None
+        if found is not None:
+            return Categories.restored(found, n_features)
+    return None
 
 
 def _names(arrays: Arrays) -> NDArray[Any] | None:
