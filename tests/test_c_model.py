@@ -23,6 +23,7 @@ from sklearn.utils.fixes import parse_version
 
 import rankcore as rc
 from model_files import put_together, rewrite, set_in, signed, taken_apart
+from rankcore.io import contents
 from strategies import NIGHTLY
 from test_model_file import ORDINAL, QID, RANKERS, RNG, X, Y, fitted
 
@@ -523,6 +524,36 @@ int32_t score(const char *path, const double *dense, const float *single, const 
     return code;
 }
 """
+
+
+def test_open_model_survives_an_overwritten_file(library, tmp_path):
+    """``cp`` truncates the file in place: a mapping would end the process."""
+    model = rc.RankBoost(20, max_leaf_nodes=6).fit(X, Y, qid=QID)
+    rc.save(model, tmp_path / "m")
+    found = Model(library, tmp_path / "m")
+    with open(tmp_path / "m", "r+b") as file:
+        file.truncate(0)
+    code, scores, _ = found.answer(X, ranks=False)
+    assert code == OK
+    np.testing.assert_array_equal(scores, model.predict(X))
+    found.close()
+    for path in (tmp_path / "m", tmp_path, tmp_path / "none"):
+        with pytest.raises(ValueError, match="it cannot be read, or is empty"):
+            Model(library, path)
+
+
+def test_file_above_64_mb_is_mapped(library, tmp_path):
+    """Its pages are read on use: opening must not cost its size."""
+    n = contents.LARGE // 8 // 4 + 1
+    rows = sp.csr_array((np.ones(2), ([0, 1], [0, n - 1])), shape=(2, n))
+    model = rc.CuSumRank(classes=[1, 2, 3, 4, 5]).partial_fit(rows, [1, 5])
+    rc.save(model, tmp_path / "m")
+    assert (tmp_path / "m").stat().st_size > contents.LARGE
+    found = Model(library, tmp_path / "m")
+    maps = Path("/proc/self/maps").read_text() if sys.platform == "linux" else str(tmp_path / "m")
+    assert str(tmp_path / "m") in maps
+    np.testing.assert_array_equal(model.ranks_[found.answer(rows)[2]], model.predict(rows))
+    found.close()
 
 
 def test_rows_are_filled_by_functions(tmp_path):

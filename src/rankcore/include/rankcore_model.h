@@ -1,8 +1,9 @@
 /* rankcore_model.h - open a model file written by rankcore.save, and score rows. C99 (and C++11),
  * header only, no Python.
  *
- * Ownership: a model borrows the bytes of its file; rc_model_open_file maps them, and
- *   rc_model_close releases them. Opening allocates memory only on big-endian machines.
+ * Ownership: a model borrows the bytes of its file; rc_model_open_file reads them (maps those of a
+ *   file above 64 MB, which must be replaced by renaming), and rc_model_close releases them.
+ *   rc_model_open allocates memory only on big-endian machines.
  * Thread safety: an open model is read-only; any number of threads may score with it concurrently.
  *   Close it when no thread uses it.
  * Exactness: the numbers are Python's, to the bit, under the conditions of rankcore.h.

@@ -291,16 +291,35 @@ static inline int32_t rc_model_open(rc_model *model, const void *bytes, size_t s
     return code;
 }
 
-/* Opens a file: maps it, or reads it if files cannot be mapped; writes model. After success,
- * close the model with rc_model_close; after failure that is not needed. Cost as rc_model_open. */
+/* Reads a whole file; NULL if it is empty, shorter than `size` or cannot be read. */
+static inline void *rc_model_bytes_(FILE *file, size_t size)
+{
+    void *bytes = size ? malloc(size) : NULL;
+    if (bytes && fread(bytes, 1, size, file) != size) {
+        free(bytes);
+        bytes = NULL;
+    }
+    return bytes;
+}
+
+/* Opens a file; writes model. A file up to RC_MODEL_LARGE is read. A larger one is mapped, or read
+ * where files cannot be mapped: replace it by renaming another file to its path, because a program
+ * that overwrites or truncates a mapped file changes the model, or ends the process. After
+ * success, close the model with rc_model_close; after failure that is not needed. Cost as
+ * rc_model_open. */
 static inline int32_t rc_model_open_file(rc_model *model, const char *path)
 {
+    FILE *file = fopen(path, "rb");
     void *bytes = NULL;
     size_t size = 0;
-    int32_t code, owned = 0;
+    int32_t code, owned = 2;
+    long end;
     memset(model, 0, sizeof *model);
+    if (file && fseek(file, 0, SEEK_END) == 0 && (end = ftell(file)) > 0 &&
+        fseek(file, 0, SEEK_SET) == 0)
+        size = (size_t)end;
 #ifdef RC_MODEL_MAPS_
-    {
+    if (size > RC_MODEL_LARGE) {
         struct stat status;
         const int handle = open(path, O_RDONLY);
         if (handle >= 0 && fstat(handle, &status) == 0 && status.st_size > 0) {
@@ -311,24 +330,11 @@ static inline int32_t rc_model_open_file(rc_model *model, const char *path)
         }
         if (handle >= 0)
             close(handle);
-    }
-#else
-    {
-        FILE *file = fopen(path, "rb");
-        long end;
-        if (file && fseek(file, 0, SEEK_END) == 0 && (end = ftell(file)) > 0 &&
-            fseek(file, 0, SEEK_SET) == 0 && (bytes = malloc((size_t)end)) != NULL) {
-            size = (size_t)end;
-            owned = 2;
-            if (fread(bytes, 1, size, file) != size) {
-                free(bytes);
-                bytes = NULL;
-            }
-        }
-        if (file)
-            fclose(file);
-    }
+    } else
 #endif
+        bytes = file ? rc_model_bytes_(file, size) : NULL;
+    if (file)
+        fclose(file);
     if (!bytes)
         return rc_model_fail_(model, RC_MODEL_NO_FILE, "it cannot be read, or is empty");
     code = rc_model_read_(model, bytes, size);
