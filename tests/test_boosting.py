@@ -125,7 +125,7 @@ def test_listed_pairs(problem, select):
 
 def test_the_worked_run():
     for model in (rc.RankBoost(3, step="discrete"), rc.BipartiteRankBoost(3, step="exact")):
-        model.fit(X_GOLDEN, Y_GOLDEN)
+        model.fit(X_GOLDEN, Y_GOLDEN, qid=np.zeros(len(Y_GOLDEN)))
         np.testing.assert_array_equal(model.estimators_["threshold"], [0.5, 2.25, 2.75])
         np.testing.assert_allclose(
             model.estimators_["alpha"], [0.972955, -0.588584, 0.950052], atol=1e-6
@@ -266,7 +266,7 @@ def test_exact_bipartite_steps_are_rank_boost_on_all_pairs():
     X, y = text_like(n=300, d=80, per_row=10)
     pairs, _ = plain.label_pairs(y)
     listed = rc.RankBoost(40, step="discrete").fit(X, pairs=pairs)
-    by_label = rc.RankBoost(40, step="discrete").fit(X, y)
+    by_label = rc.RankBoost(40, step="discrete").fit(X, y, qid=np.zeros(len(y)))
     bipartite = rc.BipartiteRankBoost(40, step="exact").fit(X, y)
     assert_same(by_label, bipartite)
     for name in ("edge", "alpha", "normalizer"):
@@ -329,11 +329,11 @@ def test_scores_are_shifted_to_lie_around_zero():
 
 def test_missing_values_take_the_better_side():
     x = np.array([5, np.nan, 2, np.nan, 1])[:, None]
-    model = rc.RankBoost(1).fit(x, [1, 1, 0, 0, 0], sample_weight=[3, 2, 1, 2.5, 1.5])
+    model = rc.RankBoost(1).fit(x, [1, 1, 0, 0, 0], sample_weight=[3, 2, 1, 2.5, 1.5], qid=[0] * 5)
     _, threshold, side, _ = model.estimators_[0].tolist()
     assert (threshold, side) == (3.5, 0)
     # Better where it is missing: it fires there.
-    model.fit(np.array([1, np.nan, 2, np.nan, 1])[:, None], [0, 1, 1, 1, 0])
+    model.fit(np.array([1, np.nan, 2, np.nan, 1])[:, None], [0, 1, 1, 1, 0], qid=[0] * 5)
     assert model.estimators_[0]["missing"] == 1
     assert model.predict([[np.nan], [0.0]])[0] > model.predict([[np.nan], [0.0]])[1]
 
@@ -341,7 +341,7 @@ def test_missing_values_take_the_better_side():
 @pytest.mark.parametrize("select", ["edge", "normalizer"])
 def test_missing_values_fire_where_both_sides_are_as_good(select):
     """The middle document wins as much as it loses."""
-    model = rc.RankBoost(1, select=select).fit([[2.0], [np.nan], [1.0]], [2, 1, 0])
+    model = rc.RankBoost(1, select=select).fit([[2.0], [np.nan], [1.0]], [2, 1, 0], qid=[0] * 3)
     assert model.estimators_[["threshold", "missing"]].tolist() == [(1.5, 1)]
 
 
@@ -349,7 +349,7 @@ def test_zero_may_be_missing():
     dense = np.array([[0, 1.0], [0, 1], [5, 0], [0, 0]])
     y = [2, 2, 1, 0]
     for X in (dense, sp.csr_array(dense)):
-        model = rc.RankBoost(20, missing="zero").fit(X, y)
+        model = rc.RankBoost(20, missing="zero").fit(X, y, qid=np.zeros(len(y)))
         assert set(model.estimators_["threshold"]) == {-np.inf}
         np.testing.assert_array_equal(model.predict_rank(X), [1, 2, 3, 4])
         np.testing.assert_array_equal(model.predict(dense), model.predict(sp.csr_array(dense)))
@@ -370,10 +370,10 @@ def test_float32_and_float64_fall_on_the_same_side():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(500, 4))
     y = (X[:, 0] + X[:, 1] + rng.normal(size=500) > 0).astype(int)
-    model = rc.RankBoost(200, max_bins=None).fit(X, y)
+    model = rc.RankBoost(200, max_bins=None).fit(X, y, qid=np.zeros(len(y)))
     np.testing.assert_array_equal(model.predict(X), model.predict(X.astype(np.float32)))
     close = np.array([[1.0], [np.nextafter(np.float32(1), np.float32(2))], [1 + 1e-12], [3.0]])
-    model = rc.RankBoost(20, max_bins=None).fit(close, [0, 2, 1, 3])
+    model = rc.RankBoost(20, max_bins=None).fit(close, [0, 2, 1, 3], qid=[0] * 4)
     assert list(model.predict_rank(close)) == [4, 2, 3, 1]
 
 
@@ -427,7 +427,7 @@ def test_callbacks_see_the_model_and_may_end_the_fit():
 
 
 def test_a_stump_that_orders_all_pairs_ends_learning():
-    model = rc.RankBoost(100).fit([[1.0], [2.0], [3.0]], [0, 0, 1])
+    model = rc.RankBoost(100).fit([[1.0], [2.0], [3.0]], [0, 0, 1], qid=[0] * 3)
     assert model.n_iter_ == 1
     assert np.isfinite(model.predict([[9.0]])).all()
 
@@ -435,14 +435,15 @@ def test_a_stump_that_orders_all_pairs_ends_learning():
 @pytest.mark.parametrize("step", ["third", "discrete"])
 def test_separable_rows_do_not_overflow(step):
     X = np.arange(60.0)[:, None]
-    model = rc.RankBoost(2000, step=step, max_bins=None).fit(X, np.arange(60))
+    model = rc.RankBoost(2000, step=step, max_bins=None).fit(X, np.arange(60), qid=np.zeros(60))
     assert np.isfinite(model.predict(X)).all()
     assert np.isfinite(model.history_["edge"]).all()
     assert model.history_["bound"][-1] < 0.1
 
 
 def test_constant_features_teach_nothing():
-    model = rc.RankBoost(5).fit(np.ones((4, 2)), [0, 1, 2, 3])
+    with pytest.warns(UserWarning, match="RankBoost learned nothing"):
+        model = rc.RankBoost(5).fit(np.ones((4, 2)), [0, 1, 2, 3], qid=[0] * 4)
     assert model.n_iter_ == 0
     np.testing.assert_array_equal(model.predict(np.eye(2)), [0, 0])
     np.testing.assert_array_equal(model.feature_importances_, [0, 0])
@@ -452,7 +453,8 @@ def test_constant_features_teach_nothing():
 @pytest.mark.parametrize("missing", ["learn", "zero"])
 def test_rows_without_an_entry(select, missing):
     X = sp.csr_array((4, 3))
-    model = rc.BipartiteRankBoost(5, select=select, missing=missing).fit(X, [0, 1, 0, 1])
+    with pytest.warns(UserWarning, match="BipartiteRankBoost learned nothing"):
+        model = rc.BipartiteRankBoost(5, select=select, missing=missing).fit(X, [0, 1, 0, 1])
     assert model.n_iter_ == 0
     X = sp.csr_array(np.array([[0, 0], [0, 2.0], [0, 0], [0, 1]]))
     model = rc.BipartiteRankBoost(5, select=select, missing=missing).fit(X, [0, 1, 0, 1])
@@ -463,7 +465,7 @@ def test_bins():
     rng = np.random.default_rng(0)
     x = np.r_[np.zeros(400), rng.normal(size=600)]
     y = np.r_[np.full(400, 600), np.argsort(np.argsort(x[400:]))]
-    model = rc.RankBoost(300, max_bins=8).fit(x[:, None], y)
+    model = rc.RankBoost(300, max_bins=8).fit(x[:, None], y, qid=np.zeros(len(y)))
     thresholds = np.unique(model.estimators_["threshold"])
     assert len(thresholds) == 7  # 8 bins: all are of use here
     # Zero has a bin of its own, the others share the rest evenly.
@@ -472,7 +474,7 @@ def test_bins():
     assert ((thresholds >= 0) & (thresholds < above)).sum() == 1
     counts = np.histogram(x[x != 0], np.r_[-np.inf, thresholds[thresholds != 0], np.inf])[0]
     assert counts[counts > 0].min() > 60
-    few = rc.RankBoost(50, max_bins=8).fit(np.arange(5.0)[:, None], np.arange(5))
+    few = rc.RankBoost(50, max_bins=8).fit(np.arange(5.0)[:, None], np.arange(5), qid=[0] * 5)
     assert set(few.estimators_["threshold"]) <= {0.5, 1.5, 2.5, 3.5}
 
 
@@ -520,21 +522,21 @@ def test_order_of_rows_and_kind_of_qid_do_not_matter():
 )
 def test_bad_parameters(params, message):
     with pytest.raises(ValueError, match=message):
-        rc.RankBoost(**params).fit(X_GOLDEN, Y_GOLDEN)
+        rc.RankBoost(**params).fit(X_GOLDEN, Y_GOLDEN, qid=np.zeros(len(Y_GOLDEN)))
 
 
 def test_bad_input():
     with pytest.raises(ValueError, match="infinity"):
-        rc.RankBoost().fit([[1.0], [np.inf]], [0, 1])
+        rc.RankBoost().fit([[1.0], [np.inf]], [0, 1], qid=[0] * 2)
     with pytest.raises(ValueError, match="no query has two documents"):
         rc.RankBoost().fit(X_GOLDEN, Y_GOLDEN, qid=np.arange(5))
     with pytest.raises(ValueError, match="no query has two documents"):
         rc.BipartiteRankBoost(rel=5).fit(X_GOLDEN, Y_GOLDEN)
     with pytest.raises(ValueError, match="pairs_weight requires pairs"):
-        rc.RankBoost().fit(X_GOLDEN, Y_GOLDEN, pairs_weight=[1.0])
+        rc.RankBoost().fit(X_GOLDEN, Y_GOLDEN, pairs_weight=[1.0], qid=np.zeros(len(Y_GOLDEN)))
     with pytest.raises(NotFittedError):
         rc.RankBoost().predict(X_GOLDEN)
-    model = rc.RankBoost(3).fit(X_GOLDEN, Y_GOLDEN)
+    model = rc.RankBoost(3).fit(X_GOLDEN, Y_GOLDEN, qid=np.zeros(len(Y_GOLDEN)))
     before = model.predict(X_GOLDEN)
     with pytest.raises(ValueError, match="qid"):
         model.fit(X_GOLDEN, Y_GOLDEN, qid=[1, 2])

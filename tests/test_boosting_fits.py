@@ -119,7 +119,7 @@ def test_nothing_stays_of_an_earlier_fit():
     pd = pytest.importorskip("pandas")
     X, y, qid = graded()
     named = pd.DataFrame(X, columns=list("abcd"))
-    model = rc.RankBoost(5).fit(named, y, eval_set=(named, y))
+    model = rc.RankBoost(5).fit(named, y, qid=qid, eval_set=(named, y), eval_qid=qid)
     model.fit(X, y, qid=qid)
     assert not hasattr(model, "best_iteration_")
     assert not hasattr(model, "feature_names_in_")
@@ -136,15 +136,17 @@ def test_a_measure_of_any_name_has_a_list_of_its_own():
     def edge(labels, scores, qid):
         return 0.5
 
-    X, y, _ = graded()
-    model = rc.RankBoost(3, eval_metric=edge).fit(X, y, eval_set=(X, y))
+    X, y, qid = graded()
+    model = rc.RankBoost(3, eval_metric=edge).fit(X, y, qid=qid, eval_set=(X, y), eval_qid=qid)
     assert {len(values) for values in model.history_.values()} == {3}
 
 
 def test_callbacks_that_come_once_are_called_in_each_round():
     X, y, _ = graded()
     seen = []
-    rc.RankBoost(4).fit(X, y, callbacks=iter([lambda now: seen.append(now.model.n_iter_)]))
+    rc.RankBoost(4).fit(
+        X, y, callbacks=iter([lambda now: seen.append(now.model.n_iter_)]), qid=np.zeros(len(y))
+    )
     assert seen == [1, 2, 3, 4]
 
 
@@ -198,16 +200,18 @@ def test_weights_that_vanish_beside_others():
 def test_going_on_after_the_end_adds_nothing():
     X, y = np.arange(60.0)[:, None], np.arange(60)
     for rows, labels, step in [([[1.0], [2.0]], [0, 1], "third"), (X, y, "discrete")]:
-        model = rc.RankBoost(3000, step=step, warm_start=True, max_bins=None).fit(rows, labels)
+        model = rc.RankBoost(3000, step=step, warm_start=True, max_bins=None).fit(
+            rows, labels, qid=np.zeros(len(labels))
+        )
         n = model.n_iter_
         assert n < 3000
-        assert model.fit(rows, labels).n_iter_ == n
+        assert model.fit(rows, labels, qid=np.zeros(len(labels))).n_iter_ == n
     # Not where the last stump orders all pairs of other rows the other way round.
     X = np.array([[1, 3], [2, 2], [3, 1.0]])
-    model = rc.RankBoost(9, warm_start=True).fit(X, [0, 0, 1])
+    model = rc.RankBoost(9, warm_start=True).fit(X, [0, 0, 1], qid=[0] * 3)
     assert model.n_iter_ == 1
-    assert model.fit(X, [0, 0, 1]).n_iter_ == 1
-    assert model.fit(X[:, ::-1], [0, 0, 1]).n_iter_ == 2
+    assert model.fit(X, [0, 0, 1], qid=[0] * 3).n_iter_ == 1
+    assert model.fit(X[:, ::-1], [0, 0, 1], qid=[0] * 3).n_iter_ == 2
 
 
 @pytest.mark.parametrize("listed", [False, True])
@@ -215,7 +219,7 @@ def test_going_on_with_scores_far_apart(listed):
     X = np.arange(60.0)[:, None]
     y = np.arange(60) // 10
     pairs = np.argwhere(y[:, None] > y)
-    more = {"pairs": pairs} if listed else {}
+    more = {"pairs": pairs} if listed else {"qid": np.zeros(60)}
     whole = rc.RankBoost(55, step="discrete", smoothing=0.0).fit(X, y, **more)
     model = rc.RankBoost(45, step="discrete", smoothing=0.0, warm_start=True).fit(X, y, **more)
     assert 600 < np.ptp(model.predict(X)) < 900
@@ -230,10 +234,10 @@ def test_going_on_with_scores_far_apart(listed):
 def test_going_on_where_everything_is_wrong(listed):
     X, y = np.arange(60.0)[:, None], np.arange(60)
     model = rc.RankBoost(55, step="discrete", smoothing=0.0, warm_start=True, max_bins=None).fit(
-        X, y
+        X, y, qid=np.zeros(len(y))
     )
     before = model.predict(X)
-    more = {"pairs": np.argwhere(y[:, None] < y)} if listed else {}
+    more = {"pairs": np.argwhere(y[:, None] < y)} if listed else {"qid": np.zeros(60)}
     model.set_params(n_estimators=100)
     with pytest.raises(ValueError, match="warm_start cannot continue"):
         model.fit(X, -y, **more)
@@ -260,20 +264,19 @@ def held_while_learning(model, X, y, **more):
     ],
     ids=str,
 )
-@pytest.mark.filterwarnings("ignore:fit found no qid")
 def test_memory_is_what_the_docs_say(model, a_value, a_row):
     rng = np.random.default_rng(0)
     n, d = 30000, 4
     X, y = rng.normal(size=(n, d)), rng.integers(0, 2, size=n)
-    model.fit(X[:50], y[:50])
-    assert held_while_learning(model, X, y) < n * (a_value * d + a_row) + 2**17
+    model.fit(X[:50], y[:50], qid=np.zeros(50))
+    assert held_while_learning(model, X, y, qid=np.zeros(n)) < n * (a_value * d + a_row) + 2**17
 
 
 def test_more_threads_than_features_take_no_room():
     X, y, _ = graded()
     model = rc.RankBoost(3, n_jobs=500)
-    model.fit(X, y)
-    assert held_while_learning(model, X, y) < 2**20
+    model.fit(X, y, qid=np.zeros(len(y)))
+    assert held_while_learning(model, X, y, qid=np.zeros(len(y))) < 2**20
 
 
 def test_a_file_with_a_parameter_out_of_range_is_refused(tmp_path):
@@ -308,7 +311,7 @@ def test_more_rows_than_can_be_numbered(monkeypatch):
     X, y, _ = graded()
     monkeypatch.setattr("rankcore.boosting._binning.MAX_ROWS", len(X) - 1)
     with pytest.raises(ValueError, match="boosting supports at most 89 rows; found 90"):
-        rc.RankBoost().fit(X, y)
+        rc.RankBoost().fit(X, y, qid=np.zeros(len(y)))
 
 
 def test_a_stump_on_no_pair_takes_no_step():
@@ -317,13 +320,13 @@ def test_a_stump_on_no_pair_takes_no_step():
     assert [_half_log(*parts) for parts in [(0, 0), (1, 0), (0, 1)]] == [0, LONGEST, -LONGEST]
 
 
-@pytest.mark.filterwarnings("ignore:fit found no qid")
 def test_memory_of_labels_that_all_differ():
     rng = np.random.default_rng(0)
     n = 30000
     X, y = rng.normal(size=(n, 2)), rng.permutation(n).astype(float)
-    model = rc.RankBoost(3).fit(X[:50], y[:50])
-    assert held_while_learning(model, X, y) < n * (2 + 45 + 24) + 2**17  # and 24 a label
+    model = rc.RankBoost(3).fit(X[:50], y[:50], qid=np.zeros(50))
+    held = held_while_learning(model, X, y, qid=np.zeros(n))
+    assert held < n * (2 + 45 + 24) + 2**17  # and 24 a label
 
 
 @pytest.mark.parametrize("model", [rc.RankBoost(12), rc.PairwisePerceptron(max_iter=12, margin=0)])
@@ -427,7 +430,7 @@ def test_make_bipartite_has_the_shape_and_the_share_it_says():
     assert np.bincount(y).tolist() == [320, 80]
     # With little noise the label is a linear function of the row.
     X, y = rc.datasets.make_bipartite(600, 20, noise=0.01, n_informative=4, random_state=0)
-    ranker = rc.PairwisePerceptron(random_state=0).fit(X, y)
+    ranker = rc.PairwisePerceptron(random_state=0).fit(X, y, qid=np.zeros(len(y)))
     assert rc.metrics.auc_score(y, ranker.predict(X)) > 0.95
     one, same, other = (
         rc.datasets.make_bipartite(400, 300, random_state=seed)[0] for seed in (0, 0, 1)

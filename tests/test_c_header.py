@@ -777,11 +777,11 @@ def test_example_reads_all_of_the_format(program, tmp_path):
 def test_example_prints_the_scores_of_rankers(program, tmp_path):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 3)), rng.integers(0, 3, 60)
-    model = rc.RankBoost(20).fit(X, y)
+    model = rc.RankBoost(20).fit(X, y, qid=np.zeros(len(y)))
     rc.save(model, tmp_path / "model")
     done = run(program, tmp_path / "model", input=svmlight(sp.csr_array(X), y))
     assert np.array_equal(np.array(done.stdout.split(), dtype=float), model.predict(X))
-    committee = rc.PairwisePerceptron("committee", combine="rank").fit(X, y)
+    committee = rc.PairwisePerceptron("committee", combine="rank").fit(X, y, qid=np.zeros(len(y)))
     rc.save(committee, tmp_path / "model")
     done = run(program, tmp_path / "model", input="1 1:1\n")
     assert done.returncode == 2

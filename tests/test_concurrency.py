@@ -358,7 +358,11 @@ def test_a_large_gram_matrix_is_made_in_parts(sparse, monkeypatch):
     examples = sp.csr_array(rows * (rng.random(rows.shape) < 0.1)) if sparse else rows
     options = {"shuffle": False, "max_iter": 1, "margin": 0, "balance": None, "random_state": 0}
     with watch(seen.append):
-        model = solved_by("gram", rc.PairwisePerceptron(**options)).fit(examples, labels)
+        model = solved_by("gram", rc.PairwisePerceptron(**options)).fit(
+            examples, labels, qid=np.zeros(len(labels))
+        )
     assert sum(progress.done == 0 for progress in seen) > 10
-    plain = solved_by("lazy", rc.PairwisePerceptron(**options)).fit(examples, labels)
+    plain = solved_by("lazy", rc.PairwisePerceptron(**options)).fit(
+        examples, labels, qid=np.zeros(len(labels))
+    )
     np.testing.assert_array_equal(model.coef_, plain.coef_)  # sums of integers are exact

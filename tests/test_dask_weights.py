@@ -320,7 +320,7 @@ def test_boosting_with_weights_of_great_range(client, queries, rows):
     w[y == 0] *= 1e-303
     bX, by, bw = parts(X, y, w, n=3)
     found = rd.RankBoost(20).fit(bX, by, sample_weight=bw, n_shards=3)
-    close(found, rc.RankBoost(20).fit(X, y, sample_weight=w))
+    close(found, rc.RankBoost(20).fit(X, y, sample_weight=w, qid=np.zeros(len(y))))
 
 
 @pytest.mark.parametrize("balance", ["query", None])

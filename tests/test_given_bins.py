@@ -191,7 +191,7 @@ def test_trees_and_every_value_still_look_at_the_rows(files):
         expected = rc.RankBoost(5, **params).fit(data.X, data.y, qid=data.qid)
         assert np.array_equal(found.predict(data.X), expected.predict(data.X))
     with pytest.raises(TypeError, match="omit y"):
-        rc.RankBoost().fit(rows, data.y)
+        rc.RankBoost().fit(rows, data.y, qid=np.zeros(len(data.y)))
 
 
 def test_kernels_refuse_what_does_not_fit(files):

@@ -604,7 +604,7 @@ def test_masks_of_probabilities_labels_and_rows_are_refused():
 @pytest.mark.parametrize("n_features", [2**31, 10**30, 0, -1, True, 2.0, "4", None])
 def test_files_of_impossible_numbers_of_features_are_refused(tmp_path, n_features):
     path = tmp_path / "model"
-    rc.save(rc.RankBoost(3).fit(X, Y), path)
+    rc.save(rc.RankBoost(3).fit(X, Y, qid=np.zeros(len(Y))), path)
 
     rewrite(path, set_in("n_features", value=n_features))
     with pytest.raises(ValueError, match="damaged"):
@@ -662,7 +662,9 @@ def test_measures_at_the_ends_of_float64():
             long = np.array([np.longdouble(2) ** 2000, 1])
             for call in [
                 lambda: rc.PRank.published().fit(long[:, None], [0, 1]),
-                lambda: rc.PairwisePerceptron().fit([[1], [2]], [0, 1], sample_weight=long),
+                lambda: rc.PairwisePerceptron().fit(
+                    [[1], [2]], [0, 1], sample_weight=long, qid=[0] * 2
+                ),
                 lambda: metrics.rank_loss([0, 1], long),
                 lambda: metrics.ndcg_score([0, 1], long),
                 lambda: metrics.auc_score([0, 1], long),

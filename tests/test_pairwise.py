@@ -191,7 +191,9 @@ def test_draws_are_rejected_where_they_would_favour_a_number(draw, monkeypatch):
 
     monkeypatch.setattr(rc.PairwisePerceptron, "_new_state", seeded)
     # Every pair is a mistake, so that the hypotheses show the order.
-    model = perceptron(shuffle=True, max_iter=1, balance=None, margin=9.0).fit(np.eye(4), labels)
+    model = perceptron(shuffle=True, max_iter=1, balance=None, margin=9.0).fit(
+        np.eye(4), labels, qid=np.zeros(len(labels))
+    )
     visits = [(plain.shuffled_pairs(labels, seed, 0), np.ones(3), 1.0)]
     check_state(model, plain.learn(np.eye(4), visits, margin=9.0))
 
@@ -267,7 +269,7 @@ def test_wide_rows_and_long_queries(n_levels, dtype):
     for order in ["lex", "shuffle"]:
         fits = [
             perceptron(shuffle=order == "shuffle", solver=solver, balance=None, random_state=2).fit(
-                X, y
+                X, y, qid=np.zeros(len(y))
             )
             for solver in SOLVERS
         ]
@@ -360,8 +362,8 @@ def test_special_committees(problem, seed):
 
 def test_one_query_does_not_depend_on_the_step():
     X, y, _ = real_data(1, 60)
-    balanced = perceptron(max_iter=3).fit(X, y)
-    plainly = perceptron(max_iter=3, balance=None).fit(X, y)
+    balanced = perceptron(max_iter=3).fit(X, y, qid=np.zeros(len(y)))
+    plainly = perceptron(max_iter=3, balance=None).fit(X, y, qid=np.zeros(len(y)))
     n_pairs = len(plain.pairs_of(y))
     np.testing.assert_allclose(balanced.coef_ * n_pairs, plainly.coef_, rtol=1e-9)
     assert balanced.history_ == plainly.history_
@@ -396,7 +398,7 @@ def test_mistake_bounds(seed, order):
 
 
 def test_a_pass_without_mistakes_ends_the_fit():
-    model = perceptron(max_iter=100).fit([[0.0], [1.0]], [0, 1])
+    model = perceptron(max_iter=100).fit([[0.0], [1.0]], [0, 1], qid=[0] * 2)
     assert model.history_["mistakes"] == [1, 0]
 
 
@@ -527,8 +529,9 @@ def test_pairs_of_queries_are_balanced_by_query():
 def test_bad_input(params, message):
     X = np.random.default_rng(0).normal(size=(30, 3))
     model = perceptron()
+    declared = {} if "group" in params else {"qid": np.zeros(30)}
     with pytest.raises(ValueError, match=message):
-        model.fit(X, **params)
+        model.fit(X, **declared | params)
     assert not hasattr(model, "coef_")
 
 
@@ -562,9 +565,10 @@ def test_integers_that_float64_does_not_have():
     levels = np.array([0, 0, 1, 2, 0, 1, 2])
     for labels in [levels + 2**62, levels.astype(np.uint64) + np.uint64(2**63)]:
         with pytest.raises(ValueError, match=f"cannot represent {labels[2]} exactly"):
-            perceptron().fit(X, labels)
-    same = perceptron().fit(X, levels)
-    np.testing.assert_array_equal(perceptron().fit(X, levels * 2**60).coef_, same.coef_)
+            perceptron().fit(X, labels, qid=np.zeros(len(labels)))
+    same = perceptron().fit(X, levels, qid=np.zeros(len(levels)))
+    large = perceptron().fit(X, levels * 2**60, qid=np.zeros(len(levels)))
+    np.testing.assert_array_equal(large.coef_, same.coef_)
 
 
 def test_group_sizes_of_any_integer_type():

@@ -156,7 +156,7 @@ def test_voters_of_very_many_features_take_room_as_they_come():
     X = sp.csr_array(([1.0, 1.0, 1.0], [0, 999_999, 5], [0, 1, 2, 3]), shape=(3, 10**6))
     model = perceptron("voted", combine="rank", max_iter=1)
     tracemalloc.start()
-    model.fit(X, [0, 1, 1])
+    model.fit(X, [0, 1, 1], qid=[0] * 3)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert len(model.committee_.successes) == 1 + model.history_["mistakes"][0]
@@ -416,7 +416,7 @@ def test_data_frames():
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame[list("abcdfe")])
     with pytest.raises(ValueError, match="feature names"):
-        perceptron().fit(frame, y, eval_set=(frame[list("abcdfe")], y))
+        perceptron().fit(frame, y, qid=qid, eval_set=(frame[list("abcdfe")], y), eval_qid=qid)
     assert not hasattr(model.fit(X, y, qid=qid), "feature_names_in_")
 
 

@@ -203,7 +203,7 @@ def test_what_a_feature_adds(ax):
     X = RNG.normal(size=(80, 3)).round(1)
     X[::7, 1] = np.nan
     y = (X[:, 0] > 0.3) + (np.nan_to_num(X[:, 1]) > 0)
-    model = rc.RankBoost(30).fit(X, y)
+    model = rc.RankBoost(30).fit(X, y, qid=np.zeros(len(y)))
     plot_contribution(model, 1, X, ax=ax)
     (stairs,) = ax.patches
     values, edges, _ = stairs.get_data()
@@ -223,15 +223,16 @@ def test_what_a_feature_adds(ax):
 def test_what_a_named_feature_adds(ax):
     pd = pytest.importorskip("pandas")
     X = pd.DataFrame(RNG.normal(size=(40, 2)), columns=["age", "size"])
-    model = make_pipeline(rc.RankBoost(5)).fit(X, X["size"])
+    model = make_pipeline(rc.RankBoost(5)).fit(X, X["size"], rankboost__qid=np.zeros(40))
     plot_contribution(model, "size", ax=ax)
     assert ax.get_xlabel() == "size"
     assert np.ptp(ax.patches[0].get_data().values) > 0
     plot_contribution(model, "age", ax=ax)  # no stump is needed
     with pytest.raises(ValueError, match="no feature 'weight'; names are age, size"):
         plot_contribution(model, "weight", ax=ax)
+    unnamed = rc.RankBoost(1).fit(X.to_numpy(), X["size"], qid=np.zeros(40))
     with pytest.raises(ValueError, match="X had no named columns"):
-        plot_contribution(rc.RankBoost(1).fit(X.to_numpy(), X["size"]), "size", ax=ax)
+        plot_contribution(unnamed, "size", ax=ax)
     with pytest.raises(ValueError, match="feature must be an integer from 0 to 1; found 2"):
         plot_contribution(model, 2, ax=ax)
     with pytest.raises(TypeError, match="PRank has no stumps"):
@@ -339,9 +340,13 @@ def test_importances_leave_unused_features_out(ax):
     assert widths == sorted(model.feature_importances_[used], reverse=True)
     assert ax.get_yticklabels()[0].get_text() == "column 1"
     assert ax.get_xlabel() == "share of all |alpha|"
-    for trees in (rc.RankBoost(3, max_leaf_nodes=4), rc.OrdinalBoost(3, min_samples_leaf=5)):
+    y = (X[:, 1] > 0).astype(int)
+    for trees in (
+        rc.RankBoost(3, max_leaf_nodes=4).fit(X, y, qid=np.zeros(len(y))),
+        rc.OrdinalBoost(3, min_samples_leaf=5).fit(X, y),
+    ):
         ax.clear()
-        rc.plotting.plot_importances(trees.fit(X, (X[:, 1] > 0).astype(int)), ax=ax)
+        rc.plotting.plot_importances(trees, ax=ax)
         assert ax.get_xlabel() == "share of all gains"
         assert ax.patches[0].get_width() == trees.feature_importances_.max()
     ax.clear()

@@ -24,7 +24,7 @@ def shown(fit, **options):
 def test_a_bar_follows_fits_to_their_end():
     def fit():
         rc.PRank(max_iter=3, shuffle=False).fit(X, Y)
-        rc.RankBoost(5).fit(X, Y)
+        rc.RankBoost(5).fit(X, Y, qid=np.zeros(len(Y)))
 
     text = shown(fit, force_terminal=True)
     assert "rank loss" in text

@@ -54,11 +54,11 @@ def test_three_documents_by_hand():
     # s = (.5, .25, .75) at w = (.5, .25): hinges 0.75, 1.25, 0.5 of the pairs (0,1), (0,2), (2,1).
     pairs = plain.pairs_of(Y3, np.zeros(3))
     assert plain.objective(np.array([0.5, 0.25]), X3, pairs, 1.0, 1) == 2.65625
-    model = rc.RankSVM(loss="hinge", balance=None, tol=1e-10).fit(X3, Y3)
+    model = rc.RankSVM(loss="hinge", balance=None, tol=1e-10).fit(X3, Y3, qid=np.zeros(len(Y3)))
     np.testing.assert_allclose(model.coef_, [1, -1], atol=1e-4)
     assert model.objective_ == pytest.approx(1.0, rel=1e-10)
     # By symmetry w = (a, -a) and the distances are 2a, a, a: minimise a^2 + (1-2a)^2 + 2 (1-a)^2.
-    squared = rc.RankSVM(balance=None, tol=1e-14).fit(X3, Y3)
+    squared = rc.RankSVM(balance=None, tol=1e-14).fit(X3, Y3, qid=np.zeros(len(Y3)))
     # Only the distances a < 1 and 2a > 1 remain: a^2 + 2 (1 - a)^2, at a = 2/3.
     np.testing.assert_allclose(squared.coef_, [2 / 3, -2 / 3], rtol=1e-10)
     assert squared.objective_ == pytest.approx(2 / 3, rel=1e-12)
@@ -198,8 +198,8 @@ def test_more_features_than_the_preconditioner_takes():
     rng = np.random.default_rng(0)
     X = sp.random(300, 1500, density=0.05, random_state=0, format="csr")
     y = rng.integers(0, 3, 300)
-    wide = rc.RankSVM(10.0, tol=1e-10).fit(X, y)
-    kernel = rc.RankSVM(10.0, tol=1e-10, kernel="linear").fit(X, y)
+    wide = rc.RankSVM(10.0, tol=1e-10).fit(X, y, qid=np.zeros(len(y)))
+    kernel = rc.RankSVM(10.0, tol=1e-10, kernel="linear").fit(X, y, qid=np.zeros(len(y)))
     assert wide.objective_ == pytest.approx(kernel.objective_, rel=1e-9)
 
 
@@ -309,11 +309,12 @@ def test_real_labels_rows_in_any_order_and_groups():
 
 
 def test_nothing_to_tell_apart_ends_at_once():
-    model = rc.RankSVM().fit(np.zeros((4, 2)), [0, 1, 1, 0])
+    with pytest.warns(UserWarning, match="RankSVM learned nothing"):
+        model = rc.RankSVM().fit(np.zeros((4, 2)), [0, 1, 1, 0], qid=[0] * 4)
     assert model.n_iter_ == 0
     np.testing.assert_array_equal(model.coef_, [0, 0])
     with pytest.raises(ValueError, match="no query has two documents of different label"):
-        rc.RankSVM().fit(X3, [1, 1, 1])
+        rc.RankSVM().fit(X3, [1, 1, 1], qid=[0] * 3)
 
 
 # ---------------------------------------------------------------- what it says
@@ -403,7 +404,7 @@ def test_float32_is_not_copied(form, n_jobs):
     X, y, qid = form(dense), rng.integers(0, 3, 4000), np.arange(4000) // 40
     size = dense.nbytes if form is np.asarray else X.data.nbytes + X.indices.nbytes
     model = rc.RankSVM(n_jobs=n_jobs)
-    model.fit(X[:40], y[:40])  # imports
+    model.fit(X[:40], y[:40], qid=np.zeros(40))  # imports
     tracemalloc.start()
     try:
         model.fit(X, y, qid=qid)
@@ -419,7 +420,7 @@ def test_rows_of_a_cache_are_not_copied(tmp_path):
     X, y, qid = rng.normal(size=(n, 60)), rng.integers(0, 3, n), np.arange(n) // 40
     rc.datasets.dump_letor(X, y, tmp_path / "rows.txt", qid=qid)
     rows = rc.datasets.open_rows(tmp_path / "rows.txt", cache=tmp_path / "rows")
-    rc.RankSVM().fit(X[:40], y[:40])  # imports
+    rc.RankSVM().fit(X[:40], y[:40], qid=qid[:40])  # imports
     tracemalloc.start()
     try:
         model = rc.RankSVM(random_state=0).fit(rows)
@@ -516,6 +517,7 @@ def differences_of(estimator):
 
 @parametrize_with_checks([rc.RankSVM(tol=1e-14, random_state=0)])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:fit found no qid")  # the checks know of no queries
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -523,6 +525,7 @@ def test_scikit_learn_checks(estimator, check):
 @pytest.mark.sampled(1)
 @parametrize_with_checks(VARIANTS, expected_failed_checks=differences_of)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:fit found no qid")  # the checks know of no queries
 def test_scikit_learn_checks_of_variants(estimator, check):
     check(estimator)
 

@@ -265,7 +265,9 @@ def test_plots_name_words(fitted, mixed):
     with pytest.raises(ValueError, match="one name for each of"):
         plotting.plot_weights(fitted, feature_names=named[1:])
     assert all("__" in one for one in labels(plotting.plot_weights(mixed)))
-    boosted = make_pipeline(CountVectorizer(), rc.RankBoost(10)).fit(TEXTS, Y)
+    boosted = make_pipeline(CountVectorizer(), rc.RankBoost(10)).fit(
+        TEXTS, Y, rankboost__qid=np.zeros(len(Y))
+    )
     words = set(boosted[0].get_feature_names_out())
     assert set(labels(plotting.plot_importances(boosted))) <= words
     one = labels(plotting.plot_importances(boosted))[0]

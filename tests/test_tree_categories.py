@@ -162,7 +162,9 @@ def test_what_was_not_seen_is_missing(kind):
 def test_missing_values_that_a_leaf_has_not_seen_go_to_the_heavier_child():
     X = np.array([[0.0], [0], [1], [2], [2], [3]])
     y = [1, 1, 0, 0, 0, 1]
-    model = rc.RankBoost(1, weak="tree", min_samples_leaf=1, categorical_features=[0]).fit(X, y)
+    model = rc.RankBoost(1, weak="tree", min_samples_leaf=1, categorical_features=[0]).fit(
+        X, y, qid=np.zeros(len(y))
+    )
     node = model.estimators_[0]
     # {0, 3} wins 9 pairs, {1, 2} loses them: equal weights, and missing values do not fire.
     assert (node["categories"], node["missing"]) == ((0, 3), 0)
@@ -172,7 +174,7 @@ def test_missing_values_that_a_leaf_has_not_seen_go_to_the_heavier_child():
     # Two more that lose: their side is heavier in rows, not in weight. One label between them
     # makes the losers' side the heavier one.
     X, y = np.r_[X, [[1], [2]]], [2, 2, 1, 0, 0, 2, 1, 0]
-    node = model.fit(X, y).estimators_[0]
+    node = model.fit(X, y, qid=np.zeros(len(y))).estimators_[0]
     pairs, D = plain.label_pairs(np.array(y), np.zeros(8))
     won, lost = np.zeros((2, 8))
     np.add.at(won, pairs[:, 0], D)

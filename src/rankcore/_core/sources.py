@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.equal_rows import equal_rows
 from rankcore._core.inputs import as_rows
 from rankcore._core.numbers import Floats, power_of_two
 from rankcore._core.scales import (
@@ -146,6 +147,10 @@ class Source(ABC):
         """Standard deviation of each feature."""
 
     @abstractmethod
+    def all_equal(self) -> bool:
+        """Whether all rows are equal."""
+
+    @abstractmethod
     def largest_of_unequal(self) -> int | None:
         """Feature of maximum magnitude if features differ by orders of magnitude; else None."""
 
@@ -182,6 +187,9 @@ class MemoryRows(Source):
         rows = self.window.rows
         return deviations_of(moments_of(rows), rows.n_rows)
 
+    def all_equal(self) -> bool:
+        return equal_rows(self.window.rows)
+
     def largest_of_unequal(self) -> int | None:
         rows = self.window.rows
         return largest_column(rows) if rows_differ(rows) else None
@@ -213,6 +221,9 @@ class RowBlocks(Source):
 
     def deviations(self) -> Floats:
         return self.facts().deviations
+
+    def all_equal(self) -> bool:
+        return self.facts().n_rows > 1 and not self.facts().deviations.any()
 
     def largest_of_unequal(self) -> int | None:
         sizes = self.facts().magnitudes

@@ -9,6 +9,7 @@ import numpy as np
 
 from rankcore._core.monitor import Monitor
 from rankcore._core.sources import Source, Window
+from rankcore._core.warning import warn
 from rankcore.progress import Progress, translated
 
 
@@ -58,6 +59,10 @@ class Learner(ABC):
     def exhausted(self) -> None:  # noqa: B027 - few learners need it
         """Warn if all iterations were made and the model still improved."""
 
+    def idle(self) -> str | None:
+        """Why the fit learned nothing, with a remedy; None if it learned something."""
+        return None
+
 
 class Trainer:
     """Runs the iterations of a fit; ``best`` has the parameters of the best previous one."""
@@ -90,6 +95,8 @@ class Trainer:
                 break
         else:
             learner.exhausted()
+        if not monitor.resumed and (reason := learner.idle()) is not None:
+            warn(f"{type(fitted).__name__} learned nothing: {reason}")
         if self._best is not None:
             learner.put_back(self._best)
             fitted.best_iteration_ = monitor.best

@@ -14,6 +14,7 @@ from rankcore._ext import ordinal_trees, tree_leaves
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Binning
 from rankcore.boosting._ordinal_sum import Form, OrdinalSum
+from rankcore.boosting._params import least_rows
 from rankcore.boosting._tree_booster import Draws, made_tree
 from rankcore.boosting._tree_grower import Grown, TreeGrower
 from rankcore.boosting._tree_shards import Rules
@@ -85,8 +86,7 @@ class OrdinalRounds:
         n_jobs = min(n_threads(params.n_jobs), rows.n_features)
         zero_missing = model.sums[0].zero_missing
         self._binning = Binning(rows, taken, params.max_bins, zero_missing, categorical, n_jobs)
-        auto = params.min_samples_leaf == "auto"
-        least = min(20, max(1, n // 5)) if auto else int(params.min_samples_leaf)
+        least = least_rows(params.min_samples_leaf, n)
         self._rules = Rules.of(params, least, LEAST_CURVATURE, signs, slopes=True)
         draws_directions = params.tasks == "vector" and params.random_state is not None
         self._draws = Draws(params, seeded=draws_directions)

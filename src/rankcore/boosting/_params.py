@@ -32,7 +32,7 @@ GROWTH: dict[str, params.Constraint] = {
     "max_bins": params.optional(params.integer(2, MAX_BINS)),
     "max_leaf_nodes": params.optional(params.integer(2, MAX_LEAVES)),
     "max_depth": params.optional(params.check_count),
-    "min_samples_leaf": params.check_count,
+    "min_samples_leaf": params.number_or(("auto",), params.check_count),
     "l2_leaf": params.real(0, 1e100),
     "learning_rate": params.positive(1),
     "subsample": params.positive(1),
@@ -66,6 +66,13 @@ AUTO_STUMPS = Schedule(300, 1.0)
 AUTO_TREES = Schedule(100, 0.1)
 
 
+def least_rows(min_samples_leaf: str | int, n_rows: int) -> int:
+    """Minimum number of rows in a leaf of a tree for this number of rows; resolves "auto"."""
+    if isinstance(min_samples_leaf, str):
+        return min(20, max(1, n_rows // 5))
+    return int(min_samples_leaf)
+
+
 def check_leaves(model: Any) -> None:
     """Raise unless something limits the number of leaves."""
     if model.max_leaf_nodes is None:
@@ -95,7 +102,7 @@ class BoostingParams:
     max_depth: int | None = None
     learning_rate: Literal["auto"] | float = "auto"
     leaf_step: Literal["search", "newton"] = "search"
-    min_samples_leaf: int = 20
+    min_samples_leaf: Literal["auto"] | int = "auto"
     min_pair_weight: float = 0.0
     l2_leaf: float = 0.0
     subsample: float = 1.0

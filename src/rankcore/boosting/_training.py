@@ -30,7 +30,7 @@ class RoundLearner(Learner):
 
     def __init__(self, fitted: Any, rounds: Iterator[Any], n_estimators: int) -> None:
         self.fitted, self.n_iterations = fitted, n_estimators
-        self._rounds = rounds
+        self._rounds, self._n_before = rounds, len(fitted._state.log)
         self._scores: list[Floats] = []
 
     @property
@@ -82,6 +82,21 @@ class RoundLearner(Learner):
 
     def put_back(self, parameters: int) -> None:
         self.fitted._state.model = self._model.first(parameters)
+
+    def idle(self) -> str | None:
+        """As `Learner.idle`: the fit added no round."""
+        if len(self.fitted._state.log) > self._n_before:
+            return None
+        if self._n_before >= self.n_iterations:
+            return (
+                f"the model that warm_start continues has all n_estimators={self.n_iterations} "
+                "rounds; raise n_estimators"
+            )
+        return (
+            "no split improves the model: compared rows are equal in each feature or, with trees, "
+            f"min_samples_leaf={self.fitted.min_samples_leaf!r} or another limit allows no split "
+            "of so few rows; check X, or lower min_samples_leaf"
+        )
 
     def line(self, number: int) -> str:
         figures = self.fitted._state.log[-1]

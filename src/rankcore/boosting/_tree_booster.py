@@ -18,7 +18,7 @@ from rankcore.boosting._binning import Binning, Bins
 from rankcore.boosting._booster import LEAST, LONGEST, Rounds
 from rankcore.boosting._focus import Focus
 from rankcore.boosting._given_bins import BlockRows
-from rankcore.boosting._params import BoostingParams, Schedule
+from rankcore.boosting._params import BoostingParams, Schedule, least_rows
 from rankcore.boosting._tree_grower import Grown, TreeGrower
 from rankcore.boosting._tree_shards import Rules
 from rankcore.boosting._tree_sum import NONE, Tree, TreeSum, pack_set
@@ -55,8 +55,8 @@ class TreeRounds(Rounds):
         self._rate = Schedule.of(params).learning_rate
         self._line_search = params.leaf_step == "search"
         self._query_of = np.repeat(np.arange(pairing.bounds.size - 1), np.diff(pairing.bounds))
-        least = int(params.min_samples_leaf), float(params.min_pair_weight)
-        self._rules = Rules.of(params, *least, signs)
+        least = least_rows(params.min_samples_leaf, pairing.docs.size)
+        self._rules = Rules.of(params, least, float(params.min_pair_weight), signs)
         assert isinstance(self._binning, Binning)
         self._threads = Threads(self._n_jobs)
         self._grower = TreeGrower(self._binning, self._rules, self._threads)

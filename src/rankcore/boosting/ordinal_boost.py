@@ -19,7 +19,7 @@ from rankcore._core.labels import check_classes, first_ranks
 from rankcore._core.model_spec import Field, ModelSpec, Specified, read_fields
 from rankcore._core.monitor import Callback, Monitor, as_callbacks
 from rankcore._core.numbers import Floats
-from rankcore._core.params import Constrained, Constraint, check_count, number_or
+from rankcore._core.params import Constrained, Constraint
 from rankcore._core.sources import MemoryRows, RowBlocks, check_alone
 from rankcore.boosting._boosted import Boosted
 from rankcore.boosting._categories import Categories
@@ -205,7 +205,6 @@ class OrdinalBoost(
 
     _constraints: ClassVar[dict[str, Constraint]] = {
         **GROWTH,
-        "min_samples_leaf": number_or(("auto",), check_count),
         "class_weight": check_class_weight,
         "eval_metric": check_measures,
     }

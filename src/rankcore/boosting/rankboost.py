@@ -54,8 +54,9 @@ class RankBoost(LearnsPairs, PairBoosting, Ranker):
         Values of a tree's leaves. "newton": (W - L) / (W + L + l2_leaf), where W and L are the
         weights of the pairs that rows of the leaf win and lose. "search": these values times the
         factor that minimises the remaining weight of pairs.
-    min_samples_leaf : int, default=20
-        Minimum number of rows in a leaf of a tree.
+    min_samples_leaf : int or "auto", default="auto"
+        Minimum number of rows in a leaf of a tree. "auto" is 20, or a fifth of the compared rows if
+        these are fewer than 100.
     min_pair_weight : float, default=0.0
         Minimum W + L of a leaf. The sum of W + L over all leaves is 2, as the weights of all pairs
         sum to 1.
@@ -160,7 +161,7 @@ class RankBoost(LearnsPairs, PairBoosting, Ranker):
     --------
     >>> import rankcore as rc
     >>> X = [[3, 0], [1, 1], [2, 0], [2.5, 1], [0, 0]]
-    >>> model = rc.RankBoost(3, step="discrete").fit(X, [1, 1, 1, 0, 0])
+    >>> model = rc.RankBoost(3, step="discrete").fit(X, [1, 1, 1, 0, 0], qid=[0] * 5)
     >>> model.estimators_[["feature", "threshold"]].tolist()
     [(0, 0.5), (0, 2.25), (0, 2.75)]
     >>> model.predict_rank(X)
@@ -172,7 +173,7 @@ class RankBoost(LearnsPairs, PairBoosting, Ranker):
 
     >>> X = [[0, 0], [0, 1], [1, 0], [1, 1], [1, 1]]
     >>> y = [0, 1, 1, 0, 0]
-    >>> model = rc.RankBoost(5, max_leaf_nodes=4, min_samples_leaf=1).fit(X, y)
+    >>> model = rc.RankBoost(5, max_leaf_nodes=4, min_samples_leaf=1).fit(X, y, qid=[0] * 5)
     >>> rc.metrics.auc_score(y, model.predict(X))
     1.0
     """

@@ -21,11 +21,12 @@ from rankcore.boosting._params import grows_trees
 from rankcore.boosting._stump_booster import Round, Step
 from rankcore.boosting._stump_shard import StumpShard
 from rankcore.boosting._training import RoundLearner, train_rounds
+from rankcore.boosting.rankboost import RankBoost
 from rankcore.dask._rounds import rounds_of
 from rankcore.dask._run import Run, Watching
 from rankcore.dask._shards import PairWeights, Shard, check_supported, in_queries, naming
 from rankcore.ranking._pairs import Pairing, nothing_to_learn, pair_by_label
-from rankcore.ranking._queries import as_relevance
+from rankcore.ranking._queries import as_relevance, warn_without_qid
 
 # Maximum exponents of the powers of two that scale weights to about 1.
 FARTHEST = 1000
@@ -76,6 +77,8 @@ def fit_stumps(model: Any, run: Run, watching: Watching) -> Any:
             f"that requires two different labels, and there are {labels.size}; pass qid, or "
             "n_shards=1"
         )
+    if not of_queries and not split and isinstance(model, RankBoost):
+        warn_without_qid()  # one query that is divided among shards cannot be declared
     learner = copy(model)
     learner._categories = None
     fitted = learner._begin(run.form, run.n_features, 0)

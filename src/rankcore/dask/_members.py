@@ -36,7 +36,7 @@ from rankcore.dask._mixing import (
     weighing_of,
 )
 from rankcore.dask._run import Run
-from rankcore.dask._shards import Shard, Weighing, check_supported, join
+from rankcore.dask._shards import Shard, Weighing, all_equal, check_supported, join
 from rankcore.ordinal._members import least_draws
 from rankcore.ordinal._training import OnlineLearner
 from rankcore.ordinal._weights import Examples
@@ -105,7 +105,7 @@ class MemberBlocks(OnlineLearner):
     ) -> None:
         self.fitted, self.n_iterations, self.states = fitted, int(fitted.max_iter), states
         self._run, self._wholes, self._orders, self._held = run, wholes, orders, held
-        self._weights = weights
+        self._weights, self._all_equal = weights, all_equal(run.findings)
 
     def open(self, number: int) -> None:
         """As `Learner.open`: the record is opened with the mean."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.equal_rows import equal_in_groups
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import as_matrix
 from rankcore._core.labels import encode, ranks_among
@@ -29,6 +30,7 @@ from rankcore.dask._shards import (
     PairWeights,
     Shard,
     Weighing,
+    all_equal,
     check_queries,
     check_supported,
     common_order,
@@ -81,6 +83,7 @@ class MixedOrdinal(OnlineLearner):
     ) -> None:
         self.fitted, self.n_iterations = fitted, int(model.max_iter)
         self._run, self._weights, self._mixing = run, weights, mixing
+        self._all_equal = all_equal(run.findings)
         self._orders: list[Any] = []
         if model.shuffle or weights is not None:
             generators = _generators(as_generator(model.random_state), len(run.shards))
@@ -247,6 +250,7 @@ class Prepared:
     pairing: Pairing
     skipped: int
     largest: int
+    tied: bool  # whether compared rows are equal
 
 
 def fit_pairwise(model: Any, run: Run, *, mixing: str, watching: Watching) -> Any:
@@ -283,6 +287,7 @@ def fit_pairwise(model: Any, run: Run, *, mixing: str, watching: Watching) -> An
     fitted._largest_query = max(size[1] for size in sizes)
     warn_of_pairs(max(size[2] for size in sizes))
     learner = MixedPairwise(model, fitted, run, prepared, orders, n_queries, mixing)
+    learner._tied = all(size[3] for size in sizes)
     Trainer(learner, run.source(), watching.watch(model, fitted, run.form, True)).run()
     return fitted
 
@@ -384,13 +389,14 @@ def prepare_pairs(
         pairing = pair_by_label(labels, queries, weights, not model.shuffle, balanced, mean)
         skipped = queries.ids.size - pairing.n_pairs.size
     X = as_matrix(scaled_rows(rows, scale)) if scale.size else shard.X
-    return Prepared(X, pairing, skipped, int(np.diff(queries.bounds).max()))
+    tied = equal_in_groups(rows, pairing.docs, pairing.bounds)
+    return Prepared(X, pairing, skipped, int(np.diff(queries.bounds).max()), tied)
 
 
-def size_of(prepared: Prepared) -> tuple[int, int, int]:
-    """Number of queries with pairs, maximum rows of a query, and maximum pairs of a query."""
-    pairing = prepared.pairing
-    return pairing.n_pairs.size, prepared.largest, int(pairing.n_pairs.max(initial=0))
+def size_of(prepared: Prepared) -> tuple[int, int, int, bool]:
+    """Number of queries with pairs, maximum rows and pairs of a query, and whether rows tie."""
+    n_pairs, largest = prepared.pairing.n_pairs, prepared.largest
+    return n_pairs.size, largest, int(n_pairs.max(initial=0)), prepared.tied
 
 
 def learn_pairs(

@@ -15,11 +15,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from rankcore._core.equal_rows import equal_rows
 from rankcore._core.inputs import as_rows
+from rankcore._core.kernels import some_rows
 from rankcore._core.labels import as_labels, encode
 from rankcore._core.numbers import as_vector, exact_sum, extremes, scaled_from
 from rankcore._core.queries import group_rows, kind_of_ids
 from rankcore._core.scales import count_nonzero, square_lengths
+from rankcore._ext.rows import Rows
 from rankcore.dask import _ranges
 from rankcore.dask._engine import delayed
 from rankcore.datasets.row_files import list_sources
@@ -66,6 +69,7 @@ class Finding:
     n_weighted: int = 0  # rows of positive weight
     order: NDArray[Any] | None = None  # the categories of an ordered categorical, lowest first
     n_nonzero: int = 0  # values that are not 0
+    row: NDArray[Any] | None = None  # the row that all are equal to, if they are equal
 
 
 # Delayed rows, labels, queries and weights of rows; or a delayed part of a file, a `Shard` or None.
@@ -296,7 +300,26 @@ def look(shard: Shard | None, number: int, nan: bool, lengths: bool) -> Finding 
         n_weighted,
         shard.order,
         count_nonzero(rows) if lengths else 0,
+        common_row(rows),
     )
+
+
+def common_row(rows: Rows) -> NDArray[Any] | None:
+    """The row that all rows are equal to; None if they differ."""
+    if rows.n_rows > 1 and not equal_rows(rows):
+        return None
+    first = some_rows(rows, slice(0, 1))
+    return np.ravel(first.toarray() if sp.issparse(first) else first)
+
+
+def all_equal(findings: Sequence[Finding]) -> bool:
+    """Whether all rows of all shards are equal."""
+    rows = [finding.row for finding in findings if finding.row is not None]
+    if len(rows) < len(findings) or sum(finding.n_rows for finding in findings) == 1:
+        return False
+    width = max(row.size for row in rows)  # files omit features that are 0 in all of their rows
+    first, *others = (np.pad(row, (0, width - row.size)) for row in rows)
+    return all(np.array_equal(first, one) for one in others)
 
 
 def check_kinds(blocks: Sequence[NDArray[Any] | None]) -> None:

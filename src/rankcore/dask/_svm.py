@@ -18,7 +18,7 @@ from rankcore.dask._run import Run, Watching
 from rankcore.dask._shards import PairWeights, Shard, check_supported, in_queries, naming
 from rankcore.ranking._base import ModelState
 from rankcore.ranking._pairs import nothing_to_learn, pair_by_label
-from rankcore.ranking._queries import as_relevance
+from rankcore.ranking._queries import as_relevance, warn_without_qid
 from rankcore.ranking.svm._losses import Terms
 from rankcore.ranking.svm._models import LinearModel
 from rankcore.ranking.svm._newton import NewtonLearner, newton_steps
@@ -42,6 +42,8 @@ def fit_ranksvm(model: Any, run: Run, watching: Watching) -> Any:
             f"without qid all rows belong to one query, divided among {len(run.findings)} shards: "
             "pass qid, or n_shards=1"
         )
+    if not of_queries:
+        warn_without_qid()
     state = ModelState(None, settings={})
     shadow = model._shadow(run.form, run.n_features, state, _largest_query=0)
     watch = watching.watch(model, shadow, run.form, of_queries)
@@ -68,7 +70,8 @@ def fit_ranksvm(model: Any, run: Run, watching: Watching) -> Any:
         np.errstate(over="ignore", invalid="ignore"),  # overflows raise an error later
     ):
         steps = newton_steps(model, space, space.zero())
-        learner = NewtonLearner(shadow, problem, steps, watch)
+        tied = all(facts[at].tied for at in useful)
+        learner = NewtonLearner(shadow, problem, steps, watch, tied)
         Trainer(learner, run.source(), watch).run()
         found = learner.solution()
     shadow._take(problem, found)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from rankcore._core.concurrency import changing
+from rankcore._core.equal_rows import EQUAL_ROWS
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import some_rows
 from rankcore._core.labels import as_labels, check_agreement, encode, first_ranks, ranks_among
@@ -95,6 +96,7 @@ class OnlineLearner(PassLearner):
 
     _chooses = False  # whether noisy labels keep the parameters of an early pass
     _early: Any = None  # these parameters
+    _all_equal = False  # whether all rows are known to be equal
 
     def __init__(
         self, model: Any, source: Source, classes: NDArray[Any] | None, resumed: Any = None
@@ -111,6 +113,7 @@ class OnlineLearner(PassLearner):
         else:
             self.classes = _classes(classes, facts, type(model).__name__)
         known = source.kept or facts is not None
+        self._all_equal = known and source.all_equal()
         if known:
             warn_of_scales(source.largest_of_unequal(), type(model).__name__)
         self._weigh(model, source, facts)
@@ -207,6 +210,10 @@ class OnlineLearner(PassLearner):
         if self._early is not None and total / seen > NOISY * constant_loss(self.counts):
             self.put_back(self._early)
             self.fitted.best_iteration_ = EARLY_PASS
+
+    def idle(self) -> str | None:
+        """As `Learner.idle`: no rows have different scores."""
+        return EQUAL_ROWS if self._all_equal else None
 
     def outputs(self, held_out: list[Any]) -> list[Any]:
         """As `Learner.outputs`: ranks, which may be real numbers."""
@@ -341,7 +348,7 @@ def warn_of_constant(learner: Any, source: Source) -> None:
     published = {name: value for name, value in PUBLISHED.items() if name != "max_iter"}
     if all(getattr(fitted, name, value) == value for name, value in published.items()):
         return
-    if not fitted._checks_constant or learner.weighted:
+    if not fitted._checks_constant or learner.weighted or learner.idle():
         return
     n, total, _ = fitted._state.log[getattr(fitted, "best_iteration_", 0) - 1]
     if counts.sum() < FEW_ROWS or total / n < constant_loss(counts):

@@ -21,7 +21,7 @@ Given = tuple[Any, Any, Any, Any]
 
 # Column of a data frame that has the queries.
 QUERY_COLUMN = "qid"
-# Rows without qid that exceed this cause a warning.
+# Rows to predict without qid that exceed this cause a warning.
 PLAUSIBLE_ROWS = 2500
 
 
@@ -78,7 +78,7 @@ def ranking_source(
     """Rows of a ranker's fit, checked and grouped by query if they are in memory.
 
     ``given`` is X, y, qid and group. ``whole`` reads X, y and qid from rows on disk; None if the
-    learner reads windows. Without queries, those of the window are None, and many rows cause a
+    learner reads windows. Without queries and pairs, those of the window are None, which causes a
     warning unless ``one_query``. Other arguments are fields of `Window`.
     """
     X, y, qid, group = given
@@ -95,15 +95,24 @@ def ranking_source(
     if qid is not None or group is not None:
         queries = queries_of(qid, group, rows.n_rows)
     elif more.get("pairs") is None and not one_query:
-        warn_of_one_query(rows.n_rows, None, "fit")
+        warn_without_qid()
     return MemoryRows(X if blocks is None else blocks, rows, y, queries, **more)
 
 
-def warn_of_one_query(n_rows: int, largest: int | None, method: str) -> None:
+def warn_without_qid() -> None:
+    """Warn of a fit without queries: it compares documents of different queries, if there are."""
+    # The message has no numbers of these rows, so that a search with many fits warns once.
+    warn(
+        "fit found no qid and compares all rows with each other, as one query. Pass "
+        "fit(..., qid=qid), the query of each row; if the n rows are one query, declare it by "
+        "qid=np.zeros(n)"
+    )
+
+
+def warn_of_one_query(n_rows: int, largest: int, method: str) -> None:
     """Warn of more rows without qid than a query plausibly has.
 
-    ``largest`` is the number of rows of the largest training query, 0 if the fit had no queries,
-    None during a fit.
+    ``largest`` is the number of rows of the largest training query, 0 if the fit had no queries.
     """
     if n_rows <= (2 * largest if largest else PLAUSIBLE_ROWS):
         return

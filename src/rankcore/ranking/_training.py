@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.equal_rows import EQUAL_WITHIN_QUERIES, equal_in_groups
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
 from rankcore._core.scales import warn_of_scales
@@ -52,12 +53,14 @@ class PairwiseLearner(Learner):
         assert n_features is not None
         largest, in_queries = 0, True
         self._pairing: Pairing | None = None
+        self._tied = True  # whether all rows compared so far are equal within their queries
         self._data: Any = None
         if source.kept:
             (window,) = source.windows(n_features, None)
             in_queries = window.queries is not None
             self._pairing, self._skipped, largest = pairing_of(model, window)
             check_useful(self._pairing, window.rows.n_rows)
+            self._note_ties(window.rows, self._pairing)
         self.validation = model._validation(source.given, n_features, in_queries, held_out)
         self.generator = as_generator(model.random_state)
         state: PairwiseState = model._new_state(n_features, self.generator)  # draws its seed
@@ -95,6 +98,7 @@ class PairwiseLearner(Learner):
                 )
             pairing, skipped, largest = pairing_of(fitted, window)
             fitted._largest_query = max(fitted._largest_query, largest)
+            self._note_ties(window.rows, pairing)
             data = bind_pairs(fitted, pairing, rows_of_pass(state, window.rows), state.seed)
         else:
             skipped = self._skipped
@@ -107,6 +111,13 @@ class PairwiseLearner(Learner):
         if self.shuffle:
             generator.shuffle(sequence)
         run_pass(fitted, data, pairing, sequence, self._quality, (number, passes))
+
+    def _note_ties(self, rows: Rows, pairing: Pairing) -> None:
+        self._tied = self._tied and equal_in_groups(rows, pairing.docs, pairing.bounds)
+
+    def idle(self) -> str | None:
+        """As `Learner.idle`: no scores can differ."""
+        return EQUAL_WITHIN_QUERIES if self._tied else None
 
     def close(self) -> None:
         if self._record[0] == 0:

@@ -43,6 +43,10 @@ class StructuredState(LearnerState):
     # Examples seen and total loss, at the marks of `checkpoints`.
     curve: list[tuple[int, float]] = field(default_factory=list)
 
+    def is_zero(self) -> bool:
+        """Whether all weights are 0."""
+        return not self.arrays.any()
+
     def copy(self) -> Self:
         """A copy to continue from."""
         log = [list(figures) for figures in self.log]
@@ -346,6 +350,16 @@ class ExampleLearner(PassLearner):
             generator.shuffle(self._order)
         state = self.fitted._state
         self.fitted._run_pass(state, window.rows, self._order, number, self.n_iterations)
+
+    def idle(self) -> str | None:
+        """As `Learner.idle`: predictions were wrong, and no update had an effect."""
+        state = self.fitted._state
+        if state.loss == 0 or not state.is_zero():
+            return None
+        return (
+            "the true outputs and their rivals have equal features, so that no update had an "
+            "effect; check X and the features of the task"
+        )
 
     def outputs(self, held_out: list[Any]) -> list[Any]:
         """As `Learner.outputs`: there are no held-out examples."""

@@ -42,6 +42,10 @@ class KernelStructuredState(StructuredState):
     others: _pool.Arrays  # the arrays of ``rankcore.ordinal.kernel._pool``; an output is a label
     n_features: int  # columns of the parts
 
+    def is_zero(self) -> bool:
+        """Whether no example was added: False after a mistake."""
+        return False
+
     def copy(self) -> Self:
         """A copy to continue from."""
         others = {name: array.copy() for name, array in self.others.items()}

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rankcore._core import params
 from rankcore._core.arguments import Gamma, KernelLike, Measures, Seed
 from rankcore._core.docs import documented, parameters
+from rankcore._core.equal_rows import equal_in_groups
 from rankcore._core.kernels import GAMMAS, KERNELS
 from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.monitor import Monitor
@@ -161,7 +162,7 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
     --------
     >>> import rankcore as rc
     >>> X, y = [[1, 0], [0, 1], [1, 1]], [2, 0, 1]
-    >>> model = rc.RankSVM(loss="hinge", balance=None, tol=1e-9).fit(X, y)
+    >>> model = rc.RankSVM(loss="hinge", balance=None, tol=1e-9).fit(X, y, qid=[0, 0, 0])
     >>> model.coef_.round(4)
     array([ 1., -1.])
     >>> round(model.objective_, 6), model.predict_rank(X)
@@ -193,7 +194,9 @@ class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
         with Problem(self, rows, pairing) as problem, problem.limits():
             start = problem.start(self._warm(rows.n_rows, rows.n_features))
             steps = problem.steps(self, start)
-            learner = NewtonLearner(fitted, problem, steps, Monitor(fitted, validation, callbacks))
+            monitor = Monitor(fitted, validation, callbacks)
+            tied = equal_in_groups(rows, pairing.docs, pairing.bounds)
+            learner = NewtonLearner(fitted, problem, steps, monitor, tied)
             Trainer(learner, source, learner.monitor).run()
             fitted._take(problem, learner.solution())
         self._warn(learner.solution())

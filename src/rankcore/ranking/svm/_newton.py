@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from rankcore._core.equal_rows import EQUAL_WITHIN_QUERIES
 from rankcore._core.monitor import Monitor
 from rankcore._core.numbers import Floats
 from rankcore._core.sources import Window
@@ -262,7 +263,7 @@ def _step_length(
 class NewtonLearner(Learner):
     """Learner of ranking SVMs by the steps of `newton_steps`.
 
-    ``problem`` converts elements to models.
+    ``problem`` converts elements to models; ``tied``: whether compared rows are equal.
     """
 
     def __init__(
@@ -271,9 +272,10 @@ class NewtonLearner(Learner):
         problem: Any,
         steps: Generator[tuple[Floats, Step], bool | None, Solution],
         monitor: Monitor,
+        tied: bool,
     ) -> None:
         self.fitted, self.n_iterations = fitted, int(fitted.max_iter)
-        self._problem, self._steps = problem, steps
+        self._problem, self._steps, self._tied = problem, steps, tied
         self._solution: Solution | None = None
         self._stopped = True
         self.monitor = monitor
@@ -295,6 +297,10 @@ class NewtonLearner(Learner):
 
     def outputs(self, held_out: list[Any]) -> list[Any]:
         return [self.fitted._scores(one.rows, one.queries) for one in held_out]
+
+    def idle(self) -> str | None:
+        """As `Learner.idle`: no scores can differ."""
+        return EQUAL_WITHIN_QUERIES if self._tied else None
 
     def line(self, number: int) -> str:
         return step_line(self.fitted, number, self._step)

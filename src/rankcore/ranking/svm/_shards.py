@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse, vstack
 from threadpoolctl import threadpool_limits
 
+from rankcore._core.equal_rows import equal_in_groups
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import some_rows
 from rankcore._core.numbers import Floats, exact_sum
@@ -45,6 +46,7 @@ class Facts:
     sizes: NDArray[np.int64]  # documents of each query
     n_in_query: int  # rows of the largest query
     n_values: int  # that are stored
+    tied: bool  # whether compared rows are equal
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,8 @@ class PairShard:
                 np.maximum(largest, extreme, out=largest)
         weight = exact_sum(self._losses.weights)
         sizes = np.diff(self._pairing.bounds)
-        return Facts(largest, weight, sizes, self._n_in_query, self._rows.n_values)
+        tied = equal_in_groups(self._rows, docs, self._pairing.bounds)
+        return Facts(largest, weight, sizes, self._n_in_query, self._rows.n_values, tied)
 
     def slopes(self, weights: Floats, terms: Terms, exponents: NDArray[np.intc]) -> Slopes:
         """Losses, and slopes times rows times two to the power of exponents."""

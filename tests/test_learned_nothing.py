@@ -1,0 +1,209 @@
+"""Fits that learn nothing warn, in every learner; so do fits of rankers without queries."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+import rankcore as rc
+from rankcore.cli.registry import EVERY_LEARNER
+from rankcore.datasets import dump_letor, open_rows
+from rankcore.structured import StructuredPerceptron, Task
+
+RANKERS = [
+    *(rc.PairwisePerceptron(v) for v in ("committee", "averaged", "pocket", "last")),
+    rc.PairwisePerceptron("voted", combine="rank", max_hypotheses=50, max_iter=2),
+    rc.RankSVM(),
+    rc.RankSVM(kernel="rbf", loss="hinge"),
+    rc.RankBoost(5),
+    rc.RankBoost(5, max_leaf_nodes=4),
+    rc.BipartiteRankBoost(5),
+    rc.BipartiteRankBoost(5, weak="tree"),
+]
+ORDINAL = [
+    rc.PRank(),
+    rc.PRank.published(),
+    rc.VotedPRank(),
+    rc.CuSumRank(),
+    rc.WidrowHoff(),
+    rc.MulticlassPerceptron(),
+    rc.OAPBPM(5),
+    rc.OAPBagging(5),
+    rc.OAPVoting(5),
+    rc.KernelPRank(),
+    rc.KernelCuSumRank(),
+    rc.KernelOAPBPM(5),
+    *(rc.OrdinalBoost(5, tasks=tasks) for tasks in ("vector", "shared", "separate", "mixed")),
+    rc.OrdinalBoost(5, tasks="average"),
+    rc.CalibratedOrdinal(rc.CuSumRank(), cv=2),
+]
+BOOSTERS = [
+    one
+    for one in (*RANKERS, *ORDINAL)
+    if hasattr(one, "n_estimators") and hasattr(one, "max_leaf_nodes")
+]
+
+
+def fit(learner, X, y=None):
+    n = X.shape[0]
+    y = np.arange(n) % 3 if y is None else y
+    return clone(learner).fit(X, y, **({"qid": np.zeros(n)} if learner in RANKERS else {}))
+
+
+def test_every_learner_is_here():
+    names = {type(one).__name__ for one in (*RANKERS, *ORDINAL)}
+    assert {one.estimator for one in EVERY_LEARNER} <= names
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("learner", [*RANKERS, *ORDINAL], ids=str)
+def test_constant_features_warn(learner, form):
+    for value in (0.0, 0.3):
+        with pytest.warns(UserWarning, match="learned nothing: .*equal"):
+            fit(learner, form(np.full((40, 3), value)))
+    one = np.zeros((40, 3))
+    one[:20, 1] = 1  # one feature differs
+    fit(learner, form(one), np.arange(40) < 20)
+
+
+@pytest.mark.parametrize("learner", RANKERS, ids=str)
+def test_features_of_queries_alone_warn(learner):
+    qid = np.repeat(np.arange(10), 5)
+    X = np.random.default_rng(0).normal(size=(10, 3))[qid]
+    y = np.arange(50) % 5 > 2
+    with pytest.warns(UserWarning, match="learned nothing"):
+        clone(learner).fit(X, y, qid=qid)
+    X[0, 0] += 1
+    clone(learner).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("learner", BOOSTERS, ids=str)
+def test_a_continued_fit_without_new_rounds_warns(learner):
+    rng = np.random.default_rng(0)
+    X, more = rng.normal(size=(2, 80, 3))
+    model = clone(learner).set_params(warm_start=True)
+    given = {"qid": np.zeros(80)} if learner in RANKERS else {}
+    model.fit(X, np.arange(80) % 3, **given)
+    with pytest.warns(UserWarning, match="learned nothing: .* raise n_estimators"):
+        model.fit(more, np.arange(80) % 3, **given)
+    model.set_params(n_estimators=7).fit(more, np.arange(80) % 3, **given)
+    assert model.n_iter_ == 7
+
+
+@pytest.mark.parametrize(
+    "learner", [one for one in BOOSTERS if one.max_leaf_nodes != 2 or one.weak == "tree"], ids=str
+)
+def test_trees_split_few_rows_and_warn_if_none_may_be_split(learner):
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    y = np.digitize(X[:, 0], [-0.3, 0.3])
+    assert fit(learner, X, y).n_iter_ > 0
+    large = clone(learner).set_params(min_samples_leaf=7)
+    given = {"qid": np.zeros(12)} if learner in RANKERS else {}
+    with pytest.warns(UserWarning, match="learned nothing: .*min_samples_leaf=7"):
+        large.fit(X, y, **given)
+
+
+def test_automatic_leaves_are_those_of_large_data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = X[:, 0] * X[:, 1] + 0.1 * rng.normal(size=300)
+    qid = np.repeat(np.arange(3), 100)
+    auto, twenty = (
+        rc.RankBoost(5, max_leaf_nodes=8, **given).fit(X, y, qid=qid).predict(X)
+        for given in ({}, {"min_samples_leaf": 20})
+    )
+    np.testing.assert_array_equal(auto, twenty)
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        rc.PRank(),
+        rc.WidrowHoff(),
+        rc.OAPBPM(5),
+        rc.PairwisePerceptron(),
+        rc.RankSVM(),
+        rc.RankBoost(5),
+    ],
+    ids=str,
+)
+def test_constant_features_on_disk_warn(learner, tmp_path):
+    path = tmp_path / "rows.txt"
+    dump_letor(np.full((40, 3), 0.3), np.arange(40) % 3, path, qid=np.zeros(40, dtype=int))
+    with pytest.warns(UserWarning, match="learned nothing: .*equal"):
+        clone(learner).fit(open_rows(path, cache=tmp_path / "cache"))
+
+
+@dataclass(frozen=True)
+class Halves(Task):
+    """Labels 0 and 1 of rows, as inner products with a feature."""
+
+    def n_parameters(self, X):
+        return len(X[0])
+
+    def candidates(self, x):
+        return 0, 1
+
+    def features(self, x, y):
+        return np.arange(len(x)), np.multiply(x, y)
+
+
+def test_outputs_of_equal_features_warn():
+    X, y = np.zeros((20, 2)), [0, 1] * 10
+    with pytest.warns(UserWarning, match="StructuredPerceptron learned nothing"):
+        StructuredPerceptron(Halves()).fit(X, y)
+    StructuredPerceptron(Halves()).fit(X + 1, y)
+    StructuredPerceptron(Halves()).fit(X, [0] * 20)  # right from the start
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        "PRank",
+        "CuSumRank",
+        "OAPBPM",
+        "PairwisePerceptron",
+        "RankSVM",
+        "RankBoost",
+        "BipartiteRankBoost",
+    ],
+)
+def test_constant_features_on_a_cluster_warn(learner, client):
+    from dask import delayed
+
+    import rankcore.dask as rd
+
+    X, y, qid = np.full((40, 3), 0.3), np.arange(40) % 2, np.arange(40) // 20
+    parts = [[delayed(one[:20]), delayed(one[20:])] for one in (X, y, qid)]
+    given = {} if learner in ("PRank", "CuSumRank", "OAPBPM") else {"qid": parts[2]}
+    with pytest.warns(UserWarning, match=f"{learner} learned nothing: .*equal"):
+        getattr(rd, learner)().fit(parts[0], parts[1], **given)
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [rc.PairwisePerceptron(), rc.RankSVM(), rc.RankBoost(5), rc.BipartiteRankBoost(5)],
+    ids=str,
+)
+def test_a_fit_without_queries_warns(learner):
+    X = np.random.default_rng(0).normal(size=(6, 2))
+    y = np.array([0, 1, 0, 1, 1, 0])
+    declared = [{"qid": np.zeros(6)}, {"group": [6]}]
+    if isinstance(learner, rc.BipartiteRankBoost):
+        declared.append({})
+    else:
+        declared.append({"pairs": [[1, 0], [3, 2]]})
+        with pytest.warns(UserWarning, match=r"fit found no qid .* qid=np.zeros\(n\)"):
+            expected = clone(learner).set_params(**seeded(learner)).fit(X, y).predict(X)
+        given = clone(learner).set_params(**seeded(learner)).fit(X, y, qid=np.zeros(6))
+        np.testing.assert_array_equal(given.predict(X), expected)
+    for given in declared:
+        clone(learner).fit(X, y, **given)
+    if hasattr(learner, "partial_fit"):
+        clone(learner).partial_fit(X, y)  # a call has one query
+
+
+def seeded(learner):
+    return {"random_state": 0} if "random_state" in learner.get_params() else {}
