@@ -260,3 +260,73 @@ def test_a_parameter_that_has_gone_is_read_over(tmp_path):
     rewrite(path, set_in("parameters", "solved", value="lazy"))
     with pytest.raises(ValueError, match="no parameter 'solved'"):
         rc.load(path)
+
+
+SCALED = [make_pipeline(one, rc.PRank()) for one in (StandardScaler(), MinMaxScaler(clip=True))]
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("learner", [*ORDINAL, *RANKERS, rc.OrdinalBoost(3), *SCALED], ids=str)
+def test_load_verifies_what_other_readers_score_with(tmp_path, learner, form):
+    if learner in SCALED and form is not np.asarray:
+        pytest.skip("scalers that centre take dense rows")
+    path = tmp_path / "model"
+    model = clone(learner).fit(X, Y) if learner in SCALED else fitted(learner, form)
+    rc.save(model, path)
+    content = path.read_bytes()
+    document, arrays = taken_apart(content)
+    keys = [key for key in document if key.startswith("scoring")]
+    changed = 0
+    for key in keys:
+        name = document[key]
+        if name in arrays:
+            if not name.startswith("scoring.") or not arrays[name].size:
+                continue  # the learner's own
+            array = arrays[name]
+            other = -array if array.dtype.kind == "f" and array.any() else array + 1
+            rewrite(path, arrays={name: other.astype(array.dtype)})
+        elif key == "scoring.reason":  # words
+            continue
+        else:
+            rewrite(path, set_in(key, value="other"))
+        changed += 1
+        with pytest.raises(ValueError, match=f"its {key} is not that of its learner"):
+            rc.load(path)
+        assert answer(rc.load(path, verify=False), X).size == len(X)
+        path.write_bytes(content)
+    assert changed
+    rc.load(path, verify=True)
+
+
+@pytest.mark.parametrize(
+    ("scaler", "array"),
+    [
+        (StandardScaler(), "scale_"),
+        (StandardScaler(), "mean_"),
+        (StandardScaler(), "var_"),
+        (MaxAbsScaler(), "scale_"),
+        (MinMaxScaler(), "min_"),
+    ],
+    ids=str,
+)
+def test_load_rejects_a_scaler_without_what_it_learned(tmp_path, scaler, array):
+    path = tmp_path / "model"
+    rc.save(make_pipeline(scaler, rc.PRank()).fit(X, Y), path)
+
+    def edit(document):
+        document["scaler"]["arrays"].remove(f"scaler.{array}")
+        for key in [key for key, value in document.items() if value == f"scaler.{array}"]:
+            del document[key]
+
+    rewrite(path, edit, arrays={f"scaler.{array}": None})
+    for verify in (True, False):
+        with pytest.raises(ValueError, match=f"it has no array scaler.{array}"):
+            rc.load(path, verify=verify)
+
+
+@pytest.mark.parametrize("with_mean", [True, False])
+@pytest.mark.parametrize("with_std", [True, False])
+def test_a_scaler_that_learned_less_loads(tmp_path, with_mean, with_std):
+    model = make_pipeline(StandardScaler(with_mean=with_mean, with_std=with_std), rc.PRank())
+    rc.save(model.fit(X, Y), tmp_path / "model")
+    np.testing.assert_array_equal(rc.load(tmp_path / "model").predict(X), model.predict(X))

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from rankcore._core import scoring as forms
@@ -52,6 +53,8 @@ METADATA = ("format", "version", "labels", "checksum")
 # Keys of a model; those of a contained model have its name as a prefix.
 OF_A_MODEL = ("learner", "n_features", "parameters", "facts", "scaler", "steps")
 SCORING = "scoring"
+# Maximum difference of scoring arrays and those of the learner, in units of the largest number.
+ROUNDING = 1e-9
 
 
 def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
@@ -116,8 +119,9 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None) -> Any:
     ----------
     path : str or path-like
     verify : bool, optional
-        Read the whole file, to compare its checksum and to check for NaN. By default only files
-        up to 64 MB are verified.
+        Read the whole file, to compare its checksum, to check for NaN, and to compare the arrays
+        that other readers score with to those of the learner. By default only files up to 64 MB are
+        verified.
 
     Returns
     -------
@@ -155,6 +159,8 @@ def _read(content: bytes | mmap.mmap, verify: bool) -> Any:
         if unknown:
             raise ValueError(f"it has metadata that no model has: {sorted(unknown)}")
         arrays.check_all_read(_scored_with(metadata, arrays))
+        if verify:
+            _check_scoring(metadata, arrays, model)
     except Exception as error:  # crafted documents can raise any exception
         raise damaged(error) from error
     return model
@@ -162,6 +168,19 @@ def _read(content: bytes | mmap.mmap, verify: bool) -> Any:
 
 def _pack(model: Any, spec: ModelSpec) -> list[bytes]:
     """Parts of a model file, in their order."""
+    metadata, arrays = _described(model, spec)
+    arrays, texts = text_arrays.encode(arrays)
+    metadata["labels"], metadata["checksum"] = json.dumps(texts), CHECKSUM
+    arrays[CHECKSUM] = np.zeros(4, dtype=np.uint8)
+    parts, checksum = safetensors.pack(metadata, arrays), 0
+    for part in parts[:-1]:
+        checksum = zlib.crc32(part, checksum)
+    parts[-1] = checksum.to_bytes(4, "little")
+    return parts
+
+
+def _described(model: Any, spec: ModelSpec) -> tuple[dict[str, str], dict[str, Any]]:
+    """Metadata and arrays of a model file, without those of its container."""
     assert spec.scoring is not None
     metadata = {"format": FORMAT, "version": str(VERSION)}
     arrays: dict[str, Any] = {}
@@ -181,14 +200,7 @@ def _pack(model: Any, spec: ModelSpec) -> list[bytes]:
         prefix = name.removesuffix("scaler")
         for key, of in scaler_scoring(read_json(metadata[name])).items():
             metadata[f"{SCORING}.{key}"] = of if key == "scaler" else prefix + of
-    arrays, texts = text_arrays.encode(arrays)
-    metadata["labels"], metadata["checksum"] = json.dumps(texts), CHECKSUM
-    arrays[CHECKSUM] = np.zeros(4, dtype=np.uint8)
-    parts, checksum = safetensors.pack(metadata, arrays), 0
-    for part in parts[:-1]:
-        checksum = zlib.crc32(part, checksum)
-    parts[-1] = checksum.to_bytes(4, "little")
-    return parts
+    return metadata, arrays
 
 
 def _add_model(
@@ -236,7 +248,7 @@ def _describe_scoring(scoring: Scoring, arrays: dict[str, Any]) -> dict[str, str
 def _scored_with(metadata: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> set[str]:
     """Names of the arrays for scoring, which are for readers that only score.
 
-    They are derived from the learner's arrays, and not read here.
+    They are derived from the learner's arrays, and only read to verify them.
     """
     found = set()
     for key, value in metadata.items():
@@ -249,6 +261,29 @@ def _scored_with(metadata: Mapping[str, str], arrays: Mapping[str, np.ndarray]) 
             raise ValueError(f"it has no array {value}")
         found.add(value)
     return found
+
+
+def _check_scoring(metadata: Mapping[str, str], arrays: Arrays, model: Any) -> None:
+    """Raise ValueError unless readers that only score answer as the learner."""
+    expected, computed = _described(model, split_front(model)[1]._spec())
+    keys = {key for key in (*metadata, *expected) if key.split(".")[0] == SCORING}
+    for key in sorted(keys - {f"{SCORING}.reason"}):  # wording
+        value, wanted = metadata.get(key), expected.get(key)
+        same = value == wanted
+        if value in arrays and wanted in computed:
+            same = _is_near(arrays[value], computed[wanted])
+        if not same:
+            raise ValueError(
+                f"its {key} is not that of its learner, so that other readers would score otherwise"
+            )
+
+
+def _is_near(found: NDArray[Any], expected: NDArray[Any]) -> bool:
+    """Whether arrays are equal up to rounding: sums depend on the machine."""
+    if expected.dtype.kind != "f" or not expected.size or found.shape != expected.shape:
+        return np.array_equal(found, expected)
+    largest = float(np.abs(expected[np.isfinite(expected)]).max(initial=0.0))
+    return np.allclose(found, expected, rtol=0.0, atol=ROUNDING * largest)
 
 
 def _where(array: np.ndarray) -> tuple[Any, ...]:

@@ -70,7 +70,7 @@ def restore_scaler(
     for attribute in LEARNED[type(scaler).__name__]:
         key = f"{prefix}{attribute}"
         if key not in listed:
-            if type(scaler).__name__ != "StandardScaler":
+            if getattr(scaler, "with_mean" if attribute == "mean_" else "with_std", True):
                 raise ValueError(f"it has no array {key}")
             setattr(scaler, attribute, None)
             continue
