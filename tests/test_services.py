@@ -118,6 +118,36 @@ def test_requests_that_wait_are_scored_together(client, ranker):
     assert client.get("/health").json() == {"learner": "RankBoost", "n_features": 136}
 
 
+class FailingModel:
+    """A model whose first call fails, as after an error of memory."""
+
+    learner, n_features_in_ = "RankBoost", 2
+
+    def __init__(self):
+        self.calls = 0
+
+    def predict(self, X):
+        self.calls += 1
+        if self.calls == 1:
+            raise MemoryError("no memory for the scores of a row")
+        return X.sum(axis=1)
+
+
+@pytest.mark.parametrize("n", [1, 3000])  # in this thread, and in another one
+def test_the_service_goes_on_after_a_call_that_fails(n):
+    service = example("rank_service", "fastapi", "prometheus_client", "httpx")
+    with warnings.catch_warnings(action="ignore"):  # of the next httpx
+        from fastapi.testclient import TestClient
+
+    body = {"rows": [[1.0, 2.0]] * n}
+    with TestClient(service.make_app(FailingModel())) as client:
+        answer = client.post("/rank", json=body)
+        assert answer.status_code == 500
+        assert "no memory for the scores" in answer.json()["detail"]
+        assert client.post("/rank", json=body).json()["scores"] == [3.0] * n
+        assert 'rank_requests_total{status="500"} 1.0' in client.get("/metrics").text
+
+
 # ---------------------------------------------------------------- other tools
 
 

@@ -328,6 +328,13 @@ def test_rows_that_do_not_fit_are_errors(page, server, made):
     said = page.evaluate(ASK, ["thresholds", rows])
     assert "dense rows must have 6 values each" in said["dense scores"]
     assert "offsets must ascend" in said["sparse scores"]
+    for column in (2**32, 2**32 + 1, 6, -1, 0.5):
+        rows = {"dense": [], "values": [1.0], "columns": [column], "offsets": [0, 1]}
+        said = page.evaluate(ASK, ["thresholds", rows])
+        assert f"columns must be integers from 0 to 5; found {column}" in said["sparse scores"]
+    rows = {"dense": [], "values": [], "columns": [], "offsets": []}
+    said = page.evaluate(ASK, ["thresholds", rows])
+    assert "offsets must have one number more" in said["sparse scores"]
 
 
 def test_the_live_model_answers_as_in_python(page, server):

@@ -60,11 +60,14 @@ class Batcher:
             X = np.concatenate([X for X, _ in requests])
             # Large batches are scored in another thread, so that this one can accept requests; for
             # small ones a thread costs more than the scores.
-            scores = (
-                await asyncio.to_thread(self.model.predict, X)
-                if rows > 2_000
-                else self.model.predict(X)
-            )
+            try:
+                predict = self.model.predict
+                scores = await asyncio.to_thread(predict, X) if rows > 2_000 else predict(X)
+            except Exception as error:  # the requests of this call get it; the next are scored
+                for _, done in requests:
+                    if not done.done():
+                        done.set_exception(error)
+                continue
             first = 0
             for X, done in requests:
                 if not done.done():  # the client may have disconnected
@@ -93,10 +96,17 @@ def make_app(model):
         start = time.perf_counter()
         try:
             X = read_rows(from_json(await request.body()), model.n_features_in_)
-            scores = await batcher.score(X)
         except (ValueError, TypeError, KeyError) as error:
             answered.labels("422").inc()
             raise HTTPException(422, str(error)) from error
+        try:
+            scores = await batcher.score(X)
+        except HTTPException as error:
+            answered.labels(str(error.status_code)).inc()
+            raise
+        except Exception as error:
+            answered.labels("500").inc()
+            raise HTTPException(500, f"the rows could not be scored: {error}") from error
         order = np.argsort(-scores, kind="stable")
         answered.labels("200").inc()
         took.observe(time.perf_counter() - start)
