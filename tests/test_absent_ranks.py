@@ -15,6 +15,7 @@ import rankcore as rc
 from rankcore._core.labels import RankedLabels
 from rankcore.ordinal._curves import fit_cumulative, fit_isotonic
 from reference import calibration
+from reference import ordinal_boosting as plain
 
 
 def scored_rows(seed):
@@ -83,7 +84,6 @@ NAMES = sorted(
     if isinstance(getattr(rc, name), type)
     and issubclass(getattr(rc, name), RankedLabels)
     and not name.startswith("Python")  # bases of rules that users write
-    and name != "OrdinalBoost"
 )
 PROBABLE = ("CalibratedOrdinal", "OrdinalBoost")
 WORDS = np.array(["awful", "poor", "fair", "good", "great"])  # not in alphabetical order
@@ -229,3 +229,117 @@ def test_held_out_rows_may_have_labels_that_the_fit_lacks():
         assert model.history_[f"valid_{metric}"][-1] == pytest.approx(expected, rel=1e-12)
     expected = np.abs(model.predict(X[TEST]) - held_out).mean()
     assert model.history_["valid_rank_loss"][-1] == pytest.approx(expected, rel=1e-12)
+
+
+# ---------------------------------------------------------------- boosting
+
+
+def rows_of_boosting(seed):
+    """Rows, ranks with absent ones among ``k``, weights, and the ranks that occur."""
+    rng = np.random.default_rng(seed)
+    k = int(rng.integers(3, 9))
+    occurring = np.sort(rng.choice(k, int(rng.integers(2, k + 1)), replace=False))
+    n = int(rng.integers(60, 300))
+    rows = rng.normal(size=(n, 3))
+    latent = rows[:, 0] * np.sign(rows[:, 1]) + rng.choice([0.3, 1.0]) * rng.normal(size=n)
+    # Each rank has at least a fiftieth of the rows.
+    cuts = np.sort(rng.choice(np.arange(1, 50), occurring.size - 1, replace=False)) / 50
+    ranks = occurring[np.digitize(latent, np.quantile(latent, cuts))]
+    weights = rng.choice([0.0, 1.0, 2.0], size=n) if rng.random() < 0.5 else np.ones(n)
+    return rows, ranks, k, weights, np.unique(ranks[weights > 0])
+
+
+def boosted(seed, **params):
+    """A model of all declared ranks, and what it learned from."""
+    rows, ranks, k, weights, occurring = rows_of_boosting(seed)
+    model = rc.OrdinalBoost(classes=range(k), min_samples_leaf=5, random_state=0, **params)
+    model.fit(rows, ranks, sample_weight=weights)
+    return model, rows, ranks, weights, occurring
+
+
+@pytest.mark.parametrize("link", ["adjacent", "cumulative"])
+@pytest.mark.parametrize("block", range(10))
+def test_biases_of_a_shared_score_are_the_optimum_of_the_occurring_ranks(block, link):
+    for seed in range(20 * block, 20 * block + 20):
+        n_rounds = 1 + seed % 4
+        model, rows, ranks, weights, occurring = boosted(
+            seed, n_estimators=n_rounds, tasks="shared", link=link
+        )
+        table = model.predict_proba(rows)
+        assert (table > 0).all(), seed
+        f = model._state.model.score(model._more_rows(rows))[0]
+        at, places = weights > 0, np.searchsorted(occurring, ranks)
+        if occurring.size == 2 and link == "cumulative":  # as of two declared ranks, biases stay
+            counts = np.bincount(places[at], weights[at])
+            biases = np.log(counts[:1] / counts[1:])
+        else:
+            biases = plain.best_biases(f[at], places[at], weights[at], occurring, link)
+        expected = plain.occurring_probabilities(f, biases, occurring, link)
+        assert_allclose(table[:, occurring], expected, rtol=0, atol=1e-4, err_msg=f"seed {seed}")
+
+
+def leaves_of(tree, rows):
+    """The leaf of each row."""
+    found = []
+    for row in rows:
+        node = 0 if tree.features.size else -1
+        while node >= 0:
+            above = tree.goes_above(node, row[tree.features[node]])
+            node = tree.children[node][int(above)]
+        found.append(~node)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_leaves_of_vectors_are_newton_steps_of_the_occurring_ranks(block):
+    for seed in range(20 * block, 20 * block + 20):
+        model, rows, ranks, weights, occurring = boosted(seed, n_estimators=1, learning_rate=1.0)
+        table = model.predict_proba(rows)
+        assert (table > 0).all(), seed
+        leaf_of = leaves_of(model._state.model.sums[0].trees[0], rows)
+        at, places = weights > 0, np.searchsorted(occurring, ranks)
+        counts = np.bincount(places[at], weights[at])
+        first = np.log(counts[:-1] / counts[1:])
+        zeros = np.zeros((occurring.size - 1, at.sum()))
+        values = plain.newton_values(leaf_of[at], zeros, first, places[at], weights[at], 1.0)
+        expected = plain.probabilities(values[:, leaf_of], first, False, "adjacent")
+        assert_allclose(table[:, occurring], expected, rtol=0, atol=1e-4, err_msg=f"seed {seed}")
+
+
+@pytest.mark.parametrize(("tasks", "link"), [("vector", "adjacent"), ("shared", "cumulative")])
+@pytest.mark.parametrize("seed", range(20))
+def test_boosting_of_occurring_ranks_is_that_without_the_others(tasks, link, seed):
+    params = {"n_estimators": 30, "tasks": tasks, "link": link}
+    model, rows, ranks, weights, occurring = boosted(seed, **params)
+    other = rc.OrdinalBoost(classes=occurring, min_samples_leaf=5, random_state=0, **params).fit(
+        rows[weights > 0], ranks[weights > 0], sample_weight=weights[weights > 0]
+    )
+    expected = other.predict_proba(rows)
+    assert_allclose(model.predict_proba(rows)[:, occurring], expected, rtol=0, atol=1e-5)
+    assert model.n_iter_ == other.n_iter_ == 30
+    assert_allclose(model.feature_importances_, other.feature_importances_, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("tasks", "link"), [("vector", "adjacent"), ("shared", "cumulative")])
+def test_a_warm_start_learns_a_rank_that_was_absent(tasks, link):
+    ranks = labels([])
+    first = np.flatnonzero(ranks != 2)
+    model = rc.OrdinalBoost(10, tasks=tasks, link=link, classes=range(5), warm_start=True)
+    model.fit(X[first], ranks[first])
+    assert model.predict_proba(X)[:, 2].max() < 1e-4
+    model.set_params(n_estimators=60).fit(X, ranks)
+    fresh = rc.OrdinalBoost(60, tasks=tasks, link=link).fit(X, ranks)
+    loss = rc.metrics.log_loss
+    assert loss(ranks, model.predict_proba(X)) < 1.3 * loss(ranks, fresh.predict_proba(X))
+
+
+@pytest.mark.parametrize("loss", ["absolute", "kappa"])
+@pytest.mark.parametrize(("tasks", "link"), [("vector", "adjacent"), ("shared", "cumulative")])
+def test_files_and_exports_of_boosting_have_the_absent_ranks(tmp_path, tasks, link, loss):
+    ranks = labels([0, 2])
+    model = rc.OrdinalBoost(10, tasks=tasks, link=link, loss=loss, classes=range(5))
+    model.fit(X, ranks)
+    rc.save(model, tmp_path / "m")
+    assert_allclose(rc.load(tmp_path / "m").predict_proba(X), model.predict_proba(X), rtol=0)
+    assert_allclose(rc.load(tmp_path / "m").predict(X), model.predict(X), rtol=0)
+    rc.export(model, tmp_path / "m.c", "c", check=X)

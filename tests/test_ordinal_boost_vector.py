@@ -50,6 +50,20 @@ def test_values_are_newton_steps_of_the_whole_leaf(k, l2):
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.parametrize("masked", [False, True])
+def test_values_of_many_tasks_are_newton_steps_of_the_whole_leaf(masked, monkeypatch):
+    rng, scores, biases, ranks, weights, table = drawn_rows(5, 40, 200)
+    monkeypatch.setattr(_vector_leaves, "PRODUCT_ROWS", 16)  # several products for each leaf
+    leaf_of = rng.integers(0, 4, size=ranks.size).astype(np.int32)
+    taken = (np.arange(ranks.size) % 2 == 0).astype(np.uint8) if masked else None
+    rows = np.flatnonzero(taken) if masked else np.arange(ranks.size)
+    expected = plain.newton_values(
+        leaf_of[rows], scores[:, rows], biases, ranks[rows], weights[rows], 1.0
+    )
+    found = newton_steps(*leaf_sums(leaf_of, taken, 4, table, ranks, weights), 1.0).T
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+
+
 def test_steps_across_a_node_are_bounded_by_the_mean_of_its_children():
     slopes, curvatures = np.array([[2.0], [-2.0], [8.0]]), np.ones((3, 1, 1))
     children = np.array([[1, ~2], [~0, ~1]], dtype=np.int32)  # ((leaf 0, leaf 1), leaf 2)

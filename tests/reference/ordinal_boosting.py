@@ -3,6 +3,7 @@
 from itertools import combinations
 
 import numpy as np
+from scipy.optimize import minimize
 
 
 def probabilities(scores, biases, shared, link):
@@ -84,3 +85,37 @@ def newton_values(leaf_of, scores, biases, ranks, weights, l2):
                 whole[i, j] += l2 * (5 * ((i == j) - 1 / d) + 1 / d**2)
         found[:, leaf] = np.linalg.solve(whole, slope)
     return found
+
+
+def occurring_probabilities(f, biases, occurring, link):
+    """Probability of each occurring rank, shape (n, k), if the other ranks have none.
+
+    Adjacent categories of the ranks l < h, with none between: log(p_h / p_l) = (h - l) f - bias.
+    """
+    if link == "cumulative":
+        return probabilities(f[None], biases, True, link)
+    tasks = np.diff(occurring)[:, None] * f - np.asarray(biases)[:, None]
+    return probabilities(tasks, np.zeros(len(biases)), False, link)
+
+
+def best_biases(f, places, weights, occurring, link):
+    """Biases of maximum likelihood for given f, by scipy; ``places`` are indices of occurring."""
+    k = len(occurring)
+    counts = np.bincount(places, weights, minlength=k)
+    above = np.cumsum(counts[::-1])[::-1][1:]
+    start = np.log(np.cumsum(counts)[:-1] / above)
+    if link == "cumulative":  # the first one, and logarithms of distances
+        start = np.append(start[:1], np.log(np.diff(start)))
+
+    def at(free):
+        if link == "adjacent":
+            return free
+        return free[0] + np.append(0.0, np.cumsum(np.exp(free[1:])))
+
+    def loss(free):
+        table = occurring_probabilities(f, at(free), occurring, link)
+        return -float(weights @ np.log(np.maximum(table[np.arange(len(f)), places], 1e-300)))
+
+    options = {"ftol": 1e-15, "gtol": 1e-8, "maxiter": 5000, "maxfun": 10**6}
+    found = minimize(loss, start, jac="3-point", method="L-BFGS-B", options=options)
+    return at(found.x)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,16 +28,20 @@ from rankcore.boosting._vector_leaves import (
     monotone_steps,
     newton_steps,
 )
+from rankcore.ordinal._curves import CumulativeLogits, with_absent
 
 # Minimum sum of second derivatives in a leaf, as in LightGBM and scikit-learn.
 LEAST_CURVATURE = 1e-3
-# Weight of a rank without rows, in rows, for the initial biases.
-UNSEEN = 0.5
+# Initial weight of a rank without rows, relative to the minimum of the others. The probability of
+# such a rank then stays below this multiple of that of another rank.
+UNSEEN = 1e-7
 # Precision per row of a normal prior on the biases around the initial ones, which keeps the
 # probabilities of ranks without rows positive.
 PRIOR = 1e-6
-# Minimum distance of neighbouring biases with cumulative logits.
-APART = 1e-6
+# A rank with fewer expected rows than this multiple of its rows is new to a model.
+SURPRISING = 1e-3
+# The search for biases ends at a Newton step that gains less than this per row.
+ENOUGH, MAX_STEPS = 1e-12, 50
 # Rows of a fit: words of their slopes have 32 bits.
 MAX_ROWS = 2**30 - 1
 # Third word of the seed of directions, which do not share the draws of rows and features.
@@ -46,7 +51,7 @@ DIRECTION = 1
 def first_biases(ranks: NDArray[np.int32], weights: Floats | None, form: Form) -> Floats:
     """Biases for which the probabilities are the shares of the ranks, all positive."""
     counts = np.bincount(ranks, weights, minlength=form.n_ranks).astype(np.float64)
-    counts[counts == 0] = UNSEEN * counts.sum() / ranks.size
+    counts[counts == 0] = UNSEEN * counts[counts > 0].min()
     found = []
     for part in form.parts:
         low, high = counts[:-1], counts[1:]
@@ -60,6 +65,71 @@ def losses_of(own: Floats) -> Floats:
     """Loss of each row, from the probability of its true rank."""
     # It may have rounded to 0.
     return np.asarray(-np.log(np.maximum(own, np.finfo(np.float64).tiny)))
+
+
+@dataclass(frozen=True)
+class Occurring:
+    """The ranks that have rows, from which a fit learns; between neighbours there is one task.
+
+    If all ranks are kept, nothing changes. With "vector" the log-odds of neighbours are the sum of
+    the scores between them, of which only the last learns, so that ranks without rows keep their
+    odds against the next lower rank. With cumulative logits thresholds are those of
+    `rankcore.ordinal._curves.with_absent`.
+    """
+
+    ranks: NDArray[np.int32]
+    form: Form
+
+    @classmethod
+    def of(cls, ranks: NDArray[np.int32], form: Form) -> Self:
+        """The ranks of some rows; all ranks, if the form cannot leave any out."""
+        leaves_out = form.tasks == "vector" or (form.tasks, form.link) == ("shared", "cumulative")
+        every = np.arange(form.n_ranks, dtype=np.int32)
+        return cls(np.unique(ranks) if leaves_out else every, form)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all ranks are kept."""
+        return self.ranks.size == self.form.n_ranks
+
+    def places(self, ranks: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the index of the rank of each row."""
+        return np.searchsorted(self.ranks, ranks).astype(np.int32)
+
+    def scores(self, scores: Floats) -> Floats:
+        """Merge the scores of a model, shape (n_scores, n)."""
+        return scores if self.whole or self.form.has_shared else self._sums(scores)
+
+    def biases(self, biases: Floats) -> Floats:
+        """Merge the biases of a model."""
+        if self.whole:
+            return biases
+        return biases[self.ranks[1:] - 1] if self.form.has_shared else self._sums(biases)
+
+    def _sums(self, x: Floats) -> Floats:
+        """Sum over the tasks between each two neighbours."""
+        if self.ranks.size == 1:
+            return x[:0]
+        return np.add.reduceat(x[: self.ranks[-1]], self.ranks[:-1], axis=0)
+
+    def restored_biases(self, biases: Floats, before: Floats, scores: Floats) -> Floats:
+        """Return the biases of all ranks; ``before`` are those of the model, which may be kept."""
+        if self.whole:
+            return biases
+        if not self.form.has_shared:  # they do not change
+            return before
+        logits = CumulativeLogits(biases, 1.0)
+        return with_absent(logits, scores[0], self.ranks, self.form.n_ranks).thresholds
+
+    def restored_trees(self, trees: list[Tree]) -> list[Tree]:
+        """Insert trees of the value 0 for the tasks that do not learn."""
+        if self.whole or self.form.has_shared:
+            return trees
+        zero = trees[0]._replace(values=np.zeros_like(trees[0].values))
+        found = [zero] * self.form.n_scores
+        for task, tree in zip((self.ranks[1:] - 1).tolist(), trees, strict=True):
+            found[task] = tree
+        return found
 
 
 class OrdinalRounds:
@@ -77,10 +147,12 @@ class OrdinalRounds:
     ) -> None:
         self._rate = float(params.learning_rate)
         taken = np.arange(rows.n_rows) if weights is None else np.flatnonzero(weights)
-        self._ranks = np.ascontiguousarray(ranks[taken])
+        self._occurring = Occurring.of(ranks[taken], model.form)
+        self._ranks = self._occurring.places(ranks[taken])
         self._weights = None if weights is None else np.ascontiguousarray(weights[taken])
         self._total = float(taken.size if self._weights is None else self._weights.sum())
-        n, m = taken.size, len(model.sums)
+        n, n_ranks = taken.size, self._occurring.ranks.size
+        m = model.form.n_scores if model.form.has_shared else n_ranks - 1
         if n > MAX_ROWS:
             raise ValueError(f"OrdinalBoost supports at most {MAX_ROWS} rows; found {n}: draw some")
         n_jobs = min(n_threads(params.n_jobs), rows.n_features)
@@ -92,16 +164,17 @@ class OrdinalRounds:
         self._draws = Draws(params, seeded=draws_directions)
         self._rows, self._taken = rows, taken
         self._of_vectors = model.form.tasks == "vector" and m > 1
-        d = model.form.n_ranks - 1
+        d = n_ranks - 1
         if self._of_vectors:
-            self._table, self._losses = np.empty((n, d + 1)), np.empty(n)
+            self._table, self._losses = np.empty((n, n_ranks)), np.empty(n)
         else:
             self._steep, self._curved = np.empty((m, n)), np.empty((m, n))
-        moves = model.form.moves_biases
-        self._of_biases = (np.empty(d), np.empty((d, d))) if moves else (None, None)
+        self._of_biases = np.empty(d), np.empty((d, d))
         self._threads = Threads(n_jobs)
         self._grower = TreeGrower(self._binning, self._rules, self._threads)
         self.go_back(model)
+        if model.form.tasks == "vector" and self._learns:
+            self._admit_new_ranks()
 
     def close(self) -> None:
         """End the threads."""
@@ -110,21 +183,48 @@ class OrdinalRounds:
     def go_back(self, model: OrdinalSum) -> None:
         """Replace the model, for example by that of the best round."""
         self.model = model
-        self._scores = np.ascontiguousarray(model.score(self._rows)[:, self._taken])
-        self._differentiate()
+        scores = model.score(self._rows)[:, self._taken]
+        self._scores = np.ascontiguousarray(self._occurring.scores(scores))
+        self._biases = self._occurring.biases(model.biases[-1])
+        if self._learns:
+            self._loss = self._differentiate()
+
+    @property
+    def _learns(self) -> bool:
+        """Whether there are two ranks to tell apart."""
+        return self._occurring.ranks.size > 1
 
     def probabilities(self) -> Floats:
         """Probability of each rank for the training rows; overwritten by the next round."""
-        return self._table if self._of_vectors else self.model.probabilities(self._scores)
+        if self._occurring.whole and self._of_vectors:
+            return self._table
+        scores = self.model.score(self._rows)[:, self._taken]
+        return self.model.probabilities(np.ascontiguousarray(scores))
+
+    def _admit_new_ranks(self) -> None:
+        """Shift the biases of a model to continue, if ranks that it learned without have rows now.
+
+        From probabilities as small as theirs, leaves would take many rounds.
+        """
+        n, n_ranks = self._ranks.size, self._occurring.ranks.size
+        table = np.empty((n, n_ranks))
+        ordinal_trees.probabilities(self._scores, self._biases, False, False, 0, n, table)
+        counts = np.bincount(self._ranks, self._weights, minlength=n_ranks)
+        expected = table.sum(axis=0) if self._weights is None else self._weights @ table
+        if (expected > SURPRISING * counts).all():
+            return
+        shift = np.zeros(self.model.form.n_tasks)
+        shift[self._occurring.ranks[1:] - 1] = np.diff(np.log(counts) - np.log(expected))
+        self.model.biases[-1] = self.model.biases[-1] - shift
+        self.go_back(self.model)
 
     def __iter__(self) -> Iterator[float]:
         """Mean loss after each round, until no tree has a split."""
         while self.round():
-            loss = self._differentiate()
             if len(self.model.form.parts) > 1:
-                table = self.probabilities()
-                loss = self._mean(losses_of(table[np.arange(len(table)), self._ranks]))
-            yield loss
+                table = self.model.probabilities(self._scores)
+                self._loss = self._mean(losses_of(table[np.arange(len(table)), self._ranks]))
+            yield self._loss
 
     def _mean(self, losses: Floats) -> float:
         """Mean loss of the rows."""
@@ -136,7 +236,7 @@ class OrdinalRounds:
         Returns the mean loss, summed over the parts.
         """
         if self._of_vectors:
-            of_task = self._scores, self.model.biases[-1], False, False
+            of_task = self._scores, self._biases, False, False
 
             def fill(start: int) -> None:
                 stop = min(start + BLOCK_ROWS, len(self._table))
@@ -149,7 +249,7 @@ class OrdinalRounds:
             return self._mean(self._losses)
         total = 0.0
         for part in self.model.form.parts:
-            scores, biases = self._scores[part.scores], self.model.biases[-1][part.biases]
+            scores, biases = self._scores[part.scores], self._biases[part.biases]
             rows = part.shared, part.cumulative, self._ranks, self._weights
             found = self._steep[part.scores], self._curved[part.scores]
             total += ordinal_trees.slopes(scores, biases, *rows, *found, *of_biases)
@@ -158,15 +258,19 @@ class OrdinalRounds:
 
     def round(self) -> bool:
         """Add a tree to each score, all from the same gradients; return whether any has a split."""
+        if not self._learns:
+            return False
         shape = self._ranks.size, self._binning.n_bins.size
         taken, allowed = self._draws.masks(len(self.model), *shape)
         trees = self._trees(taken, allowed)
         if not any(tree.features.size for tree in trees):
             return False
-        self.model.add(trees, self.model.biases[-1])
-        if self.model.form.moves_biases:
-            self._differentiate(self._of_biases)
-            self.model.biases[-1] = self._moved()
+        if self.model.form.moves_biases and self._occurring.ranks.size > 2:
+            self._settle_biases()
+        else:  # the trees alone fit two ranks
+            self._loss = self._differentiate()
+        biases = self._occurring.restored_biases(self._biases, self.model.biases[-1], self._scores)
+        self.model.add(self._occurring.restored_trees(trees), biases)
         return True
 
     def _trees(
@@ -176,7 +280,7 @@ class OrdinalRounds:
         if self._of_vectors:
             return self._of_one_structure(taken, allowed)
         trees = []
-        for i in range(len(self.model.sums)):
+        for i in range(len(self._scores)):
             grown = self._grower.grow(self._steep[i], self._curved[i], taken, allowed)
             values = self._values(grown, i, taken)
             trees.append(made_tree(self._binning, grown, values))
@@ -229,18 +333,37 @@ class OrdinalRounds:
         values = np.divide(slopes, mass, out=np.zeros(n), where=mass > 0)
         return np.asarray(self._rate * np.clip(values, grown.lows, grown.highs))
 
-    def _moved(self) -> Floats:
-        """Biases after a Newton step, ascending with cumulative logits."""
-        part, (slopes, curvatures) = self.model.form.parts[0], self._of_biases
-        now, first = (self.model.biases[at][part.biases] for at in (-1, 0))
-        assert slopes is not None
-        assert curvatures is not None
-        prior = PRIOR * self._total
-        upper = np.triu(curvatures)
-        whole = upper + np.triu(upper, 1).T + prior * np.eye(now.size)
-        found = now + np.linalg.solve(whole, slopes - prior * (now - first))
-        if part.cumulative:
-            # The biases on both sides of a rank without rows would be equal.
-            apart = APART * np.arange(now.size)
-            found = np.maximum.accumulate(found - apart) + apart
-        return np.concatenate([found, self.model.biases[-1][now.size :]])
+    def _settle_biases(self) -> None:
+        """Maximise the likelihood with its prior by the biases.
+
+        Newton's method; a step is halved until the loss decreases and cumulative biases ascend.
+        """
+        part, prior = self.model.form.parts[0], PRIOR * self._total
+        first = self._occurring.biases(self.model.biases[0])[part.biases]
+        slopes, curvatures = self._of_biases
+
+        def loss_at(biases: Floats) -> float:
+            if part.cumulative and not (np.diff(biases) > 0).all():
+                return np.inf
+            self._biases = np.concatenate([biases, self._biases[biases.size :]])
+            self._loss = self._differentiate(self._of_biases)
+            away = biases - first
+            return self._total * self._loss + prior / 2 * float(away @ away)
+
+        now = self._biases[part.biases]
+        loss = loss_at(now)
+        for _ in range(MAX_STEPS):
+            gradient = slopes - prior * (now - first)
+            upper = np.triu(curvatures)
+            step = np.linalg.solve(upper + np.triu(upper, 1).T + prior * np.eye(now.size), gradient)
+            if gradient @ step < ENOUGH * self._total:
+                break
+            length = 1.0
+            while not (found := loss_at(now + length * step)) < loss:
+                length /= 2
+                if length < np.finfo(np.float64).eps:  # limit of rounding
+                    step, found = np.zeros_like(step), loss_at(now)
+                    break
+            if not step.any():
+                break
+            now, loss = now + length * step, found

@@ -19,6 +19,8 @@ from rankcore._ext import ordinal_trees
 APART_PRECISION = 5.0
 # Rows per thread, and maximum number of tasks with which threads share the sums of leaves.
 BLOCK_ROWS, MOST_SHARED = 2**14, 32
+# Rows of a leaf in one matrix product, with more tasks.
+PRODUCT_ROWS = 2**12
 # Added to the diagonal, for leaves without curvature when ``l2_leaf`` is 0.
 RIDGE = 1e-9
 
@@ -52,28 +54,64 @@ def leaf_sums(
     rows: TableRows,
     threads: Threads,
 ) -> tuple[Floats, Floats]:
-    """Sums by leaf of minus the first, and of the second derivatives; O(n * n_tasks^2).
+    """Sum minus the first, and the second derivatives by leaf; O(n * n_tasks^2).
 
     Shapes (n_leaves, n_tasks) and (n_leaves, n_tasks, n_tasks). ``of_rows`` is a mask of rows. Sums
     over blocks of rows are added in order, for any number of threads.
     """
     n, n_tasks = rows.table.shape[0], rows.table.shape[1] - 1
-    # With many tasks the sums take more memory than the rows.
-    block = BLOCK_ROWS if n_tasks <= MOST_SHARED else n
+    if n_tasks > MOST_SHARED:
+        return _sums_of_many_tasks(leaf_of, of_rows, n_leaves, rows, threads)
     sums: dict[int, tuple[Floats, Floats]] = {}
 
     def add(start: int) -> None:
         found = np.zeros((n_leaves, n_tasks)), np.zeros((n_leaves, n_tasks, n_tasks))
-        stop = min(start + block, n)
+        stop = min(start + BLOCK_ROWS, n)
         ordinal_trees.leaf_sums(*rows, leaf_of, of_rows, start, stop, *found)
         sums[start] = found
 
-    threads.for_each(add, range(0, n, block))
+    threads.for_each(add, range(0, n, BLOCK_ROWS))
     slopes, lower = sums.pop(0)
     for _, (more_slopes, more_lower) in sorted(sums.items()):
         slopes += more_slopes
         lower += more_lower
     return slopes, lower + np.tril(lower, -1).transpose(0, 2, 1)
+
+
+def _sums_of_many_tasks(
+    leaf_of: NDArray[np.int32],
+    of_rows: NDArray[np.uint8] | None,
+    n_leaves: int,
+    rows: TableRows,
+    threads: Threads,
+) -> tuple[Floats, Floats]:
+    """As `leaf_sums`, by matrix products of the rows of each leaf.
+
+    A matrix of many tasks does not fit into the cache, where the rows of a block in turn would need
+    that of another leaf each.
+    """
+    table, ranks, weights = rows
+    n_tasks = table.shape[1] - 1
+    taken = np.arange(len(table)) if of_rows is None else np.flatnonzero(of_rows)
+    members = taken[np.argsort(leaf_of[taken], kind="stable")]
+    bounds = np.searchsorted(leaf_of[members], np.arange(n_leaves + 1))
+    slopes = np.zeros((n_leaves, n_tasks))
+    curvatures = np.zeros((n_leaves, n_tasks, n_tasks))
+    tasks = np.arange(n_tasks)
+
+    def add(leaf: int) -> None:
+        found = curvatures[leaf]
+        for start in range(bounds[leaf], bounds[leaf + 1], PRODUCT_ROWS):
+            at = members[start : min(start + PRODUCT_ROWS, bounds[leaf + 1])]
+            above = np.cumsum(table[at, :0:-1], axis=1)[:, ::-1]
+            of_row = np.ones(at.size) if weights is None else weights[at]
+            slopes[leaf] += of_row @ ((ranks[at, None] > tasks) - above)
+            # The last digits of the sum of the probabilities may exceed 1.
+            found += (above * of_row[:, None]).T @ np.maximum(1.0 - above, 0.0)
+        found[:] = np.tril(found) + np.tril(found, -1).T
+
+    threads.for_each(add, range(n_leaves))
+    return slopes, curvatures
 
 
 def newton_steps(slopes: Floats, curvatures: Floats, l2_leaf: float) -> Floats:

@@ -171,8 +171,10 @@ class OrdinalBoost(
     derivatives of its rows and a normal prior of precision l2_leaf for the mean over tasks, and 5
     l2_leaf for differences from the mean.
 
-    Initial biases give the shares of the ranks. With "shared" tasks of three or more ranks, biases
-    are updated by a Newton step after each round, with a weak prior around the initial ones.
+    Initial biases give the fractions of the ranks. With "shared" tasks of three or more ranks,
+    biases are those of maximum likelihood after each round, with a weak prior around the initial
+    ones. Ranks of ``classes`` without rows of positive weight have a probability of about 1e-7, and
+    the others are learned without them; "shared" adjacent categories keep their places on the line.
 
     With ``monotonic_cst`` every s_j is exactly monotone; probabilities are monotone up to rounding.
 

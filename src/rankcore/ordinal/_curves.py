@@ -79,11 +79,11 @@ def fit_cumulative(
     """Fit cumulative logits of ranks by scores, by maximum likelihood.
 
     The slope is at least 0. Ranks without rows of positive weight are left out of the likelihood;
-    see `_with_absent`.
+    see `with_absent`.
     """
     occurring, places = _occurring(ranks, weights)
     found = _most_likely(scores, places, occurring.size, weights)
-    return _with_absent(found, scores, occurring, n_ranks)
+    return with_absent(found, scores, occurring, n_ranks)
 
 
 def _occurring(
@@ -103,7 +103,7 @@ def _segments(occurring: NDArray[np.int32], n_ranks: int) -> NDArray[np.intp]:
     return np.searchsorted(occurring, np.arange(n_ranks - 1), side="right")
 
 
-def _with_absent(
+def with_absent(
     found: CumulativeLogits, scores: Floats, occurring: NDArray[np.int32], n_ranks: int
 ) -> CumulativeLogits:
     """Insert the thresholds of ranks that do not occur, whose probabilities are then about 1e-7.
