@@ -845,3 +845,36 @@ def test_standard_input_is_not_written_over(stars, model):
         assert done.returncode == 1
         assert b"is read by this command, too" in done.stderr
     assert stars.read_bytes() == before
+
+
+@pytest.mark.parametrize("of", ["rows", "queries"])
+def test_weights_of_a_file_are_those_of_the_fit(tmp_path, of):
+    X, y, qid = rc.datasets.make_letor(12, 8, random_state=0)
+    data, path = tmp_path / "rows.txt", tmp_path / "weights.txt"
+    rc.datasets.dump_letor(X, y, data, qid=qid)
+    weights = np.random.default_rng(0).integers(1, 9, size=12 if of == "queries" else 96)
+    np.savetxt(path, weights)
+    command = "--model", "ranksvm", "--weights", path, "--quiet"
+    succeed("train", data, "-o", tmp_path / "model.rank", *command)
+    X = rc.datasets.load_letor(data).X
+    found = rc.load(tmp_path / "model.rank")
+    expected = rc.RankSVM(random_state=0).fit(X, y, qid=qid, sample_weight=weights)
+    np.testing.assert_array_equal(found.coef_, expected.coef_)
+    measured = [json.loads(succeed("cv", data, *command[:n], "--quiet", "--json")) for n in (2, 4)]
+    assert measured[0]["folds"] != measured[1]["folds"]
+
+
+def test_weights_of_a_file_are_checked(tmp_path):
+    data, path = tmp_path / "rows.txt", tmp_path / "weights.txt"
+    data.write_text(STARS)
+    output = "-o", tmp_path / "model.rank", "--model", "ranksvm", "--weights", path
+    path.write_text("1\n2\n3\n")
+    told = fail("train", data, *output)
+    assert (
+        "weights.txt: sample_weight must have length 4 (one per row) or 2 (one per query)" in told
+    )
+    path.write_text("1\nheavy\n")
+    assert "weights.txt: could not convert string 'heavy'" in fail("train", data, *output)
+    path.write_text("1\n2\n")
+    told = fail("train", data, *output, "--stream")
+    assert "--weights requires rows in memory" in told

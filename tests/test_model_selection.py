@@ -167,25 +167,6 @@ def test_columns_of_frames_are_queries():
         clone(plain).fit(of_pandas, y, group=[10] * 30)
 
 
-@pytest.mark.parametrize(
-    "ranker",
-    [rc.PairwisePerceptron(max_iter=1), rc.RankSVM(max_iter=2, tol=0.9), rc.RankBoost(1)],
-    ids=["perceptron", "svm", "boost"],
-)
-def test_many_rows_without_queries_are_warned_of(ranker):
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(6000, 2)), rng.integers(0, 2, size=6000)
-    with pytest.warns(
-        UserWarning, match=r"fit found no qid and treats all 6000 rows .* qid=np.zeros"
-    ):
-        clone(ranker).fit(X, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
-        clone(ranker).fit(X, y, qid=np.zeros(6000))
-        clone(ranker).fit(X[:2000], y[:2000])
-        rc.BipartiteRankBoost(1).fit(X, y)  # one query is what its theory is about
-
-
 def test_places_without_queries_are_warned_of():
     X, y, qid = data()
     for ranker in (rc.RankBoost(5), rc.PairwisePerceptron("committee", combine="rank")):

@@ -7,9 +7,14 @@ from itertools import product
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.datasets import load_diabetes, load_wine
+from sklearn.ensemble import AdaBoostClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import StandardScaler
 
 import rankcore as rc
 from rankcore.ordinal._members import least_draws
@@ -346,6 +351,55 @@ def test_a_sum_of_weights_that_overflows_is_rejected(learner):
         clone(learner).fit(X, y, sample_weight=np.full(len(y), 1e307))
 
 
+def of_sums(X, noise, cuts):
+    return np.digitize(X @ [1, 2, -1, 0, 0.5] + noise, cuts)
+
+
+def three_sets():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 5))
+    yield X, of_sums(X, rng.normal(size=1200), [-2, 0, 2])
+    diabetes, wine = load_diabetes(), load_wine()
+    quartiles = np.quantile(diabetes.target, [0.25, 0.5, 0.75])
+    yield diabetes.data, np.digitize(diabetes.target, quartiles)
+    yield wine.data, wine.target
+
+
+def by_rows(learner):
+    """The learner with weights multiplied by the number of rows, as docs/scikit_learn.md has it."""
+
+    class ByRows(type(learner)):
+        def fit(self, X, y, sample_weight=None):
+            weights = None if sample_weight is None else len(y) * sample_weight
+            return super().fit(X, y, sample_weight=weights)
+
+    return ByRows(**learner.get_params())
+
+
+# Accuracies when weights of at most 1 were divided by their mean.
+BEFORE = {
+    rc.WidrowHoff(random_state=0): [0.668, 0.416, 0.933],
+    rc.CuSumRank(random_state=0): [0.715, 0.403, 0.989],
+    rc.OrdinalBoost(20): [0.623, 0.367, 0.989],
+}
+
+
+@pytest.mark.parametrize("learner", BEFORE, ids=str)
+def test_adaboost_is_as_accurate_as_with_rescaled_weights(learner):
+    for (X, y), before in zip(three_sets(), BEFORE[learner], strict=True):
+        X = StandardScaler().fit_transform(X) if len(y) < 1000 else X
+        train, test = np.array_split(np.random.default_rng(1).permutation(len(y)), [len(y) // 2])
+        boosted = AdaBoostClassifier(by_rows(learner), n_estimators=10, random_state=0)
+        boosted.fit(X[train], y[train])
+        assert boosted.score(X[test], y[test]) >= before - 0.001
+
+
+def test_adaboost_alone_warns():
+    X, y = next(three_sets())
+    with pytest.warns(UserWarning, match="the mean weight is below 0.01"):
+        AdaBoostClassifier(rc.WidrowHoff(random_state=0), n_estimators=1).fit(X, y - y % 2)
+
+
 @pytest.mark.parametrize("learner", [*BY_VISITS, *BY_DRAWS], ids=str)
 def test_equal_shares_are_exactly_no_weights(learner):
     X, y = data(113)
@@ -437,6 +491,37 @@ def test_weights_of_queries_are_those_of_their_rows(learner, by):
         of_queries[2] = 0
         removed = scores(np.flatnonzero(qid != 2), sample_weight=of_queries[[0, 1, 3, 4]])
         np.testing.assert_allclose(scores(sample_weight=of_queries), removed, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "learner", [rc.RankSVM(), rc.RankBoost(5), rc.PairwisePerceptron(random_state=0)], ids=str
+)
+def test_weights_of_queries_in_searches_and_cross_validation(learner):
+    X, y, qid = rc.datasets.make_letor(12, 8, random_state=0)
+    of_queries = np.random.default_rng(0).uniform(0.1, 5, size=12)
+    weights = np.repeat(of_queries, 8)
+    parts = [qid % 3 == fold for fold in range(3)]
+    folds = [(np.flatnonzero(~part), np.flatnonzero(part)) for part in parts]
+    expected, weighted = [], []
+    for train, test in folds:
+        model = clone(learner).fit(X[train], y[train], qid=qid[train], sample_weight=weights[train])
+        expected.append(model.score(X[test], y[test], qid=qid[test]))
+        weighted.append(model.score(X[test], y[test], weights[test], qid=qid[test]))
+    for some in (of_queries, weights):
+        found = rc.model_selection.cross_validate_queries(
+            learner, X, y, qid, metrics="ndcg@10", cv=folds, fit_params={"sample_weight": some}
+        )
+        np.testing.assert_allclose(found.values[:, 0], expected, rtol=1e-12)
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(learner, {"balance": ["query"]}, cv=folds)
+        search.fit(X, y, qid=qid, sample_weight=weights)
+        with pytest.raises(ValueError, match="in a search, repeat weights of queries by row"):
+            GridSearchCV(learner, {"balance": ["query"]}, cv=folds, error_score="raise").fit(
+                X, y, qid=qid, sample_weight=of_queries
+            )
+    assert search.best_score_ == pytest.approx(np.mean(weighted), rel=1e-12)
+    whole = clone(learner).fit(X, y, qid=qid, sample_weight=of_queries)
+    np.testing.assert_array_equal(search.predict(X), whole.predict(X))
 
 
 @pytest.mark.parametrize("learner", RANKERS, ids=str)

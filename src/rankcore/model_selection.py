@@ -21,6 +21,7 @@ from rankcore.metrics.conventions import Convention
 from rankcore.metrics.names import greater_is_better
 from rankcore.metrics.scorers import make_scorer
 from rankcore.metrics.tables import Table, Tabular, fold_table
+from rankcore.ranking._pairs import weights_of_rows
 from rankcore.ranking._queries import as_relevance, query_means, take_queries
 
 __all__ = ["QueryKFold", "QueryScores", "cross_val_predict", "cross_validate_queries"]
@@ -223,6 +224,7 @@ def cross_validate_queries(
         Convention of the measures.
     fit_params : dict, optional
         Further arguments of ``fit``; those with the length of X are sliced with the rows.
+        ``sample_weight`` may have the weights of queries, in order of first appearance.
     n_jobs : int, optional
         Number of processes; None is 1, -1 one per processor.
 
@@ -255,6 +257,9 @@ def cross_validate_queries(
     n = n_rows_of(X)
     queries = group_rows(qid, n)
     numbers = query_numbers(queries)
+    given = dict(fit_params or {})
+    if given.get("sample_weight") is not None:
+        given["sample_weight"] = weights_of_rows(given["sample_weight"], queries)
     splitter = QueryKFold(int(cv)) if isinstance(cv, Integral) else check_cv(cv)
     with warnings.catch_warnings():  # divided queries are detected below
         warnings.filterwarnings("ignore", message="The groups parameter is ignored")
@@ -266,7 +271,7 @@ def cross_validate_queries(
             y,
             scoring=scorers,
             cv=folds,
-            params={"qid": numbers, **(fit_params or {})},
+            params={"qid": numbers, **given},
             n_jobs=n_jobs,
             return_estimator=True,
             error_score="raise",

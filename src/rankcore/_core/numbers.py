@@ -77,14 +77,17 @@ def enumerated(items: Iterable[Any]) -> str:
     return f"{', '.join(first)} and {last}"
 
 
-def as_weights(weights: Any, name: str, sizes: dict[str, int]) -> Floats | None:
-    """Validated weights of one of several sizes: non-negative, not all 0."""
+def as_weights(weights: Any, name: str, sizes: dict[str, int], remedy: str = "") -> Floats | None:
+    """Validated weights of one of several sizes: non-negative, not all 0.
+
+    ``remedy`` is the end of the error for other sizes.
+    """
     if weights is None:
         return None
     array = as_reals(weights, name)
     if array.ndim != 1 or array.size not in sizes.values():
         wanted = " or ".join(f"{size} (one per {what})" for what, size in sizes.items())
-        raise ValueError(f"{name} must have length {wanted}; found shape {array.shape}")
+        raise ValueError(f"{name} must have length {wanted}; found shape {array.shape}{remedy}")
     numbers = in_place(array)
     if not np.isfinite(numbers).all() or (numbers < 0).any():
         raise ValueError(f"{name} must be finite and not negative")

@@ -155,6 +155,8 @@ def fit(
     more: dict[str, Any] = {} if classes is None else {"classes": classes}
     if learner.ranks_queries:
         more = {} if rows.qid is None else {"qid": rows.qid}
+    if rows.weights is not None:
+        more["sample_weight"] = rows.weights
     if held_out:
         more["eval_set"] = [(one.X, one.y) for one in held_out]
         if learner.ranks_queries:

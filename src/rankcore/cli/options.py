@@ -36,6 +36,16 @@ ValidOption = Annotated[
     Reads(),
     typer.Option("--valid", metavar="FILE", help="Held-out rows, for early stopping and measures."),
 ]
+WeightsOption = Annotated[
+    Path | None,
+    Reads(),
+    typer.Option(
+        "--weights",
+        metavar="FILE",
+        help="Weights in the fit: a text file with one number per line, for each row of DATA, or "
+        "for each query in order of first appearance.",
+    ),
+]
 MetricOption = Annotated[
     str | None,
     typer.Option("--metric", "-m", help="Measure on held-out rows: ndcg@10, map, rank_loss ..."),

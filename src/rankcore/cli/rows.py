@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.sparse import vstack
 
+from rankcore._core.opened import opened
 from rankcore._core.sources import RowBlocks
 from rankcore.cli.options import Layout
 from rankcore.cli.terminal import ProgressBar
@@ -27,6 +28,7 @@ class Rows:
     y: Any = None  # int64 if all labels are integers, otherwise float64
     qid: Any = None  # None if the file has no queries
     ids: Any = None  # document ids; None unless requested and present in some row
+    weights: Any = None  # of the rows in a fit
 
     @property
     def on_disk(self) -> bool:
@@ -54,7 +56,30 @@ class Rows:
 
     def take(self, which: Any) -> Rows:
         """A subset of rows in memory."""
-        return Rows(self.X[which], self.y[which], None if self.qid is None else self.qid[which])
+        qid, weights = (
+            None if column is None else column[which] for column in (self.qid, self.weights)
+        )
+        return Rows(self.X[which], self.y[which], qid, weights=weights)
+
+    def weighted(self, path: Path | None) -> Rows:
+        """These rows with the weights of a file, if one is given."""
+        if path is None:
+            return self
+        if self.on_disk:
+            raise ValueError(
+                "--weights requires rows in memory, and these are read a window at a time: pass "
+                "text files, without --stream and --cache"
+            )
+        from rankcore._core.queries import group_rows
+        from rankcore.ranking._pairs import weights_of_rows
+
+        try:
+            with opened(path) as stream:
+                values = np.loadtxt(stream, ndmin=1)
+            found = weights_of_rows(values, group_rows(self.qid, self.y.size))
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
+        return replace(self, weights=found)
 
     def check_queries(self, data: str) -> None:
         """Raise ValueError if rows in memory have no queries; ``data`` is their file."""

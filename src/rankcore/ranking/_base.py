@@ -81,11 +81,11 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
 
     # Arguments that scikit-learn's metadata routing passes on by default.
     __metadata_request__fit: ClassVar[dict[str, Any]] = dict.fromkeys(
-        ("qid", "eval_X", "eval_y", "eval_qid"), True
+        ("qid", "sample_weight", "eval_X", "eval_y", "eval_qid"), True
     )
     __metadata_request__partial_fit: ClassVar[dict[str, Any]] = {"qid": True}
     __metadata_request__predict: ClassVar[dict[str, Any]] = {"qid": True}
-    __metadata_request__score: ClassVar[dict[str, Any]] = {"qid": True}
+    __metadata_request__score: ClassVar[dict[str, Any]] = {"qid": True, "sample_weight": True}
 
     @reads
     def predict(

@@ -18,6 +18,8 @@ from rankcore.ranking._queries import as_relevance
 
 # With more pairs than this in one query, a pass takes minutes.
 MANY_PAIRS = 10**9
+# Searches slice arguments of the length of X.
+UNSLICED = ": in a search, repeat weights of queries by row, so that folds have their own"
 # Numbers of pairs are exact up to this.
 MAX_PAIRS = 2**50
 
@@ -127,7 +129,7 @@ def weights_of_rows(sample_weight: Any, queries: Queries) -> Floats | None:
     """Weights of rows, given those of rows or of queries."""
     n_rows, n_queries = int(queries.bounds[-1]), queries.ids.size
     sizes = {"row": n_rows, "query": n_queries}
-    weights = as_weights(sample_weight, "sample_weight", sizes)
+    weights = as_weights(sample_weight, "sample_weight", sizes, UNSLICED)
     if weights is None or weights.size == n_rows:
         return weights
     return weights[query_numbers(queries)]

@@ -7,7 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from rankcore.cli.learning import Choice, Scale, ScaleOption
-from rankcore.cli.options import JsonOption, Layout, ManyDataArgument, QuietOption
+from rankcore.cli.options import (
+    JsonOption,
+    Layout,
+    ManyDataArgument,
+    QuietOption,
+    WeightsOption,
+)
 from rankcore.cli.terminal import print_facts, print_table, progress_bar
 
 
@@ -27,6 +33,7 @@ def cv(
         ),
     ] = None,
     scale: ScaleOption = Scale.NONE,
+    weights: WeightsOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -43,7 +50,7 @@ def cv(
     choice.check(own=True)
     found = []
     with progress_bar(quiet) as bar:
-        rows = read_many(data, layout, bar)
+        rows = read_many(data, layout, bar).weighted(weights)
         learner = choice.learner(rows, own=True)
         of_queries = learner.ranks_queries or bool(metric)
         if of_queries:

@@ -19,6 +19,7 @@ from rankcore.cli.options import (
     MetricOption,
     QuietOption,
     ValidOption,
+    WeightsOption,
 )
 from rankcore.cli.paths import Writes
 from rankcore.cli.registry import Learner
@@ -90,6 +91,7 @@ def train(
         ),
     ] = None,
     scale: ScaleOption = Scale.NONE,
+    weights: WeightsOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -112,7 +114,8 @@ def train(
     classes = streaming.labels()
     with progress_bar(quiet) as bar:
         start = perf_counter()
-        rows, valid = source.open(bar), source.open_held_out(bar)
+        rows = source.open(bar).weighted(weights)
+        valid = source.open_held_out(bar)
         learner = choice.learner(rows)
         estimator = _estimator(choice, learner, held_out, calibrate)
         if learner.ranks_queries:

@@ -26,6 +26,7 @@ from rankcore.cli.options import (
     SeedOption,
     SetOption,
     ValidOption,
+    WeightsOption,
 )
 from rankcore.cli.paths import Writes
 from rankcore.cli.registry import Learner, find_learner
@@ -159,6 +160,7 @@ def tune(
         Path | None, Writes(), typer.Option(metavar="CSV", help="Write all trials to this file.")
     ] = None,
     scale: ScaleOption = Scale.NONE,
+    weights: WeightsOption = None,
     seed: SeedOption = 0,
     set_: SetOption = None,
     quiet: QuietOption = False,
@@ -179,7 +181,7 @@ def tune(
     from rankcore.io.scaled import with_scaler
 
     with progress_bar(quiet) as bar:
-        rows, held_out = read_many(data, layout, bar), None
+        rows, held_out = read_many(data, layout, bar).weighted(weights), None
         if valid is not None:
             held_out = read(valid, replace(layout, features=None), bar)
             same_width(rows, held_out)
