@@ -519,3 +519,14 @@ def test_parity_with_lightgbm_on_the_same_loss(leaves):
     # Bins, and ties between cuts, differ: the mean over queries does by no more than noise.
     assert abs(difference.mean()) <= 3 * difference.std() / np.sqrt(difference.size)
     assert values[0].mean() > 0.5
+
+
+@pytest.mark.slow
+def test_auto_trees_beat_stumps_where_features_interact():
+    X, y, qid = make_letor(1800, 60, random_state=0)
+    train, test = qid <= 1400, qid > 1400
+    stumps, trees = (
+        model.fit(X[train], y[train], qid=qid[train]).score(X[test], y[test], qid=qid[test])
+        for model in (rc.RankBoost(), rc.RankBoost(max_leaf_nodes=31))
+    )
+    assert trees > stumps + 0.05

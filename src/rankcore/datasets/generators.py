@@ -16,8 +16,10 @@ DRAW_BLOCK = 4_000_000
 OAP_CUTS = (-1.0, -0.1, 0.25, 1.0)
 OAP_NOISE = 0.125
 
-# `make_letor`: latent factors of features and relevance, and shares of documents below each grade.
+# `make_letor`: latent factors of features and relevance, the weight of each product and kink (the
+# linear part has variance 1), and shares of documents below each grade.
 LATENT = 24
+INTERACTION = 0.8
 GRADE_SHARES = (0.52, 0.75, 0.90, 0.97)
 
 
@@ -153,9 +155,10 @@ def make_letor(
     """Generate queries with graded documents and features of many scales, as in web search.
 
     Features are correlated, and shifted by query; of every 136, about 40 are exponentials, 30
-    counts and 20 lie between 0 and 1. Relevance is a partly non-linear function of 24 latent
-    factors, plus noise and a random level for each query. It is divided into grades so that about
-    half of all documents have grade 0 and one in 33 has grade 4.
+    counts and 20 lie between 0 and 1. Relevance is a linear function of 24 latent factors, plus
+    products of three pairs of features, ramps of three features that count only if another feature
+    is high, two absolute values, noise and a random level for each query. It is divided into grades
+    so that about half of all documents have grade 0 and one in 33 has grade 4.
 
     Parameters
     ----------
@@ -199,11 +202,15 @@ def make_letor(
     shares = np.setdiff1d(np.arange(n_features), np.r_[wide, counts])[:20]
     X[:, shares] = 1 / (1 + np.exp(-X[:, shares]))
     direction = rng.normal(size=LATENT)
-    relevance = factors @ direction * 0.55 + 1.2 * np.tanh(factors[:, 0] * factors[:, 1])
-    relevance = relevance + 1.0 * np.maximum(factors[:, 2], 0) * (factors[:, 3] > 0)
-    relevance = relevance - 0.8 * np.abs(factors[:, 4]) + 0.7 * np.sin(2 * factors[:, 5])
-    relevance = relevance / relevance.std() + 0.6 * rng.normal(size=n)
-    relevance = relevance + np.repeat(rng.normal(size=n_queries) * 0.4, n_docs)
+    relevance = factors @ direction / np.linalg.norm(direction)
+    lengths = np.linalg.norm(loadings, axis=0)
+    # Some features without noise and shift, of variance 1; one in 1000 features has no factor.
+    chosen = rng.choice(np.flatnonzero(lengths), 14, replace=False)
+    z = factors @ (loadings[:, chosen] / lengths[chosen])
+    relevance += INTERACTION * np.tanh(z[:, :3] * z[:, 3:6]).sum(axis=1)
+    relevance += INTERACTION * (np.maximum(z[:, 6:9], 0) * (z[:, 9:12] > 0)).sum(axis=1)
+    relevance -= INTERACTION / 2 * np.abs(z[:, 12:]).sum(axis=1)
+    relevance += 0.75 * rng.normal(size=n) + np.repeat(0.5 * rng.normal(size=n_queries), n_docs)
     grades = np.searchsorted(np.quantile(relevance, GRADE_SHARES), relevance).astype(np.int32)
     return X.astype(np.float32), grades, np.repeat(np.arange(1, n_queries + 1), n_docs)
 
