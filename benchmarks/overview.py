@@ -109,10 +109,9 @@ def search(repeat: int) -> Any:
         quality = rc.metrics.ndcg_score(y[test], predict(model), qid=qid[test], k=10)
         return Result(task, name, seconds, float(quality))
 
-    trees = {"max_leaf_nodes": 31, "learning_rate": 0.1}
     yield result(
         "rankcore RankBoost",
-        lambda: rc.RankBoost(N_TREES, **trees).fit(X[train], y[train], qid=qid[train]),
+        lambda: rc.RankBoost(N_TREES, max_leaf_nodes=31).fit(X[train], y[train], qid=qid[train]),
         lambda model: model.predict(X[test]),
     )
     group = np.bincount(qid[train])[1:]

@@ -17,7 +17,7 @@ from rankcore.metrics import ndcg_score
 from rankcore.preference import PairwisePreference, quicksort_rank, sort_by_degree
 
 X, y, qid = make_letor(30, 12, random_state=0)
-X = StandardScaler().fit_transform(X[:, :20]).astype(float)
+X = StandardScaler().fit_transform(X).astype(float)
 X_TEST, Y_TEST, QID_TEST = X[qid > 20], y[qid > 20], qid[qid > 20]
 X, y, qid = X[qid <= 20], y[qid <= 20], qid[qid <= 20]
 CHANCE = np.mean(
@@ -145,7 +145,9 @@ def test_what_is_learned_from():
     PairwisePreference(Spy(), features="concatenation").fit(rows, [1, 0, 0, 5, 5], group=[3, 2])
     assert sorted(map(tuple, asked[0][0])) == [(1, 2), (1, 4), (2, 1), (4, 1)]
     limited = PairwisePreference(GaussianNB(), max_pairs=7, random_state=0).fit(X, y, qid=qid)
-    assert limited.n_pairs_ == 7 * 20
+    grades = [y[qid == query] for query in np.unique(qid)]
+    n_pairs = [int((one[:, None] > one).sum()) for one in grades]
+    assert limited.n_pairs_ == sum(min(7, n) for n in n_pairs)
 
 
 @pytest.mark.parametrize("features", ["difference", "concatenation"])

@@ -8,7 +8,7 @@ from rankcore._core.params import check_count
 from rankcore._core.warning import warn
 
 # Limits of "auto": this number, or this number of bytes.
-MOST, MOST_BYTES = 5000, 2**28
+MOST, MOST_BYTES = 5000, 2**25
 
 
 def check_max_hypotheses(value: Any, name: str = "max_hypotheses") -> None:

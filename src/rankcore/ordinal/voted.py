@@ -91,12 +91,12 @@ class VotedPRank(VotedParameters, VotesRanks, OnlineOrdinalClassifier):
         Initial votes of a hypothesis: 1 counts the example that created it.
     max_hypotheses : int, "auto" or None, default="auto"
         Keep only the hypotheses with most votes, the oldest of ties; ``partial_fit`` copies them
-        once per call. "auto" keeps 5000, or as many as fit into 256 MB, and warns if they have less
+        once per call. "auto" keeps 5000, or as many as fit into 32 MB, and warns if they have less
         than half of the votes. None keeps all, which takes n_features numbers per mistake, and up
         to three times that while the array grows.
     margin
         Each row that moves a threshold ends a hypothesis. A margin was better on 15 of 18
-        standardised data sets, and worse on one of sparse text, SST-5.
+        standardised data sets, and worse on one of sparse text, SST-5: set 0 there.
 
     Attributes
     ----------

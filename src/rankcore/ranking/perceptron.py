@@ -106,7 +106,7 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, Ranker):
         committee by successes. Unused by "voted" with ``max_hypotheses=None``.
     max_hypotheses : int, "auto" or None, default="auto"
         Maximum number of voters of "voted", those with the most successes. "auto": 5000, or fewer
-        that fit in 256 MB, with a warning if they have less than half of the successes. None:
+        that fit in 32 MB, with a warning if they have less than half of the successes. None:
         unlimited.
     feature_scale : {"auto"}, optional, default="auto"
         "auto": if the standard deviations of the features in the rows of the first call differ by a

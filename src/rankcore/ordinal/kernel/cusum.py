@@ -46,6 +46,9 @@ class KernelCuSumRank(KernelCuSumParameters, CuSumClassifier, KernelClassifier):
 
     Parameters
     ----------
+    C
+        With "rbf" and "pa1" it acts below about 1 only: the default is "pa" there. Smaller values
+        suit noisy labels.
     intercept_scaling
         The squared length of a row is ``K(x, x)``, plus the square of this value with an intercept.
     budget
