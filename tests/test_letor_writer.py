@@ -181,7 +181,7 @@ def test_written_files(tmp_path):
         ({"qid": ["a", "b c"]}, "qid 'b c' of row 1 cannot be written"),
         ({"qid": ["a", "b#"]}, "qid 'b#' of row 1 cannot be written"),
         ({"qid": ["", "b"]}, "qid '' of row 0 cannot be written"),
-        ({"qid": [1.0, 2.0]}, "qid 1.0 of row 0 cannot be written: it must be an integer or a str"),
+        ({"qid": ["", "b"], "docid": ["a", "b"]}, "it must be an integer or a str of 1 to 4096"),
         ({"docid": ["a", "b\nc"]}, "docid 'b\\\\nc' of row 1 cannot be written"),
         ({"docid": ["a", "b" * 4097]}, "cannot be written: .* of 1 to 4096 bytes"),
         ({"comments": ["a", "b\nc"]}, "the comment 'b\\\\nc' of row 1 cannot be written"),

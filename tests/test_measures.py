@@ -534,8 +534,8 @@ def test_bad_input_is_refused_by_name(measure):
         (["a", "b"], [1, 2], {}, TypeError, "y_true must be real numbers"),
         ([1, 2], [1j, 2], {}, TypeError, "y_score must be real numbers"),
         ([1, 2], [1, 2], {"qid": [1]}, ValueError, "qid must name the query of each of the 2 rows"),
-        ([1, 2], [1, 2], {"qid": [1, math.nan]}, ValueError, "missing ids"),
-        ([1, 2], [1, 2], {"qid": [1, None]}, ValueError, "missing ids"),
+        ([1, 2], [1, 2], {"qid": [1, math.nan]}, ValueError, "qid contains NaN in row 1"),
+        ([1, 2], [1, 2], {"qid": [1, None]}, ValueError, "qid contains None in row 1"),
         ([1, 2], [1, 2], {"n_jobs": 0}, ValueError, "n_jobs"),
         ([1, 2], [1, 2], {"convention": "trek"}, ValueError, "trec"),
     ]:

@@ -227,11 +227,15 @@ def test_columns():
         (lambda: Run(["a"], ["b"], [np.inf]), ValueError, "score must hold finite numbers"),
         (lambda: Run(["a"], ["b", "c"], [1, 2]), ValueError, "must have one length, found shapes"),
         (lambda: Run([["a"]], [["b"]], [[1]]), ValueError, "qid must have one dimension"),
-        (lambda: Run([1.5], ["b"], [1]), TypeError, "qid must be str or integers, found float"),
+        (
+            lambda: Run([1.5], ["b"], [1]),
+            TypeError,
+            "qid must be all integers or all str; found float 1.5 in row 0",
+        ),
         (
             lambda: Run(["a"], [None], [1]),
-            TypeError,
-            "docid must be str or integers, found NoneTyp",
+            ValueError,
+            "docid contains None in row 0",
         ),
         (
             lambda: Run(["a", "b", "a"], ["c", "c", "c"], [1, 2, 3]),

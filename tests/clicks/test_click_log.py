@@ -95,8 +95,14 @@ def test_without_ids_sessions_begin_where_query_or_position_says_so():
         ({"position": [1, -1, 0, 1, 2, 1]}, "row 1: positions must be .* found -1$"),
         ({"position": [1, 2, 2.5, 1, 2, 1]}, "row 2: positions must be integers .* found 2.5"),
         ({"position": [1, 2, 10**6, 1, 2, 1]}, "row 2: positions must be"),
-        ({"position": [1, 2, 2, 1, 2, 1]}, "row 2 and row 1 .* both at position 2"),
-        ({"document": [*"abbbaa"]}, "row 2: document 'b' is in its session already, in row 1"),
+        (
+            {"position": [1, 2, 2, 1, 2, 1]},
+            r"two documents are at position 2 of one session \(rows 1 and 2\)",
+        ),
+        (
+            {"document": [*"abbbaa"]},
+            r"document 'b' occurs twice in one session \(rows 1 and 2\); pass session=",
+        ),
         ({"clicked": [0, 2, 0, 0, 0, 0]}, "row 1: clicked must be 0 or 1; found 2"),
         ({"dwell": [0, -1.0, 0, 0, 0, 0]}, "row 1: dwell must be"),
         ({"query": [*"xxyxxz"]}, "row 2 and row 1 are of one session and of different queries"),
@@ -149,7 +155,7 @@ HEADER = "session,query,document,position,clicked\n"
         (HEADER + "1,q,a,1,0\n\n1,q,b,x,0\n", "line 4: position must be a number; found 'x'"),
         (HEADER + "1,q,a,1,0\n1,q,b,0,0\n", "line 3: positions must be"),
         (HEADER + "1,q,a,1,maybe\n", "line 2: clicked must be a number; found 'maybe'"),
-        (HEADER + "1,q,a,1,0\n1,q,a,2,0\n", "line 3: document 'a' is in its .* in .* line 2"),
+        (HEADER + "1,q,a,1,0\n1,q,a,2,0\n", "'a' occurs twice in one session .*lines 2 and 3"),
         (HEADER + "1,q,a,1,0\n2,q,a,1,0\n1,q,b,2,0\n", "line 4: session '1' goes on after"),
         (HEADER + '1,q,"a,1,0\n', "line 2: unexpected end of data"),
         (HEADER + '1,q,"a\nb",1,0\n1,q,c,2,0\n', "line 2: a line break"),
@@ -172,7 +178,75 @@ def test_bad_lines_are_refused_with_their_number(tmp_path, text, message):
     path = tmp_path / "log"
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
-        read_clicks(path)
+        list(open_clicks(path))
+
+
+@pytest.mark.parametrize("distance", [1, 8191, 8192, 20_000])
+@pytest.mark.parametrize("form", [str, int])
+def test_interrupted_sessions_are_joined_or_rejected(tmp_path, distance, form):
+    others = [f"{i},q,a,1,0" for i in range(2, distance + 2)]
+    path = tmp_path / "log.csv"
+    path.write_text(HEADER + "\n".join(["1,q,a,1,0", *others, "1,q,b,2,1"]) + "\n")
+    if form is int:
+        rows = [line.split(",") for line in path.read_text().splitlines()[1:]]
+        path = tmp_path / "log.jsonl"
+        keys = ("query", "document", "position", "clicked", "session")
+        path.write_text(
+            "".join(
+                json.dumps(dict(zip(keys, ["q", d, int(p), int(c), int(s)], strict=True))) + "\n"
+                for s, _, d, p, c in rows
+            )
+        )
+    log = read_clicks(path)
+    assert log.bounds.size - 1 == distance + 1
+    assert log.documents[log.document[:2]].tolist() == ["a", "b"]
+    for window in (100, 1 << 20):
+        with pytest.raises(ValueError, match="session '?1'? goes on after another one began"):
+            list(open_clicks(path, window=window))
+
+
+def test_repeated_rows_are_dropped_and_counted(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 400
+    session = np.sort(rng.integers(0, 60, n))
+    document, position = rng.integers(0, 8, n), rng.integers(1, 9, n)
+    clicked = rng.integers(0, 2, n)
+    rows = sorted(zip(session, position, range(n), document, clicked, strict=True))
+    expected, seen, places = [], set(), set()
+    for s, p, _, d, _ in rows:
+        if (s, d) not in seen and not seen.add((s, d)) and (s, p) not in places:
+            places.add((s, p))
+            click = any(c for t, _, _, e, c in rows if (t, e) == (s, d))
+            expected.append((int(d), int(p), bool(click)))
+    n_dropped = n - len(expected)
+    message = f"{n_dropped} rows repeat a document or a position of their session"
+    with pytest.raises(ValueError, match="one session"):
+        ClickLog(np.ones(n, int), document, position, clicked, session=session)
+    with pytest.warns(UserWarning, match=message):
+        log = ClickLog(
+            np.ones(n, int), document, position, clicked, session=session, on_error="drop"
+        )
+    path = tmp_path / "log.csv"
+    lines = [
+        f"{s},1,{d},{p},{c}"
+        for s, d, p, c in zip(session, document, position, clicked, strict=True)
+    ]
+    path.write_text("\n".join([HEADER.strip(), *lines]) + "\n")
+    with pytest.warns(UserWarning, match=message):
+        whole = read_clicks(path, on_error="drop")
+    with pytest.warns(UserWarning, match=message):
+        parts = list(open_clicks(path, window=50, on_error="drop"))
+    assert len(parts) > 3
+    for logs in ([log], [whole], parts):
+        found = [
+            (int(one.documents[d]), int(p), bool(c))
+            for one in logs
+            for d, p, c in zip(one.document, one.position, one.clicked, strict=True)
+        ]
+        assert found == expected
+        assert sum(one.n_dropped for one in logs) == n_dropped
+    with pytest.raises(ValueError, match="on_error"):
+        ClickLog(["q"], ["a"], [1], [0], on_error="keep")
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path):

@@ -1,6 +1,7 @@
 """Click models: parity with plain forms, known parameters, likelihood and perplexity."""
 
 import itertools
+import tracemalloc
 from math import exp, log
 
 import numpy as np
@@ -15,9 +16,11 @@ from rankcore.clicks import (
     PositionBasedModel,
     User,
     open_clicks,
+    propensities,
     simulate_clicks,
     simulate_sessions,
 )
+from rankcore.clicks.log import MAX_POSITION
 from reference import clicks as plain
 
 RNG = np.random.default_rng(5)
@@ -323,3 +326,26 @@ def test_parameters_out_of_range(model, message):
 def test_generators_are_refused():
     with pytest.raises(TypeError, match="readable again"):
         CascadeModel().fit(iter([small()]))
+
+
+def test_one_large_position_takes_no_memory_for_all_below():
+    far = MAX_POSITION
+    rng = np.random.default_rng(0)
+    columns = [["q"] * 600, [*"ab" * 300], [1, 2, 2, 1] * 150, rng.integers(0, 2, 600)]
+    session = np.arange(600)
+    near = PositionBasedModel(tol=1e-13).fit(ClickLog(*columns, session=session))
+    columns[2] = [far if position == 2 else 1 for position in columns[2]]
+    log = ClickLog(*columns, session=session)
+    tracemalloc.start()
+    try:
+        found = PositionBasedModel(tol=1e-13).fit(log)
+        interval = propensities(log, "em").interval
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 100e6, f"{peak / 1e6:.0f} MB"
+    for name in ("examination_", "examination_error_", "examination_interval_"):
+        np.testing.assert_allclose(getattr(found, name)[[0, -1]], getattr(near, name))
+        assert np.isnan(getattr(found, name)[1:-1]).all()
+    np.testing.assert_allclose(found.attraction_error_, near.attraction_error_)
+    np.testing.assert_allclose(interval[[0, -1]], near.examination_interval_, rtol=1e-5)

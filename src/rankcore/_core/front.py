@@ -10,6 +10,7 @@ from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils import _safe_indexing, get_tags
 
+from rankcore._core.ids import as_names
 from rankcore._core.inputs import n_rows_of
 from rankcore._core.numbers import Floats
 
@@ -62,7 +63,7 @@ def names_after(front: Sequence[Any], learner: Any, given: Sequence[str] | None)
     """As `feature_names`, for a model taken apart."""
     d = learner.n_features_in_
     if given is not None:
-        names = [*map(str, given)]
+        names = [*map(str, as_names(given, "feature_names"))]
         if len(names) != d:
             raise ValueError(
                 f"feature_names must have one name for each of {d} features; found {len(names)}"

@@ -244,12 +244,14 @@ def check_integers(array: Any, name: str, part: str = "") -> None:
 
 def refuse_mask(values: Any, name: str) -> None:
     """Raise TypeError for a masked array, whose mask NumPy would drop in conversions."""
-    for row in values if isinstance(values, list | tuple) else (values,):
-        if isinstance(row, np.ma.MaskedArray):
-            raise TypeError(
-                f"{name} is a masked array, and masks are not supported: fill it or drop its "
-                "masked entries"
-            )
+    kinds = {type(values)}
+    if isinstance(values, list | tuple):
+        kinds |= set(map(type, values))
+    if any(issubclass(kind, np.ma.MaskedArray) for kind in kinds):
+        raise TypeError(
+            f"{name} is a masked array, and masks are not supported: fill it or drop its "
+            "masked entries"
+        )
 
 
 def objects_as_floats(array: np.ndarray, name: str) -> np.ndarray:

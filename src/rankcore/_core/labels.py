@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.inputs import refuse_mask
+from rankcore._core.ids import as_column, unboxed
 from rankcore._core.params import optional
 from rankcore._core.warning import warn
 
@@ -18,6 +18,8 @@ LABEL_BLOCK = 8192
 FEW_CLASSES = 32
 # Maximum number of labels in a message.
 MOST_SHOWN = 20
+# Maximum length of a label: NumPy makes all strings of an array as wide as the longest.
+LONGEST = 4096
 _NUMBERED = (
     ". Tools of scikit-learn that number words (cross_val_predict for probabilities, voting, "
     "stacking, bagging) number them alphabetically, which is not their rank: use "
@@ -33,31 +35,18 @@ def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
     """
     if y is None:
         raise ValueError("this learner requires y to be passed, but the target y is None")
-    refuse_mask(y, "y")
     classes = order_of(y)
-    if isinstance(y, list | tuple) and any(isinstance(one, str) and one[-1:] == "\0" for one in y):
-        raise ValueError("y has a string that ends in a zero byte, which NumPy drops: strip it")
-    labels = np.asarray(y)
+    labels = as_column(unboxed(y), "Input y")
     if labels.ndim != 1:
         from sklearn.utils import column_or_1d
 
-        labels = column_or_1d(labels, warn=True)
+        labels = as_column(unboxed(column_or_1d(labels, warn=True)), "Input y")
     if labels.shape[0] != n_rows:
         raise ValueError(
             f"X and y have inconsistent numbers of samples: {n_rows} rows and "
             f"{labels.shape[0]} labels"
         )
-    if labels.dtype.kind in ("O", "T"):
-        labels = labels.astype(object, copy=False)
-        kinds = {str if isinstance(label, str) else type(label) for label in labels}
-        missing = {"NoneType", "NAType", "NaTType"}
-        if missing & {kind.__name__ for kind in kinds} or any(
-            isinstance(label, float) and label != label for label in labels
-        ):
-            raise ValueError("Input y contains NaN or None: every row needs a label")
-        if str in kinds and len(kinds) > 1:
-            raise ValueError("y mixes strings with other labels; use labels of one type")
-    return _with_order(labels, "Input y"), classes
+    return _with_order(labels, "y"), classes
 
 
 def order_of(y: Any) -> np.ndarray | None:
@@ -70,23 +59,45 @@ def order_of(y: Any) -> np.ndarray | None:
 
 def _with_order(labels: np.ndarray, name: str) -> np.ndarray:
     """Labels in an ordered dtype of NumPy; raise if there is none."""
-    if labels.dtype.kind in ("O", "T"):
-        labels = np.array(labels.tolist())
+    labels = sortable(labels, name)
     if labels.dtype.kind == "c":
         raise ValueError("Complex data not supported: labels must have an order")
     if labels.dtype.kind not in "biufmMUS" or labels.ndim != 1:
         kinds = ", ".join(sorted({type(label).__name__ for label in labels.tolist()}))
         raise ValueError(f"labels of type {kinds} are not supported: use numbers, strings or dates")
     if labels.dtype.kind in "fmM" and not np.isfinite(labels).all():
-        what = "NaN" if np.isnan(labels).any() else "infinity"
-        raise ValueError(f"{name} contains {what}: every label must be finite")
+        raise ValueError(f"Input {name} contains infinity: every label must be finite")
     return labels
+
+
+def sortable(labels: np.ndarray, name: str) -> np.ndarray:
+    """Convert labels from `as_column` that are objects to a dtype that NumPy can sort.
+
+    Raises ValueError if this would change a label.
+    """
+    if labels.dtype.kind != "O" or labels.ndim != 1:
+        return labels
+    values = labels.tolist()
+    words = sum(isinstance(value, str) for value in values)
+    if 0 < words < len(values):
+        raise ValueError(f"{name} mixes strings with other labels; use labels of one type")
+    for row, value in enumerate(values if words else ()):
+        if value[-1:] == "\0" or len(value) > LONGEST:
+            raise ValueError(
+                f"{name} must hold strings of at most {LONGEST} characters that do not end in a "
+                f"zero byte, which NumPy drops; found {value!r:.60} in row {row}"
+            )
+    found = np.array(values)
+    if found.dtype.kind == "f" and found.tolist() != values:
+        raise ValueError(
+            f"{name} has integers that float64 and int64 cannot represent: number the labels"
+        )
+    return found
 
 
 def check_classes(classes: Any) -> np.ndarray:
     """Validated copy of declared labels, lowest first; raise if they have no order."""
-    refuse_mask(classes, "classes")
-    classes = np.array(classes)  # a copy that no caller can modify
+    classes = np.array(as_column(unboxed(classes), "classes"))  # a copy that no caller can modify
     if classes.ndim != 1 or classes.size < 2:
         raise ValueError(
             f"classes must list at least two labels, lowest rank first; found {classes.tolist()}"

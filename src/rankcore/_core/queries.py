@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.inputs import refuse_mask
+from rankcore._core.ids import check_missing, unchanged
 from rankcore._core.numbers import Floats, as_weights, weighted_mean
 from rankcore._core.threads import for_each, n_threads
 
@@ -49,8 +49,7 @@ def group_rows(qid: Any, n: int, n_jobs: int | None = None) -> Queries:
         return qid
     if qid is None:
         return Queries(np.zeros(1, dtype=np.int64), np.array([0, n], dtype=np.int64), None)
-    refuse_mask(qid, "qid")
-    ids = _as_array(qid)
+    ids = unchanged(qid, "qid")
     if ids.ndim != 1 or ids.size != n:
         raise ValueError(
             f"qid must name the query of each of the {n} rows; found shape {ids.shape} "
@@ -61,7 +60,7 @@ def group_rows(qid: Any, n: int, n_jobs: int | None = None) -> Queries:
     starts = _starts(ids, n_jobs)
     heads = ids[starts]
     if np.any(heads != heads):
-        raise ValueError("qid has missing ids (NaN or NaT); every row requires one")
+        check_missing(ids, "qid")
     distinct, first, number = np.unique(heads, return_index=True, return_inverse=True)
     if distinct.size == heads.size:
         return Queries(heads, np.append(starts, n).astype(np.int64), None)
@@ -88,22 +87,6 @@ def kind_of_ids(ids: NDArray[Any]) -> str:
     return type(ids.flat[0]).__name__.removesuffix("_")
 
 
-def _as_array(qid: Any) -> NDArray[Any]:
-    if isinstance(qid, list | tuple) and tuple in set(map(type, qid)):
-        return np.fromiter(qid, object, len(qid))  # NumPy would treat tuples as rows of a table
-    ids = np.asarray(qid)
-    if not hasattr(qid, "dtype") and ids.ndim == 1 and ids.dtype.kind in "USf":
-        # NumPy converts numbers among strings to strings, and large integers to floats: both could
-        # make different ids equal.
-        kinds = set(map(type, qid))
-        if len(kinds) > 1 or kinds == {int}:
-            return np.array(qid, dtype=object)
-        # It also drops trailing zero bytes of strings.
-        if ids.dtype.kind in "US" and any(one[-1:] in ("\0", b"\0") for one in qid):
-            return np.array(qid, dtype=object)
-    return ids
-
-
 def _regroup(
     heads_of: NDArray[Any], first: NDArray[Any], number: NDArray[Any], starts: NDArray[Any], n: int
 ) -> Queries:
@@ -125,12 +108,8 @@ def _group_objects(ids: NDArray[Any]) -> Queries:
         of_row = np.array([numbers.setdefault(one, len(numbers)) for one in ids.tolist()])
     except TypeError as error:
         raise TypeError(f"qid must hold hashable ids: {error}") from None
-    for one in numbers:
-        # pandas' NA is not equal to itself either, but the comparison raises.
-        if one is None or type(one).__name__ == "NAType" or one != one:
-            raise ValueError(f"qid has missing ids ({one!r}); every row requires one")
-    names = np.empty(len(numbers), dtype=object)
-    names[:] = list(numbers)
+    names = np.fromiter(numbers, object, len(numbers))
+    check_missing(names, "qid", ids)
     grouped = group_rows(of_row, ids.size)
     return Queries(names, grouped.bounds, grouped.rows)
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
+from rankcore._core.ids import Codes
 from rankcore._core.numbers import Floats, check_lengths
-from rankcore.clicks._ids import Codes
-from rankcore.clicks.log import ClickLog, Log, windows
+from rankcore.clicks.log import ClickLog, Log, changes, windows
 
 # Number of the event of each impression of a window.
 Event = Callable[[ClickLog], NDArray[np.integer[Any]]]
@@ -87,12 +87,6 @@ def sums(of: NDArray[Any], values: Floats, n: int) -> Floats:
     """Sums of the rows of a table by group."""
     columns = [np.bincount(of, weights=column, minlength=n) for column in values.T]
     return np.stack(columns, axis=1)
-
-
-def changes(*columns: NDArray[Any]) -> NDArray[np.bool_]:
-    """Whether each row differs from the previous one in any column; True for the first row."""
-    differs = [column[1:] != column[:-1] for column in columns]
-    return np.append(True, np.logical_or.reduce(differs))
 
 
 def clicks(log: ClickLog) -> NDArray[np.uint8]:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankcore._core.ids import Codes, id_list
 from rankcore._core.numbers import Floats, as_vector, check_lengths
 from rankcore.ranking._click_pairs import trust_of
 
@@ -41,10 +42,12 @@ class Ranked:
         lacking = [name for name in columns if name not in ranking]
         if lacking:
             raise ValueError(f"ranking must have {', '.join(columns)}; it lacks {lacking[0]}")
-        query, document = (np.asarray(ranking[name]).tolist() for name in columns[:2])
+        query, document = (id_list(ranking[name], name) for name in columns[:2])
         score = as_vector(ranking["score"], "score")
         model = as_vector(ranking["relevance"], "relevance") if modelled else None
-        check_lengths(**{name: np.asarray(ranking[name]) for name in columns})
+        check_lengths(query=query, document=document, score=score)
+        if model is not None:
+            check_lengths(score=score, relevance=model)
         if not np.isfinite(score).all():
             raise ValueError("score must be finite")
         if model is not None and not ((model >= 0) & (model <= 1)).all():
@@ -73,11 +76,12 @@ def queries_of(parts: Iterable[Log]) -> set[Any]:
 
 def _numbered(log: Log, name: str, of_all: str) -> tuple[NDArray[np.int64], list[Any]]:
     """A column of ids as numbers, and the ids by number."""
-    column = np.asarray(getattr(log, name))
+    column = getattr(log, name)
     if hasattr(log, of_all):
-        return column.astype(np.int64), np.asarray(getattr(log, of_all)).tolist()
-    ids, numbers = np.unique(column, return_inverse=True)
-    return numbers, ids.tolist()
+        return np.asarray(column, dtype=np.int64), id_list(getattr(log, of_all), of_all)
+    codes = Codes(name)
+    numbers = codes.number(id_list(column, name))
+    return numbers.astype(np.int64), codes.ids().tolist()
 
 
 def impressions(

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc
 from sklearn.utils.validation import check_is_fitted
 
+from rankcore._core.ids import numbered
 from rankcore._core.numbers import Floats, ranges
 from rankcore._core.params import check_real
 from rankcore.clicks._counts import Pairs
-from rankcore.clicks._ids import numbered
 from rankcore.clicks.log import Log, windows
 from rankcore.clicks.models import ClickModel
 from rankcore.clicks.propensity import Propensities

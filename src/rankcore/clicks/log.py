@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankcore._core.ids import Codes, id_list
 from rankcore._core.inputs import refuse_mask
 from rankcore._core.numbers import as_vector, check_lengths
-from rankcore.clicks._ids import Codes, as_ids
+from rankcore._core.params import check_option
+from rankcore._core.warning import warn
 
 # Maximum position, so that arrays by position are small.
 MAX_POSITION = 100_000
 # Required numeric columns, and columns of ids.
 IDS = ("query", "document", "ranker")
+# What to do with repeated rows.
+OnError: TypeAlias = Literal["raise", "drop"]
 
 
 class ClickLog:
@@ -38,6 +42,10 @@ class ClickLog:
         Seconds spent on the document; NaN where unknown.
     ranker : array-like of int or str, shape (n_impressions,), optional
         Ranker of the list.
+    on_error : {"raise", "drop"}, default="raise"
+        What to do with rows that repeat a document or a position of their session. "drop": keep the
+        first one by position, clicked if any row of the document in the session is; warn with the
+        number of dropped rows.
 
     Attributes
     ----------
@@ -50,6 +58,8 @@ class ClickLog:
     dwell : ndarray of float64, shape (n_impressions,), or None
     ranker : ndarray of int32, shape (n_impressions,), or None
         Indices of ``rankers``.
+    n_dropped : int
+        Number of rows dropped by ``on_error="drop"``.
 
     Raises
     ------
@@ -84,6 +94,7 @@ class ClickLog:
     bounds: NDArray[np.int64]
     dwell: NDArray[np.float64] | None
     ranker: NDArray[np.int32] | None
+    n_dropped: int
 
     def __init__(
         self,
@@ -95,23 +106,23 @@ class ClickLog:
         session: ArrayLike | None = None,
         dwell: ArrayLike | None = None,
         ranker: ArrayLike | None = None,
+        on_error: OnError = "raise",
     ) -> None:
         codes = {name: Codes(name) for name in IDS}
         columns: dict[str, NDArray[Any]] = {}
         for name, ids in [("query", query), ("document", document), ("ranker", ranker)]:
             if ids is not None:
-                refuse_mask(ids, name)
-                columns[name] = codes[name].number(as_ids(name, ids).tolist())
+                columns[name] = codes[name].number(id_list(ids, name))
         columns["position"] = as_vector(position, "position")
         columns["clicked"] = as_vector(clicked, "clicked")
         if dwell is not None:
             refuse_mask(dwell, "dwell")
             columns["dwell"] = np.asarray(dwell, dtype=np.float64)
         if session is not None:
-            refuse_mask(session, "session")
-            columns["session"] = Codes("session").number(as_ids("session", session).tolist())
+            columns["session"] = Codes("session").number(id_list(session, "session"))
         check_lengths(**columns)
-        self._set(columns, codes, "row {}".format)
+        self._set(columns, codes, "row {}".format, on_error)
+        warn_of_dropped(self.n_dropped)
 
     @classmethod
     def _of(
@@ -119,10 +130,11 @@ class ClickLog:
         columns: Mapping[str, NDArray[Any]],
         codes: Mapping[str, Codes],
         where: Callable[[int], str],
+        on_error: OnError = "raise",
     ) -> Self:
         """Create a log from columns of numbers; ``where`` names a row in errors."""
         log = cls.__new__(cls)
-        log._set(columns, codes, where)
+        log._set(columns, codes, where, on_error)
         return log
 
     def _set(
@@ -130,50 +142,48 @@ class ClickLog:
         columns: Mapping[str, NDArray[Any]],
         codes: Mapping[str, Codes],
         where: Callable[[int], str],
+        on_error: OnError,
     ) -> None:
+        check_option(on_error, "on_error", ("raise", "drop"))
         check_numbers(columns, where)
-        query, position = columns["query"], columns["position"].astype(np.int32)
-        session = columns.get("session")
-        starts = np.ones(query.size, dtype=np.bool_)
-        if session is None:
-            starts[1:] = (query[1:] != query[:-1]) | (position[1:] <= position[:-1])
-            order = None
-        else:
-            order = _order(session, position)
+        found = {**columns, "position": columns["position"].astype(np.int32)}
+        found["clicked"] = columns["clicked"] != 0
+        found["row"] = np.arange(found["query"].size)
+        if "session" in found:
+            order = _order(found["session"], found["position"])
             if order is not None:
-                session, query, position = session[order], query[order], position[order]
-            starts[1:] = session[1:] != session[:-1]
-        rows = np.arange(query.size) if order is None else order
-        _check_sessions(query, position, starts, lambda i: where(int(rows[i])))
-        self.query, self.position, self.clicked = query, position, columns["clicked"] != 0
-        self.document, self.dwell, self.ranker = columns["document"], None, None
-        if "dwell" in columns:
-            self.dwell = columns["dwell"].astype(np.float64)
-        if "ranker" in columns:
-            self.ranker = columns["ranker"]
-        if order is not None:
-            for name in ("document", "clicked", "dwell", "ranker"):
-                if (values := getattr(self, name)) is not None:
-                    setattr(self, name, values[order])
-        self.bounds = np.append(np.flatnonzero(starts), query.size).astype(np.int64)
+                found = {name: column[order] for name, column in found.items()}
+            starts = changes(found["session"])
+        else:
+            starts = changes(found["query"]) | (np.diff(found["position"], prepend=0) <= 0)
+        if on_error == "drop":
+            found["clicked"], kept = _first_rows(np.cumsum(starts), found)
+            starts, found = starts[kept], {name: one[kept] for name, one in found.items()}
+        rows = found["row"]
+        self.n_dropped = columns["query"].size - rows.size
+        _check_sessions(found["query"], found["position"], starts, lambda i: where(int(rows[i])))
+        self.query, self.document = found["query"], found["document"]
+        self.position, self.clicked = found["position"], found["clicked"]
+        self.dwell = found["dwell"].astype(np.float64) if "dwell" in found else None
+        self.ranker = found.get("ranker")
+        self.bounds = np.append(np.flatnonzero(starts), rows.size).astype(np.int64)
         self._codes = codes
         self._check_documents(lambda i: where(int(rows[i])))
 
     def _check_documents(self, where: Callable[[int], str]) -> None:
         """Raise ValueError if a session has a document twice."""
-        session = self.session
-        keys = session * max(len(self._codes["document"]), 1) + self.document
+        keys = self.session * max(len(self._codes["document"]), 1) + self.document
         in_order = np.sort(keys)
         if (in_order[1:] != in_order[:-1]).all():
             return
         order = np.argsort(keys, kind="stable")
         twice = int(order[1:][keys[order][1:] == keys[order][:-1]].min())
         first = int(np.flatnonzero(keys == keys[twice])[0])
-        document = self.documents[self.document[twice]].item()
+        document = self.documents[self.document[twice]]
         raise ValueError(
-            f"{where(twice)}: document {document!r} is in its session "
-            f"already, in {where(first)}; a list has a document once (if these are two sessions, "
-            "give their ids as session)"
+            f"document {getattr(document, 'item', lambda: document)()!r:.60} occurs twice in one "
+            f"session ({_both(where, first, twice)}); pass session= if these are two sessions, or "
+            'on_error="drop" to keep the first'
         )
 
     def __len__(self) -> int:
@@ -301,6 +311,41 @@ def _check_sessions(
     if twice.size:
         at = int(twice[0])
         raise ValueError(
-            f"{where(at + 1)} and {where(at)} are of one session and both at position "
-            f"{position[at]}; a list has one document at a position"
+            f"two documents are at position {position[at]} of one session "
+            f"({_both(where, at, at + 1)}); pass session= if these are two sessions, or "
+            'on_error="drop" to keep the first'
         )
+
+
+def _both(where: Callable[[int], str], one: int, other: int) -> str:
+    """Names of two rows in errors: "rows 0 and 4"."""
+    head, _, first = where(one).rpartition(" ")
+    return f"{head}s {first} and {where(other).rpartition(' ')[2]}"
+
+
+def changes(*columns: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether each row differs from the previous one in any column; True for the first row."""
+    differs = [column[1:] != column[:-1] for column in columns]
+    return np.append(True, np.logical_or.reduce(differs))
+
+
+def _first_rows(
+    session: NDArray[Any], columns: Mapping[str, NDArray[Any]]
+) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    """Whether the document of a row is clicked in its session, and the rows that repeat nothing.
+
+    Rows are in order of session and position.
+    """
+    order = np.lexsort((columns["document"], session))
+    first = changes(session[order], columns["document"][order])
+    clicked = np.empty(session.size, dtype=np.bool_)
+    group = np.cumsum(first) - 1
+    clicked[order] = np.bincount(group, columns["clicked"][order])[group] > 0
+    kept = np.sort(order[first])
+    return clicked, kept[changes(session[kept], columns["position"][kept])]
+
+
+def warn_of_dropped(n: int) -> None:
+    """Warn of rows dropped by ``on_error="drop"``, if there are any."""
+    if n:
+        warn(f"{n} rows repeat a document or a position of their session, and are dropped")

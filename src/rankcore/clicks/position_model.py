@@ -20,6 +20,8 @@ from rankcore.clicks.models import ClickModel, ClickRates, Z, interval
 
 # Documents of queries whose errors are computed at a time.
 ROWS = 1 << 14
+# Standard errors take the inverse of a matrix of positions.
+MOST_POSITIONS = 4096
 
 
 class PositionBasedModel(ClickModel):
@@ -138,10 +140,18 @@ class Positions:
         # The expected information of each cell on the logarithm of its click probability.
         p = self.examination[counts.position] * self.attraction[counts.pair]
         weights = counts.events.sum(axis=1) * p / np.maximum(1.0 - p, MARGIN)
-        table = counts.table(weights)
+        # Positions that were not shown take no part: logs may have few of large numbers.
+        shown = np.flatnonzero(~np.isnan(self.examination))
+        if shown.size > MOST_POSITIONS:
+            raise ValueError(
+                f"a position-based model requires a log of at most {MOST_POSITIONS} positions; "
+                f"found {shown.size}: drop impressions at lower positions"
+            )
+        table = counts.table(weights).tocsc()[:, shown].tocsr()
         of_pair = np.bincount(counts.pair, weights, self.attraction.size)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = counts.table(np.where(weights > 0, weights / of_pair[counts.pair], 0.0))
+            share = share.tocsc()[:, shown].tocsr()
             own = np.where(of_pair > 0, 1.0 / of_pair, 0.0)
         # Information on positions after eliminating attraction: a graph Laplacian of positions,
         # whose rows sum to 0.
@@ -149,13 +159,14 @@ class Positions:
         np.fill_diagonal(linked, 0.0)
         left = np.diag(linked.sum(axis=1)) - linked
         covariance = np.zeros_like(left)
-        shown = np.flatnonzero(~np.isnan(self.examination) & (linked.sum(axis=1) > 0))[1:]
-        covariance[np.ix_(shown, shown)] = np.linalg.inv(left[np.ix_(shown, shown)])
+        free = np.flatnonzero(linked.sum(axis=1) > 0)[1:]
+        covariance[np.ix_(free, free)] = np.linalg.inv(left[np.ix_(free, free)])
         shared = np.empty(own.size)
         for first in range(0, own.size, ROWS):
             rows = share[first : first + ROWS].toarray()
             shared[first : first + ROWS] = (rows @ covariance * rows).sum(axis=1)
-        error = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        error = np.zeros(self.examination.size)
+        error[shown] = np.sqrt(np.maximum(np.diag(covariance), 0.0))
         return self.examination * error, self.attraction * np.sqrt(own + shared)
 
 

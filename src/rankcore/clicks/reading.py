@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.docs import documented
-from rankcore.clicks._ids import Codes
-from rankcore.clicks.log import IDS, ClickLog, check_numbers
+from rankcore._core.ids import Codes, check_ids
+from rankcore._core.params import check_count
+from rankcore.clicks.log import IDS, ClickLog, OnError, check_numbers, warn_of_dropped
 from rankcore.datasets.table_files import TableFile, floats
 
 # Impressions per window.
@@ -27,6 +28,7 @@ def open_clicks(
     *,
     columns: Mapping[str, str] | None = None,
     window: int = WINDOW,
+    on_error: OnError = "raise",
 ) -> ClickFile:
     r"""Open a click log that is read in windows of whole sessions, in each pass.
 
@@ -37,11 +39,13 @@ def open_clicks(
         compressed by gzip, bzip2 or Zstandard. Parquet requires pyarrow.
     columns : mapping of str to str, optional
         Names in the file of the columns ``query``, ``document``, ``position``, ``clicked``,
-        ``session``, ``dwell`` and ``ranker``, if they differ. The last three are optional. Rows of
-        a session must be contiguous. Without a session column, a session starts where the query
-        changes, or where the position is not larger than in the previous row.
+        ``session``, ``dwell`` and ``ranker``, if they differ. The last three are optional. In
+        windows, rows of a session must be contiguous. Without a session column, a session starts
+        where the query changes, or where the position is not larger than in the previous row.
     window : int, default=1048576
         Approximate number of impressions per window; a window ends with a session.
+    on_error : {"raise", "drop"}, default="raise"
+        What to do with rows that repeat a document or a position of their session: see `ClickLog`.
 
     Returns
     -------
@@ -56,8 +60,7 @@ def open_clicks(
 
     Notes
     -----
-    Memory: a window, and the ids of queries and documents. Contiguity of sessions is checked within
-    a window.
+    Memory: a window, the ids of queries and documents, and 8 bytes per session.
 
     Examples
     --------
@@ -71,12 +74,15 @@ def open_clicks(
     ...     [len(log) for log in open_clicks(path, window=2)]
     [2, 1]
     """
-    return ClickFile(path, columns or {}, window)
+    return ClickFile(path, columns or {}, window, on_error)
 
 
 @documented(open_clicks)
 def read_clicks(
-    path: str | os.PathLike[str], *, columns: Mapping[str, str] | None = None
+    path: str | os.PathLike[str],
+    *,
+    columns: Mapping[str, str] | None = None,
+    on_error: OnError = "raise",
 ) -> ClickLog:
     r"""Read a whole click log into memory.
 
@@ -95,7 +101,7 @@ def read_clicks(
     ...     read_clicks(path, columns={"query": "q"})
     ClickLog(1 impressions, 1 sessions, 1 queries, 1 clicks)
     """
-    (log,) = ClickFile(path, columns or {}, 1 << 62)
+    (log,) = ClickFile(path, columns or {}, None, on_error)
     return log
 
 
@@ -103,15 +109,20 @@ class ClickFile:
     """A click log in a file: an iterable of windows. See `open_clicks`."""
 
     def __init__(
-        self, path: str | os.PathLike[str], columns: Mapping[str, str], window: int
+        self,
+        path: str | os.PathLike[str],
+        columns: Mapping[str, str],
+        window: int | None,
+        on_error: OnError,
     ) -> None:
         known = (*REQUIRED, *OPTIONAL)
         for name in columns:
             if name not in known:
                 raise ValueError(f"columns must have keys from {', '.join(known)}; found {name!r}")
-        if window < 1:
-            raise ValueError(f"window must be at least 1; found {window}")
-        self.path, self.window = path, int(window)
+        if window is not None:
+            check_count(window, "window")
+        self.path, self.window = path, window  # None: the whole file
+        self.on_error: OnError = on_error
         self._table = TableFile(
             path,
             {name: columns.get(name, name) for name in known},
@@ -126,46 +137,37 @@ class ClickFile:
 
     def __iter__(self) -> Iterator[ClickLog]:
         held: list[dict[str, NDArray[Any]]] = []
-        n_held = 0
+        n_held = n_dropped = 0
         for block in self._blocks():
             held.append(block)
             n_held += block["line"].size
-            if n_held > self.window:
+            if self.window is not None and n_held > self.window:
                 joined = _joined(held)
-                cuts = self._cuts(joined, n_held)
+                cuts = self._cuts(joined, n_held, self.window)
                 for first, stop in pairwise([0, *cuts]):
-                    yield self._log({k: v[first:stop] for k, v in joined.items()})
+                    log = self._log({k: v[first:stop] for k, v in joined.items()})
+                    n_dropped += log.n_dropped
+                    yield log
                 end = cuts[-1] if cuts else 0
                 held = [{name: values[end:] for name, values in joined.items()}]
                 n_held -= end
         if not n_held:
             raise ValueError(f"{self._table.title} holds no impressions")
-        yield self._log(_joined(held))
+        log = self._log(_joined(held))
+        warn_of_dropped(n_dropped + log.n_dropped)
+        yield log
 
     def _blocks(self) -> Iterator[dict[str, NDArray[Any]]]:
         """Yield columns of numbers, some thousand rows at a time."""
-        last: Any = None
-        n_sessions = 0
+        sessions = Codes("session") if self.window is None else _Sessions()
         for columns, lines in self._table:
             block = self._numbers(columns, lines)
             if "session" in columns:
-                ids = columns["session"]
-                starts = np.array([one != last for one, last in zip(ids, [last, *ids])])  # noqa: B905
-                last = ids[-1]
-                block["session"] = n_sessions + np.cumsum(starts)
-                n_sessions = int(block["session"][-1])
-                seen = set()
-                for at in np.flatnonzero(starts).tolist():
-                    if ids[at] in seen:
-                        raise ValueError(
-                            f"{self._table.where(lines)(at)}: session {ids[at]!r} goes on after "
-                            "another one began; the rows of a session must be next to each other: "
-                            "sort by session"
-                        )
-                    seen.add(ids[at])
+                block["session"] = sessions.number(columns["session"], self._table.where(lines))
             yield block
 
-    def _cuts(self, columns: dict[str, NDArray[Any]], n: int) -> list[int]:
+    @staticmethod
+    def _cuts(columns: dict[str, NDArray[Any]], n: int, window: int) -> list[int]:
         """Ends of whole windows, at starts of sessions; the remainder starts with a session."""
         if "session" in columns:
             starts = np.flatnonzero(np.diff(columns["session"])) + 1
@@ -173,8 +175,8 @@ class ClickFile:
             query, position = columns["query"], columns["position"]
             starts = np.flatnonzero((np.diff(query) != 0) | (np.diff(position) <= 0)) + 1
         cuts, end = [], 0
-        while n - end > self.window and starts.size and starts[-1] > end:
-            at = int(np.searchsorted(starts, end + self.window, side="right")) - 1
+        while n - end > window and starts.size and starts[-1] > end:
+            at = int(np.searchsorted(starts, end + window, side="right")) - 1
             # The last start within the window; of a longer session, the end.
             end = int(starts[at] if at >= 0 and starts[at] > end else starts[at + 1])
             cuts.append(end)
@@ -183,7 +185,7 @@ class ClickFile:
     def _log(self, columns: dict[str, NDArray[Any]]) -> ClickLog:
         if "dwell" in columns and np.isnan(columns["dwell"]).all():
             del columns["dwell"]
-        return ClickLog._of(columns, self._codes, self._table.where(columns["line"]))
+        return ClickLog._of(columns, self._codes, self._table.where(columns["line"]), self.on_error)
 
     def _numbers(self, columns: dict[str, Any], lines: NDArray[np.int64]) -> dict[str, Any]:
         """Validated columns of numbers."""
@@ -199,6 +201,48 @@ class ClickFile:
             found["dwell"] = floats(dwell, "dwell", where)
         check_numbers(found, where)
         return found
+
+
+class _Sessions:
+    """Numbers of the sessions of a file that is read in windows, each with contiguous rows.
+
+    Ended sessions are kept as hashes of 64 bits, in sorted arrays of different sizes. Two of n
+    sessions have the same hash with a probability below n^2 / 2^65.
+    """
+
+    def __init__(self) -> None:
+        self._n = 0
+        self._last: Any = None
+        self._kind: type | None = None
+        self._ended: list[NDArray[np.int64]] = []
+
+    def number(self, ids: Sequence[Any], where: Callable[[int], str]) -> NDArray[np.int64]:
+        """Numbers of the sessions of the next rows; ValueError for one that was interrupted."""
+        self._kind = check_ids(ids, "session", where, self._kind)
+        starts = np.array([one != last for one, last in zip(ids, [self._last, *ids])])  # noqa: B905
+        rows = np.flatnonzero(starts)
+        # Of tuples, whose hashes of integers are mixed.
+        hashes = np.array([hash((ids[row],)) for row in rows.tolist()], dtype=np.int64)
+        again = np.zeros(rows.size, dtype=np.bool_)
+        again[np.setdiff1d(np.arange(rows.size), np.unique(hashes, return_index=True)[1])] = True
+        for ended in self._ended:
+            place = np.minimum(np.searchsorted(ended, hashes), ended.size - 1)
+            again |= ended[place] == hashes
+        if again.any():
+            row = int(rows[again.argmax()])
+            raise ValueError(
+                f"{where(row)}: session {ids[row]!r} goes on after another one began; the rows of "
+                "a session must be next to each other: sort by session, or read_clicks the whole "
+                "file"
+            )
+        merged = np.sort(hashes)
+        while self._ended and self._ended[-1].size <= 2 * merged.size:
+            merged = np.sort(np.concatenate([self._ended.pop(), merged]))
+        if merged.size:
+            self._ended.append(merged)
+        numbers: NDArray[np.int64] = self._n + np.cumsum(starts)
+        self._n, self._last = int(numbers[-1]), ids[-1]
+        return numbers
 
 
 def clicks_of(values: Any, where: Callable[[int], str]) -> NDArray[np.float64]:

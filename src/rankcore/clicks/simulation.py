@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.arguments import Seed
+from rankcore._core.ids import numbered
 from rankcore._core.numbers import Floats, as_vector, check_lengths, ranges
 from rankcore._core.params import as_generator, check_option, check_real
 from rankcore._ext.clicks import bayesian_clicks
-from rankcore.clicks._ids import numbered
 from rankcore.clicks.log import ClickLog
 
 MODELS = ("position", "cascade", "bayesian")

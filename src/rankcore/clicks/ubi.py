@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from rankcore._core.ids import Codes, as_names
 from rankcore._core.numbers import ranges
 from rankcore._core.warning import warn
-from rankcore.clicks._ids import Codes
-from rankcore.clicks.log import ClickLog
+from rankcore.clicks.log import ClickLog, OnError, warn_of_dropped
 from rankcore.datasets.streams import title
 from rankcore.datasets.table_files import json_object, numbered_lines
 
@@ -25,6 +25,7 @@ def read_ubi(
     *,
     actions: Sequence[str] = ACTIONS,
     depth: int | None = None,
+    on_error: OnError = "raise",
 ) -> ClickLog:
     """Read a log of OpenSearch's User Behavior Insights, version 1.0.
 
@@ -40,6 +41,8 @@ def read_ubi(
         Values of ``action_name`` that are clicks.
     depth : int, optional
         Maximum number of hits per query that users see.
+    on_error : {"raise", "drop"}, default="raise"
+        What to do with hits that repeat a document: see `ClickLog`.
 
     Returns
     -------
@@ -77,7 +80,7 @@ def read_ubi(
     >>> log.clicked
     array([False,  True])
     """
-    clicked = _clicks(events, frozenset(actions))
+    clicked = _clicks(events, frozenset(as_names(actions, "actions")))
     columns: dict[str, list[Any]] = {name: [] for name in ("query", "document", "ranker")}
     sizes: list[int] = []
     lines: list[int] = []
@@ -93,12 +96,13 @@ def read_ubi(
             raise ValueError(
                 f"{where}: query_response_hit_ids must be a list of ids; found {hits!r}"
             )
-        shown = [str(one) for one in hits[:depth]]
+        shown = [_word(one, "query_response_hit_ids", where) for one in hits[:depth]]
         of_query = clicked.get(query_id, set())
         lost += len(of_query.difference(shown))
         columns["query"] += [_field(record, "user_query", where)] * len(shown)
         columns["document"] += shown
-        columns["ranker"] += [str(record.get("application") or "unknown")] * len(shown)
+        ranker = record.get("application") or "unknown"
+        columns["ranker"] += [_word(ranker, "application", where)] * len(shown)
         clicks += [one in of_query for one in shown]
         sizes.append(len(shown))
         lines += [line] * len(shown)
@@ -116,7 +120,9 @@ def read_ubi(
     numbers["session"] = np.repeat(np.arange(n.size), n)
     numbers["position"] = ranges(1, n)
     numbers["clicked"] = np.array(clicks)
-    return ClickLog._of(numbers, codes, lambda i: f"{name}, line {lines[i]}")
+    log = ClickLog._of(numbers, codes, lambda i: f"{name}, line {lines[i]}", on_error)
+    warn_of_dropped(log.n_dropped)
+    return log
 
 
 def _clicks(path: str | os.PathLike[str], actions: frozenset[str]) -> dict[str, set[str]]:
@@ -129,7 +135,8 @@ def _clicks(path: str | os.PathLike[str], actions: frozenset[str]) -> dict[str, 
         clicked = attributes.get("object") if isinstance(attributes, dict) else None
         if not isinstance(clicked, dict) or clicked.get("object_id") is None:
             raise ValueError(f"{where}: a click requires event_attributes.object.object_id")
-        found.setdefault(_field(record, "query_id", where), set()).add(str(clicked["object_id"]))
+        document = _word(clicked["object_id"], "event_attributes.object.object_id", where)
+        found.setdefault(_field(record, "query_id", where), set()).add(document)
     return found
 
 
@@ -146,7 +153,10 @@ def _records(path: str | os.PathLike[str]) -> Iterator[tuple[dict[str, Any], str
 
 
 def _field(record: dict[str, Any], key: str, where: str) -> str:
-    found = record.get(key)
-    if not isinstance(found, str | int) or found == "":
-        raise ValueError(f"{where}: {key} must be a word; found {found!r}")
-    return str(found)
+    return _word(record.get(key), key, where)
+
+
+def _word(one: Any, key: str, where: str) -> str:
+    if type(one) not in (int, str) or one == "" or "\0" in str(one):
+        raise ValueError(f"{where}: {key} must be a word without zero bytes; found {one!r:.60}")
+    return str(one)

@@ -17,18 +17,6 @@ MAX_ID = 4096
 SPACES = " \t\n\r\v\f\0"
 
 
-def as_words(name: str, values: Any) -> np.ndarray:
-    """Ids, a 1-d array of str or integers, as an array of str; ``name`` is for errors."""
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise ValueError(f"{name} must have one dimension, found shape {array.shape}")
-    if array.dtype.kind not in "Uiu":
-        for kind in set(map(type, array.tolist())):
-            if not issubclass(kind, str | int):
-                raise TypeError(f"{name} must be str or integers, found {kind.__name__}")
-    return array.astype(str, copy=False)
-
-
 def words_of(text: memoryview, spans: np.ndarray, longest: int) -> np.ndarray:
     """Slices of a text, (start, stop) of at most ``longest`` bytes each, as an array of str.
 
@@ -62,6 +50,11 @@ def first_rows(codes: np.ndarray | None, words: np.ndarray) -> np.ndarray:
     O(n) expected, times the length of the longest word.
     """
     n = words.size
+    if words.dtype.kind == "O":  # one word is much longer than the others
+        known: dict[Any, int] = {}
+        groups = [0] * n if codes is None else codes.tolist()
+        keys = zip(groups, words.tolist(), strict=True)
+        return np.fromiter((known.setdefault(k, row) for row, k in enumerate(keys)), np.int64, n)
     native = np.ascontiguousarray(words, dtype=f"=U{max(1, words.itemsize // 4)}")
     first = np.empty(n, np.int64)
     first_equal(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from rankcore._core.arguments import FrameLike
-from rankcore.datasets.ids import as_words, first_rows
+from rankcore._core.ids import as_words
+from rankcore.datasets.ids import first_rows
 from rankcore.metrics.tables import Table
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class _Pairs:
 
     def _set(self, values: np.ndarray) -> None:
         """Check the columns and set them."""
-        qid, docid = as_words("qid", self.qid), as_words("docid", self.docid)
+        qid, docid = as_words(self.qid, "qid"), as_words(self.docid, "docid")
         if not qid.shape == docid.shape == values.shape:
             raise ValueError(
                 f"qid, docid and {self._number} must have one length, found shapes {qid.shape}, "

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import RowsLike
-from rankcore._core.inputs import as_rows, refuse_mask
+from rankcore._core.ids import as_column, as_ids
+from rankcore._core.inputs import as_rows
 from rankcore._core.numbers import as_reals
 from rankcore._ext.letor_writing import row_texts
 from rankcore.datasets.ids import written
@@ -106,8 +107,7 @@ def dump_letor(
 
 
 def _column(name: str, values: Any, n_rows: int) -> np.ndarray:
-    refuse_mask(values, name)
-    column = np.asarray(values)
+    column = as_ids(values, name) if name in ("qid", "docid") else as_column(values, name)
     if column.shape != (n_rows,):
         raise ValueError(
             f"{name} must have shape ({n_rows},), an entry for each row of X; found {column.shape}"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.ids import as_names
 from rankcore._core.opened import opened
 from rankcore._core.queries import kind_of_ids
 from rankcore.datasets.file_rows import BLOCK_ROWS, BLOCK_VALUES, FileRows, Part, Piece
@@ -83,7 +84,10 @@ class ParquetRows(FileRows):
             self.label = None
         self.qid = qid or next((one for one in QUERIES if one in names), None)
         taken = self._taken
-        self.columns = [one for one in names if one not in taken] if columns is None else [*columns]
+        if columns is None:
+            self.columns = [one for one in names if one not in taken]
+        else:
+            self.columns = as_names(columns, "columns")
         if len({*self.columns, *taken}) < len(self.columns) + len(taken):
             raise ValueError(
                 "the columns of features, labels and queries must be different ones; found "

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from rankcore._core.docs import documented
+from rankcore._core.ids import as_names
 from rankcore._core.numbers import Floats, largest
 from rankcore.explain._importance import global_importance
 from rankcore.explain._subject import Shown, Subject, number, signed
@@ -133,14 +134,15 @@ def pair(
     True
     """
     subject = Subject(model, feature_names)
-    if len(names) != 2:
+    of_rows = as_names(names, "names")
+    if len(of_rows) != 2:
         raise ValueError(f"names must name two rows; found {names!r}")
     a, b = subject.one_row(a, "a"), subject.one_row(b, "b")
     values, score_b = subject.dense(a, b)
     parts = values[0]
     return PairExplanation(
-        str(names[0]),
-        str(names[1]),
+        str(of_rows[0]),
+        str(of_rows[1]),
         subject.names,
         parts,
         subject.values(a)[0],

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.docs import documented
+from rankcore._core.ids import as_column
 from rankcore._core.inputs import n_rows_of
 from rankcore._core.numbers import Floats, largest
 from rankcore._core.params import check_count
@@ -183,7 +184,7 @@ def query(
     order = np.argsort(-scores, kind="stable")
     k = min(int(top_k), rows.size - 1)
     rows, parts = rows[order], parts[order]
-    names = rows if docid is None else np.asarray(docid)[rows]
+    names = rows if docid is None else as_column(docid, "docid")[rows]
     return QueryExplanation(
         which if which is not None or qid is None else np.asarray(qid)[rows[0]],
         rows,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.concurrency import unchanging
+from rankcore._core.ids import as_names
 from rankcore._core.numbers import Floats
 from rankcore._core.scoring import Scoring
 from rankcore._ext import calibration as curves_of
@@ -175,9 +176,7 @@ def _steps_and_last(model: Any) -> tuple[list[Any], Any]:
 
 
 def _checked_names(names: Sequence[str], n_features: int) -> list[str]:
-    if isinstance(names, str):
-        raise TypeError(f"feature_names must be a sequence of names; found the text {names!r}")
-    found = [str(name) for name in names]
+    found = [str(name) for name in as_names(names, "feature_names")]
     if len(found) != n_features:
         raise ValueError(
             f"feature_names has {len(found)} names; the model takes {n_features} features"

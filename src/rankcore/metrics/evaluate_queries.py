@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.ids import as_column
 from rankcore._core.inputs import refuse_mask
 from rankcore._core.numbers import Floats, as_reals, as_vector, check_lengths
 from rankcore._core.queries import Queries, group_rows, query_numbers, run_blocks
@@ -31,8 +32,7 @@ class Judged:
         """Copy with the rows of each query in ascending order of document ids, if given."""
         if docid is None:
             return self
-        refuse_mask(docid, "docid")
-        ids, n = np.asarray(docid), self.labels.size
+        ids, n = as_column(docid, "docid"), self.labels.size
         if ids.shape != (n,):
             raise ValueError(
                 f"docid must have one entry for each of the {n} rows, found {ids.shape}"

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.inputs import refuse_mask
-from rankcore._core.labels import agree, order_of
+from rankcore._core.ids import as_column as as_given
+from rankcore._core.ids import unboxed
+from rankcore._core.labels import agree, order_of, sortable
 from rankcore._core.numbers import Floats
 
 
@@ -43,10 +44,7 @@ def as_column(name: str, x: Any) -> NDArray[Any]:
 
 
 def _plain(name: str, x: Any) -> NDArray[Any]:
-    refuse_mask(x, name)
-    array = np.asarray(x)
-    # Of objects, for example strings or numbers of pandas.
-    return np.array(array.tolist()) if array.dtype.kind == "O" else array
+    return sortable(as_given(unboxed(x), name), name)
 
 
 def as_numbers(name: str, x: NDArray[Any]) -> Floats:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankcore._core.ids import as_column
 from rankcore._core.numbers import Floats, check_lengths
 from rankcore.preference.forms import Places
 from rankcore.preference.plackett_luce import SCALE, Choices, choices_of, fit_choices
@@ -141,7 +142,7 @@ class Tally:
 
 
 def _labels(name: str, values: Any, first_row: int) -> NDArray[Any]:
-    labels = np.asarray(values)
+    labels = as_column(values, name)
     if labels.ndim != 1:
         raise ValueError(f"{name} must have one dimension; found shape {labels.shape}")
     if labels.dtype.kind == "O":
