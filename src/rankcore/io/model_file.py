@@ -26,6 +26,7 @@ from rankcore._core.front import take_apart
 from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.opened import opened
 from rankcore._core.scoring import Scoring, no_scoring
+from rankcore.boosting._stump_sum import StumpSum
 from rankcore.io import safetensors, text_arrays
 from rankcore.io.contents import (
     CHECKSUM,
@@ -265,7 +266,15 @@ def _scored_with(metadata: Mapping[str, str], arrays: Mapping[str, np.ndarray]) 
 
 def _check_scoring(metadata: Mapping[str, str], arrays: Arrays, model: Any) -> None:
     """Raise ValueError unless readers that only score answer as the learner."""
-    expected, computed = _described(model, split_front(model)[1]._spec())
+    if metadata[SCORING] == "none":  # they reject the file
+        return
+    learner = split_front(model)[1]
+    boosted = getattr(getattr(learner, "_state", None), "model", None)
+    offsets = arrays.shapes.get(metadata.get(f"{SCORING}.offsets", ""))
+    # The form of stumps has arrays of all features, whose memory the file must have, too.
+    if isinstance(boosted, StumpSum) and offsets != (learner.n_features_in_ + 1,):
+        raise ValueError(f"its {SCORING}.offsets is not that of its learner")
+    expected, computed = _described(model, learner._spec())
     keys = {key for key in (*metadata, *expected) if key.split(".")[0] == SCORING}
     for key in sorted(keys - {f"{SCORING}.reason"}):  # wording
         value, wanted = metadata.get(key), expected.get(key)
