@@ -206,7 +206,8 @@ def test_scalers_in_front(library, tmp_path, scaler, forms, learner, dtype):
     if dtype == np.float32 and parse_version(sklearn.__version__) < parse_version("1.9"):
         pytest.skip("scikit-learn before 1.9 rounds scaled float32 values otherwise")
     for form in forms:
-        pipeline = make_pipeline(scaler, learner).fit(form(X), Y)
+        queries = {"rankboost__qid": QID} if isinstance(learner, rc.RankBoost) else {}
+        pipeline = make_pipeline(scaler, learner).fit(form(X), Y, **queries)
         rc.save(pipeline, tmp_path / "m")
         found, rows = Model(library, tmp_path / "m"), form((3 * X).astype(dtype))
         _, scores, _ = found.answer(rows, ranks=False)
@@ -685,7 +686,8 @@ EXAMPLE = Path(__file__).parents[1] / "examples" / "other_languages" / "python" 
 def test_example_in_python(built, tmp_path, learner):
     """The other languages: tests/elsewhere/test_languages.py."""
     command = [sys.executable, "-S", EXAMPLE, built, tmp_path / "m"]
-    model = learner.fit(X, Y)
+    queries = {"qid": QID} if isinstance(learner, rc.RankBoost) else {}
+    model = learner.fit(X, Y, **queries)
     rc.save(model, tmp_path / "m")
     rows = svmlight(tmp_path / "rows.svm").read_text()
     done = subprocess.run(command, input=rows, capture_output=True, text=True)
