@@ -116,12 +116,14 @@ ORDINAL = [
 ]
 
 
+@pytest.mark.parametrize("limited", [False, True])
 @pytest.mark.parametrize("learner", ORDINAL, ids=repr)
-def test_what_moves_a_rank(learner):
+def test_rank_moves_at_the_nearest_value(learner, limited):
     model = learner.fit(X, Y)
     ranks = model.predict(X)
     for i in range(0, 240, 16):
-        why = rank(model, X[i], background=X)
+        why = rank(model, X[i], background=X if limited else None)
+        assert why.limited == limited
         assert why.label == ranks[i]
         assert why.bases + why.contributions.sum(axis=0) == pytest.approx(why.distances)
         if not isinstance(model, rc.CuSumRank | rc.KernelCuSumRank | rc.WidrowHoff):
@@ -131,11 +133,17 @@ def test_what_moves_a_rank(learner):
             for j, value in enumerate(moved):
                 changed = X[[i]].copy()
                 if np.isnan(value):
-                    # Nowhere on the way far out, on both sides.
-                    for far in (*np.geomspace(0.01, 1e6, 60), *-np.geomspace(0.01, 1e6, 60)):
-                        changed[0, j] = X[i, j] + far
-                        assert sign * (model.predict(changed)[0] - ranks[i]) <= 0
+                    # Nowhere in the range of the background, or far out on both sides.
+                    if limited:
+                        values = np.linspace(X[:, j].min(), X[:, j].max(), 100)
+                    else:
+                        far = np.geomspace(0.01, 1e6, 60)
+                        values = X[i, j] + np.concatenate([far, -far])
+                    changed = np.repeat(changed, values.size, axis=0)
+                    changed[:, j] = values
+                    assert (sign * (model.predict(changed) - ranks[i]) <= 0).all()
                     continue
+                assert not limited or X[:, j].min() <= value <= X[:, j].max()
                 changed[0, j] = value
                 assert sign * (model.predict(changed)[0] - ranks[i]) > 0
                 for share in (0.999999, 0.5, -0.5, -0.999999):
@@ -155,22 +163,24 @@ def test_ranks_in_words():
             rank(model, X[0])
 
 
-def test_of_a_calibrated_learner_the_estimator_is_explained():
+def test_calibrated_learners_are_explained_if_their_score_is_a_sum():
     reader = rc.PRank(random_state=0).fit(X, Y)
-    for given in (rc.PRank(random_state=0), FrozenEstimator(reader)):
-        model = rc.CalibratedOrdinal(given).fit(X, Y)
-        with pytest.raises(TypeError, match=r"its PRank predicts: pass the attribute estimator_"):
-            rank(model, X[0])
-        assert rank(model.estimator_, X[0]).label == model.estimator_.predict(X[:1])[0]
-    inside = rc.CalibratedOrdinal(make_pipeline(StandardScaler(), rc.PRank())).fit(X, Y)
-    with pytest.raises(TypeError, match=r"of the CalibratedOrdinal$"):
-        rank(inside, X[0])
-    behind = make_pipeline(StandardScaler(), rc.CalibratedOrdinal(rc.PRank())).fit(X, Y)
-    with pytest.raises(TypeError, match=r"estimator_ .* rows as the steps before transform them"):
-        rank(behind, X[0])
+    other = rc.CalibratedOrdinal(FrozenEstimator(reader)).fit(X, Y)
+    differ = np.flatnonzero(other.predict(X) != reader.predict(X))
+    assert differ.size  # the estimator has its own thresholds
+    for i in differ[:5].tolist():
+        assert rank(other, X[i]).label == other.predict(X[[i]])[0]
+        assert rank(reader, X[i]).label == reader.predict(X[[i]])[0]
     votes = rc.CalibratedOrdinal(rc.VotedPRank()).fit(X, Y)
-    with pytest.raises(TypeError, match="VotedPRank has no sum over features with thresholds"):
+    with pytest.raises(TypeError, match="VotedPRank votes"):
         rank(votes, X[0])
+    for learner in (rc.OrdinalBoost(3), rc.MulticlassPerceptron()):
+        margins = rc.CalibratedOrdinal(learner).fit(X, Y)
+        for explained in (margins.contributions, lambda x, m=margins: rank(m, x)):
+            with pytest.raises(TypeError, match="calibrates margins, which are not sums"):
+                explained(X[:1])
+        found = permutation_importance(margins, X, Y, n_repeats=1)
+        assert found.baseline == rc.metrics.rank_loss(Y, margins.predict(X))
 
 
 def test_pipelines_show_values_as_people_know_them():
@@ -300,7 +310,8 @@ def test_permutations_take_labels_of_text_as_ranks():
     text = rc.OrdinalBoost(5, classes=words).fit(X, words[y])
     one, other = (permutation_importance(m, X, of) for m, of in ((numbers, y), (text, words[y])))
     np.testing.assert_array_equal(one.changes, other.changes)
-    assert one.changes[0] < 0
+    assert one.measure == "rank_loss"
+    assert one.changes[0] > 0
     with pytest.raises(ValueError, match="'best' .* not among"):
         permutation_importance(text, X, ["best"] * 200)
 
@@ -312,6 +323,18 @@ def test_permutations_that_make_no_sense():
         permutation_importance(SVM, X, Y, qid=QID, features=[6])
     with pytest.raises(ValueError, match="n_repeats"):
         permutation_importance(SVM, X, Y, qid=QID, n_repeats=0)
+    with pytest.raises(ValueError, match=r"requires an ordinal learner.*RankSVM: use a ranking"):
+        permutation_importance(SVM, X, Y, qid=QID, metric="rank_loss")
+
+
+def test_permutations_of_an_ordinal_learner_with_queries_measure_their_order():
+    model = rc.PRank(random_state=0).fit(X, Y)
+    found = permutation_importance(model, X, Y, qid=QID, n_repeats=1)
+    assert (found.measure, found.scope, found.n_units) == ("ndcg@10", "within", 30)
+    found = permutation_importance(model, X, Y, qid=QID, n_repeats=1, metric="rank_loss")
+    assert (found.measure, found.scope, found.n_units) == ("rank_loss", "within", 240)
+    assert found.order[0] == found.changes.argmax()
+    assert "intervals over 240 rows" in str(found)
 
 
 def results():

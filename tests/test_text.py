@@ -133,10 +133,9 @@ def test_shuffled_words(fitted):
 def test_a_table_shows_the_values_that_users_know(mixed, frame):
     why = rank(mixed, frame.iloc[[3]])
     at = why.feature_names.index
-    assert why.values[at("age__age")] == frame["age"][3]
-    assert why.values[at("length__length")] == frame["length"][3]
-    kind = frame["kind"][3]
-    assert why.values[at(f"kind__kind_{kind}")] == 1.0
+    assert why.values[at("age")] == frame["age"][3]
+    assert why.values[at("length")] == frame["length"][3]
+    assert why.values[at("kind")] == frame["kind"][3]
     word = TEXTS[3].split()[0]
     tfidf = mixed[0].named_transformers_["words"]
     expected = tfidf.transform(TEXTS[3:4]).toarray()[0, tfidf.vocabulary_[word]]
@@ -148,8 +147,8 @@ def test_moved_values_of_a_table_move_the_rank(mixed, frame):
     moved = 0
     for i in range(0, 60, 7):
         why = rank(mixed, frame.iloc[[i]], background=frame)
-        for name, column in (("age__age", "age"), ("length__length", "length")):
-            j = why.feature_names.index(name)
+        for column in ("age", "length"):
+            j = why.feature_names.index(column)
             for value, sign in ((why.up[j], 1), (why.down[j], -1)):
                 if np.isfinite(value):
                     changed = frame.iloc[[i]].copy()
@@ -165,10 +164,11 @@ def test_rows_of_a_table_in_any_form(mixed, frame):
     for row in (frame.iloc[3], frame[["kind", "length", "age", "text"]].iloc[[3]]):
         other = rank(mixed, row)
         np.testing.assert_array_equal(other.values, whole.values)
-        np.testing.assert_array_equal(other.up, whole.up)
+        assert list(map(str, other.up)) == list(map(str, whole.up))
     missing = frame.iloc[[3]].astype({"kind": object})
     missing.loc[missing.index[0], "kind"] = None
-    assert rank(mixed, missing.iloc[0]).values.sum() < whole.values.sum()
+    found = rank(mixed, missing.iloc[0])
+    assert found.values[found.feature_names.index("kind")] == "other"
 
 
 def test_columns_by_number_and_a_remainder(frame):
@@ -235,7 +235,7 @@ def test_probabilities_of_a_table(mixed, frame):
     assert model.feature_names_in_.tolist() == frame.columns.tolist()
     assert model.predict_proba(frame).shape == (len(Y), 4)
     why = pair(model, frame.iloc[[0]], frame.iloc[[1]])
-    assert why.values_a[why.feature_names.index("age__age")] == frame["age"][0]
+    assert why.values_a[why.feature_names.index("age")] == frame["age"][0]
     scores = model.project(frame.iloc[:2])
     assert why.difference == pytest.approx(scores[0] - scores[1])
 
@@ -271,5 +271,6 @@ def test_plots_name_words(fitted, mixed):
     words = set(boosted[0].get_feature_names_out())
     assert set(labels(plotting.plot_importances(boosted))) <= words
     one = labels(plotting.plot_importances(boosted))[0]
-    assert plotting.plot_contribution(boosted, one).get_xlabel() == one
+    (ax,) = plotting.plot_contributions(boosted, TEXTS, [one])
+    assert ax.get_xlabel() == one
     pyplot.close("all")

@@ -66,40 +66,74 @@ class Contributions:
 
 
 def contributions_of(
-    scoring: Scoring, rows: Rows, background: Rows | None, output: int | None, name: str
+    scoring: Scoring,
+    rows: Rows,
+    background: Rows | None,
+    output: int | None,
+    name: str,
+    features: NDArray[np.int64] | None = None,
 ) -> tuple[Any, float]:
-    """Contributions of features to a score, and the base.
+    """Return the contributions of features to a score, and the base.
 
     The default background is a row of zeros. ``output`` is the rank whose score is explained, from
     0; ``name`` is the name of the model in errors for scores that are not sums over features.
+    ``features`` has the feature of each column, numbered from 0, whose columns change together;
+    by default each column is a feature.
     """
     if scoring.has_trees_of_tasks:
         forest, constant = _summed_trees(scoring, output, name)
-        values, base = _of_trees(forest, rows, background)
-        base += constant
-    elif scoring.form in {"stumps", "trees", "ordinal_trees"}:
+        values, base = _of_trees(forest, rows, background, features)
+        return _checked(values, rows), base + constant
+    if scoring.form in {"trees", "ordinal_trees"}:
         _refuse_output(output, name)
-        explain = _of_stumps if scoring.form == "stumps" else _of_trees
-        values, base = explain(scoring, rows, background)
+        values, base = _of_trees(scoring, rows, background, features)
+        return _checked(values, rows), base
+    if scoring.form == "stumps":
+        _refuse_output(output, name)
+        values, base = _of_stumps(scoring, rows, background)
     else:
         weights, constant = linear_score(scoring, rows.n_features, output, name)
         with np.errstate(over="ignore", invalid="ignore"):  # rejected below
             values, base = _of_weights(weights, constant, rows, background)
+    if features is not None:
+        columns = np.arange(features.size)
+        values = values @ sp.csr_array((np.ones(features.size), (columns, features)))
+    return _checked(values, rows), base
+
+
+def _checked(values: Any, rows: Rows) -> Any:
+    """Return contributions; raise ValueError if one overflowed."""
     if isinstance(values, np.ndarray):
         check_scores(values)
     elif not np.isfinite(values.data).all():
         row = int(np.searchsorted(values.indptr, np.isfinite(values.data).argmin(), "right")) - 1
         check_scores(np.where(np.arange(rows.n_rows) == row, np.inf, 0.0))
-    return values, base
+    return values
 
 
-def is_additive(scoring: Scoring) -> bool:
-    """Whether the score is a sum of functions of one feature each, for any background."""
+def is_additive(scoring: Scoring, of_columns: NDArray[np.int64]) -> bool:
+    """Whether the score is a sum of functions of one feature each, for any background.
+
+    ``of_columns`` has the feature of each column.
+    """
     if scoring.form not in {"trees", "ordinal_trees"}:
         return True
-    offsets, features = scoring.arrays["offsets"], scoring.arrays["features"]
+    offsets, features = scoring.arrays["offsets"], of_columns[scoring.arrays["features"]]
     first = np.repeat(offsets[:-1], np.diff(offsets))
     return bool((features == features[first]).all()) if features.size else True
+
+
+def cuts_of(scoring: Scoring, column: int) -> Floats:
+    """Return the thresholds of a column in stumps or trees; none for weights."""
+    arrays = scoring.arrays
+    if scoring.form == "stumps":
+        first, last = arrays["offsets"][column : column + 2]
+        found = arrays["thresholds"][first:last]
+    elif scoring.form in {"trees", "ordinal_trees"}:
+        found = arrays["thresholds"][arrays["features"] == column]
+    else:
+        found = np.empty(0)
+    return np.unique(found[np.isfinite(found)])
 
 
 def used_features(scoring: Scoring, n_features: int) -> NDArray[np.bool_]:
@@ -270,6 +304,24 @@ def column_means(rows: Rows) -> Floats:
     return sums / rows.n_rows
 
 
+def column_ranges(rows: Rows) -> tuple[Floats, Floats]:
+    """Minimum and maximum of each feature, without missing values; NaN if all are missing."""
+    if rows.columns is None:
+        values = rows.arrays[0].astype(np.float64)
+        missing = np.isnan(values)
+        low = np.where(missing, np.inf, values).min(axis=0)
+        high = np.where(missing, -np.inf, values).max(axis=0)
+    else:
+        d, values = rows.n_features, stored_values(rows)
+        # A column with fewer stored values than rows has zeros.
+        zeros = np.bincount(rows.columns, minlength=d) < rows.n_rows
+        low, high = np.where(zeros, 0.0, np.inf), np.where(zeros, 0.0, -np.inf)
+        known = ~np.isnan(values)
+        np.minimum.at(low, rows.columns[known], values[known])
+        np.maximum.at(high, rows.columns[known], values[known])
+    return np.where(low > high, np.nan, low), np.where(low > high, np.nan, high)
+
+
 # ------------------------------------------------------------------------- stumps
 
 
@@ -296,14 +348,20 @@ def _curve(arrays: Mapping[str, NDArray[Any]], rows: Rows, reference: Floats) ->
 # ------------------------------------------------------------------------- trees
 
 
-def _of_trees(scoring: Scoring, rows: Rows, background: Rows | None) -> tuple[Any, float]:
+def _of_trees(
+    scoring: Scoring,
+    rows: Rows,
+    background: Rows | None,
+    features: NDArray[np.int64] | None,
+) -> tuple[Any, float]:
     arrays, others = scoring.arrays, background
     if others is None:  # a row of zeros
         none, starts = np.empty(0, dtype=np.int32), np.zeros(2, dtype=np.int64)
         others = csr_rows(np.empty(0), none, starts, rows.n_features, "background")
     parts = [arrays[name] for name in TREES]
     trees = Trees(*parts, rows.n_features, bool(scoring.facts["zero_missing"]))
-    used, inverse = np.unique(arrays["features"], return_inverse=True)
+    of_nodes = arrays["features"] if features is None else features[arrays["features"]]
+    used, inverse = np.unique(of_nodes, return_inverse=True)
     columns: NDArray[np.int32] = inverse.astype(np.int32).reshape(-1)
     at_once = max(1, _DIRECTIONS // max(columns.size, 1))
     n_trees = arrays["offsets"].size - 1
@@ -319,8 +377,9 @@ def _of_trees(scoring: Scoring, rows: Rows, background: Rows | None) -> tuple[An
             found[first : first + len(ours)] += part
     found /= others.n_rows
     base /= others.n_rows
-    if background is not None or rows.columns is None:
-        dense = np.zeros((rows.n_rows, rows.n_features))
+    if background is not None or rows.columns is None or features is not None:
+        n_features = rows.n_features if features is None else int(features.max()) + 1
+        dense = np.zeros((rows.n_rows, n_features))
         dense[:, used] = found
         return dense, base
     # A stored value of a feature that no tree uses adds 0.

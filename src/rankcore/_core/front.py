@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,22 +16,32 @@ from rankcore._core.inputs import n_rows_of
 from rankcore._core.numbers import Floats
 
 
+def is_frozen(model: Any) -> bool:
+    """Return whether an estimator is a `sklearn.frozen.FrozenEstimator`."""
+    return type(model).__name__ == "FrozenEstimator"
+
+
+def thawed(model: Any) -> Any:
+    """Return an estimator without a surrounding `FrozenEstimator`."""
+    return model.estimator if is_frozen(model) else model
+
+
 def take_apart(model: Any) -> tuple[list[Any], Any]:
     """The fitted preprocessing steps and the learner of a pipeline or a search."""
     front: list[Any] = []
     model = getattr(model, "best_estimator_", model)
     while hasattr(model, "steps"):
-        front += _flat(model.steps[:-1])
+        front += flat_steps(model.steps[:-1])
         model = model.steps[-1][1]
     return front, model
 
 
-def _flat(steps: Sequence[tuple[str, Any]]) -> list[Any]:
+def flat_steps(steps: Sequence[tuple[str, Any]]) -> list[Any]:
     """Steps with nested pipelines flattened, without "passthrough"."""
     found: list[Any] = []
     for _, step in steps:
         if step is not None and not isinstance(step, str):
-            found += _flat(step.steps) if hasattr(step, "steps") else [step]
+            found += flat_steps(step.steps) if hasattr(step, "steps") else [step]
     return found
 
 
@@ -102,9 +113,9 @@ def _names_out(front: Sequence[Any], names: list[str] | None) -> list[str] | Non
 def _names_of_parts(step: Any) -> list[str]:
     """Names with those of the parts as prefix, if a part has none, or two parts have the same."""
     found: list[str] = []
-    for name, part in _parts(step):
-        width = _width(step.output_indices_[name])
-        own = _names_out(_flat([("", part)]), None)
+    for name, part in parts_of_columns(step):
+        width = width_of(step.output_indices_[name])
+        own = _names_out(flat_steps([("", part)]), None)
         own = own if own is not None and len(own) == width else numbered(width)
         found += [f"{name}__{one}" for one in own]
     return found
@@ -118,7 +129,7 @@ class Display:
 
     def __init__(self, front: Sequence[Any]) -> None:
         n = len(front)
-        while n and (_is_scaler(front[n - 1]) or hasattr(front[n - 1], "get_support")):
+        while n and (is_scaler(front[n - 1]) or hasattr(front[n - 1], "get_support")):
             n -= 1
         self._head, self._tail = front[:n], front[n:]
         first = front[0] if n == 1 else None
@@ -129,7 +140,10 @@ class Display:
         """Whether displayed values differ from those of the learner."""
         return bool(self._tail) or (
             self._split is not None
-            and any(Display(_flat([("", part)])).scales for _, part in _parts(self._split))
+            and any(
+                Display(flat_steps([("", part)])).scales
+                for _, part in parts_of_columns(self._split)
+            )
         )
 
     def values(self, X: Any) -> Floats:
@@ -139,7 +153,7 @@ class Display:
         else:
             shown = self._of_parts(self._split, X)
         for step in self._tail:
-            if not _is_scaler(step):
+            if not is_scaler(step):
                 shown = shown[:, step.get_support()]
         return shown
 
@@ -147,32 +161,53 @@ class Display:
         shown = np.empty((n_rows_of(X), max(one.stop for one in step.output_indices_.values())))
         for name, part, columns in step.transformers_:
             where = step.output_indices_[name]
-            if _width(where):
+            if width_of(where):
                 own = _safe_indexing(X, _labels(step, columns, X), axis=1)
-                front = [] if isinstance(part, str) else _flat([("", part)])
+                front = [] if isinstance(part, str) else flat_steps([("", part)])
                 shown[:, where] = Display(front).values(own)
         return shown
 
     def before(self, values: Floats) -> Floats:
-        """Values of one row of the learner, in the units of `values`."""
-        place = np.arange(values.size)
+        """Rows of the learner in the units of `values`, shape (n, n_columns)."""
+        place = np.arange(values.shape[1])
         for step in reversed(self._tail):
-            if _is_scaler(step):
-                values = np.asarray(step.inverse_transform(values[np.newaxis]))[0]
+            if is_scaler(step):
+                values = np.asarray(step.inverse_transform(values))
                 continue
             support = np.flatnonzero(step.get_support())
-            whole = np.zeros(step.get_support().size)
-            whole[support] = values
+            whole = np.zeros((len(values), step.get_support().size))
+            whole[:, support] = values
             values, place = whole, support[place]
         if self._split is not None:
             values = values.copy()
-            for name, part in _parts(self._split):
+            for name, part in parts_of_columns(self._split):
                 where = self._split.output_indices_[name]
-                values[where] = Display(_flat([("", part)])).before(values[where])
-        return values[place]
+                inside = Display(flat_steps([("", part)]))
+                values[:, where] = inside.before(values[:, where])
+        return values[:, place]
+
+    def after(self, values: Floats) -> Floats:
+        """Rows in the units of `values`, as the learner gets them, shape (n, n_columns)."""
+        if self._split is not None:
+            values = values.copy()
+            for name, part in parts_of_columns(self._split):
+                where = self._split.output_indices_[name]
+                values[:, where] = Display(flat_steps([("", part)])).after(values[:, where])
+        if not self._tail:
+            return values
+        place = np.arange(self._tail[0].n_features_in_)
+        for step in self._tail:
+            place = place if is_scaler(step) else place[step.get_support()]
+        whole = np.zeros((len(values), self._tail[0].n_features_in_))
+        whole[:, place] = values
+        with warnings.catch_warnings():  # the columns have no names here
+            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+            for step in self._tail:
+                whole = np.asarray(step.transform(whole))
+        return whole
 
 
-def _is_scaler(step: Any) -> bool:
+def is_scaler(step: Any) -> bool:
     """Whether each column is scaled separately, and can be scaled back."""
     if type(step).__name__ == "FunctionTransformer":
         return step.func is None and step.inverse_func is None
@@ -180,16 +215,17 @@ def _is_scaler(step: Any) -> bool:
     return scales and not hasattr(step, "categories_")
 
 
-def _parts(step: Any) -> list[tuple[str, Any]]:
+def parts_of_columns(step: Any) -> list[tuple[str, Any]]:
     """Names and transformers of a ColumnTransformer that keep columns."""
     return [
         (name, part)
         for name, part, _ in step.transformers_
-        if not isinstance(part, str) and _width(step.output_indices_[name])
+        if not isinstance(part, str) and width_of(step.output_indices_[name])
     ]
 
 
-def _width(where: slice) -> int:
+def width_of(where: slice) -> int:
+    """Return the number of columns in a slice."""
     return int(where.stop - where.start)
 
 
@@ -205,4 +241,15 @@ def _labels(step: Any, columns: Any, X: Any) -> Any:
 
 
 def _dense(X: Any) -> Floats:
+    """Rows as a dense matrix; columns of a frame that are not numbers are NaN."""
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+        return np.column_stack([_numbers(X[name]) for name in X.columns])
     return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
+
+
+def _numbers(column: Any) -> Floats:
+    """Values of a column of a frame as numbers."""
+    try:
+        return np.asarray(column, dtype=np.float64)
+    except (TypeError, ValueError):  # categories, whose values the learner shows
+        return np.full(len(column), np.nan)

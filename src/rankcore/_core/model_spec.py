@@ -164,12 +164,22 @@ class Specified:
         check_is_fitted(self)
         rows = self._more_rows(X)
         behind = None if background is None else self._more_rows(background)
+        values, base = self._contributed(rows, behind, output)
+        return Contributions(values, base, self._feature_names())
+
+    def _contributed(
+        self,
+        rows: Rows,
+        background: Rows | None,
+        output: Any,
+        features: NDArray[np.int64] | None = None,
+    ) -> tuple[Any, float]:
+        """Contributions and base of checked rows, see `contributions_of`."""
         rank = None if output is None else self._rank_of(output)
-        spec, name = self._spec(), type(self).__name__
-        if spec.scoring is None:
+        scoring, name = self._spec().scoring, type(self).__name__
+        if scoring is None:
             raise TypeError(f"{name} has no scoring form")
-        values, base = contributions_of(spec.scoring, rows, behind, rank, name)
-        return Contributions(values, base, spec.feature_names)
+        return contributions_of(scoring, rows, background, rank, name, features)
 
     def _rank_of(self, label: Any) -> int:
         """Index of a label, from 0."""

@@ -78,7 +78,7 @@ def _inner(learned: Any) -> tuple[Any, Any]:
     """The scaler, or None, and the learner inside a calibrated one; other models unchanged."""
     if type(learned).__name__ != "CalibratedOrdinal":
         return None, learned
-    from rankcore.ordinal._held_out import thawed
+    from rankcore._core.front import thawed
 
     return split_scaler(thawed(learned.estimator_))
 

@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from rankcore._core.arguments import RowsLike
+from rankcore._core.explained_model import ExplainedModel, take
 from rankcore._core.inputs import n_rows_of
 from rankcore._core.numbers import Floats, largest
 from rankcore._core.queries import group_rows
 from rankcore._ext.held_signals import raise_signals
-from rankcore.explain._subject import Shown, Subject, take
+from rankcore.explain._results import Shown
 from rankcore.metrics.tables import Table
 from rankcore.ranking._queries import take_queries
 
@@ -84,7 +85,9 @@ def global_importance(
     Parameters
     ----------
     model : estimator
-        A fitted learner with ``contributions``, or a pipeline or search that ends in one.
+        A fitted learner with ``contributions``, or a pipeline or search that ends in one. Features
+        are then the columns of the input of its steps, where these keep columns apart: the columns
+        of an encoded category are one feature.
     X : array-like, scipy sparse or frame, shape (n, n_features)
         Rows of training or other data.
     qid : array-like, shape (n,), or str, optional
@@ -95,7 +98,7 @@ def global_importance(
         Rows to compare with, if there is no ``qid``. None: the rows themselves; for trees with
         interactions, a random sample of at most 100.
     feature_names : sequence of str, optional
-        None: the names of the model.
+        One name for each feature; None: the names of the input's columns.
     random_state : int
         Seed of the sample.
 
@@ -124,30 +127,29 @@ def global_importance(
     >>> rc.explain.global_importance(model, X, qid=qid).importances.shape
     (136,)
     """
-    subject = Subject(model, feature_names)
+    explained = ExplainedModel(model, feature_names)
     X, qid = take_queries(X, qid, None)
     n = n_rows_of(X)
     if qid is not None:
         if background is not None:
             raise ValueError("qid and background exclude each other: rows have one background")
         queries = group_rows(qid, n)
-        sums = np.zeros(subject.inner.n_features_in_)
+        sums = np.zeros(len(explained.names))
         for first, last in pairwise(queries.bounds.tolist()):
             raise_signals()
             places = np.arange(first, last)
             rows = take(X, places if queries.rows is None else queries.rows[places])
-            sums += np.abs(subject.dense(rows, rows)[0]).sum(axis=0)
-        return GlobalImportance(subject.names, sums / n, n, True)
+            sums += np.abs(explained.dense(rows, rows)[0]).sum(axis=0)
+        return GlobalImportance(explained.names, sums / n, n, True)
     if background is None:
         background = X
-        if not subject.additive and n > _BACKGROUND:
+        if not explained.additive and n > _BACKGROUND:
             drawn = np.random.default_rng(random_state).choice(n, _BACKGROUND, replace=False)
             background = take(X, np.sort(drawn))
-    rows, behind = subject.transformed(X), subject.transformed(background)
-    sums = np.zeros(len(subject.names))
+    sums = np.zeros(len(explained.names))
     step = max(1, _VALUES // sums.size)  # contributions are dense, unlike rows of texts
     for first in range(0, n, step):
         raise_signals()
-        block = rows if step >= n else take(rows, np.arange(first, min(first + step, n)))
-        sums += np.abs(subject.inner.contributions(block, behind).values).sum(axis=0)
-    return GlobalImportance(subject.names, sums / n, n, False)
+        block = X if step >= n else take(X, np.arange(first, min(first + step, n)))
+        sums += np.abs(explained.dense(block, background)[0]).sum(axis=0)
+    return GlobalImportance(explained.names, sums / n, n, False)

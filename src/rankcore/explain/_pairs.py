@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from rankcore._core.docs import documented
+from rankcore._core.explained_model import ExplainedModel
 from rankcore._core.ids import as_names
 from rankcore._core.numbers import Floats, largest
 from rankcore.explain._importance import global_importance
-from rankcore.explain._subject import Shown, Subject, number, signed
+from rankcore.explain._results import Shown, number, signed
 from rankcore.metrics.tables import Table
 
 
@@ -29,24 +31,27 @@ class PairExplanation(Shown):
     contributions : ndarray of float64, shape (n_features,)
         Contribution of each feature to the score of ``a`` relative to ``b``; they sum to the
         difference.
-    values_a, values_b : ndarray of float64, shape (n_features,)
-        The features of both rows.
+    values_a, values_b : ndarray, shape (n_features,)
+        The features of both rows: float64, or objects if some are categories.
     score_a, score_b : float
     decisive : list of int, or None
         The smallest set of features whose contributions make up the difference, largest first:
         with their values from the lower row, the higher row scores no higher than it. Empty if the
         scores are equal; None for trees with interactions.
+    score_name : str
+        What the score is; of `OrdinalBoost` the log-odds of the highest rank against the lowest.
     """
 
     a: str
     b: str
     feature_names: list[str]
     contributions: Floats
-    values_a: Floats
-    values_b: Floats
+    values_a: NDArray[Any]
+    values_b: NDArray[Any]
     score_a: float
     score_b: float
     decisive: list[int] | None
+    score_name: str = "score"
 
     _plot = "plot_pair"
 
@@ -62,9 +67,10 @@ class PairExplanation(Shown):
         """Summarise which row ranks higher."""
         scores = f"{self.score_a:.4f} and {self.score_b:.4f}"
         if self.score_a == self.score_b:
-            return f"{self.a} and {self.b} have equal scores: {scores}"
+            return f"{self.a} and {self.b} are equal: {self.score_name} {scores}"
         where = "above" if self.difference > 0 else "below"
-        return f"{self.a} is {where} {self.b} by {abs(self.difference):.4f}: scores {scores}"
+        difference = f"{abs(self.difference):.4f}: {self.score_name} {scores}"
+        return f"{self.a} is {where} {self.b} by {difference}"
 
     def tables(self) -> list[Table]:
         """Features in descending order of their contribution to the difference."""
@@ -133,23 +139,24 @@ def pair(
     >>> bool(abs(why.contributions.sum() - why.difference) < 1e-12)
     True
     """
-    subject = Subject(model, feature_names)
+    explained = ExplainedModel(model, feature_names)
     of_rows = as_names(names, "names")
     if len(of_rows) != 2:
         raise ValueError(f"names must name two rows; found {names!r}")
-    a, b = subject.one_row(a, "a"), subject.one_row(b, "b")
-    values, score_b = subject.dense(a, b)
+    a, b = explained.one_row(a, "a"), explained.one_row(b, "b")
+    values, score_b = explained.dense(a, b)
     parts = values[0]
     return PairExplanation(
         str(of_rows[0]),
         str(of_rows[1]),
-        subject.names,
+        explained.names,
         parts,
-        subject.values(a)[0],
-        subject.values(b)[0],
+        explained.values(a)[0],
+        explained.values(b)[0],
         score_b + float(parts.sum()),
         score_b,
-        _decisive(parts) if subject.additive else None,
+        _decisive(parts) if explained.additive else None,
+        explained.score_name(),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from rankcore._core.arguments import RowsLike
-from rankcore._core.contributions import used_features
+from rankcore._core.explained_model import ExplainedModel
 from rankcore._core.inputs import n_rows_of
 from rankcore._core.labels import as_labels, encode
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count, check_option, check_real
 from rankcore._core.queries import Queries, group_rows
 from rankcore._ext.held_signals import raise_signals
-from rankcore.explain._subject import Shown, Subject, signed
+from rankcore.explain._results import Shown, signed
 from rankcore.metrics.evaluation import evaluate
 from rankcore.metrics.names import greater_is_better
 from rankcore.metrics.scorers import ranking_scores
@@ -27,6 +27,8 @@ from rankcore.metrics.tables import Table
 from rankcore.ranking._queries import take_queries
 
 SCOPES = ("within", "among")
+# The measure of predicted ranks, which is a mean over rows; all others are means over queries.
+RANK_LOSS = "rank_loss"
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,17 +39,19 @@ class PermutationImportance(Shown):
     ----------
     feature_names : list of str
     changes : ndarray of float64, shape (n_features,)
-        The measure with the feature shuffled minus that without shuffling: mean over queries and
-        draws.
+        The measure with the feature shuffled minus that without shuffling: mean over queries (for
+        ``rank_loss`` over rows) and draws.
     low, high : ndarray of float64, shape (n_features,)
-        Confidence interval of the change, over queries (bootstrap, percentiles).
-    per_query : ndarray of float64, shape (n_features, n_queries)
-        Mean change over draws in each query.
+        Confidence interval of the change, over queries or rows (bootstrap, percentiles).
+    per_query : ndarray of float64, shape (n_features, n_queries), or None
+        Mean change over draws in each query; None for ``rank_loss``.
+    n_units : int
+        Number of queries or rows that the measure is a mean of.
     measure : str
     baseline : float
         The measure without shuffling.
     scope : {"within", "among"}
-        Whether values were shuffled within each query, or among all rows.
+        Whether values were shuffled within each query, or among all rows; without queries "among".
     n_repeats : int
     confidence_level : float
     """
@@ -56,7 +60,8 @@ class PermutationImportance(Shown):
     changes: Floats
     low: Floats
     high: Floats
-    per_query: Floats
+    per_query: Floats | None
+    n_units: int
     measure: str
     baseline: float
     scope: str
@@ -72,15 +77,25 @@ class PermutationImportance(Shown):
     @property
     def order(self) -> NDArray[np.int64]:
         """Features in descending order of the loss from shuffling them."""
-        harm = -self.changes if greater_is_better(self.measure) else self.changes
+        is_loss = self.measure == RANK_LOSS or not greater_is_better(self.measure)
+        harm = self.changes if is_loss else -self.changes
         return np.argsort(-harm, kind="stable")
+
+    @property
+    def where(self) -> str:
+        """How values were shuffled, for captions."""
+        return "within queries" if self.scope == "within" else "among all rows"
+
+    @property
+    def used(self) -> NDArray[np.bool_]:
+        """Features whose shuffling changed the measure of a query or row."""
+        return (self.changes != 0) | (self.low != 0) | (self.high != 0)
 
     def headline(self) -> str:
         """Caption: the measure, and how values were shuffled."""
-        where = "within queries" if self.scope == "within" else "among all rows"
         return (
             f"{self.measure} is {self.baseline:.4f}; its change when a feature is shuffled "
-            f"{where}, mean of {self.n_repeats} draws"
+            f"{self.where}, mean of {self.n_repeats} draws"
         )
 
     def tables(self) -> list[Table]:
@@ -93,7 +108,8 @@ class PermutationImportance(Shown):
         ]
         level = f"{self.confidence_level:.0%} interval"
         left = self.changes.size - len(rows)
-        caption = f"intervals over {self.per_query.shape[1]} queries"
+        units = "rows" if self.per_query is None else "queries"
+        caption = f"intervals over {self.n_units} {units}"
         caption += f"; {left} features that matter less are not listed" if left else ""
         return [Table(("feature", "change", level), rows, caption)]
 
@@ -104,7 +120,7 @@ def permutation_importance(
     y: ArrayLike,
     *,
     qid: ArrayLike | str | None = None,
-    metric: str = "ndcg@10",
+    metric: str | None = None,
     scope: Literal["within", "among"] = "within",
     n_repeats: int = 5,
     features: Sequence[int] | None = None,
@@ -113,22 +129,25 @@ def permutation_importance(
     feature_names: Sequence[str] | None = None,
     random_state: int = 0,
 ) -> PermutationImportance:
-    """Compute the change of a ranking measure when the values of a feature are shuffled.
+    """Compute the change of a measure when the values of a feature are shuffled.
 
-    It supports every learner that orders rows, including kernels and votes.
+    It supports every learner that predicts ranks or orders rows, including kernels and votes.
 
     Parameters
     ----------
     model : estimator
-        A fitted learner of this package, or a pipeline or search that ends in one.
+        A fitted learner of this package, or a pipeline or search that ends in one. Features are
+        then the columns of the input of its steps, where these keep columns apart.
     X : array-like, scipy sparse or frame, shape (n, n_features)
         Rows; held-out ones measure importance on unseen data.
     y : array-like, shape (n,)
         True labels: numbers, or those of the fit, which count as ranks from 0 if they are text.
     qid : array-like, shape (n,), or str, optional
         The query of each row, or a column of a frame X. None: all rows are of one query.
-    metric : str
-        A measure of `rankcore.metrics.evaluate`.
+    metric : str, optional
+        A measure of `rankcore.metrics.evaluate`, or, for ordinal learners, "rank_loss": the mean
+        distance of `predict` from the true rank. None: "rank_loss" for an ordinal learner without
+        ``qid``, else "ndcg@10".
     scope : {"within", "among"}
         Shuffle values within each query, which measures the effect of the feature on the order of
         documents; or among all rows, which includes its effect as a property of queries, for
@@ -136,12 +155,12 @@ def permutation_importance(
     n_repeats : int
         Draws per feature.
     features : sequence of int, optional
-        Columns to shuffle; None: all.
+        Numbers of the features to shuffle; None: all.
     confidence_level : float
     n_resamples : int
-        Bootstrap samples of queries.
+        Bootstrap samples of queries or rows.
     feature_names : sequence of str, optional
-        None: the names of the model.
+        One name for each feature; None: the names of the input's columns.
     random_state : int
         Seed. The permutation of feature j in draw r does not depend on the other features.
 
@@ -157,7 +176,8 @@ def permutation_importance(
     Notes
     -----
     ``n_repeats`` predictions per feature that the model uses. Draws are averaged within
-    queries before queries are resampled, so the interval is over queries.
+    queries (for ``rank_loss`` within rows) before these are resampled, so the interval is over
+    queries or rows.
 
     Examples
     --------
@@ -168,58 +188,89 @@ def permutation_importance(
     >>> bool((found.changes <= found.high).all())
     True
     """
-    subject = Subject(model, feature_names)
+    explained = ExplainedModel(model, feature_names)
     check_option(scope, "scope", SCOPES)
     check_count(n_repeats, "n_repeats")
     check_real(confidence_level, "confidence_level", 1e-6, 1 - 1e-6)
     X, qid = take_queries(X, qid, None)
-    rows = subject.transformed(X)
-    n, d = n_rows_of(rows), subject.inner.n_features_in_
-    known = getattr(subject.inner, "ranks_", None)
-    if known is not None and known.dtype.kind not in "biuf":
-        y = encode(as_labels(y, n)[0], known)
+    rows = explained.transformed(X)
+    n, d = n_rows_of(rows), len(explained.features)
+    known = getattr(explained.learner, "ranks_", None)
+    if metric is None:
+        metric = "ndcg@10" if known is None or qid is not None else RANK_LOSS
     queries = group_rows(qid, n)
     wanted = np.arange(d) if features is None else np.asarray(features, dtype=np.int64)
     if wanted.ndim != 1 or not ((wanted >= 0) & (wanted < d)).all() or not wanted.size:
         raise ValueError(f"features must be column numbers from 0 to {d - 1}; found {features!r}")
-
-    def measured(X: Any) -> Floats:
-        scores = ranking_scores(subject.inner, X, qid)
-        return evaluate(y, scores, qid=qid, metrics=[metric]).per_query[metric]
-
+    measured = _measure(explained, metric, y, qid, n)
     whole = measured(rows)
     defined = ~np.isnan(whole)
     if not defined.any():
         raise ValueError(f"{metric} is defined in no query: each lacks relevant documents")
     columns = Columns(rows)
-    changes = np.zeros((wanted.size, int(defined.sum())))
-    used = used_features(subject.scoring, d)
+    n_units, by_query = int(defined.sum()), metric != RANK_LOSS
+    per_query = np.zeros((wanted.size, n_units)) if by_query else None
+    used, resampled = explained.used, np.random.default_rng([int(random_state), d])
+    changes, low, high = np.zeros((3, wanted.size))
     for i, j in enumerate(wanted.tolist()):
         if not used[j]:
-            continue  # its values do not affect scores
+            continue  # its values do not affect predictions
+        of_units = np.zeros(n_units)
         for r in range(n_repeats):
             raise_signals()
             rng = np.random.default_rng([int(random_state), j, r])
-            shuffled = measured(columns.permuted(j, _permutation(queries, n, scope, rng)))
-            changes[i] += (shuffled - whole)[defined] / n_repeats
-    resampled = np.random.default_rng([int(random_state), d])
-    intervals = [
-        bootstrap_interval(of_feature, int(n_resamples), float(confidence_level), resampled)
-        for of_feature in changes
-    ]
-    low, high = np.array(intervals).T
+            source = _permutation(queries, n, scope, rng)
+            shuffled = measured(columns.permuted(explained.features[j].columns, source))
+            of_units += (shuffled - whole)[defined] / n_repeats
+        low[i], high[i] = bootstrap_interval(
+            of_units, int(n_resamples), float(confidence_level), resampled
+        )
+        changes[i] = of_units.mean()
+        if per_query is not None:
+            per_query[i] = of_units
     return PermutationImportance(
-        [subject.names[j] for j in wanted.tolist()],
-        changes.mean(axis=1),
+        [explained.names[j] for j in wanted.tolist()],
+        changes,
         low,
         high,
-        changes,
+        per_query,
+        n_units,
         metric,
         float(whole[defined].mean()),
-        scope,
+        "among" if qid is None else scope,
         int(n_repeats),
         float(confidence_level),
     )
+
+
+def _measure(
+    explained: ExplainedModel, metric: str, y: Any, qid: Any, n: int
+) -> Callable[[Any], Floats]:
+    """The measure of each query or row, as a function of rows after the preprocessing steps."""
+    learner = explained.learner
+    known = getattr(learner, "ranks_", None)
+    in_words = known is not None and known.dtype.kind not in "biuf"
+    truth = encode(as_labels(y, n)[0], known) if in_words else y
+    if metric != RANK_LOSS:
+
+        def by_query(X: Any) -> Floats:
+            scores = ranking_scores(learner, X, qid)
+            return evaluate(truth, scores, qid=qid, metrics=[metric]).per_query[metric]
+
+        return by_query
+    if known is None:
+        raise ValueError(
+            f'metric="{RANK_LOSS}" requires an ordinal learner, which predicts ranks; found '
+            f"{type(learner).__name__}: use a ranking measure, such as ndcg@10"
+        )
+    true = np.asarray(truth if in_words else as_labels(y, n)[0], dtype=np.float64)
+
+    def by_row(X: Any) -> Floats:
+        predicted = learner.predict(X)
+        found = encode(predicted, known) if in_words else predicted
+        return np.abs(np.asarray(found, dtype=np.float64) - true)
+
+    return by_row
 
 
 def _permutation(
@@ -237,31 +288,33 @@ def _permutation(
 
 
 class Columns:
-    """Copies of rows in which one column at a time is permuted."""
+    """Copies of rows in which the columns of one feature at a time are permuted."""
 
     def __init__(self, X: Any) -> None:
         self._X = X
         self._by_column: Any = X.tocsc() if hasattr(X, "tocsr") else None
 
-    def permuted(self, j: int, source: NDArray[np.int64]) -> Any:
-        """The rows, with column j from other rows."""
+    def permuted(self, columns: list[int], source: NDArray[np.int64]) -> Any:
+        """The rows, with some columns from other rows."""
         if self._by_column is not None:  # move stored values to other rows of their column
             X = self._by_column.copy()
-            first, last = X.indptr[j : j + 2]
             to = np.empty(source.size, dtype=X.indices.dtype)
             to[source] = np.arange(source.size, dtype=X.indices.dtype)
-            rows = to[X.indices[first:last]]
-            order = np.argsort(rows, kind="stable")
-            X.indices[first:last] = rows[order]
-            X.data[first:last] = X.data[first:last][order]
+            for j in columns:
+                first, last = X.indptr[j : j + 2]
+                rows = to[X.indices[first:last]]
+                order = np.argsort(rows, kind="stable")
+                X.indices[first:last] = rows[order]
+                X.data[first:last] = X.data[first:last][order]
             return X.tocsr()
         if hasattr(self._X, "iloc"):
             X = self._X.copy()
-            X.isetitem(j, self._X.iloc[source, j].to_numpy())
+            for j in columns:
+                X.isetitem(j, self._X.iloc[source, j].array)
             return X
         if hasattr(self._X, "with_columns"):  # polars
-            name = self._X.columns[j]
-            return self._X.with_columns(self._X[name].gather(source).alias(name))
+            names = [self._X.columns[j] for j in columns]
+            return self._X.with_columns([self._X[name].gather(source) for name in names])
         X = np.array(self._X)
-        X[:, j] = X[source, j]
+        X[:, columns] = X[np.ix_(source, columns)]
         return X

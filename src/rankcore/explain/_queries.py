@@ -12,13 +12,14 @@ from sklearn.base import BaseEstimator
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.docs import documented
+from rankcore._core.explained_model import ExplainedModel, take
 from rankcore._core.ids import as_column
 from rankcore._core.inputs import n_rows_of
 from rankcore._core.numbers import Floats, largest
 from rankcore._core.params import check_count
 from rankcore._core.queries import group_rows
 from rankcore.explain._importance import global_importance
-from rankcore.explain._subject import Shown, Subject, number, signed, take
+from rankcore.explain._results import Shown, signed, typical
 from rankcore.metrics.tables import Table
 from rankcore.ranking._queries import take_queries
 
@@ -39,13 +40,18 @@ class QueryExplanation(Shown):
         Given labels.
     scores : ndarray of float64, shape (n_documents,)
     feature_names : list of str
-    values : ndarray of float64, shape (n_documents, n_features)
+    values : ndarray, shape (n_documents, n_features)
+        float64, or objects if some features are categories.
     contributions : ndarray of float64, shape (n_documents, n_features)
         Contribution of each feature to a document's score, relative to the mean of the query.
     top_k : int
     decided : ndarray of float64, shape (n_features,)
         The mean contribution in the first k documents minus that in the other documents; the sum
         over features is the difference of the mean scores.
+    categorical : list of int
+        Features whose values are categories.
+    score_name : str
+        What the score is; of `OrdinalBoost` the log-odds of the highest rank against the lowest.
     """
 
     query: Any
@@ -54,10 +60,12 @@ class QueryExplanation(Shown):
     labels: NDArray[Any] | None
     scores: Floats
     feature_names: list[str]
-    values: Floats
+    values: NDArray[Any]
     contributions: Floats
     top_k: int
     decided: Floats
+    categorical: list[int]
+    score_name: str = "score"
 
     _plot = "plot_query"
     _strongest = 3  # features named for each document
@@ -74,8 +82,8 @@ class QueryExplanation(Shown):
         """Summarise the difference between the top and the rest."""
         gap = self.scores[: self.top_k].mean() - self.scores[self.top_k :].mean()
         return (
-            f"{self.title}: {self.rows.size} documents; the mean score of the first {self.top_k} "
-            f"is {gap:.4f} above that of the others"
+            f"{self.title}: {self.rows.size} documents; the mean {self.score_name} of the first "
+            f"{self.top_k} is {gap:.4f} above that of the others"
         )
 
     def tables(self) -> list[Table]:
@@ -84,8 +92,8 @@ class QueryExplanation(Shown):
         features = [
             (
                 self.feature_names[j],
-                number(_mean(self.values[:k, j])),
-                number(_mean(self.values[k:, j])),
+                typical(self.values[:k, j], j in self.categorical),
+                typical(self.values[k:, j], j in self.categorical),
                 signed(self.decided[j]),
             )
             for j in listed
@@ -94,7 +102,8 @@ class QueryExplanation(Shown):
         if others:
             rest = float(self.decided.sum() - self.decided[listed].sum())
             features.append((f"{others} others", "", "", signed(rest)))
-        headings = ["feature", f"mean, top {k}", "mean, others", "adds"]
+        what = "mean or most frequent" if self.categorical else "mean"
+        headings = ["feature", f"{what}, top {k}", f"{what}, others", "adds"]
         top = Table(headings, features, f"contributions to the first {k} minus the others")
         documents = []
         for place, name in enumerate(self.names[: max(k, self._listed)]):
@@ -167,7 +176,7 @@ def query(
     >>> bool(abs(found.decided.sum() - gap) < 1e-12)
     True
     """
-    subject = Subject(model, feature_names)
+    explained = ExplainedModel(model, feature_names)
     check_count(top_k, "top_k")
     X, qid = take_queries(X, qid, None)
     rows = _rows_of_query(qid, which, n_rows_of(X))
@@ -179,7 +188,7 @@ def query(
                 f"X and {name} must have the same length; found {n_rows_of(X)} and {n_rows_of(one)}"
             )
     documents = take(X, rows)
-    parts, base = subject.dense(documents, documents)
+    parts, base = explained.dense(documents, documents)
     scores = base + parts.sum(axis=1)
     order = np.argsort(-scores, kind="stable")
     k = min(int(top_k), rows.size - 1)
@@ -191,11 +200,13 @@ def query(
         [*map(str, names.tolist())],
         None if y is None else np.asarray(y)[rows],
         scores[order],
-        subject.names,
-        subject.values(documents)[order],
+        explained.names,
+        explained.values(documents)[order],
         parts,
         k,
         parts[:k].mean(axis=0) - parts[k:].mean(axis=0),
+        [j for j, feature in enumerate(explained.features) if feature.is_categorical],
+        explained.score_name(),
     )
 
 
@@ -218,8 +229,3 @@ def _rows_of_query(qid: Any, which: Any, n: int) -> NDArray[np.int64]:
     i = ids.index(which)
     places = np.arange(queries.bounds[i], queries.bounds[i + 1])
     return places if queries.rows is None else queries.rows[places]
-
-
-def _mean(values: Floats) -> float:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if known.size else float("nan")

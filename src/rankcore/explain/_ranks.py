@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from rankcore._core.arguments import RowsLike
-from rankcore._core.contributions import Tasks, column_means, dense_values, tasks_of
-from rankcore._core.front import Display, take_apart
-from rankcore._core.model_spec import Specified
+from rankcore._core.contributions import (
+    Tasks,
+    column_means,
+    column_ranges,
+    dense_values,
+    linear_score,
+    tasks_of,
+)
+from rankcore._core.explained_model import ExplainedModel
 from rankcore._core.numbers import Floats
 from rankcore._ext.held_signals import raise_signals
 from rankcore._ext.rows import dense_rows
-from rankcore.explain._subject import Shown, Subject, number, signed
+from rankcore.explain._results import Shown, number, signed
 from rankcore.metrics.tables import Table
 from rankcore.ordinal._decisions import cheapest
 
@@ -37,22 +43,31 @@ class RankExplanation(Shown):
     labels : list
         All ranks, lowest first.
     rank : int
-        Rank of the row, from 0.
+        Rank that the model predicts for the row, from 0.
     distances : ndarray of float64, shape (n_ranks - 1,)
         The row's score minus each threshold; negative if it does not reach it. Learners
-        with one direction have one score, `CuSumRank` has a score per threshold.
+        with one direction have one score, `CuSumRank` has a score per threshold, and `OrdinalBoost`
+        with adjacent categories the log-odds between the ranks on both sides. Thresholds of a
+        `CalibratedOrdinal` are the scores at which its prediction changes; infinite if there is no
+        such score.
     contributions : ndarray of float64, shape (n_features, n_ranks - 1)
         Contribution of each feature to the score at each threshold, relative to the background.
     bases : ndarray of float64, shape (n_ranks - 1,)
         Distance of the background to each threshold; the sum of contributions plus the base is the
         distance.
     feature_names : list of str
-    values : ndarray of float64, shape (n_features,)
-        The row.
-    up, down : ndarray of float64, shape (n_features,)
+    values : ndarray, shape (n_features,)
+        The row: float64, or objects if some features are categories.
+    up, down : ndarray, shape (n_features,)
         The nearest value of each feature, with the others unchanged, at which a higher or lower
-        rank is predicted; NaN if there is none. For trees also NaN if the feature is missing; of
-        categories, the lowest number.
+        rank is predicted; of a category the first one, in their order. NaN if there is none, with a
+        background none between its minimum and maximum. For trees also NaN if a number is missing.
+    probabilities : ndarray of float64, shape (n_ranks,), or None
+        Probability of each rank, if the model has them.
+    log_odds : bool
+        Whether distances are log-odds between adjacent ranks.
+    limited : bool
+        Whether ``up`` and ``down`` are values within the range of a background.
     """
 
     labels: list[Any]
@@ -61,9 +76,12 @@ class RankExplanation(Shown):
     contributions: Floats
     bases: Floats
     feature_names: list[str]
-    values: Floats
-    up: Floats
-    down: Floats
+    values: NDArray[Any]
+    up: NDArray[Any]
+    down: NDArray[Any]
+    probabilities: Floats | None = None
+    log_odds: bool = False
+    limited: bool = False
 
     _plot = "plot_rank"
 
@@ -81,32 +99,47 @@ class RankExplanation(Shown):
         return [f"{a} | {b}" for a, b in pairwise(self.labels)]
 
     def nearest(self) -> int:
-        """Index of the threshold nearest to the row."""
-        return int(np.abs(self.distances).argmin())
+        """Index of the threshold nearest to the row, of the one or two beside its rank."""
+        beside = [t for t in (self.rank - 1, self.rank) if 0 <= t < self.distances.size]
+        return min(beside, key=lambda t: abs(self.distances[t]))
 
     def headline(self) -> str:
         """Summarise the rank and the nearest threshold."""
         near = self.nearest()
-        side = "above" if self.distances[near] >= 0 else "below"
+        distance, probable = self.distances[near], ""
+        if self.probabilities is not None:
+            probable = f" with probability {self.probabilities[self.rank]:.3f}"
+        if self.log_odds:
+            low, high = self.labels[near : near + 2]
+            return f"predicted: {self.label}{probable}; log-odds of {high} against {low}: " + (
+                signed(distance)
+            )
+        side = "above" if distance >= 0 else "below"
         return (
-            f"predicted: {self.label}; nearest threshold: {self.threshold_names[near]}, "
-            f"{abs(self.distances[near]):.4f} {side} it"
+            f"predicted: {self.label}{probable}; nearest threshold: {self.threshold_names[near]}, "
+            f"{abs(distance):.4f} {side} it"
         )
 
     def tables(self) -> list[Table]:
         """Tables of thresholds, and of features by their contribution at the nearest one."""
         near = self.nearest()
+        if self.probabilities is None:
+            last = "", ["reached" if one >= 0 else "not reached" for one in self.distances]
+        else:
+            at_least = self.probabilities[::-1].cumsum()[-2::-1]
+            last = "this rank or higher", [f"{one:.3f}" for one in at_least]
         thresholds = [
-            (name, signed(base), signed(distance), "reached" if distance >= 0 else "not reached")
-            for name, base, distance in zip(
-                self.threshold_names, self.bases, self.distances, strict=True
+            (name, signed(base), signed(distance), text)
+            for name, base, distance, text in zip(
+                self.threshold_names, self.bases, self.distances, last[1], strict=True
             )
         ]
-        headings = ("threshold", "background", "this row", "")
-        distances = Table(headings, thresholds, "distances of scores above thresholds")
+        headings = ("threshold", "background", "this row", last[0])
+        what = "log-odds of adjacent ranks" if self.log_odds else "distances above thresholds"
+        distances = Table(headings, thresholds, what)
         parts = self.contributions[:, near]
         by_size = np.argsort(-np.abs(parts), kind="stable")[: self._listed]
-        moves = np.isfinite(self.up) | np.isfinite(self.down)
+        moves = _known(self.up) | _known(self.down)
         listed = [j for j in by_size.tolist() if parts[j] != 0 or moves[j]]
         rows = [
             (
@@ -123,6 +156,7 @@ class RankExplanation(Shown):
             rest = float(parts.sum() - parts[listed].sum())
             rows.append((f"{others} others", "", signed(rest), "", ""))
         caption = f"at threshold {self.threshold_names[near]}; single values that change the rank"
+        caption += ", within the range of the background" if self.limited else ""
         return [
             distances,
             Table(("feature", "value", "adds", "higher rank at", "lower rank at"), rows, caption),
@@ -142,14 +176,16 @@ def rank(
     ----------
     model : estimator
         A fitted learner with thresholds: `PRank`, `OAPBPM`, `CuSumRank`, `WidrowHoff`, one with a
-        linear kernel, or `OrdinalBoost`; or a pipeline or search that ends in one. For a
-        `CalibratedOrdinal`, which predicts by probabilities, pass its ``estimator_``.
+        linear kernel, or `OrdinalBoost`; a `CalibratedOrdinal` of one of the linear ones, whose own
+        prediction is explained; or a pipeline or search that ends in one.
     x : array-like, shape (n_features,) or (1, n_features)
         The row, dense, sparse or of a data frame; a text for a pipeline of texts.
     background : array-like or scipy sparse, shape (n, n_features), optional
-        Background of the contributions, as for ``contributions``. None: a row of zeros.
+        Background of the contributions, as for ``contributions``. Values that change the rank are
+        then those between the minimum and the maximum of each column, and the categories that
+        occur. None: a row of zeros; linear learners then return values that no row may have.
     feature_names : sequence of str, optional
-        None: the names of the model.
+        One name for each feature; None: the names of the input's columns.
 
     Returns
     -------
@@ -179,50 +215,195 @@ def rank(
     >>> model.predict([[why.up[0], 1]])
     array([3])
     """
-    subject = Subject(model, feature_names)
-    learner, scoring, x = subject.learner, subject.scoring, subject.one_row(x, "x")
-    values = subject.values(x)[0]
+    explained = ExplainedModel(model, feature_names)
+    learner, scoring, x = explained.learner, explained.scoring, explained.one_row(x, "x")
     labels = learner.ranks_.tolist() if hasattr(learner, "ranks_") else []
-    of_trees = scoring.form == "ordinal_trees" and scoring.facts["tasks"] != "average"
-    tasks = None if of_trees else _tasks(subject, max(len(labels), 2), bool(take_apart(model)[0]))
-    ready = subject.transformed(x)
-    row = dense_values(learner._more_rows(ready))[0]
-    if tasks is None:
-        parts, bases = _task_scores(subject, x, background)
-        distances = bases + parts.sum(axis=0)
-        up, down = _moves_of_trees(learner, row)
-        found = labels.index(learner.predict(ready).tolist()[0])
+    ready = explained.transformed(x)
+    row = dense_values(explained.scorer._more_rows(ready))[0]
+    log_odds = False
+    if explained.is_calibrated:
+        found = _of_calibrated(explained, x, background, row)
+    elif scoring.form == "ordinal_trees" and scoring.facts["tasks"] != "average":
+        found = _of_trees(explained, x, background, row)
+        log_odds = scoring.facts["link"] == "adjacent" and len(labels) > 2
     else:
-        mean = np.zeros(row.size)
-        if background is not None:
-            mean = column_means(learner._more_rows(subject.transformed(background)))
-        parts = tasks.weights * (row - mean)[:, np.newaxis]
-        bases = mean @ tasks.weights - tasks.thresholds
-        distances = row @ tasks.weights - tasks.thresholds
-        up, down = (_moves(tasks, row, distances, sign) for sign in (1, -1))
-        found = int(_ranks(tasks, distances))
-    if subject.display.scales:
-        up, down = (_before(subject.display, row, moved) for moved in (up, down))
-    return RankExplanation(labels, found, distances, parts, bases, subject.names, values, up, down)
+        tasks = tasks_of(scoring, row.size, max(len(labels), 2), explained.name)
+        found = _of_tasks(explained, tasks, background, row)
+    probable = learner._probabilities(ready)[0] if hasattr(learner, "_probabilities") else None
+    up, down = _moves(explained, found.changed, x, row, background)
+    return RankExplanation(
+        labels,
+        found.changed.now,
+        found.distances,
+        found.parts,
+        found.bases,
+        explained.names,
+        explained.values(x)[0],
+        up,
+        down,
+        probable,
+        log_odds,
+        background is not None,
+    )
 
 
-def _tasks(subject: Subject, k: int, in_pipeline: bool) -> Tasks:
-    """Linear scores at the thresholds; TypeError if there are none."""
-    try:
-        return tasks_of(subject.scoring, subject.inner.n_features_in_, k, subject.name)
-    except TypeError as error:
-        within = subject.within
-        scoring = within._spec().scoring if isinstance(within, Specified) else None
-        if scoring is None:
-            raise
-        # For an estimator without thresholds, the error names the estimator.
-        name = type(within).__name__
-        tasks_of(scoring, within.n_features_in_, k, name)
-        rows = ", of rows as the steps before transform them" if in_pipeline else ""
-        raise TypeError(
-            f"{subject.name} predicts by probabilities, not by thresholds; explain the rank that "
-            f"its {name} predicts: pass the attribute estimator_ of the {subject.name}{rows}"
-        ) from error
+def _known(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Mask of the values that are not NaN."""
+    return np.array([value == value for value in values.tolist()], dtype=bool)
+
+
+def _move(value: Any, now: Any) -> str:
+    """Text of a value that changes the rank."""
+    if value != value:
+        return "never" if now == now else ""  # not known of missing values
+    return number(value)
+
+
+# ------------------------------------------------------------------------- changed values
+
+
+class _Changed(Protocol):
+    """Ranks of a row with changed values, in the columns of the learner."""
+
+    now: int  # rank of the unchanged row
+
+    def numeric(self) -> tuple[NDArray[np.int64], Floats]:
+        """Columns, and values at which the rank may change, just beyond the change."""
+
+    def codes(self, column: int) -> Floats:
+        """Codes of the categories of a column that has no labels."""
+
+    def ranks(self, columns: NDArray[np.int64], values: Floats) -> NDArray[np.int64]:
+        """Ranks with one changed value each."""
+
+    def ranks_with(self, columns: list[int], values: Floats) -> NDArray[np.int64]:
+        """Ranks with changed values in several columns, shape (n, n_columns)."""
+
+
+def _moves(
+    explained: ExplainedModel, changed: _Changed, x: Any, row: Floats, background: Any
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Nearest value of each feature at which the rank is higher, and at which it is lower.
+
+    Of categories the first one.
+    """
+    features = explained.features
+    numeric = np.array([not feature.is_categorical for feature in features])
+    columns, values = changed.numeric()
+    wanted = numeric[explained.of_columns[columns]] & (values != row[columns])
+    if background is not None:
+        low, high = column_ranges(explained.rows(background))
+        wanted &= (values >= low[columns]) & (values <= high[columns])
+    distances = np.abs(values - row[columns])
+    wanted &= ~np.isnan(distances)
+    columns, values, distances = columns[wanted], values[wanted], distances[wanted]
+    ranks = changed.ranks(columns, values)
+    farthest_first = np.argsort(-distances, kind="stable")
+    found = []
+    for sign in (1, -1):
+        kept = farthest_first[sign * (ranks[farthest_first] - changed.now) > 0]
+        moved = np.full(row.size, np.nan)
+        moved[columns[kept]] = values[kept]  # the last of several values of a column is kept
+        shown = explained.unscaled(np.where(np.isnan(moved), row, moved)[np.newaxis])[0]
+        found.append(np.where(np.isnan(moved), np.nan, shown))
+    if numeric.all():
+        up, down = (moved[[one.columns[0] for one in features]] for moved in found)
+        return up, down
+    result = np.full((2, len(features)), np.nan, dtype=object)
+    seen = None if background is None else explained.values(background)
+    now = explained.values(x)[0]
+    for j, feature in enumerate(features):
+        if not feature.is_categorical:
+            result[:, j] = [moved[feature.columns[0]] for moved in found]
+            continue
+        labels, codes = feature.labels, changed.codes(feature.columns[0])[:, np.newaxis]
+        if feature.codes is None:
+            labels = [int(code) for code in codes[:, 0]]
+        else:
+            codes = explained.coded(j, x)
+        possible = None if seen is None else set(seen[:, j].tolist())
+        of_codes = changed.ranks_with(feature.columns, codes).tolist()
+        for k, sign in enumerate((1, -1)):
+            for label, after in zip(labels or [], of_codes, strict=True):
+                allowed = label != now[j] and (possible is None or label in possible)
+                if allowed and sign * (after - changed.now) > 0:
+                    result[k, j] = label
+                    break
+    return result[0], result[1]
+
+
+@dataclass(frozen=True)
+class _Scores:
+    """Scores of a row at the thresholds, and its ranks with changed values."""
+
+    parts: Floats  # (n_features, n_ranks - 1)
+    bases: Floats
+    distances: Floats
+    changed: _Changed
+
+
+# ------------------------------------------------------------------------- linear scores
+
+
+@dataclass
+class _LinearRanks:
+    """Ranks by scores that are linear in each value."""
+
+    row: Floats
+    weights: Floats  # (n_columns, n_scores)
+    scores: Floats  # (n_scores,): of the row
+    rank_of: Callable[[Floats], NDArray[Any]]  # of scores on the last axis
+    # Changes of a value at which the rank may change, for slopes of shape (n, n_scores).
+    crossings: Callable[[Floats], Floats]
+
+    def __post_init__(self) -> None:
+        self.now = int(self.rank_of(self.scores))
+
+    def numeric(self) -> tuple[NDArray[np.int64], Floats]:
+        used = np.flatnonzero(self.weights.any(axis=1))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            change = self.crossings(self.weights[used])
+        change = np.where(np.isfinite(change), change, 0.0)
+        # A tiny change may move a row on a threshold in either direction.
+        least = _BEYOND * np.maximum(1.0, np.abs(self.row[used]))[:, np.newaxis]
+        change = np.concatenate([change * (1 + _BEYOND), least, -least], axis=1)
+        values = self.row[used][:, np.newaxis] + change
+        return np.repeat(used, change.shape[1]), values.ravel()
+
+    def codes(self, column: int) -> Floats:
+        return np.empty(0)
+
+    def ranks(self, columns: NDArray[np.int64], values: Floats) -> NDArray[np.int64]:
+        change = (values - self.row[columns])[:, np.newaxis]
+        return np.asarray(self.rank_of(self.scores + change * self.weights[columns]))
+
+    def ranks_with(self, columns: list[int], values: Floats) -> NDArray[np.int64]:
+        change = (values - self.row[columns]) @ self.weights[columns]
+        return np.asarray(self.rank_of(self.scores + change))
+
+
+def _of_tasks(explained: ExplainedModel, tasks: Tasks, background: Any, row: Floats) -> _Scores:
+    """Linear scores of the tasks of ranks."""
+    mean = np.zeros(row.size)
+    if background is not None:
+        mean = column_means(explained.rows(background))
+    parts = np.zeros((len(explained.features), tasks.thresholds.size))
+    np.add.at(parts, explained.of_columns, tasks.weights * (row - mean)[:, np.newaxis])
+    distances = row @ tasks.weights - tasks.thresholds
+
+    def crossings(slopes: Floats) -> Floats:
+        """Crossings of two cumulative sums of scores, including those of single tasks."""
+        steps = np.array([*combinations(range(distances.size + 1), 2)])
+        sums = np.concatenate([[0.0], distances.cumsum()])
+        rises = np.concatenate([np.zeros((len(slopes), 1)), slopes.cumsum(axis=1)], axis=1)
+        gaps = sums[steps[:, 1]] - sums[steps[:, 0]]
+        return np.asarray(-gaps / (rises[:, steps[:, 1]] - rises[:, steps[:, 0]]))
+
+    def ranks(scores: Floats) -> NDArray[Any]:
+        return _ranks(tasks, scores)
+
+    changed = _LinearRanks(row, tasks.weights, distances, ranks, crossings)
+    return _Scores(parts, mean @ tasks.weights - tasks.thresholds, distances, changed)
 
 
 def _ranks(tasks: Tasks, scores: Floats) -> NDArray[np.int64]:
@@ -235,98 +416,103 @@ def _ranks(tasks: Tasks, scores: Floats) -> NDArray[np.int64]:
     return sums.shape[-1] - 1 - sums[..., ::-1].argmax(axis=-1)
 
 
-def _moves(tasks: Tasks, row: Floats, distances: Floats, sign: int) -> Floats:
-    """Nearest value of each feature at which the rank is higher or lower."""
-    moved = np.full(row.size, np.nan)
-    used = np.flatnonzero(tasks.weights.any(axis=1))
-    if not used.size:
-        return moved
-    slopes = tasks.weights[used]
-    now = _ranks(tasks, distances)
-    steps = np.array([*combinations(range(distances.size + 1), 2)])
-    sums = np.concatenate([[0.0], distances.cumsum()])
-    rises = np.concatenate([np.zeros((used.size, 1)), slopes.cumsum(axis=1)], axis=1)
-    gaps = sums[steps[:, 1]] - sums[steps[:, 0]]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # Crossings of two cumulative sums, including those of single tasks.
-        change = -gaps / (rises[:, steps[:, 1]] - rises[:, steps[:, 0]])
-    change = np.where(np.isfinite(change), change, 0.0)
-    # A tiny change may move a row on a threshold in either direction.
-    least = _BEYOND * np.maximum(1.0, np.abs(row[used]))[:, np.newaxis]
-    change = np.concatenate([change * (1 + _BEYOND), least, -least], axis=1)
-    after = _ranks(tasks, distances + change[..., np.newaxis] * slopes[:, np.newaxis, :])
-    wanted = sign * (after - now) > 0
-    size = np.where(wanted, np.abs(change), np.inf)
-    best = size.argmin(axis=1)
-    n = np.arange(used.size)
-    moved[used] = np.where(wanted[n, best], row[used] + change[n, best], np.nan)
-    return moved
+def _of_calibrated(explained: ExplainedModel, x: Any, background: Any, row: Floats) -> _Scores:
+    """One linear score, of which the prediction is a step function."""
+    learner = explained.learner
+    parts, base = explained.dense(x, background)
+    weights, _ = linear_score(explained.scoring, row.size, None, explained.name)
+    score = learner.project(explained.transformed(x))
+    changes, ranks = learner._rank_changes()
+    now = int(learner._ranks_of_scores(score)[0])
+    thresholds = _thresholds_around(float(score[0]), now, changes, ranks, learner.ranks_.size)
+
+    def crossings(slopes: Floats) -> Floats:
+        return np.asarray((changes - score) / slopes)
+
+    def rank_of(scores: Floats) -> NDArray[Any]:
+        return np.asarray(learner._ranks_of_scores(scores[..., 0]))
+
+    changed = _LinearRanks(row, weights[:, np.newaxis], score, rank_of, crossings)
+    each = np.repeat(parts.T, thresholds.size, axis=1)
+    return _Scores(each, base - thresholds, score - thresholds, changed)
 
 
-def _before(display: Display, row: Floats, moved: Floats) -> Floats:
-    """Values before scaling, for steps that scale columns one by one."""
-    known = np.isfinite(moved)
-    return np.where(known, display.before(np.where(known, moved, row)), np.nan)
+def _thresholds_around(
+    score: float, now: int, changes: Floats, ranks: NDArray[np.int32], n_ranks: int
+) -> Floats:
+    """Nearest scores at which a rank begins: below the score for those it reaches, else above."""
+    here = int(np.searchsorted(changes, score, "right"))
+    found = np.empty(n_ranks - 1)
+    for rank in range(1, n_ranks):
+        if rank <= now:
+            below = np.flatnonzero(ranks[:here] < rank)
+            found[rank - 1] = changes[below[-1]] if below.size else -np.inf
+        else:
+            above = np.flatnonzero(ranks[here + 1 :] >= rank)
+            found[rank - 1] = changes[here + above[0]] if above.size else np.inf
+    return found
 
 
-def _move(value: float, now: float) -> str:
-    if value != value:
-        return "never" if now == now else ""  # not known of missing values
-    return number(value)
+# ------------------------------------------------------------------------- trees
 
 
-# ------------------------------------------------------------------------ trees
+def _of_trees(explained: ExplainedModel, x: Any, background: Any, row: Floats) -> _Scores:
+    """Scores of tasks that are sums of trees."""
+    learner, biases = explained.learner, explained.scoring.arrays["biases"]
+    if explained.scoring.has_one_score:
+        part, base = explained.dense(x, background)
+        parts, bases = np.repeat(part.T, biases.size, axis=1), base - biases
+    else:
+        sums = [explained.dense(x, background, label) for label in learner.ranks_.tolist()]
+        parts = np.diff(np.concatenate([part for part, _ in sums]), axis=0).T
+        bases = np.diff([base for _, base in sums])
+    return _Scores(parts, bases, bases + parts.sum(axis=0), _TreeRanks(learner, row))
 
 
-def _task_scores(subject: Subject, x: Any, background: Any) -> tuple[Floats, Floats]:
-    """Contributions to the score of each task, shape (n_features, n_tasks), and bases."""
-    learner, biases = subject.learner, subject.scoring.arrays["biases"]
-    if subject.scoring.has_one_score:
-        parts, base = subject.dense(x, background)
-        return np.repeat(parts.T, biases.size, axis=1), base - biases
-    sums = [subject.dense(x, background, label) for label in learner.ranks_.tolist()]
-    parts = np.concatenate([part for part, _ in sums])
-    return np.diff(parts, axis=0).T, np.diff([base for _, base in sums])
+class _TreeRanks:
+    """Ranks by trees, which predict every change."""
+
+    def __init__(self, learner: Any, row: Floats) -> None:
+        self._learner, self._row = learner, row
+        self._values, self._codes = _crossings(learner, row)
+        self.now = int(self._of_rows(row[np.newaxis])[0])
+
+    def numeric(self) -> tuple[NDArray[np.int64], Floats]:
+        return self._values[:, 0].astype(np.int64), np.ascontiguousarray(self._values[:, 1])
+
+    def codes(self, column: int) -> Floats:
+        return np.arange(self._codes.get(column, -1) + 1, dtype=np.float64)
+
+    def ranks(self, columns: NDArray[np.int64], values: Floats) -> NDArray[np.int64]:
+        return self._changed(columns[:, np.newaxis], values[:, np.newaxis])
+
+    def ranks_with(self, columns: list[int], values: Floats) -> NDArray[np.int64]:
+        return self._changed(np.repeat([columns], len(values), axis=0), values)
+
+    def _changed(self, columns: NDArray[np.int64], values: Floats) -> NDArray[np.int64]:
+        """Ranks of copies of the row with other values in some columns, a line for each copy."""
+        step = max(1, _VALUES // max(self._row.size, 1))
+        ranks = np.empty(len(values), dtype=np.int64)
+        for first in range(0, len(values), step):
+            raise_signals()
+            part = slice(first, first + step)
+            changed = np.repeat(self._row[np.newaxis], len(values[part]), axis=0)
+            np.put_along_axis(changed, columns[part], values[part], axis=1)
+            ranks[part] = self._of_rows(changed)
+        return ranks
+
+    def _of_rows(self, matrix: Floats) -> NDArray[np.int32]:
+        """Predicted ranks of rows with encoded categories."""
+        model = self._learner._state.model
+        table = model.probabilities(model.score(dense_rows(matrix, "x", True)))
+        return cheapest(table, self._learner.costs_)
 
 
-def _moves_of_trees(learner: Any, row: Floats) -> tuple[Floats, Floats]:
-    """Nearest value of each feature at which the rank is higher, and at which it is lower.
+def _crossings(learner: Any, row: Floats) -> tuple[Floats, dict[int, int]]:
+    """Columns with their values nearest to those of the row beyond each split, shape (n, 2).
 
-    Exact, as splits change the path of the row only at these values. For categories, the lowest
-    number. NaN if there is none, and for missing values, which have no distance.
+    And the maximum code in the splits of each categorical column.
     """
-    features, values = _crossings(learner, row)
-    step = max(1, _VALUES // max(row.size, 1))
-    ranks = [_ranks_by_trees(learner, row[np.newaxis])]
-    for first in range(0, values.size, step):
-        raise_signals()
-        part = slice(first, first + step)
-        changed = np.repeat(row[np.newaxis], values[part].size, axis=0)
-        changed[np.arange(len(changed)), features[part]] = values[part]
-        ranks.append(_ranks_by_trees(learner, changed))
-    distances = np.abs(values - row[features])
-    if learner.is_categorical_ is not None:
-        distances = np.where(learner.is_categorical_[features], values, distances)
-    farthest_first = np.argsort(-distances, kind="stable")
-    farthest_first = farthest_first[~np.isnan(distances[farthest_first])]
-    change = (np.concatenate(ranks)[1:] - ranks[0])[farthest_first]
-    found = []
-    for wanted in (change > 0, change < 0):
-        kept, moved = farthest_first[wanted], np.full(row.size, np.nan)
-        moved[features[kept]] = values[kept]  # the last of several values of a feature is kept
-        found.append(moved)
-    return found[0], found[1]
-
-
-def _ranks_by_trees(learner: Any, matrix: Floats) -> NDArray[np.int32]:
-    """Predicted ranks of rows with encoded categories."""
-    model = learner._state.model
-    table = model.probabilities(model.score(dense_rows(matrix, "x", True)))
-    return cheapest(table, learner.costs_)
-
-
-def _crossings(learner: Any, row: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Features, and their values nearest to that of the row beyond each split; all categories."""
     pairs, codes = set(), dict[int, int]()
     for tree in learner._state.model.together().trees:
         for node, (feature, cut) in enumerate(
@@ -338,8 +524,4 @@ def _crossings(learner: Any, row: Floats) -> tuple[NDArray[np.int64], Floats]:
                     pairs.add((feature, value))
             else:
                 codes[feature] = max(codes.get(feature, 0), *tree.categories(node))
-    known = learner._categories.labels if codes else {}
-    for feature, last in codes.items():
-        pairs |= {(feature, code) for code in range(max(last + 1, len(known.get(feature, []))))}
-    table = np.array(sorted(pairs), dtype=np.float64).reshape(-1, 2)
-    return table[:, 0].astype(np.int64), np.ascontiguousarray(table[:, 1])
+    return np.array(sorted(pairs), dtype=np.float64).reshape(-1, 2), codes

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.concurrency import unchanging
+from rankcore._core.front import thawed
 from rankcore._core.ids import as_names
 from rankcore._core.numbers import Floats
 from rankcore._core.scoring import Scoring
 from rankcore._ext import calibration as curves_of
 from rankcore.exporters.front import Step, steps_of, width_after
-from rankcore.ordinal._held_out import thawed
 from rankcore.ordinal.calibrated import CalibratedOrdinal
 
 # The contents of exported files by their paths.

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from rankcore._core.front import is_frozen
 from rankcore._core.model_spec import Specified
 from rankcore._core.public_names import HOME, IN_ROOMS
 from rankcore._core.random_state import decode_generator, encode_generator
 from rankcore.io.scaled import is_scaler, split_front
 from rankcore.io.steps import describe_front, describe_scaled, restore_front, restore_scaled
-from rankcore.ordinal._held_out import is_frozen
 
 
 def check_params(model: Any) -> None:

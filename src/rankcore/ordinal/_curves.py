@@ -22,6 +22,8 @@ PRIOR = 1e-3
 APART, FAR = 1e-6, 16.0
 # The search stops at a Newton step that gains less than this per row.
 ENOUGH, MOST_STEPS = 1e-12, 100
+# The logistic function is 0 or 1 in float64 beyond this.
+SATURATED = 750.0
 # Weight of cumulative logits beside an isotonic regression, in rows per rank: of 10, 20, 40, 80 and
 # 160 the value with the smallest mean ranked probability score and log loss on Chu's sets.
 ROWS_OF_LOGITS = 80
@@ -40,6 +42,13 @@ class CumulativeLogits:
         """Probability of each rank, shape (n, k)."""
         return _table(scores, self.thresholds[None], np.empty(0), self.slope)
 
+    def turning_points(self) -> Floats:
+        """Ends of the scores that matter: between them the predicted rank only rises."""
+        if self.slope == 0:
+            return np.zeros(1)
+        ends = self.thresholds.min() - SATURATED, self.thresholds.max() + SATURATED
+        return np.clip(np.array(ends) / self.slope, -1e300, 1e300)
+
     def to_arrays(self) -> dict[str, Floats]:
         """Arrays for a model file."""
         return {"curves": self.thresholds[None]}
@@ -56,6 +65,10 @@ class IsotonicCurves:
     def probabilities(self, scores: Floats) -> Floats:
         """Probability of each rank, shape (n, k)."""
         return _table(scores, self.above, self.knots, self.slope)
+
+    def turning_points(self) -> Floats:
+        """The knots: between two of them expected costs are linear in the score."""
+        return self.knots
 
     def to_arrays(self) -> dict[str, Floats]:
         """Arrays for a model file."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, Literal, Self, cast
 
 import numpy as np
@@ -24,6 +25,37 @@ def cheapest(table: Floats, costs: Floats) -> NDArray[np.int32]:
     ranks = np.empty(len(table), dtype=np.int32)
     cheapest_ranks(table, costs, ranks)
     return ranks
+
+
+def rank_changes(
+    rank_of: Callable[[Floats], NDArray[np.int32]], points: Floats
+) -> tuple[Floats, NDArray[np.int32]]:
+    """Return where the rank of a score changes, and the rank below and from each change on.
+
+    ``points`` ascend. Between two of them with one rank, the rank must not change. A change is the
+    lowest score with the rank that follows, found by bisection to the last bit.
+    """
+    low, high = points[:-1], points[1:]
+    ranks = rank_of(points)
+    below, above = ranks[:-1], ranks[1:]
+    changes, after = [], []
+    while True:
+        differ = below != above
+        low, high, below, above = low[differ], high[differ], below[differ], above[differ]
+        middle = low + (high - low) / 2
+        done = (middle <= low) | (middle >= high)
+        changes.append(high[done])
+        after.append(above[done])
+        low, high, below, above = low[~done], high[~done], below[~done], above[~done]
+        if not low.size:
+            break
+        middle = middle[~done]
+        between = rank_of(middle)
+        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+        below, above = np.concatenate([below, between]), np.concatenate([between, above])
+    found = np.concatenate(changes)
+    order = np.argsort(found)
+    return found[order], np.concatenate([ranks[:1], np.concatenate(after)[order]])
 
 
 class CheapestRanks(RankedLabels):

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.validation import _num_samples
 
-from rankcore._core.front import take_apart, transformed
+from rankcore._core.front import take_apart, thawed, transformed
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import as_matrix
 from rankcore._core.labels import encode, is_rising
@@ -104,16 +104,6 @@ def _splits_by_groups(splitter: Any) -> bool:
     if not hasattr(splitter, "get_metadata_routing"):
         return False
     return bool(splitter.get_metadata_routing().consumes("split", ["groups"]))
-
-
-def is_frozen(model: Any) -> bool:
-    """Whether an estimator is a `sklearn.frozen.FrozenEstimator`."""
-    return type(model).__name__ == "FrozenEstimator"
-
-
-def thawed(model: Any) -> Any:
-    """An estimator without a surrounding `FrozenEstimator`."""
-    return model.estimator if is_frozen(model) else model
 
 
 def last_step(model: Any) -> Any:

@@ -15,24 +15,23 @@ from rankcore._core.arguments import Folds, RowsLike, Seed
 from rankcore._core.contributions import Contributions
 from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented, parameters
-from rankcore._core.front import take_apart, transformed
+from rankcore._core.front import is_frozen, take_apart, thawed, transformed
 from rankcore._core.labels import RankedLabels, as_labels, check_classes, encode, ranks_among
 from rankcore._core.model_spec import Field, ModelSpec, Specified, read_fields
 from rankcore._core.numbers import Floats, as_weights
 from rankcore._core.params import Constrained
 from rankcore._core.scoring import Scoring, no_scoring
+from rankcore._ext.rows import Rows
 from rankcore.ordinal._curves import expected_costs, fit_cumulative, fit_isotonic, restored_curves
-from rankcore.ordinal._decisions import CheapestRanks
+from rankcore.ordinal._decisions import CheapestRanks, cheapest, rank_changes
 from rankcore.ordinal._held_out import (
     HeldOutFits,
     accepts_nan,
-    is_frozen,
     last_step,
     latent_scores,
     moments,
     parts_of,
     sliceable,
-    thawed,
 )
 from rankcore.ordinal._weights import row_weights
 from rankcore.ordinal.prank import PRank
@@ -222,8 +221,20 @@ class CalibratedOrdinal(
     # ---------------------------------------------------------------- predicting
 
     def _probabilities(self, X: Any) -> Floats:
-        scores = (self.project(X) - self.center_) / self.scale_
-        return self.curves_.probabilities(scores)
+        return self._of_scores(self.project(X))
+
+    def _of_scores(self, scores: Floats) -> Floats:
+        """Probabilities of ranks for latent scores, shape (n, k)."""
+        return self.curves_.probabilities((scores - self.center_) / self.scale_)
+
+    def _ranks_of_scores(self, scores: Floats) -> NDArray[np.int32]:
+        """Predicted ranks for latent scores of any shape."""
+        return cheapest(self._of_scores(scores.ravel()), self.costs_).reshape(scores.shape)
+
+    def _rank_changes(self) -> tuple[Floats, NDArray[np.int32]]:
+        """Latent scores at which the predicted rank changes, see `rank_changes`."""
+        points = self.curves_.turning_points() * self.scale_ + self.center_
+        return rank_changes(self._ranks_of_scores, points)
 
     @documented(PRank.predict)
     def project(self, X: RowsLike) -> Floats:
@@ -299,9 +310,31 @@ class CalibratedOrdinal(
         """Contributions of features to `project`; see `contributions` of the estimator."""
         check_is_fitted(self)
         front, learner = take_apart(thawed(self.estimator_))
+        self._check_projects(learner)
         X = transformed(front, X)
         background = None if background is None else transformed(front, background)
         return learner.contributions(X, background, output=output)
+
+    def _contributed(
+        self,
+        rows: Rows,
+        background: Rows | None,
+        output: Any,
+        features: NDArray[np.int64] | None = None,
+    ) -> tuple[Any, float]:
+        learner: Any = take_apart(thawed(self.estimator_))[1]
+        self._check_projects(learner)
+        return learner._contributed(rows, background, output, features)
+
+    @staticmethod
+    def _check_projects(learner: Any) -> None:
+        """Raise TypeError unless the calibrated score is that of the learner's contributions."""
+        if not (isinstance(learner, Specified) and hasattr(learner, "project")):
+            raise TypeError(
+                f"CalibratedOrdinal of a {type(learner).__name__} calibrates margins, which are "
+                "not sums over features: use rankcore.explain.permutation_importance, or calibrate "
+                "a learner with project, such as PRank"
+            )
 
     def _fit_summary(self) -> dict[str, Any]:
         return dict(last_step(thawed(self.estimator_))._fit_summary())

@@ -19,7 +19,6 @@ from rankcore.plotting._curves import (
 )
 from rankcore.plotting._explanations import plot_pair, plot_query, plot_rank
 from rankcore.plotting._features import (
-    plot_contribution,
     plot_contributions,
     plot_importances,
     plot_weights,
@@ -34,7 +33,6 @@ __all__ = [
     "STYLE",
     "plot_comparison",
     "plot_confusion",
-    "plot_contribution",
     "plot_contributions",
     "plot_doubt",
     "plot_importances",

@@ -18,6 +18,7 @@ from rankcore.plotting._style import (
     label_text,
     new_axes,
     styled,
+    value_text,
 )
 
 if TYPE_CHECKING:
@@ -43,13 +44,13 @@ def plot_pair(why: Any, *, max_features: int = 10, ax: Axes | None = None) -> Ax
     """
     listed = largest(why.contributions, max_features)
     names = [
-        f"{why.feature_names[j]}: {_value(why.values_a[j])} against {_value(why.values_b[j])}"
-        for j in listed
+        f"{why.feature_names[j]}: {value_text(a)} against {value_text(b)}"
+        for j, a, b in zip(listed, why.values_a[listed], why.values_b[listed], strict=True)
     ]
     ax = ax or new_axes(7.0, bar_height(len(listed) + 1) + 0.4)
     _waterfall(ax, why.score_b, why.contributions, listed, names, why.score_a)
     ax.set_ylim(ax.get_ylim()[0] + 0.7, -0.7)  # space for the score at the bottom
-    ax.set_xlabel("score")
+    ax.set_xlabel(why.score_name)
     ax.set_title(f"{why.a} against {why.b}: {why.difference:+.4f}", pad=22)
     _above(ax, f"{why.b} {why.score_b:.4g}", why.score_b)
     _above(ax, f"{why.a} {why.score_a:.4g}", why.score_a, 0.0, xytext=(4, 4), ha="left")
@@ -146,7 +147,7 @@ def plot_query(
     ax.figure.colorbar(
         image,
         ax=ax,
-        label="contribution to the score, relative to the mean of the query",
+        label=f"contribution to the {found.score_name}, relative to the mean of the query",
         orientation="horizontal",
         shrink=0.8,
         aspect=40,
@@ -174,7 +175,7 @@ def plot_rank(why: Any, *, max_features: int = 10, ax: Axes | None = None) -> Ax
     near = why.nearest()
     parts = why.contributions[:, near]
     listed = largest(parts, max_features)
-    names = [f"{why.feature_names[j]} = {_value(why.values[j])}" for j in listed]
+    names = [f"{why.feature_names[j]} = {value_text(why.values[j])}" for j in listed]
     ax = ax or new_axes(7.0, bar_height(len(listed) + 1) + 0.4)
     _waterfall(ax, why.bases[near], parts, listed, names, why.distances[near])
     one = bool((why.contributions == why.contributions[:, :1]).all())
@@ -186,14 +187,14 @@ def plot_rank(why: Any, *, max_features: int = 10, ax: Axes | None = None) -> Ax
         ax.axvline(place, color=ORANGE, linewidth=1, linestyle="--", zorder=0)
         _above(ax, _threshold(why, t), place, color=ORANGE)
     ax.axvline(why.distances[near], color="black", linewidth=1)
-    ax.set_xlabel(f"score beyond threshold {_threshold(why, near)}; black: this row")
+    what = f"score beyond threshold {_threshold(why, near)}"
+    if why.log_odds:
+        low, high = map(label_text, why.labels[near : near + 2])
+        what = f"log-odds of {high} against {low}"
+    ax.set_xlabel(f"{what}; black: this row")
     ax.set_title(f"predicted: {label_text(why.label)}", pad=18)
     return ax
 
 
 def _threshold(why: Any, t: int) -> str:
     return f"{label_text(why.labels[t])} | {label_text(why.labels[t + 1])}"
-
-
-def _value(value: float) -> str:
-    return "missing" if value != value else f"{value:.3g}"

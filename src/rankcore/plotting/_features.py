@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from itertools import pairwise
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +13,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from rankcore._core.arguments import RowsLike
+from rankcore._core.contributions import cuts_of, dense_values
+from rankcore._core.explained_model import ExplainedModel, take
 from rankcore._core.front import feature_names as names_of
+from rankcore._core.inputs import n_rows_of
 from rankcore._core.numbers import largest
+from rankcore._ext.rows import dense_rows
 from rankcore.plotting._style import (
     BLUE,
     GREY,
@@ -27,95 +33,14 @@ from rankcore.plotting._style import (
     new_axes,
     signed_bars,
     styled,
+    value_text,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-
-@styled
-def plot_contribution(
-    model: BaseEstimator, feature: int | str, X: RowsLike | None = None, *, ax: Axes | None = None
-) -> Axes:
-    """Draw the contribution of a feature to the score of a boosted ranker, by its value.
-
-    Parameters
-    ----------
-    model : RankBoost or BipartiteRankBoost
-        Fitted; or a pipeline or search that ends in one, whose transformed features are then
-        drawn.
-    feature : int or str
-        Index of the column, or its name if the model was fitted to named columns.
-    X : array-like or scipy sparse, shape (n, n_features), optional
-        Rows after the preceding steps of a pipeline, whose values are drawn as a rug.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The step function, extended beyond the thresholds by a twentieth of their range, and a
-        dashed line at the contribution of missing values.
-
-    Raises
-    ------
-    TypeError
-        For a model without stumps.
-    ValueError
-        If there is no such feature.
-    """
-    learner = learner_of(model)
-    if not hasattr(learner, "contribution"):
-        raise TypeError(f"{type(learner).__name__} has no stumps, as RankBoost has")
-    ax = ax or new_axes()
-    names = names_of(model)
-    j = names.index(feature) if isinstance(feature, str) and feature in names else feature
-    column = None if X is None or isinstance(j, str) else column_of(learner, X, j)
-    _draw_curve(ax, learner, j, column)
-    ax.set_xlabel(names[j] if isinstance(j, int) else str(j))
-    ax.set_ylabel("added to the score")
-    if ax.get_legend_handles_labels()[0]:
-        ax.legend()
-    return ax
-
-
-def column_of(learner: Any, X: Any, j: int) -> Any:
-    """The values of a feature in rows."""
-    from rankcore._core.contributions import dense_values
-
-    return dense_values(learner._more_rows(X))[:, j]
-
-
-def _draw_curve(ax: Any, learner: Any, feature: int | str, column: Any) -> None:
-    """The step function of a feature, the contribution of a missing value if seen, and a rug."""
-    thresholds, values, missing = learner.contribution(feature)
-    finite = np.isfinite(thresholds)  # nothing is below -inf
-    thresholds, values = thresholds[finite], values[values.size - finite.sum() - 1 :]
-    known = None if column is None else column[~np.isnan(column)]
-    ends = thresholds[[0, -1]] if thresholds.size else np.zeros(2)
-    if known is not None and known.size:
-        ends = np.array([min(ends[0], known.min()), max(ends[1], known.max())])
-    beyond = 0.05 * (ends[1] - ends[0]) or 1.0
-    edges = [ends[0] - beyond, *thresholds, ends[1] + beyond]
-    ax.stairs(values, edges, baseline=None, color=BLUE, linewidth=1.5)
-    seen = missing != 0 if column is None else bool(np.isnan(column).any())
-    if seen:
-        ax.axhline(missing, color=ORANGE, linewidth=1, linestyle="--", label="missing")
-    if known is not None:
-        _draw_rug(ax, known)
-
-
-def _draw_rug(ax: Any, values: Any) -> None:
-    """Marks of values under the axes; of many, a sample at equal steps of the sorted values."""
-    some = np.sort(values)[np.linspace(0, values.size - 1, min(values.size, 150)).astype(int)]
-    ax.plot(
-        some,
-        np.zeros(some.size),
-        "|",
-        color="black",
-        alpha=0.3,
-        markersize=7,
-        transform=ax.get_xaxis_transform(),
-        clip_on=False,
-    )
+# Rows drawn as points, and rows of their background; categories of a feature that are drawn.
+_MAX_POINTS, _MAX_BACKGROUND, _MAX_CATEGORIES = 500, 100, 12
 
 
 @styled
@@ -124,21 +49,24 @@ def plot_contributions(
     X: RowsLike,
     features: Sequence[int | str] | None = None,
     *,
+    output: Hashable | None = None,
     max_features: int = 6,
     axes: NDArray[Any] | Sequence[Axes] | None = None,
 ) -> NDArray[Any]:
-    """Draw the contributions of several features, side by side on one scale.
+    """Draw the contributions of features to the score by their values, side by side on one scale.
 
     Parameters
     ----------
     model : estimator
-        A fitted learner with stumps, trees without interactions, or weights and one score
-        per row; or a pipeline or search that ends in one.
-    X : array-like or scipy sparse, shape (n, n_features)
-        Rows after the preceding steps of a pipeline: their values are drawn as a rug, and select
-        the features.
+        A fitted learner with ``contributions``, or a pipeline or search that ends in one. Features
+        are then the columns of the input of its steps, where these keep columns apart.
+    X : array-like, scipy sparse or frame, shape (n, n_features)
+        Rows as for ``predict``, which select the features, and are the background: contributions
+        are relative to their mean.
     features : list of int or str, optional
         None: those whose contributions vary most over the rows; unused ones are omitted.
+    output : label, optional
+        The rank to explain, as for ``contributions``.
     max_features : int
         Maximum number of features selected.
     axes : array of matplotlib.axes.Axes, optional
@@ -147,23 +75,27 @@ def plot_contributions(
     Returns
     -------
     ndarray of matplotlib.axes.Axes
-        One per feature; new axes share the vertical axis.
+        One per feature; new axes share the vertical axis. Where features are added up: a curve over
+        the values of the rows, which are marked below it, a dashed line for missing values, and
+        bars for categories. For trees with interactions: a point per row, of at most 500, and a
+        background of at most 100 of them; missing values are at the right.
 
     Raises
     ------
     TypeError, ValueError
-        As ``contributions`` of the model, and if trees have interactions with a feature.
+        As ``contributions`` of the model.
     """
     from matplotlib import pyplot
 
-    learner = learner_of(model)
-    parts = learner.contributions(X).values
-    parts = parts if isinstance(parts, np.ndarray) else parts.toarray()
-    names = names_of(model)
+    explained = ExplainedModel(model)
+    if not explained.additive:
+        X = _some(X, _MAX_POINTS)
+    background = X if explained.additive else _some(X, _MAX_BACKGROUND)
+    drawn = _Drawn(explained, X, background, output)
     if features is None:
-        chosen = largest(parts.std(axis=0), max_features)
+        chosen = largest(drawn.parts.std(axis=0), max_features)
     else:
-        chosen = [names.index(one) if isinstance(one, str) else int(one) for one in features]
+        chosen = [_number_of(one, explained.names) for one in features]
     if not chosen:
         raise ValueError("no feature adds different amounts to the scores of these rows")
     if axes is None:
@@ -180,23 +112,128 @@ def plot_contributions(
             spare.set_visible(False)
         axes = grid.ravel()[: len(chosen)]
         for first in grid[:, 0]:
-            first.set_ylabel("added to the score")
+            first.set_ylabel(fill(f"added to the {explained.score_name(output)}", 22))
     axes = np.asarray(axes).ravel()
-    for ax, j in zip(axes, chosen, strict=False):
-        column = column_of(learner, X, j)
-        if hasattr(learner, "contribution"):
-            _draw_curve(ax, learner, j, column)
-        else:
-            ends = np.array([column.min(), column.max()])
-            i = int(np.abs(column).argmax())
-            slope = parts[i, j] / column[i] if column[i] else 0.0  # the weight of the feature
-            ax.plot(ends, slope * ends, color=BLUE)
-            _draw_rug(ax, column)
+    for ax, number in zip(axes, chosen, strict=False):
+        drawn.draw(ax, number)
         ax.axhline(0, color=GREY, linewidth=0.6, zorder=0)
-        ax.set_xlabel(names[j])
+        ax.set_xlabel(explained.names[number])
         if ax.get_legend_handles_labels()[0]:
             ax.legend()
     return axes[: len(chosen)]
+
+
+def _some(X: Any, most: int) -> Any:
+    """Rows at equal steps, if there are more."""
+    n = n_rows_of(X)
+    return X if n <= most else take(X, np.linspace(0, n - 1, most).astype(np.int64))
+
+
+def _number_of(feature: int | str, names: list[str]) -> int:
+    """Number of a feature that is given by its number or name."""
+    if isinstance(feature, str):
+        if feature not in names:
+            raise ValueError(f"there is no feature {feature!r}; names are {', '.join(names[:10])}")
+        return names.index(feature)
+    if not 0 <= feature < len(names):
+        raise ValueError(f"features must be numbers from 0 to {len(names) - 1}; found {feature}")
+    return int(feature)
+
+
+class _Drawn:
+    """Contributions to draw: of rows, and of further values of a feature."""
+
+    def __init__(self, explained: ExplainedModel, X: Any, background: Any, output: Any) -> None:
+        self._explained, self._output = explained, output
+        self._background, rows = explained.rows(background), explained.rows(X)
+        self._columns = dense_values(rows)
+        self._values = explained.values(X)
+        self.parts = explained.of_rows(rows, self._background, output)[0]
+
+    def draw(self, ax: Any, number: int) -> None:
+        """Draw the contributions of a feature by its values."""
+        if self._explained.features[number].is_categorical:
+            self._draw_categories(ax, number)
+        elif self._explained.additive:
+            self._draw_curve(ax, number)
+        else:
+            self._draw_points(ax, number)
+
+    def _draw_curve(self, ax: Any, number: int) -> None:
+        """A curve through both sides of each step, and a line for missing values."""
+        (column,) = self._explained.features[number].columns
+        own = self._columns[:, column]
+        known = own[~np.isnan(own)]
+        if known.size:
+            ends = np.array([known.min(), known.max()])
+            cuts = cuts_of(self._explained.scoring, column)
+            cuts = cuts[(cuts >= ends[0]) & (cuts < ends[1])]
+            grid = np.unique(np.concatenate([ends, cuts, np.nextafter(cuts, np.inf)]))
+            rows, parts = self._probe(column, grid, number)
+            ax.plot(self._explained.unscaled(rows)[:, column], parts, color=BLUE, linewidth=1.5)
+            shown = self._values[:, number].astype(np.float64)
+            _draw_rug(ax, shown[~np.isnan(shown)])
+        if known.size < own.size:
+            _, missing = self._probe(column, np.array([np.nan]), number)
+            ax.axhline(missing[0], color=ORANGE, linewidth=1, linestyle="--", label="missing")
+
+    def _probe(self, column: int, values: Any, number: int) -> tuple[Any, Any]:
+        """Rows with values of one column, and the contributions of its feature."""
+        rows = np.repeat(self._columns[:1], values.size, axis=0)
+        rows[:, column] = values
+        checked = dense_rows(rows, "X", True)
+        return rows, self._explained.of_rows(checked, self._background, self._output)[0][:, number]
+
+    def _draw_points(self, ax: Any, number: int) -> None:
+        """A point for each row; missing values at the right."""
+        values, parts = self._values[:, number].astype(np.float64), self.parts[:, number]
+        missing = np.isnan(values)
+        ax.plot(values[~missing], parts[~missing], ".", color=BLUE, markersize=4, alpha=0.6)
+        if missing.any():
+            known = values[~missing] if not missing.all() else np.zeros(1)
+            right = known.max() + 0.08 * (np.ptp(known) or 1.0)
+            place = np.full(int(missing.sum()), right)
+            style = {"color": ORANGE, "markersize": 4, "alpha": 0.6}
+            ax.plot(place, parts[missing], ".", label="missing", **style)
+
+    def _draw_categories(self, ax: Any, number: int) -> None:
+        """A bar for each category, or a point for each row; the most frequent ones."""
+        feature, parts = self._explained.features[number], self.parts[:, number]
+        names = np.array(
+            [value_text(one) for one in self._values[:, number].tolist()], dtype=object
+        )
+        order = {value_text(label): place for place, label in enumerate(feature.labels or [])}
+        counts = Counter(names.tolist())
+        frequent = [name for name, _ in counts.most_common(_MAX_CATEGORIES)]
+        shown = sorted(frequent, key=lambda name: (order.get(name, len(order)), name))
+        for place, name in enumerate(shown):
+            own = parts[names == name]
+            if self._explained.additive:
+                ax.bar(place, own[0], width=0.7, color=BLUE)
+            else:
+                at = np.full(own.size, place)
+                ax.plot(at, own, ".", color=BLUE, markersize=4, alpha=0.6)
+        turned = {"rotation": 30, "ha": "right"} if max(map(len, shown)) * len(shown) > 18 else {}
+        ax.set_xticks(range(len(shown)), shown, **turned)
+        ax.set_xlim(-0.6, len(shown) - 0.4)
+        left = len(counts) - len(shown)
+        if left:
+            ax.set_title(f"{left} rarer categories are not shown", fontsize=8.5, color=GREY)
+
+
+def _draw_rug(ax: Any, values: Any) -> None:
+    """Marks of values under the axes; of many, a sample at equal steps of the sorted values."""
+    some = np.sort(values)[np.linspace(0, values.size - 1, min(values.size, 150)).astype(int)]
+    ax.plot(
+        some,
+        np.zeros(some.size),
+        "|",
+        color="black",
+        alpha=0.3,
+        markersize=7,
+        transform=ax.get_xaxis_transform(),
+        clip_on=False,
+    )
 
 
 @styled
@@ -253,7 +290,7 @@ def plot_importances(found: Any, *, max_features: int = 20, ax: Axes | None = No
 
 
 def _draw_changes(found: Any, max_features: int, ax: Any) -> Any:
-    used = [j for j in found.order.tolist() if found.per_query[j].any()]
+    used = [j for j in found.order.tolist() if found.used[j]]
     listed = used[:max_features]
     if not listed:
         raise ValueError("shuffling changed nothing: there is nothing to draw")
@@ -265,9 +302,8 @@ def _draw_changes(found: Any, max_features: int, ax: Any) -> Any:
         draw_interval(ax, place, [low, high], found.changes[j], colour, apart)
     ax.axvline(0, color="black", linewidth=0.8)
     name_lines(ax, [found.feature_names[j] for j in listed])
-    where = "within queries" if found.scope == "within" else "among all rows"
     ax.set_xlabel(
-        f"change of {found.measure} ({found.baseline:.4f}) when shuffled {where}, "
+        f"change of {found.measure} ({found.baseline:.4f}) when shuffled {found.where}, "
         f"{found.confidence_level:.0%} interval"
     )
     left = len(used) - len(listed)

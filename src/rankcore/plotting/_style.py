@@ -90,6 +90,13 @@ def label_text(label: Any) -> str:
     return f"{label:g}" if isinstance(label, float) else str(label)
 
 
+def value_text(value: Any) -> str:
+    """Format a feature's value: a number, or the name of a category."""
+    if value is None or value != value:
+        return "missing"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
 def whole_ticks(axis: Any) -> None:
     """Place ticks at integers only."""
     from matplotlib.ticker import MaxNLocator

@@ -1,0 +1,205 @@
+"""The model that an explanation is about: its preprocessing steps, learner and features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import check_is_fitted
+
+from rankcore._core.contributions import dense_values, is_additive, used_features
+from rankcore._core.features import features_of
+from rankcore._core.front import Display, take_apart, takes_texts, thawed, transformed
+from rankcore._core.inputs import n_rows_of
+from rankcore._core.model_spec import Specified
+from rankcore._core.numbers import Floats
+from rankcore._core.scoring import Scoring
+from rankcore._ext.rows import Rows
+
+
+class ExplainedModel:
+    """A fitted model: a learner alone, at the end of a pipeline, or the best of a search.
+
+    Parameters
+    ----------
+    model : estimator
+    feature_names : sequence of str, optional
+        Names of the ``features``.
+
+    Attributes
+    ----------
+    front : list
+        Preprocessing steps, also those within a calibrated learner.
+    learner : estimator
+        The model that predicts from the rows after these steps.
+    scorer : estimator
+        The learner with the score that is explained: ``learner``, or the one that it calibrates.
+    features : list of Feature
+        In the columns of the model's input, where the steps keep these apart.
+    of_columns : ndarray of int64
+        The feature of each column of the learner.
+    """
+
+    def __init__(self, model: Any, feature_names: Sequence[str] | None = None) -> None:
+        self.front, learner = take_apart(thawed(model))
+        if not isinstance(learner, Specified):
+            raise TypeError(
+                "model must be a learner of rankcore that scores rows, or a pipeline or search of "
+                f"one; found {type(learner).__name__}"
+            )
+        check_is_fitted(learner)
+        self.learner = self.scorer = cast(Any, learner)
+        self.is_calibrated = type(learner).__name__ == "CalibratedOrdinal"
+        if self.is_calibrated:
+            inside, scorer = take_apart(thawed(self.learner.estimator_))
+            if isinstance(scorer, Specified):
+                self.front, self.scorer = self.front + inside, cast(Any, scorer)
+                self.learner = copy(self.learner)
+                self.learner.estimator_ = scorer
+        self._display = Display(self.front)
+        self.features = features_of(self.front, self.scorer, feature_names)
+        self.of_columns: NDArray[np.int64] = np.empty(self.scorer.n_features_in_, dtype=np.int64)
+        for number, feature in enumerate(self.features):
+            self.of_columns[feature.columns] = number
+
+    @property
+    def name(self) -> str:
+        """Name of the learner with the score, in messages."""
+        return type(self.scorer).__name__
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the features."""
+        return [feature.name for feature in self.features]
+
+    @property
+    def scoring(self) -> Scoring:
+        """Scoring form of the learner with the score."""
+        scoring = self.scorer._spec().scoring
+        if scoring is None:
+            raise TypeError(f"{self.name} has no scoring form")
+        return scoring
+
+    @property
+    def additive(self) -> bool:
+        """Whether the contribution of a feature does not depend on the other features."""
+        return is_additive(self.scoring, self.of_columns)
+
+    @property
+    def used(self) -> NDArray[np.bool_]:
+        """Features that affect predictions; all if unknown."""
+        if self.is_calibrated and self.scorer is self.learner:  # of a learner of another package
+            return np.ones(len(self.features), dtype=bool)
+        columns = used_features(self.scoring, self.of_columns.size)
+        return np.bincount(self.of_columns, columns, minlength=len(self.features)) > 0
+
+    def score_name(self, output: Any = None) -> str:
+        """Name of the score that contributions explain."""
+        if self.scoring.has_trees_of_tasks:
+            labels = self.scorer.ranks_.tolist()
+            return f"log-odds of {labels[-1] if output is None else output} against {labels[0]}"
+        return "score" if output is None else f"score of {output}"
+
+    def transformed(self, X: Any) -> Any:
+        """Rows after the preprocessing steps."""
+        return transformed(self.front, X)
+
+    def rows(self, X: Any) -> Rows:
+        """Rows after the preprocessing steps, checked, with codes of categories."""
+        rows: Rows = self.scorer._more_rows(self.transformed(X))
+        return rows
+
+    def one_row(self, x: Any, name: str) -> Any:
+        """A single row, as a matrix, frame or list of one row.
+
+        Before steps it may be a text, or have columns that are not numeric.
+        """
+        if isinstance(x, str | bytes):
+            x = [x]
+        elif takes_texts(self.front) or (isinstance(x, list | tuple) and len(x) == 1 and _texts(x)):
+            x = x if hasattr(x, "shape") else list(x)
+        elif hasattr(x, "to_frame") and not hasattr(x, "columns"):  # a row of a pandas frame
+            frame = x.to_frame().T
+            missing = frame.columns[frame.isna().to_numpy()[0]]
+            x = frame.infer_objects()
+            if self.front and x.dtypes.nunique() > 1:  # a missing category is not a number
+                x = x.astype({name: object for name in missing})
+        else:
+            x = x if sparse.issparse(x) or hasattr(x, "columns") else np.asarray(x)
+            x = x.reshape((1, -1)) if x.ndim == 1 else x
+        if n_rows_of(x) != 1:
+            raise ValueError(f"{name} must be one row; found {n_rows_of(x)}")
+        return x
+
+    # ---------------------------------------------------------------- values
+
+    def values(self, X: Any) -> NDArray[Any]:
+        """Values of the features for display, shape (n, n_features).
+
+        float64; objects if there are categories, which are shown by their names.
+        """
+        columns = self._unscaled(X)
+        if not any(feature.is_categorical for feature in self.features):
+            return np.ascontiguousarray(columns[:, [one.columns[0] for one in self.features]])
+        found = np.empty((len(columns), len(self.features)), dtype=object)
+        for number, feature in enumerate(self.features):
+            found[:, number] = feature.shown(columns[:, feature.columns])
+        return found
+
+    def _unscaled(self, X: Any) -> Floats:
+        """Values of the columns of the learner before scaling."""
+        if not self._display.scales:
+            return dense_values(self.rows(X))
+        columns = self._display.values(X)
+        mask = getattr(self.scorer, "is_categorical_", None)
+        if mask is not None and mask.any():
+            columns[:, mask] = dense_values(self.rows(X))[:, mask]
+        return columns
+
+    def unscaled(self, columns: Floats) -> Floats:
+        """Values of rows after the steps, shape (n, n_columns), before scaling."""
+        return self._display.before(columns) if self._display.scales else columns
+
+    def coded(self, number: int, x: Any) -> Floats:
+        """Values in the columns of a categorical feature for each of its labels, as learned.
+
+        Shape (n_labels, n_columns); the other columns are those of the row x.
+        """
+        feature = self.features[number]
+        assert feature.codes is not None
+        if not self._display.scales:
+            return feature.codes
+        rows = np.repeat(self._unscaled(x), len(feature.codes), axis=0)
+        rows[:, feature.columns] = feature.codes
+        return self._display.after(np.nan_to_num(rows))[:, feature.columns]
+
+    # ---------------------------------------------------------------- contributions
+
+    def dense(self, X: Any, background: Any = None, output: Any = None) -> tuple[Floats, float]:
+        """Contributions of features to the scores of rows, as a dense matrix, and the base."""
+        behind = None if background is None else self.rows(background)
+        return self.of_rows(self.rows(X), behind, output)
+
+    def of_rows(self, rows: Rows, background: Rows | None, output: Any) -> tuple[Floats, float]:
+        """As `dense`, for rows after the preprocessing steps."""
+        values, base = self.learner._contributed(rows, background, output, self.of_columns)
+        return (values if isinstance(values, np.ndarray) else values.toarray()), base
+
+
+def take(X: Any, rows: Any) -> Any:
+    """Some rows of a matrix, frame or list of texts."""
+    if hasattr(X, "tocsr"):
+        return X.tocsr()[rows]
+    if isinstance(X, list | tuple) and not _texts(X):
+        X = np.asarray(X)
+    return _safe_indexing(X, rows)
+
+
+def _texts(X: Sequence[Any]) -> bool:
+    """Whether a sequence starts with a text."""
+    return bool(X) and isinstance(X[0], str | bytes)
