@@ -248,7 +248,7 @@ def _measure(
 ) -> Callable[[Any], Floats]:
     """The measure of each query or row, as a function of rows after the preprocessing steps."""
     learner = explained.learner
-    known = getattr(learner, "ranks_", None)
+    known: Any = getattr(learner, "ranks_", None)
     in_words = known is not None and known.dtype.kind not in "biuf"
     truth = encode(as_labels(y, n)[0], known) if in_words else y
     if metric != RANK_LOSS:
@@ -316,5 +316,5 @@ class Columns:
             names = [self._X.columns[j] for j in columns]
             return self._X.with_columns([self._X[name].gather(source) for name in names])
         X = np.array(self._X)
-        X[:, columns] = X[np.ix_(source, columns)]
+        X[:, columns] = X[source][:, columns]
         return X
