@@ -1,6 +1,20 @@
 """Interleaved lists and credits of many impressions of the same rankings: rankcore_interleave.h."""
 
+from cpython.exc cimport PyErr_Occurred
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+
+cdef extern from *:
+    """
+    /* Long calls poll for Ctrl-C, whose error `raise_error` raises. */
+    static int rc_interrupted_(void)
+    {
+        PyGILState_STATE state = PyGILState_Ensure();
+        int stops = PyErr_CheckSignals();
+        PyGILState_Release(state);
+        return stops;
+    }
+    #define RC_INTERLEAVE_STOP() rc_interrupted_()
+    """
 
 
 cdef extern from "rankcore_interleave.h" nogil:
@@ -87,6 +101,15 @@ cdef rc_rankings _rankings(
     return R
 
 
+cdef int raise_error(int64_t length) except -1 nogil:
+    """Raise the error that ended a call early, if one did."""
+    if length > 255:
+        with gil:
+            if PyErr_Occurred():
+                return -1
+    return 0
+
+
 def place_weights(double tau, double[::1] weights not None):
     """Write the weights of the places of a ranking, the first one's first; at least one."""
     if weights.shape[0] < 1:
@@ -133,6 +156,7 @@ def draw(
             else:
                 lengths[i] = rc_interleave_probabilistic(
                     &R, &weights[0], length, seeds[i], &taken[0], &shown[i, 0], &owners[i, 0])
+            raise_error(length)
 
 
 def pick(const double[::1] cumulative not None, const uint64_t[::1] seeds not None,
@@ -190,3 +214,4 @@ def credit(
             else:
                 rc_credit_places(
                     &R, &shown[i, 0], &clicks[i, 0], lengths[i], method - INVERSE, &found[i, 0])
+            raise_error(lengths[i])

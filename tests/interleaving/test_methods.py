@@ -4,6 +4,8 @@ The cases of that package (https://github.com/mpkato/interleaving, its tests of 
 here: which lists are possible, with which probabilities, and who wins by which clicks.
 """
 
+import signal
+import time
 from collections import Counter
 from dataclasses import replace
 
@@ -409,3 +411,32 @@ def test_documents_are_any_hashable_values():
     empty = TeamDraft().interleave([[], []], length=3, seed=0)
     assert (empty.documents, empty.owners.tolist()) == ([], [])
     assert TeamDraft().credit(empty, []).tolist() == [0, 0]
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="requires timers")
+@pytest.mark.parametrize("name", ["interleave", "balanced", "probabilistic", "places"])
+def test_long_rankings_can_be_interrupted(name):
+    """Probabilistic interleaving and credits are quadratic in the number of documents."""
+    n = 100_000
+    rankings = [range(n), range(n, 2 * n)]
+    shown = Interleaved([*range(n - 1, -1, -1)], np.zeros(n, np.int32), tuple(map(list, rankings)))
+    calls = {
+        "interleave": lambda: Probabilistic().interleave(rankings, seed=1),
+        "balanced": lambda: Balanced().credit(shown, np.ones(n)),
+        "probabilistic": lambda: Probabilistic().credit(shown, np.ones(n)),
+        "places": lambda: Optimized().credit(shown, np.ones(n)),
+    }
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, stop)
+    start = time.perf_counter()
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(KeyboardInterrupt):
+            calls[name]()
+        assert time.perf_counter() - start < 3
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

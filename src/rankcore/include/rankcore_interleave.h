@@ -24,6 +24,14 @@
 
 #include "rankcore_random.h"
 
+/* A program may define this before it includes the header, as an expression that is not 0 to end a
+ * call with long rankings early: calls then return RC_INTERLEAVE_BAD. It
+ * is evaluated every 256 documents of a list. */
+#ifndef RC_INTERLEAVE_STOP
+#define RC_INTERLEAVE_STOP() 0
+#endif
+#define RC_INTERLEAVE_STOPS_(n) (((n) & 255) == 255 && RC_INTERLEAVE_STOP())
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -107,6 +115,8 @@ static inline int32_t rc_interleave_turns_(const rc_rankings *R, int32_t length,
     /* Among rankers with remaining documents, those that have not had their turn in this round. */
     open = waiting = rc_interleave_all_(R);
     while (n < length && open) {
+        if (RC_INTERLEAVE_STOPS_(n))
+            return RC_INTERLEAVE_BAD;
         r = rc_interleave_ranker_(fair ? waiting : open, &state);
         while (next[r] < R->offsets[r + 1] && rc_interleave_has_(shown, n, R->documents[next[r]]))
             next[r]++;
@@ -156,6 +166,8 @@ static inline int32_t rc_interleave_balanced(const rc_rankings *R, int32_t lengt
     while (n < length && next[0] < R->offsets[1] - R->offsets[0] &&
            next[1] < R->offsets[2] - R->offsets[1]) {
         int64_t document;
+        if (RC_INTERLEAVE_STOPS_(n))
+            return RC_INTERLEAVE_BAD;
         r = next[0] == next[1] ? first : next[1] < next[0];
         document = R->documents[R->offsets[r] + next[r]++];
         if (!rc_interleave_has_(shown, n, document)) {
@@ -228,6 +240,8 @@ static inline int32_t rc_interleave_probabilistic(const rc_rankings *R, const do
             open &= ~(UINT64_C(1) << r);
             continue;
         }
+        if (RC_INTERLEAVE_STOPS_(n))
+            return RC_INTERLEAVE_BAD;
         rest = rc_unit(&state) * total;
         for (i = first; i < end && rest >= 0.0; i++)
             if (!taken[i]) {
@@ -300,7 +314,10 @@ static inline int32_t rc_credit_balanced(const rc_rankings *R, const int64_t *sh
         k = rc_interleave_place_(R, 1, shown[last]);
     for (r = 0; r < 2; r++)
         for (i = 0; i <= last; i++) {
-            const int64_t place = rc_interleave_place_(R, r, shown[i]);
+            int64_t place;
+            if (RC_INTERLEAVE_STOPS_(i))
+                return RC_INTERLEAVE_BAD;
+            place = rc_interleave_place_(R, r, shown[i]);
             if (place <= k && place < R->offsets[r + 1] - R->offsets[r])
                 credit[r] += clicks[i];
         }
@@ -324,6 +341,8 @@ static inline int32_t rc_credit_probabilistic(const rc_rankings *R, const double
         credit[r] = 0.0;
     for (i = 0; i < n; i++) {
         double total = 0.0;
+        if (RC_INTERLEAVE_STOPS_(i))
+            return RC_INTERLEAVE_BAD;
         if (clicks[i] > 0.0) {
             for (r = 0; r < R->n_rankings; r++) {
                 const int64_t first = R->offsets[r];
@@ -353,11 +372,14 @@ static inline int32_t rc_credit_places(const rc_rankings *R, const int64_t *show
         return RC_INTERLEAVE_BAD;
     for (r = 0; r < R->n_rankings; r++) {
         credit[r] = 0.0;
-        for (i = 0; i < n; i++)
+        for (i = 0; i < n; i++) {
+            if (RC_INTERLEAVE_STOPS_(i))
+                return RC_INTERLEAVE_BAD;
             if (clicks[i] > 0.0) {
                 const double place = (double)(rc_interleave_place_(R, r, shown[i]) + 1);
                 credit[r] += clicks[i] * (kind == RC_CREDIT_INVERSE ? 1.0 / place : -place);
             }
+        }
     }
     return 0;
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -99,7 +100,7 @@ def _items(ranking: Any, r: int) -> list[Any]:
     except TypeError as error:
         raise TypeError(f"documents of ranking {r} must be hashable: {error}") from None
     if len(distinct) != len(items):
-        twice = next(item for i, item in enumerate(items) if item in items[:i])
+        twice = next(item for item, n in Counter(items).items() if n > 1)
         raise ValueError(f"ranking {r} must have each document once; found {twice!r:.60} twice")
     return items
 
