@@ -54,7 +54,7 @@ RANKERS = [
 
 
 def fitted(learner, form=np.asarray):
-    if learner in RANKERS:
+    if hasattr(learner, "balance"):
         binary = isinstance(learner, rc.BipartiteRankBoost)
         y = (Y > 2).astype(int) if binary else Y
         held_out = {"eval_set": (X, y), "eval_qid": QID}
