@@ -114,7 +114,7 @@ def make_pairing(
     if weights is not None and not in_part:
         relative = balanced or relative_weights
         weights = scaled(weights) if relative else weights
-        found = mean_weight(exact_sum(weights), np.count_nonzero(weights))
+        found = mean_weight(exact_sum(weights), int(np.count_nonzero(weights)))
         if relative:
             mean = found
         else:
