@@ -219,7 +219,7 @@ def test_pairwise_perceptrons_and_pranks_stay_below_their_bounds():
         model = rc.PairwisePerceptron(
             "last", margin=0.0, balance=None, max_iter=1000, random_state=0
         )
-        model.fit(X, y)
+        model.fit(X, y, qid=np.zeros(len(y)))
         bound = pairwise_mistake_bound(np.linalg.norm(gaps, axis=1).max(), (gaps @ w).min())
         assert 0 < sum(model.history_["mistakes"]) <= bound
         length = np.sqrt(1 + 2 * 0.7**2)

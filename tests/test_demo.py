@@ -127,9 +127,8 @@ def test_rankings(result):
     for train, test in folds(X):
         scaler = StandardScaler().fit(X[train])
         model = rc.PairwisePerceptron(max_iter=20, random_state=0)
-        scores = model.fit(scaler.transform(X[train]), ranks[train]).predict(
-            scaler.transform(X[test])
-        )
+        model.fit(scaler.transform(X[train]), ranks[train], qid=np.zeros(len(train)))
+        scores = model.predict(scaler.transform(X[test]))
         pairs = [(i, j) for i in range(len(test)) for j in range(len(test))]
         pairs = [(i, j) for i, j in pairs if ranks[test[i]] > ranks[test[j]]]
         expected.append(sum(scores[i] > scores[j] for i, j in pairs) / len(pairs))

@@ -91,13 +91,17 @@ def cross_validate(X: np.ndarray, ranks: np.ndarray, estimator: Any, figures: An
     Mean and standard deviation of the first measure, means of the others, and seconds of a fit.
     """
     from sklearn.model_selection import KFold, cross_validate
-    from sklearn.pipeline import make_pipeline
+    from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
+    from rankcore.ranking._base import Ranker
+
+    one_query = {"learner__qid": np.zeros(len(ranks))} if isinstance(estimator, Ranker) else {}
     found = cross_validate(
-        make_pipeline(StandardScaler(), estimator),
+        Pipeline([("scaler", StandardScaler()), ("learner", estimator)]),
         X,
         ranks,
+        params=one_query,
         cv=KFold(FOLDS, shuffle=True, random_state=SEED),
         scoring=lambda model, X, y: figures(y, model.predict(X)),
         error_score="raise",
