@@ -277,8 +277,8 @@ def _check_scoring(metadata: Mapping[str, str], arrays: Arrays, model: Any) -> N
     expected, computed = _described(model, learner._spec())
     keys = {key for key in (*metadata, *expected) if key.split(".")[0] == SCORING}
     for key in sorted(keys - {f"{SCORING}.reason"}):  # wording
-        value, wanted = metadata.get(key), expected.get(key)
-        same = value == wanted
+        value, wanted = metadata.get(key, ""), expected.get(key, "")
+        same = value == wanted and (key in metadata) == (key in expected)
         if value in arrays and wanted in computed:
             same = _is_near(arrays[value], computed[wanted])
         if not same:
