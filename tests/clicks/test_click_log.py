@@ -277,7 +277,10 @@ FOUR_COLUMNS = "query,document,position,clicked\n"
         ("\n \n" + FOUR_COLUMNS + "q,a,0,1\n", "line 4: positions must be integers from 1"),
         ('[{"query": "q"}]\n', "begins with a JSON array: write one object per line"),
         ("query," + FOUR_COLUMNS + "q,r,a,1,1\n", "has 2 columns 'query'"),
-        ('{"query": {}, "document": "a", "position": 1, "clicked": 1}\n', "line 1: ids of query"),
+        (
+            '{"query": {}, "document": "a", "position": 1, "clicked": 1}\n',
+            "line 1: query must be a word",
+        ),
         ('{"query": ' + "[" * 100_000 + "\n", "line 1: JSON is nested too deeply"),
     ],
 )

@@ -129,7 +129,7 @@ def _clicks(path: str | os.PathLike[str], actions: frozenset[str]) -> dict[str, 
     """Clicked objects, by query."""
     found: dict[str, set[str]] = {}
     for record, where, _ in _records(path):
-        if record.get("action_name") not in actions:
+        if _action(record, where) not in actions:
             continue
         attributes = record.get("event_attributes")
         clicked = attributes.get("object") if isinstance(attributes, dict) else None
@@ -137,6 +137,14 @@ def _clicks(path: str | os.PathLike[str], actions: frozenset[str]) -> dict[str, 
             raise ValueError(f"{where}: a click requires event_attributes.object.object_id")
         document = _word(clicked["object_id"], "event_attributes.object.object_id", where)
         found.setdefault(_field(record, "query_id", where), set()).add(document)
+    return found
+
+
+def _action(record: dict[str, Any], where: str) -> str | None:
+    """Name of the action of an event; None for events without one."""
+    found = record.get("action_name")
+    if not isinstance(found, str | None):
+        raise ValueError(f"{where}: action_name must be a word; found {found!r:.60}")
     return found
 
 

@@ -22,6 +22,7 @@ Target: TypeAlias = str | os.PathLike[str] | BinaryIO
 
 # Bytes of text processed at a time, so that the results fit into the CPU's cache.
 BLOCK = 1 << 20
+CR, LF = b"\r\n"
 
 
 def title(source: Source) -> str:
@@ -50,13 +51,31 @@ class Lines:
                 text = text[3:]  # byte order mark of UTF-8
             cut = text.rfind(b"\n") + 1
             rest = text[cut:]
+            self._check_ends(text, cut)
             if cut:
                 first_line = self.n_lines + 1
                 # Four times as fast as text.count, which took a tenth of the reading time.
-                newlines = np.frombuffer(text, dtype=np.uint8) == ord("\n")
+                newlines = np.frombuffer(text, dtype=np.uint8) == LF
                 self.n_lines += int(np.count_nonzero(newlines))
                 self.taken += cut
                 yield memoryview(text)[:cut], first_line
+
+    def _check_ends(self, text: bytes, cut: int) -> None:
+        """Raise ValueError for a carriage return within a line: some tools end lines by it alone.
+
+        The rest of the text would be a part of the line, such as its comment.
+        """
+        if text.find(b"\r", 0, cut) < 0:
+            return
+        codes = np.frombuffer(text, dtype=np.uint8, count=cut)
+        after = codes[1:]  # of a file that was converted twice also CR
+        alone = np.flatnonzero((codes[:-1] == CR) & (after != LF) & (after != CR))
+        if alone.size:
+            line = self.n_lines + 1 + text.count(b"\n", 0, int(alone[0]))
+            raise ValueError(
+                f"{self.name}, line {line}: lines must end in LF or CR LF; found a carriage return "
+                "(CR) without LF. Convert the file, as by tr '\\r' '\\n' < old > new"
+            )
 
     def _next(self, rest: bytes) -> bytes:
         """The remainder and more text; a missing newline is appended to the last line."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -46,7 +47,15 @@ class TableFile:
         self._parquet = is_parquet(path)
 
     def __iter__(self) -> Iterator[Block]:
-        return self._parquet_blocks() if self._parquet else self._text_blocks()
+        for columns, lines in self._parquet_blocks() if self._parquet else self._text_blocks():
+            for name, values in columns.items():
+                if not {list, dict}.isdisjoint(map(type, values)):
+                    at = next(i for i, one in enumerate(values) if isinstance(one, list | dict))
+                    raise ValueError(
+                        f"{self.where(lines)(at)}: {self._names[name]} must be a word or a number; "
+                        f"found {_shown(values[at])}"
+                    )
+            yield columns, lines
 
     def where(self, lines: NDArray[np.int64]) -> Callable[[int], str]:
         """Names of the rows of a block in errors."""
@@ -178,8 +187,13 @@ def json_object(line: str, where: str) -> dict[str, Any]:
     """The object of a line of JSON; ValueError that begins with ``where``."""
     try:
         found = json.loads(line)
-    except ValueError as error:
+    except json.JSONDecodeError as error:
         raise ValueError(f"{where}: {error}") from None
+    except ValueError:  # of an integer
+        raise ValueError(
+            f"{where}: an integer has more than {sys.get_int_max_str_digits()} digits; write it as "
+            "a string if it is an id"
+        ) from None
     except RecursionError:
         raise ValueError(f"{where}: JSON is nested too deeply") from None
     if not isinstance(found, dict):
@@ -216,14 +230,25 @@ def _decoded(block: memoryview, name: str, first: int) -> str:
         raise ValueError(f"{name}, line {line}: not UTF-8: {error.reason}") from None
 
 
+def _shown(value: Any) -> str:
+    """The first letters of a value, for errors."""
+    return f"{value!r:.60}" if not isinstance(value, str) else repr(value[:60])
+
+
 def floats(values: Any, name: str, where: Callable[[int], str]) -> NDArray[np.float64]:
     """Numbers of a column; ValueError that names the first row without one."""
     try:
         return np.fromiter(map(float, values), np.float64, len(values))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         for at, one in enumerate(values):
             try:
                 float(one)
+            except OverflowError:
+                raise ValueError(
+                    f"{where(at)}: {name} must be a number in the range of float64; found an "
+                    "integer beyond it"
+                ) from None
             except (TypeError, ValueError):
-                raise ValueError(f"{where(at)}: {name} must be a number; found {one!r}") from None
+                found = _shown(one)
+                raise ValueError(f"{where(at)}: {name} must be a number; found {found}") from None
         raise
