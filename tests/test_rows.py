@@ -229,11 +229,11 @@ def test_other_formats_edited_by_hand_are_refused(name):
         (np.array([[{}]]), TypeError, "float"),
         (np.array([[1j]]), ValueError, "Complex"),
         ([[1.0], [2.0, 3.0]], ValueError, "inhomogeneous"),
-        (None, ValueError, "Reshape"),
+        (None, TypeError, "found None"),
         (sp.coo_array(np.ones(3)), ValueError, "Reshape"),
         (sp.csr_array, TypeError, "found the class csr_array"),
         # Each with one attribute of two by which a sparse matrix is known.
-        ("1.0 2.0", ValueError, "Reshape your data"),  # str.format
+        ("1.0 2.0", TypeError, "found a str: read the file"),  # str.format
         (SimpleNamespace(format="csr", shape=(2, 2)), ValueError, "Reshape your data"),
         (SimpleNamespace(tocsr=lambda: sp.csr_array(np.eye(2))), ValueError, "Reshape your data"),
     ],

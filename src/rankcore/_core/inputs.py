@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from itertools import chain
 from numbers import Real
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -30,19 +31,51 @@ def as_rows(X: Any, name: str = "X", nan: bool = False) -> Rows:
     is converted, never modified. With ``nan``, NaN is accepted as a missing value; infinity never
     is.
     """
-    if isinstance(X, type):
-        raise TypeError(f"{name} must be a matrix, found the class {X.__name__}")
+    check_matrix(X, name)
     if hasattr(X, "tocsr") and hasattr(X, "format"):
         return _sparse_rows(X, name, nan)
     refuse_mask(X, name)
     if hasattr(X, "dtypes") and hasattr(X, "columns"):
         return _frame_rows(X, name, nan)
-    if hasattr(X, "to_frame"):
-        raise ValueError(
-            f"{name} must have two dimensions, found a {type(X).__name__}: pass a DataFrame, such "
-            f"as {name}.to_frame()"
-        )
     return _dense_rows(X, name, nan)
+
+
+def check_matrix(X: Any, name: str = "X") -> None:
+    """Raise TypeError or ValueError, with a remedy, for objects that are no matrix."""
+    if isinstance(X, np.ndarray):
+        return
+    found, remedy = f"a {type(X).__name__}", ""
+    kind: type[Exception] = TypeError
+    if isinstance(X, type):
+        found = f"the class {X.__name__}"
+    elif hasattr(X, "collect_schema") and not hasattr(X, "shape"):
+        remedy = f"read its rows by {name}.collect()"
+    elif hasattr(X, "to_frame") and not hasattr(X, "columns"):
+        kind = ValueError
+        remedy = (
+            "for one row take a frame of one row, as frame.iloc[[0]] (polars: frame[[0]]); for one "
+            f"column pass {name}.to_frame()"
+        )
+    elif hasattr(X, "shape"):
+        return
+    elif isinstance(X, dict):
+        remedy = (
+            f"for one row pass pandas.DataFrame([{name}]), for columns pandas.DataFrame({name})"
+        )
+    elif isinstance(X, list | tuple) and X and isinstance(X[0], dict):
+        found, remedy = "a list of dicts", f"pass pandas.DataFrame({name})"
+    elif isinstance(X, str | PathLike):
+        remedy = "read the file by rankcore.datasets.load_letor or open_rows"
+    elif X is None:
+        found = "None"
+    elif hasattr(X, "__next__"):
+        remedy = f"pass a list of its rows, list({name})"
+    else:
+        return
+    raise kind(
+        f"{name} must be a matrix of two dimensions, an array, sparse matrix or DataFrame; found "
+        f"{found}" + (f": {remedy}" if remedy else "")
+    )
 
 
 def _frame_rows(X: Any, name: str, nan: bool) -> Rows:

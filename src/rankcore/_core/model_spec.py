@@ -17,7 +17,7 @@ from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import reads
 from rankcore._core.contributions import Contributions, contributions_of
 from rankcore._core.fitted import keep_names
-from rankcore._core.inputs import as_rows
+from rankcore._core.inputs import as_rows, check_matrix
 from rankcore._core.params import check_names
 from rankcore._core.scoring import Scoring
 from rankcore._ext.rows import Rows
@@ -91,9 +91,13 @@ class Specified:
 
     def _more_rows(self, X: Any) -> Rows:
         """Rows for a fitted model; ValueError if they have other features, by number or by name."""
-        if hasattr(X, "columns") or hasattr(self, "feature_names_in_"):
+        check_matrix(X)
+        named = hasattr(X, "columns")
+        if named:  # before categories are encoded by column
             validate_data(self, X, skip_check_array=True, reset=False)
         rows = self._as_rows(X)
+        if not named and hasattr(self, "feature_names_in_"):
+            validate_data(self, X, skip_check_array=True, reset=False)
         if rows.n_features != self.n_features_in_:
             raise ValueError(
                 f"X has {rows.n_features} features, but {type(self).__name__} is expecting "

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from rankcore._core.inputs import as_rows
+from rankcore._core.inputs import as_rows, check_matrix
 from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.scoring import Scoring
 from rankcore._core.state import log_array, restored_log, restored_validation, validation_arrays
@@ -98,6 +98,7 @@ class Boosted:
 
     def _tree_rows(self, X: Any) -> tuple[Rows, Categories | None]:
         """Training rows of trees, with codes of categories."""
+        check_matrix(X)
         known = self._categories if self._continues() else None
         categories = Categories.of(X, self.categorical_features, known)
         if categories is None:

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankcore._core.arguments import RowsLike
 from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented
+from rankcore._core.inputs import check_matrix
 from rankcore._core.numbers import Floats
 from rankcore._core.params import (
     Constrained,
@@ -150,6 +151,7 @@ class PairwisePreference(Constrained, Documented, BaseEstimator):
             the estimator unchanged.
         """
         self._check_params()
+        check_matrix(X)
         fitted = copy(self)
         fitted._fit(validate_data(fitted, X, accept_sparse="csr", dtype=np.float64), y, qid, group)
         self.__dict__ = dict(vars(fitted))  # at once: a failed fit changes nothing
@@ -276,6 +278,7 @@ class PairwisePreference(Constrained, Documented, BaseEstimator):
 
     def _more_rows(self, X: Any) -> Any:
         check_is_fitted(self, "estimator_")
+        check_matrix(X)
         return validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
 
     def _pairs(self, X: Any, i: Places, j: Places) -> Any:

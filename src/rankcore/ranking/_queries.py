@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.eval_sets import as_eval_sets
-from rankcore._core.inputs import as_rows, refuse_mask
+from rankcore._core.inputs import as_rows, check_matrix, refuse_mask
 from rankcore._core.labels import as_labels
 from rankcore._core.numbers import Floats, as_weights
 from rankcore._core.queries import Queries, group_rows
@@ -30,6 +30,7 @@ def take_queries(X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
 
     A string ``qid`` names the column. Without qid and group, it is "qid" if X has such a column.
     """
+    check_matrix(X)
     named = isinstance(qid, str)
     columns = getattr(X, "columns", None)
     if columns is None:
