@@ -4,6 +4,7 @@ import signal
 import threading
 import time
 from contextlib import contextmanager
+from copy import deepcopy
 
 import numpy as np
 import pytest
@@ -257,13 +258,15 @@ def test_a_signal_at_any_moment_leaves_whole_rows(model, as_matrix):
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
-def test_a_call_that_a_signal_ends_while_rows_are_learned_has_changed_nothing():
+def test_a_call_that_a_signal_ends_has_learned_all_its_rows_or_none():
+    """A signal may also arrive after the rows were learned, before the call returns."""
     rng = np.random.default_rng(0)
     many = rng.normal(size=(2, 500_000))  # a few milliseconds of one step
     model = rc.PRank().partial_fit(many, [2, 7], classes=CLASSES)
     before, interrupted = known(model), 0
     with alarms() as waiting:
         for delay in np.linspace(1e-4, 1e-2, 20):
+            after = known(deepcopy(model).partial_fit(many, [7, 2]))
             try:
                 waiting.set()
                 signal.setitimer(signal.ITIMER_REAL, delay)
@@ -271,7 +274,7 @@ def test_a_call_that_a_signal_ends_while_rows_are_learned_has_changed_nothing():
                 waiting.clear()
             except KeyboardInterrupt:
                 interrupted += 1
-                assert known(model) == before
+                assert known(model) in (before, after)
             signal.setitimer(signal.ITIMER_REAL, 0)
             before = known(model)
     assert interrupted
