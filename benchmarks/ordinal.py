@@ -8,8 +8,10 @@ from benchmarks.prank import N_TRAIN, epoch
 from rankcore._core.inputs import as_rows
 from rankcore._core.labels import encode, find_classes
 from rankcore._ext import ordinal
+from rankcore._ext.ensemble import draws
 from rankcore._ext.online_loop import learn
 from rankcore.datasets import make_oap_synthetic, make_ordinal, quadratic_features
+from rankcore.ordinal._members import least_draws
 
 N_MEMBERS, TAU = 100, 0.3
 
@@ -44,8 +46,12 @@ def sparse(X, y, repeat):
             False,
             True,
         ),
-        "widrow_hoff": lambda: ordinal.WidrowHoffState(zeros(d), zeros(1), 0.1, k, True),
-        "multiclass": lambda: ordinal.MulticlassState(zeros(d * k), None, zeros(k), False),
+        "widrow_hoff": lambda: ordinal.WidrowHoffState(
+            zeros(d), zeros(1), None, None, 0.1, k, False, 1.0
+        ),
+        "multiclass": lambda: ordinal.MulticlassState(
+            zeros(d * k), zeros(k), None, None, zeros(k), False, 1.0
+        ),
     }
     tasks = {
         name: (lambda make=make: one_pass(make(), rows, ranks)) for name, make in states.items()
@@ -95,7 +101,7 @@ def dense(X, y, repeat):
             for j in np.flatnonzero(masks[:, t]):
                 streaming[j].partial_fit(X[t : t + 1], y[t : t + 1], classes=[1, 2, 3, 4, 5])
 
-    masks = member_masks(model, state, len(y))
+    masks = member_masks(state, len(y))
     online = 100
     streaming = [rc.PRank.published() for _ in range(N_MEMBERS)]
     loops = medians(3, batch=python_loop, online=python_online)
@@ -129,14 +135,13 @@ def dense(X, y, repeat):
 def one_pass(state, rows, ranks):
     """One pass of a kernel."""
     none = np.empty(0, np.int64)
-    learn(state, rows, ranks, None, 0, rows.n_rows, np.zeros(3, np.int64), none, none)
+    learn(state, rows, ranks, None, None, 0, rows.n_rows, np.zeros(3, np.int64), none, none)
 
 
-def member_masks(model, state, n):
+def member_masks(state, n):
     """Which examples each member takes, shape (N_MEMBERS, n)."""
-    from rankcore._ext.ensemble import draws
-
+    least = least_draws(state.settings)[0]
     drawn = np.empty((n, N_MEMBERS), np.int32)
     for t in range(n):
-        draws(int(state.others["seed"][0]), t, model._cumulative(state), drawn[t])
+        draws(int(state.others["seed"][0]), t, least, drawn[t])
     return drawn.T > 0

@@ -483,7 +483,15 @@ def test_evaluate_rejects_unknown_labels(model):
         ("3 99999999999:1\n", "data, line 1: a feature number is too large"),
         ("", "data holds no examples"),
         ("# nothing\n\n", "data holds no examples"),
-        ("3 1:nan\n2 1:1\n", "contains NaN at row 0, column 0"),
+        (
+            "3 1:2 # a\n2 1:1 2:nan\n",
+            "data, row 2: feature 2 is NaN, and PRank requires finite values: impute it, or train "
+            "--model ordinal-boost",
+        ),
+        ("3 1:inf\n2 1:1\n", "data, row 1: feature 1 is infinity, and PRank requires"),
+        ("label,a,b\n3,1,2\n", "(CSV and JSON are not read: convert the table to Parquet"),
+        ("label;a;b\n3;1;2\n", "(CSV and JSON are not read: convert the table to Parquet"),
+        ('{"label": 3, "a": 1}\n', "(CSV and JSON are not read: convert the table to Parquet"),
         ("inf 1:1\n2 1:1\n", "y contains infinity"),
         ("3 1:1\n3 1:2\n", "y has only one class"),
         ("\x00\x01\x02", "data, line 1: cannot read"),
@@ -494,6 +502,26 @@ def test_malformed_data(text, expected, tmp_path, monkeypatch):
     Path("data").write_text(text)
     assert expected in fail("train", "data", "-o", "model", "--model", "prank-published")
     assert not Path("model").exists()
+
+
+def test_missing_values_are_reported_with_file_row_and_feature(tmp_path, monkeypatch):
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    monkeypatch.chdir(tmp_path)
+    Path("whole").write_text("3 1:1 2:1\n2 1:2 2:3\n" * 10)
+    Path("part").write_text("3 1:1 2:1\n2 1:2 2:3\n2 1:nan\n")
+    pd.DataFrame({"label": [3, 2], "a": [1.0, 2.0], "b": [3.0, np.nan]}).to_parquet("table")
+    succeed("train", "whole", "-o", "model.rankcore", "--model", "prank", "--quiet")
+    where = "part, row 3: feature 1 is NaN, and PRank requires finite values"
+    assert where in fail("train", "whole", "part", "-o", "other", "--model", "prank")
+    assert where in fail("train", "whole", "--valid", "part", "-o", "other", "--model", "prank")
+    assert where in fail("cv", "whole", "part", "--model", "prank", "--folds", "2")
+    assert where in fail("predict", "model.rankcore", "part")
+    assert where in fail("evaluate", "model.rankcore", "part")
+    assert "table, row 2: feature 'b' is NaN" in fail("predict", "model.rankcore", "table")
+    # What the hint names.
+    succeed("train", "whole", "part", "-o", "trees", "--model", "ordinal-boost", "--quiet")
+    assert len(succeed("predict", "trees", "part").split()) == 3
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])

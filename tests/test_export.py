@@ -6,6 +6,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_selection import VarianceThreshold
 from sklearn.impute import SimpleImputer
@@ -217,6 +218,15 @@ def test_the_dump_is_what_xgboost_makes_of_the_model(tmp_path, learner):
 
     ours = json.loads((tmp_path / "m").read_text())
     assert [*map(rounded, ours)] == [*map(rounded, theirs)]
+
+
+@pytest.mark.parametrize("model", [rc.PRank(random_state=0), rc.OrdinalBoost(2, tasks="shared")])
+def test_sql_rejects_names_that_differ_by_case_only(model, tmp_path):
+    model = clone(model).fit(X, Y)
+    names = ["price", "Age", "size", "age", "Price"]
+    with pytest.raises(ValueError, match="differ by more than case; found 'Age' and 'age'"):
+        rc.export(model, tmp_path / "m.sql", "sql", feature_names=names)
+    assert not (tmp_path / "m.sql").exists()
 
 
 @pytest.mark.parametrize("target", ["xgboost", "elasticsearch", "sql", "vespa", "ranklib", "onnx"])

@@ -546,3 +546,17 @@ def test_searches_slice_the_queries():
         expected.append(fitted.score(X[test], y[test], qid=qid[test]))
     np.testing.assert_array_equal(found, expected)
     assert pipeline.predict(X).shape == (200,)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("scale", [1e6, 1e9, 1e12, 1e50])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_raw_large_features_are_learned(loss, scale):
+    """The second derivatives of large features with an offset may be indefinite by rounding."""
+    rng = np.random.default_rng(0)
+    plain = rng.normal(size=(300, 5))
+    y = (plain.sum(axis=1) + rng.normal(size=300) > 0).astype(int)
+    qid = np.arange(300) // 10
+    expected = rc.RankSVM(loss=loss).fit(plain, y, qid=qid).score(plain, y, qid=qid)
+    raw = scale * (plain + 1)
+    assert rc.RankSVM(loss=loss).fit(raw, y, qid=qid).score(raw, y, qid=qid) > expected - 0.03

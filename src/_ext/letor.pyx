@@ -389,7 +389,11 @@ cdef str _what_is_wrong(int fault, const Scan *scan, const Rules *rules):
     if fault == Fault.FLOAT32:
         return f"found {found}, which float32 cannot hold; read it with dtype=float64"
     wanted = "a label first, a number" if fault == Fault.LABEL else "number:value"
-    return f"cannot read {_text(scan.line, end, 60)}: expected {wanted}, found {found}"
+    line = _text(scan.line, end, 60)
+    if fault == Fault.LABEL and ("," in line or ";" in line):
+        wanted += " (CSV and JSON are not read: convert the table to Parquet, as by "
+        wanted += "pandas.read_csv(...).to_parquet(...))"
+    return f"cannot read {line}: expected {wanted}, found {found}"
 
 
 def scatter(

@@ -220,6 +220,8 @@ def on_scale(scale: Scale, learner: Learner, rows: Rows, *others: Rows) -> tuple
     """A scaler fitted to rows, or None, and these and other rows, scaled."""
     from rankcore.datasets.file_rows import ScaledRows, as_it_takes, fit_scaler
 
+    for one in (rows, *others):
+        one.check_values(learner.estimator, learner.estimator in INDIFFERENT)
     scaler = scaler_for(scale, learner, rows.X)
     if scaler is None:
         return None, [rows, *others]

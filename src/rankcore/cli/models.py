@@ -26,6 +26,19 @@ class Model:
     # feature names, which the estimators no longer have: `read` selects columns by them
     names: list[str] | None
 
+    @property
+    def learner(self) -> str:
+        """Name of the class of the learner."""
+        return self.learned.learner if _is_predictor(self.learned) else type(self.learned).__name__
+
+    @property
+    def takes_nan(self) -> bool:
+        """Whether rows may have NaN."""
+        from rankcore.ordinal._held_out import accepts_nan
+
+        of = self.learned
+        return of._model.takes_nan if _is_predictor(of) else accepts_nan(of)
+
     @classmethod
     def load(cls, path: Path) -> Model:
         """Read a model file."""
@@ -83,6 +96,11 @@ def _inner(learned: Any) -> tuple[Any, Any]:
     return split_scaler(thawed(learned.estimator_))
 
 
+def _is_predictor(learned: Any) -> bool:
+    """Whether a model predicts in C, without its learner."""
+    return type(learned).__name__ == "Predictor"
+
+
 def load_with_rows(
     paths: list[Path],
     data: str,
@@ -104,4 +122,7 @@ def load_with_rows(
             raise ValueError(f"{paths[0]} and {path} have features of different names")
     layout = replace(layout, features=widths.pop(), feature_names=names, expected=str(paths[0]))
     with progress_bar(quiet) as bar:
-        return models, read(data, layout, bar)
+        rows = read(data, layout, bar)
+    for one in models:
+        rows.check_values(one.learner, one.takes_nan)
+    return models, rows

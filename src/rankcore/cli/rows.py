@@ -19,6 +19,18 @@ from rankcore.datasets.letor import load
 from rankcore.datasets.letor_blocks import Options
 from rankcore.datasets.parquet_rows import ParquetRows, is_parquet
 
+# Names of learners whose rows may have NaN.
+TAKE_NAN = ("ordinal-boost", "rankboost")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """A file whose rows were read."""
+
+    name: str
+    n_rows: int
+    columns: list[str] | None  # names of the features
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -29,6 +41,7 @@ class Rows:
     qid: Any = None  # None if the file has no queries
     ids: Any = None  # document ids; None unless requested and present in some row
     weights: Any = None  # of the rows in a fit
+    origin: tuple[Origin, ...] = ()  # of rows in memory that are those of files
 
     @property
     def on_disk(self) -> bool:
@@ -80,6 +93,37 @@ class Rows:
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
         return replace(self, weights=found)
+
+    def check_values(self, learner: str, nan: bool) -> None:
+        """Raise ValueError, with the file, unless values in memory are finite (or NaN)."""
+        if self.on_disk:
+            return
+        values = self.X.data if hasattr(self.X, "indptr") else self.X
+        wrong = np.isinf(values) if nan else ~np.isfinite(values)
+        if not wrong.any():
+            return
+        place = int(np.flatnonzero(wrong.ravel())[0])
+        if hasattr(self.X, "indptr"):
+            row = int(np.searchsorted(self.X.indptr, place, side="right")) - 1
+            column = int(self.X.indices[place])
+        else:
+            row, column = divmod(place, self.X.shape[1])
+        what = "NaN" if np.isnan(values.ravel()[place]) else "infinity"
+        hint = "impute it, or omit the row"
+        if what == "NaN" and not nan:
+            names = " or ".join(TAKE_NAN)
+            hint = f"impute it, or train --model {names}, which learn from rows with NaN"
+        name, feature = "the data", str(column + 1)
+        for one in self.origin:
+            if row < one.n_rows:
+                name = one.name
+                feature = feature if one.columns is None else repr(one.columns[column])
+                break
+            row -= one.n_rows
+        raise ValueError(
+            f"{name}, row {row + 1}: feature {feature} is {what}, and {learner} requires finite "
+            f"values: {hint}"
+        )
 
     def check_queries(self, data: str) -> None:
         """Raise ValueError if rows in memory have no queries; ``data`` is their file."""
@@ -136,6 +180,7 @@ def read_many(files: list[str], layout: Layout, bar: ProgressBar) -> Rows:
         vstack([one.X for one in parts], format="csr"),
         np.concatenate([one.y for one in parts]),
         None if bare else np.concatenate([one.qid for one in parts]),
+        origin=tuple(origin for one in parts for origin in one.origin),
     )
 
 
@@ -152,7 +197,8 @@ def read(data: str, layout: Layout, bar: ProgressBar) -> Rows:
             raise ValueError(
                 f"{data} has {X.shape[1]} columns of features; {layout.expected} has {width}"
             )
-        return Rows(X, _whole(y), qid, ids if layout.docid else None)
+        origin = Origin(data, X.shape[0], table.columns)
+        return Rows(X, _whole(y), qid, ids if layout.docid else None, origin=(origin,))
     options = Options(zero_based=layout.zero_based, docid=layout.docid, ensure_all_finite=False)
     source: Any = sys.stdin.buffer if data == "-" else data
     loaded = load(source, options, title(data), bar.reading)
@@ -163,7 +209,8 @@ def read(data: str, layout: Layout, bar: ProgressBar) -> Rows:
         )
     # A file lacks trailing features that are zero in all of its rows.
     X.resize((X.shape[0], width or max(1, X.shape[1])))
-    return Rows(X, _whole(loaded.y), loaded.qid, loaded.docid)
+    origin = Origin(title(data), X.shape[0], None)
+    return Rows(X, _whole(loaded.y), loaded.qid, loaded.docid, origin=(origin,))
 
 
 def _whole(y: np.ndarray) -> np.ndarray:

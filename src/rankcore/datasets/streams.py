@@ -70,7 +70,7 @@ class Lines:
         codes = np.frombuffer(text, dtype=np.uint8, count=cut)
         after = codes[1:]  # of a file that was converted twice also CR
         alone = np.flatnonzero((codes[:-1] == CR) & (after != LF) & (after != CR))
-        if alone.size:
+        if alone.size and text.find(b"\0", 0, cut) < 0:  # readers reject what is not text
             line = self.n_lines + 1 + text.count(b"\n", 0, int(alone[0]))
             raise ValueError(
                 f"{self.name}, line {line}: lines must end in LF or CR LF; found a carriage return "

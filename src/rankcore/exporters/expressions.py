@@ -23,7 +23,9 @@ def export_sql(described: Described, path: Path) -> Files:
 
     NULL is a missing value: stumps and trees treat it as NaN; a weighted sum with NULL is NULL.
     """
-    columns = [*map(quoted, described.named("sql"))]
+    names = described.named("sql")
+    _check_case(names)
+    columns = [*map(quoted, names)]
     linear = as_linear(described, "sql", clips=True)
     if linear is not None:
         values = _after_steps(linear.columns, columns)
@@ -38,6 +40,19 @@ def export_sql(described: Described, path: Path) -> Files:
         forest = as_forest(described, "sql")
         added = [_case(tree, 0, columns, forest.zero_missing) for tree in forest.trees]
     return {path: _sum(added) + "\n"}
+
+
+def _check_case(names: list[str]) -> None:
+    """Raise ValueError for columns that many databases take for one."""
+    known: dict[str, str] = {}
+    for name in names:
+        other = known.setdefault(name.lower(), name)
+        if other is not name:
+            raise ValueError(
+                f"sql requires feature names that differ by more than case; found {other!r} and "
+                f"{name!r}, which are one column in SQLite, MySQL and others: rename one by "
+                "feature_names="
+            )
 
 
 def quoted(name: str) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from rankcore._core.numbers import Floats
 from rankcore._ext.rows import Rows
@@ -28,6 +29,7 @@ MOST_VALUES = 2**23
 # If a squared norm b' K b is below 0 by more than this share of |b|^2 max |K|, it is not due to
 # rounding: kernel matrices in single precision are exact to 1e-7.
 INDEFINITE = 1e-6
+EPSILON = float(np.finfo(np.float64).eps)
 
 
 class WeightSpace(Space):
@@ -189,5 +191,21 @@ def inverse(matrix: Floats, factor: float) -> Solve:
     matrix[np.diag_indices_from(matrix)] += 1.0
     if not np.isfinite(matrix).all():
         raise overflow()
-    cholesky = cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
+    cholesky = _factor(matrix)
     return lambda r: cho_solve(cholesky, r, check_finite=False)
+
+
+def _factor(matrix: Floats) -> tuple[Floats, bool]:
+    """Factor a positive definite matrix; rounding may make that of large features indefinite."""
+    with suppress(LinAlgError):
+        return cho_factor(matrix, lower=True, check_finite=False)
+    # A bound of the rounding errors of its entries and of the factorisation.
+    diagonal = matrix.diagonal().copy()
+    matrix[np.diag_indices_from(matrix)] += 8 * diagonal.size * EPSILON * diagonal.max()
+    try:
+        return cho_factor(matrix, lower=True, check_finite=False)
+    except LinAlgError:
+        raise ValueError(
+            "X has features so large that second derivatives are lost in rounding: scale X, for "
+            "example with sklearn.preprocessing.StandardScaler"
+        ) from None
