@@ -113,7 +113,7 @@ class ClickFile:
         path: str | os.PathLike[str],
         columns: Mapping[str, str],
         window: int | None,
-        on_error: OnError,
+        on_error: OnError = "raise",
     ) -> None:
         known = (*REQUIRED, *OPTIONAL)
         for name in columns:
