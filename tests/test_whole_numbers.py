@@ -58,6 +58,6 @@ def test_judgments_are_refused_where_others_round_to_them(sign):
 @pytest.mark.parametrize("label", [2**53 + 1, -(2**53) - 1, 2**54 + 1, 2**63 - 1])
 def test_labels_of_rankers_that_would_round_are_refused(label):
     learner = rc.PairwisePerceptron(max_iter=1)
-    learner.fit(np.eye(3), [2**53 - 1, 2**53, 2**53 + 2])
+    learner.fit(np.eye(3), [2**53 - 1, 2**53, 2**53 + 2], qid=[0] * 3)
     with pytest.raises(ValueError, match=f"cannot represent {label} exactly"):
-        learner.fit(np.eye(3), [label, 1, 2])
+        learner.fit(np.eye(3), [label, 1, 2], qid=[0] * 3)
