@@ -1,12 +1,16 @@
 """Benchmarks run: nobody looks at them between two releases."""
 
 import ast
+import os
 import platform
 import re
+import subprocess
+import sys
 from importlib import import_module
 from importlib.metadata import version
 from inspect import signature
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -73,3 +77,68 @@ def test_one_benchmark_prints_its_table(monkeypatch, capsys):
     monkeypatch.setattr("benchmarks.prank.N_TRAIN", 2000)
     import_module("benchmarks.prank").run(1)
     assert "prank" in capsys.readouterr().out.lower()
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory):
+    """A copy of the benchmarks in which every size of 1,000 or more is a hundredth."""
+    folder = tmp_path_factory.mktemp("small")
+    for name in ("examples", "reproduce", "tests"):
+        (folder / name).symlink_to(ROOT / name)
+    (folder / "benchmarks").mkdir()
+    for path in (ROOT / "benchmarks").glob("*.py"):
+        tree = Smaller().visit(ast.parse(path.read_text(encoding="utf-8")))
+        text = ast.unparse(ast.fix_missing_locations(tree))
+        (folder / "benchmarks" / path.name).write_text(text, encoding="utf-8")
+    return folder
+
+
+class Smaller(ast.NodeTransformer):
+    """Divides sizes, and gives generators of data that are called without a size a small one."""
+
+    DEFAULTS: ClassVar = {"make_letor": 25, "make_ordinal": 2500, "make_bipartite": 2500}
+
+    def visit_Constant(self, node):
+        if type(node.value) is int and node.value >= 1000:
+            return ast.Constant(max(20, node.value // 100))
+        return node
+
+    def visit_Call(self, node):
+        self.generic_visit(node)
+        name = getattr(node.func, "attr", getattr(node.func, "id", None))
+        sized = node.args or any(one.arg in {"n_samples", "n_queries"} for one in node.keywords)
+        if name in self.DEFAULTS and not sized:
+            node.args.append(ast.Constant(self.DEFAULTS[name]))
+        return node
+
+
+# Their sizes depend on each other otherwise than by a common factor, or take minutes all the same.
+UNFIT = {"growth", "letor", "limits", "overview", "prank", "tree_scores", "pairwise", "streams"}
+UNFIT |= {"trees", "service", "against", "measure"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted({*NAMES} - UNFIT))
+def test_benchmarks_run_small(name, small):
+    sizes = {
+        "RANKCORE_CACHE_MB": "2",
+        "RANKCORE_STREAM_MB": "2",
+        "RANKCORE_CLUSTER_ROWS": "2000",
+        "RANKCORE_CLUSTER_QUERIES": "40",
+        "RANKCORE_CLUSTER_ROUNDS": "5",
+    }
+    source = os.pathsep.join([str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks", name, "--repeat", "1"],
+        cwd=small,
+        env=os.environ | sizes | {"PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    missing = re.search(r"ModuleNotFoundError: No module named '(\w+)", done.stderr)
+    if missing and missing[1] not in {"benchmarks", "rankcore"}:
+        pytest.skip(f"{missing[1]} is not installed")
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert len(done.stdout.splitlines()) > 1
