@@ -362,8 +362,10 @@ def warn_of_constant(learner: Any, source: Source) -> None:
     name = type(fitted).__name__
     others = " or ".join(one for one in ("KernelPRank", "OrdinalBoost") if one != name)
     warn(
-        f"{name} ranks its training rows no better than the best constant label: a model of this "
-        f"form does not fit them; try {others}, or other features"
+        f"{name} ranks its training rows no better than the best constant label: put it behind a "
+        f"scaler, as in make_pipeline(StandardScaler(), {name}()), if the features are not on one "
+        f"scale around 0; else a model of this form does not fit them: try {others}, or other "
+        "features"
     )
 
 
