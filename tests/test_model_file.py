@@ -249,20 +249,6 @@ def test_the_example_of_the_document_runs(tmp_path, monkeypatch):
     assert json.loads(scope["metadata"]["parameters"]) == model.get_params()
 
 
-def test_a_parameter_that_has_gone_is_read_over(tmp_path):
-    """Earlier versions wrote how a perceptron on pairs kept its scores, which changes no model."""
-    path = tmp_path / "m.safetensors"
-    model = rc.PairwisePerceptron(random_state=0).fit(X, Y, qid=QID)
-    rc.save(model, path)
-    rewrite(path, set_in("parameters", "solver", value="lazy"))
-    found = rc.load(path)
-    assert found.get_params() == model.get_params()
-    assert np.array_equal(found.predict(X, qid=QID), model.predict(X, qid=QID))
-    rewrite(path, set_in("parameters", "solved", value="lazy"))
-    with pytest.raises(ValueError, match="no parameter 'solved'"):
-        rc.load(path)
-
-
 SCALED = [make_pipeline(one, rc.PRank()) for one in (StandardScaler(), MinMaxScaler(clip=True))]
 
 

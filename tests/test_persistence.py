@@ -1,5 +1,6 @@
 """Model files: to the bit, whole or not at all, and nothing in them runs."""
 
+import errno
 import json
 import os
 import pickle
@@ -135,23 +136,33 @@ def test_labels_come_back_as_they_were(tmp_path, classes):
     same(model, rc.load(tmp_path / "m"))
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: 7,
-        lambda: None,
-        lambda: np.int64(7),
-        lambda: np.random.default_rng(7),
-        lambda: np.random.Generator(np.random.MT19937(7)),
-        lambda: np.random.RandomState(7),
-    ],
-)
-def test_random_state_comes_back(tmp_path, make):
-    model, X, y = fitted(shuffle=True, random_state=make())
+@pytest.mark.parametrize("seed", [7, None, np.int64(7)])
+def test_load_restores_seeds(tmp_path, seed):
+    model, X, y = fitted(shuffle=True, random_state=seed)
     rc.save(model, tmp_path / "m")
     loaded = rc.load(tmp_path / "m")
-    if make() is not None:
+    assert loaded.random_state == seed
+    if seed is not None:
         np.testing.assert_array_equal(model.fit(X, y).coef_, loaded.fit(X, y).coef_)
+
+
+@pytest.mark.parametrize(
+    "generator",
+    [np.random.default_rng(7), np.random.Generator(np.random.MT19937(7)), np.random.RandomState(7)],
+    ids=repr,
+)
+def test_save_rejects_generators_and_takes_the_seed_that_it_asks_for(tmp_path, generator):
+    model, X, y = fitted(random_state=generator)
+    calibrated = rc.CalibratedOrdinal(clone(model)).fit(X, y)
+    for whole in (model, calibrated):
+        with pytest.raises(TypeError, match=r"random_state=.*pass a seed.*set_params"):
+            rc.save(whole, tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+    for one in (model, calibrated.estimator, calibrated.estimator_):
+        one.set_params(random_state=0)
+    for whole in (model, calibrated):
+        rc.save(whole, tmp_path / "m")
+        np.testing.assert_array_equal(rc.load(tmp_path / "m").predict(X), whole.predict(X))
 
 
 def test_parameters_set_after_learning_are_kept(tmp_path):
@@ -410,7 +421,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     content = path.read_bytes()
 
     def full_disk(handle):
-        raise OSError("no space left on device")
+        raise OSError(errno.ENOSPC, "no space left on device")
 
     monkeypatch.setattr(os, "fsync", full_disk)
     with pytest.raises(OSError, match="no space"):

@@ -3,7 +3,6 @@
 from collections import Counter
 from dataclasses import replace
 from itertools import permutations
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -286,15 +285,3 @@ def test_damaged_files_are_refused():
     for spread in (-1.0, np.inf, np.nan, "1", None):
         with pytest.raises(ValueError, match="its spread of features is"):
             PairwiseGradientRanker()._restore(replace(spec, facts=spec.facts | {"spread": spread}))
-
-
-def test_files_without_a_temperature_go_on_as_they_were():
-    """Their ranker sampled by its scores, undivided."""
-    ranker = rc.load(Path(__file__).parents[1] / "old_models" / "online" / "online.rank")
-    given = ranker.get_params()
-    assert given == {"learning_rate": 0.1, "length": 5, "alpha": 0.02} | PLAIN
-    assert (ranker.t_, ranker.spread_) == (20, 0.0)
-    X = np.random.default_rng(0).normal(size=(8, 4))
-    noise = np.random.default_rng(7).gumbel(size=8)
-    expected = np.argsort(-(X @ ranker.list_coef_ + noise))[:5]
-    assert ranker.rank(X, seed=7).tolist() == expected.tolist()

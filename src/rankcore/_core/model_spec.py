@@ -48,8 +48,6 @@ class Specified:
 
     # Names of fitted models that models of this class contain.
     _PARTS: tuple[str, ...] = ()
-    # Parameters without effect on models, which files of earlier versions may contain.
-    _RETIRED: tuple[str, ...] = ()
     # Reason why model files cannot hold models of this class; empty if they can.
     _no_file: str = ""
 

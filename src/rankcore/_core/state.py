@@ -117,8 +117,6 @@ def log_array(log: Sequence[Sequence[float]], figures: Sequence[str]) -> Floats:
 def restored_log(spec: ModelSpec, figures: Sequence[str]) -> list[list[Any]]:
     """Restore a log from `log_array`; raise ValueError if it is invalid."""
     arrays = {"log": spec.arrays["log"]}  # never mapped
-    if arrays["log"].ndim == 2 and arrays["log"].shape[1] == len(figures) + 1:
-        arrays["log"] = arrays["log"][:, :-1]  # older files also have the seconds of each iteration
     form = Field(("iterations", len(figures)), infinite=True)
     return read_fields(arrays, {"log": form})["log"].tolist()
 

@@ -46,7 +46,6 @@ class PairBoosting(BoostingParams, Boosted, Specified):
     _state: ModelState
     _figures: tuple[str, ...] = FIGURES
     _allows_nan = True
-    _RETIRED = ("search",)
     # Of `Ranker`.
     _validation: Any
     _largest_query: int
@@ -154,8 +153,8 @@ class PairBoosting(BoostingParams, Boosted, Specified):
         if trees != grows_trees(self):
             raise ValueError("its weak rankers are not of the kind of its parameters")
         self._largest_query = int(spec.facts["largest_query"])
-        used = Schedule.of(self)._asdict() | spec.facts  # older files lack the values used
-        self.n_estimators_, self.learning_rate_ = used["n_estimators"], used["learning_rate"]
+        self.n_estimators_ = spec.facts["n_estimators"]
+        self.learning_rate_ = spec.facts["learning_rate"]
         check_count(self.n_estimators_, "n_estimators")
         positive(1)(self.learning_rate_, "learning_rate")
         kind: type[StumpSum | TreeSum] = TreeSum if trees else StumpSum

@@ -259,10 +259,7 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
         n_features, t = check_n_features(spec.n_features), spec.facts["t"]
         if type(t) is not int or not 1 <= t <= MOST_COUNTED:
             raise ValueError(f"its number of impressions is {t!r}")
-        if "spread" in spec.facts:
-            spread = spec.facts["spread"]
-        else:  # a file of before there were temperatures
-            self.temperature, self.spread, spread = 1.0, 0.0, 0.0
+        spread = spec.facts["spread"]
         if type(spread) is not float or not 0 <= spread < np.inf:
             raise ValueError(f"its spread of features is {spread!r}")
         arrays = read_fields(spec.arrays, FIELDS, features=n_features)

@@ -10,7 +10,6 @@ import numpy as np
 from rankcore._core.front import is_frozen
 from rankcore._core.model_spec import Specified
 from rankcore._core.public_names import HOME, IN_ROOMS
-from rankcore._core.random_state import decode_generator, encode_generator
 from rankcore.io.scaled import is_scaler, split_front
 from rankcore.io.steps import describe_front, describe_scaled, restore_front, restore_scaled
 
@@ -51,7 +50,10 @@ def encode_param(name: str, value: Any) -> Any:
     if isinstance(value, np.generic) and value.dtype.kind in "biuf":
         return value.item()
     if isinstance(value, np.random.Generator | np.random.RandomState):
-        return encode_generator(value)
+        raise TypeError(
+            f"the parameter {name}={value!r} cannot be written to a model file, because the state "
+            f"of a generator is not saved: pass a seed, or set_params({name}=0) before saving"
+        )
     # Names of measures, one value per feature, or labels.
     named = name in ("eval_metric", "monotonic_cst", "categorical_features", "classes")
     if named and (isinstance(value, list | tuple | range) or getattr(value, "ndim", 0) == 1):
@@ -102,9 +104,8 @@ def _decode_estimator(found: dict[str, Any]) -> Any:
 
 
 def decode_learner(kind: Any, found: dict[str, Any]) -> Any:
-    """A learner with the parameters of a file, except obsolete ones without effect."""
-    known = {name: value for name, value in found.items() if name not in kind._RETIRED}
-    return kind(**{name: decode_param(value) for name, value in known.items()})
+    """A learner with the parameters of a file."""
+    return kind(**{name: decode_param(value) for name, value in found.items()})
 
 
 def decode_param(value: Any) -> Any:
@@ -119,4 +120,4 @@ def decode_param(value: Any) -> Any:
         return _decode_estimator(value["estimator"])
     if value.keys() == {"mapping"}:
         return {decode_param(key): decode_param(one) for key, one in value["mapping"]}
-    return decode_generator(value)
+    raise ValueError(f"a parameter is of an unknown kind: {sorted(value)}")

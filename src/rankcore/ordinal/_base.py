@@ -90,8 +90,6 @@ class OnlineOrdinalClassifier(
     )
     # Parameters that are built into the state's arrays, and the types they are saved as.
     _built_in: ClassVar[BuiltIn] = {}
-    # Settings whose arrays older files lack, and their values in such models.
-    _since: ClassVar[dict[str, float]] = {}
     # Arrays that are averaged over examples, and by `merge`; None if not supported.
     _arrays: ClassVar[dict[str, Field]] = {}
     # Form of the scores, whose arrays `_parameters` returns in the order of `FORMS`.
@@ -180,8 +178,6 @@ class OnlineOrdinalClassifier(
     def _restore(self, spec: ModelSpec) -> None:
         arrays, n_features = spec.arrays, check_n_features(spec.n_features)
         classes, settings = check_classes(arrays["classes"]), spec.facts["settings"]
-        older = {name: value for name, value in self._since.items() if name not in settings}
-        settings = settings | older
         for name in arrays:
             if name.startswith("by_feature."):
                 check_columns(arrays, name, n_features)
@@ -193,10 +189,7 @@ class OnlineOrdinalClassifier(
         expected = builder._new_state(n_features, classes.size, arrays)
         if settings != expected.settings:
             raise ValueError(f"its settings {settings} are not those of {type(self).__name__}")
-        missing = {name: expected.others.pop(name) for name in older}
         state = restored_state(spec, expected)
-        state.others |= missing
-        self.set_params(**older)
         check_known_scale(state)
         self._check_state(state, classes.size)
         self.ranks_, self.n_features_in_, self._state = classes, n_features, state

@@ -170,7 +170,6 @@ class Margin:
     """
 
     _constraints: ClassVar[dict[str, Constraint]] = {"margin": MARGIN, "threshold_scale": SCALE}
-    _since: ClassVar = {"margin": 0.0}
 
     tie: Literal["crammer", "strict"] = "crammer"
     threshold_scale: float | str = "auto"

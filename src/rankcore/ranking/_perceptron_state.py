@@ -27,6 +27,7 @@ OWN = {
     "sums": Field(("features",)),
     "clock": Field((3,)),
     "counts": Field((6,), "int64"),
+    "scale": Field(("scales",)),  # factors of the features
     "log": Field(("passes", 5), "int64"),
 }
 KEPT = {
@@ -34,8 +35,6 @@ KEPT = {
     "successes": Field(("members",)),
     "born": Field(("members",), "int64"),
 }
-# Factors of the features, which older files lack.
-SCALE = {"scale": Field(("scales",))}
 JUDGED = {"values": Field(("members",)), "longest": Field(("longest",))}
 
 
@@ -216,11 +215,9 @@ class PairwiseState(LearnerState):
             raise ValueError(f"its seed must be an integer from 0 to 2**63 - 1; found {seed!r}")
         own: dict[str, Any] = read_fields(arrays, OWN, features=n_features)
         log = own.pop("log").tolist()
-        scale = read_fields(arrays, SCALE)["scale"] if "scale" in arrays else NONE
-        exponents = np.frexp(scale)
-        if scale.size not in (0, n_features) or (exponents[0] != 0.5).any():
-            raise ValueError("its scale must hold a power of two for each feature, or nothing")
-        state = cls(**own, seed=seed, scale=scale, settings=settings, log=log)
+        if own["scale"].size not in (0, n_features):
+            raise ValueError("its scale must hold a factor for each feature, or nothing")
+        state = cls(**own, seed=seed, settings=settings, log=log)
         members, successes, born = read_fields(arrays, KEPT, features=n_features).values()
         n_members = len(members)
         if settings["capacity"] is None:

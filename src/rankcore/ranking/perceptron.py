@@ -196,7 +196,6 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, Ranker):
     _figures = FIGURES
     # Computation of scores: a name of `kernels.WAYS`, or the cheapest for each query.
     _solver = "auto"
-    _RETIRED = ("solver",)
     # Whether a fit can read rows in windows.
     _in_windows = True
 
@@ -398,12 +397,8 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, Ranker):
     def _restore(self, spec: ModelSpec) -> None:
         n_features = check_n_features(spec.n_features)
         settings = spec.facts["settings"]
-        if "feature_scale" not in settings:  # of an older file: as given
-            settings = {**settings, "feature_scale": None}
-            self.feature_scale = None
         if settings.keys() != self._settings(n_features).keys():
             raise ValueError(f"its settings are not those of {type(self).__name__}")
-        spec = replace(spec, facts={**spec.facts, "settings": settings})
         state, best = PairwiseState.from_spec(spec, n_features), spec.facts["best_iteration"]
         if not (best is None or 1 <= int(best) <= len(state.log)):
             raise ValueError(f"its best pass is {best!r}")
