@@ -126,7 +126,7 @@ shared = "rankcore._ext._cyutility"
 sources = {f"rankcore._ext.{p.stem}": p.as_posix() for p in sorted(Path("src/_ext").glob("*.pyx"))}
 sources[shared] = "build/_cyutility.c"  # written by Cython: what the kernels have in common
 # Run once, or between passes: built for size.
-cold = {shared, "rankcore._ext.capi", "rankcore._ext.held_signals"}
+cold = {shared, "rankcore._ext.capi"}
 private = sorted(str(p) for p in Path("src/rankcore").rglob("*") if p.suffix in {".pxd", ".h"})
 directives = {
     "language_level": 3,

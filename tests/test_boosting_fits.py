@@ -283,9 +283,9 @@ def test_a_file_with_a_parameter_out_of_range_is_refused(tmp_path):
     X, y, _ = graded()
     model = rc.BipartiteRankBoost(2).fit(X, y)
     model.rel = "some"
-    with pytest.raises(ValueError, match="cannot be saved.* damaged: rel must be"):
-        rc.save(model, tmp_path / "model")
-    assert not list(tmp_path.iterdir())
+    rc.save(model, tmp_path / "model")
+    with pytest.raises(ValueError, match="damaged: rel must be"):
+        rc.load(tmp_path / "model")
 
 
 @pytest.mark.parametrize("step", ["exact", "third", "mohri"])

@@ -1,6 +1,5 @@
 """Interrupts in functions that keep no state: they end, and leave no file, thread or handler."""
 
-import builtins
 import gzip
 import os
 import signal
@@ -10,7 +9,6 @@ import time
 import numpy as np
 import pytest
 
-import rankcore as rc
 from rankcore.datasets import dump_letor, load_letor
 from rankcore.metrics import evaluate
 
@@ -83,35 +81,3 @@ def test_an_interrupt_at_any_moment_leaves_nothing_behind(name, files):
         signal.signal(signal.SIGALRM, old)
     assert interrupted > 20
     assert all(map(np.array_equal, call(files), expected))
-
-
-OPENING = {
-    "load_letor": lambda path: load_letor(path.with_name("rows.txt")),
-    "dump_letor": lambda path: dump_letor(np.ones((2, 2)), [1, 2], path.with_name("new.txt")),
-    "save": lambda path: rc.save(
-        rc.PRank().fit(np.ones((2, 2)), [1, 2]), path.with_name("new.rank")
-    ),
-    "load": lambda path: rc.load(path.with_name("model.rank")),
-}
-
-
-@pytest.mark.parametrize("name", OPENING)
-def test_a_file_is_closed_if_a_signal_comes_while_it_opens(name, files, monkeypatch):
-    """Not by the garbage collector, whose ResourceWarning is an error here."""
-    rc.save(rc.PRank().fit(np.ones((2, 2)), [1, 2]), files["text"].with_name("model.rank"))
-    whole, interrupted = builtins.open, []
-
-    def opening(*args, **kwargs):
-        stream = whole(*args, **kwargs)
-        signal.raise_signal(signal.SIGINT)
-        interrupted.append(stream)
-        return stream
-
-    before = opened()
-    monkeypatch.setattr(builtins, "open", opening)
-    with pytest.raises(KeyboardInterrupt):
-        OPENING[name](files["text"])
-    monkeypatch.undo()
-    assert interrupted
-    assert interrupted.pop().closed
-    assert opened() == before

@@ -53,7 +53,7 @@ FREE = {
     ("letor.parse", "values", 0),
     ("metric_weights.weigh", "discounts", 0),
     ("normalizer_search.evaluate", "counts", 0),
-    ("online_loop.learn_whole", "marks", 0),
+    ("online_loop.learn_few", "marks", 0),
     ("ordinal.threshold_ranks", "thresholds", 0),
     ("pairs.learn", "sequence", 0),
     ("rows.csr_rows", "indptr", 0),
@@ -77,7 +77,6 @@ FREE = {
 # Functions without arrays, or with those of any length only.
 UNCHECKED = {
     "ensemble.draws",
-    "held_signals.raise_signals",
     "interleave.place_weights",
     "kernel_learners.KernelAtomsState.__init__",
     "kernel_learners.KernelCuSumState.__init__",

@@ -29,7 +29,7 @@ def fitted(**params):
 
 def contents(model):
     """All of a model's state but what is recomputed when asked for."""
-    return {name: part for name, part in vars(model._state).items() if name != "averaged_at"}
+    return {name: part for name, part in vars(model._state).items() if name != "averages"}
 
 
 def same(one, other):

@@ -5,7 +5,6 @@ import gzip
 import importlib.util
 import io
 import shutil
-import signal
 import tracemalloc
 
 import numpy as np
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 
 import row_files
 from rankcore._core.sources import Surveyor
-from rankcore._ext.held_signals import signals_held
 from rankcore._ext.survey import raise_sizes, sum_squares
 from rankcore.datasets import (
     dump_letor,
@@ -162,14 +160,6 @@ def test_a_survey_finds_what_memory_shows(queries, small, tmp_path):
         mean = (data.X.data**2).sum() / data.X.shape[0]
         assert survey.mean_square == 2.0 ** round(np.log2(mean))
         assert survey.in_queries
-
-
-def test_a_survey_is_interruptible_while_signals_are_held(queries, small):
-    rows = open_rows(queries)
-    with signals_held():
-        signal.raise_signal(signal.SIGINT)
-        with pytest.raises(KeyboardInterrupt):
-            rows.facts()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -1,152 +1,163 @@
-"""Exclusive learning: locks for threads, and Ctrl-C without half-finished updates.
+"""One lock per estimator, and steps that Ctrl-C does not break off.
 
-One thread at a time trains an estimator; others wait. Methods that only read a model do
-not lock: they read again, after waiting, if the model changed meanwhile. Signals that arrive while
-a state is changed in place are deferred until the state can be restored.
+`fit` builds a model and then swaps it in, so that only ``partial_fit`` changes one in place: it
+excludes readers and other learning threads. Reading methods run at once in any number of threads.
+
+Locks are only ever held by ``with``, whose entry and exit are C code: Ctrl-C, which Python raises
+between two bytecodes, leaves none of them locked.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, Self, TypeVar
-from weakref import WeakKeyDictionary
-
-from rankcore._ext.held_signals import raise_signals, signals_held
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary, WeakSet
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-# Reads without a lock before waiting for the training thread.
-TRIES = 3
 
+class _Reader:
+    """Lock that a thread holds while it reads, and the depth of its calls."""
 
-class Versioned:
-    """A state that is updated in place."""
-
-    __slots__ = ("version",)
-    # Incremented by every change, including failed ones; odd during a change. Not compared, copied
-    # or saved.
-    version: int
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Start with version 0, also for copied and unpickled states."""
-        self = super().__new__(cls)
-        self.version = 0
-        return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        """State for copying and pickling, without the version counter."""
-        return self.__dict__.copy()
-
-
-class _Guard:
     def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self.learning = False
+        self.lock, self.depth = threading.RLock(), 0
 
 
-# Stored outside of estimators, as a lock can neither be copied nor pickled.
-_guards: WeakKeyDictionary[Any, _Guard] = WeakKeyDictionary()
-_registry = threading.RLock()  # a signal handler may save a model at any time
+class _Lock:
+    """Lock for one thread that learns, or for any number of threads that read.
 
-
-def _guard_of(estimator: Any) -> _Guard:
-    guard = _guards.get(estimator)
-    if guard is None:
-        with _registry:
-            guard = _guards.setdefault(estimator, _Guard())
-    return guard
-
-
-def _forget_guards() -> None:
-    """Create new locks in a child process, which lacks the threads that held them."""
-    global _guards, _registry
-    _guards, _registry = WeakKeyDictionary(), threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_guards)
-
-
-def learns(method: Method) -> Method:
-    """Decorate a method that learns: one thread at a time, not reentrant.
-
-    The decorated method raises RuntimeError if the same thread is already training the estimator,
-    as in a callback.
+    A learner holds ``turn`` and the locks of all readers. A reader passes through ``turn`` first,
+    so that readers who come and go do not keep a learner waiting.
     """
 
-    @wraps(method)
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        guard = _guard_of(self)
-        with guard.lock:
-            _refuse_learning(self, guard, method.__name__)
-            guard.learning = True
+    def __init__(self) -> None:
+        self.turn = threading.Lock()
+        self._learner: int | None = None
+        self._mine = threading.local()
+        self._readers: WeakSet[_Reader] = WeakSet()  # a reader goes with its thread
+
+    def read(self, what: str, run: Callable[[], Any]) -> Any:
+        """Call a function while the estimator does not change."""
+        self._check_not_learning(what)
+        me: _Reader | None = getattr(self._mine, "reader", None)
+        if me is None:
+            me = self._mine.reader = _Reader()
+            with self.turn:
+                self._readers.add(me)
+        elif not me.depth:
+            with self.turn:
+                pass
+        with me.lock:
+            me.depth += 1
             try:
-                return method(self, *args, **kwargs)
+                return run()
             finally:
-                guard.learning = False
+                me.depth -= 1
 
-    return call  # type: ignore[return-value]
+    def learn(self, what: str, run: Callable[[], Any]) -> Any:
+        """Call a function while no other thread reads or changes the estimator."""
+        self._check_not_learning(what)
+        with self.turn:
+            self._learner = threading.get_ident()
+            try:
+                return _holding([reader.lock for reader in self._readers], run)
+            finally:
+                self._learner = None
+
+    def is_learning(self) -> bool:
+        """Return whether this thread is within `learn`."""
+        return self._learner == threading.get_ident() and self.turn.locked()
+
+    def _check_not_learning(self, what: str) -> None:
+        if self.is_learning():
+            raise RuntimeError(
+                f"{what} was called while the same estimator learns, from a callback or a signal "
+                "handler: call it after partial_fit has returned"
+            )
 
 
-def reads(method: Method) -> Method:
-    """Decorate a method that reads the model: its result is consistent.
+def _holding(locks: Sequence[Any], run: Callable[[], Any]) -> Any:
+    if not locks:
+        return run()
+    with locks[0]:
+        return _holding(locks[1:], run)
 
-    It runs without a lock. If another thread changed the model meanwhile, the result is discarded
-    and the method runs again; with the lock during a change, or after `TRIES`.
-    """
+
+# Stored outside of estimators, as a lock can neither be copied nor pickled. A forked process lacks
+# the threads that held the locks.
+_locks: WeakKeyDictionary[Any, _Lock] = WeakKeyDictionary()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_locks.clear)
+
+
+def _lock_of(estimator: Any) -> _Lock:
+    return _locks.get(estimator) or _locks.setdefault(estimator, _Lock())
+
+
+def exclusive(method: Method) -> Method:
+    """Decorate a method that changes the model in place."""
 
     @wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        for _ in range(TRIES):
-            state = self.__dict__.get("_state")
-            seen = getattr(state, "version", 0)
-            if seen % 2:
-                break
-            try:
-                result = method(self, *args, **kwargs)
-            except Exception:
-                if self.__dict__.get("_state") is state and getattr(state, "version", 0) == seen:
-                    raise
-            else:
-                if self.__dict__.get("_state") is state and getattr(state, "version", 0) == seen:
-                    return result
-        with _guard_of(self).lock:
-            return method(self, *args, **kwargs)
+        return _lock_of(self).learn(method.__name__, lambda: method(self, *args, **kwargs))
 
     return call  # type: ignore[return-value]
 
 
-@contextmanager
-def unchanging(estimator: Any) -> Iterator[None]:
-    """Keep other threads from training an estimator; raise if this thread is training it."""
-    guard = _guard_of(estimator)
-    with guard.lock:
-        _refuse_learning(estimator, guard, "save or merge")
-        yield
+def consistent_read(method: Method) -> Method:
+    """Decorate a method that reads the model, which does not change meanwhile."""
+
+    @wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return _lock_of(self).read(method.__name__, lambda: method(self, *args, **kwargs))
+
+    return call  # type: ignore[return-value]
 
 
-def _refuse_learning(estimator: Any, guard: _Guard, what: str) -> None:
-    if guard.learning:
-        raise RuntimeError(
-            f"{what} was called while this {type(estimator).__name__} is learning, from a callback "
-            "or a signal handler: call it after the fit has returned"
-        )
+def read_model(what: str, estimator: Any, run: Callable[[], Any]) -> Any:
+    """Call a function while an estimator does not change; ``what`` names the call in errors."""
+    return _lock_of(estimator).read(what, run)
 
 
-@contextmanager
-def changing(state: Versioned, restore: Callable[[], None]) -> Iterator[None]:
-    """Change a state in place; on failure call ``restore``, without interruption."""
-    with signals_held():
-        state.version += 1
-        try:
-            yield
-            raise_signals()
-        except BaseException:
-            restore()
-            raise
-        finally:
-            state.version += 1
+def replace_state(estimator: Any, attributes: dict[str, Any]) -> None:
+    """Replace all attributes of an estimator at once; also from within a method that learns."""
+
+    def replace() -> None:
+        estimator.__dict__ = attributes
+
+    lock = _lock_of(estimator)
+    if lock.is_learning():
+        replace()
+    else:
+        lock.learn("fit", replace)
+
+
+class uninterrupted:
+    """Context at whose end Ctrl-C is raised, for steps that must all be made.
+
+    A KeyboardInterrupt can be raised between any two bytecodes of the main thread.
+    """
+
+    _handler: Any = None
+
+    def __enter__(self) -> None:
+        self._interrupts = 0
+        if threading.current_thread() is threading.main_thread():
+            handler = signal.getsignal(signal.SIGINT)
+            if callable(handler) and not isinstance(handler, uninterrupted):
+                self._handler = handler
+                signal.signal(signal.SIGINT, self)
+
+    def __call__(self, number: int, frame: Any) -> None:
+        """Count a signal."""
+        self._interrupts += 1
+
+    def __exit__(self, *_: object) -> None:
+        if self._handler is not None:
+            signal.signal(signal.SIGINT, self._handler)
+            for _ in range(self._interrupts):
+                signal.raise_signal(signal.SIGINT)

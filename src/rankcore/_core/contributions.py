@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from rankcore._core.numbers import Floats, check_scores
 from rankcore._core.scoring import Scoring
 from rankcore._ext import contributions as kernels
-from rankcore._ext.held_signals import raise_signals
 from rankcore._ext.rows import Rows, csr_rows
 from rankcore._ext.trees import Trees
 
@@ -436,7 +435,6 @@ def _are_alike(trees: Mapping[str, NDArray[Any]], n: int) -> bool:
 def _directions(trees: Trees, rows: Rows, size: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
     """Child of each node taken by rows; yields blocks with the number of their first row."""
     for first in range(0, rows.n_rows, size):
-        raise_signals()
         out = np.empty((min(size, rows.n_rows - first), trees.n_nodes), dtype=np.uint8)
         kernels.directions(rows, trees, first, out)
         yield first, out

@@ -42,7 +42,7 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         os.replace(temporary, target)
     except OSError as error:
         # Errors of writing name no file, or the temporary one.
-        if error.filename not in (None, str(temporary)):
+        if error.errno is None or error.filename not in (None, str(temporary)):
             raise
         raise OSError(error.errno, error.strerror, str(target)) from error
     finally:

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankcore._core.arguments import RowsLike
-from rankcore._core.concurrency import reads
+from rankcore._core.concurrency import consistent_read, replace_state
 from rankcore._core.contributions import Contributions, contributions_of
 from rankcore._core.fitted import keep_names
 from rankcore._core.inputs import as_rows, check_matrix
@@ -118,9 +118,9 @@ class Specified:
 
     def _replace_with(self, fitted: Any) -> None:
         """Replace the state by that of a fitted copy, at once even under Ctrl-C."""
-        self.__dict__ = dict(vars(fitted))
+        replace_state(self, dict(vars(fitted)))
 
-    @reads
+    @consistent_read
     def contributions(
         self, X: RowsLike, background: RowsLike | None = None, *, output: Hashable | None = None
     ) -> Contributions:

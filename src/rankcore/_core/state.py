@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.concurrency import Versioned
 from rankcore._core.model_spec import Field, ModelSpec, array_like, read_fields
 from rankcore._core.numbers import Floats
 
@@ -38,7 +37,7 @@ def zeros_by_line(shape: tuple[int, ...]) -> Floats:
 
 
 @dataclass(kw_only=True)
-class LearnerState(Versioned):
+class LearnerState:
     """State that every learner saves and continues from."""
 
     # Parameters that are built into the arrays; they must not change while learning continues.
@@ -72,16 +71,6 @@ class LearnerState(Versioned):
         columns = zip(*self.log, strict=True) if self.log else [()] * len(names)
         logged = {name: list(column) for name, column in zip(names, columns, strict=True)}
         return logged | {name: list(values) for name, values in self.validation.items()}
-
-    def keep_log(self) -> Callable[[], None]:
-        """A function that restores the current log."""
-        log, streaming = [list(figures) for figures in self.log], self.streaming
-        validation = {name: list(values) for name, values in self.validation.items()}
-
-        def restore() -> None:
-            self.log, self.validation, self.streaming = log, validation, streaming
-
-        return restore
 
     def forget_after(self, best: int | None) -> None:
         """Remove passes after the best one from the log."""
@@ -147,8 +136,8 @@ class OnlineState(LearnerState):
     # Examples seen and total rank loss, at the marks of `checkpoints`.
     curve: list[tuple[int, int]] = field(default_factory=list)
     offered: int = 0  # weighted rows passed to `partial_fit`, visited or not
-    # Cache of averaged parameters, with the version of the state.
-    averaged_at: tuple[int, Any] | None = field(default=None, repr=False, compare=False)
+    # Averaged parameters, until the next example is learned.
+    averages: Any = field(default=None, repr=False, compare=False)
 
     @property
     def t(self) -> int:
@@ -167,13 +156,10 @@ class OnlineState(LearnerState):
         )
 
     def averaged(self, compute: Callable[[], Any]) -> Any:
-        """Result of ``compute``, cached until the next change."""
-        kept, version = self.averaged_at, self.version
-        if kept is None or kept[0] != version:
-            kept = version, compute()
-            if version % 2 == 0:
-                self.averaged_at = kept
-        return kept[1]
+        """Return the result of ``compute``, cached until the next change."""
+        if self.averages is None:
+            self.averages = compute()
+        return self.averages
 
     def parameters(self) -> Any:
         """A copy of the learned arrays, for `put_back`."""
@@ -187,7 +173,7 @@ class OnlineState(LearnerState):
         """Restore a copy; the log is unchanged."""
         self.by_feature, self.others, self.counts, n_curve = parameters
         del self.curve[n_curve:]
-        self.averaged_at = None
+        self.averages = None
 
     def own(self) -> None:
         """Copy read-only arrays."""
@@ -202,12 +188,6 @@ class OnlineState(LearnerState):
         """Enlarge the arrays if the kernel stopped for lack of capacity."""
         return False
 
-    def _changes(self, name: str, columns: NDArray[Any] | None) -> Any:
-        """Index of the part of an array that learning some columns may change, or None."""
-        if columns is None or name not in self.by_feature:
-            return ...
-        return (slice(None), columns) if self.by_feature[name].ndim == 3 else columns
-
     def _few(self, columns: NDArray[Any] | None) -> NDArray[Any] | None:
         """Columns, if few enough that checking only them is faster; else None."""
         few = columns is not None and all(
@@ -220,43 +200,17 @@ class OnlineState(LearnerState):
         """Whether the parameters are finite, if only those of ``columns`` may have changed."""
         columns = self._few(columns)
         for name in [*self.by_feature, *self.others]:
-            changed, array = self._changes(name, columns), self.array(name)
-            if changed is None or name in self.earlier or array.dtype.kind != "f":
+            array = self.array(name)
+            if name in self.earlier or array.dtype.kind != "f":
                 continue
-            if not np.isfinite(array[changed]).all():
+            if columns is not None and name in self.by_feature:
+                array = array.take(columns, axis=feature_axis(array.ndim))
+            if not np.isfinite(array).all():
                 return False
         return True
 
-    def snapshot(self, columns: NDArray[Any] | None = None) -> Callable[[], None]:
-        """A function that restores the current state.
-
-        ``columns`` are those of the next examples (None: all), so that the cost of a small batch is
-        independent of the size of the model.
-        """
-        columns = self._few(columns)
-        by_feature, others = dict(self.by_feature), dict(self.others)
-        saved = []
-        for name in [*by_feature, *others]:
-            changed, array = self._changes(name, columns), self.array(name)
-            if changed is not None:
-                kept = array.copy(order="K") if changed is ... else array[changed]
-                saved.append((array, changed, kept))
-        counts, n_curve, put_back_log = self.counts.copy(), len(self.curve), self.keep_log()
-        offered = self.offered
-
-        def restore() -> None:
-            self.by_feature, self.others = by_feature, others  # replaces enlarged arrays
-            for array, changed, values in saved:
-                array[changed] = values
-            self.counts[:] = counts
-            del self.curve[n_curve:]
-            self.offered = offered
-            put_back_log()
-
-        return restore
-
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "averaged_at": None}
+        return {**self.__dict__, "averages": None}
 
 
 def averages(last: NDArray[Any], sums: NDArray[Any], t: Any) -> NDArray[Any]:
@@ -327,7 +281,7 @@ def restored_state(spec: ModelSpec, expected: OnlineState) -> OnlineState:
     curve = np.array([(0, 0), *state.curve], dtype=np.int64)
     if (
         not are_counts(log, state.counts)
-        or (log[:, 0] < np.maximum(log[:, 2], 1)).any()
+        or (log[:, 0] < log[:, 2]).any()
         or not np.array_equal(log[:best].sum(axis=0), state.counts)
         or (state.streaming and not state.log)
         or (np.diff(curve[:, 0]) < 1).any()

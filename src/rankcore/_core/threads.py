@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from numbers import Integral
 from typing import Any, Self, TypeVar
-
-from rankcore._ext.held_signals import raise_signals, signals_held
 
 Item = TypeVar("Item")
 
@@ -23,7 +21,7 @@ def check_n_jobs(n_jobs: Any, name: str = "n_jobs") -> None:
 
 
 def n_threads(n_jobs: Any) -> int:
-    """Number of threads for ``n_jobs``, as in joblib: None is 1, -1 one per processor."""
+    """Return the number of threads for ``n_jobs``, as in joblib: None is 1, -1 one per CPU."""
     check_n_jobs(n_jobs)
     if n_jobs is None:
         return 1
@@ -35,9 +33,7 @@ def n_threads(n_jobs: Any) -> int:
 class Threads:
     """Threads for the short steps of a computation; the calling thread is the first of them.
 
-    Functions release the GIL for a few milliseconds. Signals are deferred until all threads are
-    done or the caller is between two items: a handler that raises inside the pool could leave a
-    lock held, and so deadlock the process.
+    Functions release the GIL for a few milliseconds.
     """
 
     def __init__(self, n: int) -> None:
@@ -53,46 +49,38 @@ class Threads:
     def close(self) -> None:
         """End the threads."""
         if self._pool is not None:
-            with signals_held():
-                self._pool.shutdown()
+            self._pool.shutdown()
 
     def submit(self, run: Callable[..., Any], *args: Any) -> Future[Any]:
-        """Start a function in another thread; the caller holds signals."""
+        """Start a function in another thread."""
         assert self._pool is not None
         return self._pool.submit(run, *args)
 
     def map(self, run: Callable[..., Any], *items: Iterable[Any]) -> list[Any]:
-        """Results of a function for each item, in order; at most one item per thread."""
+        """Return the results of a function for each item, in order; at most one per thread."""
         first, *others = zip(*items, strict=True)
-        if not others:
-            return [run(*first)]
-        with signals_held():
-            running = [self.submit(run, *item) for item in others]
-            try:
-                result = run(*first)  # avoids waiting for a wake-up
-            finally:
-                wait(running)  # they write where the caller reads
-            return [result, *(one.result() for one in running)]
+        running = [self.submit(run, *item) for item in others]
+        try:
+            result = run(*first)  # avoids waiting for a wake-up
+        finally:
+            wait(running)  # they write where the caller reads
+        return [result, *(one.result() for one in running)]
 
     def for_each(self, run: Callable[[Item], Any], items: Sequence[Item]) -> None:
-        """Run a function for each item in whichever thread is free; handle signals in between."""
+        """Run a function for each item, in whichever thread is free."""
         left = deque(items)
 
-        def taken() -> Iterator[Item]:
-            while True:
-                try:
-                    yield left.popleft()
-                except IndexError:
-                    return
-
         def work(_: int) -> None:
-            try:
-                for item in taken():
-                    raise_signals()
+            while left:
+                try:
+                    item = left.popleft()
+                except IndexError:  # another thread took the last one
+                    return
+                try:
                     run(item)
-            except BaseException:
-                left.clear()  # no thread begins another item
-                raise
+                except BaseException:
+                    left.clear()  # no thread begins another item
+                    raise
 
         if items:
             self.map(work, range(min(self.n, len(items))))

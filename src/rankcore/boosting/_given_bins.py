@@ -22,7 +22,6 @@ from rankcore._core.sources import RowBlocks
 from rankcore._ext import columns as kernels
 from rankcore._ext.columns import Columns
 from rankcore._ext.given_bins import cut_groups, distinct, join_neighbours, place
-from rankcore._ext.held_signals import raise_signals
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Bins, blocks_of
 from rankcore.progress import Progress, report
@@ -312,7 +311,6 @@ class BlockRows:
         def parts() -> Iterator[tuple[Rows, NDArray[np.int64], NDArray[np.int32]]]:
             first = 0
             for window in self.blocks.windows(self.n_features, None):
-                raise_signals()
                 last = first + window.rows.n_rows
                 here = places[first:last]
                 found = np.flatnonzero(here >= 0)

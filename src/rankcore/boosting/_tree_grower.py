@@ -8,10 +8,10 @@ from heapq import heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.concurrency import uninterrupted
 from rankcore._core.numbers import Floats
 from rankcore._core.threads import Threads
 from rankcore._ext import tree_histograms, tree_leaves, tree_looks, tree_splits
-from rankcore._ext.held_signals import signals_held
 from rankcore.boosting._binning import Binning
 from rankcore.boosting._tree_shards import LEAF, Cut, Leaf, Rules, Shard, share_columns
 
@@ -72,7 +72,7 @@ class TreeGrower:
         is a mask of the rows to learn from, ``allowed`` of the columns to use.
         """
         serving = 0
-        with signals_held():
+        with uninterrupted():  # the other threads wait in a kernel until they are dismissed
             try:
                 for i in range(1, len(self._shards)):
                     self._threads.submit(self._crew.serve, i)

@@ -9,7 +9,6 @@ from typing import Self
 from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import EvalSet, RowsLike
-from rankcore._core.concurrency import learns
 from rankcore._core.docs import documented
 from rankcore._core.monitor import Callback
 from rankcore._core.sources import RowBlocks
@@ -68,7 +67,6 @@ class BipartiteRankBoost(BipartiteParams, PairBoosting, Ranker):
     1.0
     """
 
-    @learns
     @documented(LearnsPairs.fit)
     def fit(
         self,

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from rankcore._core.arguments import ClassWeight, EvalSet, Measures, RowsLike, Seed
-from rankcore._core.concurrency import learns, reads
+from rankcore._core.concurrency import consistent_read
 from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented, parameters
 from rankcore._core.eval_sets import as_eval_sets
@@ -223,8 +223,6 @@ class OrdinalBoost(
             )
 
     # ---------------------------------------------------------------- learning
-
-    @learns
     @documented(OnlineOrdinalClassifier.fit)
     def fit(
         self,
@@ -365,7 +363,7 @@ class OrdinalBoost(
         """Sums of trees, shape (n_scores, n_rows)."""
         return self._state.model.score(self._more_rows(X))
 
-    @reads
+    @consistent_read
     def _probabilities(self, X: Any) -> Floats:
         check_fitted(self)
         model: OrdinalSum = self._state.model

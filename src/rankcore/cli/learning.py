@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankcore._core.opened import opened
 from rankcore.cli.options import SeedOption, SetOption
 from rankcore.cli.paths import Reads
 from rankcore.cli.registry import EVERY_LEARNER, FOR_LABELS, FOR_QUERIES, Learner, find_learner
@@ -107,7 +106,7 @@ class Choice:
 
 
 def _read_toml(path: Path) -> dict[str, Any]:
-    with opened(path) as stream:
+    with open(path, "rb") as stream:
         try:
             found = tomllib.load(stream)
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

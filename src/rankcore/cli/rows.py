@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from scipy.sparse import vstack
 
-from rankcore._core.opened import opened
 from rankcore._core.sources import RowBlocks
 from rankcore.cli.options import Layout
 from rankcore.cli.terminal import ProgressBar
@@ -87,7 +86,7 @@ class Rows:
         from rankcore.ranking._pairs import weights_of_rows
 
         try:
-            with opened(path) as stream:
+            with open(path, "rb") as stream:
                 values = np.loadtxt(stream, ndmin=1)
             found = weights_of_rows(values, group_rows(self.qid, self.y.size))
         except ValueError as error:

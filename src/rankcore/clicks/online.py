@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core import params
 from rankcore._core.arguments import RowsLike
-from rankcore._core.concurrency import learns, reads
+from rankcore._core.concurrency import consistent_read, exclusive
 from rankcore._core.docs import documented
 from rankcore._core.fitted import keep_names
 from rankcore._core.kernels import as_matrix
@@ -128,7 +128,7 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
         self.temperature = temperature
         self.spread = spread
 
-    @reads
+    @consistent_read
     def rank(self, X: RowsLike, *, seed: int) -> NDArray[np.intp]:
         """Draw a list for an impression.
 
@@ -150,7 +150,7 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
         noisy = self._scaled(scores) + np.random.default_rng(seed).gumbel(size=scores.size)
         return np.argsort(-noisy, kind="stable")[: self.length]
 
-    @learns
+    @exclusive
     def partial_fit(self, X: RowsLike, shown: ArrayLike, clicked: ArrayLike) -> Self:
         """Learn from an impression.
 
@@ -175,7 +175,6 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
         """
         return self._learn(X, shown, clicked)
 
-    @learns
     @documented(partial_fit)
     def fit(self, X: RowsLike, shown: ArrayLike, clicked: ArrayLike) -> Self:
         """Reset the model and learn from one impression, as `partial_fit`."""
@@ -206,7 +205,7 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
         self._state = State(mean, moved, t, spread)
         return self
 
-    @reads
+    @consistent_read
     def predict(self, X: RowsLike) -> Floats:
         """Scores of documents, higher for better.
 

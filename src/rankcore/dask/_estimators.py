@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.arguments import DaskColumn, DaskRows, EvalSet
-from rankcore._core.concurrency import learns
 from rankcore._core.docs import documented
 from rankcore._core.monitor import Callback
 from rankcore._core.params import check_flag, check_option
@@ -161,7 +160,6 @@ def _form(X: Any, apart: Any, findings: list[Finding], n_features: int | None) -
 class DistributedClassifier(Distributed):
     """An online learner of ordered labels on a cluster. Not public."""
 
-    @learns
     @documented(OnlineOrdinalClassifier.fit)
     def fit(
         self,
@@ -240,7 +238,6 @@ class DistributedClassifier(Distributed):
 class DistributedEnsemble(DistributedClassifier):
     """An online ensemble of ordered labels on a cluster. Not public."""
 
-    @learns
     @documented(DistributedClassifier.fit)
     def fit(  # type: ignore[override]
         self,
@@ -281,7 +278,6 @@ class DistributedEnsemble(DistributedClassifier):
 class DistributedRanker(Distributed):
     """A learner of queries on a cluster. Not public."""
 
-    @learns
     @documented(DistributedClassifier.fit)
     def fit(
         self,
@@ -337,7 +333,6 @@ class ExactRanker(Distributed):
     # Function that fits a model on shards.
     _learn: ClassVar[Callable[..., Any]]
 
-    @learns
     @documented(DistributedRanker.fit)
     def fit(
         self,

@@ -8,7 +8,6 @@ import re
 from itertools import pairwise
 from typing import Any, BinaryIO, NamedTuple
 
-from rankcore._core.opened import opened
 from rankcore.datasets.letor import load
 from rankcore.datasets.text_rows import reading_options
 
@@ -29,7 +28,7 @@ class Range(NamedTuple):
 def cut(path: str, n: int) -> list[Range]:
     """Divide a file into at most n ranges of equal length; a compressed file is one range."""
     size = os.path.getsize(path)
-    with opened(path) as file:
+    with open(path, "rb") as file:
         whole = file.read(4).startswith(_COMPRESSED)
     edges = [size * i // n for i in range(n + 1)] if not whole else [0, size]
     return [Range(path, a, b) for a, b in pairwise(edges) if a < b]
@@ -41,7 +40,7 @@ def read(part: Range, n_features: int | None, zero_based: bool, dtype: Any) -> A
     size = os.path.getsize(part.path)
     if part.start == 0 and part.stop == size:
         return load(part.path, options)
-    with opened(part.path) as file:
+    with open(part.path, "rb") as file:
         begin, end = boundary(file, part.start, size), boundary(file, part.stop, size)
         file.seek(begin)
         text = file.read(end - begin)

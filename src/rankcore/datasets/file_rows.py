@@ -16,7 +16,6 @@ from rankcore._core.disk_arrays import disk_array
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import as_matrix, csr_in_place
 from rankcore._core.sources import Facts, RowBlocks, Surveyor, Window
-from rankcore._ext.held_signals import raise_signals
 from rankcore.datasets.streams import Source, title
 from rankcore.progress import Progress, report
 
@@ -44,7 +43,6 @@ def survey(pieces: Iterable[Piece], n_features: int | None, size: int, name: str
     """Statistics of all rows, in one scan of ``size`` bytes."""
     surveyor, in_queries, n_rows = Surveyor(n_features), False, 0
     for labels, columns, values, has_qid, done in pieces:
-        raise_signals()
         in_queries = has_qid
         surveyor.add(labels, columns, values)
         n_rows += labels.size
@@ -114,7 +112,6 @@ class FileRows(RowBlocks):
             listed: list[list[NDArray[Any]]] = [[], [], [], [], []]
             n_features = n_queries = 0
             for X, labels, queries, _ in self.parts(self.n_features, BLOCK_VALUES, BLOCK_ROWS):
-                raise_signals()
                 found = [X.data, X.indices, np.diff(X.indptr), labels]
                 if queries is not None:
                     found.append(n_queries + queries)
@@ -150,7 +147,6 @@ def fit_scaler(scaler: Any, blocks: RowBlocks) -> None:
     else:
         n_rows = 0
         for window in blocks.windows(known.n_features, None):
-            raise_signals()
             # Sums of float32 values would be rounded to float32 after each block.
             X = as_matrix(window.rows).astype(np.float64, copy=False)
             scaler.partial_fit(as_it_takes(scaler, X))

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.ids import as_names
-from rankcore._core.opened import opened
 from rankcore._core.queries import kind_of_ids
 from rankcore.datasets.file_rows import BLOCK_ROWS, BLOCK_VALUES, FileRows, Part, Piece
 from rankcore.datasets.letor_blocks import csr
@@ -34,7 +33,7 @@ def is_parquet(path: str | os.PathLike[str]) -> bool:
     """Whether a path is that of a Parquet file, by its first bytes."""
     if not os.path.isfile(path):
         return False
-    with opened(path) as file:
+    with open(path, "rb") as file:
         return file.read(len(MAGIC)) == MAGIC
 
 

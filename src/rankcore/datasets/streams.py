@@ -15,7 +15,6 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 
 from rankcore._core.files import atomic_write
-from rankcore._core.opened import opened
 
 Source: TypeAlias = str | os.PathLike[str] | BinaryIO
 Target: TypeAlias = str | os.PathLike[str] | BinaryIO
@@ -153,7 +152,7 @@ def open_lines(source: Source, name: str | None = None) -> Iterator[Lines]:
         if hasattr(source, "read"):
             stream: Any = source
         elif isinstance(source, str | os.PathLike):
-            stream = stack.enter_context(opened(source, buffering=0))
+            stream = stack.enter_context(open(source, "rb", buffering=0))
         else:
             kind = type(source).__name__
             raise TypeError(f"expected a path or a file opened in binary mode, found {kind}")

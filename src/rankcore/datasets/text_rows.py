@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.opened import opened
 from rankcore._core.params import check_flag
 from rankcore.datasets.file_rows import FileRows, Part, Piece
 from rankcore.datasets.letor_blocks import Block, BlockRows, Growing, Options, blocks, csr
@@ -104,7 +103,7 @@ def text_blocks(sources: Sequence[Source], options: Options) -> Iterator[tuple[B
             # Opened here, for the position in a compressed file.
             stream: Any = source
             if not hasattr(source, "read"):
-                stream = files.enter_context(opened(source, buffering=0))
+                stream = files.enter_context(open(source, "rb", buffering=0))
             lines = files.enter_context(open_lines(stream, title(source)))
             for block in blocks(lines, options):
                 if has_qid is not None and block.has_qid != has_qid:

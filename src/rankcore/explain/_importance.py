@@ -15,7 +15,6 @@ from rankcore._core.explained_model import ExplainedModel, take
 from rankcore._core.inputs import n_rows_of
 from rankcore._core.numbers import Floats, largest
 from rankcore._core.queries import group_rows
-from rankcore._ext.held_signals import raise_signals
 from rankcore.explain._results import Shown
 from rankcore.metrics.tables import Table
 from rankcore.ranking._queries import take_queries
@@ -136,7 +135,6 @@ def global_importance(
         queries = group_rows(qid, n)
         sums = np.zeros(len(explained.names))
         for first, last in pairwise(queries.bounds.tolist()):
-            raise_signals()
             places = np.arange(first, last)
             rows = take(X, places if queries.rows is None else queries.rows[places])
             sums += np.abs(explained.dense(rows, rows)[0]).sum(axis=0)
@@ -149,7 +147,6 @@ def global_importance(
     sums = np.zeros(len(explained.names))
     step = max(1, _VALUES // sums.size)  # contributions are dense, unlike rows of texts
     for first in range(0, n, step):
-        raise_signals()
         block = X if step >= n else take(X, np.arange(first, min(first + step, n)))
         sums += np.abs(explained.dense(block, background)[0]).sum(axis=0)
     return GlobalImportance(explained.names, sums / n, n, False)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from rankcore._core.contributions import Tasks, column_means, column_ranges, linear_score
 from rankcore._core.explained_model import ExplainedModel
 from rankcore._core.numbers import Floats
-from rankcore._ext.held_signals import raise_signals
 from rankcore._ext.rows import dense_rows
 from rankcore.ordinal._decisions import cheapest
 
@@ -259,7 +258,6 @@ class _TreeRanks:
         step = max(1, _VALUES // max(self._row.size, 1))
         ranks = np.empty(len(values), dtype=np.int64)
         for first in range(0, len(values), step):
-            raise_signals()
             part = slice(first, first + step)
             changed = np.repeat(self._row[np.newaxis], len(values[part]), axis=0)
             np.put_along_axis(changed, columns[part], values[part], axis=1)

@@ -17,7 +17,6 @@ from rankcore._core.labels import as_labels, encode
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count, check_option, check_real
 from rankcore._core.queries import Queries, group_rows
-from rankcore._ext.held_signals import raise_signals
 from rankcore.explain._results import Shown, signed
 from rankcore.metrics.evaluation import evaluate
 from rankcore.metrics.names import greater_is_better
@@ -217,7 +216,6 @@ def permutation_importance(
             continue  # its values do not affect predictions
         of_units = np.zeros(n_units)
         for r in range(n_repeats):
-            raise_signals()
             rng = np.random.default_rng([int(random_state), j, r])
             source = _permutation(queries, n, scope, rng)
             shuffled = measured(columns.permuted(explained.features[j].columns, source))

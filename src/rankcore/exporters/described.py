@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.concurrency import unchanging
+from rankcore._core.concurrency import read_model
 from rankcore._core.front import thawed
 from rankcore._core.ids import as_names
 from rankcore._core.numbers import Floats
@@ -136,8 +136,7 @@ def describe(model: Any, feature_names: Sequence[str] | None = None) -> Describe
                 "export takes a CalibratedOrdinal of a rankcore learner; its estimator is a "
                 f"{type(learner).__name__}"
             )
-    with unchanging(last):
-        spec = last._spec()
+    spec = read_model("export", last, last._spec)
     scoring, calibration = _taken_apart(spec.scoring)
     if scoring.form == "none":
         raise ValueError(f"this {name} cannot be exported: {scoring.facts['reason']}")

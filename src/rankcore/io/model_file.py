@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from rankcore._core import scoring as forms
-from rankcore._core.concurrency import unchanging
+from rankcore._core.concurrency import read_model
 from rankcore._core.files import atomic_write, file_target
 from rankcore._core.front import take_apart
 from rankcore._core.model_spec import ModelSpec, check_n_features
-from rankcore._core.opened import opened
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore.boosting._stump_sum import StumpSum
 from rankcore.io import safetensors, text_arrays
@@ -102,8 +101,7 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
         # A stateless step requires no fit, which older releases of scikit-learn do not report.
         if type(step).__name__ != "HashingVectorizer":
             check_is_fitted(step)
-    with unchanging(model):
-        parts = _pack(whole, model._spec())
+    parts = read_model("save", model, lambda: _pack(whole, model._spec()))
 
     with atomic_write(target) as stream:
         stream.writelines(parts)
@@ -136,7 +134,7 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None) -> Any:
     ValueError
         If it is not a rankcore model, is damaged, or was written by a newer version.
     """
-    with opened(path) as stream:
+    with open(path, "rb") as stream:
         content = content_of(stream)
     try:
         return _read(content, is_read_whole(content) if verify is None else verify)
@@ -146,7 +144,7 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None) -> Any:
 
 def is_model_file(path: Path) -> bool:
     """Whether a file looks like a model file, by its first bytes."""
-    with opened(path) as stream:
+    with open(path, "rb") as stream:
         return stream.read(9)[8:] == b"{"
 
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.inputs import as_rows, check_matrix
-from rankcore._core.opened import opened
 from rankcore._ext.model_scores import Model
 from rankcore._ext.rows import Rows
 from rankcore.boosting._categories import Categories
@@ -74,7 +73,7 @@ class Predictor:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.fspath(path)
-        with opened(path) as stream:
+        with open(path, "rb") as stream:
             content = _aligned(content_of(stream))
         try:
             metadata, arrays = unpacked(content, is_read_whole(content))

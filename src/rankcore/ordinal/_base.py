@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 from rankcore._core.arguments import EvalSet, RowsLike
-from rankcore._core.concurrency import learns, reads
+from rankcore._core.concurrency import consistent_read, exclusive
 from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented
 from rankcore._core.eval_sets import as_eval_sets
@@ -25,13 +25,19 @@ from rankcore._core.scoring import FORMS, Scoring
 from rankcore._core.sources import RowBlocks, as_source
 from rankcore._core.state import OnlineState, check_columns, checkpoints, described, restored_state
 from rankcore._core.training import Trainer
-from rankcore._ext.online_loop import learn_whole
+from rankcore._ext.online_loop import learn_few
 from rankcore._ext.rows import Rows
 from rankcore.metrics import rank_loss
 from rankcore.ordinal._parameters import Passes
 from rankcore.ordinal._projecting import margins
 from rankcore.ordinal._scale import BuiltIn, check_known_scale, new_margin, new_scale
-from rankcore.ordinal._training import OnlineLearner, go_on, run_pass, warn_of_constant
+from rankcore.ordinal._training import (
+    OnlineLearner,
+    check_learned,
+    partial_fit_online,
+    run_pass,
+    warn_of_constant,
+)
 from rankcore.ordinal._validation import held_out_labels
 from rankcore.ordinal._weights import Block, Examples, as_steps
 from rankcore.progress import watched
@@ -231,21 +237,22 @@ class OnlineOrdinalClassifier(
         """Learn a block; return the first position not learned."""
         return block.learn(self._bind(state), block.examples.steps, state.counts)
 
-    def _learn_whole(self, state: OnlineState, rows: Rows, ranks: np.ndarray) -> bool:
-        """Learn a few rows of a stream in order, in one step; False if this is not possible.
+    def _learn_few(self, state: OnlineState, rows: Rows, ranks: np.ndarray) -> bool:
+        """Learn a few rows of a stream in order, by one call of the kernel.
 
-        The state is then unchanged, and the rows, including erroneous ones, are learned by
-        `changing` it.
+        Returns False if they must be learned in blocks.
         """
         plain = type(state) is OnlineState and type(self)._learn is OnlineOrdinalClassifier._learn
         if not plain or watched() or rows.n_rows > self._block_rows(rows, state):
             return False
-        marks = checkpoints(state.t, rows.n_rows)
-        return bool(learn_whole(state, self._bind(state), rows, ranks, marks))
+        state.averages = None
+        reached = learn_few(
+            state, self._bind(state), rows, ranks, checkpoints(state.t, rows.n_rows)
+        )
+        check_learned(self, state, rows, reached, rows.n_rows)
+        return True
 
     # ---------------------------------------------------------------- learning
-
-    @learns
     def fit(
         self,
         X: RowsLike | RowBlocks,
@@ -310,7 +317,7 @@ class OnlineOrdinalClassifier(
     def _warn_of_fit(self) -> None:
         """Warn about limitations of the fitted model."""
 
-    @learns
+    @exclusive
     @documented(fit)
     def partial_fit(
         self,
@@ -342,11 +349,11 @@ class OnlineOrdinalClassifier(
         ------
         ValueError, TypeError
             On bad input, a label or a number of features that differs from the first call, or a
-            change of a parameter that is built into the model. A failed or interrupted call leaves
-            the estimator unchanged.
+            change of a parameter that is built into the model: the estimator is then unchanged. If
+            a row overflows the model, or the call is interrupted, the rows before are learned.
         """
         self._check_params()
-        go_on(self, X, y, self._declared(classes), sample_weight)
+        partial_fit_online(self, X, y, self._declared(classes), sample_weight)
         return self
 
     def _run_pass(self, state: OnlineState, examples: Examples, epoch: int, n_epochs: int) -> None:
@@ -355,7 +362,7 @@ class OnlineOrdinalClassifier(
 
     # ---------------------------------------------------------------- predicting
 
-    @reads
+    @consistent_read
     def decision_function(self, X: RowsLike) -> np.ndarray:
         """Margin of each rank's score over the best other rank.
 
@@ -377,7 +384,7 @@ class OnlineOrdinalClassifier(
         scores, ranks = self._scored(self._more_rows(X))
         return margins(scores, ranks, self._ranks_of_columns())
 
-    @reads
+    @consistent_read
     @documented(decision_function)
     def predict(self, X: RowsLike) -> np.ndarray:
         """Predict the label of each row.
@@ -390,7 +397,7 @@ class OnlineOrdinalClassifier(
         check_fitted(self)
         return self.ranks_[self._ranks(self._more_rows(X))]
 
-    @reads
+    @consistent_read
     @documented(decision_function)
     def score(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Compute the negated mean rank loss: minus the mean distance of predicted and true ranks.
@@ -418,19 +425,19 @@ class OnlineOrdinalClassifier(
     # ---------------------------------------------------------------- fitted attributes
 
     @property
-    @reads
+    @consistent_read
     def t_(self) -> int:
         """Examples learned from so far, over all passes."""
         return self._fitted_state().t
 
     @property
-    @reads
+    @consistent_read
     def n_iter_(self) -> int:
         """Number of passes; successive calls of ``partial_fit`` count as one."""
         return len(self._fitted_state().log)
 
     @property
-    @reads
+    @consistent_read
     def history_(self) -> dict[str, list[float]]:
         """Statistics of each pass, with each example predicted before it was learned.
 
@@ -441,6 +448,7 @@ class OnlineOrdinalClassifier(
         """
         state = self._fitted_state()
         log = np.array(state.log, dtype=np.int64).reshape(-1, 3)
+        log = log[log[:, 0] > 0]  # a call of partial_fit may have failed at its first row
         totals = log.cumsum(axis=0)
         return {
             "examples": log[:, 0].tolist(),
@@ -451,7 +459,7 @@ class OnlineOrdinalClassifier(
         }
 
     @property
-    @reads
+    @consistent_read
     def loss_curve_(self) -> np.ndarray:
         """Time-averaged rank loss while learning, shape (n_points, 2): examples seen, mean loss.
 

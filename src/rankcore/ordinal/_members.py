@@ -11,7 +11,7 @@ import numpy as np
 from scipy.stats import poisson
 
 from rankcore._core.arguments import Seed
-from rankcore._core.concurrency import reads
+from rankcore._core.concurrency import consistent_read
 from rankcore._core.docs import parameters
 from rankcore._core.model_spec import Specified, outline
 from rankcore._core.params import Constraint, as_generator, real
@@ -179,7 +179,7 @@ class OAP(Sampling, Specified):
     _moved: np.ndarray | None = None
 
     @property
-    @reads
+    @consistent_read
     def estimators_(self) -> list[PRank]:
         """The members, as independent fitted copies of `PRank`."""
         return [self._member(j) for j in range(self._fitted_state().settings["n_estimators"])]

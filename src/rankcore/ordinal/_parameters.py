@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import ClassWeight, Measures, Seed
-from rankcore._core.concurrency import reads
+from rankcore._core.concurrency import consistent_read
 from rankcore._core.docs import parameters
 from rankcore._core.params import Constraint, real
 from rankcore.ordinal._scale import MARGIN, OF_INTERCEPTS, SCALE, BuiltIn, margin_of
@@ -176,7 +176,7 @@ class Margin:
     margin: float | str = 0.0
 
     @property
-    @reads
+    @consistent_read
     def margin_(self: Any) -> float:
         """The resolved ``margin``, in units of the projections."""
         return margin_of(self._fitted_state())

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.arguments import RowsLike
-from rankcore._core.concurrency import reads
+from rankcore._core.concurrency import consistent_read
 from rankcore._core.docs import documented
 from rankcore._core.fitted import check_fitted
 from rankcore._core.labels import is_rising
@@ -32,7 +32,7 @@ class Projecting:
     def _projected(self, rows: Rows) -> np.ndarray:
         """Implement `project`."""
 
-    @reads
+    @consistent_read
     def project(self, X: RowsLike) -> np.ndarray:
         """Latent score: one number per row, higher for higher ranks.
 
@@ -60,7 +60,7 @@ class Thresholds(Projecting):
         """The thresholds."""
 
     @property
-    @reads
+    @consistent_read
     def thresholds_(self) -> np.ndarray:
         """Ascending thresholds between the ranks, shape (n_classes - 1,)."""
         return self._cuts().copy()
@@ -185,7 +185,7 @@ class VotesRanks(Output, Projecting):
         distance = np.abs(np.subtract.outer(np.arange(votes.shape[1]), np.arange(votes.shape[1])))
         return -(shares @ (distance if self.output == "median" else distance**2)), winners
 
-    @reads
+    @consistent_read
     @documented(Projecting.project)
     def predict(self, X: RowsLike) -> np.ndarray:
         """Predict the label of each row or, with ``output="mean"``, a real value.

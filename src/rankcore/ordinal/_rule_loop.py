@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.concurrency import reads
+from rankcore._core.concurrency import consistent_read
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_declared
 from rankcore._core.state import OnlineState
@@ -165,7 +165,7 @@ class RuleLearner(OnlineOrdinalClassifier):
     # loop
 
     @property
-    @reads
+    @consistent_read
     def parameters_(self) -> dict[str, NDArray[Any]]:
         """Copies of the arrays of `start`, as used in predictions: averages with ``average``."""
         return {name: array.copy() for name, array in self._means().items()}
@@ -216,7 +216,13 @@ class RuleLearner(OnlineOrdinalClassifier):
         places = np.arange(start, stop, dtype=np.int32) if order is None else order[start:stop]
         rule, t = self._bind(state), state.t
         known = dict(vars(rule))
-        predicted = np.asarray(rule.update_rows(examples.rows, ranks, places), dtype=np.int64)
+        before = {name: array.copy() for name, array in state.others.items()}
+        try:
+            predicted = np.asarray(rule.update_rows(examples.rows, ranks, places), dtype=np.int64)
+        except Exception:  # of an update in Python: the rows of the block are not learned
+            for name, array in before.items():
+                state.others[name][...] = array
+            raise
         rule.t = known["t"]
         _check_attributes(rule, known, "update")
         n = predicted.size

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from rankcore._core.concurrency import changing
+from rankcore._core.concurrency import uninterrupted
 from rankcore._core.equal_rows import EQUAL_ROWS
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import some_rows
@@ -21,7 +21,6 @@ from rankcore._core.sources import Facts, MemoryRows, RowBlocks, Source, Window
 from rankcore._core.state import OnlineState, checkpoints
 from rankcore._core.training import Learner
 from rankcore._core.warning import warn
-from rankcore._ext.held_signals import raise_signals
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._parameters import AUTO_PASSES, PUBLISHED
 from rankcore.ordinal._scale import fix_scale
@@ -223,7 +222,7 @@ class OnlineLearner(PassLearner):
 def run_pass(model: Any, state: OnlineState, examples: Examples, epoch: int, n_epochs: int) -> None:
     """Learn the visits of a pass in blocks; signals are handled between blocks."""
     rows, n = examples.rows, examples.n_visits
-    state.averaged_at = None  # the cache is outdated
+    state.averages = None  # the cache is outdated
     mean_square = partial(model._mean_square, state, rows)
     fix_scale(state, model, mean_square, partial(share_of_nonzero, rows))
     marks = checkpoints(state.t, n)
@@ -234,25 +233,36 @@ def run_pass(model: Any, state: OnlineState, examples: Examples, epoch: int, n_e
     block = model._block_rows(rows, state)
     start = 0
     while start < n:
-        raise_signals()
         stop = min(start + block, n)
-        reached = model._learn(state, Block(examples, start, stop, marks, losses))
-        if reached < stop and state.make_room():
-            stop = reached
-        elif reached < stop:
+        with uninterrupted():
+            reached = model._learn(state, Block(examples, start, stop, marks, losses))
+            record[:] = (base + state.counts - before).tolist()
+            passed = slice(*np.searchsorted(marks, [before[0], state.t], side="right"))
+            state.curve.extend(zip(marks[passed].tolist(), losses[passed].tolist(), strict=True))
+            before, base = state.counts.copy(), list(record)
+            if reached < stop and state.make_room():
+                stop = reached
+        if reached < stop:
             row = reached if examples.order is None else examples.order[reached]
-            raise ValueError(f"the score of row {row} overflowed: {model._overflow_hint}")
+            check_learned(model, state, rows, row, rows.n_rows)
         if stop == start:  # no room for even one example
             continue
         start = stop
-        record[:] = (base + state.counts - before).tolist()
         report(Progress(epoch, n_epochs, start, n, record[1] / record[0]))
+    check_learned(model, state, rows, n, n)
+
+
+def check_learned(model: Any, state: OnlineState, rows: Rows, reached: int, n: int) -> None:
+    """Raise ValueError if a row could not be learned, or parameters are no longer finite."""
+    if reached < n:
+        raise ValueError(f"the score of row {reached} overflowed: {model._overflow_hint}")
     if not state.is_finite(rows.columns):
-        raise ValueError(f"the weights overflowed: {model._overflow_hint}")
-    state.curve.extend(zip(marks.tolist(), losses.tolist(), strict=True))
+        raise ValueError(f"the weights overflowed, fit again: {model._overflow_hint}")
 
 
-def go_on(model: Any, X: Any, y: Any, given: NDArray[Any] | None, sample_weight: Any) -> None:
+def partial_fit_online(
+    model: Any, X: Any, y: Any, given: NDArray[Any] | None, sample_weight: Any
+) -> None:
     """Learn further examples in place, as in ``partial_fit``; ``given`` are declared classes."""
     if isinstance(model.class_weight, str):
         raise ValueError(
@@ -289,26 +299,26 @@ def go_on(model: Any, X: Any, y: Any, given: NDArray[Any] | None, sample_weight:
     if weights is not None:
         model._check_weighable()
     goes_on = not first and state.streaming and "best_iteration_" not in vars(model)
-    if goes_on and weights is None and model._learn_whole(state, rows, ranks):
+    if goes_on and weights is None and model._learn_few(state, rows, ranks):
         return
-    with changing(state, state.snapshot(rows.columns)):
+    order = None
+    visits, steps = model._split_weights(weights)
+    if visits is not None:
+        # Fractional visits are drawn depending on the position in the stream.
+        generator = np.random.default_rng(state.offered)
+        order = Visits(rows.n_rows, visits, False, generator, in_part=True).next()
+    examples = Examples(rows, ranks, order, steps)
+    with uninterrupted():
         if not first:
-            state.forget_after(getattr(model, "best_iteration_", None))
-        order = None
-        visits, steps = model._split_weights(weights)
+            state.forget_after(model.__dict__.pop("best_iteration_", None))
         if visits is not None:
-            # Fractional visits are drawn depending on the position in the stream.
-            generator = np.random.default_rng(state.offered)
             state.offered += rows.n_rows
-            order = Visits(rows.n_rows, visits, False, generator, in_part=True).next()
-        examples = Examples(rows, ranks, order, steps)
         if examples.n_visits:
             state.stream([0, 0, 0])
-            model._run_pass(state, examples, 1, 1)
+    if examples.n_visits:
+        model._run_pass(state, examples, 1, 1)
     if first:
         model._replace_with(model._shadow(X, rows.n_features, state, ranks_=known))
-    else:
-        model.__dict__.pop("best_iteration_", None)
 
 
 def _classes(declared: NDArray[Any] | None, facts: Facts | None, learner: str) -> NDArray[Any]:

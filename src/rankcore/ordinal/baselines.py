@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from rankcore._core.concurrency import reads
+from rankcore._core.concurrency import consistent_read
 from rankcore._core.docs import documented, parameters
 from rankcore._core.model_spec import Field
 from rankcore._core.numbers import check_scores
@@ -94,13 +94,13 @@ class WidrowHoff(WidrowHoffParameters, Projecting, OnlineOrdinalClassifier):
         return 1  # each example moves the intercept
 
     @property
-    @reads
+    @consistent_read
     def coef_(self) -> np.ndarray:
         """Weights of the features, shape (n_features,)."""
         return self._parameters()[0].copy()
 
     @property
-    @reads
+    @consistent_read
     def intercept_(self) -> float:
         """The intercept."""
         return float(self._parameters()[1][0])
@@ -197,13 +197,13 @@ class MulticlassPerceptron(MulticlassParameters, OnlineOrdinalClassifier):
     _published: ClassVar[dict[str, Any]] = {"update": "worst", "fit_intercept": False}
 
     @property
-    @reads
+    @consistent_read
     def coef_(self) -> np.ndarray:
         """Weights in the order of ``classes_``, shape (n_classes, n_features)."""
         return self._parameters()[0][:, self._ranks_of_columns()].T.copy()
 
     @property
-    @reads
+    @consistent_read
     def intercept_(self) -> np.ndarray:
         """Intercepts in the order of ``classes_``, shape (n_classes,)."""
         return self._parameters()[1][self._ranks_of_columns()]

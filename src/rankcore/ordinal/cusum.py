@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rankcore._core.concurrency import reads
+from rankcore._core.concurrency import consistent_read
 from rankcore._core.docs import documented, parameters
 from rankcore._core.model_spec import Field
 from rankcore._core.numbers import check_scores
@@ -118,13 +118,13 @@ class CuSumRank(CuSumParameters, CuSumClassifier, OnlineOrdinalClassifier):
     _arrays: ClassVar = {"weights": Field(("features", "tasks")), "thresholds": Field(("tasks",))}
 
     @property
-    @reads
+    @consistent_read
     def coef_(self) -> np.ndarray:
         """Weights of the tasks, shape (n_classes - 1, n_features)."""
         return self._parameters()[0].T.copy()
 
     @property
-    @reads
+    @consistent_read
     def intercept_(self) -> np.ndarray:
         """Intercepts of the tasks, shape (n_classes - 1,)."""
         return -self._parameters()[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from copy import deepcopy
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from rankcore._core.concurrency import unchanging
+from rankcore._core.concurrency import read_model
 from rankcore._core.numbers import as_weights, scaled
 from rankcore._core.state import OnlineState
 from rankcore.ordinal._base import OnlineOrdinalClassifier
@@ -81,17 +81,19 @@ def merge(
     result.ranks_, result.n_features_in_ = first.ranks_.copy(), first.n_features_in_
     if hasattr(first, "feature_names_in_"):
         result.feature_names_in_ = first.feature_names_in_.copy()
-    with ExitStack() as still:
-        # In a fixed order, regardless of the list, so that two calls cannot deadlock.
-        for model in sorted({*models, *([] if base is None else [base])}, key=id):
-            still.enter_context(unchanging(model))
-        states = [model._state for model in models]
-        if base is None:
-            begun = first._new_state(first.n_features_in_, first.ranks_.size)
-        else:
-            begun = base._state
-        result._state = mixed(first, states, _shares(weights, len(models)), begun)
+    states = [_copied_state(model) for model in models]
+    if base is None:
+        begun = first._new_state(first.n_features_in_, first.ranks_.size)
+    else:
+        begun = _copied_state(base)
+    result._state = mixed(first, states, _shares(weights, len(models)), begun)
     return result
+
+
+def _copied_state(model: Any) -> OnlineState:
+    """Return a copy of a state, for another thread may go on to learn."""
+    copied: OnlineState = read_model("merge", model, lambda: deepcopy(model._state))
+    return copied
 
 
 def _check_alike(model: Any, first: Any) -> None:

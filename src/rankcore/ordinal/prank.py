@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from rankcore._core.concurrency import reads
+from rankcore._core.concurrency import consistent_read
 from rankcore._core.docs import documented, parameters
 from rankcore._core.model_spec import Field, Specified
 from rankcore._core.numbers import check_scores
@@ -39,13 +39,13 @@ class Direction(Specified):
     _parameters: Callable[[], Any]  # weights and thresholds for predictions
 
     @property
-    @reads
+    @consistent_read
     def coef_(self) -> np.ndarray:
         """The direction: weights of the features, shape (n_features,)."""
         return self._parameters()[0].copy()
 
     @property
-    @reads
+    @consistent_read
     def threshold_scale_(self) -> float:
         """The resolved ``threshold_scale``; thresholds move in steps of its square."""
         return float(np.sqrt(self._fitted_state().others["scale"][0]))

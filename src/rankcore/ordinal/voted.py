@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 import numpy as np
 
-from rankcore._core.concurrency import reads
+from rankcore._core.concurrency import consistent_read
 from rankcore._core.docs import documented, parameters
 from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dropped_votes
 from rankcore._core.model_spec import outline
@@ -41,24 +41,6 @@ class VotedState(OnlineState):
     def kept(self) -> int:
         """Number of past hypotheses."""
         return int(self.others["progress"][0])
-
-    def _changes(self, name: str, columns: np.ndarray | None) -> Any:
-        if name not in PER_HYPOTHESIS:
-            return super()._changes(name, columns)
-        # Without a limit only spare capacity is written; with one, all entries may be replaced.
-        return None if self.settings["max_hypotheses"] is None else ...
-
-    def snapshot(self, columns: np.ndarray | None = None) -> Callable[[], None]:
-        """Function that restores the current state."""
-        put_back = super().snapshot(columns)
-
-        def restore() -> None:
-            put_back()
-            if self.settings["max_hypotheses"] is None:
-                for name in PER_HYPOTHESIS:  # it may be infinity, which no model file accepts
-                    self.array(name)[self.kept :] = 0
-
-        return restore
 
     def make_room(self) -> bool:
         """Double the capacity for past hypotheses if all are kept and it is exhausted."""
@@ -145,19 +127,19 @@ class VotedPRank(VotedParameters, VotesRanks, OnlineOrdinalClassifier):
     _constraints: ClassVar = {"count_init": integer(0, 1), "max_hypotheses": check_max_hypotheses}
 
     @property
-    @reads
+    @consistent_read
     def hypotheses_(self) -> np.ndarray:
         """Directions, oldest first, shape (n_hypotheses, n_features)."""
         return self._all_hypotheses()[0].copy()
 
     @property
-    @reads
+    @consistent_read
     def hypothesis_thresholds_(self) -> np.ndarray:
         """Thresholds of the hypotheses, shape (n_hypotheses, n_classes - 1)."""
         return self._all_hypotheses()[1].copy()
 
     @property
-    @reads
+    @consistent_read
     def votes_(self) -> np.ndarray:
         """Votes of the hypotheses, shape (n_hypotheses,)."""
         return self._lineup(self._fitted_state())[2]

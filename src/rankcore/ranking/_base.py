@@ -14,7 +14,7 @@ from sklearn.utils import RegressorTags
 from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.arguments import RowsLike
-from rankcore._core.concurrency import reads
+from rankcore._core.concurrency import consistent_read
 from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented
 from rankcore._core.eval_sets import as_metrics, measure_names
@@ -87,7 +87,7 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
     __metadata_request__predict: ClassVar[dict[str, Any]] = {"qid": True}
     __metadata_request__score: ClassVar[dict[str, Any]] = {"qid": True, "sample_weight": True}
 
-    @reads
+    @consistent_read
     def predict(
         self, X: RowsLike, *, qid: ArrayLike | str | None = None, group: ArrayLike | None = None
     ) -> NDArray[np.float64]:
@@ -110,7 +110,7 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
         rows, queries = self._rows_in_queries(X, qid, group, "predict" if self._by_rank() else None)
         return self._scores(rows, queries)
 
-    @reads
+    @consistent_read
     @documented(predict)
     def predict_rank(
         self, X: RowsLike, *, qid: ArrayLike | None = None, group: ArrayLike | None = None
@@ -136,7 +136,7 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
         places[order] = np.arange(rows.n_rows) - starts + 1
         return places
 
-    @reads
+    @consistent_read
     @documented(predict)
     def score(
         self,
@@ -233,7 +233,7 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
         return found
 
     @property
-    @reads
+    @consistent_read
     def history_(self) -> dict[str, list[Any]]:
         """Figures of each pass, round or step, and measures of held-out rows."""
         return self._fitted_state().history(self._figures)

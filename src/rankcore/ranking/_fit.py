@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.arguments import EvalSet, RowsLike
-from rankcore._core.concurrency import learns
 from rankcore._core.fitted import keep_names
 from rankcore._core.monitor import Callback
 from rankcore._core.sources import RowBlocks
@@ -39,7 +38,6 @@ class LearnsPairs:
     ) -> None:
         """Implement `fit`, after the parameters are checked."""
 
-    @learns
     def fit(
         self,
         X: RowsLike | RowBlocks,

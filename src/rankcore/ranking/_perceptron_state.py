@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.concurrency import uninterrupted
 from rankcore._core.model_spec import Field, ModelSpec, read_fields
 from rankcore._core.numbers import Floats, check_scores
 from rankcore._core.queries import Queries
@@ -88,18 +89,22 @@ class PairwiseState(LearnerState):
 
     @contextmanager
     def scaled(self) -> Iterator[None]:
-        """Weights of scaled features in the block; after an error the caller restores all."""
+        """Hold weights of scaled features in the block."""
         if self.scale is None or not self.scale.size:
             yield
             return
         kept = int(self.counts[0])
-        self.weights /= self.scale
-        self.sums /= self.scale
-        yield
-        self.weights *= self.scale
-        self.sums *= self.scale
-        if self.every is not None:
-            self.every[0][kept : int(self.counts[0])] *= self.scale
+        with uninterrupted():
+            self.weights /= self.scale
+            self.sums /= self.scale
+        try:
+            yield
+        finally:
+            with uninterrupted():
+                self.weights *= self.scale
+                self.sums *= self.scale
+                if self.every is not None:
+                    self.every[0][kept : int(self.counts[0])] *= self.scale
 
     def bar(self) -> float:
         """Successes that a hypothesis must exceed to become a candidate.
@@ -176,16 +181,6 @@ class PairwiseState(LearnerState):
         """Restore what `parameters` returned."""
         weights, sums, clock, counts, self.members, self.longest, self.every = saved
         self.weights[:], self.sums[:], self.clock[:], self.counts[:] = weights, sums, clock, counts
-
-    def snapshot(self) -> Callable[[], None]:
-        """A function that restores the current state."""
-        saved, put_back_log = self.parameters(), self.keep_log()
-
-        def restore() -> None:
-            self.put_back(saved)
-            put_back_log()
-
-        return restore
 
     # ---------------------------------------------------------------- files
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.concurrency import uninterrupted
 from rankcore._core.equal_rows import EQUAL_WITHIN_QUERIES, equal_in_groups
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
@@ -17,7 +18,6 @@ from rankcore._core.sources import RowBlocks, Source, Window
 from rankcore._core.state import zeros_by_line
 from rankcore._core.training import Learner
 from rankcore._ext import pairs as kernels
-from rankcore._ext.held_signals import raise_signals
 from rankcore._ext.rows import Rows
 from rankcore.progress import Progress, report
 from rankcore.ranking._feature_scale import fix_feature_scale, rows_of_pass
@@ -178,10 +178,13 @@ def run_pass(
         before, base = state.tally(), list(record)
         position, bound = 0, state.bind(model.margin)
         while True:
-            raise_signals()
-            position, outcome = kernels.learn(
-                bound, data, sequence, position, steps, units, state.bar(), BUDGET
-            )
+            with uninterrupted():
+                position, outcome = kernels.learn(
+                    bound, data, sequence, position, steps, units, state.bar(), BUDGET
+                )
+                now = state.tally()
+                record[:3] = [base[k] + now[k] - before[k] for k in range(2)] + [now[1] + 1]
+                record[3] = base[3] + position
             if outcome == kernels.OUTCOMES["candidate"]:
                 weights = np.empty(state.weights.size)
                 count = kernels.candidate(bound, data, weights)
@@ -193,9 +196,6 @@ def run_pass(
                 continue
             if outcome == kernels.OUTCOMES["overflowed"]:
                 raise _overflow("scores")
-            now = state.tally()
-            record[:3] = [base[k] + now[k] - before[k] for k in range(2)] + [now[1] + 1]
-            record[3] = base[3] + position
             share = record[1] / max(record[0], 1)
             what, total = "share of mistakes", sequence.size
             report(Progress(*passes, position, total, share, what, "queries"))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core import params
 from rankcore._core.arguments import Measures, RowsLike, Seed
-from rankcore._core.concurrency import changing, learns, reads
+from rankcore._core.concurrency import consistent_read, exclusive, uninterrupted
 from rankcore._core.docs import documented, parameters
 from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dropped_votes
 from rankcore._core.inputs import as_rows
@@ -226,7 +226,7 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, Ranker):
     def _keep_features(self, n_features: int) -> None:
         self._state.keep_features(n_features)
 
-    @learns
+    @exclusive
     @documented(LearnsPairs.fit)
     def partial_fit(
         self,
@@ -252,7 +252,7 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, Ranker):
         ------
         ValueError, TypeError
             If input is invalid, the number of features differs, or a parameter that the model
-            depends on has changed. A failed or interrupted call does not change the estimator.
+            depends on has changed. An interrupted call keeps the pairs that it has learned.
         """
         self._check_params()
         if isinstance(self.quality, str):
@@ -273,16 +273,15 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, Ranker):
             fitted, state = self, self._state
             state.check_settings(self._settings(rows.n_features), SETTINGS)
             state.own()
-        with changing(state, state.snapshot()):
-            state.forget_after(getattr(self, "best_iteration_", None))
+        data = bind_pairs(self, pairing, rows_of_pass(state, rows), state.seed)
+        with uninterrupted():
+            state.forget_after(self.__dict__.pop("best_iteration_", None))
             state.stream([0] * len(FIGURES))
             state.log[-1][4] += skipped
-            data = bind_pairs(self, pairing, rows_of_pass(state, rows), state.seed)
-            run_pass(fitted, data, pairing, np.arange(pairing.n_pairs.size), self._quality(None))
+            fitted._largest_query = max(fitted._largest_query, largest)
+        run_pass(fitted, data, pairing, np.arange(pairing.n_pairs.size), self._quality(None))
         if first:
             self._replace_with(fitted)
-        self.__dict__.pop("best_iteration_", None)
-        self._largest_query = max(self._largest_query, largest)
         return self
 
     def _new_state(self, n_features: int, generator: np.random.Generator) -> PairwiseState:
@@ -352,7 +351,7 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, Ranker):
         return np.asarray(np.average(members.weights, axis=0, weights=votes(members.successes)))
 
     @property
-    @reads
+    @consistent_read
     def coef_(self) -> NDArray[np.float64]:
         """Weights of the score, shape (n_features,)."""
         self._fitted_state()
@@ -361,7 +360,7 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, Ranker):
         return self._weights().copy()
 
     @property
-    @reads
+    @consistent_read
     def committee_(self) -> Committee:
         """Members of the committee, best first."""
         state = self._fitted_state()
@@ -371,7 +370,7 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, Ranker):
         return Committee(weights, successes)
 
     @property
-    @reads
+    @consistent_read
     def n_iter_(self) -> int:
         """Number of passes."""
         return len(self._fitted_state().log)

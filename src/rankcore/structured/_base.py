@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.arguments import Seed
-from rankcore._core.concurrency import learns
+from rankcore._core.concurrency import exclusive
 from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented, parameters
 from rankcore._core.monitor import Monitor
@@ -135,7 +135,6 @@ class StructuredLearner(Steps, Documented, Constrained, BaseEstimator):
     def _predict(self, examples: Any) -> list[Any]:
         """The best output of each input."""
 
-    @learns
     def fit(self, X: Any, Y: Any) -> Self:
         """Learn from scratch, in ``max_iter`` passes.
 
@@ -151,7 +150,7 @@ class StructuredLearner(Steps, Documented, Constrained, BaseEstimator):
         Trainer(learner, source, Monitor(fitted, [], None)).run()
         return self._adopt(fitted._state)
 
-    @learns
+    @exclusive
     def partial_fit(self, X: Any, Y: Any) -> Self:
         """Learn from further examples in the given order.
 

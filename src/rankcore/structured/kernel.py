@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from rankcore._core.concurrency import reads
+from rankcore._core.concurrency import consistent_read
 from rankcore._core.docs import documented, parameters
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import COMPILED, gram
@@ -153,12 +153,12 @@ class KernelStructuredPerceptron(KernelParameters, DualLearner, StructuredLearne
     _constraints: ClassVar = {"kernel": function_or(option(*COMPILED))}
 
     @property
-    @reads
+    @consistent_read
     def n_features_in_(self) -> int:  # type: ignore[override]
         """Columns of the parts."""
         return self._fitted_state().n_features
 
-    @reads
+    @consistent_read
     def predict(self, X: Any) -> list[Any]:
         """Find the best output of each input."""
         return super().predict(X)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rankcore._core.concurrency import uninterrupted
 from rankcore._core.kernels import COMPILED, call_kernel, columns_of, gram, some_rows
 from rankcore._core.model_spec import outline
 from rankcore._core.numbers import power_of_two
@@ -169,11 +170,12 @@ class KernelClassifier(DualLearner, Projecting, OnlineOrdinalClassifier):
         kernel = self._compiled_kernel(state)
         slots, coefs, sizes = self._output_lists(state)
         longest = int(sizes.max(initial=0))
+        used = np.arange(longest) < sizes[:, np.newaxis]  # what is behind them is left over
         facts = {"kernel": settings["kernel"], "degree": kernel["degree"], **self._rule()}
         parts = {
             "constants": np.array([kernel["gamma"], kernel["coef0"]]),
-            "coefs": coefs[:, :longest],
-            "slots": slots[:, :longest],
+            "coefs": np.where(used, coefs[:, :longest], 0),
+            "slots": np.where(used, slots[:, :longest], 0),
             "sizes": sizes.astype(np.int64, copy=False),
             "norms": arrays["others.norms"],
             "thresholds": self._cuts(),
@@ -194,13 +196,15 @@ class KernelClassifier(DualLearner, Projecting, OnlineOrdinalClassifier):
         arrays, rows, order = state.others, examples.rows, examples.order
         first = int(arrays["book"][_pool.FIRST]) if state.streaming else 0
         last = first + rows.n_rows
-        if self.kernel != "precomputed":
-            _pool.add_vectors(arrays, rows)
-        elif last > rows.n_features:
+        if self.kernel == "precomputed" and last > rows.n_features:
             raise ValueError(
                 "kernel='precomputed' requires X to have a column for each learned row, "
                 f"in the same order; found {rows.n_features} columns for {last} rows"
             )
+        with uninterrupted():
+            arrays["book"][_pool.FIRST] = last  # also if Ctrl-C ends the pass
+            if self.kernel != "precomputed":
+                _pool.add_vectors(arrays, rows)
         if state.t == 0:
             self._resolve_gamma(arrays, rows)
         twice = order is not None and np.unique(order).size < order.size
@@ -213,7 +217,6 @@ class KernelClassifier(DualLearner, Projecting, OnlineOrdinalClassifier):
             super()._run_pass(state, examples, epoch, n_epochs)
         finally:
             state.visit = 0, None
-        state.others["book"][_pool.FIRST] = last
 
     def _keeps_values(self, state: Any, rows: Rows, n_further: int) -> bool:
         """Whether to compute the kernel matrix of all rows once, before ``n_further + 1`` passes.

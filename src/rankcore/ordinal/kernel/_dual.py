@@ -10,7 +10,7 @@ import numpy as np
 
 from rankcore._core import params
 from rankcore._core.arguments import Gamma, KernelLike
-from rankcore._core.concurrency import reads
+from rankcore._core.concurrency import consistent_read
 from rankcore._core.docs import parameters
 from rankcore._core.kernels import (
     COMPILED,
@@ -261,20 +261,20 @@ class DualLearner(Budgeted):
     # ---------------------------------------------------------------- what was learned
 
     @property
-    @reads
+    @consistent_read
     def support_(self) -> np.ndarray:
         """Row numbers of the support vectors, in order of arrival."""
         arrays = self._fitted_state().others
         return arrays["support"][: arrays["book"][_pool.N_SUPPORT]].copy()
 
     @property
-    @reads
+    @consistent_read
     def support_vectors_(self) -> Any:
         """Support vectors, shape (n_support, n_features): an array or CSR, like X."""
         return _pool.support_matrix(self._fitted_state().others, self.n_features_in_)
 
     @property
-    @reads
+    @consistent_read
     def dual_coef_(self) -> np.ndarray:
         """Coefficients of the support vectors in predictions, (n_outputs, n_support)."""
         state = self._fitted_state()
@@ -283,7 +283,7 @@ class DualLearner(Budgeted):
         return _pool.coefficient_table(lists)
 
     @property
-    @reads
+    @consistent_read
     def gamma_(self) -> float:
         """The resolved ``gamma``; 0 if the kernel has none."""
         return float(self._fitted_state().others["gamma"][0])

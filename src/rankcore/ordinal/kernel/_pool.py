@@ -41,10 +41,6 @@ class DualState(OnlineState):
     # During the later passes of a fit: the kernel matrix of its rows, if kept.
     gram: np.ndarray | None = field(default=None, repr=False, compare=False)
 
-    def _changes(self, name: str, columns: np.ndarray | None) -> Any:
-        appended = name in (*BY_SLOT, *BY_ENTRY, *BY_VALUE)
-        return None if appended and self.settings["budget"] is None else ...
-
     def __getstate__(self) -> dict[str, Any]:
         return {**super().__getstate__(), "visit": (0, None), "gram": None}
 
@@ -150,10 +146,7 @@ def _tidy_values(arrays: Arrays, coming: int) -> None:
         tidy = np.zeros(size, dtype=arrays[name].dtype)
         tidy[: place.size] = arrays[name][place]
         arrays[name] = tidy
-    # A new array, so that a failed call can restore the old one.
-    starts = arrays["starts"].copy()
-    starts[: ends.size] = ends - arrays["lengths"][: ends.size]
-    arrays["starts"] = starts
+    arrays["starts"][: ends.size] = ends - arrays["lengths"][: ends.size]
     arrays["book"][STORED] = place.size
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from rankcore._core.arguments import Gamma
-from rankcore._core.concurrency import reads
+from rankcore._core.concurrency import consistent_read
 from rankcore._core.docs import documented, parameters
 from rankcore._core.params import check_declared
 from rankcore._core.state import OnlineState
@@ -92,7 +92,7 @@ class KernelCuSumRank(KernelCuSumParameters, CuSumClassifier, KernelClassifier):
     }
 
     @property
-    @reads
+    @consistent_read
     def intercept_(self) -> np.ndarray:
         """Intercepts of the tasks, shape (n_classes - 1,)."""
         return -self._cuts()

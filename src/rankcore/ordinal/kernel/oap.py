@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from rankcore._core.concurrency import reads
+from rankcore._core.concurrency import consistent_read
 from rankcore._core.docs import documented, parameters
 from rankcore._core.params import as_generator
 from rankcore._core.state import OnlineState, are_counts, averages
@@ -85,7 +85,7 @@ class KernelOAPBPM(KernelOAPParameters, Thresholds, KernelClassifier):
     """
 
     @property
-    @reads
+    @consistent_read
     def member_dual_coef_(self) -> sp.csr_array:
         """Coefficients of the members, CSR of shape (n_estimators, n_support)."""
         others = self._fitted_state().others
@@ -93,7 +93,7 @@ class KernelOAPBPM(KernelOAPParameters, Thresholds, KernelClassifier):
         return sp.csr_array(_pool.coefficient_table(lists)[:-1])
 
     @property
-    @reads
+    @consistent_read
     def member_thresholds_(self) -> np.ndarray:
         """Thresholds of the members, shape (n_estimators, n_classes - 1)."""
         return member_thresholds(self._fitted_state()).copy()

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold, check_cv
 
 from rankcore._core.arguments import Folds, Gamma, KernelLike, RowsLike, Seed
-from rankcore._core.concurrency import learns
 from rankcore._core.docs import documented, parameters
 from rankcore._core.numbers import Floats
 from rankcore._core.queries import Queries, group_rows, query_numbers, whole_folds
@@ -102,7 +101,6 @@ random_state, verbose
     early_stopping_rounds = None
     _figures = ()
 
-    @learns
     def fit(
         self,
         X: RowsLike,

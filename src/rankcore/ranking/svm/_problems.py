@@ -16,7 +16,6 @@ from rankcore._core.kernels import as_matrix, resolve_gamma, some_rows
 from rankcore._core.numbers import Floats
 from rankcore._core.params import as_generator
 from rankcore._core.threads import for_each, n_threads
-from rankcore._ext.held_signals import signals_held
 from rankcore._ext.rows import Rows
 from rankcore.ranking._pairs import Pairing
 from rankcore.ranking.svm._losses import PairLosses, Terms
@@ -69,8 +68,7 @@ class Problem:
         # A draft, if any, and its solution: weights and element.
         self._draft: Draft | None = None
         self._ended: tuple[Floats, Floats] | None = None
-        with signals_held():  # it opens a file
-            self._blas = ThreadpoolController()
+        self._blas = ThreadpoolController()
 
     def __enter__(self) -> Problem:
         return self
