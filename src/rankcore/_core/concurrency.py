@@ -159,5 +159,5 @@ class uninterrupted:
     def __exit__(self, *_: object) -> None:
         if self._handler is not None:
             signal.signal(signal.SIGINT, self._handler)
-            for _ in range(self._interrupts):
+            for _interrupt in range(self._interrupts):
                 signal.raise_signal(signal.SIGINT)
