@@ -149,7 +149,7 @@ def test_load_restores_seeds(tmp_path, seed):
 @pytest.mark.parametrize(
     "generator",
     [np.random.default_rng(7), np.random.Generator(np.random.MT19937(7)), np.random.RandomState(7)],
-    ids=repr,
+    ids=["PCG64", "MT19937", "RandomState"],  # their texts are addresses
 )
 def test_save_rejects_generators_and_takes_the_seed_that_it_asks_for(tmp_path, generator):
     model, X, y = fitted(random_state=generator)
