@@ -1,6 +1,5 @@
-"""``--model ordinal-boost``: train, tune, predict and info on a table with holes."""
+"""``--model ordinal-boost``: train, predict and info on a table with holes."""
 
-import csv
 import json
 
 import numpy as np
@@ -79,22 +78,6 @@ def test_rows_on_disk_are_read_into_memory(files, tmp_path):
     one, other = (rc.load(tmp_path / name) for name in ("one", "other"))
     X = table(50, 2)[0]
     np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
-
-
-def test_tune_draws_its_parameters(files, tmp_path):
-    arguments = ["tune", files / "train", "-o", tmp_path / "best", "--model", "ordinal-boost"]
-    arguments += ["--valid", files / "valid", "--minutes", 0.01, "--trials", tmp_path / "t.csv"]
-    facts = json.loads(succeed(*arguments, "--json"))
-    with open(tmp_path / "t.csv", newline="") as stream:
-        trials = list(csv.DictReader(stream))
-    assert facts["trials"] == len(trials) >= 1
-    best = min(trials, key=lambda trial: float(trial["value"]))
-    model = rc.load(tmp_path / "best")
-    assert isinstance(model, rc.OrdinalBoost)
-    drawn = json.loads(best["params"])
-    assert {name: getattr(model, name) for name in drawn} == drawn
-    X, y = table(200, 1)
-    assert facts["valid_rank_loss"] == pytest.approx(np.abs(model.predict(X) - y).mean())
 
 
 def test_bad_parameters_are_one_line(files, tmp_path):

@@ -1,16 +1,12 @@
-"""Experiments on the command line: held-out rows, cross-validation, search, runs, comparisons."""
+"""Experiments on the command line: held-out rows, cross-validation, runs, comparisons."""
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
 import os
 import re
 import shlex
-import sys
-import warnings
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +19,7 @@ import rankcore as rc
 pytest.importorskip("typer", reason="the command line needs the cli extra")
 pytest.importorskip("rich", reason="the command line needs the cli extra")
 
-from rankcore.datasets import dump_letor, load_letor, read_run
+from rankcore.datasets import load_letor, read_run
 from rankcore.metrics import evaluate
 from test_cli import as_svmlight, fail, make_examples, run, succeed
 
@@ -213,115 +209,6 @@ def test_terminals_say_what_folds_are_made_of(parts, labels, monkeypatch):
     for data, learner, unit in [(parts, "ranksvm", "queries"), (labels, "prank", "rows")]:
         shown = succeed("cv", data / "train", "--model", learner, "--folds", 3)
         assert re.search(rf"\b{unit}\b.* of each", shown.replace("\n", " "))
-
-
-@pytest.mark.parametrize("valid", [True, False])
-def test_search(valid, parts, tmp_path):
-    arguments = ["tune", parts / "train", "-o", tmp_path / "best", "--minutes", 0.02, "-m", "map"]
-    arguments += ["--model", "ranksvm", "--model", "pairwise", "--trials", tmp_path / "t.csv"]
-    arguments += ["--valid", parts / "valid"] if valid else ["--folds", 2]
-    out = json.loads(succeed(*arguments, "--json"))
-    with open(tmp_path / "t.csv", newline="") as stream:
-        trials = list(csv.DictReader(stream))
-    assert len(trials) == out["trials"] >= 1
-    values = [float(trial["value"]) for trial in trials]
-    assert out["valid_map" if valid else "cross_validated_map"] == max(values)
-    chosen = trials[values.index(max(values))]
-    assert chosen["model"] == out["model"]
-    learned = rc.load(tmp_path / "best")
-    for name, value in json.loads(chosen["params"]).items():
-        assert getattr(learned, name) == value
-    if valid:
-        X, y, qid = load(parts / "valid", learned.n_features_in_)
-        found = evaluate(y, learned.predict(X), qid=qid, metrics="map")["map"]
-        assert found == pytest.approx(max(values))
-
-
-@pytest.mark.parametrize("valid", [True, False])
-def test_only_the_model_that_is_saved_gives_warnings(valid, labels, tmp_path, monkeypatch):
-    module = sys.modules["rankcore.cli.commands.tune"]
-    plain, seconds = module._Task.on_all, iter(range(10**6))
-    monkeypatch.setattr(module, "perf_counter", lambda: next(seconds))
-
-    def on_all(task, learner, drawn, *others):
-        warnings.warn(f"of {learner.name} with {json.dumps(drawn)}", stacklevel=1)
-        return plain(task, learner, drawn, *others)
-
-    monkeypatch.setattr(module._Task, "on_all", on_all)
-    arguments = ["tune", labels / "train", "-o", tmp_path / "best", "--minutes", 1, "--json"]
-    arguments += ["--model", "prank", "--model", "cusum", "--trials", tmp_path / "t.csv"]
-    done = run(*arguments, *(["--valid", labels / "valid"] if valid else ["--folds", 2]))
-    with open(tmp_path / "t.csv", newline="") as stream:
-        trials = list(csv.DictReader(stream))
-    assert len(trials) > 3
-    best = min(trials, key=lambda trial: float(trial["value"]))
-    said = f"rankcore: warning: of {best['model']} with {best['params']}\n"
-    assert (done.exit_code, done.stderr) == (0, said)
-
-
-def test_search_among_learners_of_labels(labels, tmp_path):
-    arguments = ["tune", labels / "train", "-o", tmp_path / "best", "--minutes", 0.01, "--json"]
-    out = json.loads(succeed(*arguments, "--valid", labels / "valid"))
-    found = json.loads(succeed("evaluate", tmp_path / "best", labels / "valid", "--json"))
-    assert out["valid_rank_loss"] == pytest.approx(found["rank_loss"])
-    message = fail(*arguments, "--model", "ranksvm", "--model", "prank")
-    assert "choose either kind" in message
-    assert "no parameters to draw for voted-prank" in fail(*arguments, "--model", "voted-prank")
-
-
-def test_search_tries_each_family_that_fits_the_time(tmp_path, monkeypatch):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 2))
-    dump_letor(X, np.digitize(np.hypot(*X.T), [0.7, 1.2, 1.7]), tmp_path / "rings")
-    module = sys.modules["rankcore.cli.commands.tune"]
-    arguments = ["tune", tmp_path / "rings", "-o", tmp_path / "best", "--folds", 2, "--json"]
-    arguments += ["--trials", tmp_path / "t.csv"]
-
-    def tried(minutes, seconds_of_kernels):
-        seconds = iter(range(10**6))
-        monkeypatch.setattr(module, "perf_counter", lambda: next(seconds))
-        plain = module._Task._measured
-
-        def measured(task, learner, drawn):
-            for _ in range(seconds_of_kernels if learner.name.startswith("kernel") else 0):
-                next(seconds)
-            return plain(task, learner, drawn)
-
-        monkeypatch.setattr(module._Task, "_measured", measured)
-        found = json.loads(succeed(*arguments, "--minutes", minutes))
-        monkeypatch.undo()
-        with open(tmp_path / "t.csv", newline="") as stream:
-            return found, Counter(trial["model"] for trial in csv.DictReader(stream))
-
-    families = {"prank", "cusum", "pa-cusum", "oap-bpm", "widrow-hoff", "kernel-prank"}
-    found, trials = tried(2, 0)
-    assert set(trials) == families | {"kernel-cusum"}
-    assert found["model"].startswith("kernel")  # no line parts rings
-    found, trials = tried(5, 100)  # two trials of kernels leave less than the time of a third
-    assert trials["kernel-prank"] == trials["kernel-cusum"] == 1
-    assert trials["prank"] > 3
-
-
-def test_one_measure_to_search_by(parts, labels, tmp_path):
-    arguments = ["tune", parts / "train", "-o", tmp_path / "m", "--minutes", 0.001, "--folds", 2]
-    assert "P is 9 measures: choose one, such as P_5" in fail(*arguments, "-m", "P")
-    assert "did you mean 'ndcg@10'" in fail(*arguments, "-m", "ndgc@10")
-    assert "choose a ranking measure" in fail(*arguments, "-m", "rank_loss")
-    out = json.loads(succeed(*arguments, "-m", "P.5", "--model", "ranksvm", "--json"))
-    assert 0 < out["cross_validated_P_5"] <= 1
-    rest = ["-o", tmp_path / "m", "--minutes", 0.001, "--folds", 2, "-m", "rank_loss", "--json"]
-    out = json.loads(succeed("tune", labels / "train", "--model", "prank", *rest))
-    assert out["cross_validated_rank_loss"] < 1
-
-
-def test_every_space_draws_what_its_learner_takes():
-    from rankcore.cli.commands.tune import FEW, SPACES, draw, families
-    from rankcore.cli.registry import find_learner
-
-    for name in (*SPACES, *families(False, FEW), *families(True, FEW)):
-        rng = np.random.default_rng(0)
-        for _ in range(20):
-            find_learner(name).make(**draw(name, rng))._check_params()
 
 
 def test_the_experiment_of_the_guide(tmp_path, monkeypatch):

@@ -158,7 +158,6 @@ from rankcore.cli.app import main
 sys.exit(main())
 """
 COMMANDS = {
-    "trials": ["tune", "rows.txt", "-o", "new", "--minutes", 0.001, "--folds", 2, "--trials"],
     "plot": ["explain", "model", "rows.txt", "--plot"],
     "html": ["explain", "model", "rows.txt", "--html"],
 }

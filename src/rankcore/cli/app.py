@@ -89,7 +89,7 @@ LEARNERS = list_of_learners()
 COMMANDS: dict[str, tuple[str, str | None]] = {
     "train": ("Train a model on files of labelled examples.", LEARNERS),
     "cache": ("Convert files to a row cache, which train reads many times faster.", None),
-    "tune": ("Try learners and parameters at random for some minutes; save the best model.", None),
+    "tune": ("Search learners and parameters for some minutes; save the best model.", None),
     "cv": (
         "Cross-validate a learner, by queries if there are any. --model also takes "
         "module:Class, your own learner in Python.",

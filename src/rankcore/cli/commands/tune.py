@@ -1,21 +1,17 @@
-"""``rankcore tune``: random search within a time limit; saves the best model."""
+"""``rankcore tune``: search learners and parameters with Optuna, and save the best model."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import exp, inf, log
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankcore._core.files import atomic_write
 from rankcore.cli.learning import Choice, Scale, ScaleOption, fit, on_scale
 from rankcore.cli.options import (
     JsonOption,
@@ -30,104 +26,29 @@ from rankcore.cli.options import (
 )
 from rankcore.cli.paths import Writes
 from rankcore.cli.registry import Learner, find_learner
+from rankcore.cli.search_space import (
+    FEW,
+    FOR_FEW_LABELS,
+    FOR_LABELS,
+    FOR_QUERIES,
+    check_space,
+    families,
+    suggest,
+)
 from rankcore.cli.terminal import ProgressBar, complain, print_facts, progress_bar
+from rankcore.progress import Progress, watch
 
 if TYPE_CHECKING:
-    import numpy as np
+    from optuna import Study, Trial
+    from optuna.storages import BaseStorage
+    from optuna.trial import BaseTrial, FrozenTrial
 
     from rankcore.cli.rows import Rows
 
-    Draw = Callable[[np.random.Generator], Any]
 
-
-def _logarithmic(low: float, high: float) -> Draw:
-    """A log-uniform number with three digits."""
-
-    def draw(rng: np.random.Generator) -> float:
-        return float(f"{exp(rng.uniform(log(low), log(high))):.3g}")
-
-    return draw
-
-
-def _integer(low: int, high: int) -> Draw:
-    """A log-uniform integer."""
-    number = _logarithmic(low, high + 0.999)
-    return lambda rng: int(number(rng))
-
-
-def _one_of(*choices: Any) -> Draw:
-    return lambda rng: choices[int(rng.integers(len(choices)))]
-
-
-_PASSES = {"max_iter": _integer(2, 50)}
-_STUMPS = {
-    "n_estimators": _integer(20, 500),
-    "learning_rate": _logarithmic(0.05, 1.0),
-    "missing": _one_of("learn", "zero"),
-}
-# By the name of the learner in the registry.
-SPACES: Mapping[str, Mapping[str, Draw]] = {
-    "prank": {**_PASSES, "threshold_scale": _one_of("auto", 1.0), "margin": _one_of("auto", 0.0)},
-    "cusum": {**_PASSES, "margin": _one_of(0.0, 0.3, 1.0, 3.0)},
-    "pa-cusum": {**_PASSES, "C": _logarithmic(1e-3, 10), "margin": _one_of(0.0, 1.0)},
-    "oap-bpm": {"max_iter": _integer(1, 10), "tau": _one_of(0.1, 0.3, 0.6)},
-    "widrow-hoff": {**_PASSES, "eta0": _logarithmic(1e-3, 1.0)},
-    "kernel-prank": {
-        "max_iter": _integer(2, 20),
-        "gamma": _logarithmic(1e-3, 10),
-        "budget": _one_of(None, 1000),
-    },
-    "kernel-cusum": {"max_iter": _integer(2, 20), "gamma": _logarithmic(1e-3, 10)},
-    "multiclass": _PASSES,
-    "ordinal-boost": {
-        "n_estimators": _integer(20, 300),
-        "max_leaf_nodes": _integer(4, 63),
-        "learning_rate": _logarithmic(0.02, 0.3),
-        "min_samples_leaf": _integer(1, 50),
-        "l2_leaf": _logarithmic(0.1, 10),
-        "tasks": _one_of("vector", "shared"),
-    },
-    "pairwise": {
-        "max_iter": _integer(1, 50),
-        "margin": _one_of(0.0, 0.1, 1.0),
-        "balance": _one_of("query", None),
-    },
-    "committee": {"max_iter": _integer(5, 50), "committee_size": _one_of(5, 20, 50)},
-    "ranksvm": {"C": _logarithmic(1e-5, 100), "balance": _one_of("query", None)},
-    "rankboost": _STUMPS,
-    "bipartite-rankboost": {"n_estimators": _integer(20, 500)},
-    "rankboost-trees": {
-        "n_estimators": _integer(20, 300),
-        "max_leaf_nodes": _integer(4, 63),
-        "learning_rate": _logarithmic(0.02, 0.3),
-        "min_samples_leaf": _integer(1, 50),
-        "l2_leaf": _one_of(0.0, 0.01, 0.1),
-    },
-}
-# Candidates if no learner is named: one of each family.
-FOR_QUERIES = ("ranksvm", "pairwise", "rankboost", "rankboost-trees")
-FOR_LABELS = ("prank", "cusum", "pa-cusum", "oap-bpm", "widrow-hoff")
-# Their cost is quadratic in the number of rows: a trial with 5000 takes about 10 seconds.
-FOR_FEW_LABELS, FEW = ("kernel-prank", "kernel-cusum"), 5000
-
-
-def families(in_queries: bool, n_rows: int) -> tuple[str, ...]:
-    """The learners tried if none is named."""
-    if in_queries:
-        return FOR_QUERIES
-    return FOR_LABELS + (FOR_FEW_LABELS if n_rows <= FEW else ())
-
-
-def draw(name: str, rng: np.random.Generator) -> dict[str, Any]:
-    """Parameters of a learner, drawn from its space; raise ValueError if it has none."""
-    if name not in SPACES:
-        raise ValueError(f"tune has no parameters to draw for {name}; it has {', '.join(SPACES)}")
-    return {parameter: one(rng) for parameter, one in SPACES[name].items()}
-
-
-COLUMNS = ("trial", "model", "value", "seconds", "params")
-# Seconds between two writes of the whole table of trials.
-WRITTEN = 5.0
+def _lock_of(trials: Path, given: dict[str, Any]) -> list[Path]:
+    """Return the file by which Optuna locks a journal of trials."""
+    return [trials.with_name(f"{trials.name}.lock")]
 
 
 def tune(
@@ -139,8 +60,16 @@ def tune(
     ],
     layout: Layout,
     minutes: Annotated[
-        float, typer.Option(min=0.001, help="Time limit, after which no trial starts.")
+        float,
+        typer.Option(
+            min=0.001,
+            help="Time limit of the search. A trial that exceeds it is stopped, unless it is the "
+            "first; the final fit of the best model follows.",
+        ),
     ] = 5.0,
+    max_trials: Annotated[
+        int | None, typer.Option(min=1, help="Maximum number of trials of this run.")
+    ] = None,
     model: Annotated[
         list[str] | None,
         typer.Option(
@@ -157,7 +86,13 @@ def tune(
         int, typer.Option(min=2, help="Number of cross-validation folds, without --valid.")
     ] = 5,
     trials: Annotated[
-        Path | None, Writes(), typer.Option(metavar="CSV", help="Write all trials to this file.")
+        Path | None,
+        Writes(beside=_lock_of),
+        typer.Option(
+            metavar="FILE",
+            help="Keep all trials in this file, a journal of Optuna. If it exists, the search "
+            "continues from its trials.",
+        ),
     ] = None,
     scale: ScaleOption = Scale.NONE,
     weights: WeightsOption = None,
@@ -166,45 +101,48 @@ def tune(
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Try learners and parameters at random, and save the best model."""
-    import numpy as np
+    """Search learners and parameters, and save the best model."""
+    try:
+        import optuna
+    except ModuleNotFoundError as error:
+        raise ValueError("tune requires Optuna: pip install 'rankcore[tune]'") from error
 
     choice = Choice(seed=seed, set_=set_)
     choice.check()
     metric = _one(metric)
     for name in model or []:
         choice.make(find_learner(name))
-        draw(name, np.random.default_rng(seed))
+        check_space(name)
 
     import rankcore
     from rankcore.cli.rows import read, read_many, same_width
     from rankcore.io.scaled import with_scaler
 
+    optuna.logging.set_verbosity(optuna.logging.ERROR)  # the command has its own output
+    storage = None if trials is None else _journal(trials)
     with progress_bar(quiet) as bar:
         rows, held_out = read_many(data, layout, bar).weighted(weights), None
         if valid is not None:
             held_out = read(valid, replace(layout, features=None), bar)
             same_width(rows, held_out)
-        names = model or families(rows.in_queries, rows.X.shape[0])
-        learners = [find_learner(name) for name in names]
-        if _of_queries(learners, metric):
+        names = list(dict.fromkeys(model or families(rows.in_queries, rows.X.shape[0])))
+        learners = {name: find_learner(name) for name in names}
+        if _of_queries(list(learners.values()), metric):
             rows.check_queries(data[0])
             if held_out is not None:
                 held_out.check_queries(str(valid))
-        metric = metric or ("ndcg@10" if learners[0].ranks_queries else "rank_loss")
+        metric = metric or ("ndcg@10" if learners[names[0]].ranks_queries else "rank_loss")
         start = perf_counter()
-        task = _Task(choice, rows, held_out, metric, scale, folds)
-        table = _Trials(trials)
-        try:
-            best = task.search(learners, minutes, bar, table.add)
-        finally:
-            table.write()
-        scaler, estimator = task.fitted(best)
+        task = _Task(choice, learners, rows, held_out, metric, scale, folds)
+        search = _Search(task, _study(storage, task, trials), minutes, bar)
+        best = search.run(max_trials)
+        learner, drawn = task.drawn(best)
+        scaler, estimator, _ = task.on_all(learner, drawn)
         rankcore.save(with_scaler(scaler, estimator), output)
     facts = {
-        "trials": best.count,
-        "model": best.learner.name,
-        **best.drawn,
+        "trials": search.n_finished,
+        "model": learner.name,
+        **drawn,
         f"{'valid' if held_out is not None else 'cross_validated'}_{metric}": best.value,
         "seconds": perf_counter() - start,
         "path": str(output),
@@ -224,7 +162,7 @@ def _one(metric: str | None) -> str | None:
     return titles[0]
 
 
-def _of_queries(learners: list[Learner], metric: str | None) -> bool:
+def _of_queries(learners: Sequence[Learner], metric: str | None) -> bool:
     """Whether trials are measured by query; raise ValueError for unsuitable learners."""
     ranks = learners[0].ranks_queries
     if any(learner.ranks_queries != ranks for learner in learners):
@@ -234,40 +172,55 @@ def _of_queries(learners: list[Learner], metric: str | None) -> bool:
     return ranks or metric not in (None, "rank_loss")
 
 
-@dataclass
-class _Trial:
-    """The best trial so far, and the number of trials."""
+def _journal(path: Path) -> BaseStorage:
+    """Open or create a journal of trials; raise ValueError for any other file."""
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
-    count: int
-    value: float
-    learner: Learner
-    drawn: dict[str, Any]
-    fitted: tuple[Any, Any] | None
-    warned: list[warnings.WarningMessage]
+    try:
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        if any("op_code" not in json.loads(line) for line in text.splitlines()):
+            raise ValueError("a line has no op_code")
+        if text and not text.endswith("\n"):  # Optuna would append to this line
+            raise ValueError("its last line is incomplete")
+        return JournalStorage(JournalFileBackend(str(path), JournalFileOpenLock(str(path))))
+    except (ValueError, TypeError, LookupError) as error:
+        raise ValueError(
+            f"{path} is not a journal of Optuna; choose another file for --trials ({error})"
+        ) from error
 
 
-class _Trials:
-    """A CSV file of trials, if any, rewritten every few seconds and at the end."""
+def _study(storage: BaseStorage | None, task: _Task, path: Path | None) -> Study:
+    """Return the study of a journal, or a new one that begins with each learner's defaults."""
+    import optuna
 
-    def __init__(self, path: Path | None) -> None:
-        self._path, self._text = path, io.StringIO(newline="")
-        self._writer = csv.writer(self._text)
-        self._writer.writerow(COLUMNS)
-        self._written, self._changed = -inf, False
+    from rankcore.metrics.names import greater_is_better
 
-    def add(self, row: list[Any]) -> None:
-        """Append a trial."""
-        self._writer.writerow(row)
-        self._changed = True
-        if perf_counter() - self._written > WRITTEN:
-            self.write()
-
-    def write(self) -> None:
-        """Write all trials so far, if some are not written yet."""
-        if self._path is not None and self._changed:
-            with atomic_write(self._path) as stream:
-                stream.write(self._text.getvalue().encode())
-            self._written, self._changed = perf_counter(), False
+    study = optuna.create_study(
+        storage=storage,
+        study_name="tune",
+        load_if_exists=True,
+        direction="maximize" if greater_is_better(task.metric) else "minimize",
+        pruner=optuna.pruners.MedianPruner(),
+    )
+    options = study.user_attrs.get("options")
+    if options is None:
+        study.set_user_attr("options", task.options)
+        for name in task.learners:
+            study.enqueue_trial({"model": name}, user_attrs={"defaults": True})
+    for name, value in task.options.items():
+        if options is not None and options.get(name) != value:
+            raise ValueError(
+                f"{path} has trials with {name}={options.get(name)!r}, this command has "
+                f"{name}={value!r}: repeat the options of its trials, or choose another file for "
+                "--trials"
+            )
+    # A search that continues must not repeat the random draws of the trials before.
+    study.sampler = optuna.samplers.TPESampler(
+        n_startup_trials=max(10, 4 * len(task.learners)),
+        seed=task.choice.seed + len(study.trials),
+    )
+    return study
 
 
 @dataclass
@@ -275,94 +228,56 @@ class _Task:
     """Measurement of trials on held-out rows or by cross-validation."""
 
     choice: Choice
+    learners: dict[str, Learner]
     rows: Rows
     held_out: Rows | None
     metric: str
     scale: Scale
     folds: int
 
-    def search(
-        self,
-        learners: list[Learner],
-        minutes: float,
-        bar: ProgressBar,
-        write: Callable[[list[Any]], None],
-    ) -> _Trial:
-        """Run trials until the time limit, or until Ctrl-C after at least one trial.
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the values of trials depend on, besides their parameters."""
+        return {
+            "model": list(self.learners),
+            "metric": self.metric,
+            "scale": str(self.scale),
+            "seed": self.choice.seed,
+            "set": self.choice.set_ or [],
+            "folds": self.folds if self.held_out is None else None,
+            "rows": self.rows.n_rows,
+            "weights": self.rows.weights is not None,
+            "valid rows": None if self.held_out is None else self.held_out.n_rows,
+        }
 
-        A learner is dropped if its last trial took longer than the remaining time.
-        """
-        from rankcore.metrics.names import greater_is_better
+    def drawn(self, trial: BaseTrial) -> tuple[Learner, dict[str, Any]]:
+        """Return the learner of a trial and its parameters that are not defaults."""
+        name = trial.suggest_categorical("model", list(self.learners))
+        if trial.user_attrs.get("defaults"):
+            return self.learners[name], {}
+        return self.learners[name], suggest(trial, name, self.choice.settings)
 
-        sign = 1 if greater_is_better(self.metric) else -1
-        best, count, start = None, 0, perf_counter()
-        took = dict.fromkeys([learner.name for learner in learners], 0.0)
-        try:
-            for learner, drawn in self._draws(learners):
-                elapsed = perf_counter() - start
-                left = 60 * minutes - elapsed
-                if best is not None and (left <= 0 or min(took.values()) > left):
-                    break
-                if took[learner.name] > left:
-                    continue
-                bar.working(f"trial {count + 1}", elapsed, 60 * minutes, "s")
-                begun = perf_counter()
-                # The user has no use for warnings about models that are not saved.
-                with warnings.catch_warnings(record=True) as caught:
-                    value, fitted = self._measured(learner, drawn)
-                count += 1
-                took[learner.name] = perf_counter() - begun
-                seconds = f"{took[learner.name]:.3f}"
-                write([count, learner.name, value, seconds, json.dumps(drawn)])
-                if best is None or sign * value > sign * best.value:
-                    best = _Trial(count, value, learner, drawn, fitted, caught)
-                    bar.note = f"best {self.metric} {value:.4f} ({learner.name})"
-        except KeyboardInterrupt:
-            if best is None:
-                raise
-            complain(f"interrupted: saving the best of {count} trials")
-        assert best is not None
-        return replace(best, count=count)
-
-    def _draws(self, learners: list[Learner]) -> Iterator[tuple[Learner, dict[str, Any]]]:
-        """The learners in turn: first with defaults, then with random parameters."""
+    def value(self, trial: Trial) -> float:
+        """Return the measure of a trial, or prune it after some of the folds."""
         import numpy as np
-
-        for learner in learners:
-            yield learner, {}
-        rng = np.random.default_rng(self.choice.seed)
-        while True:
-            for learner in learners:
-                drawn = draw(learner.name, rng)
-                yield learner, {k: x for k, x in drawn.items() if k not in self.choice.settings}
-
-    def _measured(
-        self, learner: Learner, drawn: dict[str, Any]
-    ) -> tuple[float, tuple[Any, Any] | None]:
-        """The measure, and the scaler and learner if they were fitted to all rows."""
-        import numpy as np
+        from optuna import TrialPruned
 
         from rankcore.cli.measuring import measure, measured, split
 
+        learner, drawn = self.drawn(trial)
         metrics = None if self.metric == "rank_loss" else [self.metric]
         if self.held_out is not None:
-            scaler, estimator, (held_out,) = self.on_all(learner, drawn, self.held_out)
-            found = measured(estimator, learner, held_out, metrics)
-            return found[self.metric], (scaler, estimator)
-        values = []
+            _, estimator, (held_out,) = self.on_all(learner, drawn, self.held_out)
+            return measured(estimator, learner, held_out, metrics)[self.metric]
+        values: list[float] = []
         for part in split(self.rows, self.rows.in_queries, self.folds, self.choice.seed):
+            if trial.should_prune():
+                raise TrialPruned
             estimator = self.choice.make(learner, **drawn)
             found = measure(estimator, learner, self.scale, self.rows, part, metrics)
             values.append(found[self.metric])
-        return float(np.mean(values)), None
-
-    def fitted(self, best: _Trial) -> tuple[Any, Any]:
-        """Scaler and learner of the best trial, with the warnings of their fit."""
-        if best.fitted is None:
-            return self.on_all(best.learner, best.drawn)[:2]
-        for warning in best.warned:
-            warnings.warn(warning.message, stacklevel=1)
-        return best.fitted
+            trial.report(float(np.mean(values)), len(values))
+        return float(np.mean(values))
 
     def on_all(
         self, learner: Learner, drawn: dict[str, Any], *others: Rows
@@ -372,3 +287,65 @@ class _Task:
         scaler, (rows, *others_scaled) = on_scale(self.scale, learner, self.rows, *others)
         fit(estimator, learner, rows)
         return scaler, estimator, others_scaled
+
+
+class _TimeIsUp(Exception):
+    """Stops the fit of a trial at the time limit."""
+
+
+class _Search:
+    """Trials of a study, until the time limit, a number of trials, or Ctrl-C."""
+
+    def __init__(self, task: _Task, study: Study, minutes: float, bar: ProgressBar) -> None:
+        self._task, self._study, self._bar = task, study, bar
+        self._start, self._seconds = perf_counter(), 60 * minutes
+
+    def run(self, max_trials: int | None) -> FrozenTrial:
+        """Run trials, and return the best of the study."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit of the saved model repeats its own
+            try:
+                self._study.optimize(
+                    self._value, max_trials, catch=(_TimeIsUp,), callbacks=[self._after]
+                )
+            except KeyboardInterrupt:
+                if not self._has_value():
+                    raise
+                complain(f"interrupted: saving the best of {self.n_finished} trials")
+        if not self._has_value():
+            raise ValueError(
+                f"{self._task.metric} was not a number in any trial: choose another --metric"
+            )
+        return self._study.best_trial
+
+    @property
+    def n_finished(self) -> int:
+        """Number of trials of the study that were completed or pruned."""
+        return self._count("COMPLETE", "PRUNED")
+
+    def _count(self, *states: str) -> int:
+        trials = self._study.get_trials(deepcopy=False)
+        return sum(trial.state.name in states for trial in trials)
+
+    def _has_value(self) -> bool:
+        return self._count("COMPLETE") > 0
+
+    def _elapsed(self) -> float:
+        return perf_counter() - self._start
+
+    def _value(self, trial: Trial) -> float:
+        self._bar.working(f"trial {trial.number + 1}", self._elapsed(), self._seconds, "s")
+        with watch(self._within_limit):
+            return self._task.value(trial)
+
+    def _within_limit(self, progress: Progress) -> None:
+        if self._elapsed() >= self._seconds and self._has_value():
+            raise _TimeIsUp
+        self._bar.learning(progress)
+
+    def _after(self, study: Study, trial: FrozenTrial) -> None:
+        if self._has_value():
+            best = study.best_trial
+            self._bar.note = f"best {self._task.metric} {best.value:.4f} ({best.params['model']})"
+        if self._elapsed() >= self._seconds:
+            study.stop()
