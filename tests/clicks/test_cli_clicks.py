@@ -210,7 +210,8 @@ def test_windows_are_read_as_the_whole(log, ranking, theta, monkeypatch):
     command = ["clicks", "evaluate", log, ranking, "--propensity", theta, "--json"]
     whole = json.loads(succeed(*command))
     monkeypatch.setattr(
-        "rankcore.clicks.open_clicks", lambda path, columns: ClickFile(path, columns, 7)
+        "rankcore.clicks.open_clicks",
+        lambda path, columns, on_error: ClickFile(path, columns, 7, on_error),
     )
     parts = json.loads(succeed(*command))
     assert parts["effective_sample_size"] == pytest.approx(whole["effective_sample_size"])
@@ -282,6 +283,57 @@ def test_bad_lines_are_named(tmp_path, line, message):
     path.write_text(f"{HEAD}8,q,a,1,1\n{line}\n8,q,b,2,0\n")
     for command in ("propensity", "model"):
         assert message in fail("clicks", command, path)
+
+
+def test_repeated_rows_are_dropped_on_request(log, ranking, theta, tmp_path):
+    """Each command gives what it gives for the log without the repeated rows, and warns."""
+    twice = tmp_path / "twice.csv"
+    lines = log.read_text().splitlines(keepends=True)
+    twice.write_text("".join([*lines, lines[-1], lines[-1]]))
+    commands = [
+        ["clicks", "propensity", "LOG"],
+        ["clicks", "model", "LOG"],
+        ["clicks", "model", log, "--held-out", "LOG"],
+        ["clicks", "evaluate", "LOG", ranking, "--propensity", theta],
+    ]
+    for command in commands:
+        of_log, of_twice = ([one if one != "LOG" else of for one in command] for of in (log, twice))
+        assert 'on_error="drop" to keep the first' in fail(*of_twice)
+        found = run(*of_twice, "--on-error", "drop", "--quiet")
+        assert found.exit_code == 0, found.stderr
+        assert found.stdout == run(*of_log, "--quiet").stdout != ""
+        assert "2 rows repeat a document or a position" in found.stderr
+        assert "on_error must be one of" in fail(*of_log, "--on-error", "keep")
+
+
+def test_repeated_hits_are_dropped_on_request(tmp_path):
+    queries, events, once = (tmp_path / name for name in ("queries", "events", "once"))
+    row = {"user_query": "q", "query_response_hit_ids": ["a", "b", "a"]}
+    queries.write_text("".join(json.dumps({"query_id": str(i), **row}) + "\n" for i in range(4)))
+    once.write_text(queries.read_text().replace('"b", "a"]', '"b"]'))
+    click = {"action_name": "click", "event_attributes": {"object": {"object_id": "b"}}}
+    events.write_text(json.dumps({"query_id": "0", **click}))
+    command = ["clicks", "model", events, "--kind", "rates", "--quiet", "--ubi"]
+    assert 'on_error="drop" to keep the first' in fail(*command, queries)
+    found = run(*command, queries, "--on-error", "drop")
+    assert found.stdout == succeed(*command, once)
+    assert "4 rows repeat a document or a position" in found.stderr
+
+
+@pytest.mark.parametrize("column", ["query", "document"])
+@pytest.mark.parametrize("missing", ["null", "NaN", "1.5", "true", '""'])
+def test_ids_that_are_none_are_rejected(log, theta, ranking, tmp_path, column, missing):
+    """Not the document "None"; in rankings as in judgments of relevance."""
+    path = tmp_path / "table.jsonl"
+    row = {"query": '"q"', "document": '"a"', "relevance": "1"}
+    text = ["{" + ", ".join(f'"{name}": {one}' for name, one in of.items()) + "}\n"
+            for of in (row, {**row, column: missing})]  # fmt: skip
+    path.write_text("".join(text))
+    message = f"line 2: ids of {column} must be integers or words"
+    command = ["clicks", "evaluate", log]
+    assert message in fail(*command, path, "--propensity", theta)
+    options = ["--propensity", theta, "--estimator", "dr", "--relevance", path]
+    assert message in fail(*command, ranking, *options)
 
 
 @pytest.mark.parametrize(

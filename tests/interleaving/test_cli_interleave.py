@@ -147,7 +147,7 @@ def test_a_table_and_a_run_are_interleaved(runs, tmp_path):
         ("qid,document\nq,a\n", "has no column 'query'; it has qid, document"),
         ("query;document\nq;a\n", "separate columns by commas"),
         ("query,document\nq,a\nr,a\nq,a\n", "line 4: document 'a' of query 'q' is in the"),
-        ("query,document\nq,\n", "line 2: query and document must not be empty"),
+        ("query,document\nq,\n", "line 2: ids of document must be integers or words"),
         ("query,document\nq,a,b\n", "line 2: 3 fields; the header has 2"),
         ("query,document,rank\nq,a,first\n", "line 2: rank must be a number; found 'first'"),
         ("query,document,score\nq,a,1\nq,b,nan\n", "line 3: rank or score must be finite"),

@@ -6,10 +6,12 @@ here: which lists are possible, with which probabilities, and who wins by which 
 
 import signal
 import time
+import tracemalloc
 from collections import Counter
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -183,6 +185,32 @@ def test_many_lists_are_sampled():
     again = method.plan(rankings, length=8)
     assert again.lists == plan.lists
     assert again.probabilities.tolist() == plan.probabilities.tolist()
+
+
+def test_sampled_lists_are_those_of_one_draw():
+    """Lists are drawn in blocks, which must not change them, in memory beside their own."""
+    generator = np.random.default_rng(0)
+    rankings = [generator.permutation(1000).tolist() for _ in range(2)]
+    method = Optimized(max_lists=64)
+    numbered = Rankings.of(rankings)
+    seeds = np.arange(20 * 64, dtype=np.uint64)
+    shown, _, n = numbered.draw("prefixes", seeds, 1000, np.ones(1))
+    assert (n == 1000).all()
+    expected = [*dict.fromkeys(map(tuple, shown.tolist()))][:64]
+    assert len(expected) == 64
+    tracemalloc.start()
+    found = method._lists(numbered, 1000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found == sorted(expected)
+    assert peak < 6 * 2**20, peak  # 20 MiB if all are drawn at once
+
+
+@pytest.mark.parametrize("method", [Balanced(), TeamDraft(), Probabilistic(), Optimized()])
+@pytest.mark.parametrize("missing", [np.nan, None, pd.NA, pd.NaT, np.datetime64("NaT")])
+def test_missing_documents_are_rejected(method, missing):
+    with pytest.raises(ValueError, match="ranking 1 contains .* in place 2: drop missing items"):
+        method.interleave([["a", "b", "c"], ["b", "c", missing]], seed=0)
 
 
 def test_picks_have_the_probabilities_of_a_plan():

@@ -80,6 +80,16 @@ def check_missing(column: NDArray[Any], name: str, rows: NDArray[Any] | None = N
         )
 
 
+def check_present(items: list[Any], name: str) -> None:
+    """Raise ValueError if an item of a list is None, NaN, NaT or pandas' NA."""
+    place = _first_missing(items)
+    if place is not None:
+        raise ValueError(
+            f"{name} contains {_name_of(items[place])} in place {place}: drop missing items, or "
+            "give them a name"
+        )
+
+
 def _of_sequence(values: Sequence[Any]) -> NDArray[Any]:
     given = values if isinstance(values, list) else list(values)
     measured = measure(given)

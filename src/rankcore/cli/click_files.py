@@ -49,6 +49,14 @@ UbiOption = Annotated[
         help="Queries of OpenSearch's User Behavior Insights, JSON lines; LOG has the events.",
     ),
 ]
+OnErrorOption = Annotated[
+    str,
+    typer.Option(
+        "--on-error",
+        help="Rows that repeat a document or a position of their session: raise, or drop them but "
+        "the first.",
+    ),
+]
 
 
 @dataclass
@@ -94,15 +102,18 @@ class _Words:
 
 
 def open_log(
-    path: Path, columns: Sequence[str] | None, ubi: Path | None, bar: ProgressBar
+    path: Path, columns: Sequence[str] | None, ubi: Path | None, on_error: str, bar: ProgressBar
 ) -> Impressions:
     """Open a log given by options."""
+    from rankcore._core.params import check_option
     from rankcore.clicks import open_clicks, read_ubi
 
+    check_option(on_error, "on_error", ("raise", "drop"))
+    dropping: Any = on_error
     if ubi is not None:
         if columns:
             raise ValueError("--ubi defines the columns: --column cannot be used with it")
-        return Impressions([read_ubi(ubi, path)], bar)
+        return Impressions([read_ubi(ubi, path, on_error=dropping)], bar)
     if str(path) == "-" or path.is_fifo():
         raise ValueError(
             f"{path}: logs are read several times, which a pipe does not allow: write it to a file"
@@ -113,23 +124,29 @@ def open_log(
         if not sign or not column:
             raise ValueError(f"--column must be NAME=COLUMN; found {one!r}")
         names[name] = column
-    return Impressions(open_clicks(path, columns=names), bar)
+    return Impressions(open_clicks(path, columns=names, on_error=dropping), bar)
 
 
 def read_table(
     path: Path, kinds: Mapping[str, type], optional: Collection[str] = ()
 ) -> tuple[dict[str, list[Any]], list[str]]:
     """Columns of numbers and words of a table, and the name of each row in errors."""
+    from rankcore._core.ids import check_ids
     from rankcore.datasets.table_files import TableFile, floats
 
     table = TableFile(path, {name: name for name in kinds}, {*kinds} - {*optional})
     found: dict[str, list[Any]] = {}
     places: list[str] = []
+    kinds_of_ids: dict[str, type | None] = {}
     for columns, lines in table:
         where = table.where(lines)
         for name, values in columns.items():
-            of_kind = map(str, values) if kinds[name] is str else floats(values, name, where)
-            found.setdefault(name, []).extend(of_kind)
+            if kinds[name] is str:
+                kinds_of_ids[name] = check_ids(values, name, where, kinds_of_ids.get(name))
+                values = map(str, values)
+            else:
+                values = floats(values, name, where)
+            found.setdefault(name, []).extend(values)
         places += map(where, range(lines.size))
     if not places:
         raise ValueError(f"{path} has no rows below its header")
@@ -157,8 +174,6 @@ def read_ranking(path: Path) -> Run:
         raise ValueError(f"{places[at]}: rank or score must be finite; found {abs(score[at]):g}")
     first: dict[tuple[str, str], int] = {}
     for at, pair in enumerate(zip(table["query"], table["document"], strict=True)):
-        if "" in pair:
-            raise ValueError(f"{places[at]}: query and document must not be empty")
         if first.setdefault(pair, at) != at:
             raise ValueError(
                 f"{places[at]}: document {pair[1]!r} of query {pair[0]!r} is in the ranking "

@@ -23,6 +23,8 @@ _UNBIASED = 1e-6
 _SLACK = 1e-9
 # Number of draws per list, if there are too many lists to enumerate.
 _DRAWS = 20
+# Places of lists that are drawn at a time.
+_BLOCK = 2**16
 
 
 @dataclass(frozen=True)
@@ -179,10 +181,18 @@ class Optimized(Credited):
             found = sorted(longer)
         else:
             return found
-        seeds = np.arange(_DRAWS * self.max_lists, dtype=np.uint64)
-        shown, _, n = rankings.draw("prefixes", seeds, length, np.ones(1))
-        drawn = dict.fromkeys(tuple(row[:k]) for row, k in zip(shown.tolist(), n, strict=True))
-        return sorted([*drawn][: self.max_lists])
+        drawn: dict[tuple[int, ...], None] = {}
+        # In blocks, whose memory is small beside that of the lists themselves.
+        block = max(1, _BLOCK // max(1, length))
+        for start in range(0, _DRAWS * self.max_lists, block):
+            stop = min(start + block, _DRAWS * self.max_lists)
+            seeds = np.arange(start, stop, dtype=np.uint64)
+            shown, _, n = rankings.draw("prefixes", seeds, length, np.ones(1))
+            for row, k in zip(shown.tolist(), n, strict=True):
+                drawn[tuple(row[:k])] = None
+                if len(drawn) == self.max_lists:
+                    return sorted(drawn)
+        return sorted(drawn)
 
 
 def _most_sensitive(credits: Floats) -> tuple[Floats, float]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankcore._core.ids import check_present
 from rankcore._core.numbers import Floats, as_vector
 from rankcore._core.params import check_count
 
@@ -95,6 +96,7 @@ def _items(ranking: Any, r: int) -> list[Any]:
             f"ranking {r} must be a sequence of documents; found {type(ranking).__name__}"
         )
     items = ranking.tolist() if isinstance(ranking, np.ndarray) else list(ranking)
+    check_present(items, f"ranking {r}")
     try:
         distinct = set(items)
     except TypeError as error:

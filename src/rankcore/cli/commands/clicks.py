@@ -11,6 +11,7 @@ import typer
 from rankcore.cli.click_files import (
     ColumnOption,
     LogArgument,
+    OnErrorOption,
     UbiOption,
     open_log,
     print_rows,
@@ -49,6 +50,7 @@ def propensity(
     ] = None,
     column: ColumnOption = None,
     ubi: UbiOption = None,
+    on_error: OnErrorOption = "raise",
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -61,7 +63,7 @@ def propensity(
         raise ValueError("--method judged and --judged require each other")
     given = {} if judged is None else {"judged": _judged(judged)}
     with progress_bar(quiet) as bar:
-        impressions = open_log(log, column, ubi, bar)
+        impressions = open_log(log, column, ubi, on_error, bar)
         found = propensities(impressions, method, **given)  # type: ignore[arg-type]
     low, high = found.interval.T
     columns = {"propensity": found.theta, "low": low, "high": high}
@@ -123,6 +125,7 @@ def model(
     ] = None,
     column: ColumnOption = None,
     ubi: UbiOption = None,
+    on_error: OnErrorOption = "raise",
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -135,11 +138,11 @@ def model(
     edges = None if thresholds is None else _numbers(thresholds)
     made = _click_model(kind, smoothing)
     with progress_bar(quiet) as bar:
-        impressions = open_log(log, column, ubi, bar)
+        impressions = open_log(log, column, ubi, on_error, bar)
         made.fit(impressions)
         facts = {"model": kind, **impressions.facts(), **_fit_of(made, impressions, "")}
         if held_out is not None:
-            facts |= _fit_of(made, open_log(held_out, column, None, bar), "held_out_")
+            facts |= _fit_of(made, open_log(held_out, column, None, on_error, bar), "held_out_")
         if output is not None or qrels is not None:
             judgments = to_judgments(made, thresholds=edges)
         if output is not None:
@@ -220,6 +223,7 @@ def evaluate(
     seed: SeedOption = 0,
     column: ColumnOption = None,
     ubi: UbiOption = None,
+    on_error: OnErrorOption = "raise",
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -231,7 +235,7 @@ def evaluate(
     ranking = _ranking(read_ranking(run), relevance)
     theta = _propensities(propensity)
     with progress_bar(quiet) as bar:
-        impressions = open_log(log, column, ubi, bar)
+        impressions = open_log(log, column, ubi, on_error, bar)
         impressions.words = True
         found = estimated(
             impressions,
