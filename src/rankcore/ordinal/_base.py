@@ -28,7 +28,7 @@ from rankcore._core.training import Trainer
 from rankcore._ext.online_loop import learn_few
 from rankcore._ext.rows import Rows
 from rankcore.metrics import rank_loss
-from rankcore.ordinal._parameters import Passes
+from rankcore.ordinal._parameters import EpochParams
 from rankcore.ordinal._projecting import margins
 from rankcore.ordinal._scale import BuiltIn, check_known_scale, new_margin, new_scale
 from rankcore.ordinal._training import (
@@ -46,7 +46,7 @@ Zeros = Callable[..., np.ndarray]  # creates arrays, as `numpy.zeros`
 
 
 class OnlineOrdinalClassifier(
-    Passes, RankedLabels, Specified, Constrained, Documented, ClassifierMixin, BaseEstimator
+    EpochParams, RankedLabels, Specified, Constrained, Documented, ClassifierMixin, BaseEstimator
 ):
     """Base class of online learners of ordered labels. Not public.
 

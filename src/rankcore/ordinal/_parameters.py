@@ -32,7 +32,7 @@ AUTO_PASSES = 20
 
 
 @parameters
-class Passes:
+class EpochParams:
     """Passes over the rows, and measures on held-out rows.
 
     Parameters
@@ -105,7 +105,7 @@ class Passes:
 
 
 @parameters
-class Averages:
+class AveragingParams:
     """Averaging of parameters.
 
     Parameters
@@ -143,7 +143,7 @@ class Intercepts:
 
 
 @parameters
-class Margin:
+class MarginParams:
     """Thresholds with a margin.
 
     Parameters

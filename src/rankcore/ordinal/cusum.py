@@ -16,7 +16,7 @@ from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._parameters import Averages, Intercepts, Passes, Tasks
+from rankcore.ordinal._parameters import AveragingParams, EpochParams, Intercepts, Tasks
 from rankcore.ordinal._projecting import Projecting, cumulated
 
 __all__ = ["CuSumRank"]
@@ -63,7 +63,7 @@ class CuSumClassifier(Tasks, Projecting):
 
 
 @parameters
-class CuSumParameters(Tasks, Intercepts, Averages, Passes):
+class CuSumParameters(Tasks, Intercepts, AveragingParams, EpochParams):
     """Parameters of `CuSumRank`."""
 
 

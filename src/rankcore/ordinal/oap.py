@@ -13,7 +13,7 @@ from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._members import OAP, Sampling, member_parameters
-from rankcore.ordinal._parameters import Margin, Output, Passes
+from rankcore.ordinal._parameters import EpochParams, MarginParams, Output
 from rankcore.ordinal._projecting import Thresholds, VotesRanks, cumulated
 from rankcore.ordinal.prank import Direction, scale_of
 
@@ -21,7 +21,7 @@ __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
 
 
 @parameters
-class BPMParameters(Margin, Sampling, Passes):
+class BPMParameters(MarginParams, Sampling, EpochParams):
     """Parameters of `OAPBPM`."""
 
 
@@ -82,7 +82,7 @@ class MembersVote:
 
 
 @parameters
-class BaggingParameters(Margin, Output, Sampling, Passes):
+class BaggingParameters(MarginParams, Output, Sampling, EpochParams):
     """Parameters of `OAPBagging`."""
 
 
@@ -111,7 +111,7 @@ class OAPBagging(
 
 
 @parameters
-class VotingParameters(Margin, Output, Sampling, Passes):
+class VotingParameters(MarginParams, Output, Sampling, EpochParams):
     """Parameters of `OAPVoting`."""
 
     _: KW_ONLY

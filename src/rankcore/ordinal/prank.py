@@ -15,7 +15,7 @@ from rankcore._core.state import OnlineState
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project
 from rankcore.ordinal._base import OnlineOrdinalClassifier, Zeros
-from rankcore.ordinal._parameters import Averages, Margin, Passes
+from rankcore.ordinal._parameters import AveragingParams, EpochParams, MarginParams
 from rankcore.ordinal._projecting import Thresholds
 from rankcore.ordinal._scale import OF_PRANK, margin_of, moves_of
 
@@ -60,7 +60,7 @@ class Direction(Specified):
 
 
 @parameters
-class PRankParameters(Margin, Averages, Passes):
+class PRankParameters(MarginParams, AveragingParams, EpochParams):
     """Parameters of `PRank`."""
 
     max_iter: int = 10

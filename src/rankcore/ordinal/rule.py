@@ -14,7 +14,7 @@ from rankcore._core.numbers import Floats, check_scores
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._parameters import Averages, Passes
+from rankcore.ordinal._parameters import AveragingParams, EpochParams
 from rankcore.ordinal._projecting import Thresholds
 from rankcore.ordinal._rule_loop import RuleLearner, row_of
 from rankcore.ordinal._scale import OF_THRESHOLDS, SCALE, new_scale
@@ -24,7 +24,7 @@ __all__ = ["PythonRule", "PythonScoreRule"]
 
 
 @parameters
-class RuleParameters(Averages, Passes):
+class RuleParameters(AveragingParams, EpochParams):
     """Parameters of `PythonRule`."""
 
     threshold_scale: float | str = "auto"
@@ -166,7 +166,7 @@ class PythonRule(RuleParameters, Direction, Thresholds, RuleLearner):
 
 
 @parameters
-class ScoreRuleParameters(Averages, Passes):
+class ScoreRuleParameters(AveragingParams, EpochParams):
     """Parameters of `PythonScoreRule`."""
 
 

@@ -25,7 +25,7 @@ from rankcore._core.params import Constrained, as_generator
 from rankcore._core.sources import MemoryRows, Window
 from rankcore._core.state import LearnerState, checkpoints
 from rankcore._core.training import Trainer
-from rankcore.ordinal._parameters import Passes
+from rankcore.ordinal._parameters import EpochParams
 from rankcore.ordinal._training import PassLearner
 from rankcore.progress import Progress, report
 from rankcore.structured.task import Array, Pair
@@ -62,7 +62,7 @@ class Examples:
     n_parameters: int
 
 
-@documented(Passes)
+@documented(EpochParams)
 @parameters
 class Steps:
     """A task, and the steps and passes that learn it.

@@ -14,7 +14,7 @@ from rankcore._core.params import check_declared
 from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelCuSumState
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._parameters import Averages, Intercepts, Passes, Tasks
+from rankcore.ordinal._parameters import AveragingParams, EpochParams, Intercepts, Tasks
 from rankcore.ordinal._projecting import cumulated
 from rankcore.ordinal.cusum import CuSumClassifier
 from rankcore.ordinal.kernel._base import KernelClassifier
@@ -26,7 +26,7 @@ __all__ = ["KernelCuSumRank"]
 
 
 @parameters
-class KernelCuSumParameters(Tasks, Intercepts, Averages, Budgeted, Passes):
+class KernelCuSumParameters(Tasks, Intercepts, AveragingParams, Budgeted, EpochParams):
     """Parameters of `KernelCuSumRank`."""
 
     update: Literal["perceptron", "pa", "pa1", "pa2"] = "pa1"

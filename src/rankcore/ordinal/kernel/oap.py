@@ -13,7 +13,7 @@ from rankcore._core.params import as_generator
 from rankcore._core.state import OnlineState, are_counts, averages
 from rankcore._ext.kernel_learners import KernelOAPState
 from rankcore.ordinal._members import Sampling, check_means, least_draws
-from rankcore.ordinal._parameters import Margin, Passes
+from rankcore.ordinal._parameters import EpochParams, MarginParams
 from rankcore.ordinal._projecting import Thresholds
 from rankcore.ordinal._scale import margin_of, moves_of
 from rankcore.ordinal.kernel import _pool
@@ -26,7 +26,7 @@ __all__ = ["KernelOAPBPM"]
 
 
 @parameters
-class KernelOAPParameters(Margin, Budgeted, Sampling, Passes):
+class KernelOAPParameters(MarginParams, Budgeted, Sampling, EpochParams):
     """Parameters of `KernelOAPBPM`."""
 
 

@@ -12,7 +12,7 @@ from rankcore._core.docs import documented, parameters
 from rankcore._core.params import integer, number_or
 from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelPRankState
-from rankcore.ordinal._parameters import Averages, Margin, Passes
+from rankcore.ordinal._parameters import AveragingParams, EpochParams, MarginParams
 from rankcore.ordinal._projecting import Thresholds
 from rankcore.ordinal._scale import OF_PRANK, margin_of, moves_of
 from rankcore.ordinal.kernel._base import KernelClassifier
@@ -24,7 +24,7 @@ __all__ = ["KernelPRank"]
 
 
 @parameters
-class KernelPRankParameters(Margin, Averages, Budgeted, Passes):
+class KernelPRankParameters(MarginParams, AveragingParams, Budgeted, EpochParams):
     """Parameters of `KernelPRank`."""
 
     gamma: Gamma = "half"
