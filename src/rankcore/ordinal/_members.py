@@ -73,7 +73,7 @@ def least_draws(settings: dict[str, Any], weights: np.ndarray | None = None) -> 
 
 
 @parameters
-class Sampling:
+class SamplingParams:
     """Ensemble of PRanks that sample a stream, with or without a kernel.
 
     Parameters
@@ -151,7 +151,7 @@ def mean_parameters(state: OnlineState) -> tuple[np.ndarray, np.ndarray]:
     return weights.copy().mean(axis=1), thresholds.copy().mean(axis=1)
 
 
-class OAP(Sampling, Specified):
+class OAP(SamplingParams, Specified):
     """Ensemble of PRanks that learn from samples of one stream. Not public.
 
     Attributes

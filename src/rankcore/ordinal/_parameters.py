@@ -120,7 +120,7 @@ class AveragingParams:
 
 
 @parameters
-class Intercepts:
+class InterceptParams:
     """Intercepts of a constant feature, and weights that multiply steps.
 
     Parameters
@@ -183,7 +183,7 @@ class MarginParams:
 
 
 @parameters
-class Output:
+class VoteParams:
     """Decision by votes on the rank.
 
     Parameters
@@ -197,7 +197,7 @@ class Output:
 
 
 @parameters
-class Tasks:
+class CuSumRuleParams:
     """Updates and decisions of CuSum Rank.
 
     Parameters

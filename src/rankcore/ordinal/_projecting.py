@@ -19,7 +19,7 @@ from rankcore._core.scoring import Scoring
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.ensemble import tally
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._parameters import Output
+from rankcore.ordinal._parameters import VoteParams
 
 
 class Projecting:
@@ -136,7 +136,7 @@ def count_votes(
     return out
 
 
-class VotesRanks(Output, Projecting):
+class VotesRanks(VoteParams, Projecting):
     """A learner with models that vote on the rank. A subclass provides ``_voters``."""
 
     _one_direction = True

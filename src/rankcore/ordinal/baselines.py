@@ -16,14 +16,14 @@ from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project, project_many
 from rankcore.ordinal._base import OnlineOrdinalClassifier, Zeros
-from rankcore.ordinal._parameters import AveragingParams, EpochParams, Intercepts
+from rankcore.ordinal._parameters import AveragingParams, EpochParams, InterceptParams
 from rankcore.ordinal._projecting import Projecting, cumulated
 
 __all__ = ["MulticlassPerceptron", "WidrowHoff"]
 
 
 @parameters
-class WidrowHoffParameters(Intercepts, AveragingParams, EpochParams):
+class WidrowHoffParameters(InterceptParams, AveragingParams, EpochParams):
     """Parameters of `WidrowHoff`."""
 
     eta0: float = 0.3
@@ -147,7 +147,7 @@ class WidrowHoff(WidrowHoffParameters, Projecting, OnlineOrdinalClassifier):
 
 
 @parameters
-class MulticlassParameters(Intercepts, AveragingParams, EpochParams):
+class MulticlassParameters(InterceptParams, AveragingParams, EpochParams):
     """Parameters of `MulticlassPerceptron`."""
 
     update: Literal["worst", "uniform"] = "uniform"

@@ -16,13 +16,18 @@ from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._parameters import AveragingParams, EpochParams, Intercepts, Tasks
+from rankcore.ordinal._parameters import (
+    AveragingParams,
+    CuSumRuleParams,
+    EpochParams,
+    InterceptParams,
+)
 from rankcore.ordinal._projecting import Projecting, cumulated
 
 __all__ = ["CuSumRank"]
 
 
-class CuSumClassifier(Tasks, Projecting):
+class CuSumClassifier(CuSumRuleParams, Projecting):
     """CuSum Rank with or without a kernel. Not public."""
 
     def _update_rule(self, state: OnlineState) -> tuple[Any, ...]:
@@ -63,7 +68,7 @@ class CuSumClassifier(Tasks, Projecting):
 
 
 @parameters
-class CuSumParameters(Tasks, Intercepts, AveragingParams, EpochParams):
+class CuSumParameters(CuSumRuleParams, InterceptParams, AveragingParams, EpochParams):
     """Parameters of `CuSumRank`."""
 
 

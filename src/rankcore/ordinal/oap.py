@@ -12,8 +12,8 @@ from rankcore._core.params import check_declared
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._members import OAP, Sampling, member_parameters
-from rankcore.ordinal._parameters import EpochParams, MarginParams, Output
+from rankcore.ordinal._members import OAP, SamplingParams, member_parameters
+from rankcore.ordinal._parameters import EpochParams, MarginParams, VoteParams
 from rankcore.ordinal._projecting import Thresholds, VotesRanks, cumulated
 from rankcore.ordinal.prank import Direction, scale_of
 
@@ -21,7 +21,7 @@ __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
 
 
 @parameters
-class BPMParameters(MarginParams, Sampling, EpochParams):
+class BPMParameters(MarginParams, SamplingParams, EpochParams):
     """Parameters of `OAPBPM`."""
 
 
@@ -82,7 +82,7 @@ class MembersVote:
 
 
 @parameters
-class BaggingParameters(MarginParams, Output, Sampling, EpochParams):
+class BaggingParameters(MarginParams, VoteParams, SamplingParams, EpochParams):
     """Parameters of `OAPBagging`."""
 
 
@@ -111,7 +111,7 @@ class OAPBagging(
 
 
 @parameters
-class VotingParameters(MarginParams, Output, Sampling, EpochParams):
+class VotingParameters(MarginParams, VoteParams, SamplingParams, EpochParams):
     """Parameters of `OAPVoting`."""
 
     _: KW_ONLY

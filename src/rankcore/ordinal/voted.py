@@ -16,7 +16,7 @@ from rankcore._core.params import integer
 from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts, widened
 from rankcore._ext.voted import Voted, place
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._parameters import EpochParams, MarginParams, Output
+from rankcore.ordinal._parameters import EpochParams, MarginParams, VoteParams
 from rankcore.ordinal._projecting import VotesRanks
 from rankcore.ordinal._scale import margin_of, moves_of, scale_setting
 from rankcore.ordinal.prank import check_lattice, scale_of
@@ -54,7 +54,7 @@ class VotedState(OnlineState):
 
 
 @parameters
-class VotedParameters(MarginParams, Output, EpochParams):
+class VotedParameters(MarginParams, VoteParams, EpochParams):
     """Parameters of `VotedPRank`."""
 
     margin: float | str = "auto"

@@ -64,7 +64,7 @@ class Examples:
 
 @documented(EpochParams)
 @parameters
-class Steps:
+class StructuredParams:
     """A task, and the steps and passes that learn it.
 
     Parameters
@@ -112,7 +112,7 @@ class Steps:
     verbose: int = 0
 
 
-class StructuredLearner(Steps, Documented, Constrained, BaseEstimator):
+class StructuredLearner(StructuredParams, Documented, Constrained, BaseEstimator):
     """Base class of structured perceptrons.
 
     A subclass implements ``_losses`` and ``_predict``; it may extend ``_settings``, ``_examples``,

@@ -21,11 +21,11 @@ from rankcore._core.params import function_or, option
 from rankcore._ext.kernel_learners import KernelAtomsState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal.kernel import _pool
-from rankcore.ordinal.kernel._dual import Budgeted, DualLearner
+from rankcore.ordinal.kernel._dual import BudgetParams, DualLearner
 from rankcore.structured._base import (
     Examples,
-    Steps,
     StructuredLearner,
+    StructuredParams,
     StructuredState,
     difference,
     read_only,
@@ -63,7 +63,7 @@ class KernelExamples(Examples):
 
 
 @parameters
-class KernelParameters(Budgeted, Steps):
+class KernelParameters(BudgetParams, StructuredParams):
     """Parameters of `KernelStructuredPerceptron`."""
 
     task: KernelTask

@@ -11,8 +11,8 @@ import numpy as np
 from rankcore._core.docs import documented, parameters
 from rankcore.structured._base import (
     Examples,
-    Steps,
     StructuredLearner,
+    StructuredParams,
     StructuredState,
     difference,
     read_only,
@@ -23,7 +23,7 @@ __all__ = ["StructuredPerceptron"]
 
 
 @parameters
-class PerceptronParameters(Steps):
+class PerceptronParameters(StructuredParams):
     """Parameters of `StructuredPerceptron`."""
 
     task: Task

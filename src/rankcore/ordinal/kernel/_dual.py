@@ -41,7 +41,7 @@ SCORED_ROWS = 1024
 
 
 @parameters
-class Budgeted:
+class BudgetParams:
     """Kernel and budget of support vectors.
 
     Parameters
@@ -102,7 +102,7 @@ default="oldest"
     n_jobs: int | None = None
 
 
-class DualLearner(Budgeted):
+class DualLearner(BudgetParams):
     """A learner in dual form. Not public.
 
     Its state has ``settings``, which include those of ``_kernel_settings``, and

@@ -14,11 +14,16 @@ from rankcore._core.params import check_declared
 from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelCuSumState
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._parameters import AveragingParams, EpochParams, Intercepts, Tasks
+from rankcore.ordinal._parameters import (
+    AveragingParams,
+    CuSumRuleParams,
+    EpochParams,
+    InterceptParams,
+)
 from rankcore.ordinal._projecting import cumulated
 from rankcore.ordinal.cusum import CuSumClassifier
 from rankcore.ordinal.kernel._base import KernelClassifier
-from rankcore.ordinal.kernel._dual import Budgeted
+from rankcore.ordinal.kernel._dual import BudgetParams
 from rankcore.ordinal.kernel._pool import DualState, Zeros
 from rankcore.ordinal.kernel.prank import mean_lists
 
@@ -26,7 +31,9 @@ __all__ = ["KernelCuSumRank"]
 
 
 @parameters
-class KernelCuSumParameters(Tasks, Intercepts, AveragingParams, Budgeted, EpochParams):
+class KernelCuSumParameters(
+    CuSumRuleParams, InterceptParams, AveragingParams, BudgetParams, EpochParams
+):
     """Parameters of `KernelCuSumRank`."""
 
     update: Literal["perceptron", "pa", "pa1", "pa2"] = "pa1"

@@ -12,13 +12,13 @@ from rankcore._core.docs import documented, parameters
 from rankcore._core.params import as_generator
 from rankcore._core.state import OnlineState, are_counts, averages
 from rankcore._ext.kernel_learners import KernelOAPState
-from rankcore.ordinal._members import Sampling, check_means, least_draws
+from rankcore.ordinal._members import SamplingParams, check_means, least_draws
 from rankcore.ordinal._parameters import EpochParams, MarginParams
 from rankcore.ordinal._projecting import Thresholds
 from rankcore.ordinal._scale import margin_of, moves_of
 from rankcore.ordinal.kernel import _pool
 from rankcore.ordinal.kernel._base import KernelClassifier
-from rankcore.ordinal.kernel._dual import Budgeted
+from rankcore.ordinal.kernel._dual import BudgetParams
 from rankcore.ordinal.kernel._pool import DualState, Zeros
 from rankcore.ordinal.prank import check_lattice, scale_of
 
@@ -26,7 +26,7 @@ __all__ = ["KernelOAPBPM"]
 
 
 @parameters
-class KernelOAPParameters(MarginParams, Budgeted, Sampling, EpochParams):
+class KernelOAPParameters(MarginParams, BudgetParams, SamplingParams, EpochParams):
     """Parameters of `KernelOAPBPM`."""
 
 

@@ -16,7 +16,7 @@ from rankcore.ordinal._parameters import AveragingParams, EpochParams, MarginPar
 from rankcore.ordinal._projecting import Thresholds
 from rankcore.ordinal._scale import OF_PRANK, margin_of, moves_of
 from rankcore.ordinal.kernel._base import KernelClassifier
-from rankcore.ordinal.kernel._dual import Budgeted
+from rankcore.ordinal.kernel._dual import BudgetParams
 from rankcore.ordinal.kernel._pool import DualState, Zeros
 from rankcore.ordinal.prank import check_lattice, scale_of
 
@@ -24,7 +24,7 @@ __all__ = ["KernelPRank"]
 
 
 @parameters
-class KernelPRankParameters(MarginParams, AveragingParams, Budgeted, EpochParams):
+class KernelPRankParameters(MarginParams, AveragingParams, BudgetParams, EpochParams):
     """Parameters of `KernelPRank`."""
 
     gamma: Gamma = "half"
