@@ -22,7 +22,7 @@ from rankcore._ext.rows import Rows
 from rankcore.ordinal._parameters import VoteParams
 
 
-class Projecting:
+class LatentScoreMixin:
     """An ordinal learner with one latent score per row. Not public."""
 
     _more_rows: Callable[[Any], Rows]  # of `Specified`
@@ -52,7 +52,7 @@ class Projecting:
         return self._projected(self._more_rows(X))
 
 
-class Thresholds(Projecting):
+class Thresholds(LatentScoreMixin):
     """A latent score that ascending thresholds divide into ranks. Not public."""
 
     @abstractmethod
@@ -136,7 +136,7 @@ def count_votes(
     return out
 
 
-class VotesRanks(VoteParams, Projecting):
+class VotesRanks(VoteParams, LatentScoreMixin):
     """A learner with models that vote on the rank. A subclass provides ``_voters``."""
 
     _one_direction = True
@@ -186,7 +186,7 @@ class VotesRanks(VoteParams, Projecting):
         return -(shares @ (distance if self.output == "median" else distance**2)), winners
 
     @consistent_read
-    @documented(Projecting.project)
+    @documented(LatentScoreMixin.project)
     def predict(self, X: RowsLike) -> np.ndarray:
         """Predict the label of each row or, with ``output="mean"``, a real value.
 

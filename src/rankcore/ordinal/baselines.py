@@ -17,7 +17,7 @@ from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project, project_many
 from rankcore.ordinal._base import OnlineOrdinalClassifier, Zeros
 from rankcore.ordinal._parameters import AveragingParams, EpochParams, InterceptParams
-from rankcore.ordinal._projecting import Projecting, cumulated
+from rankcore.ordinal._projecting import LatentScoreMixin, cumulated
 
 __all__ = ["MulticlassPerceptron", "WidrowHoff"]
 
@@ -31,7 +31,7 @@ class WidrowHoffParameters(InterceptParams, AveragingParams, EpochParams):
 
 
 @documented()
-class WidrowHoff(WidrowHoffParameters, Projecting, OnlineOrdinalClassifier):
+class WidrowHoff(WidrowHoffParameters, LatentScoreMixin, OnlineOrdinalClassifier):
     """Online least squares on the ranks, rounded: the Widrow-Hoff (LMS) rule.
 
     Each example, even if ranked correctly, moves the weights along the row to reduce the error of

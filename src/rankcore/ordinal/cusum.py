@@ -22,12 +22,12 @@ from rankcore.ordinal._parameters import (
     EpochParams,
     InterceptParams,
 )
-from rankcore.ordinal._projecting import Projecting, cumulated
+from rankcore.ordinal._projecting import LatentScoreMixin, cumulated
 
 __all__ = ["CuSumRank"]
 
 
-class CuSumClassifier(CuSumRuleParams, Projecting):
+class CuSumClassifier(CuSumRuleParams, LatentScoreMixin):
     """CuSum Rank with or without a kernel. Not public."""
 
     def _update_rule(self, state: OnlineState) -> tuple[Any, ...]:

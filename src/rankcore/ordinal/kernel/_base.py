@@ -17,7 +17,7 @@ from rankcore._core.state import OnlineState, are_counts
 from rankcore._core.threads import n_threads
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._projecting import Projecting
+from rankcore.ordinal._projecting import LatentScoreMixin
 from rankcore.ordinal._weights import Block, Examples
 from rankcore.ordinal.kernel import _pool
 from rankcore.ordinal.kernel._dual import DualLearner
@@ -29,7 +29,7 @@ KEPT_ROWS = 5792
 SCALED_ROWS = 256
 
 
-class KernelClassifier(DualLearner, Projecting, OnlineOrdinalClassifier):
+class KernelClassifier(DualLearner, LatentScoreMixin, OnlineOrdinalClassifier):
     """An online ordinal learner in dual form. Not public: subclasses define the rule.
 
     A subclass provides ``_bind``, ``_rule_arrays`` and ``_output_lists``.
