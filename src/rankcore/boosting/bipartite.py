@@ -16,7 +16,7 @@ from rankcore.boosting._base import PairBoosting
 from rankcore.boosting._params import BipartiteParams
 from rankcore.boosting.rankboost import RankBoost
 from rankcore.ranking._base import Ranker
-from rankcore.ranking._fit import LearnsPairs
+from rankcore.ranking._fit import PairwiseFitMixin
 from rankcore.ranking._pairs import make_pairing
 from rankcore.ranking._queries import as_relevance
 
@@ -67,7 +67,7 @@ class BipartiteRankBoost(BipartiteParams, PairBoosting, Ranker):
     1.0
     """
 
-    @documented(LearnsPairs.fit)
+    @documented(PairwiseFitMixin.fit)
     def fit(
         self,
         X: RowsLike | RowBlocks,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rankcore._core.docs import documented
 from rankcore.boosting._base import PairBoosting
 from rankcore.ranking._base import Ranker
-from rankcore.ranking._fit import Callbacks, HeldOut, LearnsPairs, Weights
+from rankcore.ranking._fit import Callbacks, HeldOut, PairwiseFitMixin, Weights
 from rankcore.ranking._pairs import make_pairing
 from rankcore.ranking._queries import Given
 
@@ -13,7 +13,7 @@ __all__ = ["RankBoost"]
 
 
 @documented()
-class RankBoost(LearnsPairs, PairBoosting, Ranker):
+class RankBoost(PairwiseFitMixin, PairBoosting, Ranker):
     """RankBoost with threshold stumps or trees, which reweights the pairs of each query.
 
     Each round adds the stump (1 where a feature is above a threshold, else 0) with the maximum

@@ -27,7 +27,7 @@ HeldOut = tuple[Any, Any, Any, Any, Any]  # eval_set, eval_X, eval_y, eval_qid a
 Callbacks = Iterable[Callback]
 
 
-class LearnsPairs:
+class PairwiseFitMixin:
     """Mixin of rankers that learn from labels or listed pairs. Not public."""
 
     _check_params: Callable[[], None]

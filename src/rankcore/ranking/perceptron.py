@@ -27,7 +27,7 @@ from rankcore._core.training import Trainer
 from rankcore._ext.rows import Rows, project
 from rankcore.ranking._base import Ranker
 from rankcore.ranking._feature_scale import rows_of_pass
-from rankcore.ranking._fit import Callbacks, HeldOut, LearnsPairs, Weights
+from rankcore.ranking._fit import Callbacks, HeldOut, PairwiseFitMixin, Weights
 from rankcore.ranking._perceptron_state import Committee, PairwiseState, borda, votes
 from rankcore.ranking._queries import Given, queries_of, ranking_source, take_queries
 from rankcore.ranking._training import FIGURES, PairwiseLearner, bind_pairs, pairing_of, run_pass
@@ -62,7 +62,7 @@ class PairwiseParameters:
 
 
 @documented()
-class PairwisePerceptron(PairwiseParameters, LearnsPairs, Ranker):
+class PairwisePerceptron(PairwiseParameters, PairwiseFitMixin, Ranker):
     """Perceptron on pairs of documents: averaged, committee, voted, pocket or last hypothesis.
 
     Each pass visits each pair of documents of a query that differ in label. If the better document
@@ -227,7 +227,7 @@ class PairwisePerceptron(PairwiseParameters, LearnsPairs, Ranker):
         self._state.keep_features(n_features)
 
     @exclusive
-    @documented(LearnsPairs.fit)
+    @documented(PairwiseFitMixin.fit)
     def partial_fit(
         self,
         X: RowsLike,

@@ -24,7 +24,7 @@ from rankcore._core.state import log_array, restored_log, restored_validation, v
 from rankcore._core.training import Trainer
 from rankcore._core.warning import warn
 from rankcore.ranking._base import ModelState, Ranker
-from rankcore.ranking._fit import Callbacks, HeldOut, LearnsPairs, Weights
+from rankcore.ranking._fit import Callbacks, HeldOut, PairwiseFitMixin, Weights
 from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
 from rankcore.ranking._queries import Given, ranking_source
 from rankcore.ranking._validation import Validation
@@ -58,7 +58,7 @@ class RankSVMParameters:
 
 
 @documented()
-class RankSVM(RankSVMParameters, LearnsPairs, Ranker):
+class RankSVM(RankSVMParameters, PairwiseFitMixin, Ranker):
     """Ranking SVM: L2-regularised pairwise hinge loss, linear or with a kernel.
 
     It minimises ::
