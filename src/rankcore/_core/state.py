@@ -162,14 +162,14 @@ class OnlineState(LearnerState):
         return self.averages
 
     def parameters(self) -> Any:
-        """A copy of the learned arrays, for `put_back`."""
+        """A copy of the learned arrays, for `restore`."""
         copies = [
             {name: array.copy(order="K") for name, array in arrays.items()}
             for arrays in (self.by_feature, self.others)
         ]
         return (*copies, self.counts.copy(), len(self.curve))
 
-    def put_back(self, parameters: Any) -> None:
+    def restore(self, parameters: Any) -> None:
         """Restore a copy; the log is unchanged."""
         self.by_feature, self.others, self.counts, n_curve = parameters
         del self.curve[n_curve:]

@@ -41,12 +41,12 @@ class Learner(ABC):
         """Predictions for each set of held-out rows."""
 
     def parameters(self) -> Any:
-        """A copy of the parameters, for `put_back`."""
+        """A copy of the parameters, for `restore`."""
         return self.fitted._state.parameters()
 
-    def put_back(self, parameters: Any) -> None:
+    def restore(self, parameters: Any) -> None:
         """Restore the parameters of an earlier iteration."""
-        self.fitted._state.put_back(parameters)
+        self.fitted._state.restore(parameters)
 
     @abstractmethod
     def line(self, number: int) -> str:
@@ -98,7 +98,7 @@ class Trainer:
         if not monitor.resumed and (reason := learner.idle()) is not None:
             warn(f"{type(fitted).__name__} learned nothing: {reason}")
         if self._best is not None:
-            learner.put_back(self._best)
+            learner.restore(self._best)
             fitted.best_iteration_ = monitor.best
         return fitted
 

@@ -76,8 +76,8 @@ class OrdinalRoundLearner(RoundLearner):
             self.fitted.costs_ = self.costs()
         report(Progress(number, self.n_iterations, 1, 1, figures, "log loss", "rounds"))
 
-    def put_back(self, parameters: int) -> None:
-        super().put_back(parameters)
+    def restore(self, parameters: int) -> None:
+        super().restore(parameters)
         self._made.go_back(self._model)
 
     def line(self, number: int) -> str:

@@ -80,7 +80,7 @@ class RoundLearner(Learner):
         """As `Learner.parameters`: the number of weak rankers."""
         return len(self._model)
 
-    def put_back(self, parameters: int) -> None:
+    def restore(self, parameters: int) -> None:
         self.fitted._state.model = self._model.first(parameters)
 
     def idle(self) -> str | None:

@@ -207,7 +207,7 @@ class OnlineLearner(PassLearner):
         super().exhausted()
         seen, total, _ = self._state.log[-1]
         if self._early is not None and total / seen > NOISY * constant_loss(self.counts):
-            self.put_back(self._early)
+            self.restore(self._early)
             self.fitted.best_iteration_ = EARLY_PASS
 
     def idle(self) -> str | None:

@@ -177,7 +177,7 @@ class PairwiseState(LearnerState):
         own = [array.copy() for array in (self.weights, self.sums, self.clock, self.counts)]
         return (*own, self.members, self.longest, self.every)
 
-    def put_back(self, saved: tuple[Any, ...]) -> None:
+    def restore(self, saved: tuple[Any, ...]) -> None:
         """Restore what `parameters` returned."""
         weights, sums, clock, counts, self.members, self.longest, self.every = saved
         self.weights[:], self.sums[:], self.clock[:], self.counts[:] = weights, sums, clock, counts
