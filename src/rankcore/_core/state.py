@@ -78,18 +78,18 @@ class LearnerState:
             self.log = self.log[:best]
             self.validation = {name: values[:best] for name, values in self.validation.items()}
 
-    def own(self) -> None:
+    def ensure_writable(self) -> None:
         """Copy read-only arrays, such as those of a model mapped by joblib."""
         for name, value in vars(self).items():
-            setattr(self, name, _owned(value))
+            setattr(self, name, _writable(value))
 
 
-def _owned(value: Any) -> Any:
+def _writable(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value if value.flags.writeable else value.copy(order="K")
     if isinstance(value, dict):
-        return {name: _owned(part) for name, part in value.items()}
-    return tuple(map(_owned, value)) if isinstance(value, tuple) else value
+        return {name: _writable(part) for name, part in value.items()}
+    return tuple(map(_writable, value)) if isinstance(value, tuple) else value
 
 
 def validation_arrays(log: Mapping[str, Sequence[float]]) -> dict[str, NDArray[Any]]:
@@ -175,7 +175,7 @@ class OnlineState(LearnerState):
         del self.curve[n_curve:]
         self.averages = None
 
-    def own(self) -> None:
+    def ensure_writable(self) -> None:
         """Copy read-only arrays."""
         for arrays in (self.by_feature, self.others):
             for name, array in arrays.items():

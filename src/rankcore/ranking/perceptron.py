@@ -272,7 +272,7 @@ class PairwisePerceptron(PairwiseParameters, PairwiseFitMixin, Ranker):
         else:
             fitted, state = self, self._state
             state.check_settings(self._settings(rows.n_features), SETTINGS)
-            state.own()
+            state.ensure_writable()
         data = bind_pairs(self, pairing, rows_of_pass(state, rows), state.seed)
         with uninterrupted():
             state.forget_after(self.__dict__.pop("best_iteration_", None))
