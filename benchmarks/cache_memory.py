@@ -37,7 +37,7 @@ def run(repeat: int) -> None:
         write(text, round(int(os.environ.get("RANKCORE_CACHE_MB", "500")) * TEXT_SHARE))
         rows = open_rows(text, cache=cache)
         text.unlink()
-        print(f"a row cache of {rows.size / 1e6:.0f} MB, {rows.facts().n_rows:,} rows\n")
+        print(f"a row cache of {rows.size / 1e6:.0f} MB, {rows.stats().n_rows:,} rows\n")
         show([row for name in FITS for row in figures(name, cache)])
 
 

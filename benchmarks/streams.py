@@ -86,7 +86,7 @@ def speed(text: Path, cache: Path, size: int, repeat: int) -> list[tuple[str, st
         stream=lambda: rc.PRank(max_iter=1).fit(
             open_rows(text, n_features=N_FEATURES), classes=CLASSES
         ),
-        survey=lambda: open_rows(text).facts(),
+        survey=lambda: open_rows(text).stats(),
         scaled=lambda: passes(
             models[False],
             1,

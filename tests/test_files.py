@@ -236,7 +236,7 @@ def test_kill_leaves_the_old_file_or_the_new_one(way, tmp_path):
         elif way == "dump_letor":
             assert path.read_bytes().count(b"\n") == 400
         elif path.exists():  # the writer deletes it before it makes it again
-            assert open_rows(path).facts().n_rows == 400
+            assert open_rows(path).stats().n_rows == 400
 
 
 def test_exception_keeps_the_older_file(tmp_path):
@@ -274,7 +274,7 @@ import sys, time
 from rankcore.datasets import open_rows
 time.sleep(max(0, float(sys.argv[3]) - time.monotonic()))
 rows = open_rows(sys.argv[1], cache=sys.argv[2])
-print(rows.facts().n_rows)
+print(rows.stats().n_rows)
 """
 
 
@@ -296,7 +296,7 @@ def test_a_cache_goes_where_a_link_leads(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "real")
     open_rows(tmp_path / "rows.txt", cache=tmp_path / "link")
     assert (tmp_path / "link").is_symlink()
-    assert open_rows(tmp_path / "real").facts().n_rows == 4
+    assert open_rows(tmp_path / "real").stats().n_rows == 4
 
 
 def test_the_folder_of_a_stream_goes_with_its_rows(tmp_path, monkeypatch):

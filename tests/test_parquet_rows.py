@@ -130,11 +130,11 @@ def test_windows_are_the_rows_of_the_file(kind, path, frame, small):
 
 
 def test_a_survey_is_of_all_rows(path, frame, small):
-    survey = open_rows(path).facts()
-    assert (survey.n_rows, survey.n_features, survey.n_values) == (len(frame), 5, 5 * len(frame))
-    assert survey.in_queries
-    assert survey.labels.tolist() == [0, 1, 2, 3]
-    assert np.array_equal(survey.magnitudes, frame[NAMES].abs().max())
+    stats = open_rows(path).stats()
+    assert (stats.n_rows, stats.n_features, stats.n_values) == (len(frame), 5, 5 * len(frame))
+    assert stats.in_queries
+    assert stats.labels.tolist() == [0, 1, 2, 3]
+    assert np.array_equal(stats.magnitudes, frame[NAMES].abs().max())
 
 
 def test_many_files_a_directory_and_patterns(frame, tmp_path, small, monkeypatch):
@@ -294,7 +294,7 @@ def test_columns_that_cannot_be_taken_are_named(name, column, message, tmp_path)
     pq.write_table(pa.table({**columns, name: column}), tmp_path / "rows.parquet")
     for cache in (None, tmp_path / "cache"):
         with pytest.raises(ValueError, match=rf"rows.parquet: .*{name!r}.*") as found:
-            open_rows(tmp_path / "rows.parquet", cache=cache).facts()
+            open_rows(tmp_path / "rows.parquet", cache=cache).stats()
         assert re.search(message, str(found.value))
 
 
@@ -316,7 +316,7 @@ def test_errors_of_arrow_name_the_file(kind, path, monkeypatch):
             patched.setattr(pq.ParquetFile, name, refuse)
             look = partial(read, str(path), Layout(), None)  # a bar only counts lines of text
             if name == "iter_batches":
-                look = open_rows(path).facts
+                look = open_rows(path).stats
             with pytest.raises(ValueError, match=r"rows.parquet is damaged, or .*no such codec"):
                 look()
     monkeypatch.setattr(pq, "ParquetFile", refuse)

@@ -38,7 +38,7 @@ def test_a_file_after_a_stream_may_not_change(queries, tmp_path):
     def opened():
         return open_rows([io.BytesIO(b"1 qid:900 1:1\n"), queries], cache=tmp_path / "rows")
 
-    assert opened().facts().n_rows == opened().facts().n_rows
+    assert opened().stats().n_rows == opened().stats().n_rows
     queries.write_text(queries.read_text() + "1 qid:999 1:1\n")
     with pytest.raises(ValueError, match="row cache of other files"):
         opened()
@@ -226,7 +226,7 @@ def test_pipes_in_a_cache_are_not_opened(queries, tmp_path):
             open_rows(tmp_path / "rows")
         os.unlink(tmp_path / "rows" / f"{name}.npy")
         shutil.move(tmp_path / "kept", tmp_path / "rows" / f"{name}.npy")
-    assert open_rows(tmp_path / "rows").facts().n_rows
+    assert open_rows(tmp_path / "rows").stats().n_rows
 
 
 def started_at(column):

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import row_files
-from rankcore._core.sources import Surveyor
+from rankcore._core.sources import StatsCollector
 from rankcore._ext.survey import raise_sizes, sum_squares
 from rankcore.datasets import (
     dump_letor,
@@ -150,16 +150,16 @@ def test_zstandard_without_the_library(tmp_path, monkeypatch):
 def test_a_survey_finds_what_memory_shows(queries, small, tmp_path):
     data = load_letor(queries)
     for rows in [open_rows(queries), open_rows(queries, cache=tmp_path / "rows")]:
-        survey = rows.facts()
+        stats = rows.stats()
         labels, counts = np.unique(data.y, return_counts=True)
-        assert (survey.n_rows, survey.n_features) == data.X.shape
-        assert survey.labels.dtype == np.int64
-        assert survey.labels.tolist() == labels.tolist()
-        assert survey.counts.tolist() == counts.tolist()
-        assert np.array_equal(survey.magnitudes, abs(data.X).max(axis=0).toarray()[0])
+        assert (stats.n_rows, stats.n_features) == data.X.shape
+        assert stats.labels.dtype == np.int64
+        assert stats.labels.tolist() == labels.tolist()
+        assert stats.counts.tolist() == counts.tolist()
+        assert np.array_equal(stats.magnitudes, abs(data.X).max(axis=0).toarray()[0])
         mean = (data.X.data**2).sum() / data.X.shape[0]
-        assert survey.mean_square == 2.0 ** round(np.log2(mean))
-        assert survey.in_queries
+        assert stats.mean_square == 2.0 ** round(np.log2(mean))
+        assert stats.in_queries
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -169,23 +169,23 @@ def test_a_survey_in_parts_is_that_of_all_rows(scale, dtype):
     X = sp.random(300, 40, 0.3, format="csr", random_state=1)
     X.data = (rng.normal(size=X.nnz) * scale * 2.0 ** rng.integers(-9, 9, X.nnz)).astype(dtype)
     X.data[::50] = np.nan
-    surveyor = Surveyor(None)
+    collector = StatsCollector(None)
     for first in range(0, 300, 37):
         part = X[first : first + 37]
-        surveyor.add(np.ones(part.shape[0]), part.indices, part.data)
-    survey = surveyor.finish(False, "rows")
+        collector.add(np.ones(part.shape[0]), part.indices, part.data)
+    stats = collector.finish(False, "rows")
     dense = np.nan_to_num(X.toarray().astype(np.float64))
-    assert np.array_equal(survey.magnitudes, np.abs(dense).max(axis=0))
+    assert np.array_equal(stats.magnitudes, np.abs(dense).max(axis=0))
     mean = (dense**2).sum() / 300
-    assert survey.mean_square == 2.0 ** round(np.log2(mean))
-    assert survey.n_values == X.nnz
-    assert survey.n_nonzero == np.count_nonzero(X.data)  # NaN is not 0
+    assert stats.mean_square == 2.0 ** round(np.log2(mean))
+    assert stats.n_values == X.nnz
+    assert stats.n_nonzero == np.count_nonzero(X.data)  # NaN is not 0
 
 
 def test_blocks_without_values_are_surveyed(small, tmp_path):
     path = tmp_path / "rows.txt"
     path.write_text("1\n2\n" * 500)
-    facts = open_rows(path, n_features=3).facts()
+    facts = open_rows(path, n_features=3).stats()
     assert (facts.n_rows, facts.n_values, facts.n_features) == (1000, 0, 3)
     assert facts.magnitudes.tolist() == [0, 0, 0]
     assert (facts.labels.tolist(), facts.counts.tolist()) == ([1, 2], [500, 500])
@@ -193,12 +193,12 @@ def test_blocks_without_values_are_surveyed(small, tmp_path):
 
 @pytest.mark.parametrize("value", [5e-324, 1e-320, 1e308, np.inf])
 def test_a_survey_of_extreme_values(value):
-    surveyor = Surveyor(3)
-    surveyor.add(np.ones(2), np.array([0, 2], np.int32), np.array([value, -value]))
-    survey = surveyor.finish(False, "rows")
-    assert survey.magnitudes.tolist() == [value, 0, value]
+    collector = StatsCollector(3)
+    collector.add(np.ones(2), np.array([0, 2], np.int32), np.array([value, -value]))
+    stats = collector.finish(False, "rows")
+    assert stats.magnitudes.tolist() == [value, 0, value]
     # Within what a scale may be.
-    assert survey.mean_square in (2.0**-664, 2.0**664, 1.0)
+    assert stats.mean_square in (2.0**-664, 2.0**664, 1.0)
 
 
 def test_kernels_of_a_survey_check_their_arrays():
@@ -244,7 +244,7 @@ def test_mixed_sources(queries, tmp_path):
     plain = tmp_path / "plain.txt"
     plain.write_text("1 1:1\n")
     with pytest.raises(ValueError, match="has no qid:, while the files before it have some"):
-        open_rows([queries, plain]).facts()
+        open_rows([queries, plain]).stats()
     shutil.copy(queries, tmp_path / "again.txt")
     with pytest.raises(ValueError, match=r"again.txt, line 1: query .* continues after another"):
         row_files.collected(open_rows([queries, tmp_path / "again.txt"]))

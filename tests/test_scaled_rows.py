@@ -114,11 +114,11 @@ def test_models_are_those_of_memory(model, name, kind, path):
 @pytest.mark.parametrize("name", SCALERS)
 def test_a_survey_is_of_the_scaled_rows(name, path):
     scaler = clone(SCALERS[name])
-    survey = opened(path, "cache", scaler=scaler).facts()
+    stats = opened(path, "cache", scaler=scaler).stats()
     X = scaler.transform(taken(scaler, load_letor(path).X))
     X = X.toarray() if sp.issparse(X) else X
-    assert np.array_equal(survey.magnitudes, np.abs(X).max(axis=0))
-    assert survey.mean_square == 2.0 ** round(np.log2((X**2).sum(axis=1).mean()))
+    assert np.array_equal(stats.magnitudes, np.abs(X).max(axis=0))
+    assert stats.mean_square == 2.0 ** round(np.log2((X**2).sum(axis=1).mean()))
 
 
 @pytest.mark.parametrize("name", SCALERS)
@@ -175,7 +175,7 @@ def test_a_pipeline_of_both_predicts_and_is_saved(path, tmp_path):
 def test_more_features_than_the_file_has(path):
     rows = open_rows(path)
     rows.widen(11)
-    assert rows.facts().n_features == 11
+    assert rows.stats().n_features == 11
     assert rc.PRank().fit(rows).n_features_in_ == 11
     rows.widen(9)
     assert rows.n_features == 11

@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 import rankcore as rc
-from rankcore._core.sources import Surveyor
+from rankcore._core.sources import StatsCollector
 from rankcore.datasets import Qrels, open_rows, read_qrels
 
 LAST = 2**53 - 1  # the last whole number that no other one rounds to
 
 
 def facts(labels):
-    surveyor = Surveyor(1)
-    surveyor.add(np.array(labels, float), np.zeros(0, np.int32), np.zeros(0))
-    return surveyor.finish(False, "rows")
+    collector = StatsCollector(1)
+    collector.add(np.array(labels, float), np.zeros(0, np.int32), np.zeros(0))
+    return collector.finish(False, "rows")
 
 
 @pytest.mark.parametrize("sign", [1, -1])
@@ -25,7 +25,7 @@ def test_labels_of_files_are_integers_where_these_are_sure(sign, tmp_path):
         path = tmp_path / f"{label}.txt"
         path.write_text(f"{sign * label} 1:1\n1 1:2\n")
         for cache in (tmp_path / f"{label}", tmp_path / f"{label}"):  # written, then read
-            assert open_rows(path, cache=cache).facts().labels.dtype.kind == kind
+            assert open_rows(path, cache=cache).stats().labels.dtype.kind == kind
 
 
 @pytest.mark.parametrize("sign", [1, -1])

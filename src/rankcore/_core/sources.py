@@ -30,7 +30,7 @@ from rankcore._ext.survey import add_moments, raise_sizes, sum_squares
 
 
 @dataclass(frozen=True)
-class Facts:
+class DatasetStats:
     """Statistics of all rows on disk, from one scan."""
 
     # Shape, and numbers of stored values.
@@ -47,8 +47,8 @@ class Facts:
     in_queries: bool  # whether the rows have query ids
 
 
-class Surveyor:
-    """Collects facts about rows on disk, block by block, in one scan."""
+class StatsCollector:
+    """Collects statistics of rows on disk, block by block, in one scan."""
 
     def __init__(self, n_features: int | None) -> None:
         self._n_features = n_features  # None: one more than the maximum column index
@@ -86,8 +86,8 @@ class Surveyor:
             self._square = before + sum_squares(values, math.ldexp(1.0, -shift))
             self._shift = shift
 
-    def finish(self, in_queries: bool, name: str) -> Facts:
-        """The result; raise ValueError if there were no rows."""
+    def finish(self, in_queries: bool, name: str) -> DatasetStats:
+        """Return the statistics; raise ValueError if there were no rows."""
         if self._n_rows == 0:
             raise ValueError(f"{name} holds no examples")
         labels = np.array(sorted(self._counts), dtype=np.float64)
@@ -95,13 +95,24 @@ class Surveyor:
         if (labels == np.floor(labels)).all() and np.abs(labels).max(initial=0) < 2**53:
             labels = labels.astype(np.int64)
         n_features = self._n_features or max(1, self._n_columns)
-        sizes, deviations = np.zeros(n_features), np.zeros(n_features)
+        sizes = np.zeros(n_features)
+        deviations = np.zeros(n_features)
         sizes[: self._sizes.size] = self._sizes[:n_features]
         found = deviations_of(self._moments, self._n_rows)
         deviations[: found.size] = found[:n_features]
         mean_square = power_of_two(self._square / self._n_rows, 2 * self._shift)
-        shape = self._n_rows, n_features, self._n_values, self._n_nonzero
-        return Facts(*shape, labels, counts, mean_square, sizes, deviations, in_queries)
+        return DatasetStats(
+            n_rows=self._n_rows,
+            n_features=n_features,
+            n_values=self._n_values,
+            n_nonzero=self._n_nonzero,
+            labels=labels,
+            counts=counts,
+            mean_square=mean_square,
+            magnitudes=sizes,
+            deviations=deviations,
+            in_queries=in_queries,
+        )
 
 
 @dataclass(frozen=True)
@@ -123,7 +134,7 @@ class Source(ABC):
     """The rows of a fit."""
 
     kept: bool  # whether all rows are one window, which stays in memory
-    n_features: int | None  # None if unknown before `Facts`
+    n_features: int | None  # None if unknown before `DatasetStats`
     size: int  # bytes that a pass reads, for progress
     given: Any  # the ``X`` of ``fit``, which may name the features
 
@@ -205,28 +216,28 @@ class RowBlocks(Source):
     kept = False
     dtype: np.dtype[Any]  # float32 or float64
     feature_names: NDArray[Any] | None = None  # (n_features,)
-    surveyed: bool  # whether `facts` costs nothing
-    _facts: Facts | None
+    has_stats: bool  # whether `stats` costs nothing
+    _stats: DatasetStats | None
 
     @abstractmethod
-    def facts(self) -> Facts:
-        """Facts of all rows, from at most one scan."""
+    def stats(self) -> DatasetStats:
+        """Return the statistics of all rows, from at most one scan."""
 
     def mean_square(self) -> float:
-        return self.facts().mean_square
+        return self.stats().mean_square
 
     def share_of_nonzero(self) -> float:
-        known = self.facts()
+        known = self.stats()
         return known.n_nonzero / (known.n_rows * known.n_features)
 
     def deviations(self) -> Floats:
-        return self.facts().deviations
+        return self.stats().deviations
 
     def all_equal(self) -> bool:
-        return self.facts().n_rows > 1 and not self.facts().deviations.any()
+        return self.stats().n_rows > 1 and not self.stats().deviations.any()
 
     def largest_of_unequal(self) -> int | None:
-        sizes = self.facts().magnitudes
+        sizes = self.stats().magnitudes
         return int(sizes.argmax()) if sizes_differ(sizes) else None
 
     @property
@@ -236,12 +247,12 @@ class RowBlocks(Source):
 
     def widen(self, n_features: int) -> None:
         """Add features that are 0 in all rows, up to ``n_features``."""
-        known = self.facts()
+        known = self.stats()
         if n_features > known.n_features:
             more = (0, n_features - known.n_features)
             magnitudes = np.pad(known.magnitudes, more)
             deviations = np.pad(known.deviations, more)
-            self._facts = replace(
+            self._stats = replace(
                 known, n_features=n_features, magnitudes=magnitudes, deviations=deviations
             )
             self.n_features = n_features

@@ -298,7 +298,7 @@ class BlockRows:
 
     def __init__(self, blocks: RowBlocks, n_rows: int) -> None:
         self.blocks, self.n_rows = blocks, n_rows
-        self.n_features = blocks.facts().n_features
+        self.n_features = blocks.stats().n_features
 
     def binned(self, taken: NDArray[np.int64], max_bins: int, zero_missing: bool) -> GivenBins:
         """Binned columns of the rows ``taken``, in this order.

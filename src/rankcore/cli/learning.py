@@ -203,15 +203,17 @@ def scaler_for(scale: Scale, learner: Learner, X: Any) -> Any:
 
     from rankcore._core.inputs import as_rows
     from rankcore._core.scales import rows_differ, sizes_differ
-    from rankcore._core.sources import Facts, RowBlocks
+    from rankcore._core.sources import DatasetStats, RowBlocks
 
     if scale is Scale.NONE or (scale is Scale.AUTO and learner.estimator in INDIFFERENT):
         return None
-    known = X.facts() if isinstance(X, RowBlocks) else as_rows(X)
+    known = X.stats() if isinstance(X, RowBlocks) else as_rows(X)
     dense = known.n_values >= DENSE * known.n_rows * known.n_features
     if scale is Scale.STANDARD or (scale is Scale.AUTO and dense):
         return StandardScaler(with_mean=dense)
-    differ = sizes_differ(known.magnitudes) if isinstance(known, Facts) else rows_differ(known)
+    differ = (
+        sizes_differ(known.magnitudes) if isinstance(known, DatasetStats) else rows_differ(known)
+    )
     return MaxAbsScaler() if scale is Scale.MAXABS or differ else None
 
 

@@ -50,7 +50,7 @@ class Rows:
     @property
     def in_queries(self) -> bool:
         """Whether all rows have queries."""
-        return self.X.facts().in_queries if self.on_disk else self.qid is not None
+        return self.X.stats().in_queries if self.on_disk else self.qid is not None
 
     @property
     def origin_of_queries(self) -> str:
@@ -63,7 +63,7 @@ class Rows:
     def n_rows(self) -> int | None:
         """Number of rows; None before a scan."""
         if self.on_disk:
-            return self.X.facts().n_rows if self.X.surveyed else None
+            return self.X.stats().n_rows if self.X.has_stats else None
         return int(self.X.shape[0])
 
     def take(self, which: Any) -> Rows:
@@ -135,7 +135,7 @@ class Rows:
 
 def same_width(*parts: Rows) -> None:
     """Add features that are 0 in all rows, so that all parts have the same number."""
-    width = max(one.X.facts().n_features if one.on_disk else one.X.shape[1] for one in parts)
+    width = max(one.X.stats().n_features if one.on_disk else one.X.shape[1] for one in parts)
     for one in parts:
         if one.on_disk:
             one.X.widen(width)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rankcore._core.disk_arrays import disk_array
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import as_matrix, csr_in_place
-from rankcore._core.sources import Facts, RowBlocks, Surveyor, Window
+from rankcore._core.sources import DatasetStats, RowBlocks, StatsCollector, Window
 from rankcore.datasets.streams import Source, title
 from rankcore.progress import Progress, report
 
@@ -39,15 +39,19 @@ def report_reading(done: int, size: int, n_rows: int) -> None:
     report(Progress(0, 0, min(done, size), size, n_rows, "rows", "bytes"))
 
 
-def survey(pieces: Iterable[Piece], n_features: int | None, size: int, name: str) -> Facts:
-    """Statistics of all rows, in one scan of ``size`` bytes."""
-    surveyor, in_queries, n_rows = Surveyor(n_features), False, 0
+def collect_stats(
+    pieces: Iterable[Piece], n_features: int | None, size: int, name: str
+) -> DatasetStats:
+    """Collect the statistics of all rows, in one scan of ``size`` bytes."""
+    collector = StatsCollector(n_features)
+    in_queries = False
+    n_rows = 0
     for labels, columns, values, has_qid, done in pieces:
         in_queries = has_qid
-        surveyor.add(labels, columns, values)
+        collector.add(labels, columns, values)
         n_rows += labels.size
         report_reading(done, size, n_rows)
-    return surveyor.finish(in_queries, name)
+    return collector.finish(in_queries, name)
 
 
 class FileRows(RowBlocks):
@@ -56,14 +60,14 @@ class FileRows(RowBlocks):
     Binary files among the sources can be read only once, by `parts`.
     """
 
-    surveyed = False
+    has_stats = False
 
     def __init__(
         self, sources: Sequence[Source], size: int, dtype: Any, n_features: int | None, window: int
     ) -> None:
         self.sources, self.size, self.window = list(sources), size, window
         self.dtype, self.n_features = np.dtype(dtype), n_features
-        self._facts: Facts | None = None
+        self._stats: DatasetStats | None = None
         self._whole: tuple[Any, NDArray[Any], NDArray[np.int64] | None] | None = None
 
     def __repr__(self) -> str:
@@ -78,7 +82,7 @@ class FileRows(RowBlocks):
 
     @abstractmethod
     def pieces(self) -> Iterator[Piece]:
-        """All rows, for a survey."""
+        """All rows, to collect their statistics."""
 
     @abstractmethod
     def parts(self, n_features: int | None, n_values: int, n_rows: int) -> Iterator[Part]:
@@ -87,12 +91,12 @@ class FileRows(RowBlocks):
         A part ends with the first query, or row, that brings it to ``n_values`` or ``n_rows``.
         """
 
-    def facts(self) -> Facts:
-        """As `RowBlocks.facts`, in one scan."""
-        if self._facts is None:
+    def stats(self) -> DatasetStats:
+        """As `RowBlocks.stats`, in one scan."""
+        if self._stats is None:
             name = title(self.sources[0])
-            self._facts = survey(self.pieces(), self.n_features, self.size, name)
-        return self._facts
+            self._stats = collect_stats(self.pieces(), self.n_features, self.size, name)
+        return self._stats
 
     def windows(self, n_features: int, order: tuple[int, int] | None) -> Iterator[Window]:
         """As `RowBlocks.windows`; with an order, rows come in file order, in larger windows."""
@@ -139,8 +143,8 @@ def as_it_takes(scaler: Any, X: Any) -> Any:
 
 
 def fit_scaler(scaler: Any, blocks: RowBlocks) -> None:
-    """Fit a scaler to rows on disk: MaxAbsScaler from their facts, others in one scan."""
-    known = blocks.facts()
+    """Fit a scaler to rows on disk: MaxAbsScaler from their statistics, others in one scan."""
+    known = blocks.stats()
     if type(scaler).__name__ == "MaxAbsScaler":
         scaler.fit(known.magnitudes[None].astype(blocks.dtype))
         scaler.n_samples_seen_ = known.n_rows
@@ -161,7 +165,7 @@ class ScaledRows(RowBlocks):
     """
 
     def __init__(self, blocks: RowBlocks, scaler: Any) -> None:
-        self._blocks, self._facts = blocks, None
+        self._blocks, self._stats = blocks, None
         self.n_features = int(scaler.n_features_in_)
         if blocks.n_features is not None and blocks.n_features != self.n_features:
             raise ValueError(
@@ -178,18 +182,18 @@ class ScaledRows(RowBlocks):
         return f"{self._blocks!r} scaled by {self._nameless}"
 
     @property
-    def surveyed(self) -> bool:  # type: ignore[override]
-        """As `RowBlocks.surveyed`."""
-        return self._blocks.surveyed
+    def has_stats(self) -> bool:  # type: ignore[override]
+        """As `RowBlocks.has_stats`."""
+        return self._blocks.has_stats
 
-    def facts(self) -> Facts:
-        """As `RowBlocks.facts`, in one scan, because scaling changes the scale."""
-        if self._facts is None:
-            pieces = self._pieces(self._blocks.facts())
-            self._facts = survey(pieces, self.n_features, self.size, repr(self))
-        return self._facts
+    def stats(self) -> DatasetStats:
+        """As `RowBlocks.stats`, in one scan, because scaling changes the scale."""
+        if self._stats is None:
+            pieces = self._pieces(self._blocks.stats())
+            self._stats = collect_stats(pieces, self.n_features, self.size, repr(self))
+        return self._stats
 
-    def _pieces(self, known: Facts) -> Iterator[Piece]:
+    def _pieces(self, known: DatasetStats) -> Iterator[Piece]:
         for window in self.windows(known.n_features, None):
             values, columns = window.rows.arrays[0], window.rows.columns
             if columns is None:

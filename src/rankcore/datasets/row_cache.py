@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.disk_arrays import release
 from rankcore._core.kernels import csr_in_place
-from rankcore._core.sources import Facts, RowBlocks, Window
+from rankcore._core.sources import DatasetStats, RowBlocks, Window
 from rankcore._ext.rows import Rows, csr_rows
 
 FORMAT, VERSION = "rankcore row cache", 1
@@ -91,7 +91,7 @@ class CachedRows(RowBlocks):
     values of a block are checked whenever it is read, as those of any user's rows.
     """
 
-    surveyed = True
+    has_stats = True
 
     def __init__(self, path: str | os.PathLike[str], window: int) -> None:
         self.path, self.window = Path(path), window
@@ -104,14 +104,14 @@ class CachedRows(RowBlocks):
         labels = arrays["distinct"]
         if (labels == np.floor(labels)).all() and np.abs(labels).max(initial=0) < 2**53:
             labels = labels.astype(np.int64)
-        self._facts: Facts = Facts(
+        self._stats: DatasetStats = DatasetStats(
             labels=labels,
             counts=arrays["counts"],
             magnitudes=arrays["magnitudes"],
             deviations=arrays["deviations"],
             **{name: about[name] for name in KINDS},
         )
-        self.n_features: int | None = self._facts.n_features
+        self.n_features: int | None = self._stats.n_features
         self.dtype = arrays["values"].dtype
         if about["feature_names"] is not None:
             self.feature_names = np.array(about["feature_names"], dtype=object)
@@ -121,12 +121,12 @@ class CachedRows(RowBlocks):
             raise ValueError(f"{self.path} is damaged: its arrays do not fit together")
 
     def __repr__(self) -> str:
-        known = self._facts
+        known = self._stats
         return f"<rows of {self.path}: {known.n_rows} x {known.n_features}>"
 
-    def facts(self) -> Facts:
-        """As `RowBlocks.facts`, from the cache."""
-        return self._facts
+    def stats(self) -> DatasetStats:
+        """As `RowBlocks.stats`, from the cache."""
+        return self._stats
 
     def windows(self, n_features: int, order: tuple[int, int] | None) -> Iterator[Window]:
         """As `RowBlocks.windows`; with an order, blocks are shuffled, then the rows of windows."""
@@ -144,7 +144,7 @@ class CachedRows(RowBlocks):
             chosen = np.sort(blocks[number * size : (number + 1) * size]).tolist()
             self._check_unchanged()
             rows, labels, queries = self._rows(chosen), self._labels(chosen), None
-            if self._facts.in_queries:
+            if self._stats.in_queries:
                 queries = self._query_of_rows(chosen)
             yield Window(rows, labels, queries, number, round((number + 1) * per_window))
             if self.size > RELEASED:
@@ -156,11 +156,11 @@ class CachedRows(RowBlocks):
         self._check_unchanged()
         labels: NDArray[Any] = self._files["labels"].array
         self._check_labels(labels)
-        if self._facts.labels.dtype.kind == "i":
+        if self._stats.labels.dtype.kind == "i":
             labels = labels.astype(np.int64)
         queries = None
-        if self._facts.in_queries:
-            sizes = np.diff(self._queries, append=self._facts.n_rows)
+        if self._stats.in_queries:
+            sizes = np.diff(self._queries, append=self._stats.n_rows)
             queries = np.repeat(np.arange(sizes.size), sizes)
         return labels, queries
 
@@ -168,11 +168,11 @@ class CachedRows(RowBlocks):
         """As `RowBlocks.whole`: a CSR matrix of the memory-mapped arrays, labels and queries."""
         labels, queries = self.outline()
         values, columns, starts = (self._files[name].array for name in PARTS[:3])
-        return csr_in_place(values, columns, starts, self._facts.n_features), labels, queries
+        return csr_in_place(values, columns, starts, self._stats.n_features), labels, queries
 
     def _arrays_fit(self) -> bool:
         """Return whether the shapes of the arrays, and all bounds in them, fit together."""
-        known, blocks = self._facts, self._blocks
+        known, blocks = self._stats, self._blocks
         arrays = {name: file.array for name, file in self._files.items()}
         return bool(
             known.n_rows >= 1
@@ -195,7 +195,7 @@ class CachedRows(RowBlocks):
 
     def _queries_fit(self) -> bool:
         """Return whether queries have rows, and each block begins with a query."""
-        if not self._facts.in_queries:
+        if not self._stats.in_queries:
             return self._queries.size == 0
         if self._queries.ndim != 1 or self._queries.size == 0:
             return False
@@ -203,7 +203,7 @@ class CachedRows(RowBlocks):
         return bool(
             self._queries[0] == 0
             and (np.diff(self._queries) >= 1).all()
-            and self._queries[-1] < self._facts.n_rows
+            and self._queries[-1] < self._stats.n_rows
             and places[-1] < self._queries.size
             and (self._queries[places] == starts).all()
         )
@@ -213,7 +213,7 @@ class CachedRows(RowBlocks):
             self._files[name].check_unchanged()
 
     def _check_labels(self, labels: NDArray[Any]) -> None:
-        if not np.isin(labels, self._facts.labels).all():
+        if not np.isin(labels, self._stats.labels).all():
             raise ValueError(
                 f"{self.path / 'labels'}.npy is damaged: it has labels that distinct.npy lacks; "
                 "create the cache again"
@@ -245,7 +245,7 @@ class CachedRows(RowBlocks):
             starts.append(of_block + (n_values - span.start))
             n_values += span.stop - span.start
         values, columns = self._blocks_of("values", chosen), self._blocks_of("columns", chosen)
-        rows = csr_rows(values, columns, np.concatenate(starts), self._facts.n_features, "X")
+        rows = csr_rows(values, columns, np.concatenate(starts), self._stats.n_features, "X")
         if not rows.canonical:
             raise ValueError(f"{self.path} is damaged: columns of a row do not ascend")
         return rows

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore.datasets.file_rows import BLOCK_ROWS, BLOCK_VALUES, FileRows, Piece, survey
+from rankcore.datasets.file_rows import BLOCK_ROWS, BLOCK_VALUES, FileRows, Piece, collect_stats
 from rankcore.datasets.row_cache import (
     DESCRIPTION,
     DTYPES,
@@ -93,7 +93,7 @@ def write_cache(files: FileRows, path: str | os.PathLike[str]) -> None:
 
 
 def _append_rows(source: FileRows, files: dict[str, _Growing]) -> Iterator[Piece]:
-    """Append all rows to the arrays, and yield them for a survey."""
+    """Append all rows to the arrays, and yield them to collect their statistics."""
     files["starts"].add(np.zeros(1, dtype=np.int64))
     files["blocks"].add(np.zeros((1, 3), dtype=np.int64))
     n_values = 0
@@ -122,7 +122,7 @@ def _write(source: FileRows, folder: Path) -> None:
         for name, kind in kinds.items():
             files[name] = _Growing(folder / f"{name}.npy", kind, widths.get(name, 0))
         name = title(source.sources[0])
-        known = survey(_append_rows(source, files), source.n_features, source.size, name)
+        known = collect_stats(_append_rows(source, files), source.n_features, source.size, name)
         files["magnitudes"].add(known.magnitudes)
         files["deviations"].add(known.deviations)
         files["distinct"].add(known.labels)

@@ -17,7 +17,7 @@ from rankcore._core.kernels import some_rows
 from rankcore._core.labels import as_labels, check_agreement, encode, first_ranks, ranks_among
 from rankcore._core.params import as_generator
 from rankcore._core.scales import share_of_nonzero, warn_of_scales
-from rankcore._core.sources import Facts, MemoryRows, RowBlocks, Source, Window
+from rankcore._core.sources import DatasetStats, MemoryRows, RowBlocks, Source, Window
 from rankcore._core.state import OnlineState, checkpoints
 from rankcore._core.training import Learner
 from rankcore._core.warning import warn
@@ -103,22 +103,24 @@ class OnlineLearner(PassLearner):
         self._chooses = model.max_iter == "auto"
         self.n_iterations = AUTO_PASSES if self._chooses else int(model.max_iter)
         self.shuffle = bool(model.shuffle)
-        facts = self._facts(model, source, classes) if isinstance(source, RowBlocks) else None
+        stats = (
+            self._needed_stats(model, source, classes) if isinstance(source, RowBlocks) else None
+        )
         self._of_rows: NDArray[Any] | None = None
         self._of_classes: NDArray[Any] | None = None
         if isinstance(source, MemoryRows):
             y, n_rows = source.window.labels, source.window.rows.n_rows
             self.ranks, self.classes = first_ranks(y, n_rows, classes, type(model).__name__)
         else:
-            self.classes = _classes(classes, facts, type(model).__name__)
-        known = source.kept or facts is not None
+            self.classes = _classes(classes, stats, type(model).__name__)
+        known = source.kept or stats is not None
         self._all_equal = known and source.all_equal()
         if known:
             warn_of_scales(source.largest_of_unequal(), type(model).__name__)
-        self._weigh(model, source, facts)
+        self._weigh(model, source, stats)
         self.generator = as_generator(model.random_state)
         self.seed = source.seed(self.generator)
-        n_features = source.n_features if facts is None else facts.n_features
+        n_features = source.n_features if stats is None else stats.n_features
         assert n_features is not None
         if resumed is None:
             state = model._new_state(n_features, len(self.classes))
@@ -133,12 +135,12 @@ class OnlineLearner(PassLearner):
         self.counts = np.zeros(len(self.classes), dtype=np.int64)  # rows of each rank in that pass
 
     @staticmethod
-    def _facts(model: Any, source: RowBlocks, classes: Any) -> Facts | None:
+    def _needed_stats(model: Any, source: RowBlocks, classes: Any) -> DatasetStats | None:
         # Not "if it is known": equal arguments must give the same model.
         wanted = classes is None or source.n_features is None or model.class_weight is not None
-        return source.facts() if wanted or source.surveyed else None
+        return source.stats() if wanted or source.has_stats else None
 
-    def _weigh(self, model: Any, source: Source, facts: Facts | None) -> None:
+    def _weigh(self, model: Any, source: Source, stats: DatasetStats | None) -> None:
         """Compute the weights of rows or classes."""
         if isinstance(source, MemoryRows):
             weights = row_weights(
@@ -153,10 +155,10 @@ class OnlineLearner(PassLearner):
             if weights is not None:
                 model._check_weighable()
         elif model.class_weight is not None:
-            assert facts is not None
+            assert stats is not None
             model._check_weighable()
             counts = np.zeros(self.classes.size, dtype=np.int64)
-            counts[encode(facts.labels, self.classes)] = facts.counts
+            counts[encode(stats.labels, self.classes)] = stats.counts
             self._of_classes = class_weights(
                 model.class_weight, counts, self.classes, not model._weighs_steps
             )
@@ -321,13 +323,15 @@ def partial_fit_online(
         model._replace_with(model._shadow(X, rows.n_features, state, ranks_=known))
 
 
-def _classes(declared: NDArray[Any] | None, facts: Facts | None, learner: str) -> NDArray[Any]:
+def _classes(
+    declared: NDArray[Any] | None, stats: DatasetStats | None, learner: str
+) -> NDArray[Any]:
     if declared is not None:
         return declared
-    assert facts is not None
+    assert stats is not None
     # Enough labels to distinguish a few fractional classes from a continuous target.
-    n = min(facts.n_rows, 3 * facts.labels.size)
-    return ranks_among(np.resize(facts.labels, n), None, None, learner)
+    n = min(stats.n_rows, 3 * stats.labels.size)
+    return ranks_among(np.resize(stats.labels, n), None, None, learner)
 
 
 def _check_resumed(model: Any, known: NDArray[Any], n_features: int) -> None:

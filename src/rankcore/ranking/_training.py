@@ -48,8 +48,8 @@ class PairwiseLearner(Learner):
     ) -> None:
         self.n_iterations, self.shuffle = int(model.max_iter), bool(model.shuffle)
         n_features, known = source.n_features, source.kept
-        if isinstance(source, RowBlocks) and (n_features is None or source.surveyed):
-            n_features, known = source.facts().n_features, True
+        if isinstance(source, RowBlocks) and (n_features is None or source.has_stats):
+            n_features, known = source.stats().n_features, True
         assert n_features is not None
         largest, in_queries = 0, True
         self._pairing: Pairing | None = None

@@ -33,7 +33,7 @@ def cache(
     start = perf_counter()
     with progress_bar(quiet):
         rows = open_blocks(files, layout, output, "float32" if float32 else "float64")
-    known = rows.facts()
+    known = rows.stats()
     facts = {
         "examples": known.n_rows,
         "features": known.n_features,
