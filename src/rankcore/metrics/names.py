@@ -7,53 +7,71 @@ import difflib
 import math
 import re
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from rankcore.metrics import trec_names
 
-# Properties and names of each measure, here and in other tools; case does not matter. Properties:
-# "cut" or "needs_cut" (cut-off), "rel" (binary relevance), "loss", "count" (summed over queries).
+
+@dataclass(frozen=True)
+class _Kind:
+    """What a measure is called, and what its name may be combined with."""
+
+    names: tuple[str, ...]  # those of other tools included; case does not matter
+    cut: Literal["none", "optional", "required"] = "none"  # a cut-off
+    binary: bool = False  # takes the smallest relevant label
+    loss: bool = False  # smaller values are better
+    summed: bool = False  # a count, summed over queries
+
+
 _MEASURES = {
-    "ndcg": ("cut", "ndcg ndcg_score ndcg_cut"),
-    "dcg": ("cut", "dcg dcg_score"),
-    "average_precision": ("cut rel", "map ap map_cut average_precision mean_average_precision"),
-    "precision": ("cut rel", "p pre precision precision_at_k prec"),
-    "recall": ("needs_cut rel", "r recall recall_at_k"),
-    "r_precision": ("rel", "rprec r_precision r-precision"),
-    "reciprocal_rank": ("cut rel", "mrr rr recip_rank reciprocal_rank"),
-    "hit": ("cut rel", "hit hit_rate success"),
-    "hits": ("cut rel", "hits"),
-    "f1": ("cut rel", "f1"),
-    "auc": ("rel", "auc auc_score"),
-    "misranking": ("loss", "misranking pairwise_misranking"),
-    "kendall_tau": ("", "kendall_tau tau kendall"),
-    "err": ("cut", "err"),
-    "rbp": ("cut rel", "rbp"),
-    "rbp_residual": ("loss", "rbp_resid"),
-    "judged": ("cut", "judged"),
-    "unjudged": ("needs_cut loss", "unj"),
-    "bpref": ("rel", "bpref gm_bpref"),
-    "inferred_ap": ("rel", "infap"),
-    "interpolated_precision": ("rel", "iprec iprec_at_recall 11pt_avg"),
-    "relative_precision": ("needs_cut rel", "relative_p"),
-    "r_multiple": ("rel", "rprec_mult"),
-    "binary_g": ("rel", "bing"),
-    "graded_g": ("", "g"),
-    "ndcg_at_relevant": ("", "ndcg_rel"),
-    "ndcg_at_levels": ("", "rndcg"),
-    "set_precision": ("rel", "set_p setp"),
-    "set_recall": ("rel", "set_recall setr"),
-    "set_f": ("rel", "set_f setf"),
-    "set_ap": ("rel", "set_map setap"),
-    "set_relative_precision": ("rel", "set_relative_p setrelp"),
-    "utility": ("", "utility"),
-    "n_queries": ("count", "num_q numq"),
-    "n_retrieved": ("count", "num_ret numret"),
-    "n_relevant": ("rel count", "num_rel numrel"),
-    "n_relevant_retrieved": ("rel count", "num_rel_ret numrelret"),
-    "n_nonrelevant_retrieved": ("loss count", "num_nonrel_judged_ret"),
+    "ndcg": _Kind(("ndcg", "ndcg_score", "ndcg_cut"), cut="optional"),
+    "dcg": _Kind(("dcg", "dcg_score"), cut="optional"),
+    "average_precision": _Kind(
+        ("map", "ap", "map_cut", "average_precision", "mean_average_precision"),
+        cut="optional",
+        binary=True,
+    ),
+    "precision": _Kind(
+        ("p", "pre", "precision", "precision_at_k", "prec"), cut="optional", binary=True
+    ),
+    "recall": _Kind(("r", "recall", "recall_at_k"), cut="required", binary=True),
+    "r_precision": _Kind(("rprec", "r_precision", "r-precision"), binary=True),
+    "reciprocal_rank": _Kind(
+        ("mrr", "rr", "recip_rank", "reciprocal_rank"), cut="optional", binary=True
+    ),
+    "hit": _Kind(("hit", "hit_rate", "success"), cut="optional", binary=True),
+    "hits": _Kind(("hits",), cut="optional", binary=True),
+    "f1": _Kind(("f1",), cut="optional", binary=True),
+    "auc": _Kind(("auc", "auc_score"), binary=True),
+    "misranking": _Kind(("misranking", "pairwise_misranking"), loss=True),
+    "kendall_tau": _Kind(("kendall_tau", "tau", "kendall")),
+    "err": _Kind(("err",), cut="optional"),
+    "rbp": _Kind(("rbp",), cut="optional", binary=True),
+    "rbp_residual": _Kind(("rbp_resid",), loss=True),
+    "judged": _Kind(("judged",), cut="optional"),
+    "unjudged": _Kind(("unj",), cut="required", loss=True),
+    "bpref": _Kind(("bpref", "gm_bpref"), binary=True),
+    "inferred_ap": _Kind(("infap",), binary=True),
+    "interpolated_precision": _Kind(("iprec", "iprec_at_recall", "11pt_avg"), binary=True),
+    "relative_precision": _Kind(("relative_p",), cut="required", binary=True),
+    "r_multiple": _Kind(("rprec_mult",), binary=True),
+    "binary_g": _Kind(("bing",), binary=True),
+    "graded_g": _Kind(("g",)),
+    "ndcg_at_relevant": _Kind(("ndcg_rel",)),
+    "ndcg_at_levels": _Kind(("rndcg",)),
+    "set_precision": _Kind(("set_p", "setp"), binary=True),
+    "set_recall": _Kind(("set_recall", "setr"), binary=True),
+    "set_f": _Kind(("set_f", "setf"), binary=True),
+    "set_ap": _Kind(("set_map", "setap"), binary=True),
+    "set_relative_precision": _Kind(("set_relative_p", "setrelp"), binary=True),
+    "utility": _Kind(("utility",)),
+    "n_queries": _Kind(("num_q", "numq"), summed=True),
+    "n_retrieved": _Kind(("num_ret", "numret"), summed=True),
+    "n_relevant": _Kind(("num_rel", "numrel"), binary=True, summed=True),
+    "n_relevant_retrieved": _Kind(("num_rel_ret", "numrelret"), binary=True, summed=True),
+    "n_nonrelevant_retrieved": _Kind(("num_nonrel_judged_ret",), loss=True, summed=True),
 }
-_KINDS = {name: kind for kind, (_, names) in _MEASURES.items() for name in names.split()}
+_KINDS = {name: kind for kind, measure in _MEASURES.items() for name in measure.names}
 _KINDS["gm_map"] = "average_precision"
 # ranx and ir-measures have a separate name for each gain of NDCG.
 _KINDS |= {"ndcg_burges": "ndcg", "dcg_burges": "dcg"}
@@ -122,7 +140,7 @@ def parse(name: str) -> list[tuple[str, Measure]]:
         return [one for member in members if member != trec_names.STRING for one in parse(member)]
     found = trec_names.parse(name.strip())
     if found is not None:
-        return [(title, _measure(kind, **set_)) for title, kind, set_ in found]
+        return [(title, _measure(kind, **parameters)) for title, kind, parameters in found]
     form = _FORM.fullmatch(name.strip())
     if form is None:
         raise ValueError(f"{name!r} is not the name of a measure{_nearest(name)}")
@@ -136,7 +154,7 @@ def parse(name: str) -> list[tuple[str, Measure]]:
         measure = replace(measure, over="geometric")
     measure = _with_arguments(measure, name, form["arguments"])
     if form["level"]:
-        if not _has(kind, "rel"):
+        if not _MEASURES[kind].binary:
             raise ValueError(
                 f"{name!r}: a relevance level, -l{form['level']}, requires a binary measure; "
                 f"{form['name']} has none"
@@ -147,14 +165,14 @@ def parse(name: str) -> list[tuple[str, Measure]]:
             raise ValueError(f"{name!r}: only ndcg, map and pre have a form that ends in '-'")
         measure = replace(measure, empty=0.0)
     if form["cuts"] is None:
-        if _has(kind, "needs_cut") or form["name"].lower().endswith("_cut"):
+        if _MEASURES[kind].cut == "required" or form["name"].lower().endswith("_cut"):
             raise ValueError(f"{name!r} needs a cut-off, such as {form['name']}@10")
         if kind in _AT_NUMBER and kind != "set_f" and measure.x is None:
             raise ValueError(f"{name!r} needs a number, such as {form['name']}@0.5")
         return [(name, measure)]
     if kind in _AT_NUMBER:
         return [(name, _with_number(measure, name, _AT_NUMBER[kind], form["cuts"]))]
-    if not _has(kind, "cut", "needs_cut"):
+    if _MEASURES[kind].cut == "none":
         raise ValueError(f"{name!r}: {form['name']} has no cut-off")
     cuts = [_cut(name, k) for k in form["cuts"].split(",")]
     stem, mark = name.strip()[: form.start("mark")], form["mark"]
@@ -165,13 +183,9 @@ def parse(name: str) -> list[tuple[str, Measure]]:
     return [(f"{stem}{mark}{k}{end}", replace(measure, k=k)) for k in cuts]
 
 
-def _has(kind: str, *properties: str) -> bool:
-    """Whether a measure has any of the properties (see `_MEASURES`)."""
-    return not set(properties).isdisjoint(_MEASURES[kind][0].split())
-
-
-def _measure(kind: str, **set_: Any) -> Measure:
-    return Measure(kind, **({"over": "sum"} if _has(kind, "count") else {}) | set_)
+def _measure(kind: str, **parameters: Any) -> Measure:
+    """Build a measure with the aggregate over queries that its kind implies."""
+    return Measure(kind, over="sum" if _MEASURES[kind].summed else "mean", **parameters)
 
 
 def _cut(name: str, text: str) -> int:
@@ -202,7 +216,7 @@ def greater_is_better(name: str) -> bool:
     if name in _RANK_LOSSES:
         return False
     try:
-        return not _has(parse(name)[0][1].kind, "loss")
+        return not _MEASURES[parse(name)[0][1].kind].loss
     except ValueError:
         return True
 
@@ -219,7 +233,7 @@ def _with_arguments(measure: Measure, name: str, text: str | None) -> Measure:
             raise ValueError(
                 f"{name!r}: {argument.strip()!r} is not of the form key=value"
             ) from None
-        if key == "rel" and _has(measure.kind, "rel") and type(value) in (int, float):
+        if key == "rel" and _MEASURES[measure.kind].binary and type(value) in (int, float):
             measure = replace(measure, rel=float(value))
         elif key == "dcg" and measure.kind in {"dcg", "ndcg"} and value in _DCG:
             measure = replace(measure, gain=_DCG[value])

@@ -32,21 +32,65 @@ _GAINED = {
 }
 _UTILITY = (1.0, -1.0, 0.0, 0.0)
 
-_OFFICIAL = "num_q num_ret num_rel num_rel_ret map gm_map Rprec bpref recip_rank iprec_at_recall P"
+_OFFICIAL = (
+    "num_q",
+    "num_ret",
+    "num_rel",
+    "num_rel_ret",
+    "map",
+    "gm_map",
+    "Rprec",
+    "bpref",
+    "recip_rank",
+    "iprec_at_recall",
+    "P",
+)
 #: A measure of text: the labels of the first documents.
 STRING = "relstring"
 #: Sets of measures by name, in the order in which trec_eval prints them, without the name of the
 #: run (``runid``).
 SETS: dict[str, tuple[str, ...]] = {
-    name: tuple(members.split())
-    for name, members in {
-        "official": _OFFICIAL,
-        "set": "num_q num_ret num_rel num_rel_ret utility set_P set_relative_P set_recall set_map "
+    "official": _OFFICIAL,
+    "set": (
+        "num_q",
+        "num_ret",
+        "num_rel",
+        "num_rel_ret",
+        "utility",
+        "set_P",
+        "set_relative_P",
+        "set_recall",
+        "set_map",
         "set_F",
-        "all_trec": f"{_OFFICIAL} {STRING} recall infAP gm_bpref Rprec_mult utility 11pt_avg binG "
-        "G ndcg ndcg_rel Rndcg ndcg_cut map_cut relative_P success set_P set_relative_P set_recall "
-        "set_map set_F num_nonrel_judged_ret rbp rbp_resid unj",
-    }.items()
+    ),
+    "all_trec": (
+        *_OFFICIAL,
+        STRING,
+        "recall",
+        "infAP",
+        "gm_bpref",
+        "Rprec_mult",
+        "utility",
+        "11pt_avg",
+        "binG",
+        "G",
+        "ndcg",
+        "ndcg_rel",
+        "Rndcg",
+        "ndcg_cut",
+        "map_cut",
+        "relative_P",
+        "success",
+        "set_P",
+        "set_relative_P",
+        "set_recall",
+        "set_map",
+        "set_F",
+        "num_nonrel_judged_ret",
+        "rbp",
+        "rbp_resid",
+        "unj",
+    ),
 }
 _SPELLED = {
     name.lower(): name
