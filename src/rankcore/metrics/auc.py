@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal
 
@@ -183,7 +184,9 @@ def _areas(
             raise ValueError(f"y_score must be finite, in {named(queries.ids[odd])}")
 
     run_blocks(run, queries.bounds, n_jobs)
-    greater, greater_low, equal, equal_low, positive, negative = sums.T
+    # Each sum of pairs is an unevaluated sum of two numbers.
+    greater, greater_low, equal, equal_low = sums[:, 0], sums[:, 1], sums[:, 2], sums[:, 3]
+    positive, negative = sums[:, 4], sums[:, 5]
     halves = (2 * greater + ties * equal) + (2 * greater_low + ties * equal_low)
     with np.errstate(invalid="ignore"):  # no pairs: 0 / 0
         return queries.ids, halves / (2 * positive * negative)
@@ -195,7 +198,7 @@ def _area_of_many(scores: NDArray[Any], marks: _Marks, ties: int, n_jobs: int | 
     edges = np.append(np.arange(0, n, _BLOCK, dtype=np.int64), n)
     counts = np.zeros((edges.size - 1, kernels.N_SPLITTERS + 1), dtype=np.int64)
     tied = np.zeros((edges.size - 1, kernels.N_SPLITTERS, 2))
-    splitters = _splitters(scores)
+    splitters = _sample_splitters(scores)
 
     def parts(i: int) -> Iterator[tuple[int, int, NDArray[np.float64]]]:
         for start in range(edges[i], edges[i + 1], _PART):
@@ -205,20 +208,41 @@ def _area_of_many(scores: NDArray[Any], marks: _Marks, ties: int, n_jobs: int | 
     def count(first: int, last: int) -> None:
         for i in range(first, last):
             for _, _, part in parts(i):
-                if not kernels.count_buckets(part, *splitters, counts[i]):
+                finite = kernels.count_buckets(
+                    part,
+                    splitters.values,
+                    splitters.starts,
+                    splitters.low,
+                    splitters.cells_per_unit,
+                    splitters.first_step,
+                    counts[i],
+                )
+                if not finite:
                     raise ValueError("y_score must be finite")
 
     run_blocks(count, edges, n_jobs)
     ends = counts.T.ravel().cumsum()
     places = np.ascontiguousarray((ends - counts.T.ravel()).reshape(counts.T.shape).T)
     bounds = np.concatenate([[0], ends[edges.size - 2 :: edges.size - 1]])
-    dealt_scores, dealt_marks = np.empty(ends[-1]), np.empty(ends[-1], dtype=marks.dtype)
+    dealt_scores = np.empty(ends[-1])
+    dealt_marks = np.empty(ends[-1], dtype=marks.dtype)
 
     def deal(first: int, last: int) -> None:
         for i in range(first, last):
             for start, stop, part in parts(i):
-                mark = marks.of(start, stop)
-                kernels.deal(part, mark, *splitters, places[i], dealt_scores, dealt_marks, tied[i])
+                kernels.deal(
+                    part,
+                    marks.of(start, stop),
+                    splitters.values,
+                    splitters.starts,
+                    splitters.low,
+                    splitters.cells_per_unit,
+                    splitters.first_step,
+                    places[i],
+                    dealt_scores,
+                    dealt_marks,
+                    tied[i],
+                )
 
     run_blocks(deal, edges, n_jobs)
     sums = np.zeros((kernels.N_SPLITTERS + 1, kernels.COLUMNS))
@@ -230,10 +254,19 @@ def _area_of_many(scores: NDArray[Any], marks: _Marks, ties: int, n_jobs: int | 
     return _combined(sums, tied.sum(axis=0), ties, marks.weights is None)
 
 
-def _splitters(
-    scores: NDArray[Any],
-) -> tuple[NDArray[np.float64], NDArray[np.uint16], float, float, int]:
-    """Sampled scores that split the rows into buckets of similar size, with a lookup table."""
+@dataclass(frozen=True)
+class _Splitters:
+    """Ascending scores between buckets of rows, with a lookup table of equal cells."""
+
+    values: NDArray[np.float64]  # the splitters, padded with infinity
+    starts: NDArray[np.uint16]  # by cell, the number of splitters in the cells before it
+    low: float  # where the first cell begins
+    cells_per_unit: float  # reciprocal width of a cell
+    first_step: int  # of the bisection within a cell, a power of two
+
+
+def _sample_splitters(scores: NDArray[Any]) -> _Splitters:
+    """Sample splitters that split the rows into buckets of similar size."""
     # The result does not depend on the sample; the seed is fixed.
     n_samples = _SAMPLES_EACH * (kernels.N_SPLITTERS + 1)
     rows = np.random.default_rng(0).integers(0, scores.size, n_samples)
@@ -241,15 +274,17 @@ def _splitters(
     distinct = np.unique(sample[np.isfinite(sample)])
     values = np.full(2 * kernels.N_SPLITTERS, np.inf)
     values[: distinct.size] = distinct
-    low, each = 0.0, 0.0
+    low = 0.0
+    cells_per_unit = 0.0
     if distinct.size > 1:
         low = float(distinct[0])
         with np.errstate(over="ignore"):  # all scores are then in one cell
-            each = float(kernels.N_CELLS / (distinct[-1] - distinct[0]))
-        if not math.isfinite(each):
-            each = 0.0
+            cells_per_unit = float(kernels.N_CELLS / (distinct[-1] - distinct[0]))
+        if not math.isfinite(cells_per_unit):
+            cells_per_unit = 0.0
     starts = np.empty(kernels.N_CELLS, dtype=np.uint16)
-    return values, starts, low, each, kernels.place_splitters(values, starts, low, each)
+    first_step = kernels.place_splitters(values, starts, low, cells_per_unit)
+    return _Splitters(values, starts, low, cells_per_unit, first_step)
 
 
 def _combined(sums: NDArray[Any], tied: NDArray[Any], ties: int, counted: bool) -> float:

@@ -166,17 +166,29 @@ def _averaged(task: _Task, measures: Sequence[Measure]) -> Floats:
 
 def _run(task: _Task, measures: Sequence[Measure]) -> Floats:
     """Values of measures by the kernel."""
-    convention, queries = task.convention, task.queries
+    convention = task.convention
+    queries = task.queries
     gains = _given_gains(measures, convention, task.labels)
     sizes = np.diff(queries.bounds)
     plan = _plan(measures, convention)
     discounts = _discounts(convention.discount, measures, int(sizes.max()))
     values = np.empty((len(measures), sizes.size))
-    data = task.scores, task.labels, gains, queries.rows, task.retrieved, queries.bounds
-    wanted = plan, discounts, kernels.TIES[convention.ties], values
 
     def run(first: int, last: int) -> None:
-        trouble, query = kernels.measure(*data, first, last, *wanted)
+        trouble, query = kernels.measure(
+            task.scores,
+            task.labels,
+            gains,
+            queries.rows,
+            task.retrieved,
+            queries.bounds,
+            first,
+            last,
+            plan,
+            discounts,
+            kernels.TIES[convention.ties],
+            values,
+        )
         if trouble:
             raise _complaint(kernels.TROUBLES[trouble], queries.ids[query], convention, measures)
 
@@ -269,7 +281,8 @@ def _plan(measures: Sequence[Measure], convention: Convention) -> NDArray[Any]:
             row["divisor"] = kernels.DIVISORS[convention.ap_divisor]
             row["together"] = convention.ap_ties == "together"
         elif m.kind == "phi":
-            row["k"], row["z"] = m.m or 0, m.Z or 0
+            row["k"] = m.m or 0
+            row["z"] = m.Z or 0
     return plan
 
 

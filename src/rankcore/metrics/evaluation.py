@@ -233,8 +233,14 @@ def evaluate(
         data = ranked = ranked.sorted(n_jobs)
     per_query: dict[str, NDArray[np.float64]] = {}
     if ranking:
-        masks = {"retrieved": retrieved, "unjudged": unjudged}
-        values = measure_queries(ranked, [*ranking.values()], meant, **masks, n_jobs=n_jobs)
+        values = measure_queries(
+            ranked,
+            [*ranking.values()],
+            meant,
+            retrieved=retrieved,
+            unjudged=unjudged,
+            n_jobs=n_jobs,
+        )
         per_query.update(zip(ranking, values, strict=True))
     grouped: Any = None if qid is None else data.queries  # one huge query is handled separately
     counts = None

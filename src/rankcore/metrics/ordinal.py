@@ -177,15 +177,22 @@ def quadratic_weighted_kappa(
     >>> round(quadratic_weighted_kappa([1, 2, 3, 3], [1, 2, 2, 3]), 4)
     0.8
     """
-    _, rows, columns = _places(*_columns(y_true, y_pred, labels))
-    a, b = rows.astype(np.float64), columns.astype(np.float64)
+    truth, guess, labels = _columns(y_true, y_pred, labels)
+    _, rows, columns = _places(truth, guess, labels)
+    a = rows.astype(np.float64)
+    b = columns.astype(np.float64)
     weights = row_weights(sample_weight, a.size)
     if weights is not None:
-        a, b, weights = a[weights > 0], b[weights > 0], scaled(weights[weights > 0])
+        weighted = weights > 0
+        a = a[weighted]
+        b = b[weighted]
+        weights = scaled(weights[weighted])
     # Relative to the minimum: constant labels then have means and deviations of exactly 0.
     lowest = min(a.min(), b.min())
-    a, b = a - lowest, b - lowest
-    mean_a, mean_b = np.average(a, weights=weights), np.average(b, weights=weights)
+    a -= lowest
+    b -= lowest
+    mean_a = np.average(a, weights=weights)
+    mean_b = np.average(b, weights=weights)
     chance = np.average((a - mean_a) ** 2 + (b - mean_b) ** 2, weights=weights)
     chance += (mean_a - mean_b) ** 2
     seen = np.average((a - b) ** 2, weights=weights)
@@ -233,7 +240,8 @@ def confusion_by_rank(
     """
     if normalize not in (None, "true", "pred", "all"):
         raise ValueError(f"normalize must be 'true', 'pred', 'all' or None; found {normalize!r}")
-    known, rows, columns = _places(*_columns(y_true, y_pred, labels))
+    truth, guess, labels = _columns(y_true, y_pred, labels)
+    known, rows, columns = _places(truth, guess, labels)
     k = known.size
     if k > LARGEST_TABLE:
         raise ValueError(

@@ -180,20 +180,34 @@ def margin_loss(
         raise ValueError("pairs_weight requires pairs; pass them as pairs=")
     data = judged(y_true, y_score, qid)
     values = np.empty(data.queries.ids.size)
-    run_kernel(kernels.margin_losses, data, n_jobs, float(rho), values)
+
+    def run(first: int, last: int) -> tuple[int, int]:
+        return kernels.margin_losses(
+            data.scores,
+            data.labels,
+            data.queries.rows,
+            data.queries.bounds,
+            first,
+            last,
+            float(rho),
+            values,
+        )
+
+    run_kernel(run, data.queries, n_jobs)
     return mean_or_values((data.queries.ids, values), per_query, query_weight)
 
 
 def run_kernel(
-    kernel: Callable[..., tuple[int, int]], data: Judged, n_jobs: int | None, *arguments: Any
+    kernel: Callable[[int, int], tuple[int, int]], queries: Queries, n_jobs: int | None
 ) -> None:
-    """Run a kernel over all queries; raise an exception for the error it reports."""
-    queries = data.queries
+    """Run a kernel over all queries; raise an exception for the error it reports.
+
+    ``kernel(first, last)`` handles the queries from ``first`` to ``last``, and returns an error
+    code, 0 for none, and the query with the error.
+    """
 
     def run(first: int, last: int) -> None:
-        trouble, query = kernel(
-            data.scores, data.labels, queries.rows, queries.bounds, first, last, *arguments
-        )
+        trouble, query = kernel(first, last)
         if trouble:
             raise _complaint(kernels.TROUBLES[trouble], named(queries.ids[query]))
 
@@ -240,8 +254,16 @@ class PairCounts:
 def count_pairs(data: Judged, n_jobs: int | None) -> PairCounts:
     """Count the pairs of each query."""
     counts = np.empty((data.queries.ids.size, kernels.N_COLUMNS), dtype=np.int64)
-    run_kernel(kernels.count_pairs, data, n_jobs, counts)
-    return PairCounts(*counts.T)
+
+    def run(first: int, last: int) -> tuple[int, int]:
+        return kernels.count_pairs(
+            data.scores, data.labels, data.queries.rows, data.queries.bounds, first, last, counts
+        )
+
+    run_kernel(run, data.queries, n_jobs)
+    return PairCounts(
+        pairs=counts[:, 0], discordant=counts[:, 1], tied=counts[:, 2], apart=counts[:, 3]
+    )
 
 
 def _margin_of_pairs(

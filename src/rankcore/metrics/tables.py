@@ -51,7 +51,7 @@ class Table:
             else:
                 table.add_column(heading, justify="right", no_wrap=True)
         for row in self.rows:
-            table.add_row(*map(Text, row))
+            table.add_row(*[Text(text) for text in row])
         return table
 
     def html(self) -> str:

@@ -99,7 +99,7 @@ def weighted_ranking_loss(
     """
     named_weight = _named_weight(w)
     data = judged(y_true, y_score, qid)
-    labels, scores, queries = data.labels, data.scores, data.queries
+    queries = data.queries
     values = np.empty(len(queries.ids))
     if named_weight is not None:
         name, m = named_weight
@@ -107,15 +107,31 @@ def weighted_ranking_loss(
         position_values = None
         if name in _VALUES:
             position_values = _VALUES[name](np.arange(1.0, longest + 1))
-        k, split = m if name == "top_k" else _ALL, m if name == "bipartite" else 0
-        run_kernel(kernels.position_losses, data, n_jobs, k, split, position_values, values)
+        k = m if name == "top_k" else _ALL
+        split = m if name == "bipartite" else 0
+
+        def run(first: int, last: int) -> tuple[int, int]:
+            return kernels.position_losses(
+                data.scores,
+                data.labels,
+                queries.rows,
+                queries.bounds,
+                first,
+                last,
+                k,
+                split,
+                position_values,
+                values,
+            )
+
+        run_kernel(run, queries, n_jobs)
     else:
         weigh = w if callable(w) else _lookup(w, int(np.diff(queries.bounds).max()))
         for i in range(values.size):
             rows: Any = slice(queries.bounds[i], queries.bounds[i + 1])
             if queries.rows is not None:
                 rows = queries.rows[rows]
-            values[i] = _loss(weigh, labels[rows], scores[rows], named(queries.ids[i]))
+            values[i] = _loss(weigh, data.labels[rows], data.scores[rows], named(queries.ids[i]))
     return mean_or_values((queries.ids, values), per_query, query_weight)
 
 
