@@ -258,14 +258,17 @@ def test_ranges_that_do_not_fit_are_refused(library, tmp_path, change, arrays):
         Model(library, path)
 
 
-def test_texts_in_front_are_refused_with_the_reason(library, tmp_path):
+def test_steps_that_only_python_opens_are_rejected_with_the_reason(library, tmp_path):
     model = make_pipeline(HashingVectorizer(n_features=16), rc.PRank()).fit(
         ["a b", "c", "d e"], [1, 2, 3]
     )
     rc.save(model, tmp_path / "m")
     found = Model(library, tmp_path / "m")
     assert found.answer(np.zeros((1, 16)))[0] == UNSUPPORTED
-    assert b"HashingVectorizer in front" in (tmp_path / "m").read_bytes()
+    reason = b"its preprocessing steps (HashingVectorizer) are objects of Python"
+    assert reason in (tmp_path / "m").read_bytes()
+    library.rankcore_message.restype = ctypes.c_char_p
+    assert b"only rankcore.load in Python opens" in library.rankcore_message(UNSUPPORTED)
 
 
 def test_probabilities_behind_a_scaler(library, tmp_path):

@@ -11,7 +11,7 @@ from sklearn.base import clone
 import rankcore as rc
 from model_files import CHECKSUM, DOCUMENTS, put_together, rewrite, set_in, signed, taken_apart
 from rankcore._core.state import MOST_COUNTED
-from rankcore.io import safetensors, settings, text_arrays
+from rankcore.io import bounded_json, safetensors, text_arrays
 from test_model_file import ORDINAL, QID, RANKERS, X, Y, answer, fitted
 
 N = 600_000  # about the bytes of a file below
@@ -197,19 +197,19 @@ def test_a_shape_has_at_most_32_dimensions():
 
 
 def test_a_text_of_metadata_is_at_most_an_eighth_lists():
-    room = settings.SHORT // 8 + 1  # lists that a text of so many characters may have
+    room = bounded_json.SHORT // 8 + 1  # lists that a text of so many characters may have
     for unit, n in [("[]", room), ('{"":1}', room // 4), ("{}", room // 2)]:
         text = "[" + ",".join([unit] * (n - (unit == "[]")))
         # The list around them is one, too.
         spare = 8 * (room - (n if unit == "[]" else 1 + n * (4 if ":" in unit else 2)))
         assert spare >= 0
         text += " " * (8 * room - spare - len(text) - 1) + "]"
-        assert len(settings.read_json(text)) == text.count(unit)
+        assert len(bounded_json.read_json(text)) == text.count(unit)
         with pytest.raises(ValueError, match="nearly all lists and objects"):
-            settings.read_json(text[:-2] + "]")
-    assert len(settings.read_json("[" + "[]," * 21844 + "[]]")) == 21845
+            bounded_json.read_json(text[:-2] + "]")
+    assert len(bounded_json.read_json("[" + "[]," * 21844 + "[]]")) == 21845
     brackets = json.dumps(["[{:" * 10**5])  # in a string they are text
-    assert settings.read_json(brackets) == json.loads(brackets)
+    assert bounded_json.read_json(brackets) == json.loads(brackets)
 
 
 def test_strings_of_numpy_are_not_many_times_their_text(path):

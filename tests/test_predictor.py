@@ -129,11 +129,11 @@ def test_infinity_is_refused_where_values_may_be_missing(tmp_path):
         found.predict(rows)
 
 
-def test_texts_in_front_need_python(tmp_path):
+def test_steps_that_only_python_opens_are_rejected(tmp_path):
     model = make_pipeline(TfidfVectorizer(), rc.PRank()).fit(
         ["bad one", "good one"] * 5, [1, 2] * 5
     )
-    with pytest.raises(TypeError, match=r"TfidfVectorizer .*use rankcore\.load"):
+    with pytest.raises(TypeError, match=r"\(TfidfVectorizer\).*: use rankcore\.load"):
         saved(model, tmp_path)
 
 

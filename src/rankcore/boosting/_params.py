@@ -25,8 +25,6 @@ OF_TREES = (
     "subsample",
     "colsample",
 )
-# Default of ``min_samples_leaf`` in model files of stumps from before it was "auto".
-FORMER_LEAF = 20
 # Enough leaves to separate all rows that fit into memory.
 MAX_LEAVES = 2**24
 # Constraints on the parameters of trees.
@@ -140,8 +138,6 @@ class BoostingParams:
                 raise ValueError(f"{name} requires trees; found stumps: set max_leaf_nodes or weak")
         for name in OF_STUMPS if trees else OF_TREES:
             found, default = getattr(self, name), getattr(type(self), name)
-            if name == "min_samples_leaf" and found == FORMER_LEAF:
-                continue
             if found != default and trees:
                 raise ValueError(f"{name} is for stumps; found {name}={found!r} with trees")
             if found != default:

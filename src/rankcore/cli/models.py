@@ -34,10 +34,11 @@ class Model:
     @property
     def takes_nan(self) -> bool:
         """Whether rows may have NaN."""
+        if _is_predictor(self.learned):  # without scikit-learn, which `accepts_nan` imports
+            return bool(self.learned._model.takes_nan)
         from rankcore.ordinal._held_out import accepts_nan
 
-        of = self.learned
-        return of._model.takes_nan if _is_predictor(of) else accepts_nan(of)
+        return accepts_nan(self.learned)
 
     @classmethod
     def load(cls, path: Path) -> Model:

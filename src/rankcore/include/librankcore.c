@@ -161,8 +161,9 @@ const char *rankcore_message(int32_t code)
         "the file cannot be read",
         "the model file is damaged",
         "the model file was written by a newer version",
-        ("this model does not answer that: no score of a row, no ranks, no probabilities, or "
-         "sparse rows behind a scaler that moves zeros"),
+        ("this model does not answer that: no score of a row (after preprocessing steps other than "
+         "one scaler, which only rankcore.load in Python opens, or of ranks within queries), no "
+         "ranks, no probabilities, or sparse rows behind a scaler that moves zeros"),
         "the rows have other columns than the model, or columns that do not ascend",
         "no memory",
     };

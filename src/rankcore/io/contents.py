@@ -12,7 +12,7 @@ from typing import BinaryIO, TypeAlias
 import numpy as np
 
 from rankcore.io import safetensors, text_arrays
-from rankcore.io.settings import read_json
+from rankcore.io.bounded_json import read_json
 
 Content: TypeAlias = bytes | memoryview | mmap.mmap
 

@@ -11,7 +11,8 @@ import json
 import mmap
 import os
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore.boosting._stump_sum import StumpSum
 from rankcore.io import safetensors, text_arrays
+from rankcore.io.bounded_json import read_json
 from rankcore.io.contents import (
     CHECKSUM,
     FORMAT,
@@ -37,15 +39,22 @@ from rankcore.io.contents import (
     is_read_whole,
     unpacked,
 )
-from rankcore.io.parameters import check_learner, decode_learner, encode_param, learner_named
-from rankcore.io.scaled import is_scaler, scaler_scoring, split_front
-from rankcore.io.settings import read_json
-from rankcore.io.steps import (
-    describe_front,
+from rankcore.io.parameters import check_learner, decode_learner, encode_params, learner_named
+from rankcore.io.scaled import (
     describe_scaled,
-    names_of_steps,
-    restore_front,
+    is_scaler,
     restore_scaled,
+    scaler_scoring,
+    split_front,
+)
+from rankcore.io.steps import (
+    SKOPS,
+    Trusted,
+    names_of_steps,
+    pack_steps,
+    unpack_steps,
+    with_learner,
+    without_learner,
 )
 
 # Metadata keys, except those of the scoring.
@@ -66,9 +75,9 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : a fitted learner, or a pipeline that ends in one
-        Its steps may be scalers (StandardScaler, MaxAbsScaler, MinMaxScaler), text steps
-        (TfidfVectorizer, CountVectorizer, HashingVectorizer, TfidfTransformer), OneHotEncoder,
-        ColumnTransformer and pipelines of these.
+        One scaler (StandardScaler, MaxAbsScaler, MinMaxScaler) before it is saved as arrays, which
+        C and other readers use, too. Any other steps are saved by skops
+        (``pip install 'rankcore[skops]'``), for `load` alone.
     path : str or path-like
 
     Raises
@@ -76,7 +85,10 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
     sklearn.exceptions.NotFittedError
         If the model is not fitted.
     TypeError
-        If a step or a parameter cannot be written without pickling, such as a function.
+        If a step or a parameter cannot be written without pickling, such as a lambda or a
+        generator of random numbers.
+    ImportError
+        If the steps of a pipeline require skops, and it is not installed.
     RuntimeError
         If called from a callback of the model's fit.
     OSError, ValueError
@@ -107,10 +119,13 @@ def save(model: BaseEstimator, path: str | os.PathLike[str]) -> None:
         stream.writelines(parts)
 
 
-def load(path: str | os.PathLike[str], *, verify: bool | None = None) -> Any:
+def load(path: str | os.PathLike[str], *, verify: bool | None = None, trusted: Trusted = ()) -> Any:
     """Read a model written by `save`.
 
-    Nothing in the file is executed, and every array is checked before use. A file above 64 MB is
+    Nothing in the file is executed, and every array is checked before use. Preprocessing steps of
+    scikit-learn are loaded by skops, which accepts the classes of scikit-learn and no function but
+    those of numbers (ufuncs): see `Untrusted input
+    <https://rankcore.github.io/rankcore/safety.html#untrusted-input>`_. A file above 64 MB is
     memory-mapped: its arrays are shared by all processes that load it, and read on use. Do not
     overwrite such a file in place (`save` replaces it by a new one).
 
@@ -121,6 +136,9 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None) -> Any:
         Read the whole file, to compare its checksum, to check for NaN, and to compare the arrays
         that other readers score with to those of the learner. By default only files up to 64 MB are
         verified.
+    trusted : sequence of str or type, default=()
+        Further types and functions that preprocessing steps may contain, such as
+        ``["my_package.MyStep"]``. They may run code: check the names first.
 
     Returns
     -------
@@ -132,12 +150,15 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None) -> Any:
     OSError
         If the file cannot be read.
     ValueError
-        If it is not a rankcore model, is damaged, or was written by a newer version.
+        If it is not a rankcore model, is damaged, was written by a newer version, or has
+        preprocessing steps with types that are not trusted, which the error lists.
+    ImportError
+        If it has preprocessing steps that require skops, and that is not installed.
     """
     with open(path, "rb") as stream:
         content = content_of(stream)
     try:
-        return _read(content, is_read_whole(content) if verify is None else verify)
+        return _read(content, is_read_whole(content) if verify is None else verify, trusted)
     except ValueError as error:
         raise ValueError(f"{path} {error}") from error
 
@@ -148,11 +169,12 @@ def is_model_file(path: Path) -> bool:
         return stream.read(9)[8:] == b"{"
 
 
-def _read(content: bytes | mmap.mmap, verify: bool) -> Any:
-    """The model in the bytes of a file; ValueError if it is not a valid model file."""
+def _read(content: bytes | mmap.mmap, verify: bool, trusted: Trusted) -> Any:
+    """Return the model in the bytes of a file; raise ValueError if it is not a valid one."""
     metadata, arrays = unpacked(content, verify)
+    pipelines = unpack_steps(arrays[SKOPS], trusted) if SKOPS in arrays else []
     try:
-        model, known = _rebuild_model(metadata, arrays)
+        model, known = _rebuild_model(metadata, arrays, pipelines)
         scoring = {name for name in metadata if name.split(".")[0] == SCORING}
         unknown = metadata.keys() - known - scoring - {*METADATA}
         if unknown:
@@ -178,56 +200,74 @@ def _pack(model: Any, spec: ModelSpec) -> list[bytes]:
     return parts
 
 
+@dataclass
+class _Contents:
+    """Contents of a model file while it is described."""
+
+    native_scaler: bool  # whether a scaler is the only preprocessing step of the model
+    metadata: dict[str, str]
+    arrays: dict[str, Any] = field(default_factory=dict)
+    pipelines: list[Any] = field(default_factory=list)  # of the archive of skops
+    steps: list[str] = field(default_factory=list)  # classes of the steps in these
+
+    def add_model(self, prefix: str, whole: Any, spec: ModelSpec) -> None:
+        """Add the description of a model; a contained model has its name as a prefix."""
+        front, model = split_front(whole)
+        found = {
+            "learner": type(model).__name__,
+            "n_features": str(spec.n_features),
+            "parameters": json.dumps(encode_params(model, self.pipelines)),
+            "facts": json.dumps(spec.facts),
+        }
+        own = dict(spec.arrays)
+        if is_scaler(front) and self.native_scaler:
+            facts, learned = describe_scaled(whole)
+            found["scaler"] = json.dumps(facts)
+            own |= learned
+        elif whole is not model:
+            classes = names_of_steps(whole)
+            found["steps"] = json.dumps({"pipeline": len(self.pipelines), "classes": classes})
+            self.pipelines.append(without_learner(whole))
+            self.steps += classes
+        if spec.feature_names is not None:
+            own["feature_names"] = np.array(spec.feature_names, dtype=object)
+        self.metadata.update({prefix + name: value for name, value in found.items()})
+        self.arrays.update({prefix + name: array for name, array in own.items()})
+        for name, (part, its_spec) in spec.parts.items():
+            assert its_spec is not None
+            check_learner(split_front(part)[1])
+            self.add_model(f"{prefix}{name}.", part, its_spec)
+
+
 def _described(model: Any, spec: ModelSpec) -> tuple[dict[str, str], dict[str, Any]]:
     """Metadata and arrays of a model file, without those of its container."""
     assert spec.scoring is not None
-    metadata = {"format": FORMAT, "version": str(VERSION)}
-    arrays: dict[str, Any] = {}
-    _add_model("", model, spec, metadata, arrays)
-    steps = [read_json(text) for name, text in metadata.items() if name.split(".")[-1] == "steps"]
-    front = [kind for one in steps for _, step in one["steps"] for kind in names_of_steps(step)]
-    scoring = spec.scoring
-    if front:
-        scoring = no_scoring(f"{' and '.join(front)} in front, which only Python supports")
-    metadata |= _describe_scoring(scoring, arrays)
-    scaled = [name for name in metadata if name.split(".")[-1] == "scaler"]
-    if len(scaled) > 1:
-        raise TypeError(
-            "save takes one scaler, before a CalibratedOrdinal or its estimator; found both"
+    fronts = [front for front in _fronts(model, spec) if front is not None]
+    scaled = len(fronts) == 1 and is_scaler(fronts[0])
+    contents = _Contents(scaled, {"format": FORMAT, "version": str(VERSION)})
+    contents.add_model("", model, spec)
+    metadata, arrays, scoring = contents.metadata, contents.arrays, spec.scoring
+    if contents.pipelines:
+        arrays[SKOPS] = pack_steps(contents.pipelines)
+    if contents.steps:
+        scoring = no_scoring(
+            f"its preprocessing steps ({', '.join(contents.steps)}) are objects of Python, which "
+            "only rankcore.load opens"
         )
-    for name in scaled if not front else ():
+    metadata |= _describe_scoring(scoring, arrays)
+    for name in [name for name in metadata if name.split(".")[-1] == "scaler"]:
         prefix = name.removesuffix("scaler")
         for key, of in scaler_scoring(read_json(metadata[name])).items():
             metadata[f"{SCORING}.{key}"] = of if key == "scaler" else prefix + of
     return metadata, arrays
 
 
-def _add_model(
-    prefix: str, whole: Any, spec: ModelSpec, metadata: dict[str, str], arrays: dict[str, Any]
-) -> None:
-    """Add the description of a model; a contained model has its name as a prefix."""
-    front, model = split_front(whole)
-    params: dict[str, Any] = model.get_params(deep=False)
-    found = {
-        "learner": type(model).__name__,
-        "n_features": str(spec.n_features),
-        "parameters": json.dumps({name: encode_param(name, v) for name, v in params.items()}),
-        "facts": json.dumps(spec.facts),
-    }
-    own = dict(spec.arrays)
-    if whole is not model:
-        describe = describe_scaled if is_scaler(front) else describe_front
-        facts, learned = describe(whole.steps)
-        found["scaler" if is_scaler(front) else "steps"] = json.dumps(facts)
-        own |= learned
-    if spec.feature_names is not None:
-        own["feature_names"] = np.array(spec.feature_names, dtype=object)
-    metadata.update({prefix + name: value for name, value in found.items()})
-    arrays.update({prefix + name: array for name, array in own.items()})
-    for name, (part, its_spec) in spec.parts.items():
+def _fronts(whole: Any, spec: ModelSpec) -> Iterator[Any]:
+    """Preprocessing before a model and before those that it contains; None if there is none."""
+    yield split_front(whole)[0]
+    for part, its_spec in spec.parts.values():
         assert its_spec is not None
-        check_learner(split_front(part)[1])
-        _add_model(f"{prefix}{name}.", part, its_spec, metadata, arrays)
+        yield from _fronts(part, its_spec)
 
 
 def _describe_scoring(scoring: Scoring, arrays: dict[str, Any]) -> dict[str, str]:
@@ -298,7 +338,9 @@ def _where(array: np.ndarray) -> tuple[Any, ...]:
     return array.ctypes.data, array.shape, array.strides, array.dtype.str
 
 
-def _rebuild_model(metadata: dict[str, str], arrays: Arrays) -> tuple[Any, set[str]]:
+def _rebuild_model(
+    metadata: dict[str, str], arrays: Arrays, pipelines: Sequence[Any]
+) -> tuple[Any, set[str]]:
     """A model, and the metadata keys that belong to it or to contained models."""
     kind = learner_named(metadata["learner"])
     if kind is None:
@@ -309,11 +351,11 @@ def _rebuild_model(metadata: dict[str, str], arrays: Arrays) -> tuple[Any, set[s
     for name in kind._PARTS:
         prefix = f"{name}."
         under = {k.removeprefix(prefix): v for k, v in metadata.items() if k.startswith(prefix)}
-        part, its_names = _rebuild_model(under, arrays.under(prefix))
+        part, its_names = _rebuild_model(under, arrays.under(prefix), pipelines)
         known |= {prefix + one for one in its_names}
         parts[name] = (part, None)
     params = read_json(metadata["parameters"])
-    model = decode_learner(kind, params)
+    model = decode_learner(kind, params, pipelines)
     model._check_params()
     n_features = check_n_features(read_json(metadata["n_features"]))
     names = None
@@ -329,5 +371,5 @@ def _rebuild_model(metadata: dict[str, str], arrays: Arrays) -> tuple[Any, set[s
     if "scaler" in metadata:
         model = restore_scaled(read_json(metadata["scaler"]), arrays, model)
     elif "steps" in metadata:
-        model = restore_front(read_json(metadata["steps"]), arrays, model)
+        model = with_learner(pipelines, read_json(metadata["steps"])["pipeline"], model)
     return model, known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -10,14 +11,13 @@ import numpy as np
 from rankcore._core.front import is_frozen
 from rankcore._core.model_spec import Specified
 from rankcore._core.public_names import HOME, IN_ROOMS
-from rankcore.io.scaled import is_scaler, split_front
-from rankcore.io.steps import describe_front, describe_scaled, restore_front, restore_scaled
+from rankcore.io.scaled import describe_scaled, is_scaler, restore_scaled, split_front
+from rankcore.io.steps import with_learner, without_learner
 
 
 def check_params(model: Any) -> None:
     """Raise TypeError if parameters of an estimator cannot be stored in a model file."""
-    for name, value in model.get_params(deep=False).items():
-        encode_param(name, value)
+    encode_params(model, [])
 
 
 def learner_named(name: Any) -> Any:
@@ -43,6 +43,19 @@ def check_learner(model: Any) -> None:
     )
 
 
+def encode_params(model: Any, pipelines: list[Any]) -> dict[str, Any]:
+    """Encode the parameters of an estimator as JSON values; see `encode_param`.
+
+    Pipelines of an unfitted estimator are added to ``pipelines``, without their learner.
+    """
+    return {
+        name: _encode_estimator(value, pipelines)
+        if name == "estimator"
+        else encode_param(name, value)
+        for name, value in model.get_params(deep=False).items()
+    }
+
+
 def encode_param(name: str, value: Any) -> Any:
     """Encode a parameter as a JSON value; raise TypeError if that requires pickling."""
     if value is None or isinstance(value, bool | int | float | str):
@@ -61,55 +74,39 @@ def encode_param(name: str, value: Any) -> Any:
     if isinstance(value, dict) and name in ("class_weight", "monotonic_cst"):
         of = f"an entry of {name}"
         return {"mapping": [[encode_param(of, one) for one in pair] for pair in value.items()]}
-    if name == "estimator":
-        return _encode_estimator(value)
     raise TypeError(
         f"the parameter {name}={value!r} cannot be written to a model file; replace it with "
         "set_params before saving"
     )
 
 
-def _encode_estimator(whole: Any) -> dict[str, Any]:
-    """An unfitted estimator as a parameter; a frozen one is only marked."""
+def _encode_estimator(whole: Any, pipelines: list[Any]) -> Any:
+    """Encode an unfitted estimator as a parameter; a frozen one is only marked."""
+    if whole is None:
+        return None
     if is_frozen(whole):
         return {"frozen": "estimator"}
     front, learner = split_front(whole)
     check_learner(learner)
-    params = learner.get_params(deep=False)
-    found = {
+    found: dict[str, Any] = {
         "learner": type(learner).__name__,
-        "parameters": {name: encode_param(name, value) for name, value in params.items()},
+        "parameters": encode_params(learner, pipelines),
     }
-    if front is None:
-        return {"estimator": found}
     if is_scaler(front):
-        facts, _ = describe_scaled(whole.steps, fitted=False)
-        names = facts.pop("steps")
-        found |= {"scaler": facts, "steps": names}
-    else:
-        found["front"] = describe_front(whole.steps, fitted=False)[0]
+        found["scaler"], _ = describe_scaled(whole, fitted=False)
+    elif whole is not learner:
+        found["steps"] = len(pipelines)
+        pipelines.append(without_learner(whole))
     return {"estimator": found}
 
 
-def _decode_estimator(found: dict[str, Any]) -> Any:
-    kind = learner_named(found["learner"])
-    if kind is None:
-        raise ValueError(f"its learner {found['learner']!r} is unknown here")
-    learner = decode_learner(kind, found["parameters"])
-    if "front" in found:
-        return restore_front(found["front"], None, learner)
-    if "scaler" not in found:
-        return learner
-    return restore_scaled({**found["scaler"], "steps": found["steps"]}, None, learner)
+def decode_learner(kind: Any, found: dict[str, Any], pipelines: Sequence[Any]) -> Any:
+    """Return a learner with the parameters of a file, and with pipelines of its archive."""
+    return kind(**{name: _decode_param(value, pipelines) for name, value in found.items()})
 
 
-def decode_learner(kind: Any, found: dict[str, Any]) -> Any:
-    """A learner with the parameters of a file."""
-    return kind(**{name: decode_param(value) for name, value in found.items()})
-
-
-def decode_param(value: Any) -> Any:
-    """Decode a parameter from the result of `encode_param`."""
+def _decode_param(value: Any, pipelines: Sequence[Any]) -> Any:
+    """Decode a parameter from the result of `encode_params`."""
     if not isinstance(value, dict):
         return value
     if value.keys() == {"frozen"}:
@@ -117,7 +114,17 @@ def decode_param(value: Any) -> Any:
 
         return FrozenEstimator(None)  # `_restore` of the model sets the fitted one
     if value.keys() == {"estimator"}:
-        return _decode_estimator(value["estimator"])
+        return _decode_estimator(value["estimator"], pipelines)
     if value.keys() == {"mapping"}:
-        return {decode_param(key): decode_param(one) for key, one in value["mapping"]}
+        return dict(value["mapping"])
     raise ValueError(f"a parameter is of an unknown kind: {sorted(value)}")
+
+
+def _decode_estimator(found: dict[str, Any], pipelines: Sequence[Any]) -> Any:
+    kind = learner_named(found["learner"])
+    if kind is None:
+        raise ValueError(f"its learner {found['learner']!r} is unknown here")
+    learner = decode_learner(kind, found["parameters"], pipelines)
+    if "scaler" in found:
+        return restore_scaled(found["scaler"], None, learner)
+    return with_learner(pipelines, found["steps"], learner) if "steps" in found else learner

@@ -15,8 +15,8 @@ from rankcore._core.inputs import as_rows, check_matrix
 from rankcore._ext.model_scores import Model
 from rankcore._ext.rows import Rows
 from rankcore.boosting._categories import Categories
+from rankcore.io.bounded_json import read_json
 from rankcore.io.contents import Arrays, content_of, damaged, is_read_whole, unpacked
-from rankcore.io.settings import read_json
 
 
 class Predictor:

@@ -1,4 +1,4 @@
-"""Scalers before a learner in model files."""
+"""One scaler before a learner in model files: arrays that C and other readers use, too."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+# Prefix of the arrays of a scaler; its feature names, and the range to which it clips.
+SCALER = "scaler."
+NAMES, BOUNDS = f"{SCALER}feature_names", f"{SCALER}bounds"
 # Arrays that each scaler learns.
 LEARNED = {
     "StandardScaler": ("mean_", "var_", "scale_"),
@@ -36,8 +39,9 @@ def split_front(model: Any) -> tuple[Any, Any]:
 
 
 def is_scaler(front: Any) -> bool:
-    """Whether a step before a learner is a scaler."""
-    return type(front).__name__ in LEARNED
+    """Whether a step before a learner is a scaler of scikit-learn, saved as arrays."""
+    kind = type(front)
+    return kind.__name__ in LEARNED and kind.__module__ == "sklearn.preprocessing._data"
 
 
 def split_scaler(model: Any) -> tuple[Any, Any]:
@@ -51,35 +55,90 @@ def split_scaler(model: Any) -> tuple[Any, Any]:
     return front, learner
 
 
-def describe_scaler(scaler: Any, prefix: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Facts and arrays of a fitted scaler, under names with a prefix."""
+def describe_scaled(
+    pipeline: Any, *, fitted: bool = True
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return facts and arrays of the scaler before a learner, and the names of both steps."""
+    (_, scaler), (_, learner) = pipeline.steps
+    facts: dict[str, Any] = {
+        "class": type(scaler).__name__,
+        "steps": [name for name, _ in pipeline.steps],
+        "params": {name: _as_json(value) for name, value in scaler.get_params().items()},
+    }
+    output = getattr(scaler, "_sklearn_output_config", {}).get("transform")
+    if output is not None:
+        facts["output"] = output
+    if not fitted:
+        return facts, {}
+    takes = getattr(learner, "n_features_in_", None)
+    if scaler.n_features_in_ != takes:
+        raise ValueError(
+            f"the scaler has {scaler.n_features_in_} features and the learner "
+            f"{takes}: keep a column of queries out of the scaler"
+        )
     arrays = {
-        f"{prefix}{name}": np.asarray(getattr(scaler, name))
-        for name in LEARNED[type(scaler).__name__]
+        f"{SCALER}{name}": np.asarray(getattr(scaler, name))
+        for name in LEARNED[facts["class"]]
         if getattr(scaler, name, None) is not None
     }
+    if hasattr(scaler, "feature_names_in_"):
+        names = [*map(str, scaler.feature_names_in_)]
+        arrays[NAMES] = np.array(names, dtype=object)
+    if facts["params"].get("clip", False) and facts["class"] == "MinMaxScaler":
+        # For readers that only score.
+        arrays[BOUNDS] = np.array(scaler.feature_range, dtype=np.float64)
     seen = np.asarray(scaler.n_samples_seen_).astype(np.int64).tolist()
-    return {"n_samples_seen": seen}, arrays
+    return facts | {"n_samples_seen": seen, "arrays": sorted(arrays)}, arrays
 
 
-def restore_scaler(
-    scaler: Any, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], prefix: str
-) -> int:
-    """Restore the state from the result of `describe_scaler`; return the number of columns."""
-    d, listed = scaler.n_features_in_, facts.get("arrays", arrays)
-    for attribute in LEARNED[type(scaler).__name__]:
-        key = f"{prefix}{attribute}"
-        if key not in listed:
+def restore_scaled(facts: Any, arrays: Mapping[str, NDArray[Any]] | None, learner: Any) -> Any:
+    """Return the pipeline of a scaler from `describe_scaled`; without arrays it is not fitted."""
+    from sklearn import preprocessing
+    from sklearn.pipeline import Pipeline
+
+    if facts["class"] not in LEARNED:
+        raise ValueError(f"its scaler {facts['class']!r} is unknown; a newer rankcore may have it")
+    params = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in facts["params"].items()
+    }
+    scaler = getattr(preprocessing, facts["class"])(**params)
+    if "output" in facts:
+        scaler.set_output(transform=facts["output"])
+    if arrays is not None:
+        _restore_fitted(scaler, facts, arrays, learner.n_features_in_)
+    first, second = map(str, facts["steps"])
+    return Pipeline([(first, scaler), (second, learner)])
+
+
+def _restore_fitted(
+    scaler: Any, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], n_features: int
+) -> None:
+    """Set the fitted attributes of a scaler; raise ValueError unless they fit its features."""
+    scaler.n_features_in_ = n_features
+    scaler.n_samples_seen_ = np.array(facts["n_samples_seen"], dtype=np.int64)[()]
+    for attribute in LEARNED[facts["class"]]:
+        key = f"{SCALER}{attribute}"
+        if key not in facts["arrays"]:
             if getattr(scaler, "with_mean" if attribute == "mean_" else "with_std", True):
                 raise ValueError(f"it has no array {key}")
             setattr(scaler, attribute, None)
             continue
         array = arrays[key]
-        if array.shape != (d,) or array.dtype.kind != "f" or not np.isfinite(array).all():
-            raise ValueError(f"its array {key} is not that of a scaler of {d} features")
+        if array.shape != (n_features,) or array.dtype.kind != "f" or not np.isfinite(array).all():
+            raise ValueError(f"its array {key} is not that of a scaler of {n_features} features")
         setattr(scaler, attribute, array)
-    scaler.n_samples_seen_ = np.array(facts["n_samples_seen"], dtype=np.int64)[()]
-    return int(d)
+    if NAMES in arrays:
+        scaler.feature_names_in_ = arrays[NAMES]
+        if scaler.feature_names_in_.shape != (n_features,):
+            raise ValueError("the feature names of its scaler do not match its features")
+
+
+def _as_json(value: Any) -> Any:
+    """Return a parameter of a scaler: a number, a boolean, or a range of two numbers."""
+    if isinstance(value, tuple | list):
+        return [_as_json(one) for one in value]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def scaler_scoring(facts: Mapping[str, Any]) -> dict[str, str]:
