@@ -42,11 +42,8 @@ def run(repeat):
         )
         for tasks, link in [
             ("vector", "adjacent"),  # the default
-            ("average", "adjacent"),
             ("shared", "adjacent"),
             ("shared", "cumulative"),
-            ("separate", "adjacent"),
-            ("mixed", "adjacent"),
         ]
     }
     if find_spec("lightgbm") is not None:

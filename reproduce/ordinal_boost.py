@@ -33,11 +33,8 @@ SETS = ["stocks", "bostonhousing", "autompg", "machinecpu", "abalone"]
 BINS = (5, 10)
 FORMS = {
     "vector": {"tasks": "vector", "link": "adjacent"},
-    "average": {"tasks": "average", "link": "adjacent"},
-    "average, cumulative": {"tasks": "average", "link": "cumulative"},
     "shared, cumulative": {"tasks": "shared", "link": "cumulative"},
     "shared": {"tasks": "shared", "link": "adjacent"},
-    "separate": {"tasks": "separate", "link": "adjacent"},
 }
 
 

@@ -810,16 +810,13 @@ def test_threads_share_a_model(library, tmp_path):
 # ---------------------------------------------------------------- damaged files
 
 
-OF_BOOSTING = ("vector", "shared", "mixed", "average")
-
-
 def corpus(folder):
     """A small file of every form."""
     paths = []
     frame = sp.csr_array(X)
     models = [
         *(fitted(one) for one in ORDINAL + RANKERS),
-        *(rc.OrdinalBoost(3, tasks=tasks).fit(X, Y) for tasks in OF_BOOSTING),
+        *(rc.OrdinalBoost(3, tasks=tasks).fit(X, Y) for tasks in ("vector", "shared")),
         *(fitted(one, sp.csr_array) for one in ORDINAL if "Kernel" in repr(one)),
         make_pipeline(StandardScaler(), rc.PRank()).fit(X, Y),
         make_pipeline(MaxAbsScaler(), rc.PRank()).fit(frame, Y),

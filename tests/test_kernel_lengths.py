@@ -266,8 +266,6 @@ def boosting(folder):
             {},
             {"tasks": "shared"},
             {"tasks": "shared", "link": "cumulative"},
-            {"tasks": "separate"},
-            {"tasks": "average"},
         ):
             rc.OrdinalBoost(3, **settings).fit(X, STARS).predict(X)
     model = rc.RankBoost(3, **TREES, categorical_features=[0])

@@ -35,8 +35,7 @@ ORDINAL = [
     rc.KernelPRank(),
     rc.KernelCuSumRank(),
     rc.KernelOAPBPM(5),
-    *(rc.OrdinalBoost(5, tasks=tasks) for tasks in ("vector", "shared", "separate", "mixed")),
-    rc.OrdinalBoost(5, tasks="average"),
+    *(rc.OrdinalBoost(5, tasks=tasks) for tasks in ("vector", "shared")),
     rc.CalibratedOrdinal(rc.CuSumRank(), cv=2),
 ]
 BOOSTERS = [

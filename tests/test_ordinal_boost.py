@@ -19,13 +19,7 @@ from rankcore.ordinal._curves import expected_costs
 from reference import ordinal_boosting as plain
 from strategies import examples
 
-FORMS = [
-    ("shared", "adjacent"),
-    ("separate", "adjacent"),
-    ("mixed", "adjacent"),
-    ("shared", "cumulative"),
-]
-ALL = [*FORMS, ("average", "adjacent"), ("average", "cumulative"), ("vector", "adjacent")]
+FORMS = [("vector", "adjacent"), ("shared", "adjacent"), ("shared", "cumulative")]
 
 
 def data(n=300, seed=0, k=4, missing=True):
@@ -37,7 +31,7 @@ def data(n=300, seed=0, k=4, missing=True):
     return X, np.digitize(z, np.quantile(z, np.arange(1, k) / k))
 
 
-def small(tasks="average", link="adjacent", **params):
+def small(tasks="vector", link="adjacent", **params):
     settings = {"max_leaf_nodes": 6, "min_samples_leaf": 3, "tasks": tasks, "link": link}
     return rc.OrdinalBoost(params.pop("n_estimators", 8), **{**settings, **params})
 
@@ -58,38 +52,39 @@ def same_trees(one, other):
 
 def drawn_scores(seed, tasks, link):
     rng = np.random.default_rng(seed)
-    k, n, shared = int(rng.integers(2, 7)), int(rng.integers(1, 9)), tasks != "separate"
-    m = {"shared": 1, "separate": k - 1, "mixed": k}[tasks]
+    k, n = int(rng.integers(2, 7)), int(rng.integers(1, 9))
+    m = 1 if tasks == "shared" else k - 1
     scores, biases = 2 * rng.normal(size=(m, n)), rng.normal(size=k - 1)
     if link == "cumulative":
         biases = np.sort(biases) + 0.5 * np.arange(k - 1)
     ranks = rng.integers(0, k, size=n).astype(np.int32)
-    return scores, biases, shared, ranks, rng.random(n) + 0.1
+    return scores, biases, ranks, rng.random(n) + 0.1
 
 
 @pytest.mark.parametrize(("tasks", "link"), FORMS)
 @given(seed=st.integers(0, 2**32 - 1))
 @settings(max_examples=examples(30), deadline=None)
-def test_slopes_are_the_derivatives_of_the_loss(tasks, link, seed):
-    scores, biases, shared, ranks, weights = drawn_scores(seed, tasks, link)
-    steep, curved = np.empty((2, *scores.shape))
-    d = biases.size
-    of_biases, of_pairs = np.empty(d), np.empty((d, d))
-    arguments = (shared, link == "cumulative", ranks, weights)
+def test_slopes_of_one_score_are_the_derivatives_of_the_loss(tasks, link, seed):
+    scores, biases, ranks, weights = drawn_scores(seed, tasks, link)
+    if tasks == "vector":  # the score of the only task of two ranks
+        scores, biases, ranks = scores[:1], biases[:1], np.minimum(ranks, 1)
+    n, d = ranks.size, biases.size
+    steep, curved, of_biases, of_pairs = np.empty(n), np.empty(n), np.empty(d), np.empty((d, d))
+    arguments = (tasks == "shared", link == "cumulative", ranks, weights)
     found = ordinal_trees.slopes(scores, biases, *arguments, steep, curved, of_biases, of_pairs)
 
     def loss(scores, biases):
-        return plain.loss(scores, biases, shared, link, ranks, weights)
+        return plain.loss(scores, biases, link, ranks, weights)
 
     assert found == pytest.approx(loss(scores, biases), rel=1e-12)
     h = 1e-4
-    for i, j in np.ndindex(scores.shape):
+    for j in range(n):
         step = np.zeros_like(scores)
-        step[i, j] = h
+        step[0, j] = h
         up, here, down = (loss(scores + s * step, biases) for s in (1, 0, -1))
         # Central differences: the third and fourth derivatives times h**2, and rounding.
-        assert steep[i, j] == pytest.approx((down - up) / (2 * h), abs=1e-6)
-        assert curved[i, j] == pytest.approx((up - 2 * here + down) / h**2, abs=1e-5)
+        assert steep[j] == pytest.approx((down - up) / (2 * h), abs=1e-6)
+        assert curved[j] == pytest.approx((up - 2 * here + down) / h**2, abs=1e-5)
     for i in range(d):
         at = [biases + s * h * np.eye(d)[i] for s in (1, -1)]
         up, down = (loss(scores, one) for one in at)
@@ -105,19 +100,19 @@ def test_slopes_are_the_derivatives_of_the_loss(tasks, link, seed):
 @given(seed=st.integers(0, 2**32 - 1), scale=st.sampled_from([1.0, 30.0, 1e4, 1e100]))
 @settings(max_examples=examples(40), deadline=None)
 def test_probabilities_are_a_distribution_for_any_scores(tasks, link, seed, scale):
-    scores, biases, shared, _, _ = drawn_scores(seed, tasks, link)
+    scores, biases, _, _ = drawn_scores(seed, tasks, link)
     table, n = np.empty((scores.shape[1], biases.size + 1)), scores.shape[1]
-    form = scale * scores, biases, shared, link == "cumulative"
+    form = scale * scores, biases, tasks == "shared", link == "cumulative"
     for rows in ((0, n // 3), (n // 3, n)):
         ordinal_trees.probabilities(*form, *rows, table)
     assert (table >= 0).all()
     np.testing.assert_allclose(table.sum(axis=1), 1, rtol=1e-14)
     if scale == 1:
-        expected = plain.probabilities(scores, biases, shared, link)
+        expected = plain.probabilities(scores, biases, link)
         np.testing.assert_allclose(table, expected, rtol=1e-9, atol=1e-14)
 
 
-@pytest.mark.parametrize(("tasks", "link"), ALL)
+@pytest.mark.parametrize(("tasks", "link"), FORMS)
 def test_cumulative_probabilities_rise_to_the_bit(tasks, link):
     X, y = data(k=7)
     model = small(tasks, link, n_estimators=30).fit(X, y)
@@ -129,18 +124,44 @@ def test_cumulative_probabilities_rise_to_the_bit(tasks, link):
 # -------------------------------------------------------------------- trees
 
 
+def derivatives(model, t, ranks, weights, scores):
+    """Minus the first, and the second derivative of each row's loss, for the splits of round t."""
+    form, biases, n = model._state.model.form, model._state.model.biases[t], ranks.size
+    steep, curved = np.empty((2, n))
+    if form.n_scores > 1:
+        direction = np.random.default_rng([0, t, 1]).normal(size=form.n_scores)
+        table = np.ascontiguousarray(plain.probabilities(scores, biases, form.link))
+        places = np.concatenate([[0.0], np.cumsum(direction)])
+        ordinal_trees.directed(table, ranks, weights, places, 0, n, steep, curved)
+    else:
+        known = form.shared, form.cumulative, ranks, weights
+        ordinal_trees.slopes(scores, biases, *known, steep, curved, None, None)
+    return steep, curved
+
+
+def newton_values(model, t, leaf_of, ranks, weights, scores, l2):
+    """The Newton step of each score and leaf."""
+    form = model._state.model.form
+    if form.n_scores > 1:
+        biases = model._state.model.biases[t]
+        return plain.newton_values(leaf_of, scores, biases, ranks, weights, l2)
+    steep, curved = derivatives(model, t, ranks, weights, scores)
+    return (np.bincount(leaf_of, steep) / (np.bincount(leaf_of, curved) + l2))[np.newaxis]
+
+
 @pytest.mark.parametrize("categorical", [False, True])
+@pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize(("tasks", "link"), FORMS)
 @given(seed=st.integers(0, 2**32 - 1), sparse=st.booleans())
-@settings(max_examples=examples(12), deadline=None)
-def test_every_split_is_the_best_one(tasks, link, categorical, seed, sparse):
+@settings(max_examples=examples(8), deadline=None)
+def test_every_split_is_the_best_one(tasks, link, k, categorical, seed, sparse):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(6, 40))
     X = rng.integers(0, 4, size=(n, 3)).astype(float)
     X[rng.random((n, 3)) < 0.15] = np.nan
-    ranks = rng.integers(0, 3, size=n)
-    ranks[:3] = 0, 1, 2
-    weights = rng.integers(1, 4, size=n)
+    ranks = rng.integers(0, k, size=n).astype(np.int32)
+    ranks[:k] = range(k)
+    weights = rng.integers(1, 4, size=n).astype(float)
     columns, least = ([1], 1) if categorical else (None, 2)  # a least could rule out sorted sets
     model = small(
         tasks,
@@ -151,39 +172,26 @@ def test_every_split_is_the_best_one(tasks, link, categorical, seed, sparse):
         categorical_features=columns,
     )
     model.fit(sp.csr_array(X) if sparse else X, ranks, sample_weight=weights)
-    form, sums = model._state.model.form, model._state.model.sums
-    steep, curved = np.empty((2, form.n_scores, n))
-    scores = np.zeros((form.n_scores, n))
+    sums = model._state.model.sums
+    scores = np.zeros((len(sums), n))
     for t in range(len(model._state.model)):
-        ordinal_trees.slopes(
-            scores,
-            model._state.model.biases[t],
-            form.parts[0].shared,
-            link == "cumulative",
-            ranks.astype(np.int32),
-            weights.astype(float),
-            steep,
-            curved,
-            None,
-            None,
-        )
-        for i, one in enumerate(sums):
-            tree = one.trees[t]
-            rows = {0: np.arange(n)} if tree.features.size else {}
-            for node in range(tree.features.size):
-                here, f = rows[node], tree.features[node]
-                best = plain.best_gain(X, here, steep[i], curved[i], 0.5, least, columns or ())
-                # Slopes are rounded to one part in 2^31 of all.
-                assert tree.gains[node] == pytest.approx(best, rel=1e-6, abs=1e-7)
-                above = np.array([tree.goes_above(node, x) for x in X[here, f]])
-                for child, part in zip(
-                    tree.children[node], (here[~above], here[above]), strict=True
-                ):
-                    rows[child] = part
-                    if child < 0:
-                        expected = steep[i][part].sum() / (curved[i][part].sum() + 0.5)
-                        assert tree.values[~child] == pytest.approx(0.1 * expected, rel=1e-9)
-                        scores[i][part] += tree.values[~child]
+        steep, curved = derivatives(model, t, ranks, weights, scores)
+        tree, leaf_of = sums[0].trees[t], np.zeros(n, dtype=np.int64)
+        rows = {0: np.arange(n)}
+        for node in range(tree.features.size):
+            here, f = rows[node], tree.features[node]
+            best = plain.best_gain(X, here, steep, curved, 0.5, least, columns or ())
+            # Slopes are rounded to one part in 2^31 of all.
+            assert tree.gains[node] == pytest.approx(best, rel=1e-6, abs=1e-7)
+            above = np.array([tree.goes_above(node, x) for x in X[here, f]])
+            for child, part in zip(tree.children[node], (here[~above], here[above]), strict=True):
+                rows[child] = part
+                if child < 0:
+                    leaf_of[part] = ~child
+        expected = newton_values(model, t, leaf_of, ranks, weights, scores, 0.5)
+        values = np.array([one.trees[t].values for one in sums])
+        np.testing.assert_allclose(values, 0.1 * expected, rtol=1e-6, atol=1e-9)
+        scores += values[:, leaf_of]
     np.testing.assert_array_equal(scores, model._state.model.score(model._more_rows(X)))
 
 
@@ -198,7 +206,7 @@ def test_first_tree_by_hand():
     np.testing.assert_allclose(model.predict_proba([[0], [1]])[:, 1], odds / (1 + odds))
 
 
-@pytest.mark.parametrize(("tasks", "link"), ALL)
+@pytest.mark.parametrize(("tasks", "link"), FORMS)
 def test_two_classes_are_logistic_boosting(tasks, link):
     X, y = data(600, k=2)
     model = rc.OrdinalBoost(
@@ -218,7 +226,7 @@ def test_two_classes_are_logistic_boosting(tasks, link):
 def test_the_same_bits_for_threads_and_sparse_rows():
     X, y = data(missing=False)
     X[np.random.default_rng(1).random(X.shape) < 0.4] = 0
-    for tasks, link in ALL:
+    for tasks, link in FORMS:
         model = small(tasks, link).fit(X, y)
         same_trees(model, small(tasks, link, n_jobs=2).fit(X, y))
         same_trees(model, small(tasks, link).fit(sp.csr_array(X), y))
@@ -227,7 +235,7 @@ def test_the_same_bits_for_threads_and_sparse_rows():
         np.testing.assert_array_equal(table, [model.predict_proba(x[None])[0] for x in X])
 
 
-@pytest.mark.parametrize(("tasks", "link"), ALL)
+@pytest.mark.parametrize(("tasks", "link"), FORMS)
 @given(seed=st.integers(0, 2**32 - 1), leaves=st.integers(2, 12))
 @settings(max_examples=examples(10), deadline=None)
 def test_monotone_constraints_hold_for_every_rank(tasks, link, seed, leaves):
@@ -247,36 +255,24 @@ def test_monotone_constraints_hold_for_every_rank(tasks, link, seed, leaves):
             assert (signs[f] * np.diff(above, axis=0) >= -1e-14).all()
 
 
-@pytest.mark.parametrize("link", ["adjacent", "cumulative"])
-def test_the_average_is_of_two_models(link):
-    X, y = data()
-    both = small("average", link).fit(X, y)
-    shared, separate = small("shared", link).fit(X, y), small("separate").fit(X, y)
-    expected = 0.5 * (shared.predict_proba(X) + separate.predict_proba(X))
-    np.testing.assert_array_equal(both.predict_proba(X), expected)
-    np.testing.assert_array_equal(both.biases_, [*shared.biases_, *separate.biases_])
-    weights = np.arange(len(y)) % 3
-    weighted = small("average", link).fit(X, y, sample_weight=weights)
-    for model, of_rows in ((both, None), (weighted, weights)):
-        found = [
-            log_loss(y, table, sample_weight=of_rows) for table in model.staged_predict_proba(X)
-        ]
-        np.testing.assert_allclose(model.history_["log_loss"], found, rtol=1e-12)
-
-
 # -------------------------------------------------------------------- rounds
 
 
 @pytest.mark.parametrize(("tasks", "link"), FORMS)
 def test_the_loss_falls_and_is_that_of_the_model(tasks, link):
     X, y = data()
-    model = small(tasks, link, n_estimators=30).fit(X, y)
-    losses = model.history_["log_loss"]
-    assert (np.diff(losses) < 0).all()
-    assert losses[-1] == pytest.approx(log_loss(y, model.predict_proba(X)), rel=1e-12)
+    weights = np.arange(len(y)) % 3
+    for of_rows in (None, weights):
+        model = small(tasks, link, n_estimators=30).fit(X, y, sample_weight=of_rows)
+        losses = model.history_["log_loss"]
+        assert (np.diff(losses) < 0).all()
+        found = [
+            log_loss(y, table, sample_weight=of_rows) for table in model.staged_predict_proba(X)
+        ]
+        np.testing.assert_allclose(losses, found, rtol=1e-12)
 
 
-@pytest.mark.parametrize(("tasks", "link"), ALL)
+@pytest.mark.parametrize(("tasks", "link"), FORMS)
 def test_stages_measures_and_warm_starts_are_shorter_fits(tasks, link):
     X, y = data()
     held = data(100, seed=1)
@@ -383,7 +379,7 @@ def test_words_and_their_order():
         small().fit(X, words[y])
 
 
-@pytest.mark.parametrize(("tasks", "link"), ALL)
+@pytest.mark.parametrize(("tasks", "link"), FORMS)
 def test_a_class_without_rows_is_improbable(tasks, link):
     X, y = data()
     kept = y != 2
@@ -415,7 +411,7 @@ def test_weights_are_repeated_rows():
     X, y = data(missing=False)
     weights = np.random.default_rng(0).integers(0, 4, size=len(y))
     repeated = np.repeat(np.arange(len(y)), weights)
-    for tasks, link in ALL:
+    for tasks, link in FORMS:
         model = small(tasks, link, min_samples_leaf=1).fit(X, y, sample_weight=weights)
         other = small(tasks, link, min_samples_leaf=1).fit(X[repeated], y[repeated])
         np.testing.assert_allclose(model.predict_proba(X), other.predict_proba(X), rtol=1e-9)
@@ -441,8 +437,8 @@ def test_categories_of_a_frame():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"tasks": "mixed", "link": "cumulative"}, "link='cumulative' requires tasks='shared' or"),
-        ({"tasks": "vectors"}, "tasks must be one of"),
+        ({"link": "cumulative"}, "link='cumulative' requires tasks='shared'; found tasks='vector'"),
+        ({"tasks": "separate"}, "tasks must be one of 'vector', 'shared'"),
         ({"loss": "hinge"}, "loss must be one of"),
         ({"max_leaf_nodes": None}, "max_leaf_nodes=None requires max_depth"),
         ({"monotonic_cst": [1, 0]}, "monotonic_cst must be -1, 0 or 1"),
@@ -480,7 +476,7 @@ def test_bad_input_leaves_the_model_as_it_was():
 # -------------------------------------------------------------------- files
 
 
-@pytest.mark.parametrize(("tasks", "link"), ALL)
+@pytest.mark.parametrize(("tasks", "link"), FORMS)
 def test_a_loaded_model_is_the_saved_one(tasks, link, tmp_path):
     X, y = data()
     model = small(tasks, link, random_state=0, subsample=0.8).fit(X, y, eval_set=(X, y))
@@ -504,7 +500,8 @@ def test_a_loaded_model_is_the_saved_one(tasks, link, tmp_path):
 @pytest.mark.parametrize(
     ("path", "value", "message"),
     [
-        (("facts", "settings", "tasks"), "mixed", "biases has shape"),
+        (("facts", "settings", "tasks"), "shared", "number of trees does not match"),
+        (("facts", "settings", "tasks"), "mixed", "settings"),
         (("facts", "settings", "link"), "probit", "settings"),
         (("facts", "best_iteration"), 99, "best_iteration exceed"),
     ],

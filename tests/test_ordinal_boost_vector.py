@@ -9,26 +9,27 @@ import rankcore as rc
 from rankcore._core.threads import Threads
 from rankcore._ext import ordinal_trees
 from rankcore.boosting import _ordinal_rounds, _vector_leaves
-from rankcore.boosting._vector_leaves import TableRows, monotone_steps, newton_steps
+from rankcore.boosting._vector_leaves import LeafSums, TableRows, monotone_steps, newton_steps
 from reference import ordinal_boosting as plain
 from test_ordinal_boost import data, same_trees, small, trees_of
 
 
-def directed(direction, *rows, n_jobs=1):
+def directed(direction, table, ranks, weights, n_jobs=1):
     with Threads(n_jobs) as threads:
-        return _vector_leaves.directed(direction, TableRows(*rows), threads)
+        return _vector_leaves.directed(direction, TableRows(table, ranks, weights), threads)
 
 
-def leaf_sums(leaf_of, taken, n_leaves, *rows, n_jobs=1):
+def leaf_sums(leaf_of, taken, n_leaves, table, ranks, weights, n_jobs=1):
+    rows = TableRows(table, ranks, weights)
     with Threads(n_jobs) as threads:
-        return _vector_leaves.leaf_sums(leaf_of, taken, n_leaves, TableRows(*rows), threads)
+        return _vector_leaves.leaf_sums(leaf_of, taken, n_leaves, rows, threads)
 
 
 def drawn_rows(seed, k=5, n=60):
     rng = np.random.default_rng(seed)
     scores, biases = rng.normal(size=(k - 1, n)), rng.normal(size=k - 1)
     ranks, weights = rng.integers(0, k, size=n), rng.random(n) + 0.1
-    table = np.ascontiguousarray(plain.probabilities(scores, biases, False, "adjacent"))
+    table = np.ascontiguousarray(plain.probabilities(scores, biases, "adjacent"))
     return rng, scores, biases, ranks.astype(np.int32), weights, table
 
 
@@ -38,7 +39,7 @@ def test_values_are_newton_steps_of_the_whole_leaf(k, l2):
     rng, scores, biases, ranks, weights, table = drawn_rows(k, k)
     leaf_of = rng.integers(0, 4, size=ranks.size).astype(np.int32)
     expected = plain.newton_values(leaf_of, scores, biases, ranks, weights, l2)
-    found = newton_steps(*leaf_sums(leaf_of, None, 4, table, ranks, weights), l2).T
+    found = newton_steps(leaf_sums(leaf_of, None, 4, table, ranks, weights), l2).T
     # The ridge is 1e-9, of curvatures of about 1.
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
     taken = (np.arange(ranks.size) % 2 == 0).astype(np.uint8)
@@ -46,7 +47,7 @@ def test_values_are_newton_steps_of_the_whole_leaf(k, l2):
     expected = plain.newton_values(
         leaf_of[half], scores[:, half], biases, ranks[half], weights[half], l2
     )
-    found = newton_steps(*leaf_sums(leaf_of, taken, 4, table, ranks, weights), l2).T
+    found = newton_steps(leaf_sums(leaf_of, taken, 4, table, ranks, weights), l2).T
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
 
 
@@ -60,7 +61,7 @@ def test_values_of_many_tasks_are_newton_steps_of_the_whole_leaf(masked, monkeyp
     expected = plain.newton_values(
         leaf_of[rows], scores[:, rows], biases, ranks[rows], weights[rows], 1.0
     )
-    found = newton_steps(*leaf_sums(leaf_of, taken, 4, table, ranks, weights), 1.0).T
+    found = newton_steps(leaf_sums(leaf_of, taken, 4, table, ranks, weights), 1.0).T
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
 
 
@@ -70,7 +71,7 @@ def test_steps_across_a_node_are_bounded_by_the_mean_of_its_children():
 
     def steps(*signs):
         of_nodes = np.array(signs, dtype=np.int8)
-        return monotone_steps(slopes, curvatures, 1.0, children, of_nodes).ravel()
+        return monotone_steps(LeafSums(slopes, curvatures), 1.0, children, of_nodes).ravel()
 
     # Steps of leaves are 1, -1 and 4; node 1 has 0. The ridge is 1e-9.
     np.testing.assert_allclose(steps(0, 0), [1, -1, 4], atol=1e-8)
@@ -89,7 +90,6 @@ def test_slopes_along_a_direction_are_derivatives_of_the_loss():
             plain.loss(
                 scores[:, [row]] + s * h * direction[:, None],
                 biases,
-                False,
                 "adjacent",
                 ranks[[row]],
                 weights[[row]],
@@ -117,13 +117,6 @@ def test_trees_of_a_round_have_one_structure_and_newton_values():
     np.testing.assert_allclose(scores, expected[:, leaf_of.ravel()], rtol=1e-6)
 
 
-def test_two_classes_are_logistic_boosting():
-    X, y = data(k=2)
-    one, other = small("vector").fit(X, y), small("separate").fit(X, y)
-    same_trees(one, other)
-    assert len(one._state.model.sums) == 1
-
-
 @pytest.mark.parametrize("k", [4, 40])
 def test_blocks_of_rows_are_summed_in_order_by_any_number_of_threads(k, monkeypatch):
     rng, _, _, ranks, weights, table = drawn_rows(2, k, 500)
@@ -132,7 +125,8 @@ def test_blocks_of_rows_are_summed_in_order_by_any_number_of_threads(k, monkeypa
     slopes = directed(direction, table, ranks, weights)
     monkeypatch.setattr(_vector_leaves, "BLOCK_ROWS", 64)
     one, two = (leaf_sums(leaf_of, None, 7, table, ranks, weights, n_jobs=n) for n in (1, 2))
-    for found, again, other in zip(one, two, whole, strict=True):
+    for name in ("slopes", "curvatures"):
+        found, again, other = (getattr(sums, name) for sums in (one, two, whole))
         np.testing.assert_array_equal(found, again)
         np.testing.assert_allclose(found, other, rtol=1e-12, atol=1e-12)  # sums in another order
     for found, other in zip(

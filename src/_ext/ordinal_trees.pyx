@@ -1,8 +1,8 @@
 """Probabilities of ranks from the scores of `rankcore.OrdinalBoost`, and derivatives of its loss.
 
-With task scores s_j = f + g_j - b_j for each rank j above the lowest, log(p_j / p_{j-1}) = s_j
-(adjacent), or P(rank >= j) = 1 / (1 + exp(-s_j)) (cumulative, of f alone). f and g_j are sums of
-trees, in the rows of ``scores``: f, or g_1 .. g_{k-1}, or both in this order.
+With a score s_j for each rank j above the lowest, log(p_j / p_{j-1}) = s_j (adjacent), or P(rank >=
+j) = 1 / (1 + exp(-s_j)) (cumulative, of a shared score only). ``scores`` has one row f, shared by
+all tasks, and s_j = f - b_j, or rows g_1 .. g_{k-1}, and s_j = g_j - b_j; both are sums of trees.
 """
 
 from libc.math cimport log
@@ -14,7 +14,6 @@ cdef extern from "rankcore_ordinal.h" nogil:
         const double *biases
         int32_t n_ranks
         int32_t shared
-        int32_t separate
         int32_t cumulative
 
     void rc_tasks_probabilities(
@@ -46,11 +45,10 @@ cdef int _check(
     form.k = biases.shape[0] + 1
     form.m, form.n = scores.shape[0], scores.shape[1]
     form.tasks.shared, form.tasks.cumulative = shared, cumulative
-    form.tasks.separate = form.m > shared
     if (
         not 2 <= form.k <= MOST_RANKS
-        or form.m != shared + (form.k - 1 if form.tasks.separate else 0)
-        or (cumulative and (not shared or form.tasks.separate))
+        or form.m != (1 if shared else form.k - 1)
+        or (cumulative and not shared)
         or form.n == 0
     ):
         raise ValueError("the scores do not fit the biases")
@@ -60,7 +58,7 @@ cdef int _check(
 
 
 def probabilities(
-    const double[:, ::1] scores not None,  # (m, n): of f, if ``shared``, then of each task, if any
+    const double[:, ::1] scores not None,  # (1, n) if ``shared``, else (k - 1, n)
     const double[::1] biases not None,  # (k - 1,)
     bint shared,
     bint cumulative,
@@ -144,18 +142,18 @@ cdef void _add_to_biases(
 
 
 def slopes(
-    const double[:, ::1] scores not None,  # scores, biases, shared, cumulative: `probabilities`
-    const double[::1] biases not None,
-    bint shared,
+    const double[:, ::1] scores not None,  # (1, n)
+    const double[::1] biases not None,  # (k - 1,)
+    bint shared,  # if not, the score is that of the only task
     bint cumulative,
     const int32_t[::1] ranks not None,  # (n,): the true rank of each row
     const double[::1] weights,  # (n,), or None: all are 1
-    double[:, ::1] steep not None,  # out, (m, n): minus the derivative of the loss by each score,
-    double[:, ::1] curved not None,  # out, (m, n): and the second derivative
+    double[::1] steep not None,  # out, (n,): minus the derivative of each row's loss by the score,
+    double[::1] curved not None,  # out, (n,): and the second derivative
     double[::1] of_biases,  # out, (k - 1,), or None: minus the derivatives of the whole loss by
     double[:, ::1] of_pairs,  # out, (k - 1, k - 1), or None: biases; the upper triangle of second
 ):
-    """Differentiate the loss, minus the weighted log-likelihood, by the scores; return the loss.
+    """Differentiate the loss, minus the weighted log-likelihood, by one score; return the loss.
 
     O(n k), and O(n k^2) with those of the biases. Sums are in the order of the rows.
     """
@@ -166,8 +164,8 @@ def slopes(
     cdef bint fits
     _check(&form, scores, biases, shared, cumulative)
     fits = (
-        ranks.shape[0] == steep.shape[1] == curved.shape[1] == form.n
-        and steep.shape[0] == curved.shape[0] == form.m
+        ranks.shape[0] == steep.shape[0] == curved.shape[0] == form.n
+        and form.m == 1
         and (weights is None or weights.shape[0] == form.n)
         and (of_biases is None) == (of_pairs is None)
         and (of_biases is None or (
@@ -194,23 +192,22 @@ def slopes(
             if form.tasks.cumulative:
                 # 1 - F_y - F_{y-1}, with F the distribution: 0 before the first, 1 at the last.
                 p = row.above[y + 1] if y < form.k - 1 else 0.0
-                steep[0, i] = w * (row.below[y] - p)
+                steep[i] = w * (row.below[y] - p)
                 mean = p * row.below[y + 1] if y < form.k - 1 else 0.0
-                curved[0, i] = w * (mean + row.below[y] * row.above[y])
-            elif form.tasks.shared:
+                curved[i] = w * (mean + row.below[y] * row.above[y])
+            elif shared:
                 mean = 0.0
                 for j in range(1, form.k):
                     mean += row.above[j]
                 spread = 0.0
                 for j in range(form.k):
                     spread += (j - mean) * (j - mean) * row.p[j]
-                steep[0, i] = w * (y - mean)
-                curved[0, i] = w * spread
-            if form.tasks.separate:
-                for j in range(1, form.k):
-                    p = row.above[j]
-                    steep[form.tasks.shared + j - 1, i] = w * (row.below[j] if y >= j else -p)
-                    curved[form.tasks.shared + j - 1, i] = w * p * row.below[j]
+                steep[i] = w * (y - mean)
+                curved[i] = w * spread
+            else:
+                p = row.above[1]
+                steep[i] = w * (row.below[1] if y >= 1 else -p)
+                curved[i] = w * p * row.below[1]
             if of_biases is not None:
                 _add_to_biases(&form, &row, y, w, &of_biases[0], &of_pairs[0, 0])
     return loss

@@ -139,7 +139,6 @@ cdef class Trees:
     cdef tuple arrays  # keeps alive what the model points to
     cdef readonly object capsule  # the ``rc_trees``, valid while this object lives
     cdef readonly int32_t n_sums
-    cdef readonly bint alike  # whether the sums differ in the values of leaves only
 
     def __init__(
         self,
@@ -154,7 +153,8 @@ cdef class Trees:
         const uint32_t[::1] words not None,
         int64_t n_features,
         bint zero_missing,  # whether 0 is missing, as NaN is
-        int32_t n_sums=1,  # of equally many trees each, one after the other
+        # Of equally many trees each, one after the other; they differ in the values of leaves only.
+        int32_t n_sums=1,
     ):
         from array import array
 
@@ -181,7 +181,8 @@ cdef class Trees:
         self.model.sets = &sets[0] if words.shape[0] else NULL
         self.model.words = &words[0] if words.shape[0] else NULL
         self.n_sums = n_sums
-        self.alike = n_sums > 1 and rc_trees_alike_(&self.model, n_sums)
+        if not rc_trees_alike_(&self.model, n_sums):
+            raise ValueError(f"the trees of {n_sums} sums differ in more than their values")
         self.capsule = PyCapsule_New(&self.model, "rankcore.trees", NULL)
 
     @property
@@ -239,27 +240,25 @@ def add_sums(
 ):
     """Add the values of the trees of each sum to its scores of rows, tree by tree.
 
-    A row goes only once through trees that differ in their values only. Cost as `add_scores`.
+    A row goes only once through the trees of all sums. Cost as `add_scores`.
     """
     cdef const rc_rows *X = checked_rows(rows)
     cdef int32_t m = trees.n_sums
-    cdef int64_t i, n = trees.model.n_trees // m
     if (
         scores.shape[0] != m or scores.shape[1] != X.n_rows
         or trees.model.n_features != X.n_features or not rows.canonical
     ):
         raise ValueError("the scores, rows and trees do not fit together")
-    if not trees.alike:
-        for i in range(m):
-            add_scores(rows, trees, i * n, (i + 1) * n, scores[i])
+    if m == 1:
+        add_scores(rows, trees, 0, trees.model.n_trees, scores[0])
     elif X.n_rows:
-        _add_alike(&trees.model, m, X, &scores[0, 0])
+        _add_to_all(&trees.model, m, X, &scores[0, 0])
 
 
-cdef int _add_alike(
+cdef int _add_to_all(
     const rc_trees *model, int32_t m, const rc_rows *X, double *scores
 ) except -1:
-    """Add the values of trees of m sums that are alike."""
+    """Add the values of the trees of m sums in one walk."""
     cdef rc_tiles_ *room = NULL
     cdef double *sums = <double *> malloc(m * sizeof(double))
     if X.n_rows >= RC_TILED_ROWS_:

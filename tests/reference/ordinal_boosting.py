@@ -6,14 +6,9 @@ import numpy as np
 from scipy.optimize import minimize
 
 
-def probabilities(scores, biases, shared, link):
-    """Probability of each rank, shape (n, k), for scores of shape (m, n)."""
-    n, d = scores.shape[1], len(biases)
-    tasks = np.zeros((d, n)) - np.asarray(biases)[:, None]
-    if shared:
-        tasks += scores[0]
-    if len(scores) > shared:
-        tasks += scores[int(shared) :]
+def probabilities(scores, biases, link):
+    """Return probabilities of ranks, shape (n, k), for scores of shape (1, n) or (k - 1, n)."""
+    n, tasks = scores.shape[1], scores - np.asarray(biases)[:, None]
     if link == "cumulative":
         above = np.vstack([np.ones(n), 1 / (1 + np.exp(-tasks)), np.zeros(n)])
         return (above[:-1] - above[1:]).T
@@ -22,9 +17,9 @@ def probabilities(scores, biases, shared, link):
     return (odds / odds.sum(axis=0)).T
 
 
-def loss(scores, biases, shared, link, ranks, weights):
-    """Minus the weighted log-likelihood."""
-    table = probabilities(scores, biases, shared, link)
+def loss(scores, biases, link, ranks, weights):
+    """Return minus the weighted log-likelihood."""
+    table = probabilities(scores, biases, link)
     return -float(weights @ np.log(table[np.arange(len(ranks)), ranks]))
 
 
@@ -64,13 +59,13 @@ def best_gain(X, rows, steep, curved, l2, least_rows, categorical=()):
 
 
 def newton_values(leaf_of, scores, biases, ranks, weights, l2):
-    """Newton step of each task and leaf, shape (n_tasks, n_leaves), of separate scores.
+    """Return the Newton step of each task and leaf, shape (n_tasks, n_leaves).
 
     The penalty of a leaf is l2 / 2 times (mean of the values squared, over n_tasks, times n_tasks)
     plus 5 l2 / 2 times the squared distances of the values from their mean.
     """
     d, n_leaves = len(biases), leaf_of.max() + 1
-    table = probabilities(scores, biases, False, "adjacent")
+    table = probabilities(scores, biases, "adjacent")
     found = np.zeros((d, n_leaves))
     for leaf in range(n_leaves):
         slope, whole = np.zeros(d), np.zeros((d, d))
@@ -93,9 +88,9 @@ def occurring_probabilities(f, biases, occurring, link):
     Adjacent categories of the ranks l < h, with none between: log(p_h / p_l) = (h - l) f - bias.
     """
     if link == "cumulative":
-        return probabilities(f[None], biases, True, link)
+        return probabilities(f[None], biases, link)
     tasks = np.diff(occurring)[:, None] * f - np.asarray(biases)[:, None]
-    return probabilities(tasks, np.zeros(len(biases)), False, link)
+    return probabilities(tasks, np.zeros(len(biases)), link)
 
 
 def best_biases(f, places, weights, occurring, link):

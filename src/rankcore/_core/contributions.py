@@ -80,7 +80,7 @@ def contributions_of(
     by default each column is a feature.
     """
     if scoring.has_trees_of_tasks:
-        forest, constant = _summed_trees(scoring, output, name)
+        forest, constant = _summed_trees(scoring, output)
         values, base = _of_trees(forest, rows, background, features)
         return _checked(values, rows), base + constant
     if scoring.form in {"trees", "ordinal_trees"}:
@@ -357,8 +357,18 @@ def _of_trees(
     if others is None:  # a row of zeros
         none, starts = np.empty(0, dtype=np.int32), np.zeros(2, dtype=np.int64)
         others = csr_rows(np.empty(0), none, starts, rows.n_features, "background")
-    parts = [arrays[name] for name in TREES]
-    trees = Trees(*parts, rows.n_features, bool(scoring.facts["zero_missing"]))
+    trees = Trees(
+        arrays["offsets"],
+        arrays["features"],
+        arrays["children"],
+        arrays["sides"],
+        arrays["thresholds"],
+        arrays["values"],
+        arrays["sets"],
+        arrays["words"],
+        rows.n_features,
+        bool(scoring.facts["zero_missing"]),
+    )
     of_nodes = arrays["features"] if features is None else features[arrays["features"]]
     used, inverse = np.unique(of_nodes, return_inverse=True)
     columns: NDArray[np.int32] = inverse.astype(np.int32).reshape(-1)
@@ -390,27 +400,18 @@ def _of_trees(
     return _with_stored(rows, stored), base
 
 
-def _summed_trees(scoring: Scoring, output: int | None, name: str) -> tuple[Scoring, float]:
-    """Trees and constant of the sum of task scores up to a rank, by default all.
+def _summed_trees(scoring: Scoring, output: int | None) -> tuple[Scoring, float]:
+    """Return the trees and the constant of the sum of task scores up to a rank, by default all.
 
-    This is the log-odds of the rank against the lowest one.
+    This is the log-odds of the rank against the lowest one. The trees of tasks differ in the values
+    of their leaves only.
     """
-    arrays, tasks = scoring.arrays, scoring.facts["tasks"]
-    if tasks == "average":
-        raise TypeError(
-            f"{name} with tasks='average' has means of probabilities, which are not sums over "
-            "features: fit with other tasks, or use rankcore.explain.permutation_importance"
-        )
-    n = arrays["biases"].size if output is None else output
-    shared, n_scores = tasks == "mixed", arrays["biases"].size + (tasks == "mixed")
-    rounds = (arrays["offsets"].size - 1) // n_scores
-    trees = _first_trees(arrays, (n + shared) * rounds if n else 0)
-    values = trees["values"]
-    if shared and n:  # the shared score is part of each task
-        of_shared = _first_trees(trees, rounds)["values"].size
-        trees["values"] = np.concatenate([n * values[:of_shared], values[of_shared:]])
-    elif n and _are_alike(trees, n):
-        trees = _first_trees(trees, rounds) | {"values": values.reshape(n, -1).sum(axis=0)}
+    arrays = scoring.arrays
+    n_tasks = arrays["biases"].size
+    n = n_tasks if output is None else output
+    trees = _first_trees(arrays, (arrays["offsets"].size - 1) // n_tasks if n else 0)
+    if n:
+        trees["values"] = arrays["values"].reshape(n_tasks, -1)[:n].sum(axis=0)
     facts = {"zero_missing": scoring.facts["zero_missing"]}
     return Scoring("trees", trees, facts), -float(arrays["biases"][:n].sum())
 
@@ -422,14 +423,6 @@ def _first_trees(arrays: Mapping[str, NDArray[Any]], n: int) -> dict[str, NDArra
     if arrays["sets"].size:
         sizes |= {"sets": nodes + 1, "words": int(arrays["sets"][nodes])}
     return {key: arrays[key][:size] for key, size in sizes.items()}
-
-
-def _are_alike(trees: Mapping[str, NDArray[Any]], n: int) -> bool:
-    """Whether n scores have trees that differ only in the values of leaves."""
-    parts = [trees[key] for key in ("features", "children", "sides", "thresholds", "words")]
-    parts += [np.diff(trees["offsets"]), np.diff(trees["sets"])]
-    blocks = [part.reshape(n, -1) for part in parts if part.size % n == 0]
-    return len(blocks) == len(parts) and all((one == one[0]).all() for one in blocks)
 
 
 def _directions(trees: Trees, rows: Rows, size: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:

@@ -153,8 +153,8 @@ class Specified:
         Raises
         ------
         TypeError
-            If the score is not a sum over features: for kernels that are not linear, votes,
-            combined ranks, and ``tasks="average"`` of `OrdinalBoost`.
+            If the score is not a sum over features: for kernels that are not linear, votes and
+            combined ranks.
         ValueError
             If input is invalid, or ``output`` is unknown, missing or not supported.
 

@@ -64,7 +64,7 @@ class Scoring:
         """Whether each task has its own trees and score."""
         if self.form != "ordinal_trees":
             return False
-        return self.facts["tasks"] != "shared" and self.arrays["biases"].size > 1
+        return self.facts["tasks"] != "shared"
 
 
 def no_scoring(reason: str) -> Scoring:

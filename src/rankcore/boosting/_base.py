@@ -105,7 +105,8 @@ class PairBoosting(BoostingParams, Boosted, Specified):
         if isinstance(model, StumpSum):
             rounds = StumpRounds(self, rows, pairing, model)
         else:
-            rounds = TreeRounds(self, rows, pairing, model, *fitted._splits(given))
+            splits = fitted._splits(given)
+            rounds = TreeRounds(self, rows, pairing, model, splits.signs, splits.categorical)
         monitor = Monitor(fitted, validation, callbacks)
         try:
             round_learner = RoundLearner(fitted, iter(rounds), fitted.n_estimators_)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -19,8 +20,13 @@ from rankcore.boosting._categories import Categories
 from rankcore.boosting._params import monotone_signs
 from rankcore.ranking._base import ModelState
 
-# Monotone constraints of the columns, and names of the categorical ones.
-Splits = tuple[NDArray[np.int8] | None, dict[int, str] | None]
+
+@dataclass(frozen=True)
+class Splits:
+    """Constraints on the splits of trees."""
+
+    signs: NDArray[np.int8] | None  # (n_features,): monotone constraint of each, 1, 0 or -1
+    categorical: dict[int, str] | None  # names of the categorical columns by their numbers
 
 
 class Boosted:
@@ -164,7 +170,7 @@ class Boosted:
         categories, names = self._categories, getattr(self, "feature_names_in_", None)
         columns = None if categories is None else categories.columns
         signs = monotone_signs(self.monotonic_cst, self.n_features_in_, names, columns)
-        return signs, None if categories is None else categories.names(X)
+        return Splits(signs, None if categories is None else categories.names(X))
 
     # ---------------------------------------------------------------- files
 

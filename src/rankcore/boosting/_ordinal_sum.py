@@ -1,22 +1,18 @@
 """Models of `rankcore.OrdinalBoost`: sums of trees for each threshold between ranks, and biases.
 
-Ranks are r = 0 .. k-1; task j = 1 .. k-1 has the score ``s_j(x) = f(x) + g_j(x) - b_j``:
+Ranks are r = 0 .. k-1; task j = 1 .. k-1 has the score ``s_j(x) = f(x) - b_j`` (``tasks="shared"``)
+or ``s_j(x) = g_j(x) - b_j`` ("vector"):
 
-* ``sums``: a `TreeSum` for each score, each with one tree per round: f alone (``tasks="shared"``),
-  g_1 .. g_{k-1} ("separate" and "vector"), or f, g_1 .. g_{k-1} ("mixed" and "average"). With two
-  ranks there is one score, f or g_1, which are the same. A tree without nodes is one leaf of value
-  0.
-* The trees of a round of "vector" differ in the values of their leaves only.
+* ``sums``: a `TreeSum` for each score, f or g_1 .. g_{k-1}, each with one tree per round. With two
+  ranks there is one score in both cases. A tree without nodes is one leaf of value 0.
+* The trees of a round differ in the values of their leaves only.
 * A score is the sum of the values of its trees, added in order from 0; values include the learning
   rate. The biases are the only constants.
 * ``biases``: ``b_1 .. b_{k-1}`` after 0, 1, .. rounds, shape (k - 1,) each; the model has the last.
-  They change only with "shared" tasks (also those of "average") of three ranks or more.
-* "average" is the mean of the probabilities of two models, "shared" and "separate", each fitted to
-  its own loss in the same number of rounds: ``s_j = f - b_j`` in the first, ``s_j = g_j - c_j`` in
-  the second. Its biases are b_1 .. b_{k-1}, c_1 .. c_{k-1}. `Form.parts` has the indices.
+  They change only with "shared" tasks of three ranks or more.
 * ``link="adjacent"``: ``log(p_r / p_{r-1}) = s_r``: with ``S_r = s_1 + .. + s_r`` and S_0 = 0,
-  ``p_r = exp(S_r) / (exp(S_0) + .. + exp(S_{k-1}))``. "cumulative", for shared tasks only (in
-  "average", the first model): ``P(rank >= j) = 1 / (1 + exp(-s_j))``, with ascending biases.
+  ``p_r = exp(S_r) / (exp(S_0) + .. + exp(S_{k-1}))``. "cumulative", for shared tasks only:
+  ``P(rank >= j) = 1 / (1 + exp(-s_j))``, with ascending biases.
   ``src/_ext/ordinal_trees.pyx`` computes both.
 
 Model files have the trees of the first score by round, then those of the second, and so on;
@@ -27,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,66 +39,40 @@ from rankcore.boosting._tree_sum import Tree, TreeSum
 MAX_RANKS: int = ordinal_trees.MAX_RANKS
 
 
-class Part(NamedTuple):
-    """Scores and biases of one vector of probabilities."""
-
-    scores: slice
-    biases: slice
-    shared: bool  # whether f is the first of the scores
-    cumulative: bool  # whether the link is "cumulative"
-
-
 @dataclass(frozen=True)
 class Form:
     """Scores of a model, and their probabilities."""
 
     n_ranks: int
-    tasks: str  # "shared", "separate", "mixed", "average" or "vector"
+    tasks: str  # "shared" or "vector"
     link: str  # "adjacent" or "cumulative"
 
     @property
     def n_tasks(self) -> int:
-        """Thresholds between ranks."""
+        """Number of thresholds between ranks."""
         return self.n_ranks - 1
 
     @property
-    def has_shared(self) -> bool:
-        """Whether f is the first of the scores."""
-        return self.tasks not in ("separate", "vector")
+    def shared(self) -> bool:
+        """Whether all tasks share one score."""
+        return self.tasks == "shared"
 
     @property
-    def parts(self) -> list[Part]:
-        """Two with "average", else one."""
-        whole, cumulative = slice(None), self.link == "cumulative"
-        if self.tasks != "average" or self.n_tasks == 1:
-            return [Part(whole, whole, self.has_shared, cumulative)]
-        first, n = slice(self.n_tasks), self.n_tasks
-        return [
-            Part(slice(1), first, True, cumulative),
-            Part(slice(1, None), slice(n, None), False, False),
-        ]
+    def cumulative(self) -> bool:
+        """Whether the link is that of cumulative logits."""
+        return self.link == "cumulative"
 
     @property
     def n_scores(self) -> int:
         """Number of scores, and of trees per round."""
-        if self.n_tasks == 1 or self.tasks == "shared":
-            return 1
-        return self.n_tasks + self.has_shared
-
-    @property
-    def moves_biases(self) -> bool:
-        """Whether rounds change the biases of the first part."""
-        return self.tasks in ("shared", "average") and self.n_tasks > 1
+        return 1 if self.shared else self.n_tasks
 
     def probabilities(self, scores: Floats, biases: Floats) -> Floats:
-        """Probability of each rank, shape (n, k), for scores of shape (n_scores, n)."""
-        found, n = [], scores.shape[1]
-        for part in self.parts:
-            own = scores[part.scores], biases[part.biases], part.shared, part.cumulative
-            table = np.empty((n, self.n_ranks))
-            ordinal_trees.probabilities(*own, 0, n, table)
-            found.append(table)
-        return found[0] if len(found) == 1 else 0.5 * (found[0] + found[1])
+        """Return the probability of each rank, shape (n, k), for scores of shape (n_scores, n)."""
+        n = scores.shape[1]
+        table = np.empty((n, self.n_ranks))
+        ordinal_trees.probabilities(scores, biases, self.shared, self.cumulative, 0, n, table)
+        return table
 
 
 @dataclass
@@ -166,8 +136,7 @@ class OrdinalSum:
         add_sums(rows, self._as_trees(TreeSum(first.n_features, first.zero_missing, trees)), scores)
 
     def _as_trees(self, whole: TreeSum) -> Trees:
-        facts = whole.n_features, whole.zero_missing
-        return Trees(*whole.packed(), *facts, len(self.sums))
+        return whole.packed().trees(whole.n_features, whole.zero_missing, len(self.sums))
 
     def probabilities(self, scores: Floats, n_rounds: int | None = None) -> Floats:
         """Probability of each rank for scores after ``n_rounds``, by default all."""
@@ -182,11 +151,12 @@ class OrdinalSum:
         """Scoring form of the arrays of `to_arrays` and costs."""
         trees, form = self.together().scoring(arrays), self.form
         own = {"biases": self.biases[-1], "costs": arrays["costs"]}
-        # With two ranks there is one score; scores of "vector" are scored as separate ones.
-        tasks = form.tasks if form.has_shared else "separate"
-        if form.n_scores == 1 and form.has_shared:
-            tasks = "shared"
-        facts = {**trees.facts, "tasks": tasks, "link": form.link}
+        # With two ranks the only score is that of all tasks.
+        facts = {
+            **trees.facts,
+            "tasks": "shared" if form.n_scores == 1 else "vector",
+            "link": form.link,
+        }
         return Scoring("ordinal_trees", {**trees.arrays, **own}, facts)
 
     @classmethod
@@ -195,12 +165,13 @@ class OrdinalSum:
     ) -> Self:
         """Restore from the arrays of a model file; ValueError if they are invalid."""
         whole = TreeSum.from_arrays(arrays, n_features, zero_missing)
-        shape = "states", len(form.parts) * form.n_tasks
-        biases = read_fields(arrays, {"biases": Field(shape)})["biases"]
+        fields = {"biases": Field(("states", form.n_tasks))}
+        biases = read_fields(arrays, fields)["biases"]
         n = len(biases) - 1
         if n < 0 or len(whole) != n * form.n_scores:
             raise ValueError("its number of trees does not match its number of rounds")
-        if form.link == "cumulative" and (np.diff(biases[:, : form.n_tasks], axis=1) < 0).any():
+        whole.packed().trees(n_features, zero_missing, form.n_scores)  # checks their structure
+        if form.cumulative and (np.diff(biases, axis=1) < 0).any():
             raise ValueError("its biases do not ascend")
         parts = [whole.trees[i * n : (i + 1) * n] for i in range(form.n_scores)]
         return cls(form, [TreeSum(n_features, zero_missing, part) for part in parts], list(biases))

@@ -78,6 +78,22 @@ class Packed(NamedTuple):
     sets: NDArray[np.int64]
     words: NDArray[np.uint32]
 
+    def trees(self, n_features: int, zero_missing: bool, n_sums: int = 1) -> Trees:
+        """Return the trees for the kernels, of ``n_sums`` sums; ValueError if they are none."""
+        return Trees(
+            self.offsets,
+            self.features,
+            self.children,
+            self.sides,
+            self.thresholds,
+            self.values,
+            self.sets,
+            self.words,
+            n_features,
+            zero_missing,
+            n_sums,
+        )
+
 
 # Arrays of a model file: those with one item per node, and all.
 OF_NODES = {
@@ -124,13 +140,13 @@ class TreeSum:
     def score(self, rows: Rows) -> Floats:
         """Scores of rows."""
         scores = np.zeros(rows.n_rows)
-        trees = Trees(*self.packed(), self.n_features, self.zero_missing)
+        trees = self.packed().trees(self.n_features, self.zero_missing)
         add_scores(rows, trees, 0, len(self), scores)
         return scores
 
     def add_member(self, i: int, rows: Rows, scores: Floats) -> None:
         """Add tree i to the scores of rows."""
-        tree = Trees(*_pack(self.trees[i : i + 1]), self.n_features, self.zero_missing)
+        tree = _pack(self.trees[i : i + 1]).trees(self.n_features, self.zero_missing)
         add_scores(rows, tree, 0, 1, scores)
 
     def check_categories(self, columns: list[int]) -> None:
@@ -232,7 +248,7 @@ class TreeSum:
         if (found["gains"] < 0).any():
             raise ValueError("gains of its trees must be non-negative")
         packed = Packed(**{name: found[name] for name in Packed._fields})
-        Trees(*packed, n_features, zero_missing)  # checks them
+        packed.trees(n_features, zero_missing)  # checks them
         _check_leaves(packed)
         sets = packed.sets if packed.sets.size else np.zeros(n + 1, dtype=np.int64)
         if np.any((np.diff(sets) > 0) != np.isposinf(packed.thresholds)):

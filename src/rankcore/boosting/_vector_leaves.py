@@ -6,7 +6,7 @@ P(rank >= j) P(rank < i), which is the covariance of "rank >= i" and "rank >= j"
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,8 @@ PRODUCT_ROWS = 2**12
 RIDGE = 1e-9
 
 
-class TableRows(NamedTuple):
+@dataclass(frozen=True)
+class TableRows:
     """Rows of a fit, and their probabilities."""
 
     table: Floats  # (n, n_tasks + 1)
@@ -33,17 +34,32 @@ class TableRows(NamedTuple):
     weights: Floats | None
 
 
+@dataclass(frozen=True)
+class LeafSums:
+    """Sums over the rows of each leaf: minus the first, and the second derivatives."""
+
+    slopes: Floats  # (n_leaves, n_tasks)
+    curvatures: Floats  # (n_leaves, n_tasks, n_tasks)
+
+    @classmethod
+    def zeros(cls, n_leaves: int, n_tasks: int) -> LeafSums:
+        """Return sums of no rows."""
+        return cls(np.zeros((n_leaves, n_tasks)), np.zeros((n_leaves, n_tasks, n_tasks)))
+
+
 def directed(direction: Floats, rows: TableRows, threads: Threads) -> tuple[Floats, Floats]:
-    """Minus the first, and the second derivative of each row's loss along a direction."""
-    table = rows.table
+    """Return minus the first, and the second derivative of each row's loss along a direction."""
+    n = len(rows.table)
     places = np.concatenate([[0.0], np.cumsum(direction)])
-    slopes, curvatures = np.empty((2, len(table)))
+    slopes, curvatures = np.empty(n), np.empty(n)
 
     def fill(start: int) -> None:
-        stop = min(start + BLOCK_ROWS, len(table))
-        ordinal_trees.directed(*rows, places, start, stop, slopes, curvatures)
+        stop = min(start + BLOCK_ROWS, n)
+        ordinal_trees.directed(
+            rows.table, rows.ranks, rows.weights, places, start, stop, slopes, curvatures
+        )
 
-    threads.for_each(fill, range(0, len(table), BLOCK_ROWS))
+    threads.for_each(fill, range(0, n, BLOCK_ROWS))
     return slopes, curvatures
 
 
@@ -53,29 +69,38 @@ def leaf_sums(
     n_leaves: int,
     rows: TableRows,
     threads: Threads,
-) -> tuple[Floats, Floats]:
-    """Sum minus the first, and the second derivatives by leaf; O(n * n_tasks^2).
+) -> LeafSums:
+    """Sum the derivatives by leaf; O(n * n_tasks^2).
 
-    Shapes (n_leaves, n_tasks) and (n_leaves, n_tasks, n_tasks). ``of_rows`` is a mask of rows. Sums
-    over blocks of rows are added in order, for any number of threads.
+    ``of_rows`` is a mask of rows. Sums over blocks of rows are added in order, for any number of
+    threads.
     """
     n, n_tasks = rows.table.shape[0], rows.table.shape[1] - 1
     if n_tasks > MOST_SHARED:
         return _sums_of_many_tasks(leaf_of, of_rows, n_leaves, rows, threads)
-    sums: dict[int, tuple[Floats, Floats]] = {}
+    of_blocks: dict[int, LeafSums] = {}
 
     def add(start: int) -> None:
-        found = np.zeros((n_leaves, n_tasks)), np.zeros((n_leaves, n_tasks, n_tasks))
-        stop = min(start + BLOCK_ROWS, n)
-        ordinal_trees.leaf_sums(*rows, leaf_of, of_rows, start, stop, *found)
-        sums[start] = found
+        block = LeafSums.zeros(n_leaves, n_tasks)
+        ordinal_trees.leaf_sums(
+            rows.table,
+            rows.ranks,
+            rows.weights,
+            leaf_of,
+            of_rows,
+            start,
+            min(start + BLOCK_ROWS, n),
+            block.slopes,
+            block.curvatures,
+        )
+        of_blocks[start] = block
 
     threads.for_each(add, range(0, n, BLOCK_ROWS))
-    slopes, lower = sums.pop(0)
-    for _, (more_slopes, more_lower) in sorted(sums.items()):
-        slopes += more_slopes
-        lower += more_lower
-    return slopes, lower + np.tril(lower, -1).transpose(0, 2, 1)
+    slopes, lower = of_blocks[0].slopes, of_blocks[0].curvatures
+    for start in range(BLOCK_ROWS, n, BLOCK_ROWS):
+        slopes += of_blocks[start].slopes
+        lower += of_blocks[start].curvatures
+    return LeafSums(slopes, lower + np.tril(lower, -1).transpose(0, 2, 1))
 
 
 def _sums_of_many_tasks(
@@ -84,51 +109,49 @@ def _sums_of_many_tasks(
     n_leaves: int,
     rows: TableRows,
     threads: Threads,
-) -> tuple[Floats, Floats]:
+) -> LeafSums:
     """As `leaf_sums`, by matrix products of the rows of each leaf.
 
     A matrix of many tasks does not fit into the cache, where the rows of a block in turn would need
     that of another leaf each.
     """
-    table, ranks, weights = rows
+    table, weights = rows.table, rows.weights
     n_tasks = table.shape[1] - 1
     taken = np.arange(len(table)) if of_rows is None else np.flatnonzero(of_rows)
     members = taken[np.argsort(leaf_of[taken], kind="stable")]
     bounds = np.searchsorted(leaf_of[members], np.arange(n_leaves + 1))
-    slopes = np.zeros((n_leaves, n_tasks))
-    curvatures = np.zeros((n_leaves, n_tasks, n_tasks))
+    sums = LeafSums.zeros(n_leaves, n_tasks)
     tasks = np.arange(n_tasks)
 
     def add(leaf: int) -> None:
-        found = curvatures[leaf]
+        curvature = sums.curvatures[leaf]
         for start in range(bounds[leaf], bounds[leaf + 1], PRODUCT_ROWS):
             at = members[start : min(start + PRODUCT_ROWS, bounds[leaf + 1])]
             above = np.cumsum(table[at, :0:-1], axis=1)[:, ::-1]
             of_row = np.ones(at.size) if weights is None else weights[at]
-            slopes[leaf] += of_row @ ((ranks[at, None] > tasks) - above)
+            sums.slopes[leaf] += of_row @ ((rows.ranks[at, None] > tasks) - above)
             # The last digits of the sum of the probabilities may exceed 1.
-            found += (above * of_row[:, None]).T @ np.maximum(1.0 - above, 0.0)
-        found[:] = np.tril(found) + np.tril(found, -1).T
+            curvature += (above * of_row[:, None]).T @ np.maximum(1.0 - above, 0.0)
+        curvature[:] = np.tril(curvature) + np.tril(curvature, -1).T
 
     threads.for_each(add, range(n_leaves))
-    return slopes, curvatures
+    return sums
 
 
-def newton_steps(slopes: Floats, curvatures: Floats, l2_leaf: float) -> Floats:
-    """Newton step of each leaf and task, shape (n_leaves, n_tasks).
+def newton_steps(sums: LeafSums, l2_leaf: float) -> Floats:
+    """Return the Newton step of each leaf and task, shape (n_leaves, n_tasks).
 
     The prior has the precision ``l2_leaf`` for a value that all tasks share, and `APART_PRECISION`
     times that for differences from the mean of the tasks.
     """
-    n_tasks = slopes.shape[1]
+    n_tasks = sums.slopes.shape[1]
     mean, unit = np.full((n_tasks, n_tasks), 1.0 / n_tasks), np.eye(n_tasks)
     prior = l2_leaf * (mean / n_tasks + APART_PRECISION * (unit - mean)) + RIDGE * unit
-    return np.asarray(np.linalg.solve(curvatures + prior, slopes[..., None])[..., 0])
+    return np.asarray(np.linalg.solve(sums.curvatures + prior, sums.slopes[..., None])[..., 0])
 
 
 def monotone_steps(
-    slopes: Floats,
-    curvatures: Floats,
+    sums: LeafSums,
     l2_leaf: float,
     children: NDArray[np.int32],
     signs: NDArray[np.int8],
@@ -141,12 +164,13 @@ def monotone_steps(
     n = len(children)
     # Nodes first, then leaves.
     at = np.where(children < 0, n + ~children, children)
-    slopes = np.concatenate([np.zeros((n, *slopes.shape[1:])), slopes])
-    curvatures = np.concatenate([np.zeros((n, *curvatures.shape[1:])), curvatures])
+    nodes = LeafSums.zeros(n, sums.slopes.shape[1])
+    slopes = np.concatenate([nodes.slopes, sums.slopes])
+    curvatures = np.concatenate([nodes.curvatures, sums.curvatures])
     for node in range(n - 1, -1, -1):
         slopes[node] = slopes[at[node]].sum(axis=0)
         curvatures[node] = curvatures[at[node]].sum(axis=0)
-    steps = newton_steps(slopes, curvatures, l2_leaf)
+    steps = newton_steps(LeafSums(slopes, curvatures), l2_leaf)
     lows, highs = np.full_like(steps, -np.inf), np.full_like(steps, np.inf)
     for node in range(n):
         both, sign = at[node], signs[node]

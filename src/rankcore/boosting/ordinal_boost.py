@@ -23,7 +23,8 @@ from rankcore._core.params import Constrained, Constraint
 from rankcore._core.sources import MemoryRows, RowBlocks, check_alone
 from rankcore.boosting._boosted import Boosted
 from rankcore.boosting._categories import Categories
-from rankcore.boosting._ordinal_rounds import OrdinalRounds, first_biases
+from rankcore.boosting._ordinal_one_score import OneScoreRounds
+from rankcore.boosting._ordinal_rounds import OrdinalRounds, TrainingRows, first_biases
 from rankcore.boosting._ordinal_sum import MAX_RANKS, Form, OrdinalSum
 from rankcore.boosting._ordinal_training import (
     FIGURES,
@@ -31,6 +32,7 @@ from rankcore.boosting._ordinal_training import (
     OrdinalRoundLearner,
     check_measures,
 )
+from rankcore.boosting._ordinal_vector import VectorRounds
 from rankcore.boosting._params import GROWTH, check_leaves
 from rankcore.boosting._training import train_rounds
 from rankcore.ordinal._base import OnlineOrdinalClassifier
@@ -43,13 +45,8 @@ from rankcore.ranking._base import ModelState
 __all__ = ["OrdinalBoost"]
 
 
-TASKS = ("vector", "shared", "separate", "mixed", "average")
-LINKS = ("adjacent", "cumulative")
-
-
-def _may_cross(link: str, tasks: str) -> bool:
-    """Whether the link requires ordered scores, which the tasks do not have."""
-    return link == "cumulative" and tasks not in ("shared", "average")
+# Tasks and links that go together: scores of a vector may cross, which cumulative logits may not.
+FORMS = (("vector", "adjacent"), ("shared", "adjacent"), ("shared", "cumulative"))
 
 
 @parameters
@@ -59,7 +56,7 @@ class OrdinalBoostParameters:
     n_estimators: int = 100
     learning_rate: float = 0.1
     max_leaf_nodes: int | None = 31
-    tasks: Literal["vector", "shared", "separate", "mixed", "average"] = "vector"
+    tasks: Literal["vector", "shared"] = "vector"
     link: Literal["adjacent", "cumulative"] = "adjacent"
     loss: Literal["absolute", "zero_one", "squared", "kappa"] = "absolute"
     max_depth: int | None = None
@@ -94,10 +91,10 @@ class OrdinalBoost(
 ):
     """Gradient boosting of ordered labels: trees for the tasks of CuSum Rank.
 
-    Task j is whether the rank is at least j. Its score is s_j = f + g_j - b_j, where f is a sum of
-    trees shared by all tasks, g_j a sum of trees of task j (the model may have either or both), and
-    b_j a bias. Probabilities of ranks are those of adjacent categories, log(p_j / p_{j-1}) = s_j,
-    or of cumulative logits.
+    Task j is whether the rank is at least j. Its score is s_j = g_j - b_j, where g_j is a sum of
+    trees of task j and b_j a bias, or s_j = f - b_j, with a sum f that all tasks share.
+    Probabilities of ranks are those of adjacent categories, log(p_j / p_{j-1}) = s_j, or of
+    cumulative logits.
 
     Parameters
     ----------
@@ -105,18 +102,15 @@ class OrdinalBoost(
         Maximum number of rounds.
     learning_rate : float, default=0.1
         Factor of the values of leaves, in (0, 1].
-    tasks : {"vector", "shared", "separate", "mixed", "average"}, default="vector"
-        Trees of a round. "vector": one tree whose leaves have a value for each g_j, grown on
-        derivatives along a random direction of the tasks. "shared": one tree for f, which treats
-        ranks as positions on a line. "separate": one tree for each g_j, n_classes - 1 in all.
-        "mixed": a tree for f and one for each g_j, with scores f + g_j - b_j. "average": the same
-        trees in two models, "shared" and "separate", whose probabilities are averaged. With two
-        classes it is always one tree.
+    tasks : {"vector", "shared"}, default="vector"
+        Tree of a round. "vector": its leaves have a value for each g_j, and its splits follow
+        derivatives along a random direction of the tasks. "shared": its leaves have a value for f,
+        which treats ranks as positions on a line; exports of one score and contributions to it
+        require this form. With two classes both have one score.
     link : {"adjacent", "cumulative"}, default="adjacent"
         Probabilities of ranks: adjacent categories, or cumulative logits, P(rank >= j) = 1 / (1 +
-        exp(-s_j)). Scores of separate tasks may cross, which "cumulative" does not allow: with
-        "average" it applies to the shared tasks only, and "separate", "mixed" and "vector" require
-        "adjacent".
+        exp(-s_j)). "cumulative" requires ``tasks="shared"``, since the scores of a vector may
+        cross.
     loss
         Trees do not depend on it.
     min_samples_leaf : int or "auto", default="auto"
@@ -149,9 +143,8 @@ class OrdinalBoost(
 
     Attributes
     ----------
-    biases_ : ndarray of float64, shape (n_classes - 1,) or (2 * (n_classes - 1),)
-        Bias b_j of each rank except the lowest; with "average", those of the shared tasks, then
-        those of the separate ones.
+    biases_ : ndarray of float64, shape (n_classes - 1,)
+        Bias b_j of each rank except the lowest.
     feature_importances_ : ndarray of float64, shape (n_features,)
         Share of each feature in the sum of the gains of all splits.
     history_ : dict of lists
@@ -216,10 +209,10 @@ class OrdinalBoost(
 
     def _check_together(self) -> None:
         check_leaves(self)
-        if _may_cross(self.link, self.tasks):
+        if (self.tasks, self.link) not in FORMS:
             raise ValueError(
-                "link='cumulative' requires tasks='shared' or 'average'; found "
-                f"tasks={self.tasks!r}, whose scores may cross"
+                f"link='cumulative' requires tasks='shared'; found tasks={self.tasks!r}, whose "
+                "scores may cross"
             )
 
     # ---------------------------------------------------------------- learning
@@ -269,7 +262,9 @@ class OrdinalBoost(
         sets = as_eval_sets(eval_set, eval_X, eval_y, {})
         held_out = held_out_labels(sets, fitted._more_rows, known, self.eval_metric, HeldOutTables)
         monitor = Monitor(fitted, held_out, listed)
-        rounds = OrdinalRounds(self, rows, ranks, weights, state.model, *fitted._splits(given))
+        training = TrainingRows.of(rows, ranks, weights, state.model.form)
+        kind = VectorRounds if training.occurring.n_scores > 1 else OneScoreRounds
+        rounds: OrdinalRounds = kind(self, training, state.model, fitted._splits(given))
         try:
             learner = OrdinalRoundLearner(fitted, rounds, watched=bool(listed))
             train_rounds(learner, source, monitor)
@@ -322,8 +317,7 @@ class OrdinalBoost(
         arrays, settings = spec.arrays, spec.facts["settings"]
         tasks, link = settings.get("tasks"), settings.get("link")
         classes = check_classes(arrays["classes"])
-        whole = tasks in TASKS and link in LINKS and len(settings) == 3
-        if not whole or _may_cross(link, tasks) or classes.size > MAX_RANKS:
+        if (tasks, link) not in FORMS or len(settings) != 3 or classes.size > MAX_RANKS:
             raise self._not_its(settings)
         n = classes.size
         fields = {"costs": Field((n, n)), "conformal_scores": Field(("rows",))}
@@ -349,7 +343,7 @@ class OrdinalBoost(
 
     @property
     def biases_(self) -> Floats:
-        """Bias b_j of each rank but the lowest; with "average", of both models in turn."""
+        """Bias b_j of each rank but the lowest."""
         return self._fitted_state().model.biases[-1].copy()
 
     @property

@@ -277,7 +277,8 @@ def _crossings(learner: Any, row: Floats) -> tuple[Floats, dict[int, int]]:
     And the maximum code in the splits of each categorical column.
     """
     pairs, codes = set(), dict[int, int]()
-    for tree in learner._state.model.together().trees:
+    # The trees of all scores have the same splits.
+    for tree in learner._state.model.sums[0].trees:
         for node, (feature, cut) in enumerate(
             zip(tree.features.tolist(), tree.thresholds.tolist(), strict=True)
         ):

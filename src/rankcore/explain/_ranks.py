@@ -214,7 +214,7 @@ def rank(
     log_odds = False
     if explained.is_calibrated:
         found = scores_of_calibrated(explained, x, background, row)
-    elif scoring.form == "ordinal_trees" and scoring.facts["tasks"] != "average":
+    elif scoring.form == "ordinal_trees":
         found = scores_of_trees(explained, x, background, row)
         log_odds = scoring.facts["link"] == "adjacent" and len(labels) > 2
     else:

@@ -12,8 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rankcore
-from rankcore._core.contributions import TREES
-from rankcore._ext.trees import Trees
 from rankcore.exporters.described import Described, Files
 from rankcore.exporters.front import ARITHMETIC, Step, width_after
 from rankcore.exporters.reduced import Refused
@@ -155,25 +153,12 @@ class _Source:
 
     def _tasks(self) -> dict[str, Any]:
         """Fields of the tasks of trees, as ``rc_model_read_ordinal_trees_`` sets them."""
-        tasks, k = self.facts["tasks"], self.described.n_ranks
-        shared, separate = int(tasks != "separate"), int(tasks != "shared")
-        cumulative = int(self.facts["link"] == "cumulative")
-        biases, costs = self.array("biases"), self.array("costs")
-        parts = [[biases, k, shared, separate, cumulative]]
-        if tasks == "average":
-            parts = [[biases, k, 1, 0, cumulative], [f"{biases} + {k - 1}", k, 0, 1, 0]]
-        n_outputs = shared + separate * (k - 1)
-        trees = Trees(
-            *(self.arrays[name] for name in TREES),
-            self.width,
-            bool(self.facts["zero_missing"]),
-            n_outputs,
-        )
+        k, shared = self.described.n_ranks, self.facts["tasks"] == "shared"
+        cumulative = self.facts["link"] == "cumulative"
+        costs = self.array("costs")
         return {
-            "n_outputs": n_outputs,
-            "n_parts": len(parts),
-            "alike": int(trees.alike),
-            "parts": parts,
+            "n_outputs": 1 if shared else k - 1,
+            "ranks": [self.array("biases"), k, int(shared), int(cumulative)],
             "calibration": [k, 0, "NULL", "NULL", 0.0, 0.0, 1.0, costs],
         }
 

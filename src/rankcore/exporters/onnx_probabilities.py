@@ -38,29 +38,21 @@ def of_tasks(graph: Graph, form: Form, scores: list[str], biases: Floats) -> str
 
     Steps are those of ``rankcore_ordinal.h``.
     """
-    tables = []
-    for part in form.parts:
-        of_part = scores[part.scores]
-        if part.cumulative:
-            each, total = _between_tasks(graph, of_part[0], biases[part.biases])
-        else:
-            each, total = _adjacent(graph, part.shared, of_part, biases[part.biases])
-        tables.append(graph.add("Div", each, total))
-    if len(tables) == 1:
-        return tables[0]
-    return graph.times(graph.add("Add", *tables), 0.5)
+    if form.cumulative:
+        each, total = _between_tasks(graph, scores[0], biases)
+    else:
+        each, total = _adjacent(graph, form.shared, scores, biases)
+    return graph.add("Div", each, total)
 
 
 def _adjacent(graph: Graph, shared: bool, scores: list[str], biases: Floats) -> tuple[str, str]:
     """Exponentials of sums of scores, (n, k), and their sum, (n, 1)."""
-    of_tasks = scores[shared:]
     columns = [graph.add("Sub", scores[0], scores[0])]
     for j, bias in enumerate(biases.tolist()):
         if shared:
-            step = graph.add("Add", columns[-1], graph.minus(scores[0], [[bias]]))
+            columns.append(graph.add("Add", columns[-1], graph.minus(scores[0], [[bias]])))
         else:
-            step = graph.minus(columns[-1], [[bias]])
-        columns.append(graph.add("Add", step, of_tasks[j]) if of_tasks else step)
+            columns.append(graph.add("Add", graph.minus(columns[-1], [[bias]]), scores[j]))
     sums = graph.add("Concat", *columns, axis=1)
     most = graph.add("ReduceMax", sums, graph.array([1], np.int64), keepdims=1)
     each = _exponential(graph, graph.add("Sub", sums, most))

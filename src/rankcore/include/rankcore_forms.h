@@ -64,9 +64,7 @@ typedef struct rc_model {
     const int32_t *slots; /* support vectors of the lists, ascending */
     int64_t longest;      /* between two lists */
     int32_t n_outputs; /* RC_MODEL_KERNEL; RC_MODEL_ORDINAL_TREES: scores, of equally many trees */
-    int32_t n_parts;   /* RC_MODEL_ORDINAL_TREES: 1, or 2 whose probabilities are averaged */
-    int32_t alike;     /* RC_MODEL_ORDINAL_TREES: trees of a round differ in their values only */
-    rc_tasks parts[2]; /* RC_MODEL_ORDINAL_TREES */
+    rc_tasks ranks;    /* RC_MODEL_ORDINAL_TREES */
     const double *weights; /* RC_MODEL_CLASSES (n_features, n_ranks), RC_MODEL_VOTES (tiles) */
     const double *others;  /* RC_MODEL_CLASSES: intercepts; RC_MODEL_VOTES: thresholds */
     const int64_t *votes;  /* RC_MODEL_VOTES */
@@ -353,39 +351,31 @@ static inline int32_t rc_model_read_kernel_(rc_model *model, const rc_model_file
            rc_model_read_rule_(model, file);
 }
 
-/* Trees of each score, and the biases of the tasks. */
+/* Trees of each score, which differ in their values only, and the biases of the tasks. */
 static inline int32_t rc_model_read_ordinal_trees_(rc_model *model, const rc_model_file_ *file)
 {
     const rc_model_text tasks = rc_model_fact_(file, "scoring.tasks");
     const rc_model_text link = rc_model_fact_(file, "scoring.link");
-    const int32_t mixed = rc_model_is_(tasks, "mixed"), average = rc_model_is_(tasks, "average");
-    const int32_t shared = mixed || average || rc_model_is_(tasks, "shared");
-    const int32_t separate = mixed || average || rc_model_is_(tasks, "separate");
-    const int32_t k = model->n_ranks, cumulative = rc_model_is_(link, "cumulative");
-    const int64_t n = (1 + (int64_t)average) * (k - 1);
-    const double *biases = rc_model_doubles_(file, "scoring.biases", n, 0);
+    const int32_t shared = rc_model_is_(tasks, "shared"), k = model->n_ranks;
+    const int32_t cumulative = rc_model_is_(link, "cumulative");
+    const double *biases = rc_model_doubles_(file, "scoring.biases", k - 1, 0);
     int32_t j;
-    model->n_parts = 1 + average;
-    model->n_outputs = shared + (separate ? k - 1 : 0);
+    model->n_outputs = shared ? 1 : k - 1;
+    model->ranks.biases = biases;
+    model->ranks.n_ranks = k;
+    model->ranks.shared = shared;
+    model->ranks.cumulative = cumulative;
     model->calibration.n_ranks = k;
     model->calibration.costs = rc_model_doubles_(file, "scoring.costs", k, k);
-    if (k < 2 || !biases || !model->calibration.costs || !(shared || separate) ||
-        (cumulative ? mixed || !shared : !rc_model_is_(link, "adjacent")) ||
-        !rc_model_read_trees_(model, file) || model->trees.n_trees % model->n_outputs)
+    if (k < 2 || !biases || !model->calibration.costs ||
+        !(shared || rc_model_is_(tasks, "vector")) ||
+        !(cumulative ? shared : rc_model_is_(link, "adjacent")) ||
+        !rc_model_read_trees_(model, file))
         return 0;
-    for (j = 0; j < model->n_parts; j++) {
-        rc_tasks *part = model->parts + j;
-        part->biases = biases + j * (k - 1);
-        part->n_ranks = k;
-        part->shared = shared && j == 0;
-        part->separate = separate && (!average || j);
-        part->cumulative = cumulative && j == 0;
-    }
     for (j = 1; cumulative && j < k - 1; j++)
         if (!(biases[j - 1] <= biases[j]))
             return 0;
-    model->alike = rc_trees_alike_(&model->trees, model->n_outputs);
-    return 1;
+    return rc_trees_alike_(&model->trees, model->n_outputs);
 }
 
 static inline int32_t rc_model_read_form_(rc_model *model, const rc_model_file_ *file)

@@ -271,27 +271,20 @@ static inline double rc_model_kernel_(const rc_model *model, rc_row x, double *r
     return room[1];
 }
 
-/* The score f if it is the only one, else NaN. Writes the probabilities to `room`, followed by
- * the scores and the probabilities of the second part. */
+/* The score that all tasks share, else NaN. Writes the probabilities to `room`, followed by the
+ * scores. */
 static inline double rc_model_ordinal_trees_(const rc_model *model, rc_row x, double *room,
                                              int32_t *rank)
 {
-    const int32_t k = model->n_ranks, m = model->n_outputs;
-    const int64_t n = model->trees.n_trees / m;
-    double *scores = room + k, *more = scores + m;
+    const int32_t m = model->n_outputs;
+    double *scores = room + model->n_ranks;
     int32_t j;
     for (j = 0; j < m; j++)
-        scores[j] = model->alike ? 0.0 : rc_trees_sum(&model->trees, j * n, (j + 1) * n, x);
-    if (model->alike)
-        rc_trees_sums_(&model->trees, m, 0, n, x, scores);
-    rc_tasks_probabilities(&model->parts[0], scores, 1, room, NULL, NULL);
-    if (model->n_parts == 2) {
-        rc_tasks_probabilities(&model->parts[1], scores + 1, 1, more, NULL, NULL);
-        for (j = 0; j < k; j++)
-            room[j] = 0.5 * (room[j] + more[j]);
-    }
+        scores[j] = 0.0;
+    rc_trees_sums_(&model->trees, m, 0, model->trees.n_trees / m, x, scores);
+    rc_tasks_probabilities(&model->ranks, scores, 1, room, NULL, NULL);
     *rank = rc_calibration_rank(&model->calibration, room);
-    return m == 1 ? scores[0] : NAN;
+    return model->ranks.shared ? scores[0] : NAN;
 }
 
 /* Score and rank of one row; either may be NULL. If the model has probabilities, computing a

@@ -9,14 +9,14 @@
 extern "C" {
 #endif
 
-/* Task j, 1 .. n_ranks - 1, is whether the rank is at least j. Its score is s_j = f + g_j - b_j.
- * With adjacent categories, log(p[j] / p[j - 1]) = s_j; with cumulative logits, for shared
- * scores and ascending biases only, P(rank >= j) = 1 / (1 + exp(-s_j)). */
+/* Task j, 1 .. n_ranks - 1, is whether the rank is at least j. Its score is s_j = f - b_j, of one
+ * score f that all tasks share, or s_j = g_j - b_j, of a score for each task. With adjacent
+ * categories, log(p[j] / p[j - 1]) = s_j; with cumulative logits, for a shared score and ascending
+ * biases only, P(rank >= j) = 1 / (1 + exp(-s_j)). */
 typedef struct rc_tasks {
     const double *biases; /* (n_ranks - 1) */
     int32_t n_ranks;
-    int32_t shared;   /* whether there is an f, the first of the scores */
-    int32_t separate; /* whether there are g_j, the other scores */
+    int32_t shared; /* whether the tasks share one score */
     int32_t cumulative;
 } rc_tasks;
 
@@ -25,15 +25,15 @@ static inline void rc_tasks_adjacent_(const rc_tasks *tasks, const double *score
                                       double *p, double *above, double *below)
 {
     const int32_t k = tasks->n_ranks;
-    const double f = tasks->shared ? scores[0] : 0.0;
-    const double *g = scores + (tasks->shared ? apart : 0);
     double most = 0.0, total = 0.0, sum = 0.0;
     int32_t j;
     p[0] = 0.0;
     for (j = 1; j < k; j++) {
-        p[j] = p[j - 1] + (f - tasks->biases[j - 1]);
-        if (tasks->separate)
-            p[j] += g[(j - 1) * apart];
+        const double bias = tasks->biases[j - 1];
+        if (tasks->shared)
+            p[j] = p[j - 1] + (scores[0] - bias);
+        else
+            p[j] = p[j - 1] - bias + scores[(j - 1) * apart];
         most = p[j] > most ? p[j] : most;
     }
     for (j = k - 1; j >= 0; j--) {
