@@ -45,6 +45,8 @@ cdef int _check(
     form.k = biases.shape[0] + 1
     form.m, form.n = scores.shape[0], scores.shape[1]
     form.tasks.shared, form.tasks.cumulative = shared, cumulative
+    form.tasks.biases, form.tasks.n_ranks = &biases[0], <int32_t> form.k
+    form.scores = &scores[0, 0]
     if (
         not 2 <= form.k <= MOST_RANKS
         or form.m != (1 if shared else form.k - 1)
@@ -52,8 +54,6 @@ cdef int _check(
         or form.n == 0
     ):
         raise ValueError("the scores do not fit the biases")
-    form.scores = &scores[0, 0]
-    form.tasks.biases, form.tasks.n_ranks = &biases[0], <int32_t> form.k
     return 0
 
 
