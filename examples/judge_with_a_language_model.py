@@ -7,7 +7,7 @@ completions; its key is read from OPENAI_API_KEY, if set. Each pair is compared 
 since language models favour the first document. Answers are stored in --journal: a run that
 continues after a stop, or ranks more documents, does not pay for them again.
 
-Needs ``pip install rankcore httpx``.
+Needs ``pip install 'rankcore[judges]' httpx``.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from pathlib import Path
 
 import httpx
 
-from rankcore.preference import Journal, PreferenceRanker, Retry, call_plan
+from rankcore.preference import Journal, PreferenceRanker, call_plan
 
 PROMPT = """Query: {query}
 
@@ -103,18 +103,15 @@ async def rerank(query, documents, model, url, *, key="", prices=(0.0, 0.0), **p
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     async with httpx.AsyncClient(base_url=url, headers=headers, timeout=60.0) as client:
         judge = LanguageModelJudge(query, model, client, prices)
-        passing = (BusyError, MalformedReplyError, httpx.TransportError)
-        ranker = PreferenceRanker(
-            judge, both_orders=True, **{"retry": Retry(attempts=6, on=passing), **params}
-        )
+        ranker = PreferenceRanker(judge, both_orders=True, **{"retry": 6, **params})
         return await ranker.arank(documents), ranker, judge
 
 
 def show(progress):
     """One line that is written over."""
     print(
-        f"\r{progress.calls} of about {progress.expected_calls:.0f} calls, round {progress.rounds},"
-        f" {progress.remaining_seconds:.0f} s to go ",
+        f"\r{progress.calls} calls, {progress.answered} answered, {progress.running} running, "
+        f"{progress.seconds:.0f} s ",
         end="",
         file=sys.stderr,
     )
@@ -152,8 +149,10 @@ def main():
         )
     )
     print(file=sys.stderr)
+    places = ranker.ratings_.place_interval()
     for place, document in enumerate(best):
-        print(f"{place + 1:3} {ranker.certainty_[ranker.order_[place]]:.2f}  {document}")
+        low, high = places[ranker.order_[place]]
+        print(f"{place + 1:3} ({low}-{high})  {document}")
     end = "complete" if ranker.complete_ else "out of calls"
     print(
         f"{ranker.n_calls_} calls, {judge.tokens_read} tokens read, "

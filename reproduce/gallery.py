@@ -84,7 +84,6 @@ def rating_pictures():
     ranker = rc.PreferenceRanker(Indexed(judge), method="rating", max_calls=400, random_state=0)
     ranker.rank(np.arange(30))
     yield "place_intervals", rc.plotting.plot_place_intervals(ranker.ratings_, top=15)
-    yield "doubt", rc.plotting.plot_doubt(ranker)
 
 
 def held(model):

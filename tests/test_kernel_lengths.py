@@ -384,6 +384,12 @@ def files(folder):
     datasets.read_run(folder / "run")
 
 
+def judges(folder):
+    for prior in (None, np.arange(6.0)):
+        ranker = rc.PreferenceRanker(lambda u, v: u < v, max_calls=8, prior=prior, random_state=0)
+        ranker.rank(list(range(6)))
+
+
 CALLS = (
     kernels_of_clusters,
     online_learners,
@@ -393,5 +399,6 @@ CALLS = (
     measures,
     click_models,
     interleaved_lists,
+    judges,
     files,
 )

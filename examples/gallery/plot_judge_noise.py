@@ -27,7 +27,7 @@ def tau(calls, noise, seed):
     ranker = rc.PreferenceRanker(judge, max_calls=calls, method="rating", random_state=seed)
     ranker.rank(np.arange(30))
     places = np.empty(30)
-    places[ranker.ranking_] = np.arange(30)
+    places[ranker.order_] = np.arange(30)
     return rc.metrics.kendall_tau(worth, -places)
 
 

@@ -2,8 +2,8 @@
 How sure is the place of an item?
 =================================
 
-From the answers of a judge that errs, `PreferenceRanker` fits a strength for each item, with
-standard errors. The places follow, as intervals: where answers do not tell items apart, intervals
+From the answers of a judge that errs, `PreferenceRanker` learns the strengths of items and how
+the judge errs. The places follow, as intervals: where answers do not tell items apart, intervals
 overlap.
 """
 
@@ -37,9 +37,9 @@ def ranked(calls, seed=0):
 fig, axes = plt.subplots(2, 1, figsize=(4.8, 8), layout="constrained", sharex=True)
 for ax, calls in zip(axes, [100, 800], strict=True):
     ranker, truth = ranked(calls)
-    low, high = ranker.place_interval_.T
+    low, high = ranker.ratings_.place_interval().T
     rows = np.arange(24)
-    order = ranker.ranking_
+    order = ranker.order_
     ax.hlines(rows, low[order], high[order], color=rc.plotting.BLUE, lw=5, alpha=0.35)
     ax.plot(truth[order] + low.min(), rows, "o", ms=5, color=rc.plotting.ORANGE)
     true = truth + low.min()

@@ -17,8 +17,9 @@ import numpy as np
 import pytest
 
 from rankcore.metrics import ndcg_score
-from rankcore.preference import Journal, Retry, call_plan
+from rankcore.preference import Journal, call_plan
 
+tenacity = pytest.importorskip("tenacity")
 pytest.importorskip("httpx")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "judge_with_a_language_model.py"
 if not EXAMPLE.exists():
@@ -112,7 +113,8 @@ def server():
 def rerank(server, **params):
     url = f"http://127.0.0.1:{server.server_address[1]}/v1/"
     params = {"top_k": 5, "random_state": 0, "concurrency": 8, **params}
-    params.setdefault("retry", Retry(attempts=8, wait=0.001))
+    policy = tenacity.Retrying(stop=tenacity.stop_after_attempt(8), wait=tenacity.wait_fixed(0.001))
+    params.setdefault("retry", policy)
     return asyncio.run(
         example.rerank(
             "which is relevant", DOCUMENTS, "m", url, key="secret", prices=(2.0, 8.0), **params

@@ -42,15 +42,11 @@ class Shuffle:
 def run(method, h, counts=None):
     """The order that a method finds, all its pairs answered from a table."""
     h = np.array(h, dtype=float)
-    rounds = method.rounds()
-    try:
-        i, j = next(rounds)
-        while True:
-            if counts is not None:
-                counts.append(i.size)
-            i, j = rounds.send(h[i, j])
-    except StopIteration:
-        return tuple(method.order().tolist())
+    while (pairs := method.pending()) is not None:
+        if counts is not None:
+            counts.append(pairs[0].size)
+        method.receive(h[pairs])
+    return tuple(method.order().tolist())
 
 
 def quicksorts(h, top_k=None):
@@ -257,14 +253,11 @@ def test_a_million_orders_of_a_noisy_preference():
     exact = plain.quicksort_orders(h_as_tuple(h), range(4))
     copies = 10**6
     table = np.array(h, dtype=float)
-    method = QuickSort(np.full(copies, 4), np.random.default_rng(0))
-    rounds = method.rounds()
-    try:
-        i, j = next(rounds)
-        while True:
-            i, j = rounds.send(table[i % 4, j % 4])
-    except StopIteration:
-        orders = (method.order() % 4).reshape(copies, 4)
+    method = QuickSort(np.full(copies, 4), np.random.default_rng(0), draw=True)
+    while (pairs := method.pending()) is not None:
+        i, j = pairs
+        method.receive(table[i % 4, j % 4])
+    orders = (method.order() % 4).reshape(copies, 4)
     code = orders @ [64, 16, 4, 1]
     seen = [np.count_nonzero(code == np.dot(order, [64, 16, 4, 1])) for order in exact]
     assert sum(seen) == copies  # and no other

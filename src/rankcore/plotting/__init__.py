@@ -7,7 +7,6 @@ the style file ``STYLE`` and a colour-blind-safe palette. They require Matplotli
 
 from rankcore.plotting._comparisons import (
     plot_comparison,
-    plot_doubt,
     plot_place_intervals,
     plot_query_differences,
 )
@@ -34,7 +33,6 @@ __all__ = [
     "plot_comparison",
     "plot_confusion",
     "plot_contributions",
-    "plot_doubt",
     "plot_importances",
     "plot_learning_curve",
     "plot_margin_curve",

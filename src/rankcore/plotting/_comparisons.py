@@ -163,7 +163,8 @@ def plot_place_intervals(
     Returns
     -------
     matplotlib.axes.Axes
-        One line per item over the interval of its place, and a point at its place.
+        One line per item over the interval of its place, and a point at its place. New axes are
+        high enough for the names.
 
     Raises
     ------
@@ -173,39 +174,10 @@ def plot_place_intervals(
     intervals = ratings.place_interval(level)
     shown = ratings.ranking[:top]
     rows = np.arange(1, shown.size + 1)
-    ax = ax or new_axes()
+    ax = ax or new_axes(height=max(4.0, 0.22 * shown.size + 1))
     ax.hlines(rows, intervals[shown, 0], intervals[shown, 1], color=BLUE, linewidth=2)
     ax.plot(rows, rows, "o", color=ORANGE, markersize=4)
     ax.set_yticks(rows, [label_text(item) for item in ratings.items[shown]])
     ax.set_ylim(shown.size + 0.7, 0.3)
     ax.set_xlabel(f"place, with probability {level:g}")
-    return ax
-
-
-@styled
-def plot_doubt(ranker: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw the expected share of misordered pairs against the number of calls.
-
-    Parameters
-    ----------
-    ranker : PreferenceRanker
-        With ``doubt_``, after a ranking with ``method="rating"``.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-
-    Raises
-    ------
-    TypeError
-        For a ranker without ``doubt_``.
-    """
-    doubt = getattr(ranker, "doubt_", None)
-    if doubt is None:
-        raise TypeError('plot_doubt requires a ranker that has ranked with method="rating"')
-    ax = ax or new_axes()
-    ax.plot(doubt[:, 0], doubt[:, 1], color=BLUE)
-    ax.set_ylim(bottom=0)
-    ax.set_xlabel("calls")
-    ax.set_ylabel("pairs expected in the wrong order")
     return ax

@@ -3,23 +3,30 @@
 The preference may be a model, a person, or a language model: slow, costly, noisy or inconsistent.
 """
 
+from rankcore.preference.comparisons import Comparison, Uncertainty
+from rankcore.preference.driver import RankingProgress
 from rankcore.preference.forms import Batch, Choice, Indexed, Judges, Order, from_scores
-from rankcore.preference.games import rate
+from rankcore.preference.games import Games, rate, read_games
 from rankcore.preference.journal import Journal
 from rankcore.preference.learned import PairwisePreference
-from rankcore.preference.ledger import PreferenceError, RankingProgress, Retry
 from rankcore.preference.losses import WeightAxioms, check_weight, order_loss, preference_loss
-from rankcore.preference.methods import CallPlan, call_plan
 from rankcore.preference.ordering import quicksort_rank, sort_by_degree
-from rankcore.preference.planning import Plan, plan
+from rankcore.preference.planning import CallPlan, Plan, call_plan, plan
 from rankcore.preference.ranker import PreferenceRanker
-from rankcore.preference.ratings import Ratings
+from rankcore.preference.ratings import Ratings, Standing
 from rankcore.preference.regret import Regret, preference_regret, ranking_regret
+from rankcore.preference.retries import PreferenceError
+from rankcore.preference.rounds import DegreeSampler, HalvingSampler, QuickSortSampler
+from rankcore.preference.samplers import Sampler
 
 __all__ = [
     "Batch",
     "CallPlan",
     "Choice",
+    "Comparison",
+    "DegreeSampler",
+    "Games",
+    "HalvingSampler",
     "Indexed",
     "Journal",
     "Judges",
@@ -28,10 +35,13 @@ __all__ = [
     "Plan",
     "PreferenceError",
     "PreferenceRanker",
+    "QuickSortSampler",
     "RankingProgress",
     "Ratings",
     "Regret",
-    "Retry",
+    "Sampler",
+    "Standing",
+    "Uncertainty",
     "WeightAxioms",
     "call_plan",
     "check_weight",
@@ -43,5 +53,6 @@ __all__ = [
     "quicksort_rank",
     "ranking_regret",
     "rate",
+    "read_games",
     "sort_by_degree",
 ]

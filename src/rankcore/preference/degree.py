@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from typing import Any
 
 import numpy as np
@@ -24,41 +23,36 @@ _BITS = {
 class Degree:
     """Compare all pairs in one round; order items by their mean degrees.
 
-    With ``rng`` the pairs are shuffled, so that a limited budget covers a random sample. Pairs take
-    24 bytes each, 32 if shuffled.
+    With ``rng`` the pairs are shuffled, so that a limited budget covers a random sample.
     """
 
-    repeats_pairs = False
-
     def __init__(self, n: int, rng: np.random.Generator | None = None):
-        self._rng = rng
         self._means = np.full(n, 0.5)
-        self._unanswered = np.full(n, n - 1)
+        self._answered = n < 2
+        # Pairs take 24 bytes each, 32 if shuffled.
+        self._shuffled = None if rng is None else rng.permutation(n * (n - 1) // 2)
 
-    def rounds(self) -> Generator[Round, Degrees, None]:
-        """Yield all pairs, and receive their degrees."""
-        n = self._means.size
-        if n < 2:
-            return
-        i, j = np.triu_indices(n, 1)
-        if self._rng is None:
-            degrees = yield i, j
-        else:
-            shuffled = self._rng.permutation(i.size)
-            answers = yield i[shuffled], j[shuffled]
+    def pending(self) -> Round | None:
+        """Return all pairs; None after their answers."""
+        if self._answered:
+            return None
+        i, j = np.triu_indices(self._means.size, 1)
+        return (i, j) if self._shuffled is None else (i[self._shuffled], j[self._shuffled])
+
+    def receive(self, degrees: Degrees) -> None:
+        """Take the degrees of all pairs, NaN for those without an answer."""
+        i, j = np.triu_indices(self._means.size, 1)
+        if self._shuffled is not None:
             # Added in the same order, so that equal sums stay equal.
-            degrees = np.empty_like(answers)
-            degrees[shuffled] = answers
-        self._means, counts = mean_degrees(i, j, degrees, n)
-        self._unanswered = n - 1 - counts
+            unshuffled = np.empty_like(degrees)
+            unshuffled[self._shuffled] = degrees
+            degrees = unshuffled
+        self._means, _ = mean_degrees(i, j, degrees, self._means.size)
+        self._answered = True
 
     def order(self) -> Places:
-        """Items by descending mean degree; ties in input order."""
+        """Return the items by descending mean degree; ties in input order."""
         return np.argsort(-self._means, kind="stable")
-
-    def together(self) -> Places:
-        """For each item, 1 plus the number of its missing comparisons."""
-        return self._unanswered + 1
 
 
 class Halving:
@@ -71,72 +65,64 @@ class Halving:
     of sequential halving (Karnin, Koren and Somekh, 2013).
     """
 
-    repeats_pairs = True
-
     def __init__(
         self, n: int, rng: np.random.Generator, *, top_k: int | None = None, opponents: int = 8
     ):
-        self._rng = rng
-        self._opponents = opponents
+        self._rng, self._opponents = rng, opponents
         self._last = last_pool(n, top_k, opponents)
         self._order: Places = np.arange(n)
         self._in_pool = n
-        self._together: Places = np.full(n, n)
+        self._finished = n < 2
+        self._round = self._next_round()
 
-    def rounds(self) -> Generator[Round, Degrees, None]:
-        """Yield pairs of remaining items, and receive their degrees."""
-        while self._in_pool > self._last:
-            m = self._in_pool
-            seats = self._rng.permutation(self._order[:m])
-            i = np.tile(seats, self._opponents // 2)
-            j = np.concatenate([np.roll(seats, -d) for d in range(1, self._opponents // 2 + 1)])
-            degrees = yield i, j
-            self._sort_pool(i, j, degrees)
-            left = halved(m, self._last)
-            self._together[self._order[left:m]] = m - left
-            self._together[self._order[:left]] = left
-            self._in_pool = left
-        pool = self._order[: self._in_pool]
-        if pool.size < 2:
-            self._together[pool] = 1
-            return
-        first, second = np.triu_indices(pool.size, 1)
-        i, j = pool[first], pool[second]  # copies: the pool is sorted in place
-        degrees = yield i, j
-        self._sort_pool(i, j, degrees)
-        answered = ~np.isnan(degrees)
-        both = np.concatenate([i[answered], j[answered]])
-        met = np.bincount(both, minlength=self._order.size)
-        self._together[pool] = pool.size - met[pool]
+    def pending(self) -> Round | None:
+        """Return the pairs of the current round; None after the last one."""
+        return self._round
 
-    def order(self) -> Places:
-        """The remaining items, then the dropped ones, in reverse order of dropping."""
-        return self._order
-
-    def together(self) -> Places:
-        """For each item, the number of items of its group that it was not compared with."""
-        return self._together
-
-    def _sort_pool(self, i: Places, j: Places, degrees: Degrees) -> None:
+    def receive(self, degrees: Degrees) -> None:
+        """Take the degrees of the current round, NaN for pairs without an answer."""
+        assert self._round is not None
+        i, j = self._round
         means, _ = mean_degrees(i, j, degrees, self._order.size)
         pool = self._order[: self._in_pool]
         self._order[: self._in_pool] = pool[np.argsort(-means[pool], kind="stable")]
+        self._finished = self._in_pool <= self._last
+        self._in_pool = halved(self._in_pool, self._last)
+        self._round = self._next_round()
+
+    def order(self) -> Places:
+        """Return the remaining items, then the dropped ones, in reverse order of dropping."""
+        return self._order
+
+    def _next_round(self) -> Round | None:
+        if self._finished:
+            return None
+        pool = self._order[: self._in_pool]
+        if self._in_pool <= self._last:
+            first, second = np.triu_indices(pool.size, 1)
+            return pool[first], pool[second]
+        seats = self._rng.permutation(pool)
+        shifted = [np.roll(seats, -d) for d in range(1, self._opponents // 2 + 1)]
+        return np.tile(seats, self._opponents // 2), np.concatenate(shifted)
 
 
 def last_pool(n: int, top_k: int | None, opponents: int) -> int:
-    """Number of items that remain when `Halving` compares all pairs."""
+    """Return the number of items that remain when `Halving` compares all pairs."""
     return n if top_k is None else min(n, max(FINALISTS * top_k, opponents + 1))
 
 
 def halved(m: int, last: int) -> int:
-    """Number of m items that remain after a round of `Halving`."""
+    """Return the number of m items that remain after a round of `Halving`."""
     return max((m + 1) // 2, last)
 
 
 def mean_degrees(
     i: Places, j: Places, degrees: Degrees, n: int
 ) -> tuple[NDArray[np.float64], Places]:
-    """Mean degree of each item over answered pairs (1/2 if there are none), and their number."""
+    """Return the mean degree of each item over answered pairs, and their number.
+
+    The mean of no pairs is 1/2.
+    """
     values = degrees.astype(np.float64)
     answered = ~np.isnan(values)
     if not answered.all():
@@ -148,10 +134,10 @@ def mean_degrees(
 
 
 def computed_degrees(preference: Any, n: int) -> NDArray[np.float64]:
-    """Sums of the degrees of each of n items against all others, each pair computed once.
+    """Return the sums of the degrees of each of n items against all others.
 
-    Of a matrix, the row of the earlier item of a pair is used. O(n^2), in cache-sized blocks of
-    rows.
+    Each pair is computed once. Of a matrix, the row of the earlier item of a pair is used.
+    O(n^2), in cache-sized blocks of rows.
     """
     sums = np.zeros(n)
     rows = max(1, _BLOCK // max(n, 1))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence, Set
-from numbers import Integral
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankcore._core.params import check_integer
+from rankcore._core.params import check_integer, check_real
 
 
 class Choice:
@@ -31,9 +30,7 @@ class Choice:
 
     Notes
     -----
-    If an answer is not a valid position, the call is repeated like a failed call; after the last
-    attempt it is ignored. If none of the first 20 answers is a position, ranking stops with a
-    `PreferenceError`.
+    An answer that is not a position counts as a failed call, and is repeated like one.
 
     Examples
     --------
@@ -50,11 +47,6 @@ class Choice:
         self.function: Callable[[list[Any]], Any] = function
         self.k: int = int(k)
 
-    def _parse(self, answer: Any, n: int) -> tuple[tuple[int, ...], bool]:
-        """Valid positions in an answer about n items, best first, and whether it is complete."""
-        places = _positions([answer], n)
-        return places, len(places) == 1
-
 
 class Order(Choice):
     """A judge that orders several items, such as a listwise reranker.
@@ -69,32 +61,17 @@ class Order(Choice):
 
     Notes
     -----
-    If an answer lacks, repeats or invents positions, the call is repeated like a failed call; after
-    the last attempt the valid positions count, in their order.
+    An answer may lack items, about which it then says nothing. One that repeats positions, or names
+    others (as 1 to k do), counts as a failed call, and is repeated like one.
 
     Examples
     --------
     >>> from rankcore.preference import Order, PreferenceRanker
     >>> judge = Order(lambda xs: sorted(range(len(xs)), key=xs.__getitem__), k=5)
     >>> ranker = PreferenceRanker(judge, top_k=3, random_state=0)
-    >>> ranker.rank([8, 3, 5, 1, 9, 7, 2, 6, 4]), ranker.n_calls_
-    ([1, 2, 3], 8)
+    >>> ranker.rank([8, 3, 5, 1, 9, 7, 2, 6, 4])
+    [1, 2, 3]
     """
-
-    def _parse(self, answer: Any, n: int) -> tuple[tuple[int, ...], bool]:
-        named = list(answer) if isinstance(answer, Sequence | np.ndarray) else []
-        places = _positions(named, n)
-        return places, len(places) == len(named) == n
-
-
-def _positions(named: Sequence[Any], n: int) -> tuple[int, ...]:
-    """Valid positions of n items, in their order, without repeats."""
-    places = [
-        int(place)
-        for place in named
-        if isinstance(place, Integral) and not isinstance(place, bool) and 0 <= int(place) < n
-    ]
-    return tuple(dict.fromkeys(places))
 
 
 Degrees = NDArray[Any]  # of bool, or of float64 in [0, 1]
@@ -137,36 +114,65 @@ class Batch:
 
 
 class Judges:
-    """Several judges of pairs; each call goes to one of them.
-
-    With ``method="rating"`` the reliability of each judge is learned (`Ratings.reliability`). With
-    other methods, set ``repeats`` to the number of judges to ask each of them about each pair.
+    """Several judges of pairs; each call goes to the one with the most information for its price.
 
     Parameters
     ----------
-    functions : list of callable
-        Preferences of two items; all of them ``async``, or none.
+    functions : sequence of callable, or mapping of str to callable
+        Preferences of two items, with names; all of them ``async``, or none. Without names they are
+        called "0", "1" and so on.
+    prices : sequence of float, or mapping of str to float, optional
+        Price of a call of each judge, at least 0. None: all are equal.
 
     Raises
     ------
-    TypeError
-        If the list is empty, an entry is not callable, or only some are ``async``.
+    TypeError, ValueError
+        If there is no function, an entry is not callable, only some are ``async``, or the prices do
+        not match.
+
+    Notes
+    -----
+    The reliability of each judge is learned, below 0 for one that prefers the worse item; the
+    answers of such an adversary are as informative as those of a good judge.
 
     Examples
     --------
     >>> from rankcore.preference import Judges, PreferenceRanker
-    >>> judges = Judges([lambda u, v: u < v, lambda u, v: u < v, lambda u, v: u > v])
-    >>> ranker = PreferenceRanker(judges, method="rating", max_calls=60, random_state=0)
-    >>> ranker.rank([3, 1, 2, 5, 4])
+    >>> judges = Judges({"ann": lambda u, v: u < v, "bob": lambda u, v: u < v})
+    >>> PreferenceRanker(judges, max_calls=60, random_state=0).rank([3, 1, 2, 5, 4])
     [1, 2, 3, 4, 5]
     """
 
-    def __init__(self, functions: Sequence[Callable[[Any, Any], Any]]):
-        self.functions: list[Callable[[Any, Any], Any]] = list(functions)
-        if not self.functions or not all(callable(function) for function in self.functions):
+    def __init__(
+        self,
+        functions: Sequence[Callable[[Any, Any], Any]] | Mapping[str, Callable[[Any, Any], Any]],
+        prices: Sequence[float] | Mapping[str, float] | None = None,
+    ):
+        if isinstance(functions, Mapping):
+            self.functions = {str(name): function for name, function in functions.items()}
+        else:
+            self.functions = {str(k): function for k, function in enumerate(functions)}
+        if not self.functions or not all(map(callable, self.functions.values())):
             raise TypeError(f"Judges requires functions of two items; found {functions!r}")
-        if len({is_async(function) for function in self.functions}) > 1:
+        if len({is_async(function) for function in self.functions.values()}) > 1:
             raise TypeError("Judges must all be async, or none of them")
+        given = prices if isinstance(prices, Mapping) or prices is None else list(prices)
+        if isinstance(given, list):
+            given = (
+                dict(zip(self.functions, given, strict=False))
+                if len(given) == len(self.functions)
+                else {}
+            )
+        if given is None:
+            given = dict.fromkeys(self.functions, 1.0)
+        if given.keys() != self.functions.keys():
+            raise ValueError(
+                f"prices must be given for each of the judges {list(self.functions)}; "
+                f"found {prices!r}"
+            )
+        self.prices = {name: float(price) for name, price in given.items()}
+        for price in self.prices.values():
+            check_real(price, "price of a judge", 0)
 
 
 class Indexed:
@@ -262,12 +268,12 @@ def from_scores(scores: ArrayLike) -> Indexed:
 
 
 def is_called(preference: Any) -> bool:
-    """Whether a preference is called per pair or list, not computed from positions or a matrix."""
+    """Return whether a preference is called, not computed from positions or a matrix."""
     return callable(preference) or isinstance(preference, Batch | Choice | Judges)
 
 
 def as_matrix(preference: Any, n: int) -> NDArray[Any] | None:
-    """Validated matrix of a preference in that form; None for other forms."""
+    """Return the validated matrix of a preference in that form; None for other forms."""
     if is_called(preference) or isinstance(preference, Indexed):
         return None
     matrix = np.asarray(preference)
@@ -285,7 +291,7 @@ def as_matrix(preference: Any, n: int) -> NDArray[Any] | None:
 
 
 def as_indexed(preference: Any, n: int) -> Indexed | None:
-    """A preference as `Indexed` if it is computed; None if it is called."""
+    """Return a preference as `Indexed` if it is computed; None if it is called."""
     if isinstance(preference, Indexed):
         if preference.n_items is not None and n > preference.n_items:
             raise ValueError(f"the preference has {preference.n_items} items; found {n} items")
@@ -295,10 +301,10 @@ def as_indexed(preference: Any, n: int) -> Indexed | None:
 
 
 def is_async(preference: Any) -> bool:
-    """Whether calls of the preference have to be awaited."""
+    """Return whether calls of the preference have to be awaited."""
     function = preference.function if isinstance(preference, Batch | Choice) else preference
     if isinstance(preference, Judges):
-        function = preference.functions[0]
+        function = next(iter(preference.functions.values()))
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004  an object whose __call__ is async
     )
@@ -326,22 +332,22 @@ def as_degrees(values: Any, n_pairs: int) -> Degrees:
     return degrees
 
 
-def decide(degrees: Degrees, rng: np.random.Generator, sample: bool) -> NDArray[np.bool_]:
+def decide(degrees: Degrees, rng: np.random.Generator, draw: bool) -> NDArray[np.bool_]:
     """Convert degrees to booleans: by drawing with these probabilities, or by rounding.
 
-    Random numbers are drawn only for degrees strictly between 0 and 1 if ``sample``, else for 1/2.
+    Random numbers are drawn only for degrees strictly between 0 and 1 if ``draw``, else for 1/2.
     """
     if degrees.dtype.kind == "b":
         return degrees
-    answers = degrees >= 1 if sample else degrees > 0.5
-    open_ = (degrees > 0) & (degrees < 1) if sample else degrees == 0.5
+    answers = degrees >= 1 if draw else degrees > 0.5
+    open_ = (degrees > 0) & (degrees < 1) if draw else degrees == 0.5
     if open_.any():
         answers[open_] = rng.random(int(open_.sum())) < degrees[open_]
     return answers
 
 
 def in_order(items: Sequence[Any] | NDArray[Any], order: Places) -> Any:
-    """Items in an order: an array for an array, else a list."""
+    """Return items in an order: an array for an array, else a list."""
     if isinstance(items, np.ndarray):
         return items[order]
     return [items[k] for k in order.tolist()]
@@ -354,7 +360,7 @@ Preference: TypeAlias = Callable[[Any, Any], Any] | Batch | Indexed | ArrayLike
 
 
 def as_items(items: Any) -> Any:
-    """Items as an indexable sequence: arrays unchanged, all else as a list."""
+    """Return items as an indexable sequence: arrays unchanged, all else as a list."""
     if isinstance(items, np.ndarray):
         return items
     unordered = isinstance(items, Set | Mapping) or hasattr(items, "columns")
@@ -367,6 +373,6 @@ def as_items(items: Any) -> Any:
 
 
 def shown(values: Any) -> str:
-    """A value in a message, truncated if it is long."""
+    """Return a value for a message, truncated if it is long."""
     text = repr(values)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -1,17 +1,34 @@
-"""Ratings from a table of comparisons."""
+"""Ratings from tables of games, and logs of arenas."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import csv
+import gzip
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import IO, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
-from rankcore._core.ids import as_column
+from rankcore._core.ids import as_column, unboxed
 from rankcore._core.numbers import Floats, check_lengths
+from rankcore._core.params import check_integer, option
+from rankcore.preference.bradley_terry import Comparisons, Posterior, fit
 from rankcore.preference.forms import Places
-from rankcore.preference.plackett_luce import SCALE, Choices, choices_of, fit_choices
-from rankcore.preference.ratings import Ratings, components_of
+from rankcore.preference.ratings import Ratings
+
+# Prior standard deviation of strengths.
+SCALE = 1.5
+# What the winner column of an arena may say: the degree to which the first model won, and whether
+# it is a tie.
+_OUTCOMES = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5, "tie (bothbad)": 0.5, "both_bad": 0.5}
 
 
 def rate(
@@ -19,11 +36,17 @@ def rate(
     losers: ArrayLike,
     *,
     degree: ArrayLike | None = None,
+    weight: ArrayLike | None = None,
     judge: ArrayLike | None = None,
+    shown_first: ArrayLike | None = None,
+    covariates: Mapping[str, ArrayLike] | None = None,
+    ties: Literal["half", "davidson"] = "half",
     scale: float = SCALE,
     disconnected: Literal["raise", "prior"] = "raise",
+    bootstrap: int = 0,
+    random_state: int | np.random.Generator | None = 0,
 ) -> Ratings:
-    """Ratings of items from a table of comparisons, with standard errors.
+    """Return ratings of items from a table of comparisons, with standard errors.
 
     Parameters
     ----------
@@ -31,14 +54,29 @@ def rate(
         Labels of two different items in each row: numbers or strings.
     degree : array-like of float, shape (m,), optional
         Degree of the win in [0, 1]: 1/2 for a tie, below 1/2 if the winner lost. None: 1.
+    weight : array-like of float, shape (m,), optional
+        Number of games that a row stands for. None: 1.
     judge : array-like, shape (m,), optional
-        Judge of each row; the reliability of each judge is learned. None: one judge.
+        Judge of each row; the reliability of each judge is learned, below 0 for one that prefers
+        the worse item. None: one judge.
+    shown_first : array-like of bool, shape (m,), optional
+        Whether the winner was shown first. None: not known, and no position bias is estimated.
+    covariates : mapping of str to array-like of float, shape (m,), optional
+        Differences between winner and loser of what else may decide a game, such as the length of
+        an answer. Their effects are removed from the ratings, and reported.
+    ties : {"half", "davidson"}
+        A tie counts half for each item, or is an outcome of its own whose frequency is learned.
     scale : float
-        Standard deviation of the normal prior of strengths; in choix ``alpha = 1 / (2 *
-        scale**2)``.
+        Standard deviation of the normal prior of strengths, position bias and effects; in choix
+        ``alpha = 1 / (2 * scale**2)``, in scikit-learn's LogisticRegression ``C = scale**2``.
     disconnected : {"raise", "prior"}
         If no comparisons connect two groups of items: raise an error, or order the groups by the
         prior alone. `Ratings.components` has the groups.
+    bootstrap : int
+        Number of resamples of the rows that standard errors and intervals come from. 0: from the
+        second derivative.
+    random_state : int, numpy.random.Generator or None
+        Seed of the resamples.
 
     Returns
     -------
@@ -47,13 +85,14 @@ def rate(
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
         For columns of different lengths, no rows, missing labels, an item compared with itself,
-        degrees that are not in [0, 1], a scale that is not positive, or disconnected items.
+        numbers out of range, or disconnected items.
 
     Notes
     -----
-    Rows are first summed by pair: time and memory grow with the number of distinct pairs.
+    Without covariates rows are first summed by pair: time and memory grow with the number of
+    distinct pairs. Davidson (1970).
 
     Examples
     --------
@@ -62,106 +101,393 @@ def rate(
     >>> dict(zip(ratings.items.tolist(), ratings.scores.round(2).tolist(), strict=True))
     {'ann': 0.91, 'bob': -0.46, 'cyd': -0.46}
     """
-    tally = Tally()
-    tally.add(winners, losers, degree=degree, judge=judge)
-    return tally.ratings(scale=scale, disconnected=disconnected)
+    option("half", "davidson")(ties, "ties")
+    option("raise", "prior")(disconnected, "disconnected")
+    check_integer(bootstrap, "bootstrap", 0)
+    if not 0 < scale < np.inf:
+        raise ValueError(f"scale must be positive and finite; found {scale!r}")
+    items, (first, second) = _codes("winners", winners, "losers", losers)
+    m = first.size
+    judges, by = np.array([0]), None
+    if judge is not None:
+        judges, (by,) = _codes("judge", judge)
+    columns: dict[str, Any] = {"winners": first, "losers": second, "judge": by}
+    degrees = np.ones(m) if degree is None else _numbers("degree", degree, 0, 1)
+    weights = np.ones(m) if weight is None else _numbers("weight", weight, 0)
+    shown = None
+    if shown_first is not None:
+        shown = 2 * _numbers("shown_first", shown_first, 0, 1) - 1
+    columns |= {"degree": degrees, "weight": weights, "shown_first": shown}
+    named = {name: _numbers(f"covariate {name!r}", z) for name, z in (covariates or {}).items()}
+    check_lengths(**{k: v for k, v in (columns | named).items() if v is not None})
+    if m == 0 or not weights.any():
+        raise ValueError("ratings require at least one comparison with a weight; found none")
+    for row in np.flatnonzero(first == second)[:1]:
+        raise ValueError(f"an item must be compared with another one; row {row} has it twice")
+    rows = Comparisons(
+        items.size,
+        first,
+        second,
+        degrees,
+        weights,
+        tie=(degrees == 0.5).astype(np.float64) if ties == "davidson" else None,
+        shown=shown,
+        covariates=np.column_stack([*named.values()]) if named else None,
+        judge=by if judges.size > 1 else None,
+        n_judges=judges.size,
+    )
+    merged = rows.merged()
+    components = _components(items, merged, disconnected)
+    posterior = fit(merged, scale=scale)
+    source: Posterior | Floats = posterior
+    if bootstrap:
+        source = _resampled(rows, posterior, scale, bootstrap, np.random.default_rng(random_state))
+    counts = np.bincount(first, weights, items.size) + np.bincount(second, weights, items.size)
+    bias = posterior.bias()
+    effects, deviations = posterior.effects()
+    return Ratings(
+        items=items,
+        scores=posterior.theta,
+        ranking=np.argsort(-posterior.theta, kind="stable"),
+        n_answers=counts.astype(np.float64),
+        components=components,
+        judges=judges,
+        reliability=_reliability(posterior),
+        position_bias=None if bias is None else float(1 / (1 + np.exp(-bias)) - 0.5),
+        effects={
+            name: (float(effect), float(error))
+            for name, effect, error in zip(named, effects, deviations, strict=True)
+        },
+        tie_probability=posterior.tie_probability(),
+        _source=source,
+    )
 
 
-class Tally:
-    """Counts of comparisons by pair and judge, updated by blocks of rows."""
+def _resampled(
+    rows: Comparisons, posterior: Posterior, scale: float, n: int, rng: np.random.Generator
+) -> Floats:
+    """Strengths fitted to resampled rows, moved to the strengths of all rows."""
+    found = np.empty((n, rows.n))
+    for draw in range(n):
+        weight = rows.weight * rng.poisson(1.0, rows.weight.size)
+        found[draw] = fit(replace(rows, weight=weight).merged(), scale=scale, tolerance=1e-4).theta
+    return np.asarray(found + (posterior.theta - found.mean(axis=0)))
 
-    def __init__(self, first_row: int = 0):
-        self._n_rows = first_row  # number of the next row, for errors
-        self._items: dict[Any, int] = {}
-        self._judges: dict[Any, int] = {}
-        self._rows: NDArray[np.int64] = np.empty((0, 3), dtype=np.int64)
-        self._weights: Floats = np.empty(0)
 
-    def add(self, winners: Any, losers: Any, *, degree: Any = None, judge: Any = None) -> None:
-        """Add rows; parameters as in `rate`."""
-        given = {"winners": winners, "losers": losers, "judge": judge}
-        columns = {
-            name: _labels(name, column, self._n_rows)
-            for name, column in given.items()
-            if column is not None
-        }
-        m = columns["winners"].size
-        columns["degree"] = np.ones(m) if degree is None else np.asarray(degree, dtype=np.float64)
-        check_lengths(**columns)
-        share = columns["degree"]
-        if share.ndim != 1:
-            raise ValueError(f"degree must have one dimension; found shape {share.shape}")
-        for row in np.flatnonzero(~((share >= 0) & (share <= 1))):
-            where = f"row {self._n_rows + row}"
-            raise ValueError(f"degree must be in [0, 1]; found {share[row]} in {where}")
-        both = np.concatenate([columns["winners"], columns["losers"]])
-        won, lost = np.split(_numbered(both, self._items), 2)
-        for row in np.flatnonzero(won == lost):
-            where = f"row {self._n_rows + row}"
-            raise ValueError(f"an item must be compared with another one; {where} has it twice")
-        by = _numbered(columns["judge"], self._judges) if judge is not None else np.zeros_like(won)
-        found = choices_of(np.column_stack([won, lost]), share, by)
-        rows = np.column_stack([found.items, np.asarray(found.judges)])
-        self._rows = np.concatenate([self._rows, rows])
-        self._weights = np.concatenate([self._weights, found.weights])
-        self._n_rows += m
-        # Rows with the same winner, loser and judge are merged.
-        n, n_judges = max(1, len(self._items)), max(1, len(self._judges))
-        key = (self._rows[:, 0] * n + self._rows[:, 1]) * n_judges + self._rows[:, 2]
-        _, first, group = np.unique(key, return_index=True, return_inverse=True)
-        self._weights = np.bincount(group, self._weights, first.size).astype(np.float64)
-        self._rows = self._rows[first]
+def _reliability(posterior: Posterior) -> Floats:
+    """Fraction of right minus wrong answers of each judge about random pairs of items."""
+    n, rng = posterior.theta.size, np.random.default_rng(0)
+    i = rng.integers(0, n, 2000)
+    j = (i + rng.integers(1, max(n, 2), 2000)) % n
+    apart = np.abs(posterior.theta[i] - posterior.theta[j])
+    return np.asarray(np.tanh(posterior.slopes[:, None] * apart / 2).mean(axis=1))
 
-    def ratings(self, *, scale: float, disconnected: str) -> Ratings:
-        """Fit ratings to the added rows; parameters as in `rate`."""
-        if disconnected not in ("raise", "prior"):
-            raise ValueError(f'disconnected must be "raise" or "prior"; found {disconnected!r}')
-        if not 0 < scale < np.inf:
-            raise ValueError(f"scale must be positive and finite; found {scale!r}")
-        if not self._items:
-            raise ValueError("ratings require at least one comparison; found none")
-        labels = np.array(list(self._items))
-        in_order = np.argsort(labels, kind="stable")
-        labels, n = labels[in_order], labels.size
-        pairs: Places = np.argsort(in_order)[self._rows[:, :2]]
-        components = components_of(n, pairs)
-        groups = int(components.max()) + 1
-        if groups > 1 and disconnected == "raise":
-            some = [labels[np.flatnonzero(components == g)[0]].item() for g in range(2)]
+
+def _components(items: NDArray[Any], rows: Comparisons, disconnected: str) -> Places:
+    played = rows.weight > 0
+    pairs = rows.first[played], rows.second[played]
+    graph = coo_array((np.ones(pairs[0].size), pairs), (rows.n, rows.n))
+    groups, found = connected_components(graph, directed=False)
+    if groups > 1 and disconnected == "raise":
+        some = [items[np.flatnonzero(found == g)[0]].item() for g in range(2)]
+        raise ValueError(
+            f"comparisons must connect all items; found {groups} groups without comparisons "
+            f"between them, such as those of {some[0]!r} and {some[1]!r}: rate each on its "
+            'own, or order groups by the prior with disconnected="prior"'
+        )
+    return np.asarray(found, dtype=np.intp)
+
+
+def _numbers(name: str, values: Any, low: float = -np.inf, high: float = np.inf) -> Floats:
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim != 1:
+        raise ValueError(f"{name} must have one dimension; found shape {found.shape}")
+    for row in np.flatnonzero(~(np.isfinite(found) & (found >= low) & (found <= high)))[:1]:
+        allowed = f"in [{low:g}, {high:g}]" if high < np.inf else f">= {low:g} and finite"
+        allowed = "finite" if low == -np.inf else allowed
+        raise ValueError(f"{name} must be {allowed}; found {found[row]} in row {row}")
+    return found
+
+
+def _codes(*names_and_columns: Any) -> tuple[NDArray[Any], list[Places]]:
+    """Sorted labels of some columns together, and the codes of each column."""
+    names, columns = names_and_columns[::2], names_and_columns[1::2]
+    labels = [_labels(name, column) for name, column in zip(names, columns, strict=True)]
+    if any(isinstance(column, list) for column in labels):
+        lists = [column if isinstance(column, list) else column.tolist() for column in labels]
+        number: defaultdict[Any, int] = defaultdict(count().__next__)
+        codes = [np.fromiter(map(number.__getitem__, one), np.intp, len(one)) for one in lists]
+        if not all(isinstance(label, str) and label for label in number):
+            _reject_labels(names, lists)
+        found = np.array(list(number), dtype=np.str_)
+        in_order = np.argsort(found)
+        place = np.argsort(in_order)
+        return found[in_order], [place[column] for column in codes]
+    both = np.concatenate(labels)
+    found, inverse = np.unique(both, return_inverse=True)
+    ends = np.cumsum([column.size for column in labels])
+    return found, np.split(inverse.ravel().astype(np.intp), ends[:-1])
+
+
+def _labels(name: str, values: Any) -> Any:
+    """A column of labels: a list of strings, or an array of finite numbers."""
+    given = unboxed(values)
+    if isinstance(given, np.ndarray) and given.dtype.kind == "U":
+        given = given.tolist()
+    if isinstance(given, list) and given and isinstance(given[0], str):
+        return given
+    found = as_column(given, name)
+    if found.ndim != 1:
+        raise ValueError(f"{name} must have one dimension; found shape {found.shape}")
+    if found.dtype.kind == "U":
+        return found.tolist()
+    if found.dtype.kind not in "biuf" and found.size:
+        odd = next((x for x in found.tolist() if not isinstance(x, int | float)), found.dtype)
+        raise ValueError(f"{name} must be all numbers or all strings; found {odd!r}")
+    if found.dtype.kind == "f" and not np.isfinite(found).all():
+        raise ValueError(f"{name} must be finite; found {found[~np.isfinite(found)][0]}")
+    return found
+
+
+def _reject_labels(names: Sequence[str], columns: list[list[Any]]) -> None:
+    """Raise ValueError for the first label that is not a string, or empty."""
+    for name, column in zip(names, columns, strict=True):
+        for row, label in enumerate(column):
+            if not isinstance(label, str):
+                raise ValueError(
+                    f"{name} must be all numbers or all strings; found {label!r} in row {row}"
+                )
+            if not label:
+                raise ValueError(f"{name} must not be empty; found '' in row {row}")
+
+
+# ---------------------------------------------------------------------- logs
+
+
+@dataclass
+class Games:
+    """A log of games between two items each, as `read_games` returns it.
+
+    Attributes
+    ----------
+    first, second : list of str
+        The items; in an arena, model_a and model_b, in the order shown.
+    degree : ndarray of float64, shape (m,)
+        1 if the first item won, 1/2 for a tie, 0 if it lost.
+    weight : ndarray of float64 or None
+    judge : list of str or None
+    covariates : dict of ndarray
+        Differences between the first and the second item.
+    ordered : bool
+        Whether the first item was shown first.
+    n_self_play, n_missing : int
+        Rows dropped because both items are the same, or because a value is missing.
+    """
+
+    first: list[str]
+    second: list[str]
+    degree: Floats
+    weight: Floats | None
+    judge: list[str] | None
+    covariates: dict[str, Floats]
+    ordered: bool
+    n_self_play: int
+    n_missing: int
+
+    def rate(self, **params: Any) -> Ratings:
+        """Return ratings of the items.
+
+        Parameters
+        ----------
+        **params
+            Those of `rate` that are not columns, such as ``ties`` and ``bootstrap``.
+
+        Returns
+        -------
+        Ratings
+        """
+        return rate(
+            self.first,
+            self.second,
+            degree=self.degree,
+            weight=self.weight,
+            judge=self.judge,
+            shown_first=np.ones(len(self.first)) if self.ordered else None,
+            covariates=self.covariates or None,
+            **params,
+        )
+
+
+def read_games(
+    source: str | os.PathLike[str] | IO[str] | Any,
+    *,
+    first: str = "model_a",
+    second: str = "model_b",
+    winner: str = "winner",
+    loser: str | None = None,
+    degree: str | None = None,
+    judge: str | None = None,
+    weight: str | None = None,
+    covariates: Sequence[str] = (),
+) -> Games:
+    r"""Read a log of games, such as that of an arena of language models.
+
+    Parameters
+    ----------
+    source : path, text file or frame
+        A CSV file with a header, or a JSON array or lines of objects if its name has ``.json`` in
+        it; compressed if it ends with ``.gz``. Or a frame of pandas or polars.
+    first, second : str
+        Columns of the two items, in the order shown.
+    winner : str
+        Column of the outcome: "model_a", "model_b", "tie", "tie (bothbad)", or the name of one of
+        the two items. With ``loser``, or in a file with a column "loser" and without the columns of
+        items, the column of the item that won.
+    loser : str, optional
+        Column of the item that lost, instead of ``first`` and ``second``.
+    degree : str, optional
+        Column of the degree to which the winner won, in [0, 1]; with ``loser`` only.
+    judge, weight : str, optional
+        Columns of judges and of weights.
+    covariates : sequence of str
+        Names of what else may decide a game. For each there is a column of the difference between
+        the first and the second item, or two columns with the suffixes ``_a`` and ``_b``.
+
+    Returns
+    -------
+    Games
+        Without games of an item against itself and without rows with missing values, both counted.
+
+    Raises
+    ------
+    ValueError
+        For missing columns and unknown outcomes.
+    OSError
+        For a file that cannot be read.
+
+    Examples
+    --------
+    >>> import io
+    >>> from rankcore.preference import read_games
+    >>> log = io.StringIO("model_a,model_b,winner\nx,y,model_a\nx,x,tie\ny,z,tie\nz,x,\n")
+    >>> games = read_games(log)
+    >>> games.degree.tolist(), games.n_self_play, games.n_missing
+    ([1.0, 0.5], 1, 1)
+    """
+    table, title = _read_table(source)
+    if loser is None and first not in table and "loser" in table:
+        loser = "loser"
+    items = [winner, loser] if loser is not None else [first, second]
+    wanted: list[str] = [name for name in [*items, degree, judge, weight] if name is not None]
+    if loser is None:
+        wanted.append(winner)
+    for name in covariates:
+        wanted += [name] if name in table else [f"{name}_a", f"{name}_b"]
+    for name in wanted:
+        if name not in table:
             raise ValueError(
-                f"comparisons must connect all items; found {groups} groups without comparisons "
-                f"between them, such as those of {some[0]!r} and {some[1]!r}: rate each on its "
-                'own, or order groups by the prior with disconnected="prior"'
+                f"{title}: a column {name!r} is required; found {', '.join(table) or 'none'}"
             )
-        judges = np.array(list(self._judges) or [0])
-        several = self._rows[:, 2].astype(np.intp) if judges.size > 1 else None
-        choices = Choices(pairs, self._weights, judges=several, n_judges=judges.size)
-        posterior = fit_choices(n, choices, scale=scale, tolerance=1e-10)
-        counts = np.bincount(pairs.ravel(), np.repeat(self._weights, 2), n).astype(np.float64)
-        return Ratings(labels, counts, components, judges, posterior, np.arange(n))
+    columns = {name: table[name] for name in wanted}
+    whole = [
+        k
+        for k, row in enumerate(zip(*columns.values(), strict=True))
+        if not any(map(_missing, row))
+    ]
+    n_missing = len(next(iter(columns.values()))) - len(whole)
+    a, b = ([str(columns[name][k]) for k in whole] for name in items)
+    kept = [k for k, u, v in zip(whole, a, b, strict=True) if u != v]
+    n_self_play = len(whole) - len(kept)
+    a, b = ([str(columns[name][k]) for k in kept] for name in items)
+    if loser is None:
+        outcomes = [str(columns[winner][k]) for k in kept]
+        degrees = np.array(
+            [
+                _outcome(said, u, v, f"{title}, row {k + 1}")
+                for said, u, v, k in zip(outcomes, a, b, kept, strict=True)
+            ]
+        )
+    else:
+        degrees = (
+            _floats(columns, degree, kept, title) if degree is not None else np.ones(len(kept))
+        )
+    return Games(
+        a,
+        b,
+        degrees,
+        None if weight is None else _floats(columns, weight, kept, title),
+        None if judge is None else [str(columns[judge][k]) for k in kept],
+        {name: _difference(columns, name, kept, title) for name in covariates},
+        loser is None,
+        n_self_play,
+        n_missing,
+    )
 
 
-def _labels(name: str, values: Any, first_row: int) -> NDArray[Any]:
-    labels = as_column(values, name)
-    if labels.ndim != 1:
-        raise ValueError(f"{name} must have one dimension; found shape {labels.shape}")
-    if labels.dtype.kind == "O":
-        odd = [label for label in labels.tolist() if not isinstance(label, str)]
-        if odd:
-            raise ValueError(f"{name} must be all numbers or all strings; found {odd[0]!r}")
-        labels = labels.astype(np.str_)
-    if labels.dtype.kind == "U":
-        for row in np.flatnonzero(labels == ""):
-            raise ValueError(f"{name} must not be empty; found '' in row {first_row + row}")
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError(f"{name} must be finite; found {labels[~np.isfinite(labels)][0]}")
-    if labels.dtype.kind not in "biufU":
-        raise ValueError(f"{name} must be numbers or strings; found dtype {labels.dtype}")
-    return labels
+def _outcome(said: str, first: str, second: str, where: str) -> float:
+    known = _OUTCOMES.get(said.strip())
+    if known is not None:
+        return known
+    if said in (first, second):
+        return float(said == first)
+    raise ValueError(
+        f"{where}: the winner must be model_a, model_b, tie, tie (bothbad) or one of the two "
+        f"items; found {said!r}"
+    )
 
 
-def _numbered(labels: NDArray[Any], known: dict[Any, int]) -> NDArray[np.int64]:
-    """Indices of labels, in order of first appearance by block; updates ``known``."""
-    distinct, codes = np.unique(labels, return_inverse=True)
-    numbers = [known.setdefault(label, len(known)) for label in distinct.tolist()]
-    return np.array(numbers, dtype=np.int64)[codes.ravel()]
+def _difference(columns: Mapping[str, Any], name: str, rows: list[int], title: str) -> Floats:
+    if name in columns:
+        return _floats(columns, name, rows, title)
+    return _floats(columns, f"{name}_a", rows, title) - _floats(columns, f"{name}_b", rows, title)
+
+
+def _floats(columns: Mapping[str, Any], name: str, rows: list[int], title: str) -> Floats:
+    try:
+        return np.array([float(columns[name][k]) for k in rows])
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{title}: {name} must be a number: {error}") from error
+
+
+def _missing(value: Any) -> bool:
+    """Whether a value is None, NaN or empty."""
+    return value is None or value != value or (isinstance(value, str) and not value.strip())
+
+
+def _read_table(source: Any) -> tuple[dict[str, list[Any]], str]:
+    """Columns by name, and what to call the source in an error."""
+    if hasattr(source, "columns"):
+        return {str(name): source[name].to_list() for name in source.columns}, "the frame"
+    if hasattr(source, "read"):
+        return _parse_csv(source, "the file"), "the file"
+    path = os.fspath(source)
+    compressed = path.endswith(".gz")
+    with (gzip.open if compressed else open)(path, "rt", newline="", encoding="utf-8-sig") as file:
+        if ".json" in os.path.basename(path):
+            return _parse_json(file, path), path
+        return _parse_csv(file, path), path
+
+
+def _parse_csv(lines: Iterable[str], title: str) -> dict[str, list[Any]]:
+    reader = csv.reader(lines, strict=True)
+    try:
+        header = next(reader, [])
+        if len(set(header)) < len(header):
+            raise ValueError(f"{title}: names of columns must differ; found {', '.join(header)}")
+        rows = [row + [""] * (len(header) - len(row)) for row in reader if row]
+    except csv.Error as error:
+        raise ValueError(f"{title}, line {reader.line_num}: {error}") from error
+    return {name: [row[k] for row in rows] for k, name in enumerate(header)}
+
+
+def _parse_json(file: IO[str], title: str) -> dict[str, list[Any]]:
+    text = file.read()
+    try:
+        if text.lstrip().startswith("["):
+            rows = json.loads(text)
+        else:
+            rows = [json.loads(line) for line in text.splitlines() if line.strip()]
+    except ValueError as error:
+        raise ValueError(f"{title}: {error}") from error
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    return {name: [row.get(name) for row in rows] for name in names}

@@ -1,36 +1,51 @@
-"""Journal of answers in a file, for resuming interrupted runs."""
+"""Journal: a file of answers, which a person can read and a killed run continues from."""
 
 from __future__ import annotations
 
 import json
 import os
 import sqlite3
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from rankcore.preference.forms import shown
 
-# Keys of items, and the index of the repeat.
-Answered = tuple[Hashable, ...]
-_TABLES = """
-create table if not exists runs (
-    run text primary key, seed text not null, calls integer not null
-) without rowid;
-create table if not exists answers (
-    run text, first text, second text, repeat integer, degree real not null,
-    primary key (run, first, second, repeat)
-) without rowid;
-create table if not exists orders (
-    run text, items text, repeat integer, places text not null,
-    primary key (run, items, repeat)
-) without rowid;
+_TABLE = """
+create table if not exists comparisons (
+    id integer primary key,
+    run text not null,
+    request integer not null,  -- comparisons of one call of the judge have the same number
+    comparison text not null,  -- keys of the items, sorted
+    shown text not null,       -- the same in the order shown
+    judge text not null,
+    degree real,               -- to which the first item shown precedes the second
+    answer text,               -- as it came; null for an abstention
+    seconds real,
+    failure text               -- why there is no answer
+)
 """
-_DIGITS = 39  # of 128 bits, which a seed is drawn from
 # Types whose representation is the same in every process.
 _PLAIN = (str, int, float, bool, bytes, type(None))
+
+
+@dataclass(frozen=True)
+class Record:
+    """An answer of a judge, or a failed call.
+
+    ``keys`` are those of the items in the order shown; ``answer`` is a degree, a position, a list
+    of positions, or None.
+    """
+
+    request: int
+    keys: tuple[Hashable, ...]
+    judge: str
+    answer: Any
+    seconds: float = 0.0
+    failure: str | None = None
 
 
 class Journal:
@@ -39,15 +54,20 @@ class Journal:
     Parameters
     ----------
     path : str or path-like
-        SQLite database; created if it does not exist.
+        SQLite database; created if it does not exist. Its only table is ``comparisons``, with one
+        row for each answer or failed call.
     run : str
         Name of the run, such as the query. Answers of other runs in the same file are ignored.
+    judge : str, optional
+        Name of the judge, such as that of a model and its prompt; answers of others are ignored.
+        None: the name of the function or class of the preference. Not used for `Judges`.
 
     Notes
     -----
-    Each answer is committed when it arrives. If the process is killed, no received answer is lost;
-    calls in progress are lost and do not count against ``max_calls``. After a power failure the
-    last answers may be missing. Only one process at a time may write to a run.
+    Each answer is committed when it arrives, under the keys of the items in the order shown. If the
+    process is killed, no received answer is lost; calls in progress are lost and do not count
+    against ``max_calls``. After a power failure the last answers may be missing. Only one process
+    at a time may write to a file.
 
     Examples
     --------
@@ -63,23 +83,23 @@ class Journal:
     ['a', 'bb', 'ccc']
     >>> before = len(calls)
     >>> again = PreferenceRanker(shorter, journal=Journal(path, run="words"))
-    >>> again.rank(["ccc", "a", "bb"]), len(calls) - before
+    >>> again.rank(["a", "bb", "ccc"]), len(calls) - before
     (['a', 'bb', 'ccc'], 0)
     """
 
-    def __init__(self, path: str | os.PathLike[str], run: str = ""):
-        self.path = os.fspath(path)
-        self.run = str(run)
+    def __init__(self, path: str | os.PathLike[str], run: str = "", judge: str | None = None):
+        self.path, self.run, self.judge = os.fspath(path), str(run), judge
 
     def __repr__(self) -> str:
-        return f"Journal({self.path!r}, run={self.run!r})"
+        judge = "" if self.judge is None else f", judge={self.judge!r}"
+        return f"Journal({self.path!r}, run={self.run!r}{judge})"
 
 
 class OpenJournal:
     """An open journal, for use by one thread at a time.
 
-    All methods raise OSError if SQLite cannot read or write the file. Methods that read raise
-    ValueError for contents that were not written by a `PreferenceRanker`.
+    Methods raise OSError if SQLite cannot read or write the file, and ValueError for contents that
+    were not written by a `PreferenceRanker`.
     """
 
     def __init__(self, journal: Journal):
@@ -93,7 +113,7 @@ class OpenJournal:
                 # A commit survives the end of the process without waiting for the disk.
                 self._file.execute("pragma journal_mode=wal")
                 self._file.execute("pragma synchronous=normal")
-                self._file.executescript(_TABLES)
+                self._file.execute(_TABLE)
                 (damage,) = self._file.execute("pragma quick_check(1)").fetchone()
             if damage != "ok":
                 raise OSError(f"the journal {self._path!r} is damaged: {damage}")
@@ -101,64 +121,55 @@ class OpenJournal:
             self._file.close()
             raise
 
-    def seed(self, new: str) -> int:
-        """The stored seed of the run; if there is none, ``new`` is stored."""
-        with self._naming("written"):
-            self._file.execute("insert or ignore into runs values (?, ?, 0)", (self._run, new))
-        ((seed,),) = self._select("seed", "runs")
-        if not (
-            isinstance(seed, str) and len(seed) <= _DIGITS and seed.isascii() and seed.isdecimal()
-        ):
-            raise self._wrong("a seed", f"a number of at most {_DIGITS} digits", seed)
-        return int(seed)
+    def records(self) -> list[Record]:
+        """Return the records of the run, in the order of their arrival."""
+        with self._naming("read"):
+            rows = self._file.execute(
+                "select id, request, shown, judge, degree, answer, seconds, failure "
+                "from comparisons where run = ? order by id",
+                (self._run,),
+            ).fetchall()
+        return [self._record(row) for row in rows]
 
-    def calls(self) -> int:
-        """Number of calls made by the run."""
-        ((calls,),) = self._select("calls", "runs") or [(0,)]
-        if not (isinstance(calls, int) and calls >= 0):
-            raise self._wrong("the number of calls", "an integer from 0 on", calls)
-        return calls
+    def _record(self, columns: Sequence[Any]) -> Record:
+        row, request, keys, judge, degree, answer, seconds, failure = columns
+        try:
+            found = json.loads(keys)
+            value = degree if degree is not None else json.loads(answer or "null")
+        except (TypeError, ValueError, RecursionError) as error:
+            raise self._wrong(row, "keys and answers must be JSON", error) from error
+        if not (isinstance(found, list) and all(isinstance(key, str) for key in found)):
+            raise self._wrong(row, "the items shown must be a list of strings", keys)
+        if not isinstance(request, int):
+            raise self._wrong(row, "the request must be an integer", request)
+        if degree is not None and not (isinstance(degree, float) and 0 <= degree <= 1):
+            raise self._wrong(row, "the degree must be in [0, 1]", degree)
+        is_list = isinstance(value, list) and all(type(place) is int for place in value)
+        if not (value is None or type(value) in (int, float) or is_list):
+            raise self._wrong(row, "the answer must be a number or a list of positions", answer)
+        return Record(request, tuple(found), str(judge), value, float(seconds or 0.0), failure)
 
-    def answers(self) -> dict[Answered, float]:
-        """Degrees of the run, by the keys of the two items and the index of the repeat."""
-        found: dict[Answered, float] = {}
-        columns = "first, second, repeat, degree"
-        for first, second, repeat, degree in self._select(columns, "answers"):
-            self._check_call([first, second], repeat)
-            if not (isinstance(degree, float) and 0 <= degree <= 1):
-                raise self._wrong("a degree", "a number in [0, 1]", degree)
-            found[first, second, repeat] = degree
-        return found
-
-    def orders(self) -> dict[Answered, tuple[int, ...]]:
-        """Orders of the run as positions, by the keys of the items and the index of the repeat."""
-        found: dict[Answered, tuple[int, ...]] = {}
-        for items, repeat, places in self._select("items, repeat, places", "orders"):
-            keys, order = self._list(items), self._list(places)
-            self._check_call(keys, repeat)
-            known = set(range(len(keys)))
-            if not (all(type(k) is int for k in order) and len(set(order) & known) == len(order)):
-                raise self._wrong("an order", f"different positions of {len(keys)} items", places)
-            found[(*keys, repeat)] = tuple(order)
-        return found
-
-    def record(self, answers: Mapping[Answered, Any], calls: int) -> None:
-        """Store answers and the number of calls in one transaction; failed calls have no answers.
-
-        Answers are degrees or orders, by the keys of the items and the index of the repeat.
-        """
+    def write(self, records: Sequence[Record]) -> None:
+        """Commit records."""
+        rows = []
+        for record in records:
+            degree = record.answer if isinstance(record.answer, float) else None
+            answer = None if record.answer is None else json.dumps(record.answer)
+            keys = [str(key) for key in record.keys]
+            rows.append(
+                (
+                    self._run, record.request, json.dumps(sorted(keys), ensure_ascii=False),
+                    json.dumps(keys, ensure_ascii=False), record.judge, degree, answer,
+                    record.seconds, record.failure,
+                )
+            )  # fmt: skip
         with self._naming("written"):
             self._file.execute("begin immediate")
             try:
-                for key, answer in answers.items():
-                    table, row = "answers", (*key, answer)
-                    if isinstance(answer, tuple):
-                        table, row = "orders", (json.dumps(key[:-1]), key[-1], json.dumps(answer))
-                    marks = ", ".join("?" * len(row))
-                    insert = f"insert or replace into {table} values (?, {marks})"
-                    self._file.execute(insert, (self._run, *row))
-                self._file.execute(
-                    "update runs set calls = calls + ? where run = ?", (calls, self._run)
+                self._file.executemany(
+                    "insert into comparisons (run, request, comparison, shown, judge, degree, "
+                    "answer, seconds, failure) values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    rows,
                 )
                 self._file.execute("commit")
             except BaseException:
@@ -170,31 +181,10 @@ class OpenJournal:
         """Close the file."""
         self._file.close()
 
-    def _select(self, columns: str, table: str) -> list[Any]:
-        with self._naming("read"):
-            select = f"select {columns} from {table} where run = ?"
-            return self._file.execute(select, (self._run,)).fetchall()
-
-    def _check_call(self, keys: list[Any], repeat: Any) -> None:
-        for key in keys:
-            if not isinstance(key, str):
-                raise self._wrong("the key of an item", "a string", key)
-        if not (isinstance(repeat, int) and repeat >= 0):
-            raise self._wrong("a repeat", "an integer from 0 on", repeat)
-
-    def _list(self, text: Any) -> list[Any]:
-        found = None
-        if isinstance(text, str):
-            with suppress(ValueError, RecursionError):  # None is rejected below
-                found = json.loads(text)
-        if not isinstance(found, list):
-            raise self._wrong("the items and positions of an order", "a list in JSON", text)
-        return found
-
-    def _wrong(self, what: str, required: str, found: Any) -> ValueError:
+    def _wrong(self, row: int, required: str, found: Any) -> ValueError:
         return ValueError(
-            f"the journal {self._path!r} is damaged or not of this package: in run {self._run!r} "
-            f"{what} must be {required}; found {shown(found)}. Use a new journal"
+            f"the journal {self._path!r} is damaged or not of this package: in row {row} "
+            f"{required}; found {shown(found)}. Use a new journal"
         )
 
     @contextmanager
@@ -208,38 +198,15 @@ class OpenJournal:
             raise OSError(f"the journal {self._path!r} cannot be {done}: {error}{hint}") from error
 
 
-def open_journal(
-    journal: Journal, keys: list[Any], known: dict[Answered, Any], several: bool, seed: str
-) -> OpenJournal:
-    """Open a journal, and exchange its answers with those of the ranker.
-
-    ``known`` has the answers of this process; ``several`` tells whether they are orders of several
-    items; ``seed`` is the seed of a new run.
-    """
-    check_keys(keys)
-    opened = OpenJournal(journal)
-    try:
-        opened.seed(seed)
-        written: dict[Answered, Any] = {**(opened.orders() if several else opened.answers())}
-        about = {key for answer in written for key in answer[:-1]}
-        if keys and about and about.isdisjoint(keys):
-            raise ValueError(
-                f"{journal!r} has answers about other items, none about these {len(keys)}; give "
-                "each list a run of its own, Journal(path, run=...)"
-            )
-        # Answers that are missing in the file, for example after a full disk.
-        missing = {key: answer for key, answer in known.items() if key not in written}
-        if missing:
-            opened.record(missing, len(missing))
-    except BaseException:
-        opened.close()
-        raise
-    known.update(written)
-    return opened
+def judge_name(preference: Any) -> str:
+    """Return a name for a preference that is the same in every process."""
+    function = getattr(preference, "function", preference)
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    return f"{getattr(function, '__module__', '')}.{name}"
 
 
 def lasting_key(item: Any) -> str:
-    """Key of an item that is the same in every process.
+    """Return a key of an item that is the same in every process.
 
     TypeError for items that are not strings, numbers, bytes, None, or tuples of these.
     """
@@ -265,7 +232,7 @@ def check_keys(keys: Sequence[Any]) -> None:
 
 
 def memory_key(item: Any) -> Hashable:
-    """Key of an item within this process: the item, its bytes, or the object's identity."""
+    """Return a key of an item within this process: the item, its bytes, or its identity."""
     if type(item).__module__ == "numpy" and hasattr(item, "tobytes"):
         return (type(item), item.dtype.str, item.shape, item.tobytes())
     try:

@@ -28,8 +28,8 @@ from rankcore._core.params import (
 from rankcore._core.queries import query_numbers
 from rankcore.preference.degree import mean_degrees
 from rankcore.preference.forms import Degrees, Indexed, Places, from_scores
+from rankcore.preference.ordering import computed_order
 from rankcore.preference.quicksort import QuickSort
-from rankcore.preference.running import computed_order
 from rankcore.ranking._base import SCORE
 from rankcore.ranking._queries import as_relevance, queries_of
 from rankcore.ranking._validation import measure
@@ -244,7 +244,8 @@ class PairwisePreference(Constrained, Documented, BaseEstimator):
                     sums, _ = mean_degrees(i, j, degrees(mine[i], mine[j]), mine.size)
                     scores[mine] = sums / (mine.size - 1)
             return scores
-        method = QuickSort(sizes.astype(np.intp), np.random.default_rng(self.random_state))
+        rng = np.random.default_rng(self.random_state)
+        method = QuickSort(sizes.astype(np.intp), rng)
         order = computed_order(method, lambda i, j: degrees(rows[i], rows[j]))
         behind = np.repeat(queries.bounds[1:], sizes) - 1 - np.arange(n)
         with np.errstate(invalid="ignore"):

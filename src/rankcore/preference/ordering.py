@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from rankcore._core.params import check_count, optional
+from rankcore._core.params import check_count, option, optional
 from rankcore.preference.degree import Degree, computed_degrees
 from rankcore.preference.forms import (
     Batch,
@@ -23,11 +24,18 @@ from rankcore.preference.forms import (
     is_async,
 )
 from rankcore.preference.quicksort import QuickSort
-from rankcore.preference.running import computed_order
+
+
+def computed_order(method: Any, degrees: Callable[[Places, Places], Degrees]) -> Places:
+    """Return the order of a method if a function computes the degrees of all pairs."""
+    while (pairs := method.pending()) is not None:
+        method.receive(degrees(pairs[0], pairs[1]))
+    found: Places = method.order()
+    return found
 
 
 def sort_by_degree(items: Items, preference: Preference) -> Any:
-    """Order items by the sum of their degrees against all others.
+    """Return items by the sum of their degrees against all others.
 
     Parameters
     ----------
@@ -73,6 +81,8 @@ def quicksort_rank(
     items: Items,
     preference: Preference,
     top_k: int | None = None,
+    *,
+    decide: Literal["majority", "draw"] = "majority",
     random_state: int | np.random.Generator | None = None,
 ) -> Any:
     """Order items by QuickSort with random pivots.
@@ -81,10 +91,12 @@ def quicksort_rank(
     ----------
     items : sequence, length n
     preference : callable, Batch, Indexed, or matrix of shape (n, n)
-        As for `sort_by_degree`. An item goes before a pivot with the degree as probability. Each
-        pair is compared at most once.
+        As for `sort_by_degree`. Each pair is compared at most once.
     top_k : int, optional
         Number of items to find, at least 1. None: all.
+    decide : {"majority", "draw"}
+        An item goes before a pivot if the degree is above 1/2, and for 1/2 at random; or with the
+        degree as probability, as the theorems for degrees between 0 and 1 require.
     random_state : int, numpy.random.Generator or None
         Seed of the pivots and of the draws.
 
@@ -103,7 +115,8 @@ def quicksort_rank(
     Expected calls: at most 2 (n + 1) H_n - 4 n, about 1.39 n log2 n, in O(log n) rounds, each of
     which is one call of a `Batch` or `Indexed` preference; O(n + k log k) calls for the first k. If
     the truth has two levels, the expected loss of the order is equal to the loss of the preference;
-    with more, at most twice that (Ailon and Mohri, 2010).
+    with more, at most twice that (Ailon and Mohri, 2010). Both hold for ``decide="draw"``, and for
+    degrees of 0 and 1 with either.
 
     Examples
     --------
@@ -116,8 +129,10 @@ def quicksort_rank(
     items = as_items(items)
     n = len(items)
     optional(check_count)(top_k, "top_k")
+    option("majority", "draw")(decide, "decide")
     rng = np.random.default_rng(random_state)
-    method = QuickSort(np.array([n], dtype=np.intp), rng, top_k=top_k)
+    sizes = np.array([n], dtype=np.intp)
+    method = QuickSort(sizes, rng, top_k=top_k, draw=decide == "draw")
     computed = _as_computed(preference, n)
     degrees = partial(_answers, items, preference) if computed is None else computed.degrees
     return in_order(items, computed_order(method, degrees)[:top_k])

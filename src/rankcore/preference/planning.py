@@ -1,18 +1,132 @@
-"""Expected quality, calls, time and price of a ranking for a budget, by simulation."""
+"""Cost and guarantee of each method, and the expected result for a budget by simulation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, log
+from operator import index
 from typing import Any
 
 import numpy as np
 from scipy.stats import kendalltau
 
 from rankcore._core.params import check_count, check_real, integer
+from rankcore.preference.degree import halved, last_pool
 from rankcore.preference.forms import Degrees, Indexed, Places
-from rankcore.preference.methods import method_name
 from rankcore.preference.ranker import PreferenceRanker
+from rankcore.preference.rounds import check_opponents
+
+# Random binary search trees have height 4.3110 ln n (Devroye, 1986; Reed, 2003), minus lower-order
+# terms.
+_HEIGHT = 4.3111
+
+
+@dataclass(frozen=True)
+class CallPlan:
+    """Cost of a method.
+
+    Attributes
+    ----------
+    method : str
+    calls : float
+        Number of pairs to compare. Calls are this times the repeats, and twice that in both orders.
+    calls_are : {"exact", "expected", "at most"}
+        Meaning of that number. The expectation, of QuickSort, is for transitive preferences, and an
+        upper bound for others.
+    rounds : float
+        Number of sequential batches; an upper bound of the expectation for QuickSort.
+    guarantee : str
+        Bound of the loss of the order, relative to that of the preference.
+    """
+
+    method: str
+    calls: float
+    calls_are: str
+    rounds: float
+    guarantee: str
+
+
+def call_plan(n: int, k: int | None = None, *, opponents: int = 8) -> dict[str, CallPlan]:
+    """Return calls, rounds and guarantee of every method but "rating", for the first k of n items.
+
+    Parameters
+    ----------
+    n : int
+        Items, at least 1.
+    k : int, optional
+        Number of items to find, from the top; at least 1. None: all.
+    opponents : int
+        As in `PreferenceRanker`.
+
+    Returns
+    -------
+    dict of CallPlan
+        By the name of the method.
+
+    Raises
+    ------
+    ValueError
+        If n or k is below 1.
+
+    Notes
+    -----
+    QuickSort: 2 (n + 1) H_n - 4 n for k = n, and
+    2 n + 2 (n + 1) H_n - 2 (n + 3 - k) H_(n+1-k) - 6 k + 6 (Martinez, 2004) for others. O(n).
+
+    Examples
+    --------
+    >>> from rankcore.preference import call_plan
+    >>> plan = call_plan(1000, 10)
+    >>> round(plan["quicksort"].calls), plan["degree"].calls, plan["halving"].rounds
+    (2084, 499500, 6)
+    """
+    n, k = index(n), None if k is None else index(k)
+    if n < 1 or (k is not None and k < 1):
+        raise ValueError(f"call_plan requires n and k of at least 1; found n={n}, k={k}")
+    check_opponents(opponents)
+    top = n if k is None else min(k, n)
+    harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, n + 2))])
+    halving, halving_rounds = _halving(n, k, opponents)
+    plans = (
+        CallPlan(
+            "quicksort",
+            float(
+                2 * n
+                + 2 * (n + 1) * harmonic[n]
+                - 2 * (n + 3 - top) * harmonic[n + 1 - top]
+                - 6 * top
+                + 6
+            ),
+            "expected",
+            min(n - 1, _HEIGHT * log(n)),
+            "expected loss: if drawn, equal for two levels, else at most 2 times",
+        ),
+        CallPlan(
+            "degree",
+            n * (n - 1) // 2,
+            "exact",
+            min(n - 1, 1),
+            "loss: at most 2 times for two levels, no such bound otherwise",
+        ),
+        CallPlan(
+            "halving",
+            halving,
+            "at most",
+            halving_rounds,
+            "that of degree among the remaining items, which are likely the right ones",
+        ),
+    )
+    return {plan.method: plan for plan in plans}
+
+
+def _halving(n: int, k: int | None, opponents: int) -> tuple[int, int]:
+    last = last_pool(n, k, opponents)
+    calls = rounds = 0
+    while n > last:
+        calls += n * (opponents // 2)
+        rounds += 1
+        n = halved(n, last)
+    return calls + n * (n - 1) // 2, rounds + (n > 1)
 
 
 @dataclass(frozen=True)
@@ -59,7 +173,7 @@ def plan(
     random_state: int | np.random.Generator | None = 0,
     **params: Any,
 ) -> Plan:
-    """Expected quality, cost and time of a ranking for a budget, by simulation.
+    """Return the expected quality, cost and time of a ranking for a budget, by simulation.
 
     Parameters
     ----------
@@ -128,7 +242,7 @@ def plan(
         found.append((ranker.n_calls_, tau, top, latency * rounds))
     calls, tau, top, seconds = np.mean(found, axis=0)
     return Plan(
-        method=method_name(ranker, n),
+        method=ranker.method_name(n),
         calls=float(calls),
         tau=float(tau),
         tau_spread=float(np.std(found, axis=0)[1]),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +16,7 @@ class QuickSort:
 
     The items of all queries (of ``sizes``) are numbered consecutively and shuffled once within
     queries; parts keep that order when they are divided. The first item of a part is the pivot: it
-    is uniformly random, independent of all answers so far. With ``sample`` an item goes before the
+    is uniformly random, independent of all answers so far. With ``draw`` an item goes before the
     pivot with the degree as probability, as in the theorems; otherwise if the degree is above 1/2.
     With ``top_k`` only the first k of each query are ordered.
 
@@ -26,58 +24,55 @@ class QuickSort:
     preferences. Expected number of rounds: at most 4.32 ln n. Memory: about 85 bytes per item.
     """
 
-    repeats_pairs = False
-
     def __init__(
         self,
         sizes: NDArray[np.intp],
         rng: np.random.Generator,
         *,
         top_k: int | None = None,
-        sample: bool = True,
+        draw: bool = False,
     ):
         n = int(sizes.sum())
-        self._rng, self._sample = rng, sample
+        self._rng, self._draw = rng, draw
         starts: Places = np.cumsum(sizes) - sizes
         if sizes.size == 1:
             shuffled = rng.permutation(n)
         else:
             shuffled = np.lexsort((rng.random(n), np.repeat(np.arange(sizes.size), sizes)))
         self._order: Places = shuffled.astype(np.intp)
-        # For each item, the size of its part.
-        self._together: Places = np.ones(n, dtype=np.intp)
         # Parts beyond these positions are not divided.
         limits = starts + (n if top_k is None else top_k)
         self._elements, self._sizes, self._starts, self._limits = self._settle(
             self._order.copy(), sizes, starts, limits
         )
 
-    def rounds(self) -> Generator[Round, Degrees, None]:
-        """Yield the pairs (item, pivot) of each level, and receive their degrees."""
-        while self._sizes.size:
-            firsts: Places = np.cumsum(self._sizes) - self._sizes
-            pivots = self._elements[firsts]
-            others = np.ones(self._elements.size, dtype=bool)
-            others[firsts] = False
-            rest = self._elements[others]
-            degrees = yield rest, np.repeat(pivots, self._sizes - 1)
-            unanswered = np.isnan(degrees) if degrees.dtype.kind == "f" else None
-            if unanswered is not None and unanswered.any():
-                self._stop(rest, pivots, degrees, unanswered)
-                return
-            self._divide(rest, pivots, decide(degrees, self._rng, self._sample))
+    def pending(self) -> Round | None:
+        """Return the pairs (item, pivot) of the current level; None after the last one."""
+        if not self._sizes.size:
+            return None
+        pivots, rest = self._pivots_and_rest()
+        return rest, np.repeat(pivots, self._sizes - 1)
+
+    def receive(self, degrees: Degrees) -> None:
+        """Take the degrees of the current level; after a NaN, no more levels follow."""
+        pivots, rest = self._pivots_and_rest()
+        unanswered = np.isnan(degrees) if degrees.dtype.kind == "f" else None
+        if unanswered is not None and unanswered.any():
+            self._stop(rest, pivots, degrees, unanswered)
+        else:
+            self._divide(rest, pivots, decide(degrees, self._rng, self._draw))
+
+    def _pivots_and_rest(self) -> tuple[Places, Places]:
+        firsts: Places = np.cumsum(self._sizes) - self._sizes
+        others = np.ones(self._elements.size, dtype=bool)
+        others[firsts] = False
+        return self._elements[firsts], self._elements[others]
 
     def order(self) -> Places:
-        """Items in the order known so far, query by query."""
+        """Return the items in the order known so far, query by query."""
         order = self._order.copy()
         order[ranges(self._starts, self._sizes)] = self._elements
         return order
-
-    def together(self) -> Places:
-        """For each item, the size of its part that is not ordered yet, with itself."""
-        together = self._together.copy()
-        together[self._elements] = np.repeat(self._sizes, self._sizes)
-        return together
 
     def _divide(self, rest: Places, pivots: Places, before: NDArray[np.bool_]) -> None:
         """Partition each part by its pivot."""
@@ -96,7 +91,6 @@ class QuickSort:
         divided[place] = rest
         middle = self._starts + n_before
         self._order[middle] = pivots
-        self._together[pivots] = 1
         new_sizes: Places = np.stack([n_before, sizes - n_before], axis=1).ravel()
         new_starts: Places = np.stack([self._starts, middle + 1], axis=1).ravel()
         self._elements, self._sizes, self._starts, self._limits = self._settle(
@@ -113,7 +107,6 @@ class QuickSort:
         kept = np.repeat(going_on, sizes)
         done, done_sizes = elements[~kept], sizes[~going_on]
         self._order[ranges(starts[~going_on], done_sizes)] = done
-        self._together[done] = np.repeat(done_sizes, done_sizes)
         return elements[kept], sizes[going_on], starts[going_on], limits[going_on]
 
     def _stop(
@@ -122,7 +115,7 @@ class QuickSort:
         """Use the answers of an unfinished level: unanswered items stay at the pivot."""
         side = np.ones(rest.size, dtype=np.intp)
         answered = ~unanswered
-        side[answered] = np.where(decide(degrees[answered], self._rng, self._sample), 0, 2)
+        side[answered] = np.where(decide(degrees[answered], self._rng, self._draw), 0, 2)
         m = pivots.size
         part: Places = np.concatenate([np.repeat(np.arange(m), self._sizes - 1), np.arange(m)])
         key = 3 * part + np.concatenate([side, np.ones(m, dtype=np.intp)])

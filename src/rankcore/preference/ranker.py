@@ -1,176 +1,157 @@
-"""Ranker by calls of a preference, with budgets, retries, a cache, a journal and concurrency."""
+"""Ranker of items by calls of a judge: a sampler and its driver as one estimator."""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import warnings
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from dataclasses import KW_ONLY
 from typing import Any, Literal
+from zlib import crc32
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from rankcore._core.doc_links import Documented
-from rankcore._core.docs import parameters
+from rankcore._core.params import check_count, check_flag, integer, option, optional, real
+from rankcore.preference.comparisons import prior_scores
+from rankcore.preference.driver import Driver, RankingProgress, logger
 from rankcore.preference.forms import (
     Choice,
     Items,
     Judges,
+    Order,
     Places,
     Preference,
     as_indexed,
     as_items,
     in_order,
     is_async,
+    is_called,
 )
-from rankcore.preference.journal import Journal, OpenJournal, lasting_key, memory_key, open_journal
-from rankcore.preference.ledger import AnswerKey, Ledger, Retry
-from rankcore.preference.methods import call_plan, check_parameters, make_method
-from rankcore.preference.rating import Rating
-from rankcore.preference.ratings import RatedResults
-from rankcore.preference.running import CallRun, Method, Run, results_of
-from rankcore.preference.sending import send_all, send_all_async
-from rankcore.preference.sequential import Insertion
+from rankcore.preference.journal import (
+    Journal,
+    OpenJournal,
+    Record,
+    check_keys,
+    judge_name,
+    lasting_key,
+    memory_key,
+)
+from rankcore.preference.ratings import Ratings
+from rankcore.preference.retries import make_retry
+from rankcore.preference.rounds import (
+    DegreeSampler,
+    HalvingSampler,
+    QuickSortSampler,
+    RoundSampler,
+    check_opponents,
+)
+from rankcore.preference.samplers import Sampler
+
+# Above this many items "auto" does not choose ratings of pairs.
+_RATED = 2000
+# Without a budget, ratings stop at this confidence.
+_CONFIDENCE = 0.95
 
 
-@parameters
-class RankerParameters:
-    """Parameters of `PreferenceRanker`."""
-
-    preference: Preference | Judges | Choice
-    _: KW_ONLY
-    method: str = "auto"
-    top_k: int | None = None
-    max_calls: int | None = None
-    repeats: int | None = None
-    both_orders: bool = False
-    decide: Literal["majority", "sample"] = "majority"
-    opponents: int = 8
-    noise: float | None = None
-    confidence: float | None = None
-    prior: ArrayLike | Callable[[Any], float] | BaseEstimator | None = None
-    batch: int | None = None
-    cache: bool = True
-    key: Callable[[Any], Hashable] | None = None
-    journal: str | os.PathLike[str] | Journal | None = None
-    concurrency: int = 1
-    retry: Retry | None = None
-    progress: Callable[..., None] | None = None
-    random_state: int | np.random.Generator | None = None
-
-
-class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator):
+class PreferenceRanker(Documented, BaseEstimator):
     """Ranker of items by a preference: a model, a person, or a language model.
+
+    A `Sampler` chooses the comparisons; this class makes the calls.
 
     Parameters
     ----------
     preference : callable, Batch, Judges, Choice, Order, Indexed, or matrix of shape (n, n)
         ``preference(u, v)`` is the degree in [0, 1], or the boolean, to which item u should precede
-        item v. It may be ``async``. A `Batch` takes lists of pairs, `Judges` are several judges, a
-        `Choice` names the best of k items, an `Order` orders k items, an `Indexed` is computed from
-        positions, and a matrix has the degree in row u and column v.
-    method : str
+        item v, or None if it cannot be told. It may be ``async``. A `Batch` takes lists of pairs,
+        `Judges` are several judges, a `Choice` names the best of k items, an `Order` orders k
+        items, an `Indexed` is computed from positions, and a matrix has the degree in row u and
+        column v.
+    method : {"auto", "rating", "quicksort", "degree", "halving"}
         "auto": "rating" if there is a ``confidence``; else "halving" if there is a ``top_k``; else
         "rating" if ``max_calls`` or ``noise`` is given; else "quicksort", as for ``noise=0``. With
-        more than 2,000 items "rating" is chosen only for judges of several items. Or "rating",
-        "quicksort", "degree", "halving", "insertion", "heap" or "sliding"; `call_plan` has the cost
-        and guarantee of each method except "rating"; `plan` simulates the result for a budget. A
-        `Choice` or `Order` requires "halving", "rating" or, for the first k by an exact judge,
-        "heap".
+        more than 2,000 items "rating" is chosen only for judges of several items, for which it is
+        the only method, as for `Judges`. `call_plan` has the cost and guarantee of the others;
+        `plan` simulates the result for a budget.
     top_k : int, optional
         Number of items to find, at least 1. None: all.
     max_calls : int, optional
-        Maximum number of calls, including failed calls; with a journal, counted since the start of
-        its run. None: no limit.
-    repeats : int, optional
-        Calls per pair, whose answers are averaged. Repeats reduce random errors, not systematic
-        ones. With "rating", the maximum. None: one; with "rating" as many as are informative,
-        unless the preference turns out to repeat its answers.
+        Maximum number of calls of the judge about these items, each of which may be about a
+        `Batch`, including failed calls and those in the journal. None: no limit; for "rating" n (n
+        - 1) / 2, or 20 n if that is more.
+    repeats : int
+        For other methods than "rating": answers per pair, which are averaged. Repeats reduce random
+        errors, not systematic ones.
     both_orders : bool
-        Whether pairs are shown in both orders, and the answers averaged: (g(u, v) + 1 - g(v, u)) /
-        2, which removes position bias.
-    decide : {"majority", "sample"}
-        How QuickSort converts a degree to a decision: by rounding, with a random decision for 1/2,
-        or by drawing with the degree as probability, as in the theorems.
+        For other methods than "rating", which learns the position bias: whether pairs are shown in
+        both orders, and the answers averaged.
+    decide : {"majority", "draw"}
+        How QuickSort converts a degree to a decision, as in `quicksort_rank`.
     opponents : int
         For "halving": comparisons of each item per round; an even number.
     noise : float, optional
-        Approximate share of wrong answers, from 0 to 1/2, used by "auto".
+        Approximate fraction of wrong answers, from 0 to 1/2. None: learned from the answers.
     confidence : float, optional
         For "rating": stop when the first ``top_k`` items are the right ones with this probability
-        or, without ``top_k``, when this share of the pairs is expected to be in the right order.
+        or, without ``top_k``, when this fraction of the pairs is expected to be in the right order.
         None: use all of ``max_calls``; without ``max_calls``, 0.95.
     prior : array-like of shape (n,), callable or estimator, optional
-        For "rating": prior scores of the items, for example of a fitted ranker if items are rows of
-        features. A function, or the ``predict`` of an estimator, is called with the items. The
-        weight of the prior is learned from the answers.
-    batch : int, optional
-        For "rating": pairs per round, of different items for up to half the number of items. None:
-        a quarter of the number of items.
-    cache : bool
-        Whether answers are kept, so that their calls are not repeated.
+        For "rating": prior scores of the items, as in `Sampler`.
     key : callable, optional
         Function that returns a hashable key for an item; items with the same key are the same item.
         None: the item itself if it is hashable, or the bytes of an array. With a journal keys must
         be strings; with None, items may be strings, numbers and tuples of these.
     journal : str, path-like or Journal, optional
         File in which answers are stored. A ranker with the same journal continues where another
-        one, or a killed process, stopped; with ``random_state=None`` it continues with the stored
-        seed.
+        one, or a killed process, stopped, whatever the order of the items.
     concurrency : int
         Maximum number of calls in parallel: in threads, or in the event loop for an ``async``
-        preference. The order does not depend on it.
-    retry : Retry, optional
-        Policy for failed calls. None: ``Retry()``, with three attempts.
+        preference. The result does not depend on it.
+    retry : int or policy of tenacity, optional
+        Attempts per call, or a ``tenacity.Retrying``. None: three attempts with increasing delays,
+        or after the ``retry_after`` seconds of the error, if tenacity is installed (``pip install
+        'rankcore[judges]'``), else one. Errors such as TypeError, of the judge's own code, are not
+        repeated.
     progress : callable, optional
         Called with a `RankingProgress` after each answer, one at a time.
     random_state : int, numpy.random.Generator or None
-        Seed of pivots, draws and opponents. None: drawn once for this ranker. A Generator gives new
-        numbers in each call, so that an interrupted ranking compares other pairs when it is called
-        again.
+        Seed of the sampler. None: drawn once for this ranker, or 0 with a journal.
 
     Attributes
     ----------
     order_ : ndarray of intp, shape (n,)
         Positions of all items, in the order found: with a ``top_k`` the first k are in order.
     complete_ : bool
-        Whether all pairs that the method requires have answers. If not, the order is provisional.
+        Whether the order is as certain as required: for "rating" by ``confidence``, or so that no
+        answer could be expected to change it; for other methods, whether all of their comparisons
+        are answered. False if the answers depend on the order shown alone. If it is False, the
+        order is provisional.
     n_calls_ : int
-        Calls made for this ranking, including failed calls and, with a journal, earlier calls.
+        Calls about these items, including failed and earlier ones.
     n_reused_ : int
-        Number of answers from the cache or the journal.
+        Number of answers from earlier calls or the journal.
     n_rounds_ : int
         Number of rounds with at least one call.
-    certainty_ : ndarray of float64, shape (n,)
-        For each item, the agreement of the answers about it with the order, from 0 to 1: the mean
-        degree in favour of the order, with one additional answer of 1/2, mixed with 1/2 by the
-        share of the other items that it is not ordered against.
-    n_answers_ : ndarray of intp, shape (n,)
-        Number of answered pairs of each item.
-    pairs_ : ndarray of intp, shape (m, 2)
-        The answered pairs.
-    degrees_ : ndarray of float64, shape (m,)
-        Degrees to which the first item of each pair should precede the second.
+    cost_ : float
+        Sum of the prices of the calls, for `Judges` with prices.
     items_ : sequence
         The items.
+    sampler_ : Sampler
+        With the answers, `Sampler.ratings` and `Sampler.uncertainty`. Its items are the different
+        items, with a journal in the order of their keys.
     ratings_ : Ratings
-        Bradley-Terry fit of the answers, for any method, from which `ranking_`, `scores_`,
-        `standard_errors_`, `place_interval_` and `probability_of_top` are computed.
-    doubt_ : ndarray of float64, shape (n_rounds, 2)
-        After "rating" of up to 2,000 items: number of answers after each round, and expected share
-        of pairs in the wrong order.
+        Strengths and places of the items, for any method.
 
     Notes
     -----
     A call that fails at all attempts raises `PreferenceError`, an interrupt `KeyboardInterrupt`. In
     both cases the calls in progress are awaited, the attributes have the results so far, and `rank`
-    continues from there when it is called again.
+    continues from there when it is called again. The logger is ``rankcore.preference``.
 
-    A ranker may be used by one thread at a time. Memory: up to about 500 bytes per answer of a
-    call, 31 per computed degree.
+    A ranker may be used by one thread at a time.
 
     Plain form: ``tests/reference/preference.py``, ``quicksort_orders``;
     ``tests/reference/preference.py``, ``degree_order``.
@@ -185,13 +166,53 @@ class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator
     (True, 6, 1)
     """
 
+    order_: Places
     complete_: bool
     n_calls_: int
     n_reused_: int
     n_rounds_: int
-    certainty_: NDArray[np.float64]
-    n_answers_: Places
+    cost_: float
     items_: Any
+    sampler_: Sampler
+
+    def __init__(
+        self,
+        preference: Preference | Judges | Choice,
+        *,
+        method: Literal["auto", "rating", "quicksort", "degree", "halving"] = "auto",
+        top_k: int | None = None,
+        max_calls: int | None = None,
+        repeats: int = 1,
+        both_orders: bool = False,
+        decide: Literal["majority", "draw"] = "majority",
+        opponents: int = 8,
+        noise: float | None = None,
+        confidence: float | None = None,
+        prior: ArrayLike | Callable[[Any], Any] | BaseEstimator | None = None,
+        key: Callable[[Any], Hashable] | None = None,
+        journal: str | os.PathLike[str] | Journal | None = None,
+        concurrency: int = 1,
+        retry: int | Callable[..., Any] | None = None,
+        progress: Callable[[RankingProgress], None] | None = None,
+        random_state: int | np.random.Generator | None = None,
+    ):
+        self.preference = preference
+        self.method = method
+        self.top_k = top_k
+        self.max_calls = max_calls
+        self.repeats = repeats
+        self.both_orders = both_orders
+        self.decide = decide
+        self.opponents = opponents
+        self.noise = noise
+        self.confidence = confidence
+        self.prior = prior
+        self.key = key
+        self.journal = journal
+        self.concurrency = concurrency
+        self.retry = retry
+        self.progress = progress
+        self.random_state = random_state
 
     def rank(self, items: Items) -> Any:
         """Rank items.
@@ -211,15 +232,24 @@ class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator
         PreferenceError
             If a call failed at all attempts.
         ValueError, TypeError
-            For unknown options, items without a key that a journal can keep, or a journal that is
-            damaged or about other items.
+            For unknown options, items without a key that a journal can keep, or a damaged journal.
         OSError
             If the journal cannot be read or written, as on a full disk.
         RuntimeError
             For an ``async`` preference inside a running event loop; await `arank` there.
         """
         items = as_items(items)
-        return self._rank(items, *self._method(items))
+        with self._driving(items) as driver:
+            computed = as_indexed(self.preference, len(items))
+            if computed is not None:
+                driver.compute(computed)
+            elif is_async(self.preference):
+                _reject_loop()
+                asyncio.run(_send_rounds(driver))
+            else:
+                while (requests := driver.next_round()) is not None:
+                    driver.send_all(requests)
+        return in_order(items, self.order_[: self.top_k])
 
     async def arank(self, items: Items) -> Any:
         """Rank items inside an event loop; calls that are not ``async`` run in threads. See `rank`.
@@ -233,139 +263,227 @@ class PreferenceRanker(RankerParameters, RatedResults, Documented, BaseEstimator
         list or ndarray
         """
         items = as_items(items)
-        with self._ranking(items, *self._method(items)) as run:
-            await self._send_rounds(run)
+        with self._driving(items) as driver:
+            computed = as_indexed(self.preference, len(items))
+            if computed is not None:
+                driver.compute(computed)
+            else:
+                await _send_rounds(driver)
         return in_order(items, self.order_[: self.top_k])
 
-    def extend(self, more: Items) -> Any:
-        """Insert more items into the order by binary search.
+    @contextmanager
+    def _driving(self, items: Any) -> Iterator[Driver]:
+        """Yield a driver; its results become attributes even if it fails."""
+        self._check()
+        keys = self._keys(items)
+        place = {key: k for k, key in reversed(list(enumerate(keys)))}
+        # Different items; with a journal in the order of their keys, so that theirs is the same
+        # whatever the order of the items.
+        distinct = sorted(place, key=str) if self.journal is not None else list(dict.fromkeys(keys))
+        asked = [items[place[key]] for key in distinct]
+        number = {key: k for k, key in enumerate(distinct)}
+        same = np.array([number[key] for key in keys], dtype=np.intp)
+        method = self.method_name(len(items))
+        sampler = self._sampler(asked, method, [place[key] for key in distinct], items)
+        max_calls, confidence = self._limits(method, len(asked))
+        with self._opened() as journal:
+            driver = Driver(
+                sampler,
+                self.preference,
+                distinct,
+                self._earlier(items, journal),
+                judge="" if self.journal is None else self._journal_judge(),
+                max_calls=max_calls,
+                confidence=confidence,
+                both_orders=self.both_orders,
+                concurrency=self.concurrency,
+                retry=make_retry(self.retry),
+                journal=journal,
+                unwritten=self._unwritten,
+                progress=self.progress,
+            )
+            try:
+                yield driver
+            finally:
+                driver.finish()
+                self._learn(driver, items, same)
+
+    def _learn(self, driver: Driver, items: Any, same: Places) -> None:
+        """Set the attributes from a complete or incomplete ranking."""
+        sampler = driver.sampler
+        place = np.argsort(sampler.ranking())
+        told = [] if isinstance(self.preference, Choice) else sampler.position_warnings()
+        if not isinstance(sampler, RoundSampler) and sampler.n_answers:
+            told = list(sampler.uncertainty().warnings)
+        for sentence in told:
+            logger.warning("%s", sentence)
+            warnings.warn(sentence[0].upper() + sentence[1:], UserWarning, stacklevel=6)
+        one_sided = bool(sampler.position_warnings())
+        rounds = isinstance(sampler, RoundSampler)
+        self.order_ = np.argsort(place[same], kind="stable").astype(np.intp)
+        self.complete_ = sampler.done(None if rounds else driver.confidence) and not one_sided
+        self.n_calls_, self.n_reused_ = driver.n_calls, driver.n_reused
+        self.n_rounds_, self.cost_ = driver.n_rounds, driver.cost
+        self.items_, self.sampler_, self._same = items, sampler, same
+        self.__dict__.pop("_ratings", None)
+
+    @property
+    def ratings_(self) -> Ratings:
+        """Strengths and places of the items."""
+        if "_ratings" not in self.__dict__:
+            ratings, same = self.sampler_.ratings(), self._same
+            self._ratings = (
+                ratings
+                if same.size == len(self.sampler_.items) and (same == np.arange(same.size)).all()
+                else ratings.of_items(same)
+            )
+        return self._ratings
+
+    def _check(self) -> None:
+        """Raise ValueError or TypeError for invalid parameters."""
+        option("auto", "rating", "quicksort", "degree", "halving")(self.method, "method")
+        option("majority", "draw")(self.decide, "decide")
+        optional(check_count)(self.top_k, "top_k")
+        optional(integer(0))(self.max_calls, "max_calls")
+        check_count(self.repeats, "repeats")
+        check_flag(self.both_orders, "both_orders")
+        check_opponents(self.opponents)
+        check_count(self.concurrency, "concurrency")
+        optional(real(0, 0.5))(self.noise, "noise")
+        optional(real(0, 1))(self.confidence, "confidence")
+        for name in ("key", "progress"):
+            found = getattr(self, name)
+            if found is not None and not callable(found):
+                raise TypeError(f"{name} must be None or a function; found {found!r}")
+        if isinstance(self.preference, Choice | Judges) and self.method not in ("auto", "rating"):
+            raise ValueError(
+                f'judges of several items, and several judges, require method="rating"; found '
+                f"{self.method!r}"
+            )
+        if self.journal is not None and not is_called(self.preference):
+            raise ValueError(
+                "a journal stores answers of calls; the preference must be called, not computed"
+            )
+
+    def method_name(self, n: int) -> str:
+        """Return the name of the method for n items, with "auto" resolved.
 
         Parameters
         ----------
-        more : sequence
-            New items.
+        n : int
 
         Returns
         -------
-        list
-            The first ``top_k`` items in order, or all; `items_` has all items.
-
-        Raises
-        ------
-        ValueError
-            If there is no complete ranking.
+        str
         """
-        if not getattr(self, "complete_", False):
-            raise ValueError("extend requires a complete ranking; call rank first")
-        items = [*self.items_, *as_items(more)]
-        method = Insertion(len(items), ordered=self.order_, top_k=self.top_k)
-        expected = (
-            call_plan(max(1, len(items)))["insertion"].calls
-            - call_plan(max(1, len(self.items_)))["insertion"].calls
+        if isinstance(self.preference, Choice | Judges):
+            return "rating"
+        if self.method != "auto":
+            return str(self.method)
+        sure = self.confidence is not None and n <= _RATED
+        if self.top_k is not None and not sure:
+            return "halving"
+        called = as_indexed(self.preference, n) is None
+        noisy = self.noise is not None or (self.max_calls is not None and called)
+        rated = sure or (noisy and self.noise != 0 and n <= _RATED)
+        return "rating" if rated else "quicksort"
+
+    def _sampler(self, items: list[Any], method: str, first: list[int], all_items: Any) -> Sampler:
+        seed = self._seed()
+        if method == "quicksort":
+            return QuickSortSampler(
+                items, top_k=self.top_k, decide=self.decide, repeats=self.repeats,
+                both_orders=self.both_orders, noise=self.noise, seed=seed,
+            )  # fmt: skip
+        if method == "degree":
+            return DegreeSampler(
+                items, top_k=self.top_k, repeats=self.repeats, both_orders=self.both_orders,
+                noise=self.noise, seed=seed,
+            )  # fmt: skip
+        if method == "halving":
+            return HalvingSampler(
+                items, top_k=self.top_k, opponents=self.opponents, repeats=self.repeats,
+                both_orders=self.both_orders, noise=self.noise, seed=seed,
+            )  # fmt: skip
+        judge = self.preference
+        scores = prior_scores(self.prior, all_items)
+        several = isinstance(judge, Choice)
+        return Sampler(
+            items,
+            top_k=self.top_k,
+            size=judge.k if isinstance(judge, Choice) else 2,
+            answers="order" if isinstance(judge, Order) else "best" if several else "degree",
+            noise=self.noise,
+            prior=None if scores is None else scores[first],
+            judges=judge.prices if isinstance(judge, Judges) else None,
+            seed=seed,
         )
-        return self._rank(items, method, expected)
 
-    def _rank(self, items: Any, method: Method | Rating, expected: float) -> Any:
-        with self._ranking(items, method, expected) as run:
-            if is_async(self.preference):
-                _refuse_loop()
-                asyncio.run(self._send_rounds(run))
-            else:
-                for requests in run.requests():
-                    send_all(requests, run.ledger, self.concurrency)
-        return in_order(items, self.order_[: self.top_k])
+    def _limits(self, method: str, n: int) -> tuple[int | None, float | None]:
+        if method != "rating":
+            return self.max_calls, None
+        if self.max_calls is not None:
+            return self.max_calls, self.confidence
+        confidence = _CONFIDENCE if self.confidence is None else self.confidence
+        return max(n * (n - 1) // 2, 20 * n), confidence
 
-    async def _send_rounds(self, run: Run) -> None:
-        in_threads = not is_async(self.preference)
-        for requests in run.requests():
-            await send_all_async(requests, run.ledger, self.concurrency, in_threads)
-
-    def _method(self, items: Any) -> tuple[Method | Rating, float]:
-        check_parameters(self)
-        return make_method(self, items, self._keys(items), np.random.default_rng(self._seed()))
+    # ------------------------------------------------------------------ earlier answers
 
     def _keys(self, items: Any) -> list[Hashable]:
-        """Keys of the items; none for a computed preference."""
+        """Keys of the items; their positions for a computed preference."""
         if as_indexed(self.preference, len(items)) is not None:
-            return []
+            return list(range(len(items)))
         key = self.key or (memory_key if self.journal is None else lasting_key)
-        return [key(item) for item in items]
+        keys = [key(item) for item in items]
+        if self.journal is not None:
+            check_keys(keys)
+        return keys
 
-    def _seed(self) -> Any:
-        """The random state; if there is none, a seed drawn once for this ranker."""
-        if self.random_state is not None:
-            return self.random_state
-        if self.journal is None:
-            return self._new_seed()
-        with closing(OpenJournal(self._journal())) as journal:
-            return journal.seed(str(self._new_seed()))
+    def _earlier(self, items: Any, journal: OpenJournal | None) -> list[Record]:
+        """Earlier answers and failed calls, of the journal or of this ranker."""
+        asked = (self.preference, None if self.journal is None else repr(self._journal()))
+        before = self.__dict__.get("_asked", (None, None))
+        if asked[0] is not before[0] or asked[1] != before[1]:
+            self._asked = asked
+            self._records: list[Record] = []
+            self._unwritten: list[Record] = []
+            self._kept: list[Any] = []
+        if journal is None:
+            self._kept.append(items)  # keys may be the addresses of these objects
+            return self._records
+        journal.write(self._unwritten)  # of a full disk
+        self._unwritten.clear()
+        self._records = journal.records()
+        return self._records
 
-    def _new_seed(self) -> int:
-        if "_drawn_seed" not in self.__dict__:
-            self._drawn_seed: Any = np.random.SeedSequence().entropy
-        return int(self._drawn_seed)
+    def _opened(self) -> AbstractContextManager[OpenJournal | None]:
+        return nullcontext() if self.journal is None else closing(OpenJournal(self._journal()))
 
     def _journal(self) -> Journal:
         journal = self.journal
         assert journal is not None
         return journal if isinstance(journal, Journal) else Journal(journal)
 
-    @contextmanager
-    def _ranking(self, items: Any, method: Method | Rating, expected: float) -> Iterator[Run]:
-        """A run that reuses known answers; its results become attributes even if it fails."""
-        asked = (self.preference, None if self.journal is None else repr(self._journal()))
-        before = self.__dict__.get("_asked", (None, None))
-        if asked[0] is not before[0] or asked[1] != before[1] or not self.cache:
-            self._asked = asked
-            self._answers: dict[AnswerKey, Any] = {}
-            self._kept: list[Any] = []
-        keys = self._keys(items)
-        with self._opened(keys, items) as journal:
-            ledger = Ledger(
-                preference=self.preference,
-                items=items,
-                keys=keys,
-                answers=self._answers,
-                repeats=self.repeats or 1,
-                both_orders=self.both_orders,
-                max_calls=self.max_calls,
-                retry=self.retry or Retry(),
-                journal=journal,
-                progress=self.progress,
-                expected_calls=expected,
-            )
-            run = (CallRun if isinstance(method, Rating) else Run)(method, ledger)
-            try:
-                yield run
-            finally:
-                run.close()
-                self._learn(run, items)
+    def _journal_judge(self) -> str:
+        return self._journal().judge or judge_name(self.preference)
 
-    def _opened(
-        self, keys: list[Hashable], items: Any
-    ) -> AbstractContextManager[OpenJournal | None]:
-        """The journal with the answers about items with these keys; None if there is none."""
-        if keys and self.journal is not None:
-            several, seed = isinstance(self.preference, Choice), str(self._new_seed())
-            journal = self._journal()
-            return closing(open_journal(journal, keys, self._answers, several, seed))
-        if keys:
-            self._kept.append(items)  # keys may be the addresses of these objects
-        return nullcontext()
-
-    def _learn(self, run: Run, items: Any) -> None:
-        """Set the attributes from a complete or incomplete ranking."""
-        found = results_of(run, items)
-        if isinstance(run.method, Rating):
-            found["ratings_"] = run.method.ratings()
-            found["doubt_"] = np.array(run.method.doubt).reshape(-1, 2)
-        else:
-            self.__dict__.pop("doubt_", None)
-            self.__dict__.pop("ratings_", None)  # fitted on access
-        self.__dict__.update(found)
+    def _seed(self) -> Any:
+        """The random state; if there is none, a seed of the run or drawn once for this ranker."""
+        if self.random_state is not None:
+            return self.random_state
+        if self.journal is not None:
+            return crc32(self._journal().run.encode())
+        if "_drawn_seed" not in self.__dict__:
+            self._drawn_seed = int(np.random.SeedSequence().generate_state(1)[0])
+        return self._drawn_seed
 
 
-def _refuse_loop() -> None:
+async def _send_rounds(driver: Driver) -> None:
+    while (requests := driver.next_round()) is not None:
+        await driver.send_all_async(requests)
+
+
+def _reject_loop() -> None:
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -1,30 +1,49 @@
-"""Ratings with uncertainty: strengths, standard errors, places, and probabilities of the top."""
+"""Ratings with uncertainty: strengths, standard errors, places, and leaderboards."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-from scipy.special import ndtr
 
-from rankcore._core.docs import documented
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count
-from rankcore.preference.equal_errors import EqualErrors
+from rankcore.preference.bradley_terry import Posterior
 from rankcore.preference.forms import Places
-from rankcore.preference.plackett_luce import SCALE, Posterior, choices_of, fit_choices
 
-# Above this many items the covariance is not kept, and standard errors are estimated by probes.
-_EXACT = 4000
-_PROBES, _DRAWS = 64, 2000
+_DRAWS = 2000
 
 
-@dataclass
+class Standing(NamedTuple):
+    """A row of a leaderboard.
+
+    Attributes
+    ----------
+    item : object
+        Label of the item.
+    rating, low, high : float
+        Strength, and its interval.
+    place : int
+        From 1 for the strongest.
+    first_place, last_place : int
+        The places that the intervals of all differences leave open.
+    n_answers : float
+    """
+
+    item: Any
+    rating: float
+    low: float
+    high: float
+    place: int
+    first_place: int
+    last_place: int
+    n_answers: float
+
+
+@dataclass(eq=False)
 class Ratings:
     """Strengths of items from comparisons, with uncertainties.
 
@@ -32,29 +51,36 @@ class Ratings:
     ----------
     items : ndarray
         Labels of the items, or their positions.
+    scores : ndarray of float64, shape (n,)
+        Strengths: without other effects, item i precedes item j with probability
+        1 / (1 + exp(scores[j] - scores[i])); of a sampler, in standard deviations of the items.
+    ranking : ndarray of intp, shape (n,)
+        Positions of the items, the best first.
     n_answers : ndarray of float64, shape (n,)
-        Number of comparisons of each item; an order of several items counts as one.
+        Number of comparisons of each item.
     components : ndarray of intp, shape (n,)
         Items with the same number are connected by comparisons; others are ordered by the prior
         only.
     judges : ndarray, shape (n_judges,)
-        Labels of the judges, or their positions.
-    scores : ndarray of float64, shape (n,)
-        Strengths: item i precedes item j with probability 1 / (1 + exp(scores[j] - scores[i])).
-    position_bias : float
-        Bias of judges for the item that is shown first, added to its strength.
+        Labels of the judges.
     reliability : ndarray of float64, shape (n_judges,)
-        Factor of differences of strengths for each judge: 1 for a typical judge, 0 for one whose
-        answers are uninformative.
+        Fraction of right minus wrong answers of a judge about random pairs: 1 without errors, 0 for
+        a coin, below 0 for an adversary.
+    position_bias : float or None
+        Probability that the item shown first precedes an equal one, minus 1/2; None if it is not
+        known which item was shown first.
+    effects : dict of (float, float)
+        Effect of each covariate, as logarithm of the odds per unit of its difference, and its
+        standard error.
+    tie_probability : float or None
+        Probability of a tie between equal items, with a model of ties.
 
     Notes
     -----
-    Scores are the posterior mode of the Bradley-Terry or Plackett-Luce model with a normal prior;
-    their covariance is Laplace's approximation. Places are computed from 2,000 draws with a fixed
-    seed. If the errors of a ranker's judge do not depend on the distance between items, or there
-    are none, `ranking` is the order that contradicts the fewest answers instead of the order of the
-    scores. Places are then computed from sampled orders, and `beats` and `expected_inversions` from
-    moves of single items.
+    `rate` returns the mode of the posterior with the covariance of Laplace's approximation; places
+    are computed from 2,000 draws with a fixed seed. The ratings of a sampler are means over draws
+    from the posterior of its model, which does not assume that errors depend on the distance of
+    items; its ranking is by the mean place.
 
     Examples
     --------
@@ -65,67 +91,113 @@ class Ratings:
     >>> ratings.scores.round(2), ratings.standard_errors.round(2)
     (array([ 0.91, -0.46, -0.46]), array([0.85, 0.7 , 0.7 ]))
     >>> ratings.place_interval().tolist()
-    [[1, 3], [1, 3], [1, 3]]
+    [[1, 2], [1, 3], [1, 3]]
     """
 
     items: NDArray[Any]
+    scores: Floats
+    ranking: Places
     n_answers: Floats
     components: Places
     judges: NDArray[Any]
-    _posterior: Posterior = field(repr=False)
-    _same: Places = field(repr=False)  # indices of strengths; identical items share one
-    _orders: EqualErrors | None = field(default=None, repr=False)  # if they explain answers better
-    scores: Floats = field(init=False)
-    position_bias: float = field(init=False)
-    reliability: Floats = field(init=False)
+    reliability: Floats
+    position_bias: float | None = None
+    effects: dict[str, tuple[float, float]] = field(default_factory=dict)
+    tie_probability: float | None = None
+    _source: Posterior | Floats = field(repr=False, default_factory=lambda: np.empty((0, 0)))
 
-    def __post_init__(self) -> None:
-        posterior = self._posterior
-        self.scores = posterior.theta[self._same]
-        self.position_bias, self.reliability = posterior.bias, posterior.reliability
+    @classmethod
+    def from_draws(
+        cls,
+        items: NDArray[Any],
+        theta: Floats,
+        *,
+        counts: Floats,
+        judges: NDArray[Any],
+        reliability: Floats,
+        position_bias: float,
+    ) -> Self:
+        """Return ratings from draws of strengths, shape (draws, n)."""
+        mean_place = places_of(theta).mean(axis=0)
+        centred = theta - theta.mean(axis=1, keepdims=True) if theta.size else theta
+        return cls(
+            items=items,
+            scores=centred.mean(axis=0),
+            ranking=np.argsort(mean_place, kind="stable"),
+            n_answers=counts,
+            components=np.zeros(items.size, dtype=np.intp),
+            judges=judges,
+            reliability=reliability,
+            position_bias=position_bias,
+            _source=theta,
+        )
 
-    @property
-    def ranking(self) -> Places:
-        """Positions of the items by descending strength; ties in input order."""
-        if self._orders is not None:
-            return np.argsort(self._orders.place[self._same], kind="stable")
-        return np.argsort(-self.scores, kind="stable")
+    def of_items(self, positions: Places) -> Ratings:
+        """Return the ratings of a list of items, by their positions; some may occur twice.
+
+        Parameters
+        ----------
+        positions : ndarray of intp, shape (m,)
+
+        Returns
+        -------
+        Ratings
+        """
+        place = np.argsort(self.ranking)
+        return replace(
+            self,
+            items=np.arange(positions.size),
+            scores=self.scores[positions],
+            ranking=np.argsort(place[positions], kind="stable"),
+            n_answers=self.n_answers[positions],
+            components=self.components[positions],
+            _source=self._draws[:, positions],
+        )
 
     @cached_property
-    def covariance(self) -> Floats:
-        """Covariance of the strengths, shape (n, n), about their mean."""
-        covariance = self._posterior.covariance[np.ix_(self._same, self._same)]
-        mean = covariance.sum(axis=0) / max(1, len(covariance))
-        covariance -= mean
-        covariance -= (mean - mean.sum() / max(1, mean.size))[:, None]
-        return covariance
+    def _draws(self) -> Floats:
+        """Draws of the strengths, (draws, n)."""
+        if isinstance(self._source, np.ndarray):
+            return self._source
+        return self._source.draws(_DRAWS, np.random.default_rng(0))
+
+    @cached_property
+    def _places(self) -> NDArray[np.int32]:
+        return places_of(self._draws)
 
     @cached_property
     def standard_errors(self) -> Floats:
-        """Standard errors of the strengths, about their mean; shape (n,).
+        """Standard errors of the strengths, about their mean; shape (n,)."""
+        if not isinstance(self._source, np.ndarray):
+            return self._source.standard_errors()
+        return np.asarray((self._source - self._source.mean(axis=1, keepdims=True)).std(axis=0))
 
-        Above 4,000 items they are estimated from 64 probes, to about 2%.
-        """
-        if self.scores.size <= _EXACT:
-            return np.sqrt(np.maximum(np.diagonal(self.covariance), 0.0))
-        return np.sqrt(self._posterior.variances(_PROBES))[self._same]
+    @property
+    def covariance(self) -> Floats:
+        """Covariance of the strengths about their mean, shape (n, n)."""
+        if not isinstance(self._source, np.ndarray):
+            return self._source.centred_covariance
+        return np.atleast_2d(
+            np.cov(self._draws - self._draws.mean(axis=1, keepdims=True), rowvar=False)
+        )
 
     def beats(self) -> Floats:
-        """Probability that item i is stronger than item j, as entry (i, j).
+        """Return the probability that item i is stronger than item j, as entry (i, j).
 
         Returns
         -------
         ndarray of float64, shape (n, n)
         """
-        if self._orders is not None:
-            return self._orders.beats()[np.ix_(self._same, self._same)]
-        variances = np.diagonal(self.covariance)
-        spread = np.sqrt(np.maximum(variances[:, None] + variances - 2 * self.covariance, 0.0))
-        apart = self.scores[:, None] - self.scores
-        return ndtr(np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 1e-12))
+        n = self.scores.size
+        beats = np.full((n, n), 0.5)
+        for i in range(n):
+            below = self._places[:, i, None] < self._places
+            beats[i] = below.mean(axis=0)
+        np.fill_diagonal(beats, 0.5)
+        return beats
 
     def place_interval(self, level: float = 0.9) -> Places:
-        """Credible interval of the place of each item, from 1 for the strongest.
+        """Return the shortest credible intervals of the places, from 1 for the strongest.
 
         Parameters
         ----------
@@ -141,14 +213,19 @@ class Ratings:
         ValueError
             For a level out of range.
         """
-        if not 0 < level < 1:
-            raise ValueError(f"level must be between 0 and 1; found {level!r}")
-        tail = (1 - level) / 2
-        bounds = np.quantile(self._places, [tail, 1 - tail], axis=0, method="closest_observation")
-        return (bounds.T + 1).astype(np.intp)
+        check_level(level)
+        drawn = np.sort(self._places, axis=0)
+        inside = max(1, int(np.ceil(level * len(drawn))))
+        widths = drawn[inside - 1 :] - drawn[: len(drawn) - inside + 1]
+        # Of intervals with the same width, the one in the middle.
+        shortest = widths == widths.min(axis=0)
+        middle = (shortest.cumsum(axis=0) > (shortest.sum(axis=0) - 1) // 2).argmax(axis=0)
+        columns = np.arange(self.scores.size)
+        low, high = drawn[middle, columns], drawn[middle + inside - 1, columns]
+        return np.stack([low, high], axis=1).astype(np.intp) + 1
 
     def probability_of_top(self, k: int) -> Floats:
-        """Probability that each item is among the k strongest.
+        """Return the probability that each item is among the k strongest.
 
         Parameters
         ----------
@@ -166,87 +243,105 @@ class Ratings:
         check_count(k, "k")
         return (self._places < k).mean(axis=0)
 
-    @documented(probability_of_top)
     def certainty_of_top(self, k: int) -> float:
-        """Probability that the first k of `ranking` are the k strongest, in any order.
+        """Return the probability that the first k of `ranking` are the k strongest, in any order.
+
+        Parameters
+        ----------
+        k : int
 
         Returns
         -------
         float
+
+        Raises
+        ------
+        ValueError
+            For k below 1.
         """
         check_count(k, "k")
         return float((self._places[:, self.ranking[:k]] < k).all(axis=1).mean())
 
     def expected_inversions(self) -> float:
-        """Expected share of the pairs in the wrong order in `ranking`, in [0, 1/2]."""
+        """Return the expected fraction of the pairs in the wrong order in `ranking`.
+
+        Returns
+        -------
+        float
+            From 0 to about 1/2.
+        """
         n = self.scores.size
         if n < 2:
             return 0.0
-        beats = self.beats()
-        wrong = np.minimum(beats, 1 - beats)
-        wrong[self._same[:, None] == self._same] = 0.0  # identical items
-        return float(wrong.sum() / (n * (n - 1)))
+        rows = self._places[:: max(1, len(self._places) // 100), self.ranking]
+        wrong = np.mean([np.triu(row[:, None] > row).sum() for row in rows])
+        return float(wrong) / (n * (n - 1) / 2)
 
-    @cached_property
-    def _places(self) -> NDArray[np.int32]:
-        """Places from 0, of draws from the posterior or of sampled orders, shape (draws, n)."""
-        rng = np.random.default_rng(0)
-        if self._orders is not None:
-            draws = -self._orders.draws(rng).astype(np.float64)
-        else:
-            root = np.linalg.cholesky(self._posterior.covariance)
-            draws = rng.standard_normal((_DRAWS, len(root))) @ root.T
-            draws += self._posterior.theta
-        order = np.argsort(-draws[:, self._same], axis=1, kind="stable")
-        places = np.empty(order.shape, dtype=np.int32)
-        np.put_along_axis(places, order, np.arange(order.shape[1], dtype=np.int32)[None], axis=1)
-        return places
+    def leaderboard(self, level: float = 0.95) -> list[Standing]:
+        """Return the items by descending strength, with simultaneous intervals.
+
+        Parameters
+        ----------
+        level : float
+            Probability that the intervals of all items, or the places of all items, are right
+            together.
+
+        Returns
+        -------
+        list of Standing
+
+        Raises
+        ------
+        ValueError
+            For a level out of range.
+
+        Notes
+        -----
+        The intervals are scores with a multiple of the standard errors that covers all of them
+        together in ``level`` of the draws; places are from the intervals of all differences of two
+        items in the same way (maximum of the studentised differences).
+        """
+        check_level(level)
+        n, draws = self.scores.size, self._draws
+        draws = draws[: max(200, int(1e8 / max(n, 1) ** 2))]
+        apart = draws - draws.mean(axis=1, keepdims=True)
+        apart -= apart.mean(axis=0)
+        errors = np.maximum(self.standard_errors, 1e-12)
+        width = float(np.quantile(np.abs(apart / errors).max(axis=1, initial=0.0), level))
+        covariance = apart.T @ apart / len(apart)
+        variance = np.diagonal(covariance)
+        spreads = np.sqrt(np.maximum(variance[:, None] + variance - 2 * covariance, 1e-24))
+        largest = np.zeros(len(apart))
+        for i in range(n):
+            differences = np.abs(apart[:, i, None] - apart) / spreads[i]
+            np.maximum(largest, differences.max(axis=1), out=largest)
+        limit = float(np.quantile(largest, level)) if n else 0.0
+        above = (self.scores - self.scores[:, None]) / spreads > limit  # j above i
+        better, worse = above.sum(axis=1), above.sum(axis=0)
+        return [
+            Standing(
+                item=self.items[i].item() if hasattr(self.items[i], "item") else self.items[i],
+                rating=float(self.scores[i]),
+                low=float(self.scores[i] - width * errors[i]),
+                high=float(self.scores[i] + width * errors[i]),
+                place=place,
+                first_place=int(better[i]) + 1,
+                last_place=n - int(worse[i]),
+                n_answers=float(self.n_answers[i]),
+            )
+            for place, i in enumerate(self.ranking.tolist(), start=1)
+        ]
 
 
-def components_of(n: int, pairs: Places) -> Places:
-    """Component number of each item in the graph of pairs."""
-    graph = coo_array((np.ones(len(pairs)), pairs.T), (n, n))
-    return np.asarray(connected_components(graph, directed=False)[1], dtype=np.intp)
+def places_of(strengths: Floats) -> NDArray[np.int32]:
+    """Return the places from 0 of the columns of each row, shape (rows, n)."""
+    order = np.argsort(-strengths, axis=1, kind="stable")
+    places = np.empty(order.shape, dtype=np.int32)
+    np.put_along_axis(places, order, np.arange(order.shape[1], dtype=np.int32)[None], axis=1)
+    return places
 
 
-class RatedResults:
-    """Attributes of a ranker from a Bradley-Terry fit of its answers."""
-
-    order_: Places
-    pairs_: Places
-    degrees_: Floats
-
-    @cached_property
-    def ratings_(self) -> Ratings:
-        """A Bradley-Terry fit of the answers."""
-        n, pairs = self.order_.size, self.pairs_
-        choices = replace(choices_of(pairs, self.degrees_), shown_first=None)
-        posterior = fit_choices(n, choices, scale=SCALE, tolerance=1e-8)
-        counts = np.bincount(pairs.ravel(), minlength=n).astype(np.float64)
-        all_items, groups = np.arange(n), components_of(n, pairs)
-        return Ratings(all_items, counts, groups, np.arange(1), posterior, all_items)
-
-    @property
-    def ranking_(self) -> Places:
-        """Positions of the items in order; the same as `order_`."""
-        return self.order_
-
-    @property
-    def scores_(self) -> Floats:
-        """Strengths of the items."""
-        return self.ratings_.scores
-
-    @property
-    def standard_errors_(self) -> Floats:
-        """Standard errors of the strengths."""
-        return self.ratings_.standard_errors
-
-    @property
-    def place_interval_(self) -> Places:
-        """90% credible interval of the place of each item, from 1 for the strongest."""
-        return self.ratings_.place_interval()
-
-    @documented(Ratings.probability_of_top)
-    def probability_of_top(self, k: int) -> Floats:
-        """Probability that each item is among the k strongest."""
-        return self.ratings_.probability_of_top(k)
+def check_level(level: float) -> None:
+    """Raise ValueError for a level that is not a probability."""
+    if not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1; found {level!r}")

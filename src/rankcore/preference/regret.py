@@ -16,16 +16,17 @@ from rankcore._core.arguments import PairWeights
 from rankcore._core.docs import documented
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_integer
-from rankcore.preference.equal_errors import improved
 from rankcore.preference.forms import Indexed, Places, as_indexed
 from rankcore.preference.losses import label_positions, weight_table
+from rankcore.preference.ordering import computed_order
 from rankcore.preference.quicksort import QuickSort
-from rankcore.preference.running import computed_order
 
 # Maximum number of items to enumerate all runs of QuickSort, for preferences with fractional
 # degrees and without; and to compare all orders.
 EXACT_FRACTIONAL, EXACT_DECIDED, EXACT_ORDERS = 8, 11, 12
 _NORMAL_95 = 1.959963984540054
+# Sweeps of a local search, and gains below which it ignores a move as rounding.
+_SWEEPS, _LEAST_GAIN = 50, 1e-12
 
 
 @dataclass(frozen=True)
@@ -267,7 +268,7 @@ def _losses(
     decided = bool(((h == 0) | (h == 1)).all())
     if size <= (EXACT_DECIDED if decided else EXACT_FRACTIONAL):
         return np.array([quicksort_loss(h, query.costs)])
-    method = QuickSort(np.full(n_samples, size, dtype=np.intp), rng)
+    method = QuickSort(np.full(n_samples, size, dtype=np.intp), rng, draw=True)
     places = computed_order(method, lambda i, j: h[i % size, j % size])
     found = (places % size).reshape(n_samples, size)
     return np.array([_cost(query, query.items[order]) for order in found])
@@ -329,7 +330,7 @@ def _least_order_loss(costs: Floats) -> tuple[float, float]:
             # The cost of an order that no move of one item improves.
             part = costs[inside]
             order = np.argsort(part.sum(axis=1) - part.sum(axis=0), kind="stable")
-            order = improved(part.T - part, order, 1e-12)
+            order = _improved(part.T - part, order)
             high += float(np.triu(part[np.ix_(order, order)], 1).sum())
     return low, high
 
@@ -348,3 +349,23 @@ def _best_of_all_orders(costs: Floats) -> float:
                 after = chosen | 1 << u
                 least[after] = min(least[after], least[chosen] + before[chosen, u])
     return float(least[-1])
+
+
+def _improved(net: Floats, order: Places) -> Places:
+    """Move each item to its best place, until no move gains; ``net`` is the gain of row first."""
+    order = order.copy()
+    for _ in range(_SWEEPS):
+        moved = False
+        for item in order.tolist():
+            here = int((order == item).argmax())
+            gains = net[item, order]
+            sums = np.cumsum(gains)
+            sums[:here] -= gains[:here]  # of a move to each place
+            there = int(sums.argmin())
+            if sums[there] - sums[here] < -_LEAST_GAIN:
+                between = order[min(here, there) : max(here, there) + 1]
+                between[:] = np.roll(between, -1 if there > here else 1)
+                moved = True
+        if not moved:
+            break
+    return order

@@ -1,0 +1,165 @@
+"""Comparisons, their answers, and what a sampler says of its uncertainty."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from rankcore._core.numbers import Floats
+from rankcore.preference.forms import shown
+
+# Answers of a judge before the sampler says that they do not depend on the items.
+_ENOUGH = 30
+# It says so of a reliability closer to 0 than the first number, or if the fraction of answers for
+# the item shown first is further from 1/2 than the second.
+_USELESS, _ONE_SIDED = 0.15, 0.4
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Items to compare, in the order in which they should be shown.
+
+    Parameters
+    ----------
+    places : tuple of int
+        Positions of two or more different items in the list of the sampler.
+    judge : hashable, optional
+        Name of the judge to ask, if there are several.
+    items : tuple, optional
+        The items themselves; a sampler fills them in.
+    """
+
+    places: tuple[int, ...]
+    judge: Hashable = None
+    items: tuple[Any, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """What a sampler does not know yet.
+
+    Attributes
+    ----------
+    inversions : float
+        Expected fraction of the pairs in the wrong order in the ranking, from 0 to 1/2.
+    top : float
+        Probability that the first ``top_k`` items are the right ones, in any order; 1 without
+        ``top_k``.
+    error_rate : ndarray, shape (n_judges,)
+        Probability that a judge is wrong about random pairs of items; 1/2 for a coin.
+    error_interval : ndarray, shape (n_judges, 2)
+        90% credible intervals of the error rates.
+    position_bias : ndarray, shape (n_judges,)
+        Probability that a judge prefers the first of two equal items, minus 1/2.
+    reliability : ndarray, shape (n_judges,)
+        Fraction of right minus wrong answers about random pairs: 1 without errors, 0 for a coin,
+        below 0 for an adversary.
+    repeats_itself : ndarray, shape (n_judges,)
+        Probability that a judge asked twice about a pair copies its first answer.
+    warnings : tuple of str
+        Judges whose answers do not depend on the items, depend only on the order shown, or prefer
+        the worse item.
+    """
+
+    inversions: float
+    top: float
+    error_rate: Floats
+    error_interval: Floats
+    position_bias: Floats
+    reliability: Floats
+    repeats_itself: Floats
+    warnings: tuple[str, ...]
+
+
+def who(name: Hashable) -> str:
+    """Return how a sentence calls a judge."""
+    return "the judge" if name is None else f"judge {name!r}"
+
+
+def judge_warnings(
+    judges: tuple[Hashable, ...], n_answers: Floats, first_won: Floats, reliability: Floats | None
+) -> list[str]:
+    """Return sentences about judges whose answers do not depend on the items, or are contrary.
+
+    ``first_won`` are the sums of the degrees of the items shown first. Without ``reliability``,
+    only judges who answer by the order shown are named.
+    """
+    found = []
+    for j, (name, n) in enumerate(zip(judges, n_answers.tolist(), strict=True)):
+        if n < _ENOUGH:
+            continue
+        fraction = first_won[j] / n
+        if abs(fraction - 0.5) > _ONE_SIDED:
+            which = "first" if fraction > 0.5 else "second"
+            found.append(
+                f"{who(name)} prefers the item shown {which} in {max(fraction, 1 - fraction):.0%} "
+                f"of {n:.0f} answers, whatever the items are"
+            )
+        elif reliability is not None and abs(reliability[j]) < _USELESS:
+            found.append(f"answers of {who(name)} hardly depend on the items: a coin does as well")
+        elif reliability is not None and reliability[j] < 0:
+            found.append(f"{who(name)} prefers the worse item")
+    return found
+
+
+def judge_names(judges: Any) -> tuple[Hashable, ...]:
+    """Return the different names of judges."""
+    if judges is None:
+        return (None,)
+    names = tuple(judges)
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"judges must be different names, at least one; found {list(names)}")
+    return names
+
+
+def as_degree(answer: Any, n: int) -> float:
+    """Return the degree of an answer about two items."""
+    if n != 2:
+        raise ValueError(f"a degree is about two items; found {n}")
+    if isinstance(answer, np.ndarray) and answer.ndim == 0:
+        answer = answer.item()
+    if not isinstance(answer, Real | np.bool_):
+        raise TypeError(f"an answer must be a number in [0, 1] or a boolean; found {shown(answer)}")
+    if not 0 <= float(answer) <= 1:
+        raise ValueError(f"an answer must be a degree in [0, 1]; found {shown(answer)}")
+    return float(answer)
+
+
+def as_positions(named: Any, n: int, answer: Any) -> list[int]:
+    """Return the different positions of n items that an answer names."""
+    whole = all(isinstance(place, Integral) and not isinstance(place, bool) for place in named)
+    if not whole or not all(0 <= place < n for place in named):
+        raise ValueError(
+            f"positions in an answer about {n} items must be integers from 0 to {n - 1}; "
+            f"found {shown(answer)}"
+        )
+    if not len(named) or len(set(named)) < len(named):
+        raise ValueError(
+            "an order must have at least one position, and none twice; found " + shown(answer)
+        )
+    return [int(place) for place in named]
+
+
+def prior_scores(prior: Any, items: Any) -> Floats | None:
+    """Return standardised prior scores: as given, or computed by a function or estimator."""
+    if prior is None:
+        return None
+    if callable(getattr(prior, "predict", None)):
+        prior = prior.predict(items)
+    elif callable(prior):
+        prior = prior(items)
+    scores = np.asarray(prior)
+    if scores.shape != (len(items),) or scores.dtype.kind not in "biuf":
+        raise ValueError(
+            f"prior must give one number for each of {len(items)} items; found {scores.dtype} of "
+            f"shape {scores.shape}"
+        )
+    scores = scores.astype(np.float64)
+    if not np.isfinite(scores).all():
+        raise ValueError("prior must be finite; found NaN or an infinity")
+    scores -= scores.mean()
+    return np.asarray(scores / (scores.std() or 1.0))

@@ -1,0 +1,216 @@
+"""Strengths of items and errors of judges, learned together from answers about pairs.
+
+A judge errs in two ways: with a constant probability it ignores the items (a lapse) and answers at
+random or with the item shown first, otherwise it errs the more often the closer two items are.
+All parameters have a posterior distribution, which Markov chains draw from. They start where they
+stopped before, so that a few new answers need few sweeps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, ndtri
+
+from rankcore._core.numbers import Floats
+from rankcore._ext import judge_noise
+
+Ints = NDArray[np.int32]
+
+CHAINS = 8
+# Columns of the parameters of a judge, as in the kernel.
+_LAPSE, _FAVOURED, _SLOPE, _BIAS, _SAME, _TURNED, _SIGN = range(7)
+# Two numbers for each: of beta distributions, but mean and standard deviation for slope and bias.
+# A lapse rate of 1 (a judge that ignores the items) has the same density as any other or more.
+_PRIORS = np.array([0.3, 0.5, 4, 4, np.log(6), 2.5, 0, 0.5, 0.5, 0.5, 0.5, 0.5, 1, 0], dtype=float)
+_POSITIVE = 0.9  # prior probability that one of several judges is not an adversary
+_START = np.array([-1.0, 0.0, np.log(6), 0.0, -1.0, -1.0, 1.0])
+# Answers that a given error rate counts for.
+_NOISE_COUNTS = 40.0
+# Kinds of answers, as in the kernel.
+FIRST, SAME_AGREES, SAME_DIFFERS, TURNED_AGREES, TURNED_DIFFERS = range(5)
+# Answers that one sweep of all chains may visit, so that time per fit stays bounded.
+_VISITS = 30_000
+
+
+@dataclass(frozen=True)
+class _Row:
+    """Answers with the same likelihood."""
+
+    judge: int
+    first: int
+    second: int
+    position: int  # 1 if the first item was shown at the first position, -1 if the second was
+    kind: int
+    degree: float
+
+
+@dataclass
+class Draws:
+    """Draws from the posterior."""
+
+    theta: Floats  # (draws, items)
+    parameters: Floats  # (draws, judges, 7)
+
+    def lapse(self) -> Floats:
+        """Probability that a judge ignores the items, (draws, judges)."""
+        return expit(self.parameters[:, :, _LAPSE])
+
+    def position_bias(self) -> Floats:
+        """Probability that a judge prefers the first of two equal items, minus 1/2."""
+        lapse, favoured = self.lapse(), expit(self.parameters[:, :, _FAVOURED])
+        equal = expit(self.parameters[:, :, _BIAS])
+        return lapse * (favoured - 0.5) + (1 - lapse) * (equal - 0.5)
+
+    def copies(self, *, turned: bool = False) -> Floats:
+        """Probability that an answer about a pair repeats the one before."""
+        return expit(self.parameters[:, :, _TURNED if turned else _SAME])
+
+    def reliability(self, rng: np.random.Generator) -> Floats:
+        """Fraction of right minus wrong answers about random pairs, (draws, judges)."""
+        n = self.theta.shape[1]
+        if n < 2:
+            return np.ones(self.parameters.shape[:2])
+        i = rng.integers(0, n, 200)
+        j = (i + rng.integers(1, n, 200)) % n
+        apart = np.abs(self.theta[:, i] - self.theta[:, j])
+        slope = self.parameters[:, :, _SIGN] * np.exp(self.parameters[:, :, _SLOPE])
+        right = np.tanh(slope[:, :, None] * apart[:, None, :] / 2).mean(axis=2)
+        return (1 - self.lapse()) * right
+
+
+class JudgeModel:
+    """Answers about pairs of n items, and the state of the chains."""
+
+    def __init__(
+        self,
+        n: int,
+        seed: int,
+        *,
+        n_judges: int = 1,
+        noise: float | None = None,
+        scores: Floats | None = None,
+    ):
+        rng = np.random.default_rng(seed)
+        self._n, self._n_judges = n, n_judges
+        prior = _PRIORS.copy()
+        if n_judges > 1:
+            prior[2 * _SIGN] = _POSITIVE
+        if noise is not None:
+            lapse = min(2 * noise, 1.0)
+            prior[:2] = _NOISE_COUNTS * lapse + 0.5, _NOISE_COUNTS * (1 - lapse) + 0.5
+        self._priors = np.tile(prior, (n_judges, 1))
+        self._scores = np.empty(0) if scores is None else scores
+        self._theta = rng.standard_normal((CHAINS, n))
+        if scores is not None:
+            self._theta += scores
+        self._parameters = np.tile(_START, (CHAINS, n_judges, 1))
+        self._influence = np.ones((CHAINS, 1))
+        self._states = rng.integers(0, 2**63, (CHAINS, 1)).astype(np.uint64)
+        self._weights: dict[_Row, float] = {}
+        self._told: dict[tuple[int, int, int], float] = {}  # the first answer, by judge and pair
+        self.n_answers = 0
+        self._n_fitted = 0
+
+    def add_pair(self, first: int, second: int, degree: float, judge: int = 0) -> None:
+        """Add an answer about two items, the first one shown first."""
+        same = self._told.get((judge, first, second))
+        turned = self._told.get((judge, second, first))
+        kind = FIRST
+        if same is not None:
+            kind = SAME_AGREES if same == degree else SAME_DIFFERS
+        else:
+            self._told[judge, first, second] = degree
+            if turned is not None:
+                kind = TURNED_AGREES if turned == 1 - degree else TURNED_DIFFERS
+        self._add(_Row(judge, first, second, 1, kind, degree), 1.0)
+
+    def add_order(self, shown: tuple[int, ...], order: list[int], *, best_only: bool) -> None:
+        """Add an order of several items, or only its first item, as pairs of a lower weight."""
+        weight = 2.0 / len(order)
+        stages = order[:1] if best_only else order[:-1]
+        for k, u in enumerate(stages):
+            for v in order[k + 1 :]:
+                position = 1 if u == shown[0] else -1 if v == shown[0] else 0
+                self._add(_Row(0, u, v, position, FIRST, 1.0), weight)
+
+    def _add(self, row: _Row, weight: float) -> None:
+        self._weights[row] = self._weights.get(row, 0.0) + weight
+        self.n_answers += 1
+
+    def update(self) -> Draws:
+        """Return some draws given all answers, in time that grows slowly with their number."""
+        return self._run(kept=10, sweeps=20)
+
+    def report(self) -> Draws:
+        """Return more draws, for intervals, and leave the chains where they are."""
+        state = self._theta, self._parameters, self._influence, self._states, self._n_fitted
+        self._theta, self._parameters = self._theta.copy(), self._parameters.copy()
+        self._influence, self._states = self._influence.copy(), self._states.copy()
+        try:
+            return self._run(kept=50, sweeps=400)
+        finally:
+            self._theta, self._parameters, self._influence, self._states, self._n_fitted = state
+
+    def _run(self, kept: int, sweeps: int) -> Draws:
+        m = len(self._weights)
+        theta = np.empty((CHAINS, kept, self._n))
+        parameters = np.empty((CHAINS, kept, self._n_judges, _PRIORS.size // 2))
+        if m == 0 or self._n == 0:  # the prior
+            theta[:] = self._theta[:, None]
+            parameters[:] = self._parameters[:, None]
+            return self._merged(theta, parameters)
+        rows = sorted(self._weights.items(), key=lambda item: item[0].judge)
+        first = np.array([row.first for row, _ in rows], dtype=np.int32)
+        second = np.array([row.second for row, _ in rows], dtype=np.int32)
+        position = np.array([row.position for row, _ in rows], dtype=np.int32)
+        kind = np.array([row.kind for row, _ in rows], dtype=np.int32)
+        degree = np.array([row.degree for row, _ in rows])
+        weight = np.array([weight for _, weight in rows])
+        judges = np.array([row.judge for row, _ in rows])
+        judge_starts = np.searchsorted(judges, np.arange(self._n_judges + 1)).astype(np.int64)
+        both = np.concatenate([first, second])
+        by_item = np.argsort(both, kind="stable")
+        item_starts = np.searchsorted(both[by_item], np.arange(self._n + 1)).astype(np.int64)
+        # The answers of an item ascend, as those of a judge are adjacent.
+        item_answers = (by_item % m).astype(np.int64)
+        in_item = np.repeat(np.arange(self._n), np.diff(item_starts))
+        item_answers = item_answers[np.lexsort((item_answers, in_item))]
+        sweeps = int(np.clip(sweeps * _VISITS / (20 * m), sweeps / 5, sweeps))
+        thin, spare = max(1, sweeps // kept), np.empty(2 * m)
+        kept = min(kept, sweeps)
+        warm_up = 0
+        if self.n_answers > 2 * self._n_fitted + 20:
+            self._start(first, second, degree)
+            warm_up = 5 * sweeps
+        self._n_fitted = self.n_answers
+        for chain in range(CHAINS):
+            for n_kept, every in ((1, warm_up), (kept, thin)):
+                if every == 0:
+                    continue
+                judge_noise.run_chain(
+                    first, second, position, kind, degree, weight, judge_starts, item_starts,
+                    item_answers, self._scores, self._priors, self._theta[chain],
+                    self._parameters[chain], self._influence[chain], self._states[chain], spare,
+                    theta[chain, :n_kept], parameters[chain, :n_kept], every,
+                )  # fmt: skip
+        return self._merged(theta[:, :kept], parameters[:, :kept])
+
+    def _start(self, first: Ints, second: Ints, degree: Floats) -> None:
+        """Move the chains near the fractions of answers that the items won."""
+        both = np.concatenate([first, second])
+        wins = np.bincount(both, np.concatenate([degree, 1 - degree]), self._n)
+        fraction = (wins + 0.5) / (np.bincount(both, minlength=self._n) + 1)
+        if self._scores.size:
+            fraction = fraction + 1e-3 * self._scores
+        quantiles = (np.argsort(np.argsort(fraction, kind="stable")) + 0.5) / self._n
+        self._theta[:] = ndtri(quantiles) + 0.1 * self._theta
+
+    def _merged(self, theta: Floats, parameters: Floats) -> Draws:
+        n_draws = theta.shape[0] * theta.shape[1]
+        return Draws(
+            theta.reshape(n_draws, self._n),
+            parameters.reshape(n_draws, self._n_judges, parameters.shape[-1]),
+        )

@@ -1,0 +1,486 @@
+"""Samplers: what to ask next, given the answers so far. Without calls, threads or files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtr
+
+from rankcore._core.params import check_count, check_integer, check_real, option, optional
+from rankcore.preference.comparisons import (
+    Comparison,
+    Uncertainty,
+    as_degree,
+    as_positions,
+    judge_names,
+    judge_warnings,
+    prior_scores,
+)
+from rankcore.preference.forms import Items, Places, as_items, shown
+from rankcore.preference.noise import Draws, JudgeModel
+from rankcore.preference.ratings import Ratings, places_of
+
+# Maximum distance in the ranking of two compared items, while such pairs are worth asking.
+_NEIGHBOURS = 64
+# Without a confidence, nothing is worth asking below this many pairs expected in the wrong order,
+# or this doubt about the top.
+_WRONG_PAIRS, _WRONG_TOP = 0.5, 0.05
+# Items whose probability of being among the first k is below this are not asked about in groups.
+_OUT = 0.02
+
+
+class Sampler:
+    """Chooses comparisons of items by what the answers so far leave open.
+
+    The core of `PreferenceRanker`, for answers that come from people, queues, batch interfaces or
+    notebooks: `ask` returns comparisons, `tell` takes their answers in any order.
+
+    Parameters
+    ----------
+    items : sequence, length n
+        Any objects.
+    top_k : int, optional
+        Number of items to find, at least 1. None: all.
+    size : int
+        Number of items of a comparison, at least 2.
+    answers : {"degree", "best", "order"}
+        What `tell` takes: the degree in [0, 1], or the boolean, to which the first of two items
+        precedes the second; the position of the best of ``size`` items, from 0; or their positions,
+        best first.
+    noise : float, optional
+        Approximate fraction of wrong answers, from 0 to 1/2. None: learned from the answers alone.
+    prior : array-like of shape (n,), callable or estimator, optional
+        Prior scores of the items, whose weight is learned from the answers. A function, or the
+        ``predict`` of an estimator, is called with the items.
+    judges : sequence of hashable, or mapping to float, optional
+        Names of several judges, or their prices per answer. None: one judge.
+    seed : int, numpy.random.Generator or None
+
+    Raises
+    ------
+    ValueError, TypeError
+        For values out of range, or of the wrong type.
+
+    Notes
+    -----
+    Of pairs near each other in the ranking, those are asked whose order is uncertain and whose
+    strengths may be far apart. The model is that of `Ratings` of a sampler: Bradley-Terry strengths
+    and, for each judge, a probability of ignoring the items, a position bias, a slope that is
+    negative for adversaries, and a probability of copying earlier answers about a pair. All of them
+    have posterior distributions, from which Markov chains draw.
+
+    Two samplers with the same ``seed`` that are told the same answers in the same order ask the
+    same. Samplers can be pickled.
+
+    Examples
+    --------
+    >>> from rankcore.preference import Sampler
+    >>> sampler = Sampler(["fig", "pear", "banana"], seed=0)
+    >>> while comparisons := sampler.ask(1):
+    ...     for comparison in comparisons:
+    ...         first, second = comparison.items
+    ...         sampler.tell(comparison, len(first) < len(second))
+    >>> [sampler.items[place] for place in sampler.ranking()]
+    ['fig', 'pear', 'banana']
+    """
+
+    def __init__(
+        self,
+        items: Items,
+        *,
+        top_k: int | None = None,
+        size: int = 2,
+        answers: Literal["degree", "best", "order"] = "degree",
+        noise: float | None = None,
+        prior: ArrayLike | Callable[[Any], Any] | Any = None,
+        judges: Sequence[Hashable] | Mapping[Any, float] | None = None,
+        seed: int | np.random.Generator | None = None,
+    ):
+        optional(check_count)(top_k, "top_k")
+        check_integer(size, "size", 2)
+        option("degree", "best", "order")(answers, "answers")
+        if noise is not None:
+            check_real(noise, "noise", 0, 0.5)
+        if answers == "degree" and size > 2:
+            raise ValueError(
+                f'Sampler: size={size} requires answers="best" or "order"; found "degree"'
+            )
+        self.items = as_items(items)
+        self.n_answers = 0
+        n = len(self.items)
+        self._top_k = None if top_k is None or top_k >= n else top_k
+        self._size, self._answers = size, answers
+        self._judges = judge_names(judges)
+        prices = list(judges.values()) if isinstance(judges, Mapping) else [1.0] * len(self._judges)
+        for price in prices:
+            check_real(price, "price of a judge", 0)
+        self._prices = np.maximum(np.array(prices, dtype=np.float64), 1e-12)
+        self._rng = np.random.default_rng(seed)
+        self._model = JudgeModel(
+            n,
+            int(self._rng.integers(2**63)),
+            n_judges=len(self._judges),
+            noise=noise,
+            scores=prior_scores(prior, self.items),
+        )
+        self._counts = np.zeros(n)
+        self._by_judge = np.zeros(len(self._judges))
+        self._first_won = np.zeros(len(self._judges))  # degrees of the items shown first
+        self._new: list[tuple[tuple[int, ...], Any, int]] = []  # answers that the model lacks
+        self._queue: list[Comparison] = []
+        self._asked: Counter[tuple[int, int]] = Counter()  # by pair, the smaller position first
+        self._shown: dict[tuple[int, int], tuple[int, int]] = {}  # the order shown at first
+        self._waiting: Counter[Comparison] = Counter()
+        self._declined: set[tuple[int, int]] = set()
+        self._draws: Draws | None = None
+        self._report: tuple[int, Draws] | None = None
+        self._fitted = -1
+
+    @property
+    def judges(self) -> tuple[Hashable, ...]:
+        """Names of the judges; (None,) without names."""
+        return self._judges
+
+    def ask(self, n: int | None = None) -> list[Comparison]:
+        """Return up to n comparisons to make next.
+
+        Parameters
+        ----------
+        n : int, optional
+            Any number; comparisons of earlier calls may still be without an answer. None: as many
+            as should be made before the answers are used.
+
+        Returns
+        -------
+        list of Comparison
+            Shorter than n if nothing more is worth asking, or if answers are needed first.
+        """
+        optional(check_count)(n, "n")
+        found: list[Comparison] = []
+        while n is None or len(found) < n:
+            if not self._queue and (self._enough(n, len(found)) or not self._plan()):
+                break
+            comparison = self._queue.pop(0)
+            self._waiting[comparison] += 1
+            found.append(comparison)
+        return found
+
+    def _enough(self, n: int | None, found: int) -> bool:
+        """Whether to wait for answers before more comparisons are planned."""
+        return n is None and found > 0
+
+    def tell(self, comparison: Comparison, answer: Any, judge: Hashable = None) -> None:
+        """Take the answer to a comparison, whether or not this sampler has asked it.
+
+        Parameters
+        ----------
+        comparison : Comparison
+        answer : bool, float, int, sequence of int or None
+            See ``answers``. An order may lack items, about which it then says nothing. None is an
+            abstention: the pair is not asked again.
+        judge : hashable, optional
+            Name of the judge. None: that of the comparison.
+
+        Raises
+        ------
+        ValueError, TypeError
+            For an answer that is not of the expected form, and unknown items or judges; the sampler
+            is unchanged.
+        """
+        places, number = self._checked(comparison, judge)
+        parsed = self.parse(comparison, answer)
+        self._waiting[comparison] -= 1
+        if self._waiting[comparison] <= 0:
+            del self._waiting[comparison]
+        if parsed is None:
+            if len(places) == 2:
+                self._declined.add((min(places), max(places)))
+            return
+        self._new.append((places, parsed, number))
+        self._counts[list(places)] += 1
+        self._by_judge[number] += 1
+        self._first_won[number] += parsed if self._answers == "degree" else 0.5
+        self.n_answers += 1
+
+    def ranking(self) -> Places:
+        """Return the positions of the items, the best first.
+
+        Returns
+        -------
+        ndarray of intp, shape (n,)
+        """
+        return self.ratings().ranking
+
+    def ratings(self) -> Ratings:
+        """Return strengths of the items, with uncertainties.
+
+        Returns
+        -------
+        Ratings
+        """
+        draws, u = self._reported(), self.uncertainty()
+        return Ratings.from_draws(
+            np.arange(len(self.items)),
+            draws.theta,
+            counts=self._counts.copy(),
+            judges=np.array([str(name) for name in self._judges]),
+            reliability=u.reliability,
+            position_bias=float(u.position_bias.mean()),
+        )
+
+    def uncertainty(self) -> Uncertainty:
+        """Return what the answers so far leave open, about items and judges.
+
+        Returns
+        -------
+        Uncertainty
+        """
+        draws = self._reported()
+        rng = np.random.default_rng(0)
+        reliability = draws.reliability(rng)
+        errors = (1 - reliability) / 2
+        inversions, top = self._doubt(draws)
+        return Uncertainty(
+            inversions,
+            top,
+            errors.mean(axis=0),
+            np.quantile(errors, [0.05, 0.95], axis=0).T,
+            draws.position_bias().mean(axis=0),
+            reliability.mean(axis=0),
+            draws.copies().mean(axis=0),
+            tuple(
+                judge_warnings(
+                    self._judges, self._by_judge, self._first_won, reliability.mean(axis=0)
+                )
+            ),
+        )
+
+    def done(self, confidence: float | None = None) -> bool:
+        """Return whether the ranking is as certain as required.
+
+        Parameters
+        ----------
+        confidence : float, optional
+            With a ``top_k``, the probability that these items are the right ones; else the expected
+            fraction of pairs in the right order. None: so high that nothing is worth asking.
+
+        Returns
+        -------
+        bool
+        """
+        if confidence is not None:
+            check_real(confidence, "confidence", 0, 1)
+        n = len(self.items)
+        if n < 2:
+            return True
+        if self.n_answers == 0:
+            return False
+        quick, allowed = self._fit(), 1.0 if confidence is None else 1 - confidence
+        if confidence is None:
+            allowed = _WRONG_TOP if self._top_k else 2 * _WRONG_PAIRS / (n * (n - 1))
+        return self._wrong(quick) <= allowed and self._wrong(self._reported()) <= allowed
+
+    def _wrong(self, draws: Draws) -> float:
+        inversions, top = self._doubt(draws)
+        return inversions if self._top_k is None else 1 - top
+
+    def _doubt(self, draws: Draws) -> tuple[float, float]:
+        """Expected fraction of inversions, and probability that the top is right."""
+        n, k = len(self.items), self._top_k
+        if n < 2:
+            return 0.0, 1.0
+        places = places_of(draws.theta)
+        order = np.argsort(places.mean(axis=0), kind="stable")
+        top = 1.0 if k is None else float((places[:, order[:k]] < k).all(axis=1).mean())
+        rows = places[:: max(1, len(places) // 40), order]
+        wrong = np.mean([np.triu(row[:, None] > row).sum() for row in rows])
+        return float(wrong) / (n * (n - 1) / 2), top
+
+    def position_warnings(self) -> list[str]:
+        """Return sentences about judges who answer by the order shown, without a fit.
+
+        Returns
+        -------
+        list of str
+        """
+        return judge_warnings(self._judges, self._by_judge, self._first_won, None)
+
+    def _fit(self) -> Draws:
+        """Draws given the answers so far."""
+        if self._draws is None or self._fitted != self.n_answers:
+            self._learn_new()
+            self._draws, self._fitted = self._model.update(), self.n_answers
+        return self._draws
+
+    def _reported(self) -> Draws:
+        """As `_fit`, more of them; without effect on what is asked next."""
+        if self._report is None or self._report[0] != self.n_answers:
+            self._learn_new()
+            self._report = self.n_answers, self._model.report()
+        return self._report[1]
+
+    # ------------------------------------------------------------------ answers
+
+    def _checked(self, comparison: Comparison, judge: Hashable) -> tuple[tuple[int, ...], int]:
+        places = tuple(comparison.places)
+        if not 2 <= len(set(places)) == len(places) or not all(
+            0 <= place < len(self.items) for place in places
+        ):
+            raise ValueError(
+                f"a comparison must have two or more different positions of {len(self.items)} "
+                f"items; found {places}"
+            )
+        name = comparison.judge if judge is None else judge
+        if name is None and len(self._judges) == 1:
+            return places, 0
+        if name not in self._judges:
+            raise ValueError(f"judge must be one of {list(self._judges)}; found {name!r}")
+        return places, self._judges.index(name)
+
+    def parse(self, comparison: Comparison, answer: Any) -> Any:
+        """Return an answer in plain types, without taking it.
+
+        Parameters
+        ----------
+        comparison : Comparison
+        answer : object
+            As `tell` takes it.
+
+        Returns
+        -------
+        float, int, list of int or None
+
+        Raises
+        ------
+        ValueError, TypeError
+            If it is not of the expected form.
+        """
+        n = len(comparison.places)
+        if answer is None:
+            return None
+        if self._answers == "degree":
+            return as_degree(answer, n)
+        if self._answers == "best":
+            return as_positions([answer], n, answer)[0]
+        if not isinstance(answer, Sequence | np.ndarray) or isinstance(answer, str):
+            raise TypeError(f"an order must be a list of positions; found {shown(answer)}")
+        return as_positions(answer, n, answer)
+
+    def _learn_new(self) -> None:
+        for places, answer, judge in self._new:
+            self._learn(places, answer, judge)
+        self._new.clear()
+
+    def _learn(self, places: tuple[int, ...], answer: Any, judge: int) -> None:
+        """Add a parsed answer."""
+        if self._answers == "degree":
+            self._model.add_pair(places[0], places[1], answer, judge)
+        else:
+            best = self._answers == "best"
+            order = [places[place] for place in ([answer] if best else answer)]
+            if best:
+                order += [place for place in places if place != order[0]]
+            if len(places) == 2:
+                if len(order) == 2:
+                    self._model.add_pair(*places, float(order[0] == places[0]), judge)
+            elif len(order) > 1:
+                self._model.add_order(places, order, best_only=best)
+
+    # ------------------------------------------------------------------ questions
+
+    def _plan(self) -> bool:
+        """Queue the next comparisons; False if nothing is worth asking."""
+        if len(self.items) < 2 or self.done():
+            return False
+        draws = self._fit()
+        self._queue = self._pairs(draws) if self._size == 2 else self._groups(draws)
+        return bool(self._queue)
+
+    def _pairs(self, draws: Draws) -> list[Comparison]:
+        pairs = self._pick(draws, _NEIGHBOURS)
+        if not pairs and len(self.items) > _NEIGHBOURS:
+            pairs = self._pick(draws, len(self.items))
+        queue = []
+        for pair in pairs:
+            # The second time in the same order, which shows whether a judge repeats itself.
+            turned = bool(self._rng.integers(2))
+            places = pair[::-1] if turned else pair
+            if self._asked[pair] == 1:
+                places = self._shown[pair]
+            self._shown.setdefault(pair, places)
+            self._asked[pair] += 1
+            queue.append(self._comparison(places, self._choose_judge(draws)))
+        return queue
+
+    def _pick(self, draws: Draws, neighbours: int) -> list[tuple[int, int]]:
+        """The pairs most worth asking, each item in one of them, a quarter as many as items."""
+        theta, n = draws.theta, len(self.items)
+        mean = theta.mean(axis=0)
+        ranked = np.lexsort((self._rng.random(n), -mean))
+        apart = range(1, min(n, neighbours + 1))
+        i = np.concatenate([ranked[:-d] for d in apart])
+        j = np.concatenate([ranked[d:] for d in apart])
+        spread = np.concatenate(
+            [(theta[:, ranked[:-d]] - theta[:, ranked[d:]]).std(0) for d in apart]
+        )
+        spread = np.maximum(spread, 1e-9)
+        worth = ndtr(-np.abs(mean[i] - mean[j]) / spread) * spread
+        if self._top_k is not None:
+            bar = np.sort(mean)[::-1][self._top_k - 1 : self._top_k + 1].mean()
+            out = ndtr((bar - mean) / np.maximum(theta.std(axis=0), 1e-9))
+            worth *= 1 - out[i] * out[j]
+        fresh = 1 - float(draws.copies().mean())
+        waiting = {(min(c.places), max(c.places)) for c in self._waiting}
+        closed = self._declined | waiting
+        used = [False] * n
+        pairs: list[tuple[int, int]] = []
+        kept = np.argsort(-worth, kind="stable")
+        # Pairs that were asked before are worth less if judges repeat themselves.
+        for k in kept.tolist():
+            pair = (int(min(i[k], j[k])), int(max(i[k], j[k])))
+            if self._asked[pair] and pair not in closed:
+                worth[k] *= fresh
+            elif pair in closed:
+                worth[k] = -1.0
+        for k in np.argsort(-worth, kind="stable").tolist():
+            u, v = int(i[k]), int(j[k])
+            if worth[k] < 0 or len(pairs) == max(1, n // 4):
+                break
+            if not (used[u] or used[v]):
+                used[u] = used[v] = True
+                pairs.append((min(u, v), max(u, v)))
+        return pairs
+
+    def _choose_judge(self, draws: Draws) -> Hashable:
+        """The judge with the most information for its price, in one draw (Thompson sampling)."""
+        if len(self._judges) == 1:
+            return self._judges[0]
+        one = int(self._rng.integers(len(draws.theta)))
+        part = Draws(draws.theta[one : one + 1], draws.parameters[one : one + 1])
+        value = part.reliability(self._rng)[0] ** 2 / self._prices
+        return self._judges[int(np.argmax(value))]
+
+    def _groups(self, draws: Draws) -> list[Comparison]:
+        """Groups of items of similar strength in one draw; those that may be in the top."""
+        n, drawn = len(self.items), draws.theta[int(self._rng.integers(len(draws.theta)))]
+        pool = np.arange(n)
+        if self._top_k is not None and self.n_answers * self._size >= n:
+            inside = (places_of(draws.theta) < self._top_k).mean(axis=0)
+            enough = np.sort(inside)[::-1][min(n, self._top_k + self._size) - 1]
+            pool = np.flatnonzero((inside >= _OUT) | (inside >= enough) & (inside > 0))
+            if pool.size < self._size:
+                pool = np.argsort(-draws.theta.mean(axis=0), kind="stable")[: self._size]
+        size = min(self._size, pool.size)
+        pool = pool[np.argsort(-drawn[pool], kind="stable")]
+        queue = []
+        for start in range(0, pool.size, size):
+            group = self._rng.permutation(pool[min(start, pool.size - size) :][:size])
+            queue.append(self._comparison(tuple(group.tolist()), self._judges[0]))
+        return queue
+
+    def _comparison(self, places: tuple[int, ...], judge: Hashable) -> Comparison:
+        return Comparison(places, judge, tuple(self.items[place] for place in places))

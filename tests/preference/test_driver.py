@@ -1,0 +1,617 @@
+"""The ranker as a driver: calls, budgets, retries, concurrency and the journal."""
+
+import asyncio
+import os
+import pickle
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rankcore.preference import (
+    Batch,
+    Choice,
+    Indexed,
+    Journal,
+    Judges,
+    Order,
+    PreferenceError,
+    PreferenceRanker,
+    from_scores,
+)
+
+METHODS = ["rating", "quicksort", "degree", "halving"]
+ITEMS = np.random.default_rng(3).permutation(20).tolist()
+
+
+def smaller(u, v):
+    return u < v
+
+
+async def smaller_later(u, v):
+    await asyncio.sleep(0.001)
+    return u < v
+
+
+def slow_smaller(u, v):
+    time.sleep(0.002 * random.random())
+    return u < v
+
+
+FORMS = {
+    "function": smaller,
+    "async": smaller_later,
+    "batch": Batch(lambda pairs: [u < v for u, v in pairs], size=6),
+    "whole rounds": Batch(lambda pairs: [u < v for u, v in pairs]),
+    "indexed": Indexed(lambda i, j: np.array(ITEMS)[i] < np.array(ITEMS)[j], 20),
+    "scores": from_scores(-np.array(ITEMS)),
+    "matrix": np.subtract.outer(ITEMS, ITEMS) < 0,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("method", METHODS)
+def test_all_forms_give_the_order(form, method):
+    ranker = PreferenceRanker(FORMS[form], method=method, max_calls=400, random_state=0)
+    assert ranker.rank(ITEMS) == sorted(ITEMS)
+    assert [ITEMS[place] for place in ranker.order_] == sorted(ITEMS)
+    if method != "rating":
+        assert ranker.complete_
+
+
+@pytest.mark.parametrize("judge", [Order(np.argsort, 4), Choice(np.argmin, 4)])
+def test_judges_of_several_items(judge):
+    ranker = PreferenceRanker(judge, top_k=3, max_calls=300, random_state=0)
+    assert ranker.rank(ITEMS) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("judge", [slow_smaller, smaller_later])
+@pytest.mark.parametrize("method", METHODS)
+def test_concurrency_does_not_change_the_result(judge, method):
+    found = []
+    for concurrency in (1, 8):
+        noise = random.Random(0)
+        wrong = {frozenset(noise.sample(range(20), 2)) for _ in range(30)}
+
+        def errs(u, v, wrong=wrong):
+            return (u < v) ^ (frozenset((u, v)) in wrong)
+
+        async def errs_later(u, v, errs=errs):
+            await asyncio.sleep(0.001 * random.random())
+            return errs(u, v)
+
+        ranker = PreferenceRanker(
+            errs if judge is slow_smaller else errs_later,
+            method=method,
+            max_calls=100,
+            concurrency=concurrency,
+            random_state=0,
+        )
+        found.append((ranker.rank(ITEMS), ranker.n_calls_))
+    assert found[0] == found[1]
+
+
+def test_calls_run_in_parallel_up_to_the_concurrency():
+    lock, now, most = threading.Lock(), [0], [0]
+
+    def judge(u, v):
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        time.sleep(0.005)
+        with lock:
+            now[0] -= 1
+        return u < v
+
+    PreferenceRanker(judge, method="degree", concurrency=5, random_state=0).rank(list(range(8)))
+    assert most[0] == 5
+
+
+def test_arank_awaits_in_a_running_loop_and_runs_functions_in_threads():
+    async def main():
+        found = []
+        for judge in (smaller, smaller_later):
+            ranker = PreferenceRanker(judge, concurrency=4, random_state=0)
+            found.append(await ranker.arank(ITEMS))
+        with pytest.raises(RuntimeError, match=r"await arank\(\)"):
+            PreferenceRanker(smaller_later).rank(ITEMS)
+        return found
+
+    assert asyncio.run(main()) == [sorted(ITEMS)] * 2
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("budget", [0, 1, 17, 60])
+def test_budgets_are_kept_and_count_requests(method, budget):
+    calls = []
+
+    def judge(pairs):
+        calls.append(len(pairs))
+        return [u < v for u, v in pairs]
+
+    ranker = PreferenceRanker(Batch(judge, size=5), method=method, max_calls=budget, random_state=0)
+    ranker.rank(ITEMS)
+    assert len(calls) == ranker.n_calls_ <= budget
+    assert sorted(ranker.order_) == list(range(20))
+    if budget == 17:
+        assert not ranker.complete_
+        if method in ("rating", "degree"):
+            assert calls == [5] * 17  # filled to their size
+
+
+def test_a_second_rank_goes_on_from_the_answers_of_the_first():
+    calls = []
+
+    def judge(u, v):
+        calls.append((u, v))
+        return u < v
+
+    ranker = PreferenceRanker(judge, method="quicksort", max_calls=20, random_state=0)
+    ranker.rank(ITEMS)
+    assert (len(calls), ranker.complete_) == (20, False)
+    ranker.set_params(max_calls=None)
+    assert ranker.rank(ITEMS) == sorted(ITEMS)
+    assert ranker.n_reused_ == 20
+    assert ranker.n_calls_ == len(calls) == len({frozenset(pair) for pair in calls})
+
+
+def test_equal_items_are_one_item():
+    calls = []
+
+    def judge(u, v):
+        calls.append((u, v))
+        return u < v
+
+    items = [3, 1, 3, 2, 1]
+    ranker = PreferenceRanker(judge, random_state=0)
+    assert ranker.rank(items) == [1, 1, 2, 3, 3]
+    assert all(u != v for u, v in calls)
+    assert ranker.ratings_.scores.size == 5
+    assert PreferenceRanker(judge, key=str, top_k=2).rank(np.array(items)).tolist() == [1, 1]
+
+
+# ---------------------------------------------------------------- failures
+
+
+AWAY = ConnectionError("away")
+
+
+class Flaky:
+    """Fails so many times before each answer."""
+
+    def __init__(self, failures, error=AWAY):
+        self.failures, self.error, self.calls, self.left = failures, error, 0, {}
+
+    def __call__(self, u, v):
+        self.calls += 1
+        left = self.left.setdefault((u, v), self.failures)
+        if left:
+            self.left[u, v] -= 1
+            if isinstance(self.error, Exception):
+                raise self.error
+            return self.error
+        return u < v
+
+
+def no_wait(attempts):
+    tenacity = pytest.importorskip("tenacity")
+    return tenacity.Retrying(stop=tenacity.stop_after_attempt(attempts), reraise=True)
+
+
+@pytest.mark.parametrize("error", [ConnectionError("away"), "garbage", 7.0, float("nan")])
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_failures_and_garbage_are_repeated(error, concurrency):
+    judge = Flaky(2, error)
+    ranker = PreferenceRanker(judge, retry=no_wait(3), concurrency=concurrency, random_state=0)
+    assert ranker.rank(ITEMS) == sorted(ITEMS)
+    assert ranker.n_calls_ == judge.calls
+    assert judge.calls % 3 == 0
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, lambda f: Batch(lambda pairs: [f(*pairs[0])], 1)])
+def test_last_failure_is_an_error_that_keeps_the_answers(wrap):
+    judge = Flaky(0)
+
+    def fails_later(u, v):
+        if judge.calls == 30:
+            raise ConnectionError("away")
+        return judge(u, v)
+
+    ranker = PreferenceRanker(wrap(fails_later), retry=no_wait(2), random_state=0)
+    with pytest.raises(PreferenceError, match=r"failed 2 times .*: ConnectionError: away"):
+        ranker.rank(ITEMS)
+    assert ranker.sampler_.n_answers == 30
+    assert not ranker.complete_
+    copy = pickle.loads(pickle.dumps(PreferenceError((1, 2), 3, "away")))
+    assert (copy.pair, copy.attempts, str(copy)) == (
+        (1, 2),
+        3,
+        str(PreferenceError((1, 2), 3, "away")),
+    )
+
+
+def test_errors_of_the_code_of_a_judge_are_not_repeated():
+    calls = []
+
+    def judge(u, v):
+        calls.append(1)
+        return u.name < v.name
+
+    with pytest.raises(PreferenceError, match="failed 1 time on .* AttributeError") as caught:
+        PreferenceRanker(judge, retry=5).rank(ITEMS)
+    assert len(calls) == 1
+    assert isinstance(caught.value.__cause__, AttributeError)
+
+
+def test_without_tenacity_there_is_one_attempt(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tenacity", None)
+    judge = Flaky(1)
+    with pytest.raises(PreferenceError, match="failed 1 time"):
+        PreferenceRanker(judge, random_state=0).rank(ITEMS)
+    with pytest.raises(ImportError, match=r"retry=3 requires tenacity: pip install"):
+        PreferenceRanker(judge, retry=3).rank(ITEMS)
+
+
+def test_retry_after_is_obeyed():
+    pytest.importorskip("tenacity")
+    error = ConnectionError("busy")
+    error.retry_after = 0.01
+    ranker = PreferenceRanker(Flaky(1, error), random_state=0)
+    start = time.monotonic()
+    assert ranker.rank([3, 1, 2]) == [1, 2, 3]
+    assert time.monotonic() - start < 0.5  # of exponential waits, from a second on
+
+
+@pytest.mark.parametrize("policy", [0, True, "often"])
+def test_wrong_policies_are_rejected(policy):
+    with pytest.raises((ValueError, TypeError), match="retry must be"):
+        PreferenceRanker(smaller, retry=policy).rank(ITEMS)
+
+
+def test_good_answers_of_a_batch_are_kept():
+    asked = []
+
+    def judge(pairs):
+        asked.append(list(pairs))
+        answers = [u < v for u, v in pairs]
+        if len(asked) == 1:
+            answers[2], answers[4] = "garbage", None
+        return answers
+
+    ranker = PreferenceRanker(
+        Batch(judge, size=8), method="degree", retry=no_wait(2), random_state=0
+    )
+    ranker.rank(ITEMS)
+    assert asked[1] == [asked[0][2]]  # the garbage alone is asked again
+    assert sum(map(len, asked)) == 190 + 1
+    assert ranker.sampler_.n_answers == 189  # and an abstention
+
+
+def test_too_short_batches_are_repeated():
+    sizes = []
+
+    def judge(pairs):
+        sizes.append(len(pairs))
+        return [u < v for u, v in pairs][: len(pairs) - (len(sizes) == 1)]
+
+    ranker = PreferenceRanker(Batch(judge, size=8), retry=no_wait(2), random_state=0)
+    assert ranker.rank(ITEMS) == sorted(ITEMS)
+    assert sizes[:2] == [8, 8]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_pair_that_is_always_refused_does_not_stop_a_run(method):
+    def judge(u, v):
+        return None if {u, v} == {4, 5} else u < v
+
+    ranker = PreferenceRanker(judge, method=method, max_calls=2000, random_state=0)
+    found = ranker.rank(ITEMS)
+    assert ranker.n_calls_ < 2000
+    assert sorted(found, key=lambda item: 4 if item == 5 else item) == found
+
+
+def test_orders_from_one_on_are_an_error_that_shows_the_answer():
+    judge = Order(lambda items: [1 + k for k in np.argsort(items).tolist()], k=5)
+    with pytest.raises(PreferenceError, match=r"integers from 0 to 4; found \["):
+        PreferenceRanker(judge, max_calls=50, retry=1, random_state=0).rank(ITEMS)
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_interrupt_keeps_the_answers(concurrency):
+    calls = []
+
+    def judge(u, v):
+        calls.append(1)
+        if len(calls) == 25:
+            os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.01)
+        return u < v
+
+    ranker = PreferenceRanker(judge, concurrency=concurrency, random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        ranker.rank(ITEMS)
+    assert 20 <= ranker.sampler_.n_answers <= 25 + 12 * concurrency
+    before = len(calls)
+    assert ranker.rank(ITEMS) == sorted(ITEMS)
+    assert ranker.n_reused_ >= 20
+    assert before <= len(calls) <= 190
+
+
+def test_progress_counts_answered_and_running_apart():
+    seen = []
+    judges = Judges({"a": slow_smaller, "b": slow_smaller}, prices=[1.0, 2.0])
+    ranker = PreferenceRanker(
+        judges, max_calls=30, concurrency=3, progress=seen.append, random_state=0
+    )
+    ranker.rank(ITEMS)
+    assert [one.answered for one in seen] == list(range(1, 31))
+    assert seen[-1].calls == seen[-1].max_calls == 30
+    assert max(one.running for one in seen) >= 1
+    assert seen[-1].running == seen[-1].failed == 0
+    assert seen[-1].cost == ranker.cost_ >= 30
+
+
+@pytest.mark.parametrize(
+    ("params", "what"),
+    [
+        ({"method": "bubble"}, "method must be"),
+        ({"top_k": 0}, "top_k must be"),
+        ({"max_calls": -1}, "max_calls must be"),
+        ({"decide": "sample"}, "decide must be"),
+        ({"opponents": 3}, "opponents must be an even number"),
+        ({"noise": 0.7}, "noise must be"),
+        ({"confidence": 1.5}, "confidence must be"),
+        ({"concurrency": 0}, "concurrency must be"),
+        ({"repeats": 0}, "repeats must be"),
+        ({"key": 3}, "key must be None or a function"),
+        ({"preference": Order(np.argsort, 3), "method": "degree"}, 'require method="rating"'),
+        ({"preference": Judges([smaller]), "method": "quicksort"}, 'require method="rating"'),
+        ({"preference": np.eye(20), "journal": "x.sqlite"}, "must be called, not computed"),
+    ],
+)
+def test_wrong_parameters_are_rejected(params, what):
+    with pytest.raises((ValueError, TypeError), match=what):
+        PreferenceRanker(**{"preference": smaller, **params}).rank(ITEMS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (([],), "requires functions"),
+        (([smaller, 3],), "requires functions"),
+        (([smaller, smaller_later],), "all be async, or none"),
+        (([smaller], [1.0, 2.0]), "prices must be given for each"),
+        (({"a": smaller}, {"b": 1.0}), "prices must be given for each"),
+        (([smaller], [-1.0]), "price of a judge must be"),
+    ],
+)
+def test_wrong_judges_are_rejected(arguments, what):
+    with pytest.raises((ValueError, TypeError), match=what):
+        Judges(*arguments)
+
+
+# ---------------------------------------------------------------- the journal
+
+
+def rows_of(path, columns="*"):
+    with closing(sqlite3.connect(path)) as file:
+        return file.execute(f"select {columns} from comparisons order by id").fetchall()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_resume_with_items_in_another_order_asks_nothing_twice(method, tmp_path):
+    calls = []
+
+    def judge(u, v):
+        calls.append((u, v))
+        return u < v
+
+    params = {"method": method, "max_calls": 40, "journal": tmp_path / "answers.sqlite"}
+    PreferenceRanker(judge, **params).rank(ITEMS)
+    assert len(calls) == 40
+    shuffled = random.Random(1).sample(ITEMS, 20)
+    ranker = PreferenceRanker(judge, **{**params, "max_calls": 400})
+    assert ranker.rank(shuffled) == sorted(ITEMS)
+    assert ranker.n_reused_ >= (40 if method == "rating" else 35)
+    if method != "rating":  # which repeats pairs
+        assert len({frozenset(pair) for pair in calls}) == len(calls)
+    asked = list(calls)
+    # A subset reuses what is about its items, with another seed and batches too.
+    half = [item for item in shuffled if item < 10]
+    again = PreferenceRanker(
+        Batch(lambda pairs: [judge(*pair) for pair in pairs], 4), method="rating",
+        max_calls=1000, random_state=7,
+        journal=Journal(params["journal"], judge=rows_of(params["journal"], "judge")[0][0]),
+    )  # fmt: skip
+    again.rank(half)
+    known = sum(u < 10 and v < 10 for u, v in asked)
+    assert again.n_reused_ == known > 0
+
+
+def test_answers_of_another_judge_or_run_are_not_reused(tmp_path):
+    path = tmp_path / "answers.sqlite"
+    PreferenceRanker(smaller, journal=Journal(path, run="a")).rank(ITEMS)
+    for journal, judge in (
+        (Journal(path, run="a"), lambda u, v: u > v),
+        (Journal(path, run="a", judge="other"), smaller),
+        (Journal(path, run="b"), smaller),
+    ):
+        ranker = PreferenceRanker(judge, journal=journal)
+        ranker.rank(ITEMS)
+        assert ranker.n_reused_ == 0
+    same = PreferenceRanker(smaller, journal=Journal(path, run="a"))
+    same.rank(ITEMS)
+    assert same.n_reused_ > 50
+
+
+def test_journal_is_one_table_that_a_person_can_read(tmp_path):
+    path = tmp_path / "answers.sqlite"
+    judge = Flaky(1)
+    ranker = PreferenceRanker(judge, journal=path, retry=no_wait(2), random_state=0)
+    ranker.rank(["b", "a"])
+    columns = "run, comparison, shown, judge, degree, failure"
+    failed, answered = rows_of(path, columns)
+    pair = answered[2]
+    assert failed == ("", "[\"'a'\", \"'b'\"]", pair, answered[3], None, "ConnectionError: away")
+    assert answered[4] == float(pair == "[\"'a'\", \"'b'\"]")
+    assert answered[5] is None
+    with closing(sqlite3.connect(path)) as file:
+        tables = file.execute("select name from sqlite_master where type = 'table'").fetchall()
+    assert tables == [("comparisons",)]
+
+
+def test_orders_and_abstentions_are_journaled(tmp_path):
+    path = tmp_path / "answers.sqlite"
+    judge = Order(lambda items: None if 4 in items else np.argsort(items), k=4)
+    params = {"max_calls": 30, "journal": Journal(path, judge="j"), "random_state": 0}
+    first = PreferenceRanker(judge, **params)
+    first.rank(ITEMS)
+    never = Order(lambda items: 1 / 0, k=4)
+    again = PreferenceRanker(never, **params)
+    assert again.rank(ITEMS) == first.rank(ITEMS)
+    assert again.n_reused_ == 30
+
+
+CHILD = """
+import random, sys, time
+from rankcore.preference import PreferenceRanker
+
+def judge(u, v):
+    with open(sys.argv[2], "a") as log:
+        log.write(f"{u} {v}\\n")
+    time.sleep(0.002)
+    return u < v
+
+items = random.Random(int(sys.argv[3])).sample(range(30), 30)
+params = {"method": sys.argv[4], "journal": sys.argv[1]}
+ranker = PreferenceRanker(judge, concurrency=4, max_calls=250, **params)
+print(ranker.rank(items) == list(range(30)))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["quicksort", "rating"])
+def test_killed_runs_repeat_at_most_the_calls_in_progress(method, tmp_path):
+    journal, log = tmp_path / "answers.sqlite", tmp_path / "log.txt"
+    command = [sys.executable, "-c", CHILD, str(journal), str(log)]
+    for kill in range(4):
+        child = subprocess.Popen([*command, str(kill), method], stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and (
+            not log.exists() or len(log.read_text().splitlines()) < 20 * (kill + 1)
+        ):
+            time.sleep(0.005)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+    done = subprocess.run([*command, "9", method], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    calls, rows = log.read_text().splitlines(), rows_of(journal, "shown")
+    assert len(calls) - len(rows) <= 4 * 4
+    if method == "quicksort":
+        assert done.stdout.strip() == "True"
+        assert len({frozenset(call.split()) for call in calls}) >= len(calls) - 4 * 4
+
+
+@pytest.mark.parametrize(
+    ("change", "required"),
+    [
+        ("degree = 7.0", r"the degree must be in \[0, 1\]; found 7.0"),
+        ("degree = 'yes'", "found 'yes'"),
+        ("shown = '[1, 2]'", r"must be a list of strings; found '\[1, 2\]'"),
+        ("shown = 'x'", "must be JSON"),
+        ("request = 'x'", "the request must be an integer; found 'x'"),
+        ("degree = null, answer = '\"x\"'", "a number or a list of positions"),
+    ],
+)
+def test_rows_that_no_ranker_has_written_are_rejected(tmp_path, change, required):
+    path = tmp_path / "answers.sqlite"
+    PreferenceRanker(smaller, journal=path).rank(ITEMS)
+    with closing(sqlite3.connect(path)) as file:
+        file.execute(f"update comparisons set {change} where id = 3")
+        file.commit()
+    calls = []
+    with pytest.raises(ValueError, match=f"in row 3.*{required}") as caught:
+        PreferenceRanker(lambda u, v: calls.append(1), journal=path).rank(ITEMS)
+    assert str(path) in str(caught.value)
+    assert calls == []
+
+
+def test_files_that_are_not_journals_are_rejected_by_name(tmp_path):
+    path = tmp_path / "answers.sqlite"
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("create table comparisons (x)")
+    with pytest.raises(OSError, match="cannot be (read|written)"):
+        PreferenceRanker(smaller, journal=path).rank(ITEMS)
+    path.write_bytes(b"not a database, of some length" * 40)
+    with pytest.raises(OSError, match=r"answers.sqlite' cannot be"):
+        PreferenceRanker(smaller, journal=path).rank(ITEMS)
+    with pytest.raises(OSError, match="cannot be opened"):
+        PreferenceRanker(smaller, journal=tmp_path / "none" / "x.sqlite").rank(ITEMS)
+
+
+def test_damaged_bytes_are_an_error_with_the_path_or_an_order(tmp_path):
+    whole = tmp_path / "answers.sqlite"
+    PreferenceRanker(smaller, journal=whole, random_state=0).rank(ITEMS)
+    data, damages, rejected = whole.read_bytes(), random.Random(0), 0
+    for number in range(60):
+        damaged = bytearray(data)
+        if number % 2:
+            del damaged[damages.randrange(len(damaged)) :]
+        else:
+            start = damages.randrange(len(damaged))
+            damaged[start : start + 64] = damages.randbytes(len(damaged[start : start + 64]))
+        path = tmp_path / f"{number}.sqlite"
+        path.write_bytes(damaged)
+        try:
+            found = sorted(PreferenceRanker(smaller, journal=path).rank(ITEMS))
+        except (OSError, ValueError) as error:
+            found = str(error)
+            rejected += 1
+        assert found == sorted(ITEMS) or str(path) in found
+    assert rejected > 10
+
+
+def test_items_without_lasting_keys_need_a_key(tmp_path):
+    items = [{"n": 2}, {"n": 1}]
+    params = {"journal": tmp_path / "a.sqlite", "random_state": 0}
+    with pytest.raises(TypeError, match="pass key="):
+        PreferenceRanker(lambda u, v: u["n"] < v["n"], **params).rank(items)
+    with pytest.raises(TypeError, match="key= must return strings"):
+        PreferenceRanker(smaller, key=lambda item: item["n"], **params).rank(items)
+    ranker = PreferenceRanker(
+        lambda u, v: u["n"] < v["n"], key=lambda item: str(item["n"]), **params
+    )
+    assert ranker.rank(items) == items[::-1]
+
+
+def test_full_disk_keeps_the_answers_in_memory(tmp_path, monkeypatch):
+    from rankcore.preference.journal import OpenJournal
+
+    calls, write = [], OpenJournal.write
+
+    def judge(u, v):
+        calls.append(1)
+        return u < v
+
+    def full(self, records):
+        if len(calls) > 10 and records:
+            raise OSError("the journal is on a full disk")
+        write(self, records)
+
+    ranker = PreferenceRanker(judge, journal=tmp_path / "a.sqlite", retry=1)
+    monkeypatch.setattr(OpenJournal, "write", full)
+    with pytest.raises(OSError, match="full disk"):
+        ranker.rank(ITEMS)
+    before = len(calls)
+    monkeypatch.setattr(OpenJournal, "write", write)
+    assert ranker.rank(ITEMS) == sorted(ITEMS)
+    assert len(rows_of(tmp_path / "a.sqlite")) == len(calls) > before
+    assert Path(tmp_path / "a.sqlite").exists()

@@ -1,0 +1,290 @@
+"""Samplers by themselves: asking, telling, and what they know."""
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from scipy.stats import kendalltau
+
+from rankcore.preference import (
+    Comparison,
+    DegreeSampler,
+    HalvingSampler,
+    QuickSortSampler,
+    Sampler,
+    call_plan,
+)
+from simulated_judges import Judge, answer_all
+
+SAMPLERS = {
+    "rating": Sampler,
+    "quicksort": QuickSortSampler,
+    "degree": DegreeSampler,
+    "halving": HalvingSampler,
+}
+
+
+def tau(places, ranking):
+    return kendalltau(np.asarray(places)[ranking], np.arange(len(places))).statistic
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("step", [None, 1, 7])
+def test_exact_judge_gives_the_order(name, step):
+    places = np.random.default_rng(0).permutation(25)
+    sampler = SAMPLERS[name](list(range(25)), seed=1)
+    assert not sampler.done()
+    while asked := sampler.ask(step):
+        for comparison in asked:
+            u, v = comparison.items
+            sampler.tell(comparison, places[u] < places[v])
+    assert sampler.done()
+    assert places[sampler.ranking()].tolist() == list(range(25))
+    assert sampler.ratings().n_answers.sum() == 2 * sampler.n_answers
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_same_answers_in_the_same_order_ask_the_same(name):
+    places = np.random.default_rng(1).permutation(20)
+    one, other = (SAMPLERS[name](list(range(20)), seed=3) for _ in range(2))
+    judge = Judge(places, 0, noise=0.1)
+    for turn in range(40):
+        asked, again = one.ask(3), other.ask(3)
+        assert asked == again
+        if turn % 4 == 0:
+            one.ratings()  # does not change what is asked next
+        if turn % 7 == 3:
+            other = pickle.loads(pickle.dumps(other))
+        for comparison in asked:
+            answer = judge(*comparison.places)
+            one.tell(comparison, answer)
+            other.tell(comparison, answer)
+    np.testing.assert_array_equal(one.ranking(), other.ranking())
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_answers_may_come_in_any_order_and_late(name):
+    places, rng = np.random.default_rng(2).permutation(20), np.random.default_rng(0)
+    sampler, waiting = SAMPLERS[name](list(range(20)), seed=0), []
+    while True:
+        waiting += sampler.ask(10)
+        if not waiting:
+            break
+        for _ in range(int(rng.integers(1, len(waiting) + 1))):
+            comparison = waiting.pop(int(rng.integers(len(waiting))))
+            u, v = comparison.places
+            sampler.tell(comparison, places[u] < places[v])
+    assert places[sampler.ranking()].tolist() == list(range(20))
+
+
+def test_comparisons_that_wait_are_not_asked_again():
+    sampler = Sampler(list(range(12)), seed=0)
+    asked = [frozenset(comparison.places) for comparison in sampler.ask(40)]
+    assert len(asked) == len(set(asked)) == 40
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_abstentions_skip_a_pair(name):
+    places = np.random.default_rng(4).permutation(15)
+    sampler = SAMPLERS[name](list(range(15)), seed=0)
+    never, n_asked = {0, 1}, 0
+    while (asked := sampler.ask()) and sampler.n_answers < 1000:
+        for comparison in asked:
+            u, v = comparison.places
+            n_asked += {u, v} == never
+            sampler.tell(comparison, None if {u, v} == never else places[u] < places[v])
+    assert n_asked <= 1
+    assert tau(places, sampler.ranking()) > 0.8
+
+
+@pytest.mark.parametrize(
+    ("answers", "answer", "error", "what"),
+    [
+        ("degree", 1.5, ValueError, r"a degree in \[0, 1\]; found 1.5"),
+        ("degree", float("nan"), ValueError, "found nan"),
+        ("degree", "yes", TypeError, "a number in .* or a boolean; found 'yes'"),
+        ("best", 4, ValueError, "about 4 items must be integers from 0 to 3; found 4"),
+        ("best", True, ValueError, "integers from 0 to 3; found True"),
+        ("order", [1, 2, 3, 4], ValueError, r"integers from 0 to 3; found \[1, 2, 3, 4\]"),
+        ("order", [0, 0, 1], ValueError, r"none twice; found \[0, 0, 1\]"),
+        ("order", [], ValueError, "at least one position"),
+        ("order", "0123", TypeError, "a list of positions; found '0123'"),
+        ("order", 2, TypeError, "a list of positions; found 2"),
+    ],
+)
+def test_wrong_answers_are_rejected_and_change_nothing(answers, answer, error, what):
+    size = 2 if answers == "degree" else 4
+    sampler = Sampler(list(range(8)), size=size, answers=answers, seed=0)
+    (comparison,) = sampler.ask(1)
+    with pytest.raises(error, match=what):
+        sampler.tell(comparison, answer)
+    assert sampler.n_answers == 0
+    sampler.tell(comparison, {"degree": 0.5, "best": 2, "order": [3, 1]}[answers])
+    assert sampler.n_answers == 1
+
+
+@pytest.mark.parametrize(
+    ("comparison", "what"),
+    [
+        (Comparison((0,)), "two or more different positions of 5"),
+        (Comparison((0, 0)), r"found \(0, 0\)"),
+        (Comparison((0, 5)), r"found \(0, 5\)"),
+        (Comparison((0, 1), "eve"), "judge must be one of .*; found 'eve'"),
+    ],
+)
+def test_wrong_comparisons_are_rejected(comparison, what):
+    with pytest.raises(ValueError, match=what):
+        Sampler(list(range(5))).tell(comparison, True)
+
+
+@pytest.mark.parametrize(
+    ("params", "what"),
+    [
+        ({"top_k": 0}, "top_k must be"),
+        ({"size": 1}, "size must be"),
+        ({"size": 3}, 'requires answers="best" or "order"'),
+        ({"answers": "rank"}, "answers must be"),
+        ({"noise": 0.6}, "noise must be"),
+        ({"prior": [1.0]}, "one number for each of 3 items"),
+        ({"prior": [1.0, np.nan, 2.0]}, "prior must be finite"),
+        ({"judges": []}, "different names, at least one"),
+        ({"judges": {"a": -1.0}}, "price of a judge must be"),
+    ],
+)
+def test_wrong_parameters_are_rejected(params, what):
+    with pytest.raises(ValueError, match=what):
+        Sampler([1, 2, 3], **params)
+
+
+@pytest.mark.parametrize("answers", ["order", "best"])
+def test_orders_of_several_items_find_the_first(answers):
+    calls = []
+    for seed in range(3):
+        places = np.random.default_rng(seed).permutation(200)
+        sampler = Sampler(list(range(200)), top_k=5, size=8, answers=answers, seed=seed)
+        while asked := sampler.ask():
+            for comparison in asked:
+                of = places[list(comparison.places)]
+                answer = np.argsort(of) if answers == "order" else int(np.argmin(of))
+                sampler.tell(comparison, answer)
+            if sampler.n_answers > 300:
+                break
+        assert set(places[sampler.ranking()[:5]]) == set(range(5))
+        calls.append(sampler.n_answers)
+    if answers == "order":
+        assert np.mean(calls) < 250
+
+
+def test_incomplete_orders_say_nothing_of_missing_items():
+    whole, part = (Sampler(list("abcd"), size=4, answers="order", seed=0) for _ in range(2))
+    whole.tell(Comparison((0, 1, 2, 3)), [0, 1, 2, 3])
+    part.tell(Comparison((0, 1, 2, 3)), [0, 1])
+    beats = part.ratings().beats()
+    assert beats[0, 1] > 0.55
+    assert abs(beats[2, 3] - 0.5) < 0.2
+    assert whole.ratings().beats()[0, 3] > beats[0, 3]
+
+
+def test_top_k_asks_less_than_a_whole_order_and_is_right():
+    places = np.random.default_rng(5).permutation(60)
+    whole = answer_all(Sampler(list(range(60)), seed=0), Judge(places, 0))
+    top = answer_all(Sampler(list(range(60)), top_k=5, seed=0), Judge(places, 0))
+    assert set(places[top.ranking()[:5]]) == set(range(5))
+    assert top.n_answers < whole.n_answers
+    assert top.uncertainty().top > 0.9
+
+
+def test_prior_scores_help_and_are_outvoted():
+    places = np.random.default_rng(6).permutation(40)
+    found = {
+        name: np.mean(
+            [
+                tau(
+                    places,
+                    answer_all(
+                        Sampler(list(range(40)), prior=prior, seed=seed),
+                        Judge(places, seed, noise=0.2),
+                        calls,
+                    ).ranking(),
+                )
+                for seed in range(3)
+            ]
+        )
+        for name, prior, calls in (
+            ("none", None, 100),
+            ("good", -places, 100),
+            ("bad", places, 500),
+        )
+    }
+    assert found["good"] > found["none"] + 0.1
+    assert found["bad"] > 0.5
+
+
+def test_quicksort_asks_as_planned():
+    n, calls = 200, []
+    for seed in range(8):
+        places = np.random.default_rng(seed).permutation(n)
+        sampler = answer_all(QuickSortSampler(list(range(n)), seed=seed), Judge(places, 0))
+        calls.append(sampler.n_answers)
+    # The standard deviation is 0.648 n (Knuth, volume 3, section 5.2.2).
+    assert abs(np.mean(calls) - call_plan(n)["quicksort"].calls) < 4 * 0.648 * n / 8**0.5
+
+
+def test_halving_and_degree_ask_as_planned():
+    places = np.random.default_rng(0).permutation(100)
+    halving = answer_all(HalvingSampler(list(range(100)), top_k=5, seed=0), Judge(places, 0))
+    # Pairs of two rounds are asked once.
+    planned = call_plan(100, 5)["halving"].calls
+    assert 0.8 * planned < halving.n_answers <= planned
+    assert set(places[halving.ranking()[:5]]) == set(range(5))
+    degree = answer_all(DegreeSampler(list(range(30)), seed=0), Judge(places[:30], 0))
+    assert degree.n_answers == call_plan(30)["degree"].calls
+
+
+def test_repeats_in_both_orders_average_out_the_position():
+    places = np.random.default_rng(8).permutation(20)
+
+    def leaning(u, v):  # towards the first item shown
+        return 0.9 if places[u] < places[v] else 0.6
+
+    sampler = DegreeSampler(list(range(20)), repeats=2, both_orders=True, seed=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        answer_all(sampler, leaning)
+    assert sampler.n_answers == 4 * 190
+    assert places[sampler.ranking()].tolist() == list(range(20))
+
+
+def test_decisions_are_by_majority_or_drawn():
+    def first(decide, seed):
+        sampler = QuickSortSampler(["u", "v"], decide=decide, seed=seed)
+        (comparison,) = sampler.ask()
+        sampler.tell(comparison, 0.75 if comparison.items[0] == "v" else 0.25)
+        return sampler.ranking()[0]
+
+    assert {first("majority", seed) for seed in range(40)} == {1}
+    drawn = np.mean([first("draw", seed) for seed in range(2000)])
+    assert abs(drawn - 0.75) < 4 * (0.25 * 0.75 / 2000) ** 0.5
+
+
+def test_unfinished_rounds_use_their_answers():
+    places = np.random.default_rng(3).permutation(40)
+    for name in ("quicksort", "degree", "halving"):
+        sampler = SAMPLERS[name](list(range(40)), seed=0)
+        taus = []
+        for _ in range(4):
+            for comparison in sampler.ask(40):
+                u, v = comparison.places
+                sampler.tell(comparison, places[u] < places[v])
+            taus.append(tau(places, sampler.ranking()))
+        assert taus[-1] > 0.2
+        assert sorted(sampler.ranking()) == list(range(40))
+
+
+def test_items_without_answers_are_left_as_they_are():
+    sampler = Sampler([], seed=0)
+    assert sampler.ask() == []
+    assert sampler.done()
+    assert sampler.ranking().tolist() == []
+    assert Sampler(["one"]).ask(3) == []
