@@ -13,11 +13,7 @@ SOURCES := $(shell find src -type f ! -name '*.so' ! -name '*.pyc' ! -path '*.eg
 	pyproject.toml setup.py MANIFEST.in README.md LICENSE
 C_FILES := $(wildcard src/rankcore/include/*.[ch] src/rankcore/_ext/*.h examples/*/*.[ch] tests/*/*.[ch])
 # What reaches the kernels with odd input: these run again with checks compiled in.
-KERNEL_TESTS := $(patsubst %,tests/test_%.py,rows prank cusum kernel kernel_budgets rivals ensemble mixing \
-	persistence pairwise pairwise_fits boosting tree_grower tree_boosting tree_tiles focus \
-	pair_loss ranksvm decimals letor letor_batches letor_writer trec measures concordance \
-	pair_measures contributions calibrated hostile model_file model_file_limits predictor concurrency random_state) \
-	tests/clicks/test_click_models.py tests/interleaving/test_methods.py
+KERNEL_TESTS = $(shell grep -rl 'mark\.kernel' tests --include='test_*.py')
 # Builds and installs take both processors; workers that are killed are a test for itself.
 SLOW_TESTS = $(filter-out %/test_dask_faults.py,$(shell grep -rl 'mark\.slow' tests --include='test_*.py'))
 # Half of the files to each of two workers: a fixture of a file is mostly made once.
@@ -68,7 +64,7 @@ sanitize: .venv/installed
 	$(call install_apart,sanitize,RANKCORE_CHECKED=1 CC=gcc CFLAGS="$(SANITIZE)" LDFLAGS="$(SANITIZE)")
 	LD_PRELOAD="$(RUNTIMES)" PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 \
 	UBSAN_OPTIONS=print_stacktrace=1 PYTHONPATH=build/sanitize/site \
-	HYPOTHESIS_PROFILE=quick $(PYTEST) -q --capture=sys $(KERNEL_TESTS)
+	HYPOTHESIS_PROFILE=quick $(PYTEST) -q --capture=sys -m kernel $(KERNEL_TESTS)
 else
 sanitize:
 	@echo "sanitize: not run, it needs Linux and GCC"

@@ -1,14 +1,11 @@
-"""Imports only go down: what docs/architecture.md says of the rooms is so."""
+"""Imports only go down the rooms of docs/architecture.md."""
 
 import ast
 import functools
 from pathlib import Path
 
-import pytest
-
 import rankcore
 
-ROOT = Path(__file__).parents[1]
 PACKAGE = Path(rankcore.__file__).parent
 # From the bottom up; rooms of one level may know each other, but not in circles.
 LEVELS = [
@@ -113,16 +110,6 @@ def test_single_files_have_no_circles():
         visit(module, [])
 
 
-def test_one_place_keeps_the_best_model_of_a_fit():
-    asking = {
-        path.relative_to(PACKAGE).as_posix()
-        for path in PACKAGE.rglob("*.py")
-        if ".keeps_best" in path.read_text()
-    }
-    # Boosting says which of the rounds that it continues was the best.
-    assert asking == {"_core/training.py", "boosting/_training.py"}
-
-
 def test_rooms_of_one_level_have_no_circles():
     below = {}
     for room, other, _ in imports():
@@ -136,83 +123,3 @@ def test_rooms_of_one_level_have_no_circles():
 
     for room in below:
         visit(room, [])
-
-
-def depth(kind):
-    """Classes of the package that stand above each other, down to this one."""
-    above = [base for base in kind.__bases__ if base.__module__.startswith("rankcore")]
-    return 1 + max(map(depth, above), default=0)
-
-
-def depths(room):
-    # Rooms, whose names are in lower case, may need what is not installed.
-    kinds = {name: getattr(room, name) for name in room.__all__ if name[0].isupper()}
-    return {name: depth(kind) for name, kind in kinds.items() if isinstance(kind, type)}
-
-
-def test_learners_are_at_most_four_classes_deep():
-    found = depths(rankcore)
-    assert found["PRank"] == 3
-    assert {name: n for name, n in found.items() if n > 4} == {}
-
-
-def test_learners_on_clusters_are_no_deeper():
-    found = depths(pytest.importorskip("rankcore.dask"))
-    assert found["PRank"] == 4
-    assert {name: n for name, n in found.items() if n > 4} == {}
-
-
-def public_names():
-    """Names of every ``__all__`` of the package, and commands."""
-    names = set()
-    for path in PACKAGE.rglob("*.py"):
-        for node in parsed(path).body:
-            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
-                names |= {*ast.literal_eval(node.value)}
-    commands = (PACKAGE / "cli" / "commands").glob("*.py")
-    return names | {
-        node.name
-        for path in commands
-        for node in parsed(path).body
-        if isinstance(node, ast.FunctionDef)
-    }
-
-
-def functions(folder):
-    for path in folder.rglob("*.py"):
-        for node in ast.walk(parsed(path)):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                yield path.stem, node
-
-
-def n_lines(function):
-    """Lines of a body, without the docstring."""
-    body = function.body[ast.get_docstring(function) is not None :]
-    return body[-1].end_lineno - body[0].lineno + 1 if body else 0
-
-
-def n_parameters(function):
-    given = function.args
-    names = [one.arg for one in [*given.posonlyargs, *given.args, *given.kwonlyargs]]
-    return len(names) - (names[:1] in (["self"], ["cls"]))
-
-
-@pytest.mark.parametrize("folder", [PACKAGE, ROOT / "benchmarks", ROOT / "reproduce"])
-def test_functions_are_short_and_take_few_parameters(folder):
-    if not folder.exists():
-        pytest.skip("the sources are not here")
-    public = public_names() | {"__init__", "fit", "partial_fit"}
-    found = list(functions(folder))
-    assert len(found) > 100
-    long = {(path, one.name): n for path, one in found if (n := n_lines(one)) > 60}
-    wide = {
-        (path, one.name): n
-        for path, one in found
-        if (n := n_parameters(one)) > 6 and one.name not in public
-    }
-    assert (long, wide) == ({}, {})
-
-
-def test_files_are_short():
-    long = {path: n for path in PACKAGE.rglob("*.py") if (n := path.read_text().count("\n")) > 500}
-    assert long == {}

@@ -13,6 +13,8 @@ from rankcore._ext import stumps
 from reference import boosting as plain
 from strategies import examples
 
+pytestmark = pytest.mark.kernel
+
 X_GOLDEN = np.array([3, 1, 2, 2.5, 0])[:, None]
 Y_GOLDEN = np.array([1, 1, 1, 0, 0])
 

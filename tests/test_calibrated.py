@@ -35,6 +35,8 @@ from rankcore.ordinal._decisions import before_each, conformal_quantile
 from reference import calibration
 from strategies import examples
 
+pytestmark = pytest.mark.kernel
+
 
 def problem(n=600, seed=0, k=5):
     rng = np.random.default_rng(seed)

@@ -20,6 +20,8 @@ from rankcore.metrics import (
 from reference import concordance as reference
 from strategies import examples
 
+pytestmark = pytest.mark.kernel
+
 
 def scattered(queries):
     """Rows of several queries, dealt out in turns: labels, scores and query ids."""

@@ -19,6 +19,8 @@ from rankcore.progress import watch
 from rankcore.ranking._pairs import pair_by_label
 from rankcore.ranking._training import bind_pairs
 
+pytestmark = pytest.mark.kernel
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(400, 12))
 Y = np.digitize(X @ RNG.normal(size=12) + RNG.normal(size=400), [-2, 0, 2])

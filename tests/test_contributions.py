@@ -14,6 +14,8 @@ from rankcore.boosting._tree_sum import Tree
 from reference.shapley import shapley_values
 from strategies import examples
 
+pytestmark = pytest.mark.kernel
+
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(240, 5)).round(1)
 X[RNG.random(X.shape) < 0.3] = 0

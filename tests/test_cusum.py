@@ -13,6 +13,8 @@ from reference.decisions import cumulated, margins
 from reference.prank import prank
 from strategies import examples, ordinal_problems
 
+pytestmark = pytest.mark.kernel
+
 D0 = np.array([[0, 0], [0, 1], [1, 1], [1, 0]]), np.array([1, 2, 2, 3])
 
 

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from letor_rows import load, same_bits
 
+pytestmark = pytest.mark.kernel
+
 DTYPES = [np.float32, np.float64]
 
 

@@ -20,6 +20,8 @@ from reference.ensemble import largest, oap, times, uniform32, voted
 from reference.prank import prank, predict
 from strategies import examples, ordinal_problems
 
+pytestmark = pytest.mark.kernel
+
 GOLDEN_B = np.array([[1, 0], [0, 1], [1, 1], [1, -1], [0, 1]]), np.array([2, 1, 3, 2, 3])
 WIDTHS = [4, 8, 16]  # members a tile
 

@@ -10,6 +10,8 @@ from rankcore.metrics import average_precision, ndcg_score
 from rankcore.ranking._base import queries_of
 from rankcore.ranking._pairs import pair_by_label
 
+pytestmark = pytest.mark.kernel
+
 
 def problem(seed, graded):
     rng = np.random.default_rng(seed)

@@ -23,6 +23,8 @@ from rankcore.datasets import dump_letor, load_letor
 from rankcore.structured import CuSumTask, PRankTask, StructuredPerceptron
 from strategies import NIGHTLY
 
+pytestmark = pytest.mark.kernel
+
 try:
     import polars as pl
 except ImportError:  # without wheels for free-threaded Python, and in no extra of users

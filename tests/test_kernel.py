@@ -22,6 +22,8 @@ from reference.ensemble import times
 from reference.kernel import kernel_cusum, kernel_oap, kernel_prank, rbf
 from strategies import examples, ordinal_problems
 
+pytestmark = pytest.mark.kernel
+
 
 def compiled_values(rows, support, kernel):
     """Kernel values of rows with support vectors, by the compiled kernel."""

@@ -17,6 +17,8 @@ from kernel_problems import FORMS, KERNELS, POLICIES, every, form, problem
 from reference.ensemble import times
 from reference.kernel import kernel_cusum, kernel_oap, kernel_prank, rbf
 
+pytestmark = pytest.mark.kernel
+
 # ------------------------------------------------------------------------ budgets
 
 

@@ -20,6 +20,8 @@ from rankcore.datasets import dump_letor, iter_letor, load_letor, streams
 from reference import letor as reference
 from strategies import csr_matrices, examples
 
+pytestmark = pytest.mark.kernel
+
 DATA = Path(os.environ.get("RANKCORE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 DTYPES = [np.float32, np.float64]
 

@@ -16,6 +16,8 @@ from letor_rows import assert_rows, load
 from rankcore.datasets import LetorData, dump_letor, iter_letor, load_letor, open_rows, streams
 from strategies import examples
 
+pytestmark = pytest.mark.kernel
+
 
 def joined(batches):
     """Batches as one result."""

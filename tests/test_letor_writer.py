@@ -15,6 +15,8 @@ from rankcore.datasets import dump_letor, load_letor
 from rankcore.datasets.letor_writer import BLOCK_VALUES
 from strategies import csr_matrices, examples
 
+pytestmark = pytest.mark.kernel
+
 IDS = st.text(st.characters(codec="utf-8", exclude_characters=" \t\n\r\v\f\0#="), min_size=1)
 
 

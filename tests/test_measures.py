@@ -25,6 +25,8 @@ from rankcore.metrics import (
 )
 from strategies import examples
 
+pytestmark = pytest.mark.kernel
+
 # ---------------------------------------------------------------- plain measures of labels in order
 
 

@@ -13,6 +13,8 @@ import rankcore as rc
 from rankcore.ordinal import merge as mixing
 from strategies import examples, ordinal_problems
 
+pytestmark = pytest.mark.kernel
+
 LEARNERS = [
     rc.PRank.published(threshold_scale=0.7),
     rc.PRank.published(average=True),

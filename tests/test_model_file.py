@@ -19,6 +19,8 @@ from rankcore._core import scoring as scoring_names
 from rankcore.clicks.online import PairwiseGradientRanker
 from rankcore.io import contents, model_file
 
+pytestmark = pytest.mark.kernel
+
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(90, 5)), RNG.integers(1, 5, size=90)
 QID = np.repeat(np.arange(9), 10)

@@ -14,6 +14,8 @@ from rankcore._core.state import MOST_COUNTED
 from rankcore.io import bounded_json, safetensors, text_arrays
 from test_model_file import ORDINAL, QID, RANKERS, X, Y, answer, fitted
 
+pytestmark = pytest.mark.kernel
+
 N = 600_000  # about the bytes of a file below
 TIMES, CONSTANT = 20, 2**20
 

@@ -16,6 +16,8 @@ from rankcore.ranking.svm._losses import PairLosses, Terms
 from reference import pair_loss as plain
 from strategies import examples
 
+pytestmark = pytest.mark.kernel
+
 
 def problem(seed, n=40, d=3, levels=4, weights=False):
     """Rows, labels, queries and weights of eighths, so that many scores and distances tie."""

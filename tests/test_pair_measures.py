@@ -23,6 +23,8 @@ from rankcore.metrics import (
 )
 from reference import concordance as reference
 
+pytestmark = pytest.mark.kernel
+
 # ---------------------------------------------------------------- misranking and tau
 
 

@@ -22,6 +22,8 @@ from pairwise_problems import (
 from reference import pairwise as plain
 from strategies import examples
 
+pytestmark = pytest.mark.kernel
+
 HYPOTHESES = [[0, 0], [1, -0.5], [1, 0], [1, 0.5]]
 
 

@@ -27,6 +27,8 @@ from rankcore.metrics import ndcg_score
 from rankcore.progress import watch
 from reference import pairwise as plain
 
+pytestmark = pytest.mark.kernel
+
 # ---------------------------------------------------------------------------- online
 
 

@@ -20,6 +20,8 @@ from model_files import rewrite, set_in, taken_apart
 from rankcore.io import safetensors
 from strategies import examples, ordinal_problems
 
+pytestmark = pytest.mark.kernel
+
 
 def fitted(**params):
     rng = np.random.default_rng(0)

@@ -12,6 +12,8 @@ import rankcore as rc
 from reference.prank import prank
 from strategies import examples, ordinal_problems
 
+pytestmark = pytest.mark.kernel
+
 TIES = ["crammer", "strict"]
 GOLDEN_A = np.array([[1, 0], [0, 1], [1, 1], [2, 0]]), np.array([3, 1, 2, 3])
 GOLDEN_B = np.array([[1, 0], [0, 1], [1, 1], [1, -1], [0, 1]]), np.array([2, 1, 3, 2, 3])

@@ -18,6 +18,8 @@ from model_files import rewrite, set_in
 from rankcore.io import contents
 from test_model_file import ORDINAL, QID, RANKERS, X, Y, fitted
 
+pytestmark = pytest.mark.kernel
+
 TREES = (rc.RankBoost, rc.BipartiteRankBoost, rc.OrdinalBoost)
 
 

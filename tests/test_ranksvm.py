@@ -24,6 +24,8 @@ from rankcore.progress import watch
 from rankcore.ranking.svm._spaces import Sample
 from reference import pair_loss as plain
 
+pytestmark = pytest.mark.kernel
+
 LOSSES = [("squared_hinge", 2), ("hinge", 1)]
 KERNELS = [{}, {"kernel": "linear"}, {"kernel": "rbf", "gamma": 0.3}]
 # The objective in closed form by hand: SPEC-sized example of three documents.

@@ -11,6 +11,8 @@ from reference.decisions import margins
 from reference.rivals import multiclass, widrow_hoff
 from strategies import examples, ordinal_problems
 
+pytestmark = pytest.mark.kernel
+
 
 def test_golden_widrow_hoff():
     model = rc.WidrowHoff.published(eta0=0.1)

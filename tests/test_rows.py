@@ -13,6 +13,8 @@ from rankcore._ext import ordinal, rows
 from rankcore._ext.online_loop import learn
 from strategies import csr_matrices, examples
 
+pytestmark = pytest.mark.kernel
+
 
 def products(X, w):
     """Row products through the kernels."""

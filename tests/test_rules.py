@@ -195,11 +195,6 @@ def test_margin_prank(problem, margin, scale, dense):
     np.testing.assert_allclose(averaged.thresholds_, expected["b_mean"], rtol=1e-12, atol=1e-12)
 
 
-def test_the_example_has_thirty_lines():
-    source = EXAMPLE.read_text(encoding="utf-8") if EXAMPLE.exists() else pytest.skip("not here")
-    assert len(source.splitlines()) <= 30
-
-
 @pytest.mark.sampled(1)  # what the checks look at is code that both bases share
 @parametrize_with_checks(
     [PRankRule(random_state=0), PerceptronRule(random_state=0)],

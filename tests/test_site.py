@@ -1,4 +1,4 @@
-"""The site as far as it shows without building it: pages of names, examples, navigation."""
+"""The site as far as it shows without building it: pages of names."""
 
 import ast
 import importlib
@@ -15,7 +15,6 @@ DOCS = ROOT / "docs"
 if not (DOCS / "conf.py").exists():
     pytest.skip("the sources are not here", allow_module_level=True)
 
-EXAMPLES = sorted((ROOT / "examples" / "gallery").glob("plot_*.py"))
 # Listed by hand: a module without __all__.
 OTHERS = {"rankcore.progress": {"Progress", "bar", "watch"}}
 
@@ -74,22 +73,3 @@ def test_names_that_differ_by_case_have_pages_that_do_not():
     assert set(renamed) <= set(pages)
     files = [renamed.get(page, page).lower() for page in pages]
     assert sorted(files) == sorted(set(files))
-
-
-def test_the_gallery_has_thirty_examples():
-    assert len(EXAMPLES) >= 30
-
-
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_asks_one_question_and_draws_one_picture(path):
-    text = path.read_text(encoding="utf-8")
-    title = ast.get_docstring(ast.parse(text)).splitlines()[0]
-    assert title.endswith("?")
-    assert 30 <= len(text.splitlines()) <= 80
-    assert text.count("plt.show()") == 1
-    assert "# %%" in text  # words beside the picture
-    assert "random_state=None" not in text
-    widths = re.findall(r"figsize=\(([\d.]+),", text)
-    # A phone shows 328 pixels of width: text of 10 points is then 9 pixels high.
-    assert [width for width in widths if float(width) > 4.8] == []
-    assert widths

@@ -26,6 +26,8 @@ from rankcore.datasets import (
 )
 from strategies import examples
 
+pytestmark = pytest.mark.kernel
+
 PAGE = Path(__file__).parents[1] / "docs" / "files.md"
 
 QRELS = b"""\

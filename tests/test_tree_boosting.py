@@ -21,6 +21,8 @@ from reference import boosting as plain
 from reference import trees as plain_trees
 from strategies import examples
 
+pytestmark = pytest.mark.kernel
+
 
 def problem(seed, missing=True):
     """Rows with ties, zeros and missing values, graded labels, queries, perhaps weights."""

@@ -20,6 +20,8 @@ from rankcore.boosting._tree_shards import Rules
 from reference import trees as plain
 from strategies import examples
 
+pytestmark = pytest.mark.kernel
+
 
 @st.composite
 def problems(draw):

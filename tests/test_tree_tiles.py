@@ -10,6 +10,8 @@ from rankcore._core.inputs import as_rows
 from rankcore._ext import trees as kernels
 from reference.trees import find_leaf
 
+pytestmark = pytest.mark.kernel
+
 FLOAT_MAX = float(np.finfo(np.float32).max)
 # Where the two precisions part: halfway between floats, beyond them, subnormal, zeros.
 EDGES = [0.1, 1 + 2.0**-24, -1 - 2.0**-25, FLOAT_MAX, 1.5 * FLOAT_MAX, 1e300, -1e300, 1e-50, -1e-50]

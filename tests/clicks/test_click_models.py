@@ -23,6 +23,8 @@ from rankcore.clicks import (
 from rankcore.clicks.log import MAX_POSITION
 from reference import clicks as plain
 
+pytestmark = pytest.mark.kernel
+
 RNG = np.random.default_rng(5)
 N_QUERIES, N_DOCUMENTS = 20, 8
 QID = np.repeat(np.arange(N_QUERIES), N_DOCUMENTS)

@@ -22,6 +22,8 @@ from rankcore.interleaving.rankings import Rankings
 from reference import interleaving as plain
 from strategies import examples
 
+pytestmark = pytest.mark.kernel
+
 SEEDS = st.integers(0, 2**64 - 1)
 
 
