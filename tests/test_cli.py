@@ -485,7 +485,7 @@ def test_evaluate_rejects_unknown_labels(model):
         ("# nothing\n\n", "data holds no examples"),
         (
             "3 1:2 # a\n2 1:1 2:nan\n",
-            "data, row 2: feature 2 is NaN, and PRank requires finite values: impute it, or train "
+            "data, row 2: feature 2 is NaN, and PRank requires finite values: impute it, or choose "
             "--model ordinal-boost",
         ),
         ("3 1:inf\n2 1:1\n", "data, row 1: feature 1 is infinity, and PRank requires"),
@@ -522,6 +522,44 @@ def test_missing_values_are_reported_with_file_row_and_feature(tmp_path, monkeyp
     # What the hint names.
     succeed("train", "whole", "part", "-o", "trees", "--model", "ordinal-boost", "--quiet")
     assert len(succeed("predict", "trees", "part").split()) == 3
+
+
+def test_missing_values_are_reported_by_all_ways_to_read(tmp_path, monkeypatch):
+    """Rows on disk and trials are reported as those in memory: file, row, feature and hint."""
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    monkeypatch.chdir(tmp_path)
+    Path("whole").write_text("3 qid:1 1:1 2:1\n2 qid:1 1:2 2:3\n" * 10)
+    Path("part").write_text("3 qid:2 1:1 2:1\n# a comment\n2 qid:2 1:2 2:3\n2 qid:2 1:nan\n")
+    table = {"label": [3, 2] * 10, "qid": 1, "a": [1.0, 2.0] * 10, "b": 3.0}
+    pd.DataFrame(table).to_parquet("first.parquet")
+    pd.DataFrame({**table, "qid": 2, "b": [*[3.0] * 11, np.nan, *[3.0] * 8]}).to_parquet("second")
+    on_disk = [
+        ["whole", "part", "--stream"],
+        ["whole", "part", "--stream", "--scale", "standard"],
+        ["first.parquet", "second"],
+        ["first.parquet", "second", "--scale", "auto"],
+        ["second", "--cache", "cache"],
+        ["second", "--cache", "cache"],  # which exists
+        ["part", "--stream", "--scale", "maxabs"],
+    ]
+    hint = "requires finite values: impute it, or choose --model ordinal-boost or rankboost"
+    for model in ("prank", "cusum", "oap-bpm", "pairwise", "ranksvm", "kernel-prank"):
+        for options in on_disk:
+            message = fail("train", *options, "-o", "model", "--model", model)
+            text = "part" in options
+            where = "part, row 3: feature 1" if text else "second, row 12: feature 'b'"
+            assert f"{where} is NaN, and " in message, (model, options)
+            assert hint in message, (model, options)
+        found = fail("tune", "whole", "part", "-o", "model", "--model", model, "--trials", "2")
+        assert f"part, row 3: feature 1 is NaN, and {find_learner(model).estimator} {hint}" in found
+        options = ["--valid", "part", "-o", "model", "--model", model, "--trials", "2"]
+        assert "part, row 3: feature 1 is NaN, and" in fail("tune", "whole", *options)
+    pd.DataFrame({**table, "b": [*[np.inf] * 2, *[3.0] * 18]}).to_parquet("infinite")
+    for model in ("ordinal-boost", "rankboost", "prank"):
+        message = fail("train", "infinite", "-o", "model", "--model", model)
+        assert "infinite, row 1: feature 'b' is infinity, and" in message
+    assert not Path("model").exists()
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])

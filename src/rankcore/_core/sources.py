@@ -265,6 +265,13 @@ class RowBlocks(Source):
         )
 
     @abstractmethod
+    def unchecked(self) -> Iterator[tuple[str, Any]]:
+        """Yield the matrices of all rows, in order, each with the name of its file.
+
+        Their values are those of the files, of which learners may reject some.
+        """
+
+    @abstractmethod
     def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
         """Labels and queries of all rows; raise ValueError if this requires a scan of all rows."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -163,9 +164,21 @@ def fit(
     if callbacks:
         more["callbacks"] = callbacks
     try:
-        estimator.fit(rows.X, rows.y, **more)
+        with named_values(learner, rows):
+            estimator.fit(rows.X, rows.y, **more)
     except TypeError as error:
         raise ValueError(str(error)) from error
+
+
+@contextmanager
+def named_values(learner: Learner, rows: Rows) -> Iterator[None]:
+    """If the body raises ValueError, name the value of rows on disk that it rejects, if any."""
+    try:
+        yield
+    except ValueError:
+        if rows.on_disk:
+            rows.check_values(learner.estimator, learner.estimator in INDIFFERENT, scan=True)
+        raise
 
 
 # ------------------------------------------------------------------------ scales
@@ -227,7 +240,8 @@ def on_scale(scale: Scale, learner: Learner, rows: Rows, *others: Rows) -> tuple
     if scaler is None:
         return None, [rows, *others]
     if rows.on_disk:
-        fit_scaler(scaler, rows.X)
+        with named_values(learner, rows):
+            fit_scaler(scaler, rows.X)
     else:
         scaler.fit(as_it_takes(scaler, rows.X))
     in_memory = others if rows.on_disk else (rows, *others)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -93,36 +94,53 @@ class Rows:
             raise ValueError(f"{path}: {error}") from error
         return replace(self, weights=found)
 
-    def check_values(self, learner: str, nan: bool) -> None:
-        """Raise ValueError, with the file, unless values in memory are finite (or NaN)."""
-        if self.on_disk:
+    def check_values(self, learner: str, nan: bool, *, scan: bool = False) -> None:
+        """Raise ValueError, with the file, unless values are finite (or NaN).
+
+        Of rows on disk they are read only to ``scan`` them.
+        """
+        if self.on_disk and not scan:
             return
-        values = self.X.data if hasattr(self.X, "indptr") else self.X
-        wrong = np.isinf(values) if nan else ~np.isfinite(values)
-        if not wrong.any():
-            return
-        place = int(np.flatnonzero(wrong.ravel())[0])
-        if hasattr(self.X, "indptr"):
-            row = int(np.searchsorted(self.X.indptr, place, side="right")) - 1
-            column = int(self.X.indices[place])
+        last, n_before = "", 0
+        for name, columns, X in self._parts():
+            n_before = n_before if name == last else 0
+            values = X.data if hasattr(X, "indptr") else X
+            wrong = np.isinf(values) if nan else ~np.isfinite(values)
+            if wrong.any():
+                place = int(np.flatnonzero(wrong.ravel())[0])
+                break
+            last, n_before = name, n_before + X.shape[0]
         else:
-            row, column = divmod(place, self.X.shape[1])
+            return
+        if hasattr(X, "indptr"):
+            row = int(np.searchsorted(X.indptr, place, side="right")) - 1
+            column = int(X.indices[place])
+        else:
+            row, column = divmod(place, X.shape[1])
         what = "NaN" if np.isnan(values.ravel()[place]) else "infinity"
         hint = "impute it, or omit the row"
         if what == "NaN" and not nan:
             names = " or ".join(TAKE_NAN)
-            hint = f"impute it, or train --model {names}, which learn from rows with NaN"
-        name, feature = "the data", str(column + 1)
-        for one in self.origin:
-            if row < one.n_rows:
-                name = one.name
-                feature = feature if one.columns is None else repr(one.columns[column])
-                break
-            row -= one.n_rows
+            hint = f"impute it, or choose --model {names}, which learn from rows with NaN"
+        feature = str(column + 1) if columns is None else repr(columns[column])
         raise ValueError(
-            f"{name}, row {row + 1}: feature {feature} is {what}, and {learner} requires finite "
-            f"values: {hint}"
+            f"{name}, row {n_before + row + 1}: feature {feature} is {what}, and {learner} "
+            f"requires finite values: {hint}"
         )
+
+    def _parts(self) -> Iterator[tuple[str, Sequence[str] | None, Any]]:
+        """Files, names of the features and matrices of their rows."""
+        if self.on_disk:
+            for name, X in self.X.unchecked():
+                yield name, self.X.feature_names, X
+        elif len(self.origin) < 2:
+            one = self.origin[0] if self.origin else Origin("the data", self.X.shape[0], None)
+            yield one.name, one.columns, self.X
+        else:
+            first = 0
+            for one in self.origin:
+                yield one.name, one.columns, self.X[first : first + one.n_rows]
+                first += one.n_rows
 
     def check_queries(self, data: str) -> None:
         """Raise ValueError if rows in memory have no queries; ``data`` is their file."""

@@ -105,6 +105,14 @@ class FileRows(RowBlocks):
         for number, (X, labels, queries, done) in enumerate(parts):
             yield Window(as_rows(X), labels, queries, number, done)
 
+    def unchecked(self) -> Iterator[tuple[str, Any]]:
+        """As `RowBlocks.unchecked`."""
+        for source in self.sources:
+            one = copy(self)
+            one.sources = [source]
+            for X, *_ in one.parts(self.n_features, BLOCK_VALUES, BLOCK_ROWS):
+                yield title(source), X
+
     def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
         """As `RowBlocks.outline`, of rows that are then in memory."""
         _, labels, queries = self.whole()
@@ -204,6 +212,10 @@ class ScaledRows(RowBlocks):
         """As `RowBlocks.windows`."""
         for window in self._blocks.windows(n_features, order):
             yield replace(window, rows=as_rows(self.scaled(as_matrix(window.rows))))
+
+    def unchecked(self) -> Iterator[tuple[str, Any]]:
+        """As `RowBlocks.unchecked`: not scaled."""
+        return self._blocks.unchecked()
 
     def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
         """As `RowBlocks.outline`."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,9 @@ class CachedRows(RowBlocks):
         self.dtype = arrays["values"].dtype
         if about["feature_names"] is not None:
             self.feature_names = np.array(about["feature_names"], dtype=object)
+        sources = about["sources"]
+        # Of rows in memory before, such as standard input, the folder is not the user's.
+        self._name = str(sources[0]["name"] if len(sources) == 1 else path)
         self.size = sum(arrays[name].nbytes for name in PARTS)
         self._labels_checked = np.zeros(len(self._blocks), dtype=bool)
         if not self._arrays_fit():
@@ -150,6 +154,12 @@ class CachedRows(RowBlocks):
             if self.size > RELEASED:
                 for block in chosen:
                     self._release(block)
+
+    def unchecked(self) -> Iterator[tuple[str, Any]]:
+        """As `RowBlocks.unchecked`; several files have the name of the cache."""
+        X, bounds = self.whole()[0], self._blocks[:, 0].tolist()
+        for first, stop in pairwise(bounds):
+            yield self._name, X[first:stop]
 
     def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
         """As `RowBlocks.outline`."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankcore.cli.learning import Choice, Scale, ScaleOption, fit, on_scale
+from rankcore.cli.learning import INDIFFERENT, Choice, Scale, ScaleOption, fit, on_scale
 from rankcore.cli.options import (
     JsonOption,
     Layout,
@@ -127,6 +127,10 @@ def tune(
             same_width(rows, held_out)
         names = list(dict.fromkeys(model or families(rows.in_queries, rows.X.shape[0])))
         learners = {name: find_learner(name) for name in names}
+        for learner in learners.values():
+            for one in (rows, held_out):
+                if one is not None:
+                    one.check_values(learner.estimator, learner.estimator in INDIFFERENT)
         if _of_queries(list(learners.values()), metric):
             rows.check_queries(data[0])
             if held_out is not None:
