@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.optimize
 import scipy.sparse as sp
 import sklearn
 from sklearn.base import clone
@@ -50,6 +51,64 @@ def differences(X, pairs):
 
 
 # ---------------------------------------------------------------- the optimum
+
+
+def optimum(Z, c, loss):
+    """Minimum of |w|^2 / 2 + sum of c (1 - Z w)_+^p in units in which Z is of size 1, by scipy."""
+    s = np.abs(Z).max()
+    Z = Z / s
+    if loss == "hinge":  # the dual, divided by s^2 and sum(c)
+
+        def dual(a):
+            w = a @ Z
+            return 0.5 * s**2 * (w @ w) - a.sum(), s**2 * (Z @ w) - 1.0
+
+        found = scipy.optimize.minimize(
+            dual, 0.5 * c, jac=True, bounds=[(0, one) for one in c], method="L-BFGS-B",
+            options={"maxiter": 20000, "maxfun": 10**6, "ftol": 1e-15, "gtol": 1e-10},
+        )  # fmt: skip
+        return s * (found.x @ Z)
+
+    def primal(u):  # w = s u; the loss without its value at w = 0, divided by s^2
+        d = Z @ u
+        t = np.minimum(s**2 * d, 1.0)
+        lost = np.where(s**2 * d < 1.0, -2.0 * d + t * d, -1.0 / s**2)
+        return 0.5 * (u @ u) + c @ lost, u - 2.0 * ((c * (1.0 - t)) @ Z)
+
+    found = scipy.optimize.minimize(
+        primal, np.zeros(Z.shape[1]), jac=True, method="BFGS", options={"gtol": 1e-9}
+    )
+    return s * found.x
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("balance", ["query", None])
+@pytest.mark.parametrize("kernel", [None, "linear"])
+@pytest.mark.parametrize("scale", [1e-10, 1e-6, 1e-4, 1e-2, 1e-1, 1.0])
+def test_features_of_any_scale_are_learned(loss, balance, kernel, scale):
+    """The minimum may be close to w = 0 as the objective is, but it is not w = 0."""
+    X, y, qid = data(n=40)
+    pairs = pairs_of(y, qid, balance)
+    expected = optimum(*differences(scale * X, pairs), loss)
+    model = rc.RankSVM(loss=loss, balance=balance, kernel=kernel, tol=1e-8)
+    found = model.fit(scale * X, y, qid=qid).coef_
+    assert np.linalg.norm(found - expected) < 1e-3 * np.linalg.norm(expected)
+    rough = clone(model).set_params(tol=1e-4).fit(scale * X, y, qid=qid).coef_
+    assert np.linalg.norm(rough - expected) < 0.1 * np.linalg.norm(expected)
+    # With C in proportion, the objective is the same but for a factor.
+    alike = clone(model).set_params(C=scale**-2).fit(scale * X, y, qid=qid).coef_
+    whole = clone(model).fit(X, y, qid=qid).coef_
+    np.testing.assert_allclose(scale * alike, whole, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(60, 4), (60, 1500)], ids=["steps", "draft"])
+def test_small_features_are_learned_from_any_start(shape):
+    X, y, qid = data(n=shape[0], d=shape[1])
+    cold = rc.RankSVM().fit(1e-6 * X, y, qid=qid)
+    warm = rc.RankSVM(warm_start=True).fit(X, y, qid=qid).fit(1e-6 * X, y, qid=qid)
+    other = rc.RankSVM(tol=1e-10).fit(1e-6 * X, y, qid=qid).coef_
+    for one in (cold, warm):
+        assert np.linalg.norm(one.coef_ - other) < 0.02 * np.linalg.norm(other)
 
 
 def test_three_documents_by_hand():

@@ -108,25 +108,8 @@ class Rows:
             wrong = np.isinf(values) if nan else ~np.isfinite(values)
             if wrong.any():
                 place = int(np.flatnonzero(wrong.ravel())[0])
-                break
+                raise ValueError(_bad_value(X, place, (name, n_before), columns, learner, nan))
             last, n_before = name, n_before + X.shape[0]
-        else:
-            return
-        if hasattr(X, "indptr"):
-            row = int(np.searchsorted(X.indptr, place, side="right")) - 1
-            column = int(X.indices[place])
-        else:
-            row, column = divmod(place, X.shape[1])
-        what = "NaN" if np.isnan(values.ravel()[place]) else "infinity"
-        hint = "impute it, or omit the row"
-        if what == "NaN" and not nan:
-            names = " or ".join(TAKE_NAN)
-            hint = f"impute it, or choose --model {names}, which learn from rows with NaN"
-        feature = str(column + 1) if columns is None else repr(columns[column])
-        raise ValueError(
-            f"{name}, row {n_before + row + 1}: feature {feature} is {what}, and {learner} "
-            f"requires finite values: {hint}"
-        )
 
     def _parts(self) -> Iterator[tuple[str, Sequence[str] | None, Any]]:
         """Files, names of the features and matrices of their rows."""
@@ -149,6 +132,34 @@ class Rows:
                 f"{title(data)} has lines without qid:, but a ranker compares the documents of a "
                 "query"
             )
+
+
+def _bad_value(
+    X: Any,
+    place: int,
+    origin: tuple[str, int],
+    columns: Sequence[str] | None,
+    learner: str,
+    nan: bool,
+) -> str:
+    """Describe a value that a learner rejects; ``origin`` is a file and a number of rows in it."""
+    if hasattr(X, "indptr"):
+        value, column = X.data[place], int(X.indices[place])
+        row = int(np.searchsorted(X.indptr, place, side="right")) - 1
+    else:
+        row, column = divmod(place, X.shape[1])
+        value = X[row, column]
+    what = "NaN" if np.isnan(value) else "infinity"
+    hint = "impute it, or omit the row"
+    if what == "NaN" and not nan:
+        names = " or ".join(TAKE_NAN)
+        hint = f"impute it, or choose --model {names}, which learn from rows with NaN"
+    feature = str(column + 1) if columns is None else repr(columns[column])
+    name, n_before = origin
+    return (
+        f"{name}, row {n_before + row + 1}: feature {feature} is {what}, and {learner} requires "
+        f"finite values: {hint}"
+    )
 
 
 def same_width(*parts: Rows) -> None:

@@ -93,7 +93,8 @@ class RankSVM(RankSVMParameters, PairwiseFitMixin, Ranker):
     coef0 : float, default=1.0
         Constant of "poly", at least 0.
     tol : float, default=1e-4
-        Tolerance: iteration stops when the duality gap is at most this share of the objective.
+        Tolerance: iteration stops when the duality gap is at most this share of the objective, and
+        of its decrease from w = 0.
     max_iter : int, default=200
         Maximum number of Newton steps; 4 to 10 usually suffice, some more with the hinge.
     warm_start : bool, default=False

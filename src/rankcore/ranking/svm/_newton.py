@@ -44,6 +44,8 @@ LEAST_WIDTH = 1e-12
 class Space(ABC):
     """Space of models: elements are arrays that can be added and multiplied by numbers."""
 
+    weight: float  # of all pairs: C times this is the loss of zero scores
+
     @abstractmethod
     def zero(self) -> Floats:
         """The element with zero scores."""
@@ -131,13 +133,17 @@ def newton_steps(
 ) -> Generator[tuple[Floats, Step], bool | None, Solution]:
     """Minimise |w|^2 / 2 + C * loss until the gap is at most ``tol`` times that.
 
+    It must also be at most ``tol`` times the objective's decrease from w = 0: with features of a
+    small scale the minimum is close to w = 0, and so is its objective, but not the order of its
+    scores. The decrease is at least |w|^2 / 2, which has more digits if it is small.
+
     C, loss, ``tol`` and ``max_iter`` are those of an estimator, or of a `Goal`. Yields the element
     after each step and its statistics; send True to stop. Returns the solution.
     """
     C, tol, max_iter = model.C, model.tol, int(model.max_iter)
     hinge = model.loss == "hinge"
     width = FIRST_WIDTH if hinge else 0.0
-    w, best, lowest, dual = start, start, np.inf, -np.inf
+    w, best, lowest, dual, least = start, start, np.inf, -np.inf, 0.0
     products, steps, first_norm, norm, value = 0, 0, 0.0, np.inf, np.inf
     stuck = moved = False
     while True:
@@ -145,15 +151,17 @@ def newton_steps(
         at, gradient = space.evaluate(w, terms)
         square = max(space.dot(gradient, gradient), 0.0)
         length = space.dot(w, w)
+        gap, objective = 0.5 * square, 0.5 * length + at.loss
         if hinge:
             objective = 0.5 * length + C * float(at.sums[0, 0])
             # Each pair in the smoothed part contributes 2 C / width to the trace.
-            dual = max(dual, objective - 0.5 * square - 0.125 * width**2 * at.trace)
-        else:
-            objective = 0.5 * length + at.loss
-        if objective < lowest:
-            best, lowest = w, objective
-        gap = max(lowest - dual, 0.0) if hinge else 0.5 * square
+            gap += 0.125 * width**2 * at.trace
+            dual = max(dual, objective - gap)
+        if objective <= lowest * (1.0 + ROUNDING):
+            best, lowest, least = w, min(lowest, objective), 0.5 * length
+        if hinge and lowest - dual > ROUNDING * lowest:
+            gap = lowest - dual
+        enough = tol * min(lowest, max(least, C * space.weight - lowest))
         # A step that reduces neither the objective nor the gradient has reached the precision of
         # float64.
         last_norm, last_value = norm, value
@@ -161,7 +169,7 @@ def newton_steps(
         stuck |= moved and value >= last_value and norm >= 0.5 * last_norm
         stop = moved and (yield w, Step(objective, gap, norm, width, products))
         moved = False
-        if gap <= tol * lowest:
+        if gap <= enough:
             return Solution(lowest, gap, best, steps, "converged")
         if stop:
             return Solution(lowest, gap, best, steps, "stopped")
@@ -173,7 +181,8 @@ def newton_steps(
                 stuck, value = False, np.inf
                 continue
         if stuck or steps == max_iter:
-            return Solution(lowest, gap, best, steps, "precision" if stuck else "max_iter")
+            ended = "precision" if stuck else "max_iter"
+            return Solution(lowest, gap, best, steps, "converged" if gap <= tol * lowest else ended)
         first_norm = max(first_norm, norm)
         solve = space.preconditioner(at, products)
         p, ray, products = _direction(space, at, gradient, norm / first_norm, solve)

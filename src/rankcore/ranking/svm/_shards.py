@@ -230,7 +230,7 @@ class SharedSpace(WeightSpace):
             kept, at = self._last
             if np.array_equal(kept, scores) and at.terms.same(terms):
                 return at
-        exponents = self._exponents(2.0 * self._weight * self._steepest(scores, terms))
+        exponents = self._exponents(2.0 * self.weight * self._steepest(scores, terms))
         found = self._questions.slopes(scores, terms, exponents)
         sums = np.array([float(one) for one in found.sums]).reshape(-1, 2)
         loss = float(terms.factors @ sums[:, 1])
@@ -244,7 +244,7 @@ class SharedSpace(WeightSpace):
         """p, and the second derivatives of the loss times p."""
         # At most this for a pair, times the difference of two products with p, for both documents.
         bend = 2.0 * float(np.abs(at.terms.factors).max())
-        exponents = self._exponents(4.0 * self._weight * bend * self._reach(p))
+        exponents = self._exponents(4.0 * self.weight * bend * self._reach(p))
         words = self._questions.curve(at.scores, at.terms, p, exponents)
         return p, np.ldexp(words.astype(np.float64), -exponents)
 

@@ -48,7 +48,7 @@ class WeightSpace(Space):
         generator: np.random.Generator,
         n_values: int,
     ) -> None:
-        self._n_features, self._weight = n_features, weight
+        self._n_features, self.weight = n_features, weight
         self._sample = Sample(sizes, n_features, generator, n_values)
 
     def zero(self) -> Floats:
@@ -62,7 +62,7 @@ class WeightSpace(Space):
         if sample is None:
             return None
         matrix, sampled = self._matrix(sample, at)
-        return inverse(matrix, self._weight / sampled) if sampled > 0.0 else None
+        return inverse(matrix, self.weight / sampled) if sampled > 0.0 else None
 
     @abstractmethod
     def _matrix(self, sample: NDArray[np.int64], at: Evaluation) -> tuple[Floats, float]:
@@ -107,6 +107,7 @@ class KernelSpace(Space):
 
     def __init__(self, losses: PairLosses, kernel: NDArray[Any]) -> None:
         self._losses, self._kernel = losses, kernel
+        self.weight = float(losses.weights.sum())
         self._largest = float(max(kernel.max(), -kernel.min()))
 
     def zero(self) -> Floats:
