@@ -116,9 +116,9 @@ class CachedRows(RowBlocks):
         self.dtype = arrays["values"].dtype
         if about["feature_names"] is not None:
             self.feature_names = np.array(about["feature_names"], dtype=object)
-        sources = about["sources"]
-        # Of rows in memory before, such as standard input, the folder is not the user's.
-        self._name = str(sources[0]["name"] if len(sources) == 1 else path)
+        names = [one.get("name") for one in about["sources"] if isinstance(one, dict)]
+        # The folder of standard input is temporary, and its name unknown to the user.
+        self._name = str(names[0] if len(names) == 1 else path)
         self.size = sum(arrays[name].nbytes for name in PARTS)
         self._labels_checked = np.zeros(len(self._blocks), dtype=bool)
         if not self._arrays_fit():
