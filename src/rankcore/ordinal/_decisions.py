@@ -35,27 +35,34 @@ def rank_changes(
     ``points`` ascend. Between two of them with one rank, the rank must not change. A change is the
     lowest score with the rank that follows, found by bisection to the last bit.
     """
-    low, high = points[:-1], points[1:]
     ranks = rank_of(points)
-    below, above = ranks[:-1], ranks[1:]
-    changes, after = [], []
+    # Intervals between scores: their two ends, and the ranks of these.
+    ends = np.stack([points[:-1], points[1:]])
+    end_ranks = np.stack([ranks[:-1], ranks[1:]])
+    changes = []
+    new_ranks = []
     while True:
-        differ = below != above
-        low, high, below, above = low[differ], high[differ], below[differ], above[differ]
+        differ = end_ranks[0] != end_ranks[1]
+        ends = ends[:, differ]
+        end_ranks = end_ranks[:, differ]
+        low, high = ends
         middle = low + (high - low) / 2
         done = (middle <= low) | (middle >= high)
         changes.append(high[done])
-        after.append(above[done])
-        low, high, below, above = low[~done], high[~done], below[~done], above[~done]
-        if not low.size:
+        new_ranks.append(end_ranks[1, done])
+        if done.all():
             break
+        ends = ends[:, ~done]
+        end_ranks = end_ranks[:, ~done]
         middle = middle[~done]
-        between = rank_of(middle)
-        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
-        below, above = np.concatenate([below, between]), np.concatenate([between, above])
+        middle_rank = rank_of(middle)
+        ends = np.stack([np.append(ends[0], middle), np.append(middle, ends[1])])
+        end_ranks = np.stack(
+            [np.append(end_ranks[0], middle_rank), np.append(middle_rank, end_ranks[1])]
+        )
     found = np.concatenate(changes)
     order = np.argsort(found)
-    return found[order], np.concatenate([ranks[:1], np.concatenate(after)[order]])
+    return found[order], np.concatenate([ranks[:1], np.concatenate(new_ranks)[order]])
 
 
 class CheapestRanks(RankedLabels):

@@ -32,7 +32,6 @@ from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._scale import (
     BuiltIn,
     margin_of,
-    moves_of,
     new_margin,
     new_scale,
     scale_setting,
@@ -50,7 +49,7 @@ MOST_TIMES = 1000
 
 
 def least_draws(settings: dict[str, Any], weights: np.ndarray | None = None) -> np.ndarray:
-    """Minimum 32-bit draws for taking an example once, twice and so on, uint64.
+    """Return the minimum 32-bit draws for taking an example once, twice and so on, uint64.
 
     Shape (1, times); with weights of rows, which multiply the expected number of times, (n_rows,
     times).
@@ -120,18 +119,21 @@ def check_means(state: OnlineState, totals: np.ndarray) -> None:
         np.array_equal(totals, state.others["totals"])
         and np.array_equal(scale * (totals / n), state.others["mean_thresholds"])
     ):
-        raise ValueError("its mean thresholds are not the mean of its members' thresholds")
+        raise ValueError("the mean thresholds must be the mean of the members' thresholds")
 
 
 def tile_width(n_features: int, n_members: int) -> int:
-    """Number of members in a tile: fits a cache, a multiple of four, tiles of similar size."""
+    """Return the number of members in a tile.
+
+    A tile fits a cache, its width is a multiple of four, and all tiles have a similar size.
+    """
     width = max(LANES, min(MAX_WIDTH, TILE_BYTES // (8 * n_features)))
     n_tiles = math.ceil(n_members / width)
     return 4 * math.ceil(n_members / n_tiles / 4)
 
 
 def member_parameters(state: OnlineState) -> tuple[np.ndarray, np.ndarray]:
-    """Weights and thresholds of the members for predictions, in tiles."""
+    """Return the members' weights and thresholds for predictions, in tiles."""
     weights, thresholds = state.by_feature["weights"], state.others["thresholds"]
     if not state.settings["average_members"]:
         return weights, thresholds
@@ -143,7 +145,7 @@ def member_parameters(state: OnlineState) -> tuple[np.ndarray, np.ndarray]:
 
 
 def mean_parameters(state: OnlineState) -> tuple[np.ndarray, np.ndarray]:
-    """Means of the members' parameters, summed in the order of the members."""
+    """Return the means of the members' parameters, summed in the order of the members."""
     weights, thresholds = (
         array.transpose(1, 0, 2).reshape(array.shape[1], -1)[:, : state.settings["n_estimators"]]
         for array in member_parameters(state)
@@ -196,16 +198,17 @@ class OAP(SamplingParams, Specified):
         )
         tile, lane = divmod(j, state.others["steps"].shape[2])
 
-        def own(arrays: dict[str, np.ndarray], *names: str) -> dict[str, np.ndarray]:
+        def of_member(arrays: dict[str, np.ndarray], names: list[str]) -> dict[str, np.ndarray]:
             return {name: arrays[name][tile, :, lane].copy() for name in names if name in arrays}
 
-        weights = own(state.by_feature, "weights", "weights_sums")
-        others = own(state.others, "steps", "thresholds", "steps_sums")
+        weights = of_member(state.by_feature, ["weights", "weights_sums"])
+        others = of_member(state.others, ["steps", "thresholds", "steps_sums"])
         others |= {name: state.others[name].copy() for name in ("scale", "margin")}
-        seen, settings = state.others["seen"][j].copy(), member._settings()
+        seen = state.others["seen"][j].copy()
         log = [seen.tolist()] if seen[0] else []
-        member._state = OnlineState(weights, others, seen, settings=settings, log=log)
-        member.ranks_, member.n_features_in_ = self.ranks_.copy(), self.n_features_in_
+        member._state = OnlineState(weights, others, seen, settings=member._settings(), log=log)
+        member.ranks_ = self.ranks_.copy()
+        member.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             member.feature_names_in_ = self.feature_names_in_.copy()
         return member
@@ -216,7 +219,7 @@ class OAP(SamplingParams, Specified):
         return 1 if share() <= SPARSE else 2
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
-        """Weights and thresholds of the mean."""
+        """Return the weights and thresholds of the mean."""
         state = self._fitted_state()
         if not state.settings["average_members"]:
             return state.by_feature["mean"], state.others["mean_thresholds"]
@@ -245,7 +248,9 @@ class OAP(SamplingParams, Specified):
         if like is not None:
             width = int((0, *like["others.steps"].shape)[-1])
             if not 4 <= width <= max(MAX_WIDTH, self.n_estimators + 3) or width % 4:
-                raise ValueError(f"its tiles of {width} members are impossible")
+                raise ValueError(
+                    f"members must be stored in tiles of a multiple of 4; found tiles of {width}"
+                )
         n_tiles = math.ceil(self.n_estimators / width)
         sums = ["", "_sums"] if self.average_members else [""]
         by_feature: dict[str, np.ndarray] = {
@@ -274,40 +279,64 @@ class OAP(SamplingParams, Specified):
             or (seen[:, 2] > seen[:, 0]).any()
             or state.others["seed"][0] < 0
         ):
-            raise ValueError("the counts of its members are impossible")
+            raise ValueError(
+                "the counts of the members are impossible: a count is negative or too large, or "
+                "mistakes exceed examples"
+            )
         steps = state.others["steps"]
         of_members = seen.reshape(steps.shape[0], 1, steps.shape[2], 3)
-        examples, mistakes = of_members[..., 0], of_members[..., 2]
-        moves = moves_of(state, examples, mistakes)
-        check_lattice(state.others, scale_of(state), *moves, axis=1)
+        examples = of_members[..., 0]
+        mistakes = of_members[..., 2]
+        check_lattice(state, examples=examples, mistakes=mistakes, axis=1)
         check_means(state, steps.sum(axis=(0, 2)))
 
     def _learn(self, state: OnlineState, block: Block) -> int:
         reached, moved = self._move_members(state, block)
         if reached < block.stop:
             return reached
-        arrays = state.by_feature["mean"], state.others["totals"], state.others["mean_thresholds"]
-        mean = Mean(*arrays, moved, scale_of(state), state.settings["n_estimators"])
+        mean = Mean(
+            state.by_feature["mean"],
+            state.others["totals"],
+            state.others["mean_thresholds"],
+            moved,
+            scale_of(state),
+            state.settings["n_estimators"],
+        )
         return block.learn(mean, None, state.counts)
 
     def _move_members(self, state: OnlineState, block: Block) -> tuple[int, np.ndarray]:
         """Let the members learn; return the first position not learned and the mean's moves."""
-        e, start, stop = block.examples, block.start, block.stop
+        examples = block.examples
         if self._moved is not None:
-            return stop, self._moved[start:stop]
-        others, n_tasks = state.others, state.others["totals"].size
+            return block.stop, self._moved[block.start : block.stop]
+        others = state.others
+        shape_of_moves = block.stop - block.start, others["totals"].size
+        t = state.t
         lines = math.ceil(state.settings["n_estimators"] / LANES)
         n_jobs = min(n_threads(self.n_jobs), lines)
         edges = (np.linspace(0, lines, n_jobs + 1).astype(int) * LANES).tolist()
         edges[-1] = others["survived"].size
         bound = self._bind_members(state, state.settings["n_estimators"])
-        cumulative = least_draws(state.settings) if e.steps is None else e.steps
-        visits = e.rows, e.ranks, e.order, start, stop
-        draws = state.t, int(others["seed"][0]), cumulative
+        cumulative = least_draws(state.settings) if examples.steps is None else examples.steps
+        seed = int(others["seed"][0])
 
         def learn_some(first: int, last: int) -> tuple[int, np.ndarray]:
-            moved = np.zeros((stop - start, n_tasks), dtype=np.int32)
-            return kernels.learn_members(bound, *visits, *draws, first, last, moved), moved
+            moved = np.zeros(shape_of_moves, dtype=np.int32)
+            reached = kernels.learn_members(
+                bound,
+                examples.rows,
+                examples.ranks,
+                examples.order,
+                block.start,
+                block.stop,
+                t,
+                seed,
+                cumulative,
+                first,
+                last,
+                moved,
+            )
+            return reached, moved
 
         with Threads(n_jobs) as threads:
             results = threads.map(learn_some, edges[:-1], edges[1:])
@@ -317,9 +346,19 @@ class OAP(SamplingParams, Specified):
         return min(reached for reached, _ in results), moved
 
     def _bind_members(self, state: OnlineState, n: int, before: int = 0) -> kernels.Members:
-        """Arrays of n members, after ``before`` other ones, in the form of the kernel."""
-        weights = (state.by_feature.get(name) for name in ("weights", "weights_sums"))
-        names = "steps", "thresholds", "steps_sums", "seen", "survived"
-        others = (state.others.get(name) for name in names)
-        rule = scale_of(state), margin_of(state), self.tie == "strict"
-        return kernels.Members(*weights, *others, n, *rule, before)
+        """Bind the arrays of n members, after ``before`` other ones, for the kernel."""
+        others = state.others
+        return kernels.Members(
+            state.by_feature["weights"],
+            state.by_feature.get("weights_sums"),
+            others["steps"],
+            others["thresholds"],
+            others.get("steps_sums"),
+            others["seen"],
+            others["survived"],
+            n,
+            scale_of(state),
+            margin_of(state),
+            self.tie == "strict",
+            before,
+        )

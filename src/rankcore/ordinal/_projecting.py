@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,7 @@ class Thresholds(LatentScoreMixin):
 
     @abstractmethod
     def _cuts(self) -> np.ndarray:
-        """The thresholds."""
+        """Return the thresholds."""
 
     @property
     @consistent_read
@@ -81,7 +82,7 @@ def cumulated(tasks: np.ndarray) -> np.ndarray:
 
 
 def ranks_of(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """Number of ascending thresholds that each score reaches."""
+    """Count the ascending thresholds that each score reaches."""
     ranks = np.empty(scores.size, dtype=np.int32)
     kernels.threshold_ranks(scores, thresholds, ranks)
     return ranks
@@ -113,15 +114,20 @@ def margins(scores: np.ndarray, ranks: np.ndarray, order: np.ndarray | None = No
 VOTING_VALUES = 2**22
 
 
-def count_votes(
-    rows: Rows, weights: np.ndarray, thresholds: np.ndarray, votes: np.ndarray
-) -> np.ndarray:
-    """Count votes of models for each rank of each row: int64, shape (n_rows, n_ranks).
+@dataclass(frozen=True)
+class Voters:
+    """Models that vote on the rank, in tiles."""
 
-    Weights, (n_tiles, n_features, width), and thresholds, (n_tiles, n_ranks - 1, width), are in
-    tiles of models. If all ``votes`` are 0, each model has one vote.
-    """
-    votes = votes if votes.any() else np.ones_like(votes)
+    weights: np.ndarray  # (n_tiles, n_features, width)
+    thresholds: np.ndarray  # (n_tiles, n_ranks - 1, width)
+    votes: np.ndarray  # (n_models,), int64; if all are 0, each model has one vote
+
+
+def count_votes(rows: Rows, voters: Voters) -> np.ndarray:
+    """Count votes of models for each rank of each row: int64, shape (n_rows, n_ranks)."""
+    weights = voters.weights
+    thresholds = voters.thresholds
+    votes = voters.votes if voters.votes.any() else np.ones_like(voters.votes)
     n_tiles, n_tasks, width = thresholds.shape
     out = np.zeros((rows.n_rows, n_tasks + 1), dtype=np.int64)
     # Python checks for signals between two calls, after a few milliseconds of work.
@@ -130,7 +136,8 @@ def count_votes(
     n_each = max(1, VOTING_VALUES // (row * rows.n_rows))
     for first in range(0, n_tiles, n_each):
         for start in range(0, rows.n_rows, n_rows):
-            last, stop = min(first + n_each, n_tiles), min(start + n_rows, rows.n_rows)
+            last = min(first + n_each, n_tiles)
+            stop = min(start + n_rows, rows.n_rows)
             reached = tally(rows, weights, thresholds, votes, first, last, start, stop, out)
             check_reached(reached, stop)
     return out
@@ -142,15 +149,20 @@ class VotesRanks(VoteParams, LatentScoreMixin):
     _one_direction = True
 
     @abstractmethod
-    def _voters(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Weights, thresholds and votes of the models, for `count_votes`."""
+    def _voters(self) -> Voters:
+        """Return the models that vote."""
 
     def _tally(self, rows: Rows) -> np.ndarray:
-        """Votes for each rank, shape (n_rows, n_ranks), int64."""
-        return count_votes(rows, *self._voters())
+        """Count the votes for each rank, shape (n_rows, n_ranks), int64."""
+        return count_votes(rows, self._voters())
 
     def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
-        parts = dict(zip(("weights", "thresholds", "votes"), self._voters(), strict=True))
+        voters = self._voters()
+        parts = {
+            "weights": voters.weights,
+            "thresholds": voters.thresholds,
+            "votes": voters.votes,
+        }
         return Scoring("votes", parts, {"output": self.output})
 
     def _projected(self, rows: Rows) -> np.ndarray:
@@ -164,7 +176,7 @@ class VotesRanks(VoteParams, LatentScoreMixin):
         return self._projected(rows) - 1 if self.output == "mean" else self._ranks(rows)
 
     def _winners(self, votes: np.ndarray) -> np.ndarray:
-        """The rank selected by the votes."""
+        """Return the rank that the votes select."""
         check_declared(self, "output")
         if self.output == "plurality":
             return votes.argmax(axis=1)

@@ -223,7 +223,8 @@ class OnlineLearner(PassLearner):
 
 def run_pass(model: Any, state: OnlineState, examples: Examples, epoch: int, n_epochs: int) -> None:
     """Learn the visits of a pass in blocks; signals are handled between blocks."""
-    rows, n = examples.rows, examples.n_visits
+    rows = examples.rows
+    n = examples.n_visits
     state.averages = None  # the cache is outdated
     mean_square = partial(model._mean_square, state, rows)
     fix_scale(state, model, mean_square, partial(share_of_nonzero, rows))
@@ -239,9 +240,11 @@ def run_pass(model: Any, state: OnlineState, examples: Examples, epoch: int, n_e
         with uninterrupted():
             reached = model._learn(state, Block(examples, start, stop, marks, losses))
             record[:] = (base + state.counts - before).tolist()
-            passed = slice(*np.searchsorted(marks, [before[0], state.t], side="right"))
+            first, last = np.searchsorted(marks, [before[0], state.t], side="right").tolist()
+            passed = slice(first, last)
             state.curve.extend(zip(marks[passed].tolist(), losses[passed].tolist(), strict=True))
-            before, base = state.counts.copy(), list(record)
+            before = state.counts.copy()
+            base = list(record)
             if reached < stop and state.make_room():
                 stop = reached
         if reached < stop:

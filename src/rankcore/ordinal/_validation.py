@@ -41,13 +41,16 @@ class HeldOutLabels:
     def __init__(
         self, rows: Rows, y: Any, classes: np.ndarray, metrics: Sequence[Any], names: list[str]
     ) -> None:
-        self.rows, self.names, self._metrics, self._classes = rows, names, metrics, classes
+        self.rows = rows
+        self.names = names
+        self._metrics = metrics
+        self._classes = classes
         self._labels = as_labels(y, rows.n_rows)[0]
         self._ranks, self._of_classes = ranks_beside(self._labels, classes)
         self.directions = [callable(one) or MEASURES.get(one, (None, False))[1] for one in metrics]
 
     def measure(self, predicted: Any) -> list[float]:
-        """Values of the measures for predicted ranks, which may be real numbers."""
+        """Compute the measures for predicted ranks, which may be real numbers."""
         values = [self._value(metric, predicted) for metric in self._metrics]
         for metric, value in zip(self._metrics, values, strict=True):
             if not np.isfinite(value):
@@ -70,7 +73,7 @@ def held_out_labels(
     eval_metric: Any,
     kind: type[HeldOutLabels] = HeldOutLabels,
 ) -> list[HeldOutLabels]:
-    """The held-out sets of a fit, see `rankcore._core.monitor.as_eval_sets`."""
+    """Return the held-out sets of a fit, see `rankcore._core.monitor.as_eval_sets`."""
     metrics = as_metrics(eval_metric)
     names = measure_names(metrics, len(sets))
     return [

@@ -188,8 +188,19 @@ class Block:
 
     def learn(self, bound: Any, steps: np.ndarray | None, counts: np.ndarray) -> int:
         """Let a kernel learn; return the first position not learned."""
-        e, span = self.examples, (self.start, self.stop)
-        return learn(bound, e.rows, e.ranks, e.order, steps, *span, counts, self.marks, self.losses)
+        examples = self.examples
+        return learn(
+            bound,
+            examples.rows,
+            examples.ranks,
+            examples.order,
+            steps,
+            self.start,
+            self.stop,
+            counts,
+            self.marks,
+            self.losses,
+        )
 
 
 def rows_together(rows: Rows, labels: np.ndarray) -> int:

@@ -186,7 +186,9 @@ class CalibratedOrdinal(
             scores = (scores - center) / scale
         else:
             parts = parts_of(self.cv, self.random_state, X, ranks, groups)
-            held_out, scores = map(np.concatenate, zip(*map(task.held_out, parts), strict=True))
+            folds = [task.held_out(part) for part in parts]
+            held_out = np.concatenate([rows for rows, _ in folds])
+            scores = np.concatenate([of_rows for _, of_rows in folds])
             fitted = task.fit(np.arange(labels.size))
             center, scale = moments(latent_scores(fitted, sliced, known))
         fit_curves = fit_cumulative if self.method == "cumulative" else fit_isotonic

@@ -30,11 +30,6 @@ __all__ = ["CuSumRank"]
 class CuSumClassifier(CuSumRuleParams, LatentScoreMixin):
     """CuSum Rank with or without a kernel. Not public."""
 
-    def _update_rule(self, state: OnlineState) -> tuple[Any, ...]:
-        """Parameters of updates in the form of the kernels."""
-        rule = self.tie_break == "low", STEP_RULES.index(self.update), self.pa_loss == "zero_one"
-        return self.C, self.delta, self.margin, *rule, state.others["scale"][0]
-
     def _check_weighable(self) -> None:
         if self.update == "pa":
             raise ValueError(
@@ -142,7 +137,13 @@ class CuSumRank(CuSumParameters, CuSumClassifier, OnlineOrdinalClassifier):
             flat(state.by_feature.get("weights_sums")),
             state.others.get("thresholds_sums"),
             np.empty(2 * (thresholds.size + 1)),
-            *self._update_rule(state),
+            self.C,
+            self.delta,
+            self.margin,
+            self.tie_break == "low",
+            STEP_RULES.index(self.update),
+            self.pa_loss == "zero_one",
+            state.others["scale"][0],
         )
 
     def _cumulated(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:

@@ -14,7 +14,7 @@ from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._members import OAP, SamplingParams, member_parameters
 from rankcore.ordinal._parameters import EpochParams, MarginParams, VoteParams
-from rankcore.ordinal._projecting import Thresholds, VotesRanks, cumulated
+from rankcore.ordinal._projecting import Thresholds, Voters, VotesRanks, cumulated
 from rankcore.ordinal.prank import Direction, scale_of
 
 __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
@@ -65,7 +65,7 @@ class MembersVote:
     """Votes of the members of an `OAP`, one each; a base class before `VotesRanks`. Not public."""
 
     def _votes(self, state: OnlineState) -> np.ndarray:
-        """Votes of the members."""
+        """Return the votes of the members."""
         return np.ones(state.settings["n_estimators"], dtype=np.int64)
 
     def _scored(self: Any, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
@@ -77,8 +77,9 @@ class MembersVote:
         n_votes = max(1, int(self._votes(self._state).sum()))
         return scores + short / (scale_of(self._state) - short) / (4 * n_votes), winners
 
-    def _voters(self: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return *member_parameters(self._state), self._votes(self._state)
+    def _voters(self: Any) -> Voters:
+        weights, thresholds = member_parameters(self._state)
+        return Voters(weights, thresholds, self._votes(self._state))
 
 
 @parameters
@@ -146,6 +147,6 @@ class OAPVoting(
 
     def _votes(self, state: OnlineState) -> np.ndarray:
         check_declared(self, "weight")
-        n, seen = state.settings["n_estimators"], state.others["seen"]
+        seen = state.others["seen"]
         votes = state.others["survived"] if self.weight == "survival" else seen[:, 0] - seen[:, 2]
-        return votes[:n]
+        return votes[: state.settings["n_estimators"]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -143,7 +143,7 @@ class PRank(PRankParameters, Direction, Thresholds, OnlineOrdinalClassifier):
         state.others["thresholds"] = scale_of(state) * state.others["steps"]
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
-        check_lattice(state.others, scale_of(state), *moves_of(state, *state.counts[::2]))
+        check_lattice(state, examples=state.counts[0], mistakes=state.counts[2])
 
     def _bind(self, state: OnlineState) -> Any:
         return kernels.PRankState(
@@ -159,18 +159,19 @@ class PRank(PRankParameters, Direction, Thresholds, OnlineOrdinalClassifier):
 
 
 def scale_of(state: OnlineState) -> float:
+    """Return the squared scale of the thresholds: the length of their steps."""
     return float(state.others["scale"][0])
 
 
-def check_lattice(
-    others: Mapping[str, np.ndarray], scale: float, examples: Any, moves: Any, axis: int = -1
-) -> None:
+def check_lattice(state: OnlineState, *, examples: Any, mistakes: Any, axis: int = -1) -> None:
     """Raise unless thresholds of a loaded state are possible results of learning.
 
     They must ascend along ``axis``, be integer steps times the scale, and be reachable with these
-    numbers of examples and of ``moves``, of one learner or of each.
+    numbers of examples and mistakes, of one learner or of each.
     """
-    steps, sums = others["steps"], others.get("steps_sums")
+    steps = state.others["steps"]
+    sums = state.others.get("steps_sums")
+    examples, moves = moves_of(state, examples, mistakes)
     # An example moves a threshold by at most one step. Sums of merged models are at most twice
     # those of one model; compared as float64, whose rounding preserves `<=`.
     most = 2.0 * examples * moves
@@ -179,8 +180,12 @@ def check_lattice(
         or (steps < -moves).any()
         or (sums is not None and (np.abs(sums.astype(np.float64)) > most).any())
     ):
-        raise ValueError("its thresholds moved further than its counts allow")
+        raise ValueError(
+            "the thresholds of the model moved further than its counts of examples allow"
+        )
     if (np.diff(steps, axis=axis) < 0).any():
-        raise ValueError("its thresholds do not ascend")
-    if not np.array_equal(others["thresholds"], scale * steps):
-        raise ValueError("its thresholds are not its steps times the threshold scale")
+        raise ValueError("the thresholds of the model must ascend")
+    if not np.array_equal(state.others["thresholds"], scale_of(state) * steps):
+        raise ValueError(
+            "the thresholds of the model must be its steps times the square of threshold_scale_"
+        )

@@ -17,8 +17,8 @@ from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts, widened
 from rankcore._ext.voted import Voted, place
 from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._parameters import EpochParams, MarginParams, VoteParams
-from rankcore.ordinal._projecting import VotesRanks
-from rankcore.ordinal._scale import margin_of, moves_of, scale_setting
+from rankcore.ordinal._projecting import Voters, VotesRanks
+from rankcore.ordinal._scale import margin_of, scale_setting
 from rankcore.ordinal.prank import check_lattice, scale_of
 
 __all__ = ["VotedPRank"]
@@ -190,9 +190,9 @@ class VotedPRank(VotedParameters, VotesRanks, OnlineOrdinalClassifier):
                 votes.size, int(state.others["progress"][2]) + 1, votes.sum() / max(state.t, 1)
             )
 
-    def _voters(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _voters(self) -> Voters:
         hypotheses, cuts, votes = self._all_hypotheses()
-        return hypotheses[:, :, None], cuts[:, :, None], votes  # tiles of one
+        return Voters(hypotheses[:, :, None], cuts[:, :, None], votes)  # tiles of one
 
     def _new_state(
         self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
@@ -218,7 +218,7 @@ class VotedPRank(VotedParameters, VotesRanks, OnlineOrdinalClassifier):
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
         others = state.others
-        check_lattice(others, scale_of(state), *moves_of(state, *state.counts[::2]))
+        check_lattice(state, examples=state.counts[0], mistakes=state.counts[2])
         kept = others["progress"][0]
         if (
             kept > others["votes"].size
@@ -226,14 +226,26 @@ class VotedPRank(VotedParameters, VotesRanks, OnlineOrdinalClassifier):
             or others["votes"].sum(dtype=np.float64) > MOST_COUNTED
             or np.unique(others["born"][:kept]).size < kept
         ):
-            raise ValueError("its votes or number of hypotheses are impossible")
+            raise ValueError(
+                "the votes or the number of hypotheses are impossible for the counts of the model"
+            )
         if (np.diff(others["cuts"][:kept], axis=1) < 0).any():
-            raise ValueError("the thresholds of its hypotheses do not ascend")
+            raise ValueError("the thresholds of each hypothesis must ascend")
 
     def _bind(self, state: OnlineState) -> Any:
-        others, settings = state.others, state.settings
-        current = state.by_feature["weights"], others["steps"], others["thresholds"]
-        past = (others[name] for name in ("cuts", "votes", "born", "progress"))
-        rule = scale_of(state), margin_of(state), self.tie == "strict", settings["count_init"]
-        hypotheses, capped = state.by_feature["hypotheses"], settings["max_hypotheses"] is not None
-        return Voted(*current, hypotheses[:, :, 0], *past, *rule, capped)
+        others = state.others
+        return Voted(
+            state.by_feature["weights"],
+            others["steps"],
+            others["thresholds"],
+            state.by_feature["hypotheses"][:, :, 0],
+            others["cuts"],
+            others["votes"],
+            others["born"],
+            others["progress"],
+            scale_of(state),
+            margin_of(state),
+            self.tie == "strict",
+            state.settings["count_init"],
+            state.settings["max_hypotheses"] is not None,
+        )

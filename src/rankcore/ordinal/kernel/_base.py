@@ -32,7 +32,7 @@ SCALED_ROWS = 256
 class KernelClassifier(DualLearner, LatentScoreMixin, OnlineOrdinalClassifier):
     """An online ordinal learner in dual form. Not public: subclasses define the rule.
 
-    A subclass provides ``_bind``, ``_rule_arrays`` and ``_output_lists``.
+    A subclass provides ``_bind_rule``, ``_rule_arrays`` and ``_output_lists``.
     """
 
     # A support vector is identified by the number of its row.
@@ -45,15 +45,15 @@ class KernelClassifier(DualLearner, LatentScoreMixin, OnlineOrdinalClassifier):
         """Arrays of the rule, created by ``zeros``, and the number of outputs."""
 
     @abstractmethod
-    def _bind(self, state: OnlineState, *pool: Any) -> Any:
-        """Validated arrays of the state in the form of the compiled rule.
+    def _bind_rule(self, state: OnlineState, n_features: int) -> Any:
+        """Return validated arrays of the state in the form of the compiled rule."""
 
-        ``pool`` are the kernel, the budget and the number of features.
-        """
+    def _bind(self, state: OnlineState) -> Any:
+        return self._bind_rule(state, self.n_features_in_)
 
     @abstractmethod
     def _cuts(self) -> np.ndarray:
-        """Thresholds for predictions."""
+        """Return the thresholds for predictions."""
 
     def _averages(self) -> bool:
         """Whether lists of coefficients have lazy sums."""
@@ -260,8 +260,7 @@ class KernelClassifier(DualLearner, LatentScoreMixin, OnlineOrdinalClassifier):
         values = among = None
         if state.gram is None:
             values, among = self._given_values(state, rows, which, first)
-        kernel, budget = self._compiled_kernel(state), self._compiled_budget(state)
-        bound = self._bind(state, kernel, budget, rows.n_features)
+        bound = self._bind_rule(state, rows.n_features)
         bound.take(rows, order, start, stop, first, slot_of, values, among, state.gram)
         reached = block.learn(bound, block.examples.steps, state.counts)
         self._check_diagonal(state.others, before)

@@ -127,7 +127,7 @@ class DualLearner(BudgetParams):
 
     @abstractmethod
     def _output_lists(self, state: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Slots, coefficients and sizes of the lists for predictions."""
+        """Return slots, coefficients and sizes of the lists for predictions."""
 
     # ---------------------------------------------------------------- parameters
 
@@ -154,7 +154,7 @@ class DualLearner(BudgetParams):
     # ---------------------------------------------------------------- learning
 
     def _rows_at_once(self, rows: Rows, arrays: _pool.Arrays) -> int:
-        """Rows of a block."""
+        """Return the number of rows of a block."""
         n = int(arrays["book"][_pool.N_SUPPORT]) + BLOCK_ROWS
         if rows.columns is None:  # a column-major copy of the rows takes memory too
             n = max(n, rows.n_features // 4)
@@ -165,7 +165,7 @@ class DualLearner(BudgetParams):
             arrays["gamma"][0] = resolve_gamma(self.gamma, rows)
 
     def _slots_of(self, arrays: _pool.Arrays, rows: Rows, first: int) -> np.ndarray:
-        """Slot of each row from number ``first`` on, or -1."""
+        """Return the slot of each row from number ``first`` on, or -1."""
         slot_of = np.full(rows.n_rows, -1, dtype=np.int32)
         n = int(arrays["book"][_pool.N_SUPPORT])
         known = arrays["support"][:n] - first  # negative for earlier calls
@@ -181,10 +181,11 @@ class DualLearner(BudgetParams):
     def _given_values(
         self, state: Any, rows: Rows, which: np.ndarray, first: int
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Kernel values of a block with the support vectors and itself, if not compiled."""
+        """Compute kernel values of a block with the support vectors and itself, if not compiled."""
         if isinstance(self.kernel, str) and self.kernel in COMPILED:
             return None, None
-        block, n = some_rows(rows, which), int(state.others["book"][_pool.N_SUPPORT])
+        block = some_rows(rows, which)
+        n = int(state.others["book"][_pool.N_SUPPORT])
         if self.kernel == "precomputed":
             support = state.others["support"][:n]
             return columns_of(block, support), columns_of(block, first + which)
@@ -218,7 +219,7 @@ class DualLearner(BudgetParams):
     # ---------------------------------------------------------------- predicting
 
     def _outputs(self, rows: Rows) -> np.ndarray:
-        """Sums of coefficients times kernel values, shape (n_rows, n_outputs)."""
+        """Return sums of coefficients times kernel values, shape (n_rows, n_outputs)."""
         state = self._fitted_state()
         # Copies: another thread may be learning, and validated arrays must not change.
         slots, coefs, sizes = (part.copy() for part in self._output_lists(state))
@@ -233,8 +234,8 @@ class DualLearner(BudgetParams):
         kernel = state.settings["kernel"]
         compiled = isinstance(kernel, str) and kernel in COMPILED
         if compiled:
-            csr = (arrays.get(name) for name in ("indices", "starts", "lengths"))
-            vectors = arrays["vectors"].reshape(-1), *csr, arrays["norms"], n
+            compiled_kernel = self._compiled_kernel(state)
+            vectors = arrays["vectors"].reshape(-1)
         else:
             lists = {"book": arrays["book"], "slots": slots, "coefs": coefs, "sizes": sizes}
             table = np.ascontiguousarray(_pool.coefficient_table(lists).T)
@@ -245,8 +246,22 @@ class DualLearner(BudgetParams):
         def score(start: int) -> None:
             stop = min(start + SCORED_ROWS, rows.n_rows)
             if compiled:
-                parts = self._compiled_kernel(state), *vectors, slots, coefs, sizes
-                kernel_scores.outputs(rows, start, stop, *parts, out[start:stop])
+                kernel_scores.outputs(
+                    rows,
+                    start,
+                    stop,
+                    compiled_kernel,
+                    vectors,
+                    arrays.get("indices"),
+                    arrays.get("starts"),
+                    arrays.get("lengths"),
+                    arrays["norms"],
+                    n,
+                    slots,
+                    coefs,
+                    sizes,
+                    out[start:stop],
+                )
                 return
             block = some_rows(rows, slice(start, stop))
             if kernel == "precomputed":

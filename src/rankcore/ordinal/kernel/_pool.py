@@ -22,7 +22,12 @@ Zeros = Callable[..., np.ndarray]
 
 FIRST_CAPACITY = 64
 # Places in the array "book", as in _ext/_dual.pxd.
-N_SUPPORT, STORED, JOINED, FIRST, UPDATES, BOOK_SIZE = range(6)
+N_SUPPORT = 0  # support vectors
+STORED = 1  # values of sparse support vectors, those of removed ones included
+JOINED = 2  # how often a vector has joined
+FIRST = 3  # number of the next row that is new
+UPDATES = 4  # outputs changed, over all examples
+BOOK_SIZE = 5
 # Arrays with an entry for each slot, and those with an entry for each pair of slots.
 BY_SLOT = ("support", "born", "norms", "diagonal", "starts", "lengths")
 BY_PAIR = ("gram", "inverse")
@@ -46,7 +51,7 @@ class DualState(OnlineState):
 
 
 def new_lists(n_outputs: int, averaged: bool, policy: str | None, zeros: Zeros) -> Arrays:
-    """Arrays of a model without support vectors; vectors are added by `add_vectors`.
+    """Create the arrays of a model without support vectors; vectors are added by `add_vectors`.
 
     ``zeros`` creates them, as `numpy.zeros`.
     """
@@ -88,7 +93,8 @@ def add_vectors(arrays: Arrays, rows: Rows) -> None:
 
 def make_room(arrays: Arrays, rows: Rows, which: np.ndarray, budget: int | None) -> None:
     """Reserve capacity for the maximum number of rows that can become support vectors."""
-    n, capacity = int(arrays["book"][N_SUPPORT]), arrays["support"].size
+    n = int(arrays["book"][N_SUPPORT])
+    capacity = arrays["support"].size
     wanted = n + which.size if budget is None else min(n + which.size, budget)
     if wanted > capacity:
         _grow_slots(arrays, max(wanted, 2 * capacity))
@@ -121,7 +127,7 @@ def _grow_slots(arrays: Arrays, capacity: int) -> None:
 
 
 def _live_values(arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
-    """Indices of the values of sparse support vectors by slot, and the end of each slot."""
+    """Return the indices of the values of sparse support vectors by slot, and the ends of slots."""
     n = int(arrays["book"][N_SUPPORT])
     lengths = arrays["lengths"][:n]
     ends = np.cumsum(lengths)
@@ -131,7 +137,8 @@ def _live_values(arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
 
 def _tidy_values(arrays: Arrays, coming: int) -> None:
     """Reserve capacity for values of sparse support vectors; when full, drop removed ones."""
-    room, stored = arrays["vectors"].size, int(arrays["book"][STORED])
+    room = arrays["vectors"].size
+    stored = int(arrays["book"][STORED])
     if stored + coming <= room:
         return
     n_live = int(arrays["lengths"][: arrays["book"][N_SUPPORT]].sum())
@@ -151,7 +158,7 @@ def _tidy_values(arrays: Arrays, coming: int) -> None:
 
 
 def trimmed(arrays: Arrays) -> Arrays:
-    """The arrays without spare capacity and removed vectors, as saved."""
+    """Return the arrays without spare capacity and removed vectors, as saved."""
     n = int(arrays["book"][N_SUPPORT])
     longest = int(arrays["sizes"].max())
     out = dict(arrays)
@@ -174,7 +181,7 @@ def trimmed(arrays: Arrays) -> Arrays:
 
 
 def roomy(arrays: Arrays) -> Arrays:
-    """Saved arrays, with one entry in empty ones, which kernels do not accept.
+    """Return saved arrays with one entry in empty ones, which kernels do not accept.
 
     Slots get theirs when a row may become a support vector.
     """
@@ -190,7 +197,7 @@ def roomy(arrays: Arrays) -> Arrays:
 
 
 def support_matrix(arrays: Arrays, n_features: int) -> Any:
-    """The support vectors, an array or CSR matrix of shape (n_support, n_features); a copy."""
+    """Copy the support vectors to an array or CSR matrix of shape (n_support, n_features)."""
     n = int(arrays["book"][N_SUPPORT])
     if "vectors" not in arrays:
         return np.empty((0, 0))
@@ -204,7 +211,7 @@ def support_matrix(arrays: Arrays, n_features: int) -> Any:
 
 
 def coefficient_table(arrays: Arrays, name: str = "coefs") -> np.ndarray:
-    """Coefficients of all outputs, shape (n_outputs, n_support); zero where missing."""
+    """Return coefficients of all outputs, shape (n_outputs, n_support); zero where missing."""
     n = int(arrays["book"][N_SUPPORT])
     table = np.zeros((arrays["sizes"].size, n))
     for j, size in enumerate(arrays["sizes"]):

@@ -10,7 +10,7 @@ import numpy as np
 from rankcore._core.arguments import Gamma
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.docs import documented, parameters
-from rankcore._core.params import check_declared
+from rankcore._core.params import STEP_RULES, check_declared
 from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelCuSumState
 from rankcore._ext.rows import Rows
@@ -109,8 +109,20 @@ class KernelCuSumRank(KernelCuSumParameters, CuSumClassifier, KernelClassifier):
         arrays = {f"thresholds{name}": zeros(n_ranks - 1) for name in names}
         return arrays | self._other_arrays(n_ranks, zeros), n_ranks - 1
 
-    def _bind(self, state: OnlineState, *pool: Any) -> Any:
-        return KernelCuSumState(state.others, *pool, *self._update_rule(state))
+    def _bind_rule(self, state: OnlineState, n_features: int) -> Any:
+        return KernelCuSumState(
+            state.others,
+            self._compiled_kernel(state),
+            self._compiled_budget(state),
+            n_features,
+            self.C,
+            self.delta,
+            self.margin,
+            self.tie_break == "low",
+            STEP_RULES.index(self.update),
+            self.pa_loss == "zero_one",
+            state.others["scale"][0],
+        )
 
     def _cuts(self) -> np.ndarray:
         return np.asarray(self._fitted_state().mean("thresholds"))

@@ -15,7 +15,7 @@ from rankcore._ext.kernel_learners import KernelOAPState
 from rankcore.ordinal._members import SamplingParams, check_means, least_draws
 from rankcore.ordinal._parameters import EpochParams, MarginParams
 from rankcore.ordinal._projecting import Thresholds
-from rankcore.ordinal._scale import margin_of, moves_of
+from rankcore.ordinal._scale import margin_of
 from rankcore.ordinal.kernel import _pool
 from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel._dual import BudgetParams
@@ -118,15 +118,27 @@ class KernelOAPBPM(KernelOAPParameters, Thresholds, KernelClassifier):
 
     def _check_state(self, state: Any, n_ranks: int) -> None:
         super()._check_state(state, n_ranks)
-        others, seen = state.others, state.others["seen"]
+        others = state.others
+        seen = others["seen"]
         if not are_counts(seen) or (seen[:, 2] > seen[:, 0]).any() or others["seed"][0] < 0:
-            raise ValueError("the counts of its members are impossible")
-        check_lattice(others, scale_of(state), *moves_of(state, seen[:, :1], seen[:, 2:]))
+            raise ValueError(
+                "the counts of the members are impossible: a count is negative or too large, or "
+                "mistakes exceed examples"
+            )
+        check_lattice(state, examples=seen[:, :1], mistakes=seen[:, 2:])
         check_means(state, others["steps"].sum(axis=0))
 
-    def _bind(self, state: OnlineState, *pool: Any) -> Any:
-        rule = scale_of(state), margin_of(state), self.tie == "strict"
-        return KernelOAPState(state.others, *pool, *rule, least_draws(state.settings)[0])
+    def _bind_rule(self, state: OnlineState, n_features: int) -> Any:
+        return KernelOAPState(
+            state.others,
+            self._compiled_kernel(state),
+            self._compiled_budget(state),
+            n_features,
+            scale_of(state),
+            margin_of(state),
+            self.tie == "strict",
+            least_draws(state.settings)[0],
+        )
 
     def _cuts(self) -> np.ndarray:
         state = self._fitted_state()
@@ -135,7 +147,8 @@ class KernelOAPBPM(KernelOAPParameters, Thresholds, KernelClassifier):
         return member_thresholds(state).mean(axis=0)
 
     def _output_lists(self, state: DualState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        others, n = state.others, state.settings["n_estimators"]
+        others = state.others
+        n = state.settings["n_estimators"]
         if not state.settings["average_members"]:
             return others["slots"][n:], others["coefs"][n:] / n, others["sizes"][n:]
 
@@ -149,7 +162,7 @@ class KernelOAPBPM(KernelOAPParameters, Thresholds, KernelClassifier):
 
 
 def member_coefs(state: DualState) -> np.ndarray:
-    """Lists of coefficients of the members for predictions; the last is the sum."""
+    """Return the members' lists of coefficients for predictions; the last is the sum."""
     others = state.others
     if not state.settings["average_members"]:
         return others["coefs"]
@@ -158,7 +171,7 @@ def member_coefs(state: DualState) -> np.ndarray:
 
 
 def member_thresholds(state: DualState) -> np.ndarray:
-    """Thresholds of the members for predictions."""
+    """Return the members' thresholds for predictions."""
     others = state.others
     if not state.settings["average_members"]:
         return others["thresholds"]

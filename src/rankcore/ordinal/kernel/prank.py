@@ -14,7 +14,7 @@ from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelPRankState
 from rankcore.ordinal._parameters import AveragingParams, EpochParams, MarginParams
 from rankcore.ordinal._projecting import Thresholds
-from rankcore.ordinal._scale import OF_PRANK, margin_of, moves_of
+from rankcore.ordinal._scale import OF_PRANK, margin_of
 from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel._dual import BudgetParams
 from rankcore.ordinal.kernel._pool import DualState, Zeros
@@ -118,11 +118,18 @@ class KernelPRank(KernelPRankParameters, Thresholds, KernelClassifier):
 
     def _check_state(self, state: Any, n_ranks: int) -> None:
         super()._check_state(state, n_ranks)
-        check_lattice(state.others, scale_of(state), *moves_of(state, *state.counts[::2]))
+        check_lattice(state, examples=state.counts[0], mistakes=state.counts[2])
 
-    def _bind(self, state: OnlineState, *pool: Any) -> Any:
-        rule = scale_of(state), margin_of(state), self.tie == "strict"
-        return KernelPRankState(state.others, *pool, *rule)
+    def _bind_rule(self, state: OnlineState, n_features: int) -> Any:
+        return KernelPRankState(
+            state.others,
+            self._compiled_kernel(state),
+            self._compiled_budget(state),
+            n_features,
+            scale_of(state),
+            margin_of(state),
+            self.tie == "strict",
+        )
 
     def _cuts(self) -> np.ndarray:
         state = self._fitted_state()
