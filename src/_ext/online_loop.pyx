@@ -1,5 +1,11 @@
 """One pass of any online learner over checked rows: the loop shared by all learners."""
 
+from cpython.buffer cimport (
+    PyBUF_C_CONTIGUOUS,
+    PyBUF_FORMAT,
+    PyBuffer_Release,
+    PyObject_GetBuffer,
+)
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 
@@ -106,10 +112,10 @@ def learn_few(
     # ascending example counts, of those to come, at which to record the total loss
     const int64_t[::1] marks not None,
 ):
-    """Learn the rows in order; return the number learned, as `learn`.
+    """Learn the rows in order; return the number learned, as `learn`, or -1.
 
-    Python handles signals between bytecodes, so that none comes between the rows that are learned
-    and their counts.
+    It is -1 if an array of the state is no longer finite. Python handles signals between bytecodes,
+    so that none comes between the rows that are learned and their counts.
     """
     cdef Learner *learner = learner_of(bound)
     cdef const rc_rows *X = checked_rows(rows)
@@ -145,4 +151,34 @@ def learn_few(
         if marks[i] <= counts[0]:
             curve.append((marks[i], losses[i]))
     free(losses)
+    if reached < X.n_rows:
+        return reached
+    cdef const int32_t *columns = NULL
+    cdef int64_t n_columns = X.n_features
+    if X.indptr != NULL and X.indptr[X.n_rows] < X.n_features:
+        columns = X.indices
+        n_columns = X.indptr[X.n_rows]
+    for array in state.by_feature.values():
+        if not is_finite(array, columns, n_columns, X.n_features):
+            return -1
+    for array in state.others.values():
+        if not is_finite(array, NULL, 1, 1):
+            return -1
     return reached
+
+
+cdef bint is_finite(object array, const int32_t *columns, int64_t n, int64_t n_features) except -1:
+    """Return whether some columns of an array, its first axis, are finite; of integers, 1."""
+    cdef Py_buffer view
+    cdef int64_t width, k, i
+    cdef const double *at
+    cdef double sum = 0  # NaN if a value is infinite or NaN
+    PyObject_GetBuffer(array, &view, PyBUF_FORMAT | PyBUF_C_CONTIGUOUS)
+    if view.format[0] == b"d":
+        width = view.len // 8 // n_features
+        for k in range(n):
+            at = <const double *> view.buf + (k if columns == NULL else columns[k]) * width
+            for i in range(width):
+                sum += at[i] - at[i]
+    PyBuffer_Release(&view)
+    return sum == 0

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, TypeVar
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary, ref
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -38,25 +38,22 @@ class _Lock:
         self.turn = threading.Lock()
         self._learner: int | None = None
         self._mine = threading.local()
-        self._readers: WeakSet[_Reader] = WeakSet()  # a reader goes with its thread
+        self._readers: list[ref[_Reader]] = []  # a reader goes with its thread
 
-    def read(self, what: str, run: Callable[[], Any]) -> Any:
-        """Call a function while the estimator does not change."""
-        self._check_not_learning(what)
+    def reader(self, what: str) -> _Reader:
+        """Return this thread's reader, whose lock keeps the estimator from changing."""
+        if self._learner is not None:
+            self._check_not_learning(what)
         me: _Reader | None = getattr(self._mine, "reader", None)
         if me is None:
             me = self._mine.reader = _Reader()
             with self.turn:
-                self._readers.add(me)
+                self._readers = [known for known in self._readers if known() is not None]
+                self._readers.append(ref(me))
         elif not me.depth:
             with self.turn:
                 pass
-        with me.lock:
-            me.depth += 1
-            try:
-                return run()
-            finally:
-                me.depth -= 1
+        return me
 
     def learn(self, what: str, run: Callable[[], Any]) -> Any:
         """Call a function while no other thread reads or changes the estimator."""
@@ -64,7 +61,8 @@ class _Lock:
         with self.turn:
             self._learner = threading.get_ident()
             try:
-                return _holding([reader.lock for reader in self._readers], run)
+                readers = [known() for known in self._readers]
+                return _holding([reader.lock for reader in readers if reader is not None], run)
             finally:
                 self._learner = None
 
@@ -110,17 +108,26 @@ def exclusive(method: Method) -> Method:
 
 def consistent_read(method: Method) -> Method:
     """Decorate a method that reads the model, which does not change meanwhile."""
+    name = method.__name__
 
     @wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return _lock_of(self).read(method.__name__, lambda: method(self, *args, **kwargs))
+        me = _lock_of(self).reader(name)
+        with me.lock:
+            me.depth += 1
+            try:
+                return method(self, *args, **kwargs)
+            finally:
+                me.depth -= 1
 
     return call  # type: ignore[return-value]
 
 
 def read_model(what: str, estimator: Any, run: Callable[[], Any]) -> Any:
     """Call a function while an estimator does not change; ``what`` names the call in errors."""
-    return _lock_of(estimator).read(what, run)
+    me = _lock_of(estimator).reader(what)
+    with me.lock:
+        return run()
 
 
 def replace_state(estimator: Any, attributes: dict[str, Any]) -> None:

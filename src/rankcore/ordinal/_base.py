@@ -33,8 +33,8 @@ from rankcore.ordinal._projecting import margins
 from rankcore.ordinal._scale import BuiltIn, check_known_scale, new_margin, new_scale
 from rankcore.ordinal._training import (
     OnlineLearner,
-    check_learned,
     partial_fit_online,
+    raise_overflow,
     run_pass,
     warn_of_constant,
 )
@@ -249,7 +249,8 @@ class OnlineOrdinalClassifier(
         reached = learn_few(
             state, self._bind(state), rows, ranks, checkpoints(state.t, rows.n_rows)
         )
-        check_learned(self, state, rows, reached, rows.n_rows)
+        if reached < rows.n_rows:
+            raise_overflow(self, reached)
         return True
 
     # ---------------------------------------------------------------- learning

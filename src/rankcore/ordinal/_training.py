@@ -248,21 +248,20 @@ def run_pass(model: Any, state: OnlineState, examples: Examples, epoch: int, n_e
             if reached < stop and state.make_room():
                 stop = reached
         if reached < stop:
-            row = reached if examples.order is None else examples.order[reached]
-            check_learned(model, state, rows, row, rows.n_rows)
+            raise_overflow(model, reached if examples.order is None else examples.order[reached])
         if stop == start:  # no room for even one example
             continue
         start = stop
         report(Progress(epoch, n_epochs, start, n, record[1] / record[0]))
-    check_learned(model, state, rows, n, n)
-
-
-def check_learned(model: Any, state: OnlineState, rows: Rows, reached: int, n: int) -> None:
-    """Raise ValueError if a row could not be learned, or parameters are no longer finite."""
-    if reached < n:
-        raise ValueError(f"the score of row {reached} overflowed: {model._overflow_hint}")
     if not state.is_finite(rows.columns):
+        raise_overflow(model, -1)
+
+
+def raise_overflow(model: Any, row: int) -> None:
+    """Raise ValueError for a row whose score overflowed or, if it is -1, for the weights."""
+    if row < 0:
         raise ValueError(f"the weights overflowed, fit again: {model._overflow_hint}")
+    raise ValueError(f"the score of row {row} overflowed: {model._overflow_hint}")
 
 
 def partial_fit_online(
