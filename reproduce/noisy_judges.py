@@ -54,10 +54,6 @@ METHODS = [
     ("QuickSort, 3 repeats", {"method": "quicksort", "repeats": 3}, ("anew",)),
     ("QuickSort, 9 repeats", {"method": "quicksort", "repeats": 9}, ("anew",)),
     ("QuickSort, both orders", {"method": "quicksort", "both_orders": True}, ("first",)),
-    ("insertion", {"method": "insertion"}, ALL),
-    ("heap", {"method": "heap"}, ALL),
-    ("sliding passes", {"method": "sliding"}, ALL),
-    ("sliding passes, both orders", {"method": "sliding", "both_orders": True}, ("first",)),
 ]
 # The same, where all items are put in order.
 WHOLE = [
@@ -65,8 +61,6 @@ WHOLE = [
     ("QuickSort (default)", {"method": "quicksort"}, ALL),
     ("QuickSort, 3 repeats", {"method": "quicksort", "repeats": 3}, ("anew",)),
     ("QuickSort, both orders", {"method": "quicksort", "both_orders": True}, ("first",)),
-    ("insertion", {"method": "insertion"}, ALL),
-    ("heap", {"method": "heap"}, ALL),
 ]
 FITTED = ("all pairs", "halving, 8 opponents (default)", "QuickSort", "QuickSort (default)")
 DEFAULT = "halving, 8 opponents (default)"
@@ -116,18 +110,28 @@ def quality(order, grades, places):
     return ndcg_score(grades, scores, k=TOP), at_top, order_loss(order, places)
 
 
-def bradley_terry(ranker):
-    """The order of a Bradley-Terry fit of a ranker's answers."""
-    import choix
+class Recorded:
+    """A judge that keeps its answers."""
 
-    i, j = ranker.pairs_.T
-    n = ranker.order_.size
-    wins = np.zeros((n, n))
-    np.add.at(wins, (i, j), ranker.degrees_)
-    np.add.at(wins, (j, i), 1 - ranker.degrees_)
-    # As if every item had won and lost a hundredth of a comparison with every other.
-    strengths = choix.ilsr_pairwise_dense(wins, alpha=0.01, max_iter=300, tol=1e-6)
-    return np.argsort(-strengths, kind="stable")
+    def __init__(self, judge):
+        self.judge, self.rows = judge, []
+
+    def __call__(self, i, j):
+        degrees = self.judge.degrees(i, j)
+        self.rows.append((i, j, degrees))
+        return degrees
+
+    def bradley_terry(self, n):
+        """Return the order of a Bradley-Terry fit of the answers."""
+        import choix
+
+        i, j, degrees = (np.concatenate(part) for part in zip(*self.rows, strict=True))
+        wins = np.zeros((n, n))
+        np.add.at(wins, (i, j), degrees)
+        np.add.at(wins, (j, i), 1.0 - degrees)
+        # As if every item had won and lost a hundredth of a comparison with every other.
+        strengths = choix.ilsr_pairwise_dense(wins, alpha=0.01, max_iter=300, tol=1e-6)
+        return np.argsort(-strengths, kind="stable")
 
 
 def measure_list(grades, seed):
@@ -141,14 +145,15 @@ def measure_list(grades, seed):
                 rng = np.random.default_rng([seed, list(JUDGES).index(kind)])
                 shuffled = rng.permutation(grades)
                 places = hidden_order(shuffled, rng)
+                recorded = Recorded(judge(kind, places, rng))
                 ranker = PreferenceRanker(
-                    judge(kind, places, rng), top_k=top_k, random_state=seed, **params
+                    Indexed(recorded), top_k=top_k, random_state=seed, **params
                 )
                 ranker.rank(np.arange(grades.size))
                 cost = ranker.n_calls_, ranker.n_rounds_
                 found[kind, top_k, name] = (*cost, *quality(ranker.order_, shuffled, places))
                 if name in FITTED and (top_k or name != "all pairs"):
-                    fitted = quality(bradley_terry(ranker), shuffled, places)
+                    fitted = quality(recorded.bradley_terry(grades.size), shuffled, places)
                     found[kind, top_k, f"Bradley-Terry, {name}"] = (*cost, *fitted)
     return found
 
@@ -211,9 +216,6 @@ COLOURS = {
     "all pairs": "black",
     "halving": "tab:red",
     "QuickSort": "tab:blue",
-    "insertion": "tab:green",
-    "heap": "tab:olive",
-    "sliding passes": "tab:purple",
 }
 
 

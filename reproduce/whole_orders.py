@@ -6,13 +6,19 @@ or after --seconds; delete it when rankcore changes. --jobs are processes. The e
 goal is missed, 2 if the time has ended before the tables are whole.
 
 A judge sees a hidden order of n items and gives the wrong answer with a fixed probability: anew at
-each call, or about the same pairs each time (a judge that repeats itself). Compared are
+each call, or about the same pairs each time (a judge that repeats itself); or the more often the
+closer two items are. Compared are
 
 - rating (the default for a budget) and degree of this package, and QuickSort, which stops itself;
 - Bradley-Terry of random pairs, by choix (`ilsr_pairwise` and `opt_pairwise`, alpha = 0.01);
+- Bradley-Terry by choix of near pairs, chosen anew after each round (active);
+- Swiss rounds (neighbours by wins), then Bradley-Terry;
 - Elo on random pairs (K = 32);
 - TrueSkill, where a random item meets the nearest by rating of eight others;
 - merge sort, which stops by itself.
+
+A last table has what a rating claims: 90% intervals of places should cover at least 85% of the
+places, and the claimed fraction of inversions be within .05 of the true one.
 """
 
 import argparse
@@ -28,7 +34,7 @@ from joblib import Memory, Parallel, delayed
 from rankcore.preference import call_plan
 from reproduce.gates import not_gated
 from reproduce.pages import publish, table
-from reproduce.whole_orders_methods import METHODS, one_list
+from reproduce.whole_orders_methods import METHODS, one_claim, one_list
 
 SEEDS, SEEDS_1000 = 20, 5
 
@@ -36,6 +42,16 @@ SEEDS, SEEDS_1000 = 20, 5
 # calls, anew, what TrueSkill had; and for QuickSort's calls, the same each time.
 GOALS_60 = {300: 0.64, 600: 0.75, 1000: 0.81, 1770: 0.85}
 GOALS_200 = {0.1: 0.962, 0.2: 0.880, 0.3: 0.668}
+HOW = {"anew": "anew each time", "fixed": "the same each time"}
+# Judges of the table of claims: items, calls, noise and errors.
+CLAIMS = {
+    **{f"{noise:.0%} wrong, anew": (60, 600, noise, "anew") for noise in (0.0, 0.1, 0.2, 0.3, 0.4)},
+    **{f"{noise:.0%} of pairs wrong": (60, 600, noise, "fixed") for noise in (0.1, 0.2, 0.3, 0.4)},
+    "by distance": (60, 600, 0.08, "distance"),
+    "20% wrong, a fifth for the first": (60, 600, 0.2, "position"),
+    "40% wrong, 20 items, 400 calls": (20, 400, 0.4, "anew"),
+    "a coin, 20 items, 400 calls": (20, 400, 0.5, "anew"),
+}
 GOALS_FIXED = {0.1: 0.840, 0.2: 0.690, 0.3: 0.442}
 
 
@@ -43,15 +59,17 @@ def all_tables():
     """For each table its title, its columns, and its items, calls, noise and errors."""
     shares = [0.0, 0.1, 0.2, 0.3, 0.4]
     found = []
-    for fixed, how in ((False, "anew each time"), (True, "the same each time")):
+    for errors, how in HOW.items():
         title = f"60 items, 20% wrong, {how}, by calls"
-        found.append((title, {calls: (60, calls, 0.2, fixed) for calls in GOALS_60}))
+        found.append((title, {calls: (60, calls, 0.2, errors) for calls in GOALS_60}))
+    title = "60 items, errors by distance, by calls"
+    found.append((title, {calls: (60, calls, 0.08, "distance") for calls in GOALS_60}))
     for n in (20, 60, 200, 1000):
         sort = round(call_plan(n)["quicksort"].calls)
-        for fixed, how in ((False, "anew each time"), (True, "the same each time")):
-            calls = 3 * sort if n < 1000 and not fixed else sort
+        for errors, how in HOW.items():
+            calls = 3 * sort if n < 1000 and errors == "anew" else sort
             title = f"{n:,} items, {calls:,} calls, by share wrong, {how}"
-            found.append((title, {noise: (n, calls, noise, fixed) for noise in shares}))
+            found.append((title, {noise: (n, calls, noise, errors) for noise in shares}))
     return found
 
 
@@ -95,15 +113,36 @@ def missed_goals(cells):
     """Goals that were not reached; ``cells`` has the figures of each table by its title."""
     missed = []
     for title, columns in all_tables():
-        n, _, _, fixed = next(iter(columns.values()))
-        goals = {(200, False): GOALS_200, (200, True): GOALS_FIXED}.get((n, fixed), {})
-        if title.endswith("by calls") and not fixed:
+        n, _, _, errors = next(iter(columns.values()))
+        goals = {(200, "anew"): GOALS_200, (200, "fixed"): GOALS_FIXED}.get((n, errors), {})
+        if title.endswith("by calls") and errors == "anew":
             goals = GOALS_60
         for column, goal in goals.items():
             tau = cells[title]["rating", column][0]
             if tau <= goal:
                 missed.append(f"{title}, {column}: {tau:.3f}, goal {goal:.3f}")
     return missed
+
+
+def claims(lists, jobs):
+    """What a rating claims of each judge, as Markdown, and the goals that it misses."""
+    rows, missed = [], []
+    for name, (n, calls, noise, errors) in CLAIMS.items():
+        found = np.array(
+            Parallel(jobs)(
+                delayed(one_claim)(n, calls, noise, errors, seed) for seed in range(lists)
+            )
+        )
+        claimed, true, inside, width, complete = found.mean(axis=0)
+        rows.append(
+            [name, f"{claimed:.3f}", f"{true:.3f}", f"{inside:.1%}", f"{width:.1f}",
+             f"{complete:.0%}"]
+        )  # fmt: skip
+        spread = 2 * found[:, 1].std() / lists**0.5
+        if inside < 0.85 or abs(claimed - true) > 0.05 + spread:
+            missed.append(f"claims of a judge with {name}: {inside:.3f}, {claimed:.3f}, {true:.3f}")
+    columns = ["judge", "claimed inversions", "true", "coverage", "mean width", "complete"]
+    return ["", "## What a rating claims", "", *table(rows, columns)], missed
 
 
 def draw(path, cells):
@@ -166,7 +205,8 @@ def main():
             return 2
         seconds += spent
         print(f"{title}: {spent:.0f} s of processor time", file=sys.stderr, flush=True)
-    missed = missed_goals(cells)
+    claimed, overstated = claims(options.seeds, options.jobs)
+    missed = missed_goals(cells) + overstated
     small = not_gated(options.seeds, SEEDS, "lists")
     if small:
         missed = []
@@ -193,6 +233,7 @@ def main():
         "",
         "![Kendall's tau by calls](whole_orders.png)",
         *(line for title, columns, _ in tables for line in lines_of(title, columns, cells[title])),
+        *claimed,
     ]
     text = "\n".join(lines) + "\n"
     publish(text, options.markdown)

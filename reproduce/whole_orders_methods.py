@@ -1,5 +1,6 @@
 """Judges with errors, and methods that order items by them, for whole_orders.py."""
 
+import warnings
 from time import process_time
 
 import numpy as np
@@ -9,15 +10,26 @@ from rankcore.preference import Indexed, PreferenceRanker
 
 
 class Judge:
-    """Answers whether item i comes before item j, wrong with a probability."""
+    """Answers whether item i, shown first, comes before item j, and errs.
 
-    def __init__(self, places, noise, fixed, rng):
-        self.places, self.noise, self.rng = places, noise, rng
+    With ``errors`` "anew" or "fixed" (the same each time) a fraction ``noise`` of the answers is
+    wrong; with "distance" as many as for strengths that are ``noise`` times the standard deviation
+    of their places, and with "position" a fifth of them is for the item shown first besides.
+    """
+
+    def __init__(self, places, noise, errors, rng):
+        self.places, self.noise, self.errors, self.rng = places, noise, errors, rng
         wrong = np.triu(rng.random((places.size,) * 2) < noise, 1)
-        self.wrong = wrong | wrong.T if fixed else None
+        self.wrong = wrong | wrong.T if errors == "fixed" else None
 
     def __call__(self, i, j):
         right = self.places[i] < self.places[j]
+        if self.errors == "distance":
+            apart = (self.places[j] - self.places[i]) / (self.noise * self.places.size)
+            return self.rng.random(np.shape(i)) < 1 / (1 + np.exp(-apart))
+        if self.errors == "position":
+            right = right ^ (self.rng.random(np.shape(i)) < self.noise)
+            return right | (self.rng.random(np.shape(i)) < 0.2)
         if self.wrong is not None:
             return right ^ self.wrong[i, j]
         return right ^ (self.rng.random(np.shape(i)) < self.noise)
@@ -28,7 +40,9 @@ def ours(method):
         ranker = PreferenceRanker(
             Indexed(judge), method=method, max_calls=calls, random_state=int(rng.integers(2**32))
         )
-        ranker.rank(np.arange(n))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ranker.rank(np.arange(n))
         return ranker.order_, ranker.n_calls_
 
     return order
@@ -50,6 +64,50 @@ def choix_of(name, **params):
         return np.argsort(-strengths), calls
 
     return order
+
+
+def bradley_terry(n, winners, losers):
+    """Strengths by choix, from a normal prior so that they exist."""
+    import choix
+
+    data = np.column_stack([winners, losers]).tolist()
+    return choix.ilsr_pairwise(n, data, alpha=0.01, max_iter=500, tol=1e-6)
+
+
+def active(judge, n, calls, rng):
+    """Bradley-Terry of pairs whose winner is least certain: neighbours in the order so far."""
+    i, j = random_pairs(n, min(calls, n), rng)
+    winners, losers = [], []
+    while True:
+        first = np.asarray(judge(i, j))
+        winners.append(np.where(first, i, j))
+        losers.append(np.where(first, j, i))
+        asked = sum(map(len, winners))
+        strengths = bradley_terry(n, np.concatenate(winners), np.concatenate(losers))
+        if asked >= calls:
+            return np.argsort(-strengths), calls
+        order = np.argsort(-(strengths + 1e-3 * rng.standard_normal(n)))
+        distance = rng.integers(1, 4)
+        u, v = order[:-distance], order[distance:]
+        drawn = rng.permutation(u.size)[: min(n // 4 or 1, calls - asked)]
+        i, j = u[drawn], v[drawn]
+
+
+def swiss(judge, n, calls, rng):
+    """Rounds of neighbours by the number of wins, then Bradley-Terry of all games."""
+    wins, winners, losers, asked = np.zeros(n), [], [], 0
+    while asked < calls:
+        order = np.lexsort((rng.random(n), -wins))
+        i, j = order[: n // 2 * 2 : 2], order[1 : n // 2 * 2 : 2]
+        i, j = i[: calls - asked], j[: calls - asked]
+        first = np.asarray(judge(i, j))
+        won, lost = np.where(first, i, j), np.where(first, j, i)
+        wins[won] += 1
+        winners.append(won)
+        losers.append(lost)
+        asked += i.size
+    strengths = bradley_terry(n, np.concatenate(winners), np.concatenate(losers))
+    return np.argsort(-strengths), calls
 
 
 def elo(judge, n, calls, rng):
@@ -102,17 +160,37 @@ METHODS = {
     "QuickSort": ours("quicksort"),
     "ilsr_pairwise, random pairs": choix_of("ilsr_pairwise", max_iter=500, tol=1e-6),
     "opt_pairwise, random pairs": choix_of("opt_pairwise", method="BFGS"),
+    "choix, active pairs": active,
+    "Swiss, then Bradley-Terry": swiss,
     "Elo, random pairs": elo,
     "TrueSkill, nearest of 8": trueskill,
     "merge sort": merge_sort,
 }
 
 
-def one_list(name, n, calls, noise, fixed, seed):
+def one_list(name, n, calls, noise, errors, seed):
     """Tau of an order, the calls it took, and seconds of processor time."""
-    rng = np.random.default_rng([seed, n, fixed])
-    judge = Judge(rng.permutation(n), noise, fixed, rng)
+    rng = np.random.default_rng([seed, n, errors == "fixed"])
+    judge = Judge(rng.permutation(n), noise, errors, rng)
     start = process_time()
     order, asked = METHODS[name](judge, n, calls, rng)
     seconds = process_time() - start
     return float(kendalltau(judge.places[order], np.arange(n)).statistic), asked, seconds
+
+
+def one_claim(n, calls, noise, errors, seed):
+    """What a rating claims of one list: claimed and true inversions, coverage, width, complete."""
+    rng = np.random.default_rng([seed, n, 17])
+    judge = Judge(rng.permutation(n), noise, errors, rng)
+    ranker = PreferenceRanker(
+        Indexed(judge), method="rating", max_calls=calls, random_state=int(rng.integers(2**32))
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of judges whose answers do not depend on the items
+        ranker.rank(np.arange(n))
+    first, last = ranker.ratings_.place_interval(0.9).T
+    places = judge.places + 1
+    tau = kendalltau(judge.places[ranker.order_], np.arange(n)).statistic
+    inside = np.mean((first <= places) & (places <= last))
+    width, claimed = np.mean(last - first), ranker.ratings_.expected_inversions()
+    return claimed, (1 - tau) / 2, inside, width, float(ranker.complete_)
