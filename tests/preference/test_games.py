@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -410,3 +411,21 @@ def test_plans_of_other_methods():
 def test_wrong_plans_are_refused(wrong):
     with pytest.raises(ValueError, match=f"{next(iter(wrong))}.* must be|max_calls must be"):
         plan(**{"n": 10, **wrong})
+
+
+def test_places_of_forty_names_are_drawn_one_below_the_other():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    from rankcore.plotting import plot_place_intervals
+
+    names = [f"a-model-with-a-long-name-{k}" for k in range(40)]
+    winners, losers, _ = table(40, 2000, 0)
+    ratings = rate([names[k] for k in winners], [names[k] for k in losers])
+    ax = plot_place_intervals(ratings)
+    ax.figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in ax.get_yticklabels()]
+    assert len(boxes) == 40
+    assert all(a.y0 >= b.y1 for a, b in pairwise(boxes))
+    segments = ax.collections[0].get_segments()
+    expected = ratings.place_interval()[ratings.ranking]
+    np.testing.assert_array_equal([segment[:, 0] for segment in segments], expected)
+    pyplot.close("all")
