@@ -87,16 +87,22 @@ class Binning(Bins):
         def encode(number: int) -> None:
             first, last = blocks[number]
             part = slice(bounds[first], bounds[last])
-            of = codes[part], None if places is None else places[part]
-            kept[number] = self._encode(
-                slice(first, last), bounds[first : last + 1] - bounds[first], *of
-            )
-            release(*of)
+            offsets = bounds[first : last + 1] - bounds[first]
+            of_part = None if places is None else places[part]
+            kept[number] = self._encode(slice(first, last), offsets, codes[part], of_part)
+            release(codes[part], of_part)
 
         for_each(encode, range(len(blocks)), n_jobs)
         self._thresholds = self._joined(blocks, kept)
-        of_columns = self.n_bins, self.zero_bin, self.has_missing
-        self.columns = Columns(n, codes, *of_columns, bounds if sparse else None, places)
+        self.columns = Columns(
+            n,
+            codes,
+            self.n_bins,
+            self.zero_bin,
+            self.has_missing,
+            bounds if sparse else None,
+            places,
+        )
 
     def _joined(self, blocks: list[tuple[int, int]], kept: list[Floats], first: int = 0) -> Floats:
         """Join the thresholds of successive blocks of columns, numbered from ``first``."""
@@ -141,11 +147,22 @@ class Binning(Bins):
             ascending[first:last].sort()
         ascending = ascending.astype(np.float64, copy=False)
         thresholds = np.empty(values.size // kernels.ENTRIES_KEPT)
-        sorted_values = values, ascending, offsets, self.taken.size
-        rule = self._max_bins, self._zero_missing, np.empty(2 * int(np.diff(offsets).max()) + 1)
-        of_columns = self.n_bins[here], self.zero_bin[here], self.has_missing[here]
-        kept = thresholds, self._places[here]
-        n_kept = kernels.encode(*sorted_values, *rule, codes, *of_columns, *kept)
+        room = np.empty(2 * int(np.diff(offsets).max()) + 1)
+        n_kept = kernels.encode(
+            values,
+            ascending,
+            offsets,
+            self.taken.size,
+            self._max_bins,
+            self._zero_missing,
+            room,
+            codes,
+            self.n_bins[here],
+            self.zero_bin[here],
+            self.has_missing[here],
+            thresholds,
+            self._places[here],
+        )
         return thresholds[:n_kept].copy()
 
     def _number_categories(self, here: slice, offsets: NDArray[np.int64], values: Floats) -> None:

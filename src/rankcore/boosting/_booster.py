@@ -67,7 +67,8 @@ class Rounds:
         if pairing.listed is None:
             self._weights, self._factors, self._levels = weights_of(scores, pairing, steps)
         else:
-            self._weights = ListedWeights(*_listed(scores, pairing, steps), n)
+            weights, winners, losers = _listed(scores, pairing, steps)
+            self._weights = ListedWeights(weights, winners, losers, n)
         self._moved, self._first_total = 0.0, total
         self._prepare(n)
         self.done = len(state) > 0 and not self._weights.centre()

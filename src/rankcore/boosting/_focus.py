@@ -100,10 +100,22 @@ class Focus:
     def _weigh(self, leaf_of: Any, won: Any, lost: Any, between: Any) -> float:
         if callable(self._kind):
             return self._weigh_by(self._kind, leaf_of, won, lost, between)
-        docs = self._scores, self._order, self._bounds, self._levels
-        measure = self._gains, self._discounts, self._row_weights, self._scales
-        out = won, lost, between, self._places, self._room
-        return metric_weights.weigh(*docs, *measure, leaf_of, *out)
+        return metric_weights.weigh(
+            self._scores,
+            self._order,
+            self._bounds,
+            self._levels,
+            self._gains,
+            self._discounts,
+            self._row_weights,
+            self._scales,
+            leaf_of,
+            won,
+            lost,
+            between,
+            self._places,
+            self._room,
+        )
 
     def _weigh_by(self, kind: Any, leaf_of: Any, won: Any, lost: Any, between: Any) -> float:
         """Weights by a function of each query."""

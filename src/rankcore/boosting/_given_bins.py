@@ -155,8 +155,16 @@ class ValueGroups:
         zero = ((self.zeros > 0) | implied) & (not zero_missing)
         values = np.empty(self.low.size + self.entries.size)
         bounds = np.empty_like(self.bounds)
-        groups = self.low, self.high, self.counts, self.bounds
-        cut_groups(*groups, zero.astype(np.uint8), max_bins, values, bounds)
+        cut_groups(
+            self.low,
+            self.high,
+            self.counts,
+            self.bounds,
+            zero.astype(np.uint8),
+            max_bins,
+            values,
+            bounds,
+        )
         values = values[: bounds[-1]].copy()
         missing = self.missing > 0
         if zero_missing:
@@ -214,8 +222,10 @@ def _sorted_columns(
     n = int(bounds[-1])
     low, counts = values[:n], counts[:n]
     shifts = np.zeros(d, dtype=np.int64)
-    groups = taken.size, entries, zeros, missing, bounds, low, low.copy(), counts, shifts
-    return ValueGroups(*groups)._coarsened()
+    groups = ValueGroups(
+        taken.size, entries, zeros, missing, bounds, low, low.copy(), counts, shifts
+    )
+    return groups._coarsened()
 
 
 def _columns(bounds: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -257,8 +267,18 @@ class GivenBins(Bins):
             if where.size:
                 ascending &= bool((np.diff(where, prepend=last) > 0).all())
                 last = int(where[-1])
-            layout = (cuts.values, cuts.bounds, cuts.zero_missing, codes, cursors, places)
-            place(rows, taken, where, n_rows, *layout)
+            place(
+                rows,
+                taken,
+                where,
+                n_rows,
+                cuts.values,
+                cuts.bounds,
+                cuts.zero_missing,
+                codes,
+                cursors,
+                places,
+            )
             n_placed += rows.n_values
             if n_placed > RELEASED:
                 release(codes, places)
@@ -274,8 +294,9 @@ class GivenBins(Bins):
 
     def _bind(self) -> None:
         codes, bounds, places = self._arrays
-        kinds = self.n_bins, self.zero_bin, self.has_missing
-        self.columns = Columns(self.n_rows, codes, *kinds, bounds, places)
+        self.columns = Columns(
+            self.n_rows, codes, self.n_bins, self.zero_bin, self.has_missing, bounds, places
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "columns"}

@@ -143,7 +143,7 @@ class StumpRounds(Rounds, Weighed):
         made = next_stump(self, self._binning, self._step)
         if made is None:
             return None
-        self.state.add(*made[:4])
+        self.state.add(made.feature, made.threshold, made.side, made.alpha)
         return made.figures
 
     def best(self) -> Stump:

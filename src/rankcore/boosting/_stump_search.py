@@ -6,6 +6,7 @@ computed from the current weights.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -91,10 +92,20 @@ class Search:
         n = features.size
         edges, bins, sides = np.empty(n), np.empty(n, np.int32), np.empty(n, np.uint8)
         masses = None if self._masses is None else np.empty((2, n))
-        found = edges, bins, sides, self._n_winning, masses
-        columns = self.binning.columns
-        stumps.evaluate(columns, potentials, features, self._scratch[job], *found)
-        self._edges[features], self._bins[features], self._sides[features] = edges, bins, sides
+        stumps.evaluate(
+            self.binning.columns,
+            potentials,
+            features,
+            self._scratch[job],
+            edges,
+            bins,
+            sides,
+            self._n_winning,
+            masses,
+        )
+        self._edges[features] = edges
+        self._bins[features] = bins
+        self._sides[features] = sides
         if self._masses is not None:
             self._masses[:, features] = masses
 
@@ -153,6 +164,22 @@ class BoundedSearch(Search):
         self._bounds[features] = np.abs(self._edges[features])
 
 
+@dataclass(frozen=True)
+class PairFactors:
+    """Factors of the weights of pairs, of sum 1: those of the winner and of the loser."""
+
+    as_winner: Floats  # (n_rows,)
+    as_loser: Floats  # (n_rows,)
+    # (n_levels,): sums over the rows of a query with the same label.
+    levels_as_winner: Floats
+    levels_as_loser: Floats
+
+    @classmethod
+    def empty(cls, n_rows: int, n_levels: int) -> PairFactors:
+        """Allocate the factors, which `LabelWeights.split` writes."""
+        return cls(np.empty(n_rows), np.empty(n_rows), np.empty(n_levels), np.empty(n_levels))
+
+
 class NormalizerSearch(Search):
     """Search of all columns for the stump with the minimum normalizer.
 
@@ -173,13 +200,24 @@ class NormalizerSearch(Search):
             level_of = np.empty(n, dtype=np.int32)
             first, last = np.empty(m, dtype=np.int32), np.empty(m, dtype=np.int32)
             weights.shape(level_of, first, last)
-            u, v, all_u, all_v = (np.empty(size) for size in (n, n, m, m))
-            self._parts = [u, v, all_u, all_v]
+            self._factors = PairFactors.empty(n, m)
 
             def scan() -> normalizer_search.LabelScan:
-                levels = level_of, first, last
-                room = *np.zeros((4, m)), np.empty(m, dtype=np.int32), np.zeros(m, dtype=np.uint8)
-                return normalizer_search.LabelScan(*levels, *self._parts, *room)
+                return normalizer_search.LabelScan(
+                    level_of,
+                    first,
+                    last,
+                    self._factors.as_winner,
+                    self._factors.as_loser,
+                    self._factors.levels_as_winner,
+                    self._factors.levels_as_loser,
+                    np.zeros(m),
+                    np.zeros(m),
+                    np.zeros(m),
+                    np.zeros(m),
+                    np.empty(m, dtype=np.int32),
+                    np.zeros(m, dtype=np.uint8),
+                )
 
             self._scans = [scan() for _ in range(n_jobs)]
         else:
@@ -189,22 +227,33 @@ class NormalizerSearch(Search):
             starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))])
             pair = np.tile(np.arange(winners.size, dtype=np.int32), 2)
             wins = np.repeat(np.array([1, 0], dtype=np.uint8), winners.size)
-            shares = np.empty(winners.size)
-            self._parts = [shares]
-            pairs = starts, others[order], wins[order], pair[order], shares
+            self._of_pairs = np.empty(winners.size)
+            others, wins, pair = others[order], wins[order], pair[order]
             self._scans = [
-                normalizer_search.PairScan(*pairs, *np.zeros((2, n), dtype=np.uint8))
+                normalizer_search.PairScan(
+                    starts,
+                    others,
+                    wins,
+                    pair,
+                    self._of_pairs,
+                    np.zeros(n, dtype=np.uint8),
+                    np.zeros(n, dtype=np.uint8),
+                )
                 for _ in range(n_jobs)
             ]
 
     def best(self, potentials: Floats) -> Stump:
         """The stump with the minimum normalizer; ties as in `Search.best`."""
         if isinstance(self._weights, LabelWeights):
-            u, v, all_u, all_v = self._parts
-            self._weights.split(u, v, all_u, all_v)
+            self._weights.split(
+                self._factors.as_winner,
+                self._factors.as_loser,
+                self._factors.levels_as_winner,
+                self._factors.levels_as_loser,
+            )
         else:
             weights, _, _ = self._weights.listed()
-            np.divide(weights, weights.sum(), out=self._parts[0])
+            np.divide(weights, weights.sum(), out=self._of_pairs)
         self._look(potentials, self._all)
         return self._stump(int(self._merits.argmax()))
 
@@ -212,11 +261,21 @@ class NormalizerSearch(Search):
         n = features.size
         edges, merits = np.empty(n), np.empty(n)
         bins, sides = np.empty(n, np.int32), np.empty(n, np.uint8)
-        room = self._order[job], self._counts[job]
-        found = edges, merits, bins, sides
-        normalizer_search.evaluate(self.binning.columns, self._scans[job], features, *room, *found)
-        self._edges[features], self._merits[features] = edges, merits
-        self._bins[features], self._sides[features] = bins, sides
+        normalizer_search.evaluate(
+            self.binning.columns,
+            self._scans[job],
+            features,
+            self._order[job],
+            self._counts[job],
+            edges,
+            merits,
+            bins,
+            sides,
+        )
+        self._edges[features] = edges
+        self._merits[features] = merits
+        self._bins[features] = bins
+        self._sides[features] = sides
 
 
 class FiringSearch(Search):
@@ -281,8 +340,17 @@ class FiringSearch(Search):
         looked = []
         if self._others.size:
             bounds = np.empty(self._others.size)
-            known = self._edges, self._masses, self._then, now, self._added, self._taken
-            incremental_histograms.bound(self._others, *known, bounds)
+            assert self._masses is not None
+            incremental_histograms.bound(
+                self._others,
+                self._edges,
+                self._masses,
+                self._then,
+                now,
+                self._added,
+                self._taken,
+                bounds,
+            )
             # Largest bounds first, as their edges may rule out the rest.
             n_first = min(8, bounds.size)
             places = np.argpartition(-bounds, n_first - 1)[:n_first]
@@ -302,18 +370,34 @@ class FiringSearch(Search):
 
     def follow(self, stump: Stump, changed: NDArray[np.uint8], by: float) -> None:
         columns, slab, n_changed = self.binning.columns, self._slab, int(np.count_nonzero(changed))
-        weights = self._factors, self._n_winning, by
         if n_changed > changed.size // WALKED:
             self._rises *= max(by, 1.0)
             self._falls *= min(by, 1.0)
         else:
             up, down = (self._added, self._taken) if by > 1 else (self._taken, self._added)
-            rows = self._rows, self._docs, stump.feature, changed
-            incremental_histograms.spread(columns, *rows, *weights, up[0], down[1])
+            incremental_histograms.spread(
+                columns,
+                self._rows,
+                self._docs,
+                stump.feature,
+                changed,
+                self._factors,
+                self._n_winning,
+                by,
+                up[0],
+                down[1],
+            )
         if slab is not None:
-            cells = slab.starts, slab.cells
             incremental_histograms.walk(
-                columns, stump.feature, changed, *cells, *weights, slab.sums
+                columns,
+                stump.feature,
+                changed,
+                slab.starts,
+                slab.cells,
+                self._factors,
+                self._n_winning,
+                by,
+                slab.sums,
             )
 
     def renew(self) -> None:

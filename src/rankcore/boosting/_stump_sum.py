@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,8 +80,14 @@ class StumpSum:
 
     def first(self, n: int) -> StumpSum:
         """A copy of the first n stumps."""
-        parts = (getattr(self, name)[:n] for name in FIELDS)
-        return StumpSum(self.n_features, self.zero_missing, *parts)
+        return replace(
+            self,
+            features=self.features[:n],
+            thresholds=self.thresholds[:n],
+            sides=self.sides[:n],
+            alphas=self.alphas[:n],
+            _merged=None,
+        )
 
     def merged(self) -> Merged:
         """Stumps merged by column. O(n_features + stumps * log(stumps))."""
@@ -117,7 +123,16 @@ class StumpSum:
         """Scores of rows, from the merged stumps."""
         scores = np.empty(rows.n_rows)
         merged = self.merged()
-        kernels.score(rows, *merged, scores)
+        kernels.score(
+            rows,
+            merged.offsets,
+            merged.thresholds,
+            merged.values,
+            merged.missing,
+            merged.at_zero,
+            merged.base,
+            scores,
+        )
         return scores
 
     def fire(self, i: int, rows: Rows, fires: NDArray[np.uint8]) -> None:
@@ -183,4 +198,11 @@ class StumpSum:
             raise ValueError(f"features of its stumps must be below {n_features}")
         if (arrays["sides"] > 1).any():
             raise ValueError("sides of its stumps must be 0 or 1")
-        return cls(n_features, zero_missing, *(arrays[name].tolist() for name in FIELDS))
+        return cls(
+            n_features,
+            zero_missing,
+            arrays["features"].tolist(),
+            arrays["thresholds"].tolist(),
+            arrays["sides"].tolist(),
+            arrays["alphas"].tolist(),
+        )

@@ -79,8 +79,8 @@ class TreeRounds(Rounds):
         """Add a tree; return figures of the round, or None if no split gains."""
         if self._exhausted:
             return None
-        shape, number = (self._query_of.size, self._binning.n_bins.size), len(self.state)
-        taken, allowed = self._draws.masks(number, *shape, self._query_of)
+        n_rows, n_features = self._query_of.size, self._binning.n_bins.size
+        taken, allowed = self._draws.masks(len(self.state), n_rows, n_features, self._query_of)
         grown = self._grower.grow(self._won, self._lost, taken, allowed)
         if not grown.features:
             return None
@@ -144,8 +144,8 @@ def made_tree(binning: Bins, grown: Grown, values: Floats) -> Tree:
     """Convert a tree on bins to one on feature values, with the values of its leaves."""
     nodes = range(len(grown.features))
     thresholds = [
-        inf if node in grown.sets else binning.threshold(*cut)
-        for node, cut in enumerate(zip(grown.features, grown.bins, strict=True))
+        inf if node in grown.sets else binning.threshold(feature, bin)
+        for node, (feature, bin) in enumerate(zip(grown.features, grown.bins, strict=True))
     ]
     words = [pack_set(grown.sets[node]) if node in grown.sets else NONE for node in nodes]
     return Tree(

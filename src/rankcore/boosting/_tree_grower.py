@@ -105,7 +105,14 @@ class TreeGrower:
         for shard in self._shards:
             shard.begin(self._scale, self._leaf_of, self._words, allowed)
         tree = Grown(self._leaf_of)
-        root = Leaf(0, 0, self._rows.size, (0, self._rest.size), 0, int(self._words.sum()))
+        root = Leaf(
+            number=0,
+            start=0,
+            stop=self._rows.size,
+            rest=slice(0, self._rest.size),
+            depth=0,
+            word=int(self._words.sum()),
+        )
         leaves = [root]
         heap: list[tuple[float, int, Leaf]] = []
         if self._may_split(root):
@@ -128,9 +135,8 @@ class TreeGrower:
             if leaf.sums:
                 self._free(leaf)
         for leaf in leaves:
-            here, rest = slice(leaf.start, leaf.stop), slice(*leaf.rest)
-            tree_leaves.label(self._rows[here], leaf.number, self._leaf_of)
-            tree_leaves.label(self._rest[rest], leaf.number, self._leaf_of)
+            tree_leaves.label(self._rows[leaf.start : leaf.stop], leaf.number, self._leaf_of)
+            tree_leaves.label(self._rest[leaf.rest], leaf.number, self._leaf_of)
             if leaf.sums:
                 self._free(leaf)
         tree.lows = np.array([leaf.low for leaf in leaves]) / self._power
@@ -213,9 +219,9 @@ class TreeGrower:
         first = self._divide(cut, fires, least, self._rows[here])
         if first < 0:
             return []
-        middle, rest = leaf.start + first, leaf.rest[0]
+        middle, rest = leaf.start + first, leaf.rest.start
         if self._rest.size:
-            rest += self._divide(cut, fires, 0, self._rest[slice(*leaf.rest)])
+            rest += self._divide(cut, fires, 0, self._rest[leaf.rest])
         if fires is not None:
             others = np.flatnonzero(fires[:-1] != cut.side)
             tree.sets[node] = self.binning.categories[cut.feature][others]
@@ -228,8 +234,26 @@ class TreeGrower:
         tree.gains.append(leaf.gain / (self._scale * self._power**2))
         depth = leaf.depth + 1
         word = (leaf.word - cut.word) & WORD  # sums of negative gradients borrow
-        low = Leaf(leaf.number, leaf.start, middle, (leaf.rest[0], rest), depth, word, node, 0)
-        high = Leaf(number, middle, leaf.stop, (rest, leaf.rest[1]), depth, cut.word, node, 1)
+        low = Leaf(
+            number=leaf.number,
+            start=leaf.start,
+            stop=middle,
+            rest=slice(leaf.rest.start, rest),
+            depth=depth,
+            word=word,
+            parent=node,
+            side=0,
+        )
+        high = Leaf(
+            number=number,
+            start=middle,
+            stop=leaf.stop,
+            rest=slice(rest, leaf.rest.stop),
+            depth=depth,
+            word=cut.word,
+            parent=node,
+            side=1,
+        )
         self._restrict(leaf, low, high)
         if self.binning.n_entries is not None:
             tree_leaves.label(self._rows[middle : leaf.stop], number, self._leaf_of)
@@ -239,17 +263,37 @@ class TreeGrower:
         """Mask of the bins of a categorical column that fire in the cut of a leaf."""
         n = int(self.binning.n_bins[leaf.cut.feature]) + 1
         fires, here = np.empty(n, dtype=np.uint8), slice(leaf.start, leaf.stop)
-        cut = self.binning.columns, leaf.cut.feature, leaf.cut.bin, leaf.cut.side
-        rows = self._rows[here], self._words, leaf.word, self._leaf_of, leaf.number
-        room = np.empty(5 * n, dtype=np.uint64), np.empty(n, dtype=np.int32)
-        tree_splits.mark_set(*cut, *rows, *room, fires, self.rules.slopes)
+        tree_splits.mark_set(
+            self.binning.columns,
+            leaf.cut.feature,
+            leaf.cut.bin,
+            leaf.cut.side,
+            self._rows[here],
+            self._words,
+            leaf.word,
+            self._leaf_of,
+            leaf.number,
+            np.empty(5 * n, dtype=np.uint64),
+            np.empty(n, dtype=np.int32),
+            fires,
+            self.rules.slopes,
+        )
         return fires
 
     def _divide(
         self, cut: Cut, fires: NDArray[np.uint8] | None, least: int, rows: NDArray[np.int32]
     ) -> int:
-        at = self.binning.columns, cut.feature, cut.bin, cut.side
-        return tree_leaves.divide(*at, fires, least, self._fires, rows, self._spare)
+        return tree_leaves.divide(
+            self.binning.columns,
+            cut.feature,
+            cut.bin,
+            cut.side,
+            fires,
+            least,
+            self._fires,
+            rows,
+            self._spare,
+        )
 
     def _restrict(self, leaf: Leaf, low: Leaf, high: Leaf) -> None:
         """Bound the values of children, so that monotone constraints hold in the whole tree."""

@@ -98,7 +98,7 @@ class Leaf:
     # Range of its rows among those of the tree.
     start: int
     stop: int
-    rest: tuple[int, int]  # range of its rows among those the tree does not learn from
+    rest: slice  # its rows among those the tree does not learn from
     depth: int
     word: int  # sum of the words of its rows
     # Parent node, -1 for the root, and whether its rows fire there.
@@ -164,12 +164,25 @@ class Shard:
         self._room = np.empty(2 * most)
         self._counts = np.empty(most, dtype=np.int32)
         self.spare: list[NDArray[np.uint64]] = []  # arrays of sums to use again
-        layout = features, offsets, size, one_sum, rules.signs, self._categorical
-        cells_of_rows = panels, bounds, cells
         moved = np.empty(0 if panels is None else tree_looks.ROOM, dtype=np.uint8)
-        room = moved, self._scratch, self._room, self._counts
-        limits = rules.min_samples_leaf, rules.slopes
-        self.look = tree_looks.Look(self.columns, *layout, *cells_of_rows, *room, *limits)
+        self.look = tree_looks.Look(
+            self.columns,
+            features,
+            offsets,
+            size,
+            one_sum,
+            rules.signs,
+            self._categorical,
+            panels,
+            bounds,
+            cells,
+            moved,
+            self._scratch,
+            self._room,
+            self._counts,
+            rules.min_samples_leaf,
+            rules.slopes,
+        )
 
     def begin(
         self,
@@ -200,22 +213,24 @@ class Shard:
         """
         sums = self.spare.pop() if self.spare else np.empty(self._size, dtype=np.uint64)
         shape = leaves.size, self.features.size
-        found = (
-            np.empty(shape),
-            np.empty(shape, dtype=np.uint64),
-            np.empty(shape, dtype=np.int32),
-            np.empty(shape, dtype=np.uint8),
-        )
-        self.look.prepare(rows, sums, parent, leaves, *found)
-        return sums, [Found(*of_leaf) for of_leaf in zip(*found, strict=True)]
+        worths, words = np.empty(shape), np.empty(shape, dtype=np.uint64)
+        bins, sides = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.uint8)
+        self.look.prepare(rows, sums, parent, leaves, worths, words, bins, sides)
+        found = [Found(worths[i], words[i], bins[i], sides[i]) for i in range(leaves.size)]
+        return sums, found
 
     def best(self, found: Found) -> Cut:
         """Best cut of all columns; ties go to the first column."""
         at = int(found.worths.argmax())
         if not found.worths[at] > 0:
             return Cut()
-        place = int(self.features[at]), int(found.bins[at]), int(found.sides[at])
-        return Cut(float(found.worths[at]), int(found.words[at]), *place)
+        return Cut(
+            worth=float(found.worths[at]),
+            word=int(found.words[at]),
+            feature=int(self.features[at]),
+            bin=int(found.bins[at]),
+            side=int(found.sides[at]),
+        )
 
     def count(self, leaf: Leaf, found: Found, rows: NDArray[np.int32]) -> None:
         """Replace the best cut by the best in its column that leaves both children enough rows."""
@@ -224,14 +239,30 @@ class Shard:
         feature = int(self.features[at])
         sign = 0 if rules.signs is None else int(rules.signs[feature])
         categorical = self._categorical is not None and bool(self._categorical[feature])
-        limits = rules.l2_leaf * scale, rules.least(scale), rules.min_samples_leaf
-        here = leaf.low, leaf.high, self._leaf_of, leaf.number
-        room = self._scratch, self._room, self._counts
-        words = rows, self._words, leaf.word
-        counted: tuple[float, int, int, int] = tree_splits.search_counted(
-            self.columns, feature, sign, categorical, *words, *limits, *here, *room, rules.slopes
+        worth, word, bin, side = tree_splits.search_counted(
+            self.columns,
+            feature,
+            sign,
+            categorical,
+            rows,
+            self._words,
+            leaf.word,
+            rules.l2_leaf * scale,
+            rules.least(scale),
+            rules.min_samples_leaf,
+            leaf.low,
+            leaf.high,
+            self._leaf_of,
+            leaf.number,
+            self._scratch,
+            self._room,
+            self._counts,
+            rules.slopes,
         )
-        found.worths[at], found.words[at], found.bins[at], found.sides[at] = counted
+        found.worths[at] = worth
+        found.words[at] = word
+        found.bins[at] = bin
+        found.sides[at] = side
 
 
 def lay_out_cells(
@@ -250,8 +281,9 @@ def lay_out_cells(
     step = max(ARRANGED, ARRANGED_OF_COLUMN * features.size)
     cuts = np.searchsorted(bounds, np.arange(step, int(bounds[-1]), step)).tolist()
     for first, last in pairwise([0, *cuts, n_rows]):
-        layout = binning.columns, features, offsets, whole, starts, bounds, first, last
-        tree_histograms.lay_out_cells(*layout, cells)
+        tree_histograms.lay_out_cells(
+            binning.columns, features, offsets, whole, starts, bounds, first, last, cells
+        )
         release(cells[bounds[first] : bounds[last]])
     return bounds, cells
 
