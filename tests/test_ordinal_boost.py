@@ -503,7 +503,7 @@ def test_a_loaded_model_is_the_saved_one(tasks, link, tmp_path):
         (("facts", "settings", "tasks"), "shared", "number of trees does not match"),
         (("facts", "settings", "tasks"), "mixed", "settings"),
         (("facts", "settings", "link"), "probit", "settings"),
-        (("facts", "best_iteration"), 99, "best_iteration exceed"),
+        (("facts", "best_iteration"), 99, "best_iteration must be one of"),
     ],
 )
 def test_edited_files_are_refused(path, value, message, tmp_path):

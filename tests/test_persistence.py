@@ -114,10 +114,10 @@ def test_edited_arrays_of_every_learner_are_refused(tmp_path, learner):
 def test_edited_books_of_voters_are_refused(tmp_path):
     model = rc.VotedPRank.published().fit(np.ones((8, 1)), np.tile([1, 2], 4))
     path = tmp_path / "m.rankcore"
-    for name, value in [("progress", [3, -9, 8]), ("progress", [99, 1, 8]), ("born", [0] * 16)]:
+    for name, value in [("progress", [3, -9, 8]), ("progress", [99, 1, 8]), ("born", [-1] * 16)]:
         rc.save(model, path)
         rewrite(path, nothing, {f"others.{name}": np.array(value)})
-        with pytest.raises(ValueError, match="votes or number of hypotheses are impossible"):
+        with pytest.raises(ValueError, match=r"the votes must be .*hypotheses"):
             rc.load(path)
 
 
@@ -268,7 +268,6 @@ def nothing(document):
     pass
 
 
-NONE = np.zeros(3, np.int64)
 ONE_NAME = {"feature_names": np.array([97], np.uint8), "feature_names.ends": np.array([1])}
 NO_EPOCHS = {"log": np.zeros((0, 3), np.int64)}
 
@@ -295,27 +294,24 @@ NO_EPOCHS = {"log": np.zeros((0, 3), np.int64)}
         (nothing, {"by_feature.weights": np.full(4, np.nan)}, "NaN or infinity"),
         (nothing, {"others.thresholds": np.zeros(9)}, "others.thresholds has shape"),
         (nothing, {"others.steps": np.zeros(4)}, "others.steps has .* dtype float64"),
-        (nothing, {"others.thresholds": np.array([3.0, 2, 1, 0])}, "not its steps"),
-        (nothing, {"others.steps": np.array([3, 2, 1, 0])}, "do not ascend"),
+        (
+            nothing,
+            {"others.thresholds": np.array([3.0, 2, 1, 0])},
+            "thresholds of the .* ascend",
+        ),
+        (nothing, {"others.steps": np.array([3, 2, 1, 0])}, "steps of the .* ascend"),
         (nothing, {"counts": np.zeros(2, np.int64)}, "counts has shape"),
-        (nothing, {"counts": np.array([-1, 0, 0])}, "counts are inconsistent"),
-        (nothing, {"counts": np.array([1, 5, 2])}, "counts are inconsistent"),
+        (nothing, {"counts": np.array([-1, 0, 0])}, "counts must be"),
         (set_in("n_features", value=10**30), {}, "damaged"),
         (nothing, {"curve": np.zeros(3, np.int64)}, "array curve has shape"),
         (nothing, {"log": np.zeros((1, 3))}, "array log has shape"),
         (
             set_in("facts", "streaming", value=True),
-            {**NO_EPOCHS, "counts": NONE},
-            "counts are inconsistent",
+            NO_EPOCHS,
+            "with a pass to continue",
         ),
-        (nothing, NO_EPOCHS, "counts are inconsistent"),
-        (
-            nothing,
-            {"log": np.zeros((1, 3), np.int64), "counts": NONE},
-            "counts are inconsistent",
-        ),
-        (nothing, {"curve": np.zeros((1, 2), np.int64)}, "counts are inconsistent"),
-        (nothing, {"curve": np.array([[10**9, 0]])}, "counts are inconsistent"),
+        (nothing, {"log": np.array([[1, 0, -1]])}, "counts must be"),
+        (nothing, {"curve": np.array([[2**60, 0]])}, "counts must be"),
         (nothing, {"classes": np.array([1, 1, 2, 2, 3])}, "repeats a label"),
         (nothing, {"classes": np.array([5, 4, 3, 2, 1])}, "must ascend"),
         (nothing, {"classes": np.array([1, 2, 3, 4, np.nan])}, "NaN"),

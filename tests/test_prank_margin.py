@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankcore as rc
-from model_files import rewrite
 from rankcore.bounds import prank_mistake_bound
 from reference.ensemble import largest, oap, times, voted
 from reference.kernel import kernel_oap, kernel_prank, linear
@@ -22,15 +21,6 @@ KERNELS = [rc.KernelPRank, rc.KernelOAPBPM]
 
 
 AUTO = 2.0  # mean squared lengths
-
-
-def without_margin(path):
-    """Take out of a model file what files lacked before there were margins."""
-
-    def edit(document):
-        del document["parameters"]["margin"], document["facts"]["settings"]["margin"]
-
-    rewrite(path, edit, {"others.margin": None})
 
 
 def numbers(n=200, seed=0, scale=1.0):
@@ -270,26 +260,13 @@ def test_files_keep_it(tmp_path, kind, margin):
 
 
 @pytest.mark.parametrize("kind", FAMILY + KERNELS)
-def test_files_from_before_there_were_margins(tmp_path, kind):
-    X, y = numbers()
-    model = quick(kind, margin=0.0).fit(X, y)
-    rc.save(model, tmp_path / "model")
-    without_margin(tmp_path / "model")
-    loaded = rc.load(tmp_path / "model")
-    assert loaded.margin_ == 0.0 == loaded.margin
-    np.testing.assert_array_equal(
-        loaded.partial_fit(X, y).decision_function(X), model.partial_fit(X, y).decision_function(X)
-    )
-
-
-@pytest.mark.parametrize("kind", FAMILY + KERNELS)
-def test_files_whose_margin_is_not_that_of_their_setting(tmp_path, kind):
+def test_load_rejects_negative_margins(tmp_path, kind):
     X, y = numbers()
     model = quick(kind, margin=1.0).fit(X, y)
-    for wrong in (2.0, -1.0):
-        model._state.others["margin"][0] = wrong
-        with pytest.raises(ValueError, match="its margin"):
-            rc.save(model, tmp_path / "model")
+    model._state.others["margin"][0] = -2.0
+    rc.save(model, tmp_path / "model")
+    with pytest.raises(ValueError, match=r"its margin must be >= 0, .* found -2\.0"):
+        rc.load(tmp_path / "model")
 
 
 def test_models_of_different_margins_are_not_merged():

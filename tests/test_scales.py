@@ -168,12 +168,13 @@ def test_models_of_other_scales_are_not_mixed():
         rc.merge([one, other])
 
 
-def test_saved_scales_are_checked(tmp_path):
+def test_load_rejects_negative_scales(tmp_path):
     X, y = data()
     model = rc.PRank(random_state=0).fit(X, y)
     model._state.others["scale"][0] = -3.0
-    with pytest.raises(ValueError, match="squared scale -3.0"):
-        rc.save(model, tmp_path / "model")
+    rc.save(model, tmp_path / "model")
+    with pytest.raises(ValueError, match=r"its scale must be >= 0, .* found -3\.0"):
+        rc.load(tmp_path / "model")
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])

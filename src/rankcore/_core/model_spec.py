@@ -71,8 +71,8 @@ class Specified:
     def _restore(self, spec: ModelSpec) -> None:
         """Restore the model of a spec, after the parameters are set.
 
-        Raises ValueError, KeyError or TypeError if an array or fact is missing or invalid, or
-        impossible as a result of learning.
+        Raises ValueError, KeyError or TypeError if an array or fact is missing, or of another form
+        or range than a reader or a kernel relies on.
         """
 
     @abstractmethod

@@ -197,12 +197,11 @@ class Boosted:
             raise self._not_its(settings)
         model = self._restored_model(spec, n_features, zero_missing)
         log = restored_log(spec, self._figures)
-        if len(model) > len(log) or not (best is None or 0 <= int(best) <= len(log)):
-            raise ValueError("its members or its best_iteration exceed its rounds")
+        if not (best is None or 0 <= int(best) <= len(log)):
+            raise ValueError(f"its best_iteration must be one of {len(log)} rounds; found {best!r}")
         categories = None
         if spec.facts["categories"] is not None:
             categories = Categories.restored(spec.facts["categories"], n_features)
-        model.check_categories([] if categories is None else categories.numbers)
         validation = restored_validation(spec, len(log))
         self._state = ModelState(model, settings=settings, log=log, validation=validation)
         self.n_features_in_, self._categories = n_features, categories

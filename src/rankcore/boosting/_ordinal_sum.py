@@ -116,10 +116,6 @@ class OrdinalSum:
         """Share of each feature in the sum of the gains of all splits."""
         return self.together().importances()
 
-    def check_categories(self, columns: list[int]) -> None:
-        """As `TreeSum.check_categories`."""
-        self.together().check_categories(columns)
-
     def score(self, rows: Rows) -> Floats:
         """Scores of rows, shape (n_scores, n_rows)."""
         n = len(self)

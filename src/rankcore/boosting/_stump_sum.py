@@ -147,11 +147,6 @@ class StumpSum:
         self.fire(i, rows, fires)
         scores += self.alphas[i] * fires
 
-    def check_categories(self, columns: list[int]) -> None:
-        """Raise ValueError if there are categorical columns."""
-        if columns:
-            raise ValueError("it has stumps, which cannot split categorical features")
-
     def records(self) -> NDArray[np.void]:
         """The stumps as a structured array."""
         kinds = [("feature", np.int32), ("threshold", np.float64)]

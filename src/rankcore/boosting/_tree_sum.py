@@ -149,14 +149,6 @@ class TreeSum:
         tree = _pack(self.trees[i : i + 1]).trees(self.n_features, self.zero_missing)
         add_scores(rows, tree, 0, 1, scores)
 
-    def check_categories(self, columns: list[int]) -> None:
-        """Raise ValueError unless exactly the splits of these columns have sets."""
-        known = np.array(columns, dtype=np.int64)
-        for tree in self.trees:
-            split = np.diff(tree.sets) > 0
-            if (split != np.isin(tree.features, known)).any():
-                raise ValueError("its trees do not match its categorical features")
-
     def contribution(self, feature: int) -> Contribution:
         """Shape function of a feature, if no tree combines it with another feature.
 
@@ -245,8 +237,6 @@ class TreeSum:
         if n_trees < 0:
             raise ValueError("its array offsets is empty")
         found |= read_fields({**arrays}, {"values": Field((n + n_trees,))})
-        if (found["gains"] < 0).any():
-            raise ValueError("gains of its trees must be non-negative")
         packed = Packed(**{name: found[name] for name in Packed._fields})
         packed.trees(n_features, zero_missing)  # checks them
         _check_leaves(packed)

@@ -30,7 +30,7 @@ from rankcore._ext.rows import Rows
 from rankcore.metrics import rank_loss
 from rankcore.ordinal._parameters import EpochParams
 from rankcore.ordinal._projecting import margins
-from rankcore.ordinal._scale import BuiltIn, check_known_scale, new_margin, new_scale
+from rankcore.ordinal._scale import BuiltIn, check_scale, new_margin, new_scale
 from rankcore.ordinal._training import (
     OnlineLearner,
     partial_fit_online,
@@ -196,7 +196,7 @@ class OnlineOrdinalClassifier(
         if settings != expected.settings:
             raise ValueError(f"its settings {settings} are not those of {type(self).__name__}")
         state = restored_state(spec, expected)
-        check_known_scale(state)
+        check_scale(state)
         self._check_state(state, classes.size)
         self.ranks_, self.n_features_in_, self._state = classes, n_features, state
         if spec.facts["best_iteration"] is not None:

@@ -79,30 +79,13 @@ def fix_scale(
         state.others["margin"][0] = AUTO_MARGIN * square
 
 
-def check_known_scale(state: OnlineState) -> None:
-    """Raise unless a restored state has the scale of its setting."""
-    scale, setting = float(state.others["scale"][0]), _constant(state.settings)
-    if scale and not setting:
-        raise ValueError("it has a scale of intercepts, and no intercepts")
-    square = setting if isinstance(setting, str) else setting**2
-    if not _follows(scale, square, state):
-        raise ValueError(f"its squared scale {scale} is not that of its setting {setting!r}")
-    margin = state.others.get("margin")
-    if margin is not None and not _follows(float(margin[0]), state.settings["margin"], state):
-        found = state.settings["margin"]
-        raise ValueError(f"its margin {margin[0]} is not that of its setting {found!r}")
-
-
-def _follows(value: float, setting: float | str, state: OnlineState) -> bool:
-    if isinstance(setting, str):
-        return 1e-200 <= value <= 1e201 or (value == UNKNOWN and state.t == 0)
-    return value == setting
+def check_scale(state: OnlineState) -> None:
+    """Raise ValueError unless a restored scale and margin are positive, 0 or not known yet."""
+    for name in ("scale", "margin"):
+        value = float(state.others.get(name, (0.0,))[0])
+        if not (value >= 0 or value == UNKNOWN):
+            raise ValueError(f"its {name} must be >= 0, or {UNKNOWN} if unknown; found {value}")
 
 
 def margin_of(state: OnlineState) -> float:
     return float(state.others["margin"][0])
-
-
-def moves_of(state: OnlineState, examples: Any, mistakes: Any) -> tuple[Any, Any]:
-    """Number of examples, and of those that may have moved thresholds: all with a margin."""
-    return examples, examples if margin_of(state) else mistakes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,13 +11,13 @@ from rankcore._core.concurrency import consistent_read
 from rankcore._core.docs import documented, parameters
 from rankcore._core.model_spec import Field, Specified
 from rankcore._core.numbers import check_scores
-from rankcore._core.state import OnlineState
+from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project
 from rankcore.ordinal._base import OnlineOrdinalClassifier, Zeros
 from rankcore.ordinal._parameters import AveragingParams, EpochParams, MarginParams
 from rankcore.ordinal._projecting import Thresholds
-from rankcore.ordinal._scale import OF_PRANK, margin_of, moves_of
+from rankcore.ordinal._scale import OF_PRANK, margin_of
 
 __all__ = ["PRank"]
 
@@ -143,7 +143,7 @@ class PRank(PRankParameters, Direction, Thresholds, OnlineOrdinalClassifier):
         state.others["thresholds"] = scale_of(state) * state.others["steps"]
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
-        check_lattice(state, examples=state.counts[0], mistakes=state.counts[2])
+        check_thresholds(state.others)
 
     def _bind(self, state: OnlineState) -> Any:
         return kernels.PRankState(
@@ -163,29 +163,12 @@ def scale_of(state: OnlineState) -> float:
     return float(state.others["scale"][0])
 
 
-def check_lattice(state: OnlineState, *, examples: Any, mistakes: Any, axis: int = -1) -> None:
-    """Raise unless thresholds of a loaded state are possible results of learning.
-
-    They must ascend along ``axis``, be integer steps times the scale, and be reachable with these
-    numbers of examples and mistakes, of one learner or of each.
-    """
-    steps = state.others["steps"]
-    sums = state.others.get("steps_sums")
-    examples, moves = moves_of(state, examples, mistakes)
-    # An example moves a threshold by at most one step. Sums of merged models are at most twice
-    # those of one model; compared as float64, whose rounding preserves `<=`.
-    most = 2.0 * examples * moves
-    if (
-        (steps > moves).any()
-        or (steps < -moves).any()
-        or (sums is not None and (np.abs(sums.astype(np.float64)) > most).any())
-    ):
-        raise ValueError(
-            "the thresholds of the model moved further than its counts of examples allow"
-        )
-    if (np.diff(steps, axis=axis) < 0).any():
-        raise ValueError("the thresholds of the model must ascend")
-    if not np.array_equal(state.others["thresholds"], scale_of(state) * steps):
-        raise ValueError(
-            "the thresholds of the model must be its steps times the square of threshold_scale_"
-        )
+def check_thresholds(
+    others: Mapping[str, np.ndarray], names: Sequence[str] = ("thresholds",), axis: int = -1
+) -> None:
+    """Raise ValueError unless loaded thresholds ascend along ``axis``, and steps are countable."""
+    if not are_counts(np.maximum(others["steps"], -others["steps"])):
+        raise ValueError(f"the thresholds of the model moved by more than {MOST_COUNTED} steps")
+    for name in ("steps", *names):
+        if (np.diff(others[name], axis=axis) < 0).any():
+            raise ValueError(f"the {name} of the model must ascend from rank to rank")

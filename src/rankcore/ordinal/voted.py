@@ -19,7 +19,7 @@ from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._parameters import EpochParams, MarginParams, VoteParams
 from rankcore.ordinal._projecting import Voters, VotesRanks
 from rankcore.ordinal._scale import margin_of, scale_setting
-from rankcore.ordinal.prank import check_lattice, scale_of
+from rankcore.ordinal.prank import check_thresholds, scale_of
 
 __all__ = ["VotedPRank"]
 
@@ -218,16 +218,16 @@ class VotedPRank(VotedParameters, VotesRanks, OnlineOrdinalClassifier):
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
         others = state.others
-        check_lattice(state, examples=state.counts[0], mistakes=state.counts[2])
+        check_thresholds(others)
         kept = others["progress"][0]
         if (
             kept > others["votes"].size
             or not are_counts(others["progress"], others["votes"], others["born"])
             or others["votes"].sum(dtype=np.float64) > MOST_COUNTED
-            or np.unique(others["born"][:kept]).size < kept
         ):
             raise ValueError(
-                "the votes or the number of hypotheses are impossible for the counts of the model"
+                f"the votes must be from 0 to {MOST_COUNTED}, of at most {others['votes'].size} "
+                f"hypotheses; found {kept}"
             )
         if (np.diff(others["cuts"][:kept], axis=1) < 0).any():
             raise ValueError("the thresholds of each hypothesis must ascend")

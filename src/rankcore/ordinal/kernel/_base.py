@@ -117,16 +117,11 @@ class KernelClassifier(DualLearner, LatentScoreMixin, OnlineOrdinalClassifier):
         if (
             book[_pool.N_SUPPORT] != n
             or (state.settings["budget"] is not None and n > state.settings["budget"])
-            or not are_counts(book)
-            or book[_pool.JOINED] < n
-            or (arrays["born"] < 0).any()
-            or (arrays["born"] >= max(1, book[_pool.JOINED])).any()
-            or (arrays["support"] < 0).any()
-            or (arrays["support"] >= max(1, book[_pool.FIRST])).any()
+            or not are_counts(book, arrays["born"], arrays["support"])
             or (arrays["norms"] < 0).any()
             or arrays["gamma"][0] < 0
         ):
-            raise ValueError("its support vectors are impossible")
+            raise ValueError("the number, counts or norms of its support vectors are out of range")
         if (
             (sizes < 0).any()
             or (sizes > min(n, slots.shape[1])).any()
@@ -134,7 +129,7 @@ class KernelClassifier(DualLearner, LatentScoreMixin, OnlineOrdinalClassifier):
             or (slots >= n).any()
             or (slots[used] < 0).any()
         ):
-            raise ValueError("its lists of coefficients are impossible")
+            raise ValueError("its coefficients are not of its support vectors, in their order")
         if "starts" in arrays:
             n_values = arrays["vectors"].size
             if (
@@ -145,7 +140,7 @@ class KernelClassifier(DualLearner, LatentScoreMixin, OnlineOrdinalClassifier):
                 or book[_pool.STORED] != n_values
                 or (arrays["indices"] < 0).any()
             ):
-                raise ValueError("its sparse support vectors are impossible")
+                raise ValueError("its sparse support vectors are not within their values")
         state.others = _pool.roomy(arrays)
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

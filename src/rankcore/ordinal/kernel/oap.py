@@ -10,9 +10,9 @@ import scipy.sparse as sp
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.docs import documented, parameters
 from rankcore._core.params import as_generator
-from rankcore._core.state import OnlineState, are_counts, averages
+from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts, averages
 from rankcore._ext.kernel_learners import KernelOAPState
-from rankcore.ordinal._members import SamplingParams, check_means, least_draws
+from rankcore.ordinal._members import SamplingParams, least_draws
 from rankcore.ordinal._parameters import EpochParams, MarginParams
 from rankcore.ordinal._projecting import Thresholds
 from rankcore.ordinal._scale import margin_of
@@ -20,7 +20,7 @@ from rankcore.ordinal.kernel import _pool
 from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel._dual import BudgetParams
 from rankcore.ordinal.kernel._pool import DualState, Zeros
-from rankcore.ordinal.prank import check_lattice, scale_of
+from rankcore.ordinal.prank import check_thresholds, scale_of
 
 __all__ = ["KernelOAPBPM"]
 
@@ -119,14 +119,9 @@ class KernelOAPBPM(KernelOAPParameters, Thresholds, KernelClassifier):
     def _check_state(self, state: Any, n_ranks: int) -> None:
         super()._check_state(state, n_ranks)
         others = state.others
-        seen = others["seen"]
-        if not are_counts(seen) or (seen[:, 2] > seen[:, 0]).any() or others["seed"][0] < 0:
-            raise ValueError(
-                "the counts of the members are impossible: a count is negative or too large, or "
-                "mistakes exceed examples"
-            )
-        check_lattice(state, examples=seen[:, :1], mistakes=seen[:, 2:])
-        check_means(state, others["steps"].sum(axis=0))
+        if not are_counts(others["seen"]) or others["seed"][0] < 0:
+            raise ValueError(f"the counts of the members must be from 0 to {MOST_COUNTED}")
+        check_thresholds(others, ("thresholds", "mean_thresholds"))
 
     def _bind_rule(self, state: OnlineState, n_features: int) -> Any:
         return KernelOAPState(

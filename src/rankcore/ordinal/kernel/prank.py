@@ -18,7 +18,7 @@ from rankcore.ordinal._scale import OF_PRANK, margin_of
 from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel._dual import BudgetParams
 from rankcore.ordinal.kernel._pool import DualState, Zeros
-from rankcore.ordinal.prank import check_lattice, scale_of
+from rankcore.ordinal.prank import check_thresholds, scale_of
 
 __all__ = ["KernelPRank"]
 
@@ -118,7 +118,7 @@ class KernelPRank(KernelPRankParameters, Thresholds, KernelClassifier):
 
     def _check_state(self, state: Any, n_ranks: int) -> None:
         super()._check_state(state, n_ranks)
-        check_lattice(state, examples=state.counts[0], mistakes=state.counts[2])
+        check_thresholds(state.others)
 
     def _bind_rule(self, state: OnlineState, n_features: int) -> Any:
         return KernelPRankState(

@@ -20,7 +20,13 @@ from rankcore._core.monitor import Monitor
 from rankcore._core.numbers import Floats, check_scores
 from rankcore._core.queries import Queries
 from rankcore._core.scoring import Scoring
-from rankcore._core.state import log_array, restored_log, restored_validation, validation_arrays
+from rankcore._core.state import (
+    MOST_COUNTED,
+    log_array,
+    restored_log,
+    restored_validation,
+    validation_arrays,
+)
 from rankcore._core.training import Trainer
 from rankcore._core.warning import warn
 from rankcore.ranking._base import ModelState, Ranker
@@ -288,10 +294,8 @@ class RankSVM(RankSVMParameters, PairwiseFitMixin, Ranker):
         facts, n_features = spec.facts, check_n_features(spec.n_features)
         log = restored_log(spec, FIGURES)
         objective, gap, steps = facts["objective"], facts["gap"], facts["n_iter"]
-        if not (objective >= 0 and gap >= 0):
-            raise ValueError("its objective and gap must be non-negative")
-        if not isinstance(steps, int) or not 0 <= steps <= len(log):
-            raise ValueError(f"its n_iter must be a number of logged steps; found {steps!r}")
+        if not isinstance(steps, int) or not 0 <= steps <= MOST_COUNTED:
+            raise ValueError(f"its n_iter must be a number of steps; found {steps!r}")
         kernel, model = facts["kernel"], LinearModel if self.kernel is None else KernelModel
         if (None if kernel is None else kernel["kind"]) != self.kernel:
             raise ValueError("its kernel does not match its parameters")

@@ -132,10 +132,8 @@ class KernelModel:
         n = support.size
         if (support < 0).any():
             raise ValueError("its support must be row numbers of at least 0")
-        if (np.diff(support) <= 0).any():
-            raise ValueError("its support must be ascending")
         if kernel.kind == "precomputed":
-            if n and support[-1] >= n_features:
+            if (support >= n_features).any():
                 raise ValueError("its support must be below its number of features")
             return cls(kernel, support, coefficients, None)
         if "vectors" in arrays:
