@@ -215,12 +215,12 @@ def test_types_of_numbers(tmp_path):
     rows = open_rows(tmp_path / "rows.parquet")
     with pytest.raises(ValueError, match="contains NaN"):
         rc.PRank().fit(rows)
-    (X, labels, queries, _), *rest = rows.parts(None, 1000, 1000)
+    part, *rest = rows.parts(None, 1000, 1000)
     nan = np.nan
     expected = [[1, 1, 1, 1], [0, 2, nan, 2], [nan, 3, 3, 0.5]]
-    assert np.array_equal(X.toarray(), expected, equal_nan=True)
-    assert labels.tolist() == [1, 0, 1]
-    assert queries is None
+    assert np.array_equal(part.X.toarray(), expected, equal_nan=True)
+    assert part.labels.tolist() == [1, 0, 1]
+    assert part.queries is None
     assert rest == []
 
 

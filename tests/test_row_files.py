@@ -77,7 +77,7 @@ def test_parts_end_where_they_are_full(sizes, n_values, n_rows, block, with_qid)
     try:
         source = io.BytesIO(file.getvalue())
         found = text_parts([source], reading_options(False, np.float64, 5), n_values, n_rows)
-        parts = [(X_part.copy(), labels.copy()) for X_part, labels, _, _ in found]
+        parts = [(part.X.copy(), part.labels.copy()) for part in found]
     finally:
         streams.BLOCK = before
     assert np.concatenate([part[1] for part in parts]).tolist() == list(range(qid.size))

@@ -6,8 +6,8 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import replace
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,17 +26,31 @@ BLOCK_ROWS = 1 << 16
 # Blocks whose rows are shuffled together.
 WINDOW = 8
 
-# Rows of whole queries: a CSR matrix, labels, the index of each row's query within the part (None
-# without queries), and the number of bytes read up to their end.
-Part: TypeAlias = tuple[Any, NDArray[np.float64], NDArray[np.int64] | None, int]
-# Rows, possibly with incomplete queries: labels, stored columns and values, whether
-# there are queries, and the number of bytes read up to their end.
-Piece: TypeAlias = tuple[NDArray[Any], NDArray[Any], NDArray[Any], bool, int]
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of whole queries."""
+
+    X: Any  # a CSR matrix
+    labels: NDArray[np.float64]
+    queries: NDArray[np.int64] | None  # index of each row's query within the part, if any
+    bytes_read: int  # of all files, up to the last row
 
 
-def report_reading(done: int, size: int, n_rows: int) -> None:
+@dataclass(frozen=True)
+class Piece:
+    """Labels and stored values of rows, possibly with an incomplete query."""
+
+    labels: NDArray[Any]
+    columns: NDArray[Any]  # of the stored values
+    values: NDArray[Any]
+    in_queries: bool
+    bytes_read: int  # of all files, up to the last row
+
+
+def report_reading(bytes_read: int, size: int, n_rows: int) -> None:
     """Report the progress of a scan."""
-    report(Progress(0, 0, min(done, size), size, n_rows, "rows", "bytes"))
+    report(Progress(0, 0, min(bytes_read, size), size, n_rows, "rows", "bytes"))
 
 
 def collect_stats(
@@ -46,11 +60,11 @@ def collect_stats(
     collector = StatsCollector(n_features)
     in_queries = False
     n_rows = 0
-    for labels, columns, values, has_qid, done in pieces:
-        in_queries = has_qid
-        collector.add(labels, columns, values)
-        n_rows += labels.size
-        report_reading(done, size, n_rows)
+    for piece in pieces:
+        in_queries = piece.in_queries
+        collector.add(piece.labels, piece.columns, piece.values)
+        n_rows += piece.labels.size
+        report_reading(piece.bytes_read, size, n_rows)
     return collector.finish(in_queries, name)
 
 
@@ -65,8 +79,11 @@ class FileRows(RowBlocks):
     def __init__(
         self, sources: Sequence[Source], size: int, dtype: Any, n_features: int | None, window: int
     ) -> None:
-        self.sources, self.size, self.window = list(sources), size, window
-        self.dtype, self.n_features = np.dtype(dtype), n_features
+        self.sources = list(sources)
+        self.size = size
+        self.window = window
+        self.dtype = np.dtype(dtype)
+        self.n_features = n_features
         self._stats: DatasetStats | None = None
         self._whole: tuple[Any, NDArray[Any], NDArray[np.int64] | None] | None = None
 
@@ -82,11 +99,11 @@ class FileRows(RowBlocks):
 
     @abstractmethod
     def pieces(self) -> Iterator[Piece]:
-        """All rows, to collect their statistics."""
+        """Yield all rows, to collect their statistics."""
 
     @abstractmethod
     def parts(self, n_features: int | None, n_values: int, n_rows: int) -> Iterator[Part]:
-        """All rows in parts of whole queries, each valid until the next is requested.
+        """Yield all rows in parts of whole queries, each valid until the next is requested.
 
         A part ends with the first query, or row, that brings it to ``n_values`` or ``n_rows``.
         """
@@ -102,8 +119,8 @@ class FileRows(RowBlocks):
         """As `RowBlocks.windows`; with an order, rows come in file order, in larger windows."""
         size = BLOCK_VALUES * (1 if order is None else self.window)
         parts = self.parts(n_features, size, BLOCK_ROWS * size // BLOCK_VALUES)
-        for number, (X, labels, queries, done) in enumerate(parts):
-            yield Window(as_rows(X), labels, queries, number, done)
+        for number, part in enumerate(parts):
+            yield Window(as_rows(part.X), part.labels, part.queries, number, part.bytes_read)
 
     def unchecked(self) -> Iterator[tuple[str, Any]]:
         """As `RowBlocks.unchecked`."""
@@ -121,23 +138,28 @@ class FileRows(RowBlocks):
     def whole(self) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
         """As `RowBlocks.whole`, read into memory by the first call."""
         if self._whole is None:
-            listed: list[list[NDArray[Any]]] = [[], [], [], [], []]
+            values: list[NDArray[Any]] = []
+            columns: list[NDArray[Any]] = []
+            sizes: list[NDArray[Any]] = []  # stored values of each row
+            labels: list[NDArray[np.float64]] = []
+            queries: list[NDArray[np.int64]] = []
             n_features = n_queries = 0
-            for X, labels, queries, _ in self.parts(self.n_features, BLOCK_VALUES, BLOCK_ROWS):
-                found = [X.data, X.indices, np.diff(X.indptr), labels]
-                if queries is not None:
-                    found.append(n_queries + queries)
-                    n_queries = int(found[-1][-1]) + 1
-                n_features = max(n_features, X.shape[1])
+            for part in self.parts(self.n_features, BLOCK_VALUES, BLOCK_ROWS):
                 # A part is valid until the next one.
-                for one, new in zip(listed, found, strict=False):
-                    one.append(np.copy(new))
-            if not listed[3]:
+                values.append(part.X.data.copy())
+                columns.append(part.X.indices.astype(np.int32))
+                sizes.append(np.diff(part.X.indptr))
+                labels.append(part.labels.copy())
+                if part.queries is not None:
+                    queries.append(n_queries + part.queries)
+                    n_queries = int(queries[-1][-1]) + 1
+                n_features = max(n_features, part.X.shape[1])
+            if not labels:
                 raise ValueError(f"{title(self.sources[0])} has no rows")
-            data, columns, sizes, labels = (np.concatenate(one) for one in listed[:4])
-            starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-            X = csr_in_place(data, columns.astype(np.int32, copy=False), starts, n_features)
-            self._whole = X, labels, np.concatenate(listed[4]) if listed[4] else None
+            starts = np.concatenate([[0], np.cumsum(np.concatenate(sizes), dtype=np.int64)])
+            X = csr_in_place(np.concatenate(values), np.concatenate(columns), starts, n_features)
+            of_rows = np.concatenate(queries) if queries else None
+            self._whole = X, np.concatenate(labels), of_rows
         return self._whole
 
 
@@ -145,7 +167,7 @@ class FileRows(RowBlocks):
 
 
 def as_it_takes(scaler: Any, X: Any) -> Any:
-    """A sparse matrix, or a dense one for a scaler that shifts zeros."""
+    """Return a sparse matrix, or a dense one for a scaler that shifts zeros."""
     moves = getattr(scaler, "with_mean", False) or type(scaler).__name__ == "MinMaxScaler"
     return X.toarray() if moves else X
 
@@ -173,14 +195,16 @@ class ScaledRows(RowBlocks):
     """
 
     def __init__(self, blocks: RowBlocks, scaler: Any) -> None:
-        self._blocks, self._stats = blocks, None
+        self._blocks = blocks
+        self._stats: DatasetStats | None = None
         self.n_features = int(scaler.n_features_in_)
         if blocks.n_features is not None and blocks.n_features != self.n_features:
             raise ValueError(
                 f"the scaler was fitted to {self.n_features} features; {blocks!r} have "
                 f"{blocks.n_features} features"
             )
-        self.size, self.dtype = blocks.size, blocks.dtype
+        self.size = blocks.size
+        self.dtype = blocks.dtype
         self._nameless = copy(scaler)
         self._nameless.__dict__.pop("feature_names_in_", None)
         if blocks.feature_names is not None:
@@ -203,10 +227,11 @@ class ScaledRows(RowBlocks):
 
     def _pieces(self, known: DatasetStats) -> Iterator[Piece]:
         for window in self.windows(known.n_features, None):
-            values, columns = window.rows.arrays[0], window.rows.columns
+            values = window.rows.arrays[0]
+            columns = window.rows.columns
             if columns is None:
                 columns = np.tile(np.arange(known.n_features, dtype=np.int32), len(values))
-            yield window.labels, columns, values.ravel(), known.in_queries, window.done
+            yield Piece(window.labels, columns, values.ravel(), known.in_queries, window.done)
 
     def windows(self, n_features: int, order: tuple[int, int] | None) -> Iterator[Window]:
         """As `RowBlocks.windows`."""
@@ -238,5 +263,5 @@ class ScaledRows(RowBlocks):
         return X, labels, queries
 
     def scaled(self, X: Any) -> Any:
-        """Other rows, scaled; dense if the scaler centres."""
+        """Scale other rows; the result is dense if the scaler centres."""
         return self._nameless.transform(as_it_takes(self._nameless, X))

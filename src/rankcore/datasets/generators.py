@@ -299,7 +299,7 @@ def quadratic_features(X: RowsLike) -> np.ndarray:
 
 
 def _noisy(rng: np.random.Generator, X: Any, n_informative: int, noise: float) -> np.ndarray:
-    """A standardised linear function of some of the features, plus noise."""
+    """Draw a standardised linear function of some of the features, plus noise."""
     weights = np.zeros(X.shape[1])
     informative = rng.choice(X.shape[1], n_informative, replace=False)
     weights[informative] = rng.normal(size=informative.size)
@@ -309,7 +309,7 @@ def _noisy(rng: np.random.Generator, X: Any, n_informative: int, noise: float) -
 
 
 def _zipf_rows(rng: np.random.Generator, n: int, d: int, mean_nnz: float) -> Any:
-    """CSR rows of norm 1 with Zipf-Mandelbrot column frequencies (exponent 1.05, shift 20)."""
+    """Draw rows of norm 1 with Zipf-Mandelbrot column frequencies (exponent 1.05, shift 20)."""
     import scipy.sparse as sp
 
     frequency = 1.0 / (np.arange(d) + 20.0) ** 1.05
@@ -329,7 +329,8 @@ def _zipf_rows(rng: np.random.Generator, n: int, d: int, mean_nnz: float) -> Any
     cells = np.repeat(np.arange(n, dtype=np.int64), draws) * d + columns
     cells, first = np.unique(cells, return_index=True)  # keep the first draw of a repeated cell
     values = values[first]
-    rows, columns = cells // d, (cells % d).astype(np.int32)
+    rows = cells // d
+    columns = (cells % d).astype(np.int32)
     indptr = np.zeros(n + 1, np.int32)
     np.cumsum(np.bincount(rows, minlength=n), out=indptr[1:])
     document_frequency = np.bincount(columns, minlength=d) + 1.0

@@ -18,7 +18,7 @@ SPACES = " \t\n\r\v\f\0"
 
 
 def words_of(text: memoryview, spans: np.ndarray, longest: int) -> np.ndarray:
-    """Slices of a text, (start, stop) of at most ``longest`` bytes each, as an array of str.
+    """Cut slices of a text, (start, stop) of at most ``longest`` bytes, as an array of str.
 
     Invalid UTF-8 is kept by surrogate escapes, as in Python's file names.
     """
@@ -29,7 +29,7 @@ def words_of(text: memoryview, spans: np.ndarray, longest: int) -> np.ndarray:
 
 
 def word(text: memoryview, start: int, stop: int) -> str:
-    """Slice of a text, decoded as in `words_of`."""
+    """Decode a slice of a text as `words_of` does."""
     return bytes(text[start:stop]).decode("utf-8", "surrogateescape")
 
 
@@ -45,7 +45,7 @@ def check_length(
 
 
 def first_rows(codes: np.ndarray | None, words: np.ndarray) -> np.ndarray:
-    """For each row, the first row with the same word and code, if there are codes.
+    """Find for each row the first row with the same word and code, if there are codes.
 
     O(n) expected, times the length of the longest word.
     """
@@ -67,7 +67,7 @@ def first_rows(codes: np.ndarray | None, words: np.ndarray) -> np.ndarray:
 
 
 def places(groups: np.ndarray) -> np.ndarray:
-    """Index of each row within its group, for rows sorted by group."""
+    """Return the index of each row within its group, for rows sorted by group."""
     rows = np.arange(groups.size)
     starts = np.ones(groups.size, dtype=bool)
     starts[1:] = groups[1:] != groups[:-1]

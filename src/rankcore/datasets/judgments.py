@@ -42,11 +42,11 @@ class _Pairs:
         return f"{type(self).__name__}({len(self)} documents, {n_queries} queries)"
 
     def _repr_html_(self) -> str:
-        """A table of the first rows, for notebooks."""
-        columns = self.qid[:5], self.docid[:5], getattr(self, self._number)[:5]
+        """Return a table of the first rows, for notebooks."""
+        numbers = getattr(self, self._number)
         rows = [
-            (str(query), str(document), f"{number:g}")
-            for query, document, number in zip(*columns, strict=True)
+            (str(self.qid[row]), str(self.docid[row]), f"{numbers[row]:g}")
+            for row in range(min(5, len(self)))
         ]
         tag = f", tag {self.tag}" if hasattr(self, "tag") else ""
         headings = ("query", "document", self._column)
@@ -54,7 +54,8 @@ class _Pairs:
 
     def _set(self, values: np.ndarray) -> None:
         """Check the columns and set them."""
-        qid, docid = as_words(self.qid, "qid"), as_words(self.docid, "docid")
+        qid = as_words(self.qid, "qid")
+        docid = as_words(self.docid, "docid")
         if not qid.shape == docid.shape == values.shape:
             raise ValueError(
                 f"qid, docid and {self._number} must have one length, found shapes {qid.shape}, "
@@ -81,8 +82,10 @@ class _Pairs:
         dict of dict
         """
         result: dict[str, dict[str, Any]] = {}
-        columns = self.qid.tolist(), self.docid.tolist(), getattr(self, self._number).tolist()
-        for query, document, number in zip(*columns, strict=True):
+        numbers = getattr(self, self._number).tolist()
+        for query, document, number in zip(
+            self.qid.tolist(), self.docid.tolist(), numbers, strict=True
+        ):
             result.setdefault(query, {})[document] = number
         return result
 
@@ -177,7 +180,8 @@ class Qrels(_Pairs):
         -------
         Qrels
         """
-        return cls(*cls._from_dict(nested))
+        qid, docid, rel = cls._from_dict(nested)
+        return cls(qid, docid, rel)
 
     @classmethod
     def from_frame(cls, frame: FrameLike) -> Qrels:
@@ -192,7 +196,8 @@ class Qrels(_Pairs):
         -------
         Qrels
         """
-        return cls(*cls._from_frame(frame))
+        qid, docid, rel = cls._from_frame(frame)
+        return cls(qid, docid, rel)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

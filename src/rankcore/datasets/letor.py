@@ -57,11 +57,11 @@ class LetorData:
         return f"LetorData({', '.join(parts)})"
 
     def __iter__(self) -> Iterator[Any]:
-        """X, y and qid, the arguments of ``fit``."""
+        """Iterate over X, y and qid, the arguments of ``fit``."""
         return iter((self.X, self.y, self.qid))
 
     def _repr_html_(self) -> str:
-        """A table of counts and of the first rows, for notebooks."""
+        """Return a table of counts and of the first rows, for notebooks."""
         n_rows, n_features = self.X.shape
         facts = [f"{n_rows:,} rows", f"{n_features:,} features"]
         if self.qid is not None:
@@ -320,7 +320,18 @@ def load(
             report(lines.n_lines)
         if rows.n_rows == 0:
             raise ValueError(f"{lines.name} holds no examples")
-        return LetorData(*rows.finish())
+        return _letor_data(rows)
+
+
+def _letor_data(rows: Collected) -> LetorData:
+    """Return the rows collected; nothing can be added to them afterwards."""
+    return LetorData(
+        X=rows.matrix(),
+        y=rows.labels.finish(),
+        qid=rows.qids(),
+        docid=rows.docids(),
+        comments=rows.comments if rows.options.comments else None,
+    )
 
 
 def _load_several(sources: Sequence[Source], options: Options) -> LetorData:
@@ -335,7 +346,7 @@ def _load_several(sources: Sequence[Source], options: Options) -> LetorData:
         rows.add(block, 0, block.n_rows)
     if rows.n_rows == 0:
         raise ValueError(f"{', '.join(map(title, sources)) or 'an empty list'} holds no examples")
-    return LetorData(*rows.finish())
+    return _letor_data(rows)
 
 
 def _batches(
@@ -343,7 +354,8 @@ def _batches(
 ) -> Iterator[LetorData]:
     with open_lines(source) as lines:
         batch = Collected(options)
-        queries, in_batch = QueryStarts(), 0
+        queries = QueryStarts()
+        in_batch = 0
         for block in blocks(lines, options):
             if block.has_qid:
                 starts = queries.starts(block)
@@ -363,10 +375,11 @@ def _batches(
                 )
                 if complete:
                     batch.add(block, first, row)
-                    yield LetorData(*batch.finish())
+                    yield _letor_data(batch)
                     batch = Collected(options)
-                    first, in_batch = row, 0
+                    first = row
+                    in_batch = 0
                 in_batch += 1
             batch.add(block, first, block.n_rows)
         if batch.n_rows:
-            yield LetorData(*batch.finish())
+            yield _letor_data(batch)

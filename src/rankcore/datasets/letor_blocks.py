@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -51,7 +51,8 @@ class _Scratch:
 
     def __init__(self, n: int, n_rows: int, options: Options) -> None:
         n_values = n // 4  # " 1:1"
-        self.n, self.n_rows = n, n_rows
+        self.n = n
+        self.n_rows = n_rows
         self.labels = np.empty(n_rows)
         self.ends = np.empty(n_rows, np.int64)
         self.columns = np.empty(n_values, np.int32)
@@ -60,6 +61,35 @@ class _Scratch:
         self.comments: np.ndarray | None = None
         if options.docid or options.comments:
             self.comments = np.empty((n_rows, 2), np.int64)
+
+
+# Kinds of query ids, as the kernel writes them; others are integers such as +1 or 01.
+WORD = 0
+CANONICAL = 1
+
+
+class QueryRun(NamedTuple):
+    """Neighbouring rows with one query id: a row of `Block.runs`."""
+
+    row: int  # the first one
+    start: int  # of the id in the text
+    stop: int
+    number: int  # the id, if it is an integer
+    line: int  # of the first row, from 1 in the block
+    kind: int
+
+
+class _BlockStats(NamedTuple):
+    """What the kernel returns about a block, besides the arrays."""
+
+    n_rows: int
+    n_values: int
+    n_runs: int
+    has_qid: bool
+    first_row_line: int
+    has_zero: bool  # whether a feature has the number 0
+    largest: int  # number of a feature; -1 without features
+    largest_line: int
 
 
 class Block:
@@ -78,26 +108,48 @@ class Block:
         options: Options,
         scratch: _Scratch,
     ) -> None:
-        self.text, self.first_line, self.taken = text, first_line, taken
-        self.name, self.scratch = name, scratch
-        finite = options.ensure_all_finite
-        flags = options.zero_based == "auto", finite is not True, finite is False
-        arrays = scratch.labels, scratch.ends, scratch.columns, scratch.values, scratch.runs
-        found = parse(
-            text, name, first_line, first_number(options), *flags, *arrays, scratch.comments
+        self.text = text
+        self.first_line = first_line
+        self.taken = taken
+        self.name = name
+        self.scratch = scratch
+        stats = _BlockStats._make(
+            parse(
+                text,
+                name,
+                first_line,
+                first_number(options),
+                options.zero_based == "auto",
+                options.ensure_all_finite is not True,
+                options.ensure_all_finite is False,
+                scratch.labels,
+                scratch.ends,
+                scratch.columns,
+                scratch.values,
+                scratch.runs,
+                scratch.comments,
+            )
         )
-        self.n_rows, n_values, n_runs, self.has_qid, self.first_row_line = found[:5]
-        self.has_zero, self.largest, self.largest_line = found[5:]
+        self.n_rows = stats.n_rows
+        self.has_qid = stats.has_qid
+        self.first_row_line = stats.first_row_line
+        self.has_zero = stats.has_zero
+        self.largest = stats.largest
+        self.largest_line = stats.largest_line
         self.labels = scratch.labels[: self.n_rows]
         self.ends = scratch.ends[: self.n_rows]
-        self.columns = scratch.columns[:n_values]
-        self.values = scratch.values[:n_values]
-        self.runs = scratch.runs[:n_runs]
+        self.columns = scratch.columns[: stats.n_values]
+        self.values = scratch.values[: stats.n_values]
+        self.runs = scratch.runs[: stats.n_runs]
         self.comments = None if scratch.comments is None else scratch.comments[: self.n_rows]
 
     def span(self, first: int, last: int) -> tuple[int, int]:
-        """Start and end of the values of rows first .. last - 1."""
+        """Return the start and end of the values of rows first .. last - 1."""
         return int(self.ends[first - 1]) if first else 0, int(self.ends[last - 1])
+
+    def where(self, run: QueryRun) -> str:
+        """Name the file and the first line of a run in errors."""
+        return f"{self.name}, line {self.first_line + run.line - 1}"
 
     def word(self, start: int, stop: int) -> str:
         """Decode a part of the text."""
@@ -112,7 +164,7 @@ class Block:
 
 
 def first_number(options: Options) -> int:
-    """The assumed number of column 0 in the text."""
+    """Return the assumed number of column 0 in the text."""
     return 0 if options.zero_based is True else 1
 
 
@@ -148,7 +200,8 @@ def _parsed(lines: Lines, options: Options) -> Iterator[Block]:
     free: list[_Scratch] = []
 
     def scratch_for(text: memoryview, first_line: int) -> _Scratch:
-        n, n_rows = len(text), lines.n_lines - first_line + 1
+        n = len(text)
+        n_rows = lines.n_lines - first_line + 1
         scratch = free.pop() if free else _Scratch(0, 0, options)
         if scratch.n < n or scratch.n_rows < n_rows:
             return _Scratch(n + n // 8, n_rows + n_rows // 8, options)
@@ -165,9 +218,10 @@ def _parsed(lines: Lines, options: Options) -> Iterator[Block]:
     pending: deque[Future[Block]] = deque()
     with ThreadPoolExecutor(n_jobs) as pool:
         for text, first_line in lines:
-            where = first_line, lines.taken, lines.name
             scratch = scratch_for(text, first_line)
-            pending.append(pool.submit(Block, text, *where, options, scratch))
+            pending.append(
+                pool.submit(Block, text, first_line, lines.taken, lines.name, options, scratch)
+            )
             if len(pending) > n_jobs:
                 block = pending.popleft().result()
                 yield block
@@ -186,8 +240,9 @@ class Growing:
         self.array: np.ndarray = np.empty((capacity, *self.shape), dtype)
 
     def room(self, n: int, share: float) -> np.ndarray:
-        """Space for n more items, after which ``share`` of all items (0 if unknown) has come."""
-        start, self.n = self.n, self.n + n
+        """Return space for n more items, which end at this ``share`` of all items; 0 if unknown."""
+        start = self.n
+        self.n += n
         if self.n > len(self.array):
             expected = int(1.02 * self.n / share) if share else 0
             old = self.array
@@ -195,8 +250,12 @@ class Growing:
             self.array[:start] = old[:start]
         return self.array[start : self.n]
 
+    def used(self) -> np.ndarray:
+        """Return a view of the items."""
+        return self.array[: self.n]
+
     def finish(self) -> np.ndarray:
-        """The array, without unused space."""
+        """Return the array, without unused space."""
         self.array.resize((self.n, *self.shape), refcheck=False)
         return self.array
 
@@ -231,12 +290,12 @@ class BlockRows:
         self.values.room(stop - start, share)[:] = block.values[start:stop]
 
     def largest(self, block: Block) -> int:
-        """Number of columns before a shift, with those of a block."""
+        """Return the number of columns before a shift, with those of a block."""
         return max(self.n_columns, block.largest - first_number(self.options) + 1)
 
 
 def csr(values: np.ndarray, columns: np.ndarray, ends: np.ndarray, n_features: int) -> Any:
-    """A CSR matrix in canonical format of arrays, which are not copied."""
+    """Build a CSR matrix in canonical format of arrays, which are not copied."""
     from scipy.sparse import csr_matrix
 
     X = csr_matrix((values, columns, ends), shape=(ends.size - 1, n_features))
@@ -261,7 +320,7 @@ class Collected(BlockRows):
         self.n_runs = 0
         self.run_words: dict[int, str] = {}  # rows where str(id) differs from the word
         self.has_words = False  # that are not integers
-        self.docids: list[tuple[int, np.ndarray | None]] = []
+        self.docid_parts: list[tuple[int, np.ndarray | None]] = []
         self.comments: list[str] = []
 
     def add(self, block: Block, first: int, last: int) -> None:
@@ -277,7 +336,8 @@ class Collected(BlockRows):
         n_columns = self.largest(block)
         if self.options.dense:
             self._make_wide(self.options.n_features or n_columns + shift, shift - self.shift)
-        self.shift, self.n_columns = shift, n_columns
+        self.shift = shift
+        self.n_columns = n_columns
         if self.options.dense:
             scatter(
                 block.ends[first:last],
@@ -309,13 +369,13 @@ class Collected(BlockRows):
 
     def _add_qids(self, block: Block, first: int, last: int) -> None:
         starts = block.runs[:, 0]
-        one, other = starts.searchsorted([first + 1, last], side="left") - [1, 0]
-        runs = block.runs[one:other]
-        for run in np.flatnonzero(runs[:, 5] != 1).tolist():
-            _, start, stop, _, _, kind = runs[run].tolist()
-            block.check_id(start, stop)
-            self.run_words[self.n_runs + run] = block.word(start, stop)
-            self.has_words |= kind == 0
+        first_run = starts.searchsorted(first + 1) - 1
+        runs = block.runs[first_run : starts.searchsorted(last)]
+        for run in np.flatnonzero(runs[:, 5] != CANONICAL).tolist():
+            found = QueryRun._make(runs[run].tolist())
+            block.check_id(found.start, found.stop)
+            self.run_words[self.n_runs + run] = block.word(found.start, found.stop)
+            self.has_words |= found.kind == WORD
         self.run_rows.append(np.maximum(runs[:, 0], first) + (self.n_rows - first))
         self.run_ids.append(runs[:, 3].copy())
         self.n_runs += len(runs)
@@ -326,16 +386,13 @@ class Collected(BlockRows):
         found = None
         if longest:
             if longest > MAX_ID:
-                block.check_id(*spans[(spans[:, 1] - spans[:, 0]).argmax()].tolist())
+                start, stop = spans[(spans[:, 1] - spans[:, 0]).argmax()].tolist()
+                block.check_id(start, stop)
             found = words_of(block.text, spans, longest)
-        self.docids.append((len(spans), found))
+        self.docid_parts.append((len(spans), found))
 
-    def finish(self) -> tuple[Any, np.ndarray, np.ndarray | None, np.ndarray | None, Any]:
-        """X, y, qid, docid and comments; nothing can be appended afterwards."""
-        comments = self.comments if self.options.comments else None
-        return self._matrix(), self.labels.finish(), self._qids(), self._docids(), comments
-
-    def _matrix(self) -> Any:
+    def matrix(self) -> Any:
+        """Return the features, CSR or dense; nothing can be appended afterwards."""
         if self.options.dense:
             return self.dense.finish()
         columns = self.columns.finish()
@@ -344,7 +401,8 @@ class Collected(BlockRows):
         n_features = self.options.n_features or self.n_columns + self.shift
         return csr(self.values.finish(), columns, self.ends.finish(), n_features)
 
-    def _qids(self) -> np.ndarray | None:
+    def qids(self) -> np.ndarray | None:
+        """Return the query id of each row; None without ids."""
         if not self.run_ids:
             return None
         ids = np.concatenate(self.run_ids)
@@ -354,8 +412,9 @@ class Collected(BlockRows):
         starts = np.concatenate(self.run_rows)
         return np.repeat(ids, np.diff(starts, append=self.n_rows))
 
-    def _docids(self) -> np.ndarray | None:
-        if all(found is None for _, found in self.docids):
+    def docids(self) -> np.ndarray | None:
+        """Return the document id of each row, empty where there is none; None without ids."""
+        if all(found is None for _, found in self.docid_parts):
             return None
-        parts = [np.zeros(n, "U1") if found is None else found for n, found in self.docids]
+        parts = [np.zeros(n, "U1") if found is None else found for n, found in self.docid_parts]
         return np.concatenate(parts)

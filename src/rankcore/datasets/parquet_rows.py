@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -30,7 +31,7 @@ BUFFER = 1 << 16
 
 
 def is_parquet(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is that of a Parquet file, by its first bytes."""
+    """Return whether a path is that of a Parquet file, by its first bytes."""
     if not os.path.isfile(path):
         return False
     with open(path, "rb") as file:
@@ -38,14 +39,14 @@ def is_parquet(path: str | os.PathLike[str]) -> bool:
 
 
 def parquet_files(folder: str | os.PathLike[str]) -> list[str]:
-    """Parquet files in a directory, by name; names that begin with "." or "_" are skipped."""
+    """List Parquet files in a directory; names that begin with "." or "_" are skipped."""
     with os.scandir(folder) as entries:
         paths = [one.path for one in entries if one.name[0] not in "._" and one.is_file()]
     return sorted(os.fsdecode(path) for path in paths if is_parquet(path))
 
 
 def pyarrow_of(path: str) -> Any:
-    """The module pyarrow, with ``pyarrow.parquet``; ValueError that names a file without it."""
+    """Import pyarrow, with ``pyarrow.parquet``; ValueError that names a file without it."""
     try:
         import_module("pyarrow.parquet")
     except ImportError:
@@ -53,6 +54,35 @@ def pyarrow_of(path: str) -> Any:
             f"{path} is a Parquet file, which requires pyarrow: pip install 'rankcore[parquet]'"
         ) from None
     return import_module("pyarrow")
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Decoded rows of a file."""
+
+    X: NDArray[Any]
+    labels: NDArray[np.float64]
+    starts: NDArray[np.bool_] | None  # whether a query starts with the row
+    bytes_read: int  # of all files, up to the last row
+
+    def rows(self, first: int, stop: int) -> _Batch:
+        """Return the rows first .. stop - 1."""
+        starts = None if self.starts is None else self.starts[first:stop]
+        return _Batch(self.X[first:stop], self.labels[first:stop], starts, self.bytes_read)
+
+
+def _part(batches: list[_Batch]) -> Part:
+    """Concatenate batches of whole queries."""
+    X = _concatenate([batch.X for batch in batches])
+    labels = _concatenate([batch.labels for batch in batches])
+    starts = [batch.starts for batch in batches if batch.starts is not None]
+    queries = np.cumsum(_concatenate(starts)) - 1 if starts else None
+    return Part(_csr(X), labels, queries, batches[-1].bytes_read)
+
+
+def _concatenate(arrays: list[NDArray[Any]]) -> NDArray[Any]:
+    """Concatenate arrays; a single one is not copied."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 class ParquetRows(FileRows):
@@ -113,44 +143,37 @@ class ParquetRows(FileRows):
         d = len(self.columns)
         n = max(1, BLOCK_VALUES // d)
         numbers = np.tile(np.arange(d, dtype=np.int32), n)
-        for X, labels, starts, done in self._batches():
-            for first in range(0, len(X), n):
-                values = X[first : first + n].ravel()
-                of_rows = labels[first : first + values.size // d]
-                yield of_rows, numbers[: values.size], values, starts is not None, done
+        for batch in self._batches():
+            for first in range(0, len(batch.X), n):
+                values = batch.X[first : first + n].ravel()
+                labels = batch.labels[first : first + values.size // d]
+                in_queries = batch.starts is not None
+                yield Piece(labels, numbers[: values.size], values, in_queries, batch.bytes_read)
 
     def parts(self, n_features: int | None, n_values: int, n_rows: int) -> Iterator[Part]:
         """As `FileRows.parts`."""
         d = len(self.columns)
         full = min(-(-n_values // d), n_rows)
-        # The rest of previous batches.
-        rest: list[tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_] | None]] = []
-        n_rest = done = 0
-        for X, labels, starts, done in self._batches():
+        rest: list[_Batch] = []  # rows that are in no part yet
+        n_rest = 0
+        for batch in self._batches():
+            n_rows = len(batch.X)
             first = 0
             while True:
                 stop = max(first, first + full - n_rest)
-                if starts is not None and stop < len(X):
-                    ahead = np.flatnonzero(starts[stop:])
-                    stop = stop + int(ahead[0]) if ahead.size else len(X)
-                if stop >= len(X):
+                if batch.starts is not None and stop < n_rows:
+                    ahead = np.flatnonzero(batch.starts[stop:])
+                    stop = stop + int(ahead[0]) if ahead.size else n_rows
+                if stop >= n_rows:
                     break
-                of_queries = None if starts is None else starts[first:stop]
-                rest.append((X[first:stop], labels[first:stop], of_queries))
-                yield *self._joined(rest), done
-                rest, n_rest, first = [], 0, stop
-            of_queries = None if starts is None else starts[first:]
-            rest.append((X[first:], labels[first:], of_queries))
-            n_rest += len(X) - first
+                yield _part([*rest, batch.rows(first, stop)])
+                rest = []
+                n_rest = 0
+                first = stop
+            rest.append(batch.rows(first, n_rows))
+            n_rest += n_rows - first
         if n_rest:
-            yield *self._joined(rest), done
-
-    def _joined(self, rest: list[Any]) -> tuple[Any, NDArray[np.float64], NDArray[np.int64] | None]:
-        X, labels, starts = (
-            parts[0] if len(parts) == 1 or parts[0] is None else np.concatenate(parts)
-            for parts in zip(*rest, strict=True)
-        )
-        return _csr(X), labels, None if starts is None else np.cumsum(starts) - 1
+            yield _part(rest)
 
     @contextmanager
     def _undamaged(self, path: str, *others: type[Exception]) -> Iterator[None]:
@@ -161,7 +184,7 @@ class ParquetRows(FileRows):
             raise ValueError(f"{path} is damaged, or pyarrow cannot read it: {error}") from error
 
     def _opened(self, path: str) -> Any:
-        """A file, read with a buffer per column."""
+        """Open a file, which is read with a buffer per column."""
         parquet = import_module("pyarrow.parquet")
         with self._undamaged(path):
             return closing(
@@ -170,10 +193,8 @@ class ParquetRows(FileRows):
                 )
             )
 
-    def _batches(
-        self,
-    ) -> Iterator[tuple[NDArray[Any], NDArray[np.float64], NDArray[np.bool_] | None, int]]:
-        """Features, labels, starts of queries, and bytes read."""
+    def _batches(self) -> Iterator[_Batch]:
+        """Yield the rows of all files; raise ValueError if those of a query are not contiguous."""
         seen: set[Any] = set()
         last: Any = None
         kind = None
@@ -184,7 +205,8 @@ class ParquetRows(FileRows):
             with self._opened(path) as file:
                 found = file.schema_arrow.names
                 wanted = self._wanted(path, found)
-                total, n = max(file.metadata.num_rows, 1), 0
+                total = max(file.metadata.num_rows, 1)
+                n = 0
                 for batch in self._decoded(file, path, n_rows, wanted):
                     X = self._features(batch, path)
                     labels = self._labels(batch, path)
@@ -210,11 +232,11 @@ class ParquetRows(FileRows):
                             seen.add(queries[row])
                         last = queries[-1]
                     n += len(X)
-                    yield X, labels, starts, before + size * n // total
+                    yield _Batch(X, labels, starts, before + size * n // total)
             before += size
 
     def _wanted(self, path: str, found: list[str]) -> list[str]:
-        """The columns to read among those found."""
+        """Return the columns to read among those found."""
         wanted = [*self.columns, *self._taken]
         for name in wanted:
             if found.count(name) != 1:
@@ -227,18 +249,20 @@ class ParquetRows(FileRows):
         return wanted
 
     def load(self) -> tuple[Any, NDArray[np.float64], NDArray[Any] | None, NDArray[Any] | None]:
-        """All rows of the first file: X, labels, queries and document ids."""
+        """Read all rows of the first file: X, labels, queries and document ids."""
         path = str(self.sources[0])
         with self._opened(path) as file:
             found = file.schema_arrow.names
-            wanted, ids = self._wanted(path, found), None
+            wanted = self._wanted(path, found)
             known = DOCID in found and DOCID not in wanted
             with self._undamaged(path, OSError):
                 table = file.read([*wanted, *([DOCID] if known else [])]).combine_chunks()
         if not table.num_rows:
             raise ValueError(f"{path} holds no examples")
         batch = table.to_batches()[0]
-        X, labels, queries = self._features(batch, path), self._labels(batch, path), None
+        X = self._features(batch, path)
+        labels = self._labels(batch, path)
+        queries = ids = None
         if self.qid is not None:
             queries = self._ids(batch, self.qid, path)
             queries = queries.astype(str) if queries.dtype == object else queries
@@ -247,7 +271,7 @@ class ParquetRows(FileRows):
         return _csr(X), labels, queries, ids
 
     def _decoded(self, file: Any, path: str, n_rows: int, columns: list[str]) -> Iterator[Any]:
-        """Nonempty batches of a file."""
+        """Yield the nonempty batches of a file."""
         with self._undamaged(path, OSError):
             batches = file.iter_batches(n_rows, columns=columns)
         while True:
@@ -259,11 +283,14 @@ class ParquetRows(FileRows):
                 yield batch
 
     def _features(self, batch: Any, path: str) -> NDArray[Any]:
-        """A dense table of the features; a missing value is NaN."""
-        arrow, types, columns = self._arrow, self._arrow.types, []
+        """Return a dense table of the features; a missing value is NaN."""
+        arrow = self._arrow
+        types = self._arrow.types
+        columns = []
         wide = arrow.int64(), arrow.uint64()
         for name in self.columns:
-            column, kind = batch.column(name), batch.column(name).type
+            column = batch.column(name)
+            kind = batch.column(name).type
             if types.is_float16(kind):  # which Arrow does not cast
                 column = arrow.array(column.to_numpy(zero_copy_only=False).astype(np.float32))
             elif types.is_boolean(kind) or types.is_decimal(kind) or kind in wide:
@@ -281,7 +308,9 @@ class ParquetRows(FileRows):
     def _labels(self, batch: Any, path: str) -> NDArray[np.float64]:
         if self.label is None:
             return np.zeros(batch.num_rows)
-        types, column, name = self._arrow.types, batch.column(self.label), self.label
+        types = self._arrow.types
+        column = batch.column(self.label)
+        name = self.label
         kind = column.type
         number = types.is_integer(kind) or types.is_floating(kind)
         if not (number or types.is_boolean(kind) or types.is_decimal(kind)):
@@ -300,7 +329,8 @@ class ParquetRows(FileRows):
         return found
 
     def _ids(self, batch: Any, name: str, path: str) -> NDArray[Any]:
-        arrow, column = self._arrow, batch.column(name)
+        arrow = self._arrow
+        column = batch.column(name)
         kind, missing = column.type, column.null_count
         if arrow.types.is_nested(kind):
             raise ValueError(
@@ -322,7 +352,7 @@ class ParquetRows(FileRows):
 
 
 def _csr(X: NDArray[Any]) -> Any:
-    """A sparse matrix that stores all values of a dense one."""
+    """Build a sparse matrix that stores all values of a dense one."""
     n, d = X.shape
     columns = np.tile(np.arange(d, dtype=np.int32), n)
     return csr(X.ravel(), columns, np.arange(0, n * d + 1, d), d)

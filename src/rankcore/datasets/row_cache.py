@@ -24,7 +24,8 @@ from rankcore._core.kernels import csr_in_place
 from rankcore._core.sources import DatasetStats, RowBlocks, Window
 from rankcore._ext.rows import Rows, csr_rows
 
-FORMAT, VERSION = "rankcore row cache", 1
+FORMAT = "rankcore row cache"
+VERSION = 1
 DESCRIPTION = "rows.json"
 # Arrays of the rows, which are divided into blocks.
 PARTS = ("values", "columns", "starts", "labels")
@@ -62,7 +63,8 @@ class MappedArray:
     def __init__(self, path: Path, dtypes: tuple[str, ...]) -> None:
         if not path.is_file():  # opening a pipe would block
             raise ValueError(f"{path} is missing or not a file: create the cache again")
-        self._path, self._status = path, os.stat(path)
+        self._path = path
+        self._status = os.stat(path)
         try:
             mapped = np.load(path, mmap_mode="r")
             if mapped.dtype.name not in dtypes or not mapped.flags.c_contiguous:
@@ -95,7 +97,8 @@ class CachedRows(RowBlocks):
     has_stats = True
 
     def __init__(self, path: str | os.PathLike[str], window: int) -> None:
-        self.path, self.window = Path(path), window
+        self.path = Path(path)
+        self.window = window
         about = read_description(self.path)
         self._files = {
             name: MappedArray(self.path / f"{name}.npy", dtypes) for name, dtypes in DTYPES.items()
@@ -138,16 +141,20 @@ class CachedRows(RowBlocks):
             raise ValueError(
                 f"{self.path} has {self.n_features} features; found a model of {n_features}"
             )
-        n_blocks, size = len(self._blocks) - 1, 1
+        n_blocks = len(self._blocks) - 1
+        size = 1
         blocks = np.arange(n_blocks)
         if order is not None:
-            blocks, size = np.random.default_rng(order).permutation(n_blocks), self.window
+            blocks = np.random.default_rng(order).permutation(n_blocks)
+            size = self.window
         n_windows = -(-n_blocks // size)
         per_window = self.size / n_windows
         for number in range(n_windows):
             chosen = np.sort(blocks[number * size : (number + 1) * size]).tolist()
             self._check_unchanged()
-            rows, labels, queries = self._rows(chosen), self._labels(chosen), None
+            rows = self._rows(chosen)
+            labels = self._labels(chosen)
+            queries = None
             if self._stats.in_queries:
                 queries = self._query_of_rows(chosen)
             yield Window(rows, labels, queries, number, round((number + 1) * per_window))
@@ -248,7 +255,8 @@ class CachedRows(RowBlocks):
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _rows(self, chosen: list[int]) -> Rows:
-        starts, n_values = [np.zeros(1, np.int64)], 0
+        starts = [np.zeros(1, np.int64)]
+        n_values = 0
         for block in chosen:
             span = self._span("values", block)
             of_block = self._files["starts"].array[self._span("starts", block)]

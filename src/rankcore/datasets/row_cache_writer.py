@@ -32,7 +32,8 @@ class _Growing:
     """An array file whose length is known only at the end."""
 
     def __init__(self, path: Path, dtype: Any, width: int = 0) -> None:
-        self.dtype, self.width = np.dtype(dtype), width
+        self.dtype = np.dtype(dtype)
+        self.width = width
         self.n = 0
         self.file: BinaryIO = open(path, "wb")  # noqa: SIM115
         self.file.write(b"\0" * HEADER)
@@ -57,7 +58,7 @@ class _Growing:
 
 
 def source_stamps(sources: Sequence[Source]) -> list[dict[str, Any]]:
-    """Sizes and times of files, by which changes are detected."""
+    """Return sizes and times of files, by which changes are detected."""
     stamps: list[dict[str, Any]] = []
     for source in sources:
         if hasattr(source, "read"):
@@ -98,19 +99,21 @@ def _append_rows(source: FileRows, files: dict[str, _Growing]) -> Iterator[Piece
     files["blocks"].add(np.zeros((1, 3), dtype=np.int64))
     n_values = 0
     parts = source.parts(source.n_features, BLOCK_VALUES, BLOCK_ROWS)
-    for X, labels, queries, done in parts:
+    for part in parts:
+        X = part.X
         n_rows = files["labels"].n
         files["values"].add(X.data)
         files["columns"].add(X.indices)
         files["starts"].add(X.indptr[1:].astype(np.int64) + n_values)
-        files["labels"].add(labels)
-        if queries is not None:
-            first = np.flatnonzero(np.diff(queries, prepend=-1))
+        files["labels"].add(part.labels)
+        if part.queries is not None:
+            first = np.flatnonzero(np.diff(part.queries, prepend=-1))
             files["queries"].add(first + n_rows)
         n_values += X.nnz
-        bounds = [n_rows + labels.size, n_values, files["queries"].n]
+        bounds = [n_rows + part.labels.size, n_values, files["queries"].n]
         files["blocks"].add(np.array([bounds]))
-        yield labels, X.indices, X.data, queries is not None, done
+        in_queries = part.queries is not None
+        yield Piece(part.labels, X.indices, X.data, in_queries, part.bytes_read)
 
 
 def _write(source: FileRows, folder: Path) -> None:

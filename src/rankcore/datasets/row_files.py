@@ -6,6 +6,7 @@ import os
 import shutil
 import weakref
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
 from tempfile import mkdtemp
@@ -28,8 +29,19 @@ if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
 
 Sources: TypeAlias = Source | Iterable[Source]
-# Columns of Parquet files: labels, queries and features.
-Named: TypeAlias = tuple[str | None, str | None, Sequence[str] | None]
+
+
+@dataclass(frozen=True)
+class _ColumnNames:
+    """Columns of Parquet files by the parameters of `open_rows`; None for the defaults."""
+
+    label: str | None
+    qid: str | None
+    features: Sequence[str] | None
+
+    def any_given(self) -> bool:
+        """Return whether a column is given."""
+        return not (self.label is None and self.qid is None and self.features is None)
 
 
 def open_rows(
@@ -120,7 +132,7 @@ def open_rows(
             f"{scaler!r}"
         )
     options = reading_options(zero_based, dtype, n_features)
-    rows = _rows(source, options, window, cache, (label, qid, columns))
+    rows = _rows(source, options, window, cache, _ColumnNames(label, qid, columns))
     if scaler is None:
         return rows
     if not hasattr(scaler, "n_features_in_"):
@@ -128,17 +140,20 @@ def open_rows(
     return ScaledRows(rows, scaler)
 
 
-def _rows(source: Sources, options: Options, window: int, cache: Any, named: Named) -> RowBlocks:
+def _rows(
+    source: Sources, options: Options, window: int, cache: Any, columns: _ColumnNames
+) -> RowBlocks:
+    """Open files as rows; by a row cache if one is given or the files cannot be read twice."""
     sources = list_files(source)
     if len(sources) == 1 and is_cache(sources[0]):
         if cache is not None:
             raise ValueError(f"{sources[0]} is a row cache already: omit cache")
-        if any(one is not None for one in named):
+        if columns.any_given():
             raise ValueError(
                 f"{sources[0]} is a row cache with fixed columns: omit label, qid and columns"
             )
         return _opened(sources[0], window, options.n_features)
-    files = _opened_files(sources, options, window, named)
+    files = _open_files(sources, options, window, columns)
     if cache is not None:
         if not is_cache(cache):
             write_cache(files, cache)
@@ -165,11 +180,13 @@ def _rows(source: Sources, options: Options, window: int, cache: Any, named: Nam
     return files
 
 
-def _opened_files(sources: list[Source], options: Options, window: int, named: Named) -> FileRows:
-    """Files of one format."""
+def _open_files(
+    sources: list[Source], options: Options, window: int, columns: _ColumnNames
+) -> FileRows:
+    """Open files of one format."""
     tables = [not hasattr(one, "read") and is_parquet(one) for one in sources]
     if not any(tables):
-        if any(one is not None for one in named):
+        if columns.any_given():
             raise ValueError(
                 f"label, qid and columns are for Parquet files; {title(sources[0])} is not one"
             )
@@ -180,7 +197,8 @@ def _opened_files(sources: list[Source], options: Options, window: int, named: N
     if options.zero_based:
         raise ValueError("zero_based is for text files, whose features have numbers")
     paths = [os.fsdecode(one) for one in sources]  # type: ignore[arg-type]
-    rows, n_features = ParquetRows(paths, options.dtype, window, *named), options.n_features
+    rows = ParquetRows(paths, options.dtype, window, columns.label, columns.qid, columns.features)
+    n_features = options.n_features
     if n_features is not None and n_features != rows.n_features:
         raise ValueError(
             f"{paths[0]} has {rows.n_features} columns of features; found n_features={n_features}"
@@ -206,7 +224,7 @@ def list_files(source: Sources) -> list[Source]:
 
 
 def list_sources(source: Sources) -> list[Source]:
-    """The files of a path, a pattern or a list of them; matches of a pattern are sorted by name."""
+    """List the files of a path, a pattern or a list of them; a pattern's matches by name."""
     single = isinstance(source, str | os.PathLike) or hasattr(source, "read")
     found: list[Source] = []
     for one in [source] if single else source:  # type: ignore[union-attr]

@@ -25,7 +25,7 @@ CR, LF = b"\r\n"
 
 
 def title(source: Source) -> str:
-    """Name of a file in messages: the path, the file's ``name``, or "the stream"."""
+    """Name a file in messages: the path, the file's ``name``, or "the stream"."""
     name = getattr(source, "name", "the stream") if hasattr(source, "read") else source
     return os.fsdecode(name) if isinstance(name, str | os.PathLike) else "the stream"
 
@@ -77,7 +77,7 @@ class Lines:
             )
 
     def _next(self, rest: bytes) -> bytes:
-        """The remainder and more text; a missing newline is appended to the last line."""
+        """Return the rest and more text; a missing newline is appended to the last line."""
         try:
             # A long line is read in growing pieces, to limit copying.
             new = self.read(max(BLOCK, len(rest)))
@@ -109,11 +109,12 @@ class _Again:
         self.stream = stream
 
     def read(self, n: int = -1) -> Any:
-        """Up to n bytes."""
+        """Read up to n bytes."""
         if not self.start:
             return self.stream.read(n)
         n = len(self.start) if n < 0 else n
-        start, self.start = self.start[:n], self.start[n:]
+        start = self.start[:n]
+        self.start = self.start[n:]
         return start
 
 
@@ -121,11 +122,12 @@ class _Zstd:
     """A Zstandard stream, decompressed by Python (3.14 and later) or by its backport."""
 
     def __init__(self, stream: Any, name: str) -> None:
-        self.name, self.zstd = name, _zstd(name)
+        self.name = name
+        self.zstd = _zstd(name)
         self.file = self.zstd.ZstdFile(stream)
 
     def read(self, n: int = -1) -> Any:
-        """Up to n bytes."""
+        """Read up to n bytes."""
         try:
             return self.file.read(n)
         except self.zstd.ZstdError as error:

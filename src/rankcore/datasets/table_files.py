@@ -42,8 +42,12 @@ class TableFile:
         gaps: Collection[str] = (),
         hint: str = "",
     ) -> None:
-        self.path, self.title = path, title(path)
-        self._names, self._required, self._gaps, self._hint = names, required, gaps, hint
+        self.path = path
+        self.title = title(path)
+        self._names = names
+        self._required = required
+        self._gaps = gaps
+        self._hint = hint
         self._parquet = is_parquet(path)
 
     def __iter__(self) -> Iterator[Block]:
@@ -58,7 +62,7 @@ class TableFile:
             yield columns, lines
 
     def where(self, lines: NDArray[np.int64]) -> Callable[[int], str]:
-        """Names of the rows of a block in errors."""
+        """Return a function that names the rows of a block in errors."""
         word = "row" if self._parquet else "line"
         return lambda i: f"{self.title}, {word} {lines[i]}"
 
@@ -87,7 +91,7 @@ class TableFile:
             yield columns, np.array(numbers, dtype=np.int64)
 
     def _split(self, rows: list[str], numbers: list[int], n_fields: int) -> list[list[str]]:
-        """Fields of each row of CSV."""
+        """Split rows of CSV into fields."""
         found: list[list[str]] = []
         with suppress(csv.Error):  # found again in the loop below, with its line
             found = [*csv.reader(rows, strict=True)]
@@ -145,7 +149,7 @@ class TableFile:
             raise ValueError(damaged) from error
 
     def _places(self, names: list[str]) -> dict[str, int]:
-        """Places of the columns in the file; ValueError if a required one is missing."""
+        """Find the columns in the file; ValueError if a required one is missing."""
         places = {}
         for name, called in self._names.items():
             if names.count(called) > 1:
@@ -166,7 +170,7 @@ class TableFile:
 
 
 def _begun(blocks: Blocks, name: str) -> tuple[str, int]:
-    """Text from the first line that is not blank, and the number of that line."""
+    """Return the text from the first line that is not blank, and that line's number."""
     for block, first in blocks:
         text = _decoded(block, name, first)
         found = text.lstrip()
@@ -176,7 +180,7 @@ def _begun(blocks: Blocks, name: str) -> tuple[str, int]:
 
 
 def numbered_lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, int]]:
-    """Lines of text that are not blank, and their numbers."""
+    """Yield the lines of text that are not blank, and their numbers."""
     name = title(path)
     with open_lines(path) as lines:
         for rows, numbers in _lines(iter(lines), "", 1, name):
@@ -184,7 +188,7 @@ def numbered_lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, int]]:
 
 
 def json_object(line: str, where: str) -> dict[str, Any]:
-    """The object of a line of JSON; ValueError that begins with ``where``."""
+    """Parse the object of a line of JSON; ValueError that begins with ``where``."""
     try:
         found = json.loads(line)
     except json.JSONDecodeError as error:
@@ -204,7 +208,7 @@ def json_object(line: str, where: str) -> dict[str, Any]:
 def _lines(
     blocks: Blocks, text: str, first: int, name: str
 ) -> Iterator[tuple[list[str], list[int]]]:
-    """Non-blank lines with their numbers, of a text and the blocks after it."""
+    """Yield non-blank lines with their numbers, of a text and the blocks after it."""
     while True:
         lines = text.split("\n")[:-1]
         for start in range(0, len(lines), LINES):
@@ -231,12 +235,12 @@ def _decoded(block: memoryview, name: str, first: int) -> str:
 
 
 def _shown(value: Any) -> str:
-    """The first letters of a value, for errors."""
+    """Return the first letters of a value, for errors."""
     return f"{value!r:.60}" if not isinstance(value, str) else repr(value[:60])
 
 
 def floats(values: Any, name: str, where: Callable[[int], str]) -> NDArray[np.float64]:
-    """Numbers of a column; ValueError that names the first row without one."""
+    """Convert a column to numbers; ValueError that names the first row without one."""
     try:
         return np.fromiter(map(float, values), np.float64, len(values))
     except (TypeError, ValueError, OverflowError):

@@ -13,12 +13,22 @@ from numpy.typing import NDArray
 
 from rankcore._core.params import check_flag
 from rankcore.datasets.file_rows import FileRows, Part, Piece
-from rankcore.datasets.letor_blocks import Block, BlockRows, Growing, Options, blocks, csr
+from rankcore.datasets.letor_blocks import (
+    CANONICAL,
+    WORD,
+    Block,
+    BlockRows,
+    Growing,
+    Options,
+    QueryRun,
+    blocks,
+    csr,
+)
 from rankcore.datasets.streams import Source, open_lines, title
 
 
 def reading_options(zero_based: bool, dtype: Any, n_features: int | None) -> Options:
-    """Reader options for training on text rows."""
+    """Return the reader options for training on text rows."""
     # Whether a feature 0 occurs is not known before the last row.
     check_flag(zero_based, "zero_based")
     # Learners check NaN.
@@ -41,7 +51,7 @@ class TextRows(FileRows):
     def pieces(self) -> Iterator[Piece]:
         """As `FileRows.pieces`: blocks of text."""
         for block, done in text_blocks(self.sources, self.options):
-            yield block.labels, block.columns, block.values, block.has_qid, done
+            yield Piece(block.labels, block.columns, block.values, block.has_qid, done)
 
     def parts(self, n_features: int | None, n_values: int, n_rows: int) -> Iterator[Part]:
         """As `FileRows.parts`."""
@@ -60,44 +70,45 @@ class QueryStarts:
         self._odd: str | None = None
 
     def starts(self, block: Block) -> Iterator[int]:
-        """The rows of a block that start a query, ascending."""
-        for row, start, stop, number, line, kind in block.runs.tolist():
-            query = number if kind else block.word(start, stop)
-            if kind != 1:
-                self._check_spelling(block, start, stop, line, kind)
+        """Yield the rows of a block that start a query, ascending."""
+        for run in map(QueryRun._make, block.runs.tolist()):
+            query = run.number if run.kind else block.word(run.start, run.stop)
+            if run.kind != CANONICAL:
+                self._check_spelling(block, run)
             if query == self.last:
                 continue
             if query in self.seen:
                 raise ValueError(
-                    f"{block.name}, line {block.first_line + line - 1}: query {query} continues "
+                    f"{block.where(run)}: query {query} continues "
                     "after another one started; the rows of a query must be contiguous"
                 )
             self.seen.add(query)
             self.last = query
-            yield row
+            yield run.row
 
-    def _check_spelling(self, block: Block, start: int, stop: int, line: int, kind: int) -> None:
+    def _check_spelling(self, block: Block, run: QueryRun) -> None:
         """Raise if the ids include both words and integers such as 01.
 
         If all ids are integers, 01 is 1; otherwise all are words. The first ids are used before
         the others are known.
         """
-        word = block.word(start, stop)
-        if kind == 0:
+        word = block.word(run.start, run.stop)
+        if run.kind == WORD:
             self._word = self._word or word
         else:
             self._odd = self._odd or word
         if self._word and self._odd:
             raise ValueError(
-                f"{block.name}, line {block.first_line + line - 1}: query ids are integers, which "
+                f"{block.where(run)}: query ids are integers, which "
                 f"may be written as {self._odd}, or words such as {self._word}; found both: write "
                 f"{int(self._odd)}, or use words alone"
             )
 
 
 def text_blocks(sources: Sequence[Source], options: Options) -> Iterator[tuple[Block, int]]:
-    """Blocks of several files, each with the number of bytes read so far on disk."""
-    before, has_qid = 0, None
+    """Yield blocks of several files, each with the number of bytes read so far on disk."""
+    before = 0
+    has_qid = None
     for source in sources:
         with ExitStack() as files:
             # Opened here, for the position in a compressed file.
@@ -121,8 +132,10 @@ def text_blocks(sources: Sequence[Source], options: Options) -> Iterator[tuple[B
 def text_parts(
     sources: Sequence[Source], options: Options, n_values: int, n_rows: int
 ) -> Iterator[Part]:
-    """Rows of several files in parts of whole queries: `FileRows.parts`."""
-    part, starts, done = _PartRows(options, n_values, n_rows), QueryStarts(), 0
+    """Yield rows of several files in parts of whole queries: `FileRows.parts`."""
+    part = _PartRows(options, n_values, n_rows)
+    starts = QueryStarts()
+    done = 0
     for block, done in text_blocks(sources, options):
         candidates = np.fromiter(starts.starts(block), np.int64) if block.has_qid else None
         first = 0
@@ -135,15 +148,15 @@ def text_parts(
                 break
             part.add(block, first, stop, candidates)
             if part.n_rows:
-                yield *part.finish(), done
+                yield part.finish(done)
             first = stop
         part.add(block, first, block.n_rows, candidates)
     if part.n_rows:
-        yield *part.finish(), done
+        yield part.finish(done)
 
 
 def _end(block: Block, first: int, part: _PartRows, n_values: int, n_rows: int) -> int:
-    """The row of a block at which a part is full; the end of the block if it is not."""
+    """Return the row of a block at which a part is full; the end of the block if it is not."""
     before = int(block.ends[first - 1]) if first else 0
     wanted = before + n_values - part.values.n
     by_values = int(block.ends.searchsorted(wanted)) + 1 if wanted > before else first
@@ -178,12 +191,15 @@ class _PartRows(BlockRows):
             queries += self.query
             self.query = int(queries[-1])
 
-    def finish(self) -> tuple[Any, NDArray[np.float64], NDArray[np.int64] | None]:
-        """X, labels and queries; the next rows start a new part."""
-        grown = self.labels, self.ends, self.columns, self.values, self.queries
-        labels, ends, columns, values, queries = (one.array[: one.n] for one in grown)
-        X = csr(values, columns, ends, self.options.n_features or self.n_columns)
-        for one in grown:
-            one.n = 0
-        self.ends.n, self.n_columns, self.query = 1, 0, -1
-        return X, labels, queries if queries.size else None
+    def finish(self, bytes_read: int) -> Part:
+        """Return the rows; the next ones start a new part."""
+        n_features = self.options.n_features or self.n_columns
+        X = csr(self.values.used(), self.columns.used(), self.ends.used(), n_features)
+        queries = self.queries.used()
+        part = Part(X, self.labels.used(), queries if queries.size else None, bytes_read)
+        for grown in (self.values, self.columns, self.labels, self.queries):
+            grown.n = 0
+        self.ends.n = 1  # the leading 0
+        self.n_columns = 0
+        self.query = -1
+        return part

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def read_qrels(source: Source) -> Qrels:
     >>> read_qrels(io.BytesIO(b"301 0 FT911-1 1\n301 0 FT911-2 0\n")).to_dict()
     {'301': {'FT911-1': 1, 'FT911-2': 0}}
     """
-    table = _Table(source, "query iteration document relevance", (0, 2, 3))
+    table = _Table(source, ["query", "iteration", "document", "relevance"], "relevance")
     rel = table.numbers
     table.refuse((rel != np.floor(rel)) | (np.abs(rel) >= 2**53), "a whole number below 2**53")
     return table.paired(lambda: Qrels(table.qid, table.docid, rel.astype(np.int64)))
@@ -88,7 +88,7 @@ def read_run(source: Source) -> Run:
     >>> run, run.tag, run.score
     (Run(2 documents, 1 queries), 'bm25', array([9.5, 8. ]))
     """
-    table = _Table(source, "query Q0 document rank score tag", (0, 2, 4), more=True)
+    table = _Table(source, ["query", "Q0", "document", "rank", "score", "tag"], "score", more=True)
     return table.paired(lambda: Run(table.qid, table.docid, table.numbers, table.tag or Run.tag))
 
 
@@ -115,8 +115,9 @@ def write_qrels(qrels: Qrels, target: Target) -> None:
     >>> write_qrels(Qrels.from_dict({"q1": {"d1": 1}}), sys.stdout.buffer)  # doctest: +SKIP
     q1 0 d1 1
     """
-    ids = _queries(qrels.qid.tolist()), written("docid", qrels.docid.tolist(), 0)
-    rows = zip(*ids, qrels.rel.tolist(), strict=True)
+    queries = _queries(qrels.qid.tolist())
+    documents = written("docid", qrels.docid.tolist(), 0)
+    rows = zip(queries, documents, qrels.rel.tolist(), strict=True)
     _write(target, (f"{query} 0 {document} {rel}\n" for query, document, rel in rows))
 
 
@@ -152,65 +153,82 @@ def write_run(run: Run, target: Target) -> None:
     first = first_rows(None, run.qid)
     order = np.lexsort((-run.score, first))
     ranks = places(first[order]) + 1
-    ids = _queries(run.qid[order].tolist()), written("docid", run.docid[order].tolist(), 0)
-    rows = zip(*ids, ranks.tolist(), run.score[order].tolist(), strict=True)
-    _write(target, (f"{qid} Q0 {docid} {rank} {s!r} {tag}\n" for qid, docid, rank, s in rows))
+    queries = _queries(run.qid[order].tolist())
+    documents = written("docid", run.docid[order].tolist(), 0)
+    rows = zip(queries, documents, ranks.tolist(), run.score[order].tolist(), strict=True)
+    _write(
+        target,
+        (
+            f"{query} Q0 {document} {rank} {score!r} {tag}\n"
+            for query, document, rank, score in rows
+        ),
+    )
 
 
 # ---------------------------------------------------------------- lines
 
 
 class _Table:
-    """Three words of each line of a file: query, document and a number, at positions ``picked``.
+    """Query, document and a number of each line of a file.
 
-    ``form`` names the words of a line; ``more`` allows further words.
+    ``fields`` names the words of a line, among them "query", "document" and ``number``; ``more``
+    allows further words.
     """
 
     def __init__(
-        self, source: Source, form: str, picked: tuple[int, int, int], *, more: bool = False
+        self, source: Source, fields: Sequence[str], number: str, *, more: bool = False
     ) -> None:
-        self.words = form.split()
+        self.fields = fields
+        self.number = number
         self.more = more
-        self.picked = picked
         self.tag = ""
-        parts: list[list[np.ndarray]] = [[], [], [], []]
+        qid = [np.empty(0, "U1")]
+        docid = [np.empty(0, "U1")]
+        values = [np.empty(0)]
+        numbers_of_lines = [np.empty(0, np.int64)]
         with open_lines(source) as lines:
             self.name = lines.name
             for text, first_line in lines:
-                for part, found in zip(parts, self._read(text, first_line), strict=True):
-                    part.append(found)
-        dtypes: list[Any] = ["U1", "U1", np.float64, np.int64]
-        self.qid, self.docid, self.numbers, self.lines = (
-            np.concatenate([np.empty(0, dtype), *part])
-            for dtype, part in zip(dtypes, parts, strict=True)
-        )
+                spans, line = self._split(text, first_line)
+                qid.append(self._ids(text, spans[:, fields.index("query")], line))
+                docid.append(self._ids(text, spans[:, fields.index("document")], line))
+                values.append(self._numbers(text, spans[:, fields.index(number)], line))
+                numbers_of_lines.append(line)
+                if len(spans):
+                    start, stop = spans[-1, -1].tolist()
+                    self.tag = word(text, start, stop)
+        self.qid = np.concatenate(qid)
+        self.docid = np.concatenate(docid)
+        self.numbers = np.concatenate(values)
+        self.lines = np.concatenate(numbers_of_lines)
 
-    def _read(self, text: memoryview, first_line: int) -> tuple[np.ndarray, ...]:
-        """Queries, documents, numbers and line numbers in a block."""
-        n_words = len(self.words)
+    def _split(self, text: memoryview, first_line: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return start and stop of the words of each row in a block, and the rows' line numbers."""
+        n_words = len(self.fields)
         room = len(text) // (2 * n_words) + 1
-        spans, lines = np.empty((room, n_words, 2), np.int64), np.empty(room, np.int64)
-        form = f"{n_words}: {' '.join(self.words)}"
+        spans = np.empty((room, n_words, 2), np.int64)
+        lines = np.empty(room, np.int64)
+        form = f"{n_words}: {' '.join(self.fields)}"
         n = split(text, self.name, first_line, form, spans, lines, self.more)
-        spans, lines = spans[:n], lines[:n].copy()
-        ids = [self._ids(text, spans[:, place], lines) for place in self.picked[:2]]
-        values, place = np.empty(n), self.picked[2]
-        row = numbers(text, spans[:, place], values)
-        if row < n:
-            found = word(text, *spans[row, place].tolist())
+        return spans[:n], lines[:n].copy()
+
+    def _numbers(self, text: memoryview, spans: np.ndarray, lines: np.ndarray) -> np.ndarray:
+        values = np.empty(len(spans))
+        row = numbers(text, spans, values)
+        if row < len(spans):
+            start, stop = spans[row].tolist()
             raise ValueError(
-                f"{self.name}, line {lines[row]}: {self.words[place]} {found!r}; expected a finite "
-                "number"
+                f"{self.name}, line {lines[row]}: {self.number} {word(text, start, stop)!r}; "
+                "expected a finite number"
             )
-        if n:
-            self.tag = word(text, *spans[n - 1, -1].tolist())
-        return *ids, values, lines
+        return values
 
     def _ids(self, text: memoryview, spans: np.ndarray, lines: np.ndarray) -> np.ndarray:
         lengths = spans[:, 1] - spans[:, 0]
         if lengths.size:
             longest = int(lengths.argmax())
-            check_length(self.name, lines[longest], text, *spans[longest].tolist())
+            start, stop = spans[longest].tolist()
+            check_length(self.name, lines[longest], text, start, stop)
         return words_of(text, spans, int(lengths.max(initial=1)))
 
     def refuse(self, wrong: np.ndarray, expected: str) -> None:
@@ -218,7 +236,7 @@ class _Table:
         if wrong.any():
             row = int(wrong.argmax())
             raise ValueError(
-                f"{self.name}, line {self.lines[row]}: {self.words[self.picked[2]]} "
+                f"{self.name}, line {self.lines[row]}: {self.number} "
                 f"{self.numbers[row].item()!r}; expected {expected}"
             )
 
@@ -227,7 +245,8 @@ class _Table:
         try:
             return make()
         except RepeatedPairError as error:
-            query, document = str(self.qid[error.row]), str(self.docid[error.row])
+            query = str(self.qid[error.row])
+            document = str(self.docid[error.row])
             raise ValueError(
                 f"{self.name}, line {self.lines[error.row]}: document {document!r} of query "
                 f"{query!r} is in line {self.lines[error.first]}, too; a pair must occur once"
@@ -235,7 +254,7 @@ class _Table:
 
 
 def _queries(ids: list[str]) -> Iterator[str]:
-    """Check query ids at the start of lines."""
+    """Yield query ids, checked to be able to start a line."""
     for text in written("qid", ids, 0):
         if text.startswith("#"):
             raise ValueError(f"query {text!r} starts with #, like comments: choose another id")
