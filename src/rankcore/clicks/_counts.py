@@ -27,7 +27,7 @@ class Pairs:
     document: NDArray[np.int64]
 
     def of(self, log: ClickLog) -> NDArray[np.int64]:
-        """Pair of each impression; -1 if unknown."""
+        """Find the pair of each impression; -1 if unknown."""
         query: NDArray[np.int64] = log.query.astype(np.int64)
         document: NDArray[np.int64] = log.document.astype(np.int64)
         if log._codes is not self.codes:
@@ -36,7 +36,7 @@ class Pairs:
         return self._find(query, document)
 
     def rows(self, qid: ArrayLike, docid: ArrayLike) -> NDArray[np.int64]:
-        """Pair of each row, given ids; -1 if unknown."""
+        """Find the pair of each row by its ids; -1 if unknown."""
         query = self.codes["query"].find("qid", qid)
         document = self.codes["document"].find("docid", docid)
         check_lengths(qid=query, docid=document)
@@ -70,53 +70,68 @@ class Counts:
     events: Floats  # (n_cells, n_events)
 
     def by_pair(self) -> Floats:
-        """Sums by pair, shape (n_pairs, n_events)."""
+        """Return the sums by pair, shape (n_pairs, n_events)."""
         return sums(self.pair, self.events, self.pairs.query.size)
 
     def by_position(self) -> Floats:
-        """Sums by position, shape (n_positions, n_events)."""
+        """Return the sums by position, shape (n_positions, n_events)."""
         return sums(self.position, self.events, int(self.position.max()) + 1)
 
     def table(self, values: Floats) -> csr_array:
-        """Values of the cells as a sparse matrix of pairs and positions."""
+        """Arrange values of the cells as a sparse matrix of pairs and positions."""
         shape = (self.pairs.query.size, int(self.position.max()) + 1)
         return csr_array((values, (self.pair, self.position)), shape=shape)
 
 
 def sums(of: NDArray[Any], values: Floats, n: int) -> Floats:
-    """Sums of the rows of a table by group."""
+    """Sum the rows of a table by group."""
     columns = [np.bincount(of, weights=column, minlength=n) for column in values.T]
     return np.stack(columns, axis=1)
 
 
 def clicks(log: ClickLog) -> NDArray[np.uint8]:
-    """Events of impressions: 0 without and 1 with a click."""
+    """Return the events of impressions: 0 without and 1 with a click."""
     return log.clicked.view(np.uint8)
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Events of documents of queries at positions, sorted by query, document and position."""
+
+    query: NDArray[Any]
+    document: NDArray[Any]
+    position: NDArray[Any]
+    events: Floats  # (n_cells, n_events)
 
 
 def count(log: Log, event: Event, n_events: int, *, by_position: bool = True) -> Counts:
     """Count events; O(n log n), in memory for two windows and the cells."""
-    merged: list[NDArray[Any]] = []
-    waiting: list[list[NDArray[Any]]] = []
+    merged: list[_Cells] = []  # at most one
+    waiting: list[_Cells] = []
     codes: Mapping[str, Codes] | None = None
     for window in windows(log):
         if codes is not None and window._codes is not codes:
             raise ValueError("the windows of a log must share their numbers of ids (open_clicks)")
         codes = window._codes
         waiting.append(_cells(window, event, n_events, by_position))
-        if merged and sum(one[0].size for one in waiting) < merged[0].size:
+        if merged and sum(cells.query.size for cells in waiting) < merged[0].query.size:
             continue
-        merged, waiting = _merged([merged, *waiting] if merged else waiting), []
+        merged = [_merge([*merged, *waiting])]
+        waiting = []
     if codes is None:
         raise ValueError("the log is empty")
-    query, document, position, events = _merged([merged, *waiting]) if waiting else merged
-    first = changes(query, document)
-    pairs = Pairs(codes, query[first], document[first])
-    return Counts(pairs, (np.cumsum(first) - 1).astype(np.int32), position.astype(np.int32), events)
+    cells = _merge([*merged, *waiting])
+    first = changes(cells.query, cells.document)
+    return Counts(
+        pairs=Pairs(codes, cells.query[first], cells.document[first]),
+        pair=(np.cumsum(first) - 1).astype(np.int32),
+        position=cells.position.astype(np.int32),
+        events=cells.events,
+    )
 
 
-def _cells(log: ClickLog, event: Event, n_events: int, by_position: bool) -> list[NDArray[Any]]:
-    """Query, document, position and counts of each cell, in this order."""
+def _cells(log: ClickLog, event: Event, n_events: int, by_position: bool) -> _Cells:
+    """Count the events of a window."""
     n_documents = int(log.document.max()) + 1
     n_positions = int(log.position.max()) if by_position else 1
     if (int(log.query.max()) + 1) * n_documents * n_positions * n_events >= 2**63:
@@ -131,16 +146,21 @@ def _cells(log: ClickLog, event: Event, n_events: int, by_position: bool) -> lis
     events[np.cumsum(first) - 1, number] = n
     rest, position = np.divmod(cells[first], n_positions)
     query, document = np.divmod(rest, n_documents)
-    return [query, document, position, events]
+    return _Cells(query, document, position, events)
 
 
-def _merged(parts: list[list[NDArray[Any]]]) -> list[NDArray[Any]]:
-    """Cells of several windows, with equal cells summed."""
+def _merge(parts: list[_Cells]) -> _Cells:
+    """Sum equal cells of several windows."""
     if len(parts) == 1:
         return parts[0]
-    query, document, position, events = map(np.concatenate, zip(*parts, strict=True))
+    query = np.concatenate([cells.query for cells in parts])
+    document = np.concatenate([cells.document for cells in parts])
+    position = np.concatenate([cells.position for cells in parts])
+    events = np.concatenate([cells.events for cells in parts])
     order = np.lexsort((position, document, query))
-    query, document, position = query[order], document[order], position[order]
+    query = query[order]
+    document = document[order]
+    position = position[order]
     first = changes(query, document, position)
     added = np.add.reduceat(events[order], np.flatnonzero(first), axis=0)
-    return [query[first], document[first], position[first], added]
+    return _Cells(query[first], document[first], position[first], added)

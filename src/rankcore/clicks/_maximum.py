@@ -23,7 +23,9 @@ def maximise(
     extrapolated from two plain ones (squared extrapolation, scheme S3 of Varadhan and Roland 2008),
     unless the log-likelihood would decrease.
     """
-    at, (then, value), n = start, step(start), 1
+    at = start
+    then, value = step(start)
+    n = 1
     while n < max_iter:
         following, later = step(then)
         n += 1
@@ -38,9 +40,11 @@ def maximise(
         beyond, value = step(trial)
         n += 1
         if value >= later:
-            at, then = trial, beyond
+            at = trial
+            then = beyond
         else:
-            at, (then, value) = following, step(following)
+            at = following
+            then, value = step(following)
             n += 1
     warn(
         f"expectation maximisation did not converge in {max_iter} passes: increase max_iter or tol",

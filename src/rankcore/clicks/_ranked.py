@@ -65,8 +65,18 @@ class Ranked:
         return cls([*numbers], bounds, place, None if model is None else model[order])
 
 
+@dataclass(frozen=True)
+class Impressions:
+    """Impressions of documents that are in the new ranking."""
+
+    row: NDArray[np.intp]  # of `Ranked`
+    propensities: Floats
+    clicks: Floats
+    trust: Floats  # probability of a click by trust in the position
+
+
 def queries_of(parts: Iterable[Log]) -> set[Any]:
-    """Ids of the queries of a log."""
+    """Return the ids of the queries of a log."""
     found: set[Any] = set()
     for log in parts:
         numbers, ids = _numbered(log, "query", "queries")
@@ -75,7 +85,7 @@ def queries_of(parts: Iterable[Log]) -> set[Any]:
 
 
 def _numbered(log: Log, name: str, of_all: str) -> tuple[NDArray[np.int64], list[Any]]:
-    """A column of ids as numbers, and the ids by number."""
+    """Return a column of ids as numbers, and the ids by number."""
     column = getattr(log, name)
     if hasattr(log, of_all):
         return np.asarray(column, dtype=np.int64), id_list(getattr(log, of_all), of_all)
@@ -84,10 +94,8 @@ def _numbered(log: Log, name: str, of_all: str) -> tuple[NDArray[np.int64], list
     return numbers.astype(np.int64), codes.ids().tolist()
 
 
-def impressions(
-    log: Log, rows: Ranked, propensity: Any
-) -> tuple[NDArray[np.intp], Floats, Floats, Floats]:
-    """Row, propensity, click and probability of a click by trust of impressions of the ranking."""
+def impressions(log: Log, rows: Ranked, propensity: Any) -> Impressions:
+    """Find the impressions of the documents of the ranking."""
     theta = as_vector(getattr(propensity, "theta", propensity), "propensity")
     position = np.asarray(log.position)
     if position.size and not 1 <= position.min() <= position.max() <= theta.size:
@@ -111,4 +119,4 @@ def impressions(
     row = np.array(found, dtype=np.intp)[inverse]
     ranked = row >= 0
     clicked = np.asarray(log.clicked, dtype=np.float64)
-    return row[ranked], seen[ranked], clicked[ranked], trusted[ranked]
+    return Impressions(row[ranked], seen[ranked], clicked[ranked], trusted[ranked])

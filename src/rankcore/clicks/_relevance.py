@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
+from rankcore.clicks._ranked import Impressions
 
 # The ideal DCG is estimated twice: from the best order of the estimates, which is too high, and
 # from the order by nine folds of the impressions with the relevance by the tenth, which is too low.
@@ -28,7 +29,7 @@ class Relevance:
     shown: NDArray[np.bool_]
 
     def of(self, rows: slice) -> Relevance:
-        """Relevance of the rows of a query."""
+        """Return the relevance of the rows of a query."""
         return Relevance(
             self.whole[rows], self.parts[:, rows], self.rest[:, rows], self.shown[rows]
         )
@@ -38,43 +39,50 @@ class Sums:
     """Sums over the impressions of each row, in folds, that estimate its relevance."""
 
     def __init__(self, model: Floats, estimator: str) -> None:
-        self.model, self._normalised = model, estimator == "snips"
+        self.model = model
+        self._normalised = estimator == "snips"
         self._counts = np.zeros(model.size, dtype=np.intp)
         self._gained = np.zeros((_FOLDS, model.size))
         self._weighed = np.zeros((_FOLDS, model.size))
         self._weight = self._square = 0.0
 
-    def add(
-        self, at: NDArray[np.intp], theta: Floats, clicks: Floats, trust: Floats, weights: Floats
-    ) -> None:
-        """Add impressions: their rows, propensities, clicks, clicks by trust and weights."""
+    def add(self, shown: Impressions, weights: Floats) -> None:
+        """Add impressions with their weights."""
+        at = shown.row
         n = self.model.size
         counts = np.bincount(at, minlength=n)
         order = np.argsort(at, kind="stable")
         nth = np.empty(at.size, dtype=np.intp)  # impression of its row
         nth[order] = np.arange(at.size) - (np.cumsum(counts) - counts)[at[order]]
         cell = (nth + self._counts[at]) % _FOLDS * n + at
-        shape, size = self._gained.shape, self._gained.size
-        gained = weights * (clicks - trust - theta * self.model[at])
+        shape = self._gained.shape
+        size = self._gained.size
+        by_model = shown.propensities * self.model[at]
+        gained = weights * (shown.clicks - shown.trust - by_model)
         self._gained += np.bincount(cell, gained, size).reshape(shape)
-        weighed = np.bincount(cell, weights * theta if self._normalised else None, size)
+        weighed = np.bincount(
+            cell, weights * shown.propensities if self._normalised else None, size
+        )
         self._weighed += weighed.reshape(shape)
         self._counts += counts
-        counted = weights * clicks
+        counted = weights * shown.clicks
         self._weight += float(counted.sum())
         self._square += float(counted @ counted)
 
     def effective_sample_size(self) -> float:
-        """Number of clicks of equal weight that would have the same variance."""
+        """Return the number of clicks of equal weight that would have the same variance."""
         return self._weight**2 / self._square if self._square else 0.0
 
     def relevance(self) -> Relevance:
-        """Estimates of relevance."""
-        gained, over, model = self._gained, self._weighed, self.model
+        """Estimate relevance."""
+        gained = self._gained
+        over = self._weighed
+        model = self.model
         total = over.sum(axis=0)
         share = np.divide(over, total, out=np.full(over.shape, 1 / _FOLDS), where=total > 0)
         parts = model * share + np.divide(gained, total, out=np.zeros(over.shape), where=total > 0)
-        others, left = gained.sum(axis=0) - gained, total - over
+        others = gained.sum(axis=0) - gained
+        left = total - over
         rest = model + np.divide(others, left, out=np.zeros(over.shape), where=left > 0)
         added = np.divide(gained.sum(axis=0), total, out=np.zeros(model.size), where=total > 0)
         return Relevance(model + added, parts, rest, self._counts > 0)

@@ -16,25 +16,29 @@ from rankcore.clicks.log import ClickLog, Log, windows
 from rankcore.clicks.models import ClickModel, ClickRates, Z, interval
 
 # Events of impressions.
-UNSEEN, SKIPPED, CLICKED, SATISFIED = range(4)
+UNSEEN = 0
+SKIPPED = 1
+CLICKED = 2
+SATISFIED = 3
 
 
 def clicks_before(log: ClickLog) -> NDArray[np.int64]:
-    """Clicks above each impression in its session."""
+    """Count the clicks above each impression in its session."""
     before: NDArray[np.int64] = np.cumsum(log.clicked) - log.clicked
     return before - np.repeat(before[log.bounds[:-1]], np.diff(log.bounds))
 
 
 def first_clicks(log: ClickLog) -> NDArray[np.uint8]:
-    """Events by the cascade model: documents after the first click are unseen."""
+    """Return events by the cascade model: documents after the first click are unseen."""
     events = np.where(log.clicked, CLICKED, SKIPPED)
     return np.where(clicks_before(log) == 0, events, UNSEEN).astype(np.uint8)
 
 
 def last_clicks(log: ClickLog) -> NDArray[np.uint8]:
-    """Events by the simplified model: the last click satisfies; later documents are unseen."""
+    """Return events by the simplified model: the last click satisfies, what follows is unseen."""
     in_sessions = np.add.reduceat(log.clicked.astype(np.int64), log.bounds[:-1])
-    before, total = clicks_before(log), np.repeat(in_sessions, np.diff(log.bounds))
+    before = clicks_before(log)
+    total = np.repeat(in_sessions, np.diff(log.bounds))
     events = np.where(log.clicked, CLICKED, SKIPPED)
     events[log.clicked & (before == total - 1)] = SATISFIED
     events[(before == total) & (total > 0)] = UNSEEN
@@ -51,31 +55,46 @@ class _TopDown(ClickModel):
     def _take(self, counts: Counts, attraction: Floats, satisfaction: Floats) -> None:
         """Store the parameters learned for each document of a query."""
         self._pairs = counts.pairs
-        self.attraction_, self.satisfaction_ = attraction, satisfaction
-        self.query_, self.document_ = counts.pairs.query_ids, counts.pairs.document_ids
+        self.attraction_ = attraction
+        self.satisfaction_ = satisfaction
+        self.query_ = counts.pairs.query_ids
+        self.document_ = counts.pairs.document_ids
         with np.errstate(invalid="ignore"):
-            self._overall = [float(np.nanmean(one)) for one in (attraction, satisfaction)]
+            self._mean_attraction = float(np.nanmean(attraction))
+            self._mean_satisfaction = float(np.nanmean(satisfaction))
 
-    def _known(self, log: ClickLog) -> list[Any]:
-        """Arguments of kernels: sessions, documents and their parameters."""
+    def _parameter_numbers(self, log: ClickLog) -> NDArray[np.int32]:
+        """Return where the parameters of each impression are in `_with_mean`."""
         pair = self._pairs.of(log)
-        of = np.where(pair < 0, self.attraction_.size, pair).astype(np.int32)
-        of_all = (self.attraction_, self.satisfaction_)
-        known = [
-            np.append(np.nan_to_num(one), [0.0 if np.isnan(mean) else mean])
-            for one, mean in zip(of_all, self._overall, strict=True)
-        ]
-        return [log.bounds, of, *known]
+        return np.where(pair < 0, self.attraction_.size, pair).astype(np.int32)
 
     def _probabilities(self, log: ClickLog) -> Floats:
-        found = np.empty(len(log))
-        bayesian_probabilities(*self._known(log), self.continuation_, found)
-        return found
+        probabilities = np.empty(len(log))
+        bayesian_probabilities(
+            log.bounds,
+            self._parameter_numbers(log),
+            _with_mean(self.attraction_, self._mean_attraction),
+            _with_mean(self.satisfaction_, self._mean_satisfaction),
+            self.continuation_,
+            probabilities,
+        )
+        return probabilities
 
     def _log_likelihood(self, log: ClickLog) -> float:
-        _, of, attraction, satisfaction = self._known(log)
-        parameters = attraction, satisfaction, self.continuation_
-        return _pass(log, of, parameters, np.zeros((attraction.size, 4)), np.zeros(3))
+        return _pass(
+            log,
+            self._parameter_numbers(log),
+            _with_mean(self.attraction_, self._mean_attraction),
+            _with_mean(self.satisfaction_, self._mean_satisfaction),
+            self.continuation_,
+            np.zeros((self.attraction_.size + 1, 4)),
+            np.zeros(3),
+        )
+
+
+def _with_mean(parameters: Floats, mean: float) -> Floats:
+    """Append the mean, which is used for documents that were not in the log."""
+    return np.append(np.nan_to_num(parameters), [0.0 if np.isnan(mean) else mean])
 
 
 class CascadeModel(_TopDown):
@@ -218,13 +237,15 @@ class DynamicBayesianModel(_TopDown):
         satisfied = counts.events[:, SATISFIED]
         clicked = counts.events[:, CLICKED] + satisfied
         examined = clicked + counts.events[:, SKIPPED]
-        self.continuation_, self.n_iter_ = 1.0, 1
+        self.continuation_ = 1.0
+        self.n_iter_ = 1
         # Numbers of observed outcomes with the same information on attraction and satisfaction.
         worth = [examined, clicked]
         self.continuation_interval_ = np.full(2, self.continuation_)
         if not self.simplified:
             expected, going = self._maximise(log, counts, clicked)
-            examined, satisfied = expected[:, 0], expected[:, 1]
+            examined = expected[:, 0]
+            satisfied = expected[:, 1]
             worth = _worth(clicked, expected)
             if self.continuation is None:
                 spread = Z / np.sqrt(max(going[2], MARGIN))
@@ -232,35 +253,40 @@ class DynamicBayesianModel(_TopDown):
                 self.continuation_interval_ = np.clip(ends, 0.0, 1.0)
         b = self.smoothing
         self._take(counts, _rate(clicked, examined, b), _rate(satisfied, clicked, b))
-        attracted, satisfying = _rate(clicked, examined, 0.0), _rate(satisfied, clicked, 0.0)
-        self.attraction_interval_, self.satisfaction_interval_ = (
-            interval(np.nan_to_num(rate * n), n)
-            for rate, n in zip((attracted, satisfying), worth, strict=True)
-        )
+        for_attraction, for_satisfaction = worth
+        attracted = _rate(clicked, examined, 0.0) * for_attraction
+        self.attraction_interval_ = interval(np.nan_to_num(attracted), for_attraction)
+        satisfying = _rate(satisfied, clicked, 0.0) * for_satisfaction
+        self.satisfaction_interval_ = interval(np.nan_to_num(satisfying), for_satisfaction)
         self._worth = worth
         return self
 
     def _evidence(self) -> tuple[Floats, Floats]:
-        a, s = self.attraction_, self.satisfaction_
-        relevance, (of_attraction, of_satisfaction) = a * s, self._worth
+        a = self.attraction_
+        s = self.satisfaction_
+        relevance = a * s
+        of_attraction, of_satisfaction = self._worth
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = s**2 * a * (1 - a) / of_attraction + a**2 * s * (1 - s) / of_satisfaction
             trials = relevance * (1 - relevance) / variance
         return relevance, np.where(np.isfinite(trials), trials, of_attraction)
 
     def _maximise(self, log: Log, counts: Counts, clicked: Floats) -> tuple[Floats, Floats]:
-        """Expectations for documents and for continuation, at the maximum of the likelihood."""
-        n, b = clicked.size, self.smoothing
+        """Return expectations for documents and for continuation at the maximum likelihood."""
+        n = clicked.size
+        b = self.smoothing
         fixed = self.continuation
         kept = counts.pairs.of(log).astype(np.int32) if isinstance(log, ClickLog) else None
-        expected, going = np.zeros((n, 4)), np.zeros(3)
+        expected = np.zeros((n, 4))
+        going = np.zeros(3)
 
         def step(at: Floats) -> tuple[Floats, float]:
-            parameters = at[:n], at[n:-1], float(at[-1])
-            expected[:], going[:], value = 0.0, 0.0, 0.0
+            expected[:] = 0.0
+            going[:] = 0.0
+            value = 0.0
             for window in windows(log):
                 of = counts.pairs.of(window).astype(np.int32) if kept is None else kept
-                value += _pass(window, of, parameters, expected, going)
+                value += _pass(window, of, at[:n], at[n:-1], float(at[-1]), expected, going)
             if b:
                 value += b * float(np.log(at[:-1] * (1.0 - at[:-1])).sum())
             then = fixed if fixed is not None else going[1] / max(going[0], MARGIN)
@@ -282,20 +308,36 @@ class DynamicBayesianModel(_TopDown):
 def _pass(
     log: ClickLog,
     of: Any,
-    parameters: tuple[Floats, Floats, float],
+    attraction: Floats,
+    satisfaction: Floats,
+    continuation: float,
     expected: Floats,
     going: Floats,
 ) -> float:
-    """Log-likelihood of the sessions of a log, whose expectations are added."""
+    """Return the log-likelihood of the sessions of a log; add their expectations."""
     longest = np.empty(int(np.diff(log.bounds).max()) + 1)  # memory of probabilities
     clicked = log.clicked.view(np.uint8)
-    return float(bayesian_pass(log.bounds, of, clicked, *parameters, expected, going, longest))
+    return float(
+        bayesian_pass(
+            log.bounds,
+            of,
+            clicked,
+            attraction,
+            satisfaction,
+            continuation,
+            expected,
+            going,
+            longest,
+        )
+    )
 
 
 def _worth(clicked: Floats, expected: Floats) -> list[Floats]:
-    """Numbers of observed outcomes with the same information as the log."""
-    examined, satisfied = expected[:, 0], expected[:, 1]
-    a, s = _rate(clicked, examined, 0.0), _rate(satisfied, clicked, 0.0)
+    """Return the numbers of observed outcomes with the same information as the log."""
+    examined = expected[:, 0]
+    satisfied = expected[:, 1]
+    a = _rate(clicked, examined, 0.0)
+    s = _rate(satisfied, clicked, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         # The information of n outcomes is n / (p (1 - p)).
         of_attraction = (1.0 - a) * clicked / a + a * expected[:, 2] / (1.0 - a)

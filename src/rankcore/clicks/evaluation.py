@@ -181,9 +181,10 @@ def evaluate(
     most = np.inf if clip is None else float(clip)
     sums = Sums(np.zeros(rows.bounds[-1]) if rows.model is None else rows.model, estimator)
     for part in parts:
-        at, theta, clicks, trust = impressions(part, rows, propensity)
-        sums.add(at, theta, clicks, trust, np.minimum(1.0 / theta, most))
-    size, relevance = sums.effective_sample_size(), sums.relevance()
+        shown = impressions(part, rows, propensity)
+        sums.add(shown, np.minimum(1.0 / shown.propensities, most))
+    size = sums.effective_sample_size()
+    relevance = sums.relevance()
     if size < FEW_CLICKS:
         warn(
             f"the effective sample size is {size:.0f} clicks, below {FEW_CLICKS}: intervals may be "
@@ -203,7 +204,7 @@ def evaluate(
 
 
 def _measures(metrics: str | Iterable[str]) -> dict[str, tuple[str, int | None]]:
-    """Kinds and depths of measures, by name."""
+    """Return the kinds and depths of measures, by name."""
     found = {}
     for text in [metrics] if isinstance(metrics, str) else metrics:
         for name, measure in parse(text):
@@ -221,18 +222,20 @@ def _measures(metrics: str | Iterable[str]) -> dict[str, tuple[str, int | None]]
 def _interval(
     values: Floats, n_resamples: int, level: float, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Studentised bootstrap interval of a mean, which is accurate for few queries.
+    """Compute a studentised bootstrap interval of a mean, accurate for few queries.
 
     The mean itself for one query, or for equal values.
     """
-    n, mean = values.size, float(values.mean())
+    n = values.size
+    mean = float(values.mean())
     if n < 2 or not values.std():
         return mean, mean
     statistics = np.empty(n_resamples)
     step = max(1, _BATCH // n)
     for first in range(0, n_resamples, step):
         drawn = values[rng.integers(0, n, (min(step, n_resamples - first), n))]
-        off, deviation = drawn.mean(axis=1) - mean, drawn.std(axis=1)
+        off = drawn.mean(axis=1) - mean
+        deviation = drawn.std(axis=1)
         t = np.divide(off, deviation, out=np.zeros_like(off), where=deviation > 0)
         statistics[first : first + len(drawn)] = t
     below, above = np.quantile(statistics, [(1 - level) / 2, (1 + level) / 2]) * values.std()

@@ -34,7 +34,7 @@ def click_pairs(
     *,
     tau: float = 1e-4,
 ) -> tuple[NDArray[np.int64], Floats]:
-    """Weighted pairs of documents of a query for any ranker, more relevant by clicks first.
+    """Make weighted pairs of documents for any ranker, more relevant by clicks first.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def click_pairs(
 def _beside(
     bounds: NDArray[np.int64], ones: NDArray[np.bool_], others: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Places of documents, paired with every other one of the query."""
+    """Pair the places of documents with every other one of the query."""
     one = np.flatnonzero(ones)
     query = np.searchsorted(bounds, one, side="right") - 1
     sizes = np.diff(bounds)[query]
@@ -173,7 +173,7 @@ class ClickJudgments:
         return f"ClickJudgments({self.grade.size} documents, grades 0 to {self.grade.max()})"
 
     def labels(self, qid: ArrayLike, docid: ArrayLike) -> tuple[NDArray[np.int64], Floats]:
-        """Labels and weights for rows of X.
+        """Look up labels and weights for rows of X.
 
         Parameters
         ----------
@@ -191,7 +191,7 @@ class ClickJudgments:
         return np.append(self.grade, 0)[row], np.append(self.confidence, 0.0)[row]
 
     def qrels(self) -> Qrels:
-        """Grades as relevance judgments.
+        """Convert grades to relevance judgments.
 
         Returns
         -------
@@ -201,7 +201,7 @@ class ClickJudgments:
 
 
 def to_judgments(model: ClickModel, *, thresholds: ArrayLike | None = None) -> ClickJudgments:
-    """Graded labels with confidence from a fitted click model, for any other learner.
+    """Derive graded labels with confidence from a fitted click model, for any learner.
 
     Parameters
     ----------
@@ -243,7 +243,8 @@ def to_judgments(model: ClickModel, *, thresholds: ArrayLike | None = None) -> C
             raise ValueError(f"thresholds must ascend between 0 and 1; found {thresholds!r}")
     grade = np.searchsorted(edges, relevance, side="right")
     bounds = np.concatenate([[0.0], np.minimum(edges, 1.0), [1.0]])
-    a, b = relevance * trials + 0.5, (1.0 - relevance) * trials + 0.5
+    a = relevance * trials + 0.5
+    b = (1.0 - relevance) * trials + 0.5
     confidence = betainc(a, b, bounds[grade + 1]) - betainc(a, b, bounds[grade])
     pairs = model._pairs
     return ClickJudgments(pairs.query_ids, pairs.document_ids, grade, relevance, confidence, pairs)

@@ -158,7 +158,8 @@ class ClickLog:
             starts = changes(found["query"]) | (np.diff(found["position"], prepend=0) <= 0)
         if on_error == "drop":
             found["clicked"], kept = _first_rows(np.cumsum(starts), found)
-            starts, found = starts[kept], {name: one[kept] for name, one in found.items()}
+            starts = starts[kept]
+            found = {name: one[kept] for name, one in found.items()}
         rows = found["row"]
         self.n_dropped = columns["query"].size - rows.size
         _check_sessions(found["query"], found["position"], starts, lambda i: where(int(rows[i])))
@@ -243,7 +244,7 @@ Log: TypeAlias = ClickLog | Iterable[ClickLog]
 
 
 def windows(log: Log) -> Iterable[ClickLog]:
-    """Windows of a log, with whole sessions."""
+    """Yield windows of a log, with whole sessions."""
     if isinstance(log, ClickLog):
         return [log]
     if iter(log) is log:
@@ -286,7 +287,7 @@ def _refuse(
 
 
 def _order(session: NDArray[Any], position: NDArray[np.int32]) -> NDArray[np.int64] | None:
-    """The order by session and position; None if rows are in this order."""
+    """Return the order by session and position; None if rows are in this order."""
     same = session[1:] == session[:-1]
     sorted_rows = (session[1:] > session[:-1]) | (same & (position[1:] > position[:-1]))
     return None if sorted_rows.all() else np.lexsort((position, session))
@@ -318,13 +319,13 @@ def _check_sessions(
 
 
 def _both(where: Callable[[int], str], one: int, other: int) -> str:
-    """Names of two rows in errors: "rows 0 and 4"."""
+    """Name two rows in errors: "rows 0 and 4"."""
     head, _, first = where(one).rpartition(" ")
     return f"{head}s {first} and {where(other).rpartition(' ')[2]}"
 
 
 def changes(*columns: NDArray[Any]) -> NDArray[np.bool_]:
-    """Whether each row differs from the previous one in any column; True for the first row."""
+    """Return whether each row differs from the one before in any column; True for the first."""
     differs = [column[1:] != column[:-1] for column in columns]
     return np.append(True, np.logical_or.reduce(differs))
 
@@ -332,7 +333,7 @@ def changes(*columns: NDArray[Any]) -> NDArray[np.bool_]:
 def _first_rows(
     session: NDArray[Any], columns: Mapping[str, NDArray[Any]]
 ) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-    """Whether the document of a row is clicked in its session, and the rows that repeat nothing.
+    """Return whether a row's document is clicked in its session, and rows that repeat nothing.
 
     Rows are in order of session and position.
     """

@@ -41,10 +41,10 @@ class ClickModel(Constrained, BaseEstimator):
 
     @abstractmethod
     def _evidence(self) -> tuple[Floats, Floats]:
-        """Relevance of each document, and the number of observations with its variance."""
+        """Return each document's relevance, and a number of observations with its variance."""
 
     def click_probabilities(self, log: ClickLog) -> Floats:
-        """Marginal probability of a click on each document.
+        """Predict the marginal probability of a click on each document.
 
         Parameters
         ----------
@@ -59,7 +59,7 @@ class ClickModel(Constrained, BaseEstimator):
         return self._probabilities(log)
 
     def log_likelihood(self, log: Log) -> float:
-        """Natural logarithm of the probability of all clicks.
+        """Compute the natural logarithm of the probability of all clicks.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class ClickModel(Constrained, BaseEstimator):
             return float(np.log(np.where(log.clicked, p, 1.0 - p)).sum())
 
     def perplexity(self, log: Log) -> Floats:
-        """Perplexity of the clicks at each position: 1 for certain, 2 for random predictions.
+        """Compute the perplexity of clicks at each position: 1 for certain, 2 for random ones.
 
         It is ``2**-m``, where m is the mean binary logarithm of the marginal probability of the
         observed event, click or no click.
@@ -98,7 +98,8 @@ class ClickModel(Constrained, BaseEstimator):
             p = self._probabilities(window)
             with np.errstate(divide="ignore"):
                 bits = np.log2(np.where(window.clicked, p, 1.0 - p))
-            place, n = window.position - 1, max(shown.size, int(window.position.max()))
+            place = window.position - 1
+            n = max(shown.size, int(window.position.max()))
             sums = np.pad(sums, (0, n - sums.size)) + np.bincount(place, bits, n)
             shown = np.pad(shown, (0, n - shown.size)) + np.bincount(place, minlength=n)
         with np.errstate(invalid="ignore"):
@@ -156,7 +157,8 @@ class ClickRates(ClickModel):
         else:
             events = found.events.sum(axis=0)[None]
         self._pairs = found.pairs
-        shown, clicked = events.sum(axis=1), events[:, 1]
+        shown = events.sum(axis=1)
+        clicked = events[:, 1]
         with np.errstate(invalid="ignore"):
             self.rate_ = (clicked + self.smoothing) / (shown + 2 * self.smoothing)
         self._overall = float(clicked.sum() / shown.sum())
@@ -182,7 +184,7 @@ class ClickRates(ClickModel):
 
 
 def interval(happened: Floats, trials: Floats) -> Floats:
-    """95% intervals of probabilities by the posterior of Jeffreys' prior; shape (n, 2)."""
+    """Compute 95% intervals of probabilities by the posterior of Jeffreys' prior; (n, 2)."""
     missed = np.maximum(trials - happened, 0.0)
     low = betaincinv(happened + 0.5, missed + 0.5, 0.025)
     high = betaincinv(happened + 0.5, missed + 0.5, 0.975)

@@ -207,7 +207,7 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
 
     @consistent_read
     def predict(self, X: RowsLike) -> Floats:
-        """Scores of documents, higher for better.
+        """Score documents, higher for better.
 
         Parameters
         ----------
@@ -255,7 +255,8 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
         return Scoring("linear", {"weights": arrays["weights"]})
 
     def _restore(self, spec: ModelSpec) -> None:
-        n_features, t = check_n_features(spec.n_features), spec.facts["t"]
+        n_features = check_n_features(spec.n_features)
+        t = spec.facts["t"]
         if type(t) is not int or not 1 <= t <= MOST_COUNTED:
             raise ValueError(f"its number of impressions is {t!r}")
         spread = spec.facts["spread"]
@@ -272,23 +273,23 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
         return {"impressions": self.t_}
 
     def _known_rows(self, X: Any) -> Rows:
-        """Rows of documents, with the features of previous impressions."""
+        """Convert documents to rows, with the features of previous impressions."""
         return self._more_rows(X) if "_state" in self.__dict__ else self._as_rows(X)
 
     def _list_scores(self, rows: Rows) -> Floats:
-        """Scores for lists; zeros before the first impression."""
+        """Score documents for lists; zeros before the first impression."""
         scores = np.zeros(rows.n_rows)
         if "_state" in self.__dict__:
             project(rows, self._state.list_weights, scores)
         return np.asarray(check_scores(scores))
 
     def _scaled(self, scores: Floats) -> Floats:
-        """Scores divided by the temperature."""
+        """Divide scores by the temperature."""
         with np.errstate(over="ignore"):
             return np.asarray(check_scores(scores / self.temperature))
 
     def _next_spread(self, before: State, rows: Rows) -> float:
-        """The running variance after an impression: a mean at first, then with a fixed weight."""
+        """Update the running variance: a mean at first, then with a fixed weight."""
         found = _variance(rows) if self.spread else 0.0
         if not before.spread or not found:
             return before.spread or found
@@ -296,7 +297,7 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
 
 
 def _variance(rows: Rows) -> float:
-    """Variance of features within a query, summed over features."""
+    """Compute the variance of features within a query, summed over features."""
     X: Any = as_matrix(rows)
     if not rows.n_rows:
         return 0.0
@@ -320,12 +321,13 @@ def _checked(shown: Any, clicked: Any, n: int) -> tuple[NDArray[np.intp], NDArra
 
 
 def _gradient(scores: Floats, shown: NDArray[np.intp], clicked: NDArray[np.bool_]) -> Floats:
-    """Gradient of each score of a list."""
+    """Compute the gradient of each score of a list."""
     step = np.zeros(shown.size)
     if not clicked.any() or clicked.all():
         return step
     last = int(np.flatnonzero(clicked)[-1])
-    winners, losers = np.flatnonzero(clicked), np.flatnonzero(~clicked[: last + 2])
+    winners = np.flatnonzero(clicked)
+    losers = np.flatnonzero(~clicked[: last + 2])
     if not losers.size:
         return step
     strength = np.exp(scores - scores.max())

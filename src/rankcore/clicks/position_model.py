@@ -136,7 +136,7 @@ class Positions:
     attraction: Floats  # (n_pairs,)
 
     def errors(self, counts: Counts) -> tuple[Floats, Floats]:
-        """Standard errors of both, from the expected information of their logarithms."""
+        """Compute standard errors of both, from the expected information of their logarithms."""
         # The expected information of each cell on the logarithm of its click probability.
         p = self.examination[counts.position] * self.attraction[counts.pair]
         weights = counts.events.sum(axis=1) * p / np.maximum(1.0 - p, MARGIN)
@@ -173,18 +173,21 @@ class Positions:
 def fit_positions(
     counts: Counts, smoothing: float, tol: float, max_iter: int
 ) -> tuple[Positions, int]:
-    """Maximum-likelihood parameters, and number of passes."""
+    """Maximise the likelihood; return also the number of iterations."""
     of_position, of_pair = counts.by_position(), counts.by_pair()
-    shown, n_positions = of_position.sum(axis=1), len(of_position)
+    shown = of_position.sum(axis=1)
+    n_positions = len(of_position)
     trials = of_pair.sum(axis=1) + 2 * smoothing
     with np.errstate(invalid="ignore"):
         rate = np.nan_to_num(of_position[:, 1] / shown)
     examination = np.clip(rate / max(rate.max(), MARGIN), 0.05, 0.95)
     attraction = np.clip((of_pair[:, 1] + smoothing) / trials, 0.0, 0.95)
-    examined, attracted = np.empty(n_positions), np.empty(trials.size)
+    examined = np.empty(n_positions)
+    attracted = np.empty(trials.size)
 
     def step(at: Floats) -> tuple[Floats, float]:
-        theta, gamma = at[:n_positions], at[n_positions:]
+        theta = at[:n_positions]
+        gamma = at[n_positions:]
         value = position_pass(
             counts.pair, counts.position, counts.events, theta, gamma, examined, attracted
         )
@@ -196,14 +199,16 @@ def fit_positions(
         return np.clip(following, 0.0, 1.0 - MARGIN), value
 
     found, n = maximise(step, np.concatenate([examination, attraction]), tol, max_iter)
-    theta, gamma = found[:n_positions], found[n_positions:]
+    theta = found[:n_positions]
+    gamma = found[n_positions:]
     scale = theta[np.flatnonzero(shown)[0]]
     return Positions(np.where(shown > 0, theta / scale, np.nan), gamma * scale), n
 
 
 def check_linked(counts: Counts) -> None:
     """Raise ValueError unless the clicks link all positions that were shown."""
-    shown, clicked = counts.by_position().sum(axis=1), counts.by_pair()[:, 1] > 0
+    shown = counts.by_position().sum(axis=1)
+    clicked = counts.by_pair()[:, 1] > 0
     links = counts.table(np.where(clicked[counts.pair], 1.0, 0.0))
     links.eliminate_zeros()
     _, part = connected_components(block_array([[None, links.T], [links, None]]), directed=False)
@@ -215,7 +220,7 @@ def check_linked(counts: Counts) -> None:
 
 
 def not_linked(first: int, apart: NDArray[Any]) -> str:
-    """Message on why a log does not identify propensities, and what to log."""
+    """Explain why a log does not identify propensities, and what to log."""
     return (
         f"the log does not identify the propensities of positions {listed(apart)} relative to "
         f"position {first}: no clicked document links them, so that less examination and less "
@@ -227,5 +232,5 @@ def not_linked(first: int, apart: NDArray[Any]) -> str:
 
 
 def listed(positions: NDArray[Any]) -> str:
-    """The first of some positions, for messages."""
+    """List the first of some positions, for messages."""
     return ", ".join(map(str, positions[:5].tolist())) + ", ..." * (positions.size > 5)

@@ -22,7 +22,8 @@ from rankcore.ranking._click_pairs import theta_at
 
 METHODS = ("swap", "allpairs", "em", "regression-em", "judged")
 # Passes end when no probability changes by more than this, or after this number.
-TOL, PASSES = 1e-6, 5000
+TOL = 1e-6
+PASSES = 5000
 # Passes of regression-EM, each of which fits a classifier.
 ROUNDS = 50
 # Variance of relevance at a position below which it is constant up to rounding.
@@ -36,7 +37,7 @@ class Classifier(Protocol):
         """Learn from weighted rows."""
 
     def predict_proba(self, X: Any) -> Any:
-        """Probabilities of both classes."""
+        """Predict the probabilities of both classes."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ class Propensities:
         object.__setattr__(self, "trust", trust)
 
     def at(self, position: ArrayLike) -> Floats:
-        """Propensity of each position.
+        """Return the propensity of each position.
 
         Parameters
         ----------
@@ -238,24 +239,29 @@ def propensities(
 
 
 def _maximum(counts: Counts) -> tuple[Floats, Floats]:
-    """Maximum-likelihood propensities, and standard errors of their logarithms."""
+    """Maximise the likelihood; return propensities and their logarithms' standard errors."""
     check_linked(counts)
     found, _ = fit_positions(counts, 0.0, TOL, PASSES)
     return found.examination, found.errors(counts)[0] / found.examination
 
 
 def _swap(counts: Counts) -> tuple[Floats, Floats]:
-    """Mantel-Haenszel ratio to the first position, and standard errors of its logarithm."""
+    """Return Mantel-Haenszel ratios to the first position, and their logarithms' errors."""
     shown, clicked = _tables(counts)
     places = np.flatnonzero(shown.sum(axis=0))
     n_positions = shown.shape[1]
-    theta, spread = np.full(n_positions, np.nan), np.full(n_positions, np.nan)
+    theta = np.full(n_positions, np.nan)
+    spread = np.full(n_positions, np.nan)
     pivot = int(places[0])
-    theta[pivot], spread[pivot] = 1.0, 0.0
+    theta[pivot] = 1.0
+    spread[pivot] = 0.0
     apart = []
     for p in places[1:].tolist():
-        n, b, m, a = _shown_at_both(shown, clicked, (pivot, p))
-        above, below = float((a * n / (m + n)).sum()), float((b * m / (m + n)).sum())
+        both = _shown_at_both(shown, clicked, pivot, p)
+        n, b = both.shown_first, both.clicks_first
+        m, a = both.shown_second, both.clicks_second
+        above = float((a * n / (m + n)).sum())
+        below = float((b * m / (m + n)).sum())
         if above <= 0 or below <= 0:
             apart.append(p + 1)
             continue
@@ -268,16 +274,19 @@ def _swap(counts: Counts) -> tuple[Floats, Floats]:
 
 
 def _all_pairs(counts: Counts) -> tuple[Floats, Floats]:
-    """The likelihood of clicks of all pairs of positions, each on documents shown at both."""
+    """Maximise the likelihood of clicks of all pairs of positions, on documents shown at both."""
     check_linked(counts)
     shown, clicked = _tables(counts)
     places = np.flatnonzero(shown.sum(axis=0)).tolist()
     cells: list[tuple[int, float, float]] = []
     for p, r in combinations(places, 2):
-        m, a, n, b = _shown_at_both(shown, clicked, (p, r))
+        both = _shown_at_both(shown, clicked, p, r)
+        m, a = both.shown_first, both.clicks_first
+        n, b = both.shown_second, both.clicks_second
         # Documents are weighted as in the ratio of Mantel and Haenszel.
         weight = m * n / (m + n)
-        first, second = float((a / m * weight).sum()), float((b / n * weight).sum())
+        first = float((a / m * weight).sum())
+        second = float((b / n * weight).sum())
         total = float(weight.sum())
         if total > 0:
             cells += [(p, total - first, first), (r, total - second, second)]
@@ -295,20 +304,40 @@ def _all_pairs(counts: Counts) -> tuple[Floats, Floats]:
 
 
 def _tables(counts: Counts) -> tuple[Any, Any]:
-    """Impressions and clicks as sparse columns: documents of queries by position."""
-    shown, clicked = counts.events.sum(axis=1), counts.events[:, 1]
-    return counts.table(shown).tocsc(), counts.table(clicked).tocsc()
+    """Return impressions and clicks as sparse columns: documents of queries by position."""
+    shown = counts.events.sum(axis=1)
+    return counts.table(shown).tocsc(), counts.table(counts.events[:, 1]).tocsc()
 
 
-def _shown_at_both(shown: Any, clicked: Any, positions: tuple[int, int]) -> list[Floats]:
-    """Impressions and clicks at two positions, of the documents that were shown at both."""
-    tables = [table[:, [p]].toarray().ravel() for p in positions for table in (shown, clicked)]
-    both = (tables[0] > 0) & (tables[2] > 0)
-    return [column[both] for column in tables]
+@dataclass(frozen=True)
+class _ShownAtBoth:
+    """Impressions and clicks of the documents that were shown at both of two positions."""
+
+    shown_first: Floats
+    clicks_first: Floats
+    shown_second: Floats
+    clicks_second: Floats
+
+
+def _shown_at_both(shown: Any, clicked: Any, first: int, second: int) -> _ShownAtBoth:
+    """Find the documents that were shown at both positions, in the tables of `_tables`."""
+    shown_first = _column(shown, first)
+    shown_second = _column(shown, second)
+    both = (shown_first > 0) & (shown_second > 0)
+    return _ShownAtBoth(
+        shown_first=shown_first[both],
+        clicks_first=_column(clicked, first)[both],
+        shown_second=shown_second[both],
+        clicks_second=_column(clicked, second)[both],
+    )
+
+
+def _column(table: Any, position: int) -> Floats:
+    return np.asarray(table[:, [position]].toarray()).ravel()
 
 
 def _regression(counts: Counts, features: Features) -> Floats:
-    """Propensities with attraction by a classifier of the features."""
+    """Estimate propensities with attraction by a classifier of the features."""
     from sklearn.linear_model import LogisticRegression
 
     classifier = features.classifier or LogisticRegression(max_iter=1000)
@@ -328,24 +357,29 @@ def _regression(counts: Counts, features: Features) -> Floats:
     given: Any = features.X
     X = given.tocsr() if hasattr(given, "tocsr") else np.asarray(given)
     X = X[np.maximum(row, 0)]
-    of_position, trials = cells.by_position(), cells.by_pair().sum(axis=1)
+    of_position = cells.by_position()
+    trials = cells.by_pair().sum(axis=1)
     shown = of_position.sum(axis=1)
     theta = np.clip(of_position[:, 1] / np.maximum(shown, 1.0), 0.0, 1.0)
     theta = np.clip(theta / theta.max(), 0.05, 0.95)
     gamma = np.full(trials.size, 0.5)
-    examined, attracted = np.empty(theta.size), np.empty(trials.size)
+    examined = np.empty(theta.size)
+    attracted = np.empty(trials.size)
     for _ in range(ROUNDS):
         position_pass(cells.pair, cells.position, cells.events, theta, gamma, examined, attracted)
         gamma = _attraction(classifier, X, attracted, trials)
-        before, theta = theta, np.clip(examined / np.maximum(shown, 1.0), 0.0, 1.0 - MARGIN)
+        before = theta
+        theta = np.clip(examined / np.maximum(shown, 1.0), 0.0, 1.0 - MARGIN)
         if np.abs(theta - before).max() < 1e-5:
             break
     return np.where(shown > 0, theta / theta[np.flatnonzero(shown)[0]], np.nan)
 
 
 def _affine(counts: Counts, judged: Judged) -> tuple[Floats, Floats, Floats]:
-    """Slopes of clicks on relevance, standard errors of their logarithms, and intercepts."""
-    place, n, c, r = _judged_cells(counts, judged)
+    """Regress clicks on relevance: slopes, their logarithms' errors, and intercepts."""
+    cells = _judged_cells(counts, judged)
+    place, n = cells.place, cells.impressions
+    c, r = cells.clicks, cells.relevance
     n_positions = int(counts.position.max()) + 1
 
     def sums(values: Floats) -> Floats:
@@ -353,7 +387,8 @@ def _affine(counts: Counts, judged: Judged) -> tuple[Floats, Floats, Floats]:
 
     with np.errstate(divide="ignore", invalid="ignore"):
         total = sums(n)
-        rate, mean = sums(c) / total, sums(n * r) / total
+        rate = sums(c) / total
+        mean = sums(n * r) / total
         off = r - mean[place]
         square = sums(n * off**2)
         slope = np.where(square > ROUNDING * total, sums(c * off) / square, np.nan)
@@ -367,16 +402,25 @@ def _affine(counts: Counts, judged: Judged) -> tuple[Floats, Floats, Floats]:
             "more relevant ones must be shown beside less relevant ones, and clicked more; judge "
             "more documents, or show judged ones at positions drawn at random"
         )
-    first, relative = shown[0], variance / slope**2
+    first = shown[0]
+    relative = variance / slope**2
     spread = np.sqrt(relative + relative[first])
     spread[first] = 0.0
     return slope / slope[first], spread, np.clip(trust, 0.0, 1.0)
 
 
-def _judged_cells(
-    counts: Counts, judged: Judged
-) -> tuple[NDArray[np.int32], Floats, Floats, Floats]:
-    """Position, impressions, clicks and relevance of the cells of judged documents."""
+@dataclass(frozen=True)
+class _JudgedCells:
+    """Judged documents at positions."""
+
+    place: NDArray[np.int32]  # from 0
+    impressions: Floats
+    clicks: Floats
+    relevance: Floats
+
+
+def _judged_cells(counts: Counts, judged: Judged) -> _JudgedCells:
+    """Select the cells of judged documents."""
     relevance = as_vector(judged.relevance, "relevance")
     pair = counts.pairs.rows(judged.qid, judged.docid)
     if relevance.size != pair.size or not ((relevance >= 0) & (relevance <= 1)).all():
@@ -390,11 +434,16 @@ def _judged_cells(
     kept = ~np.isnan(r)
     if not kept.any():
         raise ValueError("no judged document is in the log; are qid and docid the ids of the log?")
-    return counts.position[kept], counts.events[kept].sum(axis=1), counts.events[kept, 1], r[kept]
+    return _JudgedCells(
+        place=counts.position[kept],
+        impressions=counts.events[kept].sum(axis=1),
+        clicks=counts.events[kept, 1],
+        relevance=r[kept],
+    )
 
 
 def _attraction(classifier: Classifier, X: Any, attracted: Floats, trials: Floats) -> Floats:
-    """Attraction by a classifier of soft labels: each row once as either class, weighted."""
+    """Predict attraction by a classifier of soft labels: rows once as either class, weighted."""
     rows = np.tile(np.arange(trials.size), 2)
     weights = np.concatenate([attracted, np.maximum(trials - attracted, 0.0)])
     kept = weights > 0

@@ -168,13 +168,14 @@ class ClickFile:
 
     @staticmethod
     def _cuts(columns: dict[str, NDArray[Any]], n: int, window: int) -> list[int]:
-        """Ends of whole windows, at starts of sessions; the remainder starts with a session."""
+        """Find the ends of whole windows, at starts of sessions; the rest starts with a session."""
         if "session" in columns:
             starts = np.flatnonzero(np.diff(columns["session"])) + 1
         else:
             query, position = columns["query"], columns["position"]
             starts = np.flatnonzero((np.diff(query) != 0) | (np.diff(position) <= 0)) + 1
-        cuts, end = [], 0
+        cuts = []
+        end = 0
         while n - end > window and starts.size and starts[-1] > end:
             at = int(np.searchsorted(starts, end + window, side="right")) - 1
             # The last start within the window; of a longer session, the end.
@@ -188,7 +189,7 @@ class ClickFile:
         return ClickLog._of(columns, self._codes, self._table.where(columns["line"]), self.on_error)
 
     def _numbers(self, columns: dict[str, Any], lines: NDArray[np.int64]) -> dict[str, Any]:
-        """Validated columns of numbers."""
+        """Validate columns, and convert them to numbers."""
         where = self._table.where(lines)
         found: dict[str, NDArray[Any]] = {"line": lines}
         for name in IDS:
@@ -217,7 +218,7 @@ class _Sessions:
         self._ended: list[NDArray[np.int64]] = []
 
     def number(self, ids: Sequence[Any], where: Callable[[int], str]) -> NDArray[np.int64]:
-        """Numbers of the sessions of the next rows; ValueError for one that was interrupted."""
+        """Number the sessions of the next rows; ValueError for one that was interrupted."""
         self._kind = check_ids(ids, "session", where, self._kind)
         starts = np.array([one != last for one, last in zip(ids, [self._last, *ids])])  # noqa: B905
         rows = np.flatnonzero(starts)
@@ -241,12 +242,13 @@ class _Sessions:
         if merged.size:
             self._ended.append(merged)
         numbers: NDArray[np.int64] = self._n + np.cumsum(starts)
-        self._n, self._last = int(numbers[-1]), ids[-1]
+        self._n = int(numbers[-1])
+        self._last = ids[-1]
         return numbers
 
 
 def clicks_of(values: Any, where: Callable[[int], str]) -> NDArray[np.float64]:
-    """Clicks as numbers, given 0 and 1, or false and true."""
+    """Convert clicks to numbers, given 0 and 1, or false and true."""
     given = [CLICKED.get(one, one) for one in values] if type(values[0]) is str else values
     return floats(given, "clicked", where)
 

@@ -85,7 +85,8 @@ def read_ubi(
     sizes: list[int] = []
     lines: list[int] = []
     clicks: list[bool] = []
-    lost, seen = 0, set()
+    lost = 0
+    seen = set()
     for record, where, line in _records(queries):
         query_id = _field(record, "query_id", where)
         if query_id in seen:
@@ -126,7 +127,7 @@ def read_ubi(
 
 
 def _clicks(path: str | os.PathLike[str], actions: frozenset[str]) -> dict[str, set[str]]:
-    """Clicked objects, by query."""
+    """Collect the clicked objects by query."""
     found: dict[str, set[str]] = {}
     for record, where, _ in _records(path):
         if _action(record, where) not in actions:
@@ -141,7 +142,7 @@ def _clicks(path: str | os.PathLike[str], actions: frozenset[str]) -> dict[str, 
 
 
 def _action(record: dict[str, Any], where: str) -> str | None:
-    """Name of the action of an event; None for events without one."""
+    """Return the name of the action of an event; None for events without one."""
     found = record.get("action_name")
     if not isinstance(found, str | None):
         raise ValueError(f"{where}: action_name must be a word; found {found!r:.60}")
@@ -149,7 +150,7 @@ def _action(record: dict[str, Any], where: str) -> str | None:
 
 
 def _records(path: str | os.PathLike[str]) -> Iterator[tuple[dict[str, Any], str, int]]:
-    """Records, with their location and line number."""
+    """Yield records, with their location and line number."""
     name = title(path)
     for line, number in numbered_lines(path):
         where = f"{name}, line {number}"

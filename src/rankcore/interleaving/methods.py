@@ -46,7 +46,7 @@ class Credited(ABC):
         """Name of the credit in the kernel."""
 
     def _weights(self, rankings: Rankings) -> Floats:
-        """Weights of places, for methods that use them."""
+        """Return the weights of places, for methods that use them."""
         return np.ones(1)
 
     def credit(self, shown: Interleaved, clicked: ArrayLike) -> Floats:
@@ -85,12 +85,18 @@ class Credited(ABC):
             return credit[0]
         # A document in none of the rankings gets an unused number.
         codes = [rankings.codes.get(document, -1) for document in shown.documents]
-        taken = np.empty(rankings.documents.size, dtype=np.uint8)
-        arrays = rankings.documents, rankings.offsets, self._weights(rankings), taken
-        lists = np.array([codes], dtype=np.int64), owners.reshape(1, -1)
-        sizes = np.array([clicks.size], dtype=np.int32)
-        method = interleave.METHODS[self._method]
-        interleave.credit(method, *arrays, *lists, sizes, clicks.reshape(1, -1), credit)
+        interleave.credit(
+            interleave.METHODS[self._method],
+            rankings.documents,
+            rankings.offsets,
+            self._weights(rankings),
+            np.empty(rankings.documents.size, dtype=np.uint8),  # working memory
+            np.array([codes], dtype=np.int64),
+            owners.reshape(1, -1),
+            np.array([clicks.size], dtype=np.int32),
+            clicks.reshape(1, -1),
+            credit,
+        )
         return credit[0]
 
 
@@ -130,9 +136,11 @@ class _Drawn(Credited):
         """
         numbered = Rankings.of(rankings, self._n_rankings)
         seeds = np.array([check_seed(seed)], dtype=np.uint64)
-        most, weights = numbered.length(length), self._weights(numbered)
-        (shown,), (owners,), (n,) = numbered.draw(self._method, seeds, most, weights)
-        return Interleaved(numbered.named(shown[:n]), owners[:n], numbered.lists())
+        shown, owners, lengths = numbered.draw(
+            self._method, seeds, numbered.length(length), self._weights(numbered)
+        )
+        n = lengths[0]
+        return Interleaved(numbered.named(shown[0, :n]), owners[0, :n], numbered.lists())
 
 
 @dataclass(frozen=True)
@@ -233,6 +241,6 @@ class Probabilistic(_Drawn):
     def _weights(self, rankings: Rankings) -> Floats:
         from rankcore._ext import interleave
 
-        weights = np.empty(max(1, *map(len, rankings.each())))
+        weights = np.empty(max(1, int(np.diff(rankings.offsets).max())))
         interleave.place_weights(float(self.tau), weights)
         return weights

@@ -51,23 +51,23 @@ class Rankings:
         return cls([*codes], codes, documents, np.array(offsets, dtype=np.int64))
 
     def __len__(self) -> int:
-        """Number of rankings."""
+        """Return the number of rankings."""
         return len(self.offsets) - 1
 
     def each(self) -> list[NDArray[np.int64]]:
-        """Numbers of the documents of each ranking."""
+        """Return the numbers of the documents of each ranking."""
         return [self.documents[a:b] for a, b in pairwise(self.offsets)]
 
     def named(self, codes: Iterable[int]) -> list[Any]:
-        """Documents with these numbers."""
+        """Return the documents with these numbers."""
         return [self.names[code] for code in codes]
 
     def lists(self) -> tuple[list[Any], ...]:
-        """Documents of each ranking."""
+        """Return the documents of each ranking."""
         return tuple(map(self.named, self.each()))
 
     def length(self, length: int | None) -> int:
-        """Number of documents of a list, by default that of the shortest ranking; at most all."""
+        """Return the length of a list, by default that of the shortest ranking; at most all."""
         if length is None:
             length = int(np.diff(self.offsets).min())
         else:
@@ -77,16 +77,24 @@ class Rankings:
     def draw(
         self, method: str, seeds: NDArray[np.uint64], length: int, weights: Floats
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-        """Documents and owners of a list for each seed, and lengths of the lists."""
+        """Draw documents and owners of a list for each seed; return also the lists' lengths."""
         from rankcore._ext import interleave
 
         shown = np.empty((seeds.size, max(1, length)), dtype=np.int64)
         owners = np.empty(shown.shape, dtype=np.int32)
         n = np.zeros(seeds.size, dtype=np.int32)
-        taken = np.empty(self.documents.size, dtype=np.uint8)
         if length:
-            arrays = self.documents, self.offsets, weights, taken, seeds, shown, owners, n
-            interleave.draw(interleave.METHODS[method], *arrays)
+            interleave.draw(
+                interleave.METHODS[method],
+                self.documents,
+                self.offsets,
+                weights,
+                np.empty(self.documents.size, dtype=np.uint8),  # working memory
+                seeds,
+                shown,
+                owners,
+                n,
+            )
         return shown, owners, n
 
 
@@ -108,7 +116,7 @@ def _items(ranking: Any, r: int) -> list[Any]:
 
 
 def as_clicks(clicked: ArrayLike, n: int) -> Floats:
-    """Validated clicks: a non-negative number for each document of a list."""
+    """Validate clicks: a non-negative number for each document of a list."""
     clicks = as_vector(clicked, "clicked")
     if clicks.size != n:
         raise ValueError(

@@ -74,7 +74,7 @@ class SequentialResult:
 
 
 def preference(credit: ArrayLike, *, by: str = "sign") -> Floats:
-    """Preference of each impression, from the credits of two rankers.
+    """Return the preference of each impression, from the credits of two rankers.
 
     Parameters
     ----------
@@ -184,10 +184,13 @@ def sequential_test(
     if ends[0] < 0 or ends[-1] > values.size or (np.diff(ends) < 0).any():
         raise ValueError(f"looks must ascend from 0 to at most {values.size} impressions")
     p_value, low, high = np.ones(ends.size), np.empty(ends.size), np.empty(ends.size)
-    mean, constant = np.zeros(ends.size), np.ones(ends.size, dtype=np.bool_)
+    mean = np.zeros(ends.size)
+    constant = np.ones(ends.size, dtype=np.bool_)
     distinct, which = np.unique(values, return_inverse=True)
     counts = np.zeros(distinct.size)
-    least, interval, begin = 1.0, (-1.0, 1.0), 0
+    least = 1.0
+    interval = (-1.0, 1.0)
+    begin = 0
     for i, end in enumerate(ends.tolist()):
         counts += np.bincount(which[begin:end], minlength=distinct.size)
         begin = end
@@ -212,7 +215,7 @@ def sequential_test(
 
 
 def _log_wealth(values: Floats, counts: Floats) -> Callable[[float], float]:
-    """Log-wealth of gamblers against a mean."""
+    """Compute the log-wealth of gamblers against a mean."""
     bets = np.concatenate([BETS, -BETS])
 
     def log_wealth(mean: float) -> float:
@@ -225,7 +228,7 @@ def _log_wealth(values: Floats, counts: Floats) -> Callable[[float], float]:
 
 
 def _interval(wealth: Callable[[float], float], mean: float, limit: float) -> tuple[float, float]:
-    """Interval of means with a wealth below a limit: it is convex, and at most 1 at ``mean``."""
+    """Find the means with wealth below a limit: it is convex, and at most 1 at ``mean``."""
     from scipy.optimize import brentq
 
     bounds = []
