@@ -20,7 +20,7 @@ SLACK = np.float32(1e-6)
 
 
 def single(value: float, what: str) -> float:
-    """Nearest single-precision number, as a double; raise Refused if there is none."""
+    """Return the nearest single-precision number, as a double; Refused if there is none."""
     return float(singles(np.array([value]), what)[0])
 
 
@@ -36,7 +36,7 @@ def singles(values: Floats, what: str) -> Floats:
 
 
 def before_slack(thresholds: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """Thresholds that Solr's tolerance maps exactly to the required ones, and a mask of success.
+    """Find thresholds that Solr's tolerance maps to the required ones, and where it succeeded.
 
     All are single-precision numbers. There may be none if numbers a millionth below are spaced
     more widely than at the threshold, as around zero, or if their sums with the tolerance are
@@ -57,7 +57,7 @@ VERSION = [2, 0, 0]
 
 
 def export_xgboost(described: Described, path: Path) -> Files:
-    """JSON that ``xgboost.Booster(model_file=path)`` loads: gbtree, or gblinear.
+    """Write JSON that ``xgboost.Booster(model_file=path)`` loads: gbtree, or gblinear.
 
     XGBoost recognises the format by the extension .json.
     """
@@ -106,7 +106,7 @@ _LAMBDARANK = {
 
 
 def strict_trees(described: Described, target: str) -> list[Tree]:
-    """Trees for engines where single-precision values below a threshold go left.
+    """Convert trees for engines where single-precision values below a threshold go left.
 
     Thresholds send each single-precision value to the same side as in Python; values of
     leaves are in single precision.
@@ -116,7 +116,7 @@ def strict_trees(described: Described, target: str) -> list[Tree]:
 
 
 def trees_of_numbers(described: Described, target: str) -> list[Tree]:
-    """Trees for engines without missing values: those that Python has for single precision."""
+    """Convert trees for engines without missing values, in single precision."""
     forest = as_forest(described, target, np.float32)
     return [tree.of_numbers() for tree in forest.without_missing_zeros(target)]
 
@@ -144,7 +144,8 @@ def _strict(tree: Tree) -> Tree:
 
 
 def _tree(number: int, tree: Tree, n_features: int) -> dict[str, Any]:
-    leaf, n = tree.is_leaf, tree.features.size
+    leaf = tree.is_leaf
+    n = tree.features.size
     parents = np.full(n, 2**31 - 1)
     for side in (0, 1):
         parents[tree.children[~leaf, side]] = np.flatnonzero(~leaf)
@@ -172,7 +173,7 @@ _CATEGORIES = ("categories", "categories_nodes", "categories_segments", "categor
 
 
 def dump(trees: list[Tree], names: list[str]) -> list[dict[str, Any]]:
-    """Trees in the format of ``Booster.get_dump(dump_format="json")``."""
+    """Write trees in the format of ``Booster.get_dump(dump_format="json")``."""
     return [_dumped(tree, 0, 0, names) for tree in trees]
 
 
@@ -193,7 +194,7 @@ def _dumped(tree: Tree, node: int, depth: int, names: list[str]) -> dict[str, An
 
 
 def export_xgboost_dump(described: Described, path: Path) -> Files:
-    """Trees in the format of ``Booster.get_dump(dump_format="json")``, as for Vespa."""
+    """Write trees in the format of ``Booster.get_dump(dump_format="json")``, as for Vespa."""
     if as_linear(described, "xgboost_dump") is not None:
         raise Refused(
             f"xgboost_dump cannot express a linear {described.learner}: export it as xgboost, "
@@ -205,7 +206,7 @@ def export_xgboost_dump(described: Described, path: Path) -> Files:
 
 
 def export_ranklib(described: Described, path: Path) -> Files:
-    """RankLib's "Linear Regression" or "LambdaMART"; features are numbered from 1."""
+    """Write RankLib's "Linear Regression" or "LambdaMART"; features are numbered from 1."""
     linear = as_linear(described, "ranklib")
     if linear is not None:
         weights, intercept = linear.folded(described.n_features)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ _TYPES = {
 
 
 def export_c(described: Described, path: Path, *, name: str | None = None) -> Files:
-    """Source and header; names have the prefix ``name``, by default the file's name."""
+    """Write source and header; names have the prefix ``name``, by default the file's."""
     if path.suffix != ".c":
         raise ValueError(f"path must end in .c; found {path.name!r}")
     prefix = prefix_of(path) if name is None else name
@@ -37,15 +38,31 @@ def export_c(described: Described, path: Path, *, name: str | None = None) -> Fi
 
 
 def prefix_of(path: Path) -> str:
-    """Prefix of names in C, from the name of a file."""
+    """Derive the prefix of names in C from the name of a file."""
     return re.sub(r"\W", "_", path.stem, flags=re.ASCII)
+
+
+@dataclass(frozen=True)
+class _Function:
+    """A function of the model in C."""
+
+    result: str  # its type
+    name: str  # without the prefix
+    arguments: str
+    row: str  # expression of the row to score
+    last: str  # the statements after the score
+
+    def declaration(self, prefix: str) -> str:
+        """Write the head of the function, as its declaration has it."""
+        return f"{self.result} {prefix}_{self.name}({self.arguments})"
 
 
 class _Source:
     """The text of a source."""
 
     def __init__(self, described: Described, prefix: str) -> None:
-        self.described, self.prefix = described, prefix
+        self.described = described
+        self.prefix = prefix
         self.form = described.scoring.form
         self.arrays: Mapping[str, NDArray[Any]] = described.scoring.arrays
         self.facts = described.scoring.facts
@@ -92,9 +109,12 @@ class _Source:
     # -------------------------------------------------------------- forms
 
     def fields(self) -> dict[str, Any]:
-        """Fields of the struct ``rc_model`` that the form uses."""
-        arrays, facts, d = self.arrays, self.facts, self.width
-        k, weights = self.described.n_ranks, self.array("weights")
+        """Return the fields of the struct ``rc_model`` that the form uses."""
+        arrays = self.arrays
+        facts = self.facts
+        d = self.width
+        k = self.described.n_ranks
+        weights = self.array("weights")
         tie = "RC_TIE_LOW" if facts.get("tie") == "low" else "RC_TIE_HIGH"
         tasks: dict[str, Any] = {
             "tasks": [weights, self.array("thresholds"), d, k, tie],
@@ -127,7 +147,8 @@ class _Source:
             case "ordinal_trees":
                 return self._trees() | self._tasks()
         rules = {"score": "RC_MODEL_LINEAR", "tasks": "RC_MODEL_TASKS"}
-        kind, n = f"RC_KERNEL_{str(facts['kernel']).upper()}", arrays["norms"].size
+        kind = f"RC_KERNEL_{str(facts['kernel']).upper()}"
+        n = arrays["norms"].size
         data = np.asarray(arrays["vectors"] if "vectors" in arrays else arrays["values"])
         support = [self.table("support", data), "NULL", "NULL", d, n, d]
         if "vectors" not in arrays:
@@ -152,8 +173,9 @@ class _Source:
         return {"trees": [*map(self.array, nodes), *sizes, *sets]}
 
     def _tasks(self) -> dict[str, Any]:
-        """Fields of the tasks of trees, as ``rc_model_read_ordinal_trees_`` sets them."""
-        k, shared = self.described.n_ranks, self.facts["tasks"] == "shared"
+        """Return fields of the tasks of trees, as ``rc_model_read_ordinal_trees_`` sets them."""
+        k = self.described.n_ranks
+        shared = self.facts["tasks"] == "shared"
         cumulative = self.facts["link"] == "cumulative"
         costs = self.array("costs")
         return {
@@ -170,7 +192,7 @@ class _Source:
         return f"{d.learner}: {d.n_features} features{ranks}. Exported by rankcore."
 
     def _calibration(self) -> str:
-        """C code of the curves and the rank of minimum expected cost; adds the required pieces."""
+        """Write C code of the curves and the rank of minimum expected cost."""
         found = self.described.calibration
         if found is None:
             return ""
@@ -185,57 +207,67 @@ class _Source:
             "    return rc_calibration_rank(&calibration, p);\n}\n"
         )
 
-    def _functions(self) -> list[tuple[str, str, str, str, str]]:
-        """Result type, name, arguments, first and last lines of each function."""
+    def _functions(self) -> list[_Function]:
+        """Write the functions of a dense row, and those of a sparse one if it can be scored."""
         calibrated = self.described.calibration is not None
-        found, x = [], "y" if self.described.steps else "x"
+        functions = []
+        x = "y" if self.described.steps else "x"
         rows = [("", "const double *x", f"rc_row_f64({x}, NULL, {self.width})")]
         if self.sparse:
             sparse = "const double *values, const int32_t *columns, int64_t n"
             rows.append(("_sparse", sparse, "rc_row_f64(values, columns, n)"))
         for kind, arguments, row in rows:
             if self.described.scoring.has_one_score:
-                found.append(("double", f"score{kind}", arguments, row, "return score;"))
+                functions.append(
+                    _Function("double", f"score{kind}", arguments, row, "return score;")
+                )
             if self.described.n_ranks:
                 last = "(void)score;\n    return rank;"
                 last = "return decided(score);" if calibrated else last
-                found.append(("int32_t", f"rank{kind}", arguments, row, last))
+                functions.append(_Function("int32_t", f"rank{kind}", arguments, row, last))
             if self.described.has_probabilities:
                 last = "rc_calibration_probabilities(&calibration, score, probabilities);"
                 if not calibrated:  # they are in the buffer of results
                     size = f"{self.described.n_ranks} * sizeof *room"
                     last = f"(void)score;\n    memcpy(probabilities, room, {size});"
                 more = f"{arguments}, double *probabilities"
-                found.append(("void", f"probabilities{kind}", more, row, last))
-        return found
+                functions.append(_Function("void", f"probabilities{kind}", more, row, last))
+        return functions
 
     def text(self, header: str) -> str:
-        """The source."""
+        """Write the source."""
         fields = {"n_ranks": self.described.n_ranks, **self.fields()}
         size = self.described.n_ranks + 6 * fields.get("n_outputs", 0) + 2  # rc_model_sums_
-        kind, scored = "rc_model", f"rc_model_{self.form}_(&model, x, room, rank)"
-        first, outside = f"    double room[{size}];\n", ("", "", "")
-        if self.form == "ordinal_trees":
-            outside, first = (first, ", room", ", double *room"), ""
+        kind = "rc_model"
+        scored = f"rc_model_{self.form}_(&model, x, room, rank)"
+        buffer = f"    double room[{size}];\n"
+        # Probabilities of trees are left in the buffer, which then belongs to the caller.
+        shared = self.form == "ordinal_trees"
+        first = "" if shared else buffer
         body = "".join(f"    .{name} = {_initializer(one)},\n" for name, one in fields.items())
         body = f"{{\n{body}}}"
         if self.form in ("stumps", "trees"):
-            kind, scored = f"rc_{self.form}", f"rc_{self.form}_score(&model, x)"
-            first, body = "    (void)rank;\n", _initializer(fields[self.form])
+            kind = f"rc_{self.form}"
+            scored = f"rc_{self.form}_score(&model, x)"
+            first = "    (void)rank;\n"
+            body = _initializer(fields[self.form])
         model = f"static const {kind} model = {body};\n"
-        steps, room, front, call = self.described.steps, outside[0], "", ""
+        steps = self.described.steps
+        variables = buffer if shared else ""
+        front = call = ""
         if steps:
             front = front_function(steps, self.described.n_features, self.table)
-            room, call = f"    double y[{self.described.n_features}];\n{room}", "    front(x, y);\n"
+            variables = f"    double y[{self.described.n_features}];\n{variables}"
+            call = "    front(x, y);\n"
         calibration = self._calibration()
         functions = [
-            f"{result} {self.prefix}_{name}({arguments})\n{{\n{room}    int32_t rank = 0;\n"
-            f"    double score;\n{call}    score = answer({row}, &rank{outside[1]});\n"
-            f"    {last}\n}}\n"
-            for result, name, arguments, row, last in self._functions()
+            f"{one.declaration(self.prefix)}\n{{\n{variables}    int32_t rank = 0;\n"
+            f"    double score;\n{call}    score = answer({one.row}, &rank{', room' * shared});\n"
+            f"    {one.last}\n}}\n"
+            for one in self._functions()
         ]
         answer = (
-            f"static double answer(rc_row x, int32_t *rank{outside[2]})\n{{\n"
+            f"static double answer(rc_row x, int32_t *rank{', double *room' * shared})\n{{\n"
             f"{first}    return {scored};\n}}\n"
         )
         code = [model, front, answer, calibration]
@@ -261,13 +293,18 @@ class _Source:
         return f"{table}\n{kind}{name}\n{{\n    return labels[rank];\n}}\n"
 
     def _label_table(self, classes: NDArray[Any]) -> tuple[str, str]:
-        """Type of the labels in C, and their table."""
+        """Return the type of the labels in C, and their table."""
         if classes.dtype.kind in "biu":
-            kind, constants, texts = "int64_t ", "const int64_t ", [str(int(x)) for x in classes]
+            kind = "int64_t "
+            constants = "const int64_t "
+            texts = [str(int(x)) for x in classes]
         elif classes.dtype.kind == "f":
-            kind, constants, texts = "double ", "const double ", [float(x).hex() for x in classes]
+            kind = "double "
+            constants = "const double "
+            texts = [float(x).hex() for x in classes]
         else:
-            kind, constants = "const char *", "const char *const "
+            kind = "const char *"
+            constants = "const char *const "
             texts = [_quoted(str(x)) for x in classes]
         return kind, f"static {constants}labels[] = {{{', '.join(texts)}}};\n"
 
@@ -279,14 +316,15 @@ class _Source:
         return f"const char *const {self.prefix}_features[{d}] = {{\n    {table},\n}};\n"
 
     def header(self) -> str:
-        """The header."""
-        prefix, guard = self.prefix, f"{self.prefix.upper()}_H"
+        """Write the header."""
+        prefix = self.prefix
+        guard = f"{prefix.upper()}_H"
         lines = []
-        for result, name, arguments, *_ in self._functions():
-            if name == "probabilities":
+        for function in self._functions():
+            if function.name == "probabilities":
                 last = self.described.n_ranks - 1
                 lines.append(f"/* Writes probabilities[0 .. {last}], lowest rank first. */")
-            lines.append(f"{result} {prefix}_{name}({arguments});")
+            lines.append(f"{function.declaration(prefix)};")
         if self.described.classes is not None:
             kind, _ = self._label_table(self.described.classes)
             lines.append(f"/* Label of a rank, 0 .. {self.described.n_ranks - 1}. */")
@@ -325,7 +363,7 @@ def _initializer(value: Any) -> str:
 
 
 def _quoted(text: str) -> str:
-    """C string literal in ASCII, with UTF-8 as octal escapes."""
+    """Write a C string literal in ASCII, with UTF-8 as octal escapes."""
     found = ""
     for byte in text.encode("utf-8"):
         plain = 32 <= byte < 127 and byte not in b'"\\?'
@@ -336,9 +374,10 @@ def _quoted(text: str) -> str:
 def front_function(
     steps: Sequence[Step], n_features: int, table: Callable[[str, NDArray[Any]], str]
 ) -> str:
-    """C function that applies the steps to a row; ``table`` writes a named array."""
+    """Write a C function that applies the steps to a row; ``table`` writes a named array."""
     lines = [f"    for (j = 0; j < {n_features}; j++)\n        y[j] = x[j];\n"]
-    n, norm = n_features, False
+    n = n_features
+    norm = False
     for number, step in enumerate(steps):
         each = f"    for (j = 0; j < {n}; j++)\n        "
         constants = ""
@@ -411,7 +450,7 @@ _WORD = re.compile(r"\bRC_\w+|\brc_\w+")
 
 
 def _pieces() -> list[tuple[frozenset[str], str]]:
-    """Names defined by each piece, and its text, in the order of the headers."""
+    """Return the names defined by each piece, and its text, in the order of the headers."""
     found = []
     for header in HEADERS:
         text = (Path(rankcore.get_include()) / header).read_text(encoding="utf-8")
@@ -428,7 +467,7 @@ def _pieces() -> list[tuple[frozenset[str], str]]:
 
 
 def parts(code: str, fields: Collection[str]) -> str:
-    """Functions and structs of the headers that C code needs, in the order of dependencies.
+    """Collect functions and structs that C code needs, in the order of dependencies.
 
     The struct ``rc_model`` has only some of its fields. KeyError if a name is in no header.
     """
@@ -453,5 +492,5 @@ def parts(code: str, fields: Collection[str]) -> str:
 
 
 def _words(text: str) -> set[str]:
-    """Identifiers of rankcore in a piece, without comments."""
+    """Return the identifiers of rankcore in a piece, without comments."""
     return {*_WORD.findall(re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))}

@@ -57,7 +57,7 @@ class Check:
     probability_difference: float | None = None
 
     def __str__(self) -> str:
-        """One-line summary."""
+        """Summarise in one line."""
         same = "no order changed"
         if self.reversed_pairs:
             same = f"{self.reversed_pairs} neighbours closer than rounding swapped"
@@ -70,7 +70,7 @@ class Check:
 
 
 def missing_engine(target: str) -> str | None:
-    """The package that checks a format, if it is not installed."""
+    """Return the package that checks a format, if it is not installed."""
     package = _PACKAGES.get(target)
     return None if package is None or find_spec(package) is not None else package
 
@@ -140,13 +140,13 @@ def _check_rows(expected: Any, found: Any, what: str, target: str, name: str) ->
 
 
 def _differences(expected: NDArray[Any], found: NDArray[Any]) -> Floats:
-    """Absolute differences; infinite where an engine returns NaN."""
+    """Compute absolute differences; infinite where an engine returns NaN."""
     apart: Floats = np.abs(np.subtract(expected, found, dtype=np.float64))
     return np.where(np.isnan(apart), np.inf, apart)
 
 
 def terms(described: Described) -> int:
-    """Number of roundings in a score, each of at most one unit in the last place."""
+    """Count the roundings in a score, each of at most one unit in the last place."""
     scoring = described.scoring
     front = len(described.steps)
     if scoring.form in OF_TREES:
@@ -158,7 +158,7 @@ def terms(described: Described) -> int:
 
 
 def magnitudes(described: Described, rows: Floats) -> Floats:
-    """For each row, the sum of the magnitudes of the terms of its score."""
+    """Sum the magnitudes of the terms of each row's score."""
     scoring = described.scoring
     arrays = scoring.arrays
     if scoring.form in OF_TREES:
@@ -181,7 +181,8 @@ def magnitudes(described: Described, rows: Floats) -> Floats:
     if linear is None:  # a kernel of at most 1, or a polynomial
         coefs = float(np.abs(dense_coefs(scoring)).sum())
         gamma, coef0 = np.abs(arrays["constants"])
-        squares, longest = (sizes**2).sum(axis=1), float(arrays["norms"].max(initial=0.0))
+        squares = (sizes**2).sum(axis=1)
+        longest = float(arrays["norms"].max(initial=0.0))
         if scoring.facts["kernel"] == "rbf":
             return coefs * (1 + gamma * (squares + longest))
         return coefs * (gamma * np.sqrt(squares * longest) + coef0) ** int(scoring.facts["degree"])
@@ -196,7 +197,8 @@ def magnitudes(described: Described, rows: Floats) -> Floats:
 
 def _largest_sum(scoring: Scoring) -> float:
     """Sum of the maximum magnitudes of the values of stumps or trees."""
-    arrays, offsets = scoring.arrays, scoring.arrays["offsets"]
+    arrays = scoring.arrays
+    offsets = scoring.arrays["offsets"]
     starts = offsets[:-1] + np.arange(offsets.size - 1)
     steps = np.maximum.reduceat(np.abs(arrays["values"]), starts) if starts.size else np.zeros(0)
     if scoring.form != "stumps":
@@ -238,9 +240,11 @@ def _in_c(described: Described, files: list[Path], rows: Floats, options: Any) -
     compiler = shutil.which("cc")
     if compiler is None:
         raise RuntimeError("check of format='c' requires a C compiler: found no cc")
-    prefix, k = options.get("name") or prefix_of(files[0]), described.n_ranks
+    prefix = options.get("name") or prefix_of(files[0])
+    k = described.n_ranks
     # Available outputs, and their numbers per row.
-    widths, calls = {}, []
+    widths = {}
+    calls = []
     if described.scoring.has_one_score:
         widths["scores"] = 1
         calls.append(f"found[0] = {prefix}_score(x);")
@@ -288,7 +292,7 @@ def _in_onnxruntime(described: Described, files: list[Path], rows: Floats, optio
     names = [output.name for output in session.get_outputs()]
     outputs = dict(zip(names, session.run(None, {"rows": given}), strict=True))
     return f"onnxruntime {runtime.__version__}", Answers(
-        *map(outputs.get, ("score", "rank", "probabilities"))
+        outputs.get("score"), outputs.get("rank"), outputs.get("probabilities")
     )
 
 

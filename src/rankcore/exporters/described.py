@@ -36,7 +36,7 @@ class Calibration:
     costs: Floats  # (k, k): of a prediction (column) where a rank (row) is true
 
     def probabilities(self, scores: Floats) -> Floats:
-        """Probability of each rank, shape (n, k), as Python computes it."""
+        """Return the probability of each rank, shape (n, k), as Python computes it."""
         found = np.empty((scores.size, self.costs.shape[0]))
         scaled = (np.ascontiguousarray(scores, dtype=np.float64) - self.center) / self.scale
         curves_of.probabilities(scaled, self.curves, self.knots, self.slope, found)
@@ -75,7 +75,7 @@ class Described:
         return self.calibration is not None or self.scoring.form == "ordinal_trees"
 
     def named(self, target: str) -> list[str]:
-        """Names of all features; raise ValueError if there are none."""
+        """Return the names of all features; raise ValueError if there are none."""
         if self.names is None:
             raise ValueError(
                 f"{target} requires feature names; this {self.learner} was fitted without: "
@@ -84,7 +84,7 @@ class Described:
         return self.names
 
     def encoded(self, X: Any) -> Any:
-        """A data frame with the codes of its categories, if the model learned categories."""
+        """Encode the categories of a data frame, if the model learned categories."""
         model = self.model
         if isinstance(model, CalibratedOrdinal):
             model = thawed(model.estimator_)
@@ -92,8 +92,9 @@ class Described:
         return X if categories is None else categories.encode(X)
 
     def answers(self, X: Any) -> Answers:
-        """Python's outputs for rows."""
-        rows, last = X, self.model
+        """Compute Python's outputs for rows."""
+        rows = X
+        last = self.model
         if type(last).__name__ == "Pipeline":
             rows = last[:-1].transform(X) if len(last.steps) > 1 else X
             last = last[-1]
@@ -127,7 +128,8 @@ def describe(model: Any, feature_names: Sequence[str] | None = None) -> Describe
             f"{type(last).__name__}{chosen}"
         )
     check_is_fitted(last)
-    name, learner = type(last).__name__, last
+    name = type(last).__name__
+    learner = last
     inside: list[Any] = []
     if isinstance(last, CalibratedOrdinal):
         inside, learner = _steps_and_last(thawed(last.estimator_))
@@ -168,7 +170,7 @@ def describe(model: Any, feature_names: Sequence[str] | None = None) -> Describe
 
 
 def _steps_and_last(model: Any) -> tuple[list[Any], Any]:
-    """Steps before the learner, and the learner."""
+    """Return the steps before the learner, and the learner."""
     if type(model).__name__ != "Pipeline":
         return [], model
     return [step for _, step in model.steps[:-1]], model.steps[-1][1]
@@ -187,7 +189,7 @@ def _checked_names(names: Sequence[str], n_features: int) -> list[str]:
 
 
 def _taken_apart(scoring: Scoring) -> tuple[Scoring, Calibration | None]:
-    """Scoring form and calibration of the learner inside; None for other models."""
+    """Return scoring form and calibration of the learner inside; None for other models."""
     if scoring.form != "calibrated":
         return scoring, None
     arrays, facts = dict(scoring.arrays), dict(scoring.facts)

@@ -19,7 +19,7 @@ TERMS = 32
 
 
 def export_sql(described: Described, path: Path) -> Files:
-    """An expression over columns with the names of the features.
+    """Write an expression over columns with the names of the features.
 
     NULL is a missing value: stumps and trees treat it as NaN; a weighted sum with NULL is NULL.
     """
@@ -56,13 +56,13 @@ def _check_case(names: list[str]) -> None:
 
 
 def quoted(name: str) -> str:
-    """An identifier."""
+    """Quote an identifier."""
     doubled = name.replace('"', '""')
     return f'"{doubled}"'
 
 
 def _literal(value: float) -> str:
-    """Double-precision literal, with an exponent, without which it would be a decimal."""
+    """Write a double with an exponent, without which it would be a decimal."""
     text = repr(float(value))
     return f"({text})" if "e" in text else f"({text}e0)"
 
@@ -76,7 +76,7 @@ def _sum(added: list[str]) -> str:
 
 
 def _after_steps(columns: Columns, names: list[str]) -> list[str]:
-    """SQL expressions of columns after the preceding steps, in Python's order of operations."""
+    """Write columns after the preceding steps, in Python's order of operations."""
     found = [names[source] for source in columns.source.tolist()]
     for step in columns.steps:
         if step.kind == "clip":
@@ -96,7 +96,7 @@ def _after_steps(columns: Columns, names: list[str]) -> list[str]:
 
 
 def _operation(x: str, sign: str, value: float) -> str:
-    """An operation; products and quotients are 0 on underflow, where PostgreSQL raises an error."""
+    """Write an operation; results that underflow are 0, where PostgreSQL raises an error."""
     found = f"{x} {sign} {_literal(value)}"
     if sign in "+-":
         return found
@@ -116,7 +116,8 @@ def _operation(x: str, sign: str, value: float) -> str:
 def _case(tree: Tree, node: int, columns: list[str], zero_missing: bool) -> str:
     if tree.features[node] < 0:
         return _literal(tree.values[node])
-    x, bound = columns[int(tree.features[node])], float(tree.thresholds[node])
+    x = columns[int(tree.features[node])]
+    bound = float(tree.thresholds[node])
     left, right = (
         _case(tree, child, columns, zero_missing) for child in tree.children[node].tolist()
     )
@@ -135,7 +136,7 @@ def _case(tree: Tree, node: int, columns: list[str], zero_missing: bool) -> str:
 
 
 def export_vespa(described: Described, path: Path, *, name: str | None = None) -> Files:
-    """A rank profile whose first phase is the score; ``name`` defaults to the file's name.
+    """Write a rank profile whose first phase is the score; ``name`` is by default the file's.
 
     Features of the model are named as rank features, ``bm25(title)``.
     """
@@ -174,10 +175,11 @@ def _decimal(value: float) -> str:
 
 
 def _if(tree: Tree, node: int, names: list[str]) -> str:
-    """A tree as nested conditions; comparisons with NaN are false."""
+    """Write a tree as nested conditions; comparisons with NaN are false."""
     if tree.features[node] < 0:
         return _decimal(tree.values[node])
-    x, bound = names[int(tree.features[node])], float(tree.thresholds[node])
+    x = names[int(tree.features[node])]
+    bound = float(tree.thresholds[node])
     left, right = (_if(tree, child, names) for child in tree.children[node].tolist())
     if bound == -np.inf:  # only a NaN goes left
         return f"if (isNan({x}), {left}, {right})"

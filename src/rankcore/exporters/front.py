@@ -36,7 +36,7 @@ class Step:
 
 
 def steps_of(transformer: Any) -> list[Step]:
-    """Steps of a fitted transformer or "passthrough"; TypeError for unsupported classes."""
+    """Return the steps of a fitted transformer or "passthrough"; TypeError for others."""
     name = type(transformer).__name__
     known = _KNOWN.get(name)
     if known is not None and type(transformer).__module__.startswith("sklearn."):
@@ -52,7 +52,7 @@ def steps_of(transformer: Any) -> list[Step]:
 
 
 def width_after(steps: Sequence[Step], n_columns: int) -> int:
-    """Number of columns after the steps."""
+    """Count the columns after the steps."""
     for step in steps:
         if step.kind == "select":
             n_columns = step.values.size
@@ -99,7 +99,7 @@ def _imputer(imputer: Any) -> list[Step]:
 
 
 def _columns(transformer: Any) -> list[Step]:
-    """A ColumnTransformer that only selects."""
+    """Convert a ColumnTransformer that only selects."""
     taken: list[int] = []
     for name, part, _ in transformer.transformers_:
         if isinstance(part, str) and part == "drop":
@@ -140,7 +140,8 @@ class Columns:
         """Transform values of some of the n_out columns; non-decreasing in each value."""
         for step in self.steps:
             if step.kind == "clip":
-                values = np.clip(values, *step.values)
+                low, high = step.values
+                values = np.clip(values, low, high)
                 continue
             constants = step.values[columns]
             if step.kind == "impute":
@@ -150,8 +151,9 @@ class Columns:
         return values
 
     def affine(self) -> tuple[Floats, Floats]:
-        """Factor and offset of each column, without clipping and imputing."""
-        factor, summand = np.ones(self.source.size), np.zeros(self.source.size)
+        """Return the factor and offset of each column, without clipping and imputing."""
+        factor = np.ones(self.source.size)
+        summand = np.zeros(self.source.size)
         for step in self.steps:
             if step.kind == "subtract":
                 summand = summand - step.values
@@ -159,16 +161,17 @@ class Columns:
                 summand = summand + step.values
             elif step.kind in ("multiply", "divide"):
                 by = step.values if step.kind == "multiply" else 1.0 / step.values
-                factor, summand = factor * by, summand * by
+                factor = factor * by
+                summand = summand * by
         return factor, summand
 
     def has(self, kind: str) -> bool:
-        """Whether there is a step of a kind."""
+        """Return whether there is a step of a kind."""
         return any(step.kind == kind for step in self.steps)
 
 
 def by_column(steps: Sequence[Step], n_columns: int) -> Columns | None:
-    """Steps as `Columns`; None if one of them depends on the whole row."""
+    """Convert steps to `Columns`; None if one of them depends on the whole row."""
     source = np.arange(n_columns, dtype=np.int64)
     found: list[Step] = []
     for step in steps:
@@ -188,7 +191,7 @@ def by_column(steps: Sequence[Step], n_columns: int) -> Columns | None:
 def last_not_above(
     columns: Columns, which: NDArray[Any], bounds: Floats, dtype: type[np.floating[Any]]
 ) -> Floats:
-    """Maximum number of the dtype whose scaled value does not exceed a bound, by bisection.
+    """Find the maximum number of the dtype whose scaled value does not exceed a bound.
 
     Scaling is non-decreasing, so ``value <= found`` is equivalent to ``scaled(value) <= bound`` for
     all values of the dtype. ``which`` is the column of each bound. The result is -inf if even the

@@ -10,17 +10,19 @@ import numpy as np
 from rankcore.exporters.checking import library
 from rankcore.exporters.described import Described, Files, describe
 from rankcore.exporters.onnx_graph import build
-from rankcore.exporters.onnx_operators import ML
+from rankcore.exporters.onnx_operators import ML, Node
 from rankcore.exporters.reduced import Refused
 
 # What the operators require.
-OPSET, ML_OPSET, IR = 18, 3, 8
+OPSET = 18
+ML_OPSET = 3
+IR = 8
 WIDE = ("scores", "probabilities")  # outputs with a column for each rank
 _KINDS = {"f": 11, "i": 7, "U": 8}  # TensorProto's double, int64, string
 
 
 def export_onnx(described: Described, path: Path, *, dtype: str = "float32") -> Files:
-    """A graph from ``rows``, of this dtype, to the outputs of `onnx_graph.build`.
+    """Write a graph from ``rows``, of this dtype, to the outputs of `onnx_graph.build`.
 
     All is computed in double precision.
     """
@@ -33,9 +35,13 @@ def export_onnx(described: Described, path: Path, *, dtype: str = "float32") -> 
     helper = onnx.helper
     graph, outputs = build(described, "rows")
     nodes = []
-    for operator, inputs, output, domain, attributes in graph.nodes:
-        tensors = _tensors(onnx, attributes)
-        nodes.append(helper.make_node(operator, inputs, [output], domain=domain, **tensors))
+    for node in graph.nodes:
+        tensors = _tensors(onnx, node.attributes)
+        nodes.append(
+            helper.make_node(
+                node.operator, node.inputs, [node.output], domain=node.domain, **tensors
+            )
+        )
     found = []
     for name, tensor in outputs.items():
         nodes.append(helper.make_node("Identity", [tensor], [name]))
@@ -60,7 +66,7 @@ def export_onnx(described: Described, path: Path, *, dtype: str = "float32") -> 
 
 
 def _tensors(onnx: Any, attributes: dict[str, Any]) -> dict[str, Any]:
-    """Attributes of an operator, arrays among them as tensors."""
+    """Convert arrays among the attributes of an operator to tensors."""
     return {
         name: onnx.numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
         for name, value in attributes.items()
@@ -81,7 +87,7 @@ def _output(onnx: Any, name: str, described: Described) -> Any:
 
 
 def _kind(name: str, classes: np.ndarray | None) -> str:
-    """Kind of an output: f, i or U."""
+    """Return the kind of an output: f, i or U."""
     if name != "label" or classes is None:
         return "i" if name == "rank" else "f"
     return {"f": "f", "U": "U", "O": "U"}.get(classes.dtype.kind, "i")
@@ -170,14 +176,14 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
         container.add_initializer(name, tensor.data_type, [*array.shape], content)
     named = dict(zip(_output_names(described), operator.outputs, strict=True))
     for name, tensor in outputs.items():
-        graph.nodes.append(("Identity", [tensor], named[name].full_name, "", {}))
-    for operation, inputs, result, domain, attributes in graph.nodes:
+        graph.nodes.append(Node("Identity", [tensor], named[name].full_name, "", {}))
+    for node in graph.nodes:
         container.add_node(
-            operation,
-            inputs,
-            [result],
-            op_domain=domain,
-            op_version=ML_OPSET if domain else OPSET,
-            name=scope.get_unique_operator_name(f"rankcore_{operation}"),
-            **_tensors(onnx, attributes),
+            node.operator,
+            node.inputs,
+            [node.output],
+            op_domain=node.domain,
+            op_version=ML_OPSET if node.domain else OPSET,
+            name=scope.get_unique_operator_name(f"rankcore_{node.operator}"),
+            **_tensors(onnx, node.attributes),
         )

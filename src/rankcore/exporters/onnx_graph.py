@@ -18,7 +18,7 @@ from rankcore.exporters.reduced import Forest, as_forest, dense_coefs, support_m
 
 
 def build(described: Described, rows: str, prefix: str = "") -> tuple[Graph, dict[str, str]]:
-    """Operators of a model, from an input ``rows`` of shape (n, n_features), and its outputs.
+    """Build operators of a model, from an input ``rows``, (n, n_features), and its outputs.
 
     Outputs are, as far as the model has them, "score", double (n), "scores" of classes, double
     (n, n_ranks), "rank", int64 (n), "label" (n) and "probabilities", double (n, n_ranks).
@@ -49,7 +49,8 @@ def _front(graph: Graph, x: str, step: Step) -> str:
     if step.kind == "impute":
         return graph.add("Where", graph.add("IsNaN", x), graph.array(step.values), x)
     if step.kind == "clip":
-        return graph.add("Clip", x, *map(graph.array, step.values))
+        low, high = step.values
+        return graph.add("Clip", x, graph.array(low), graph.array(high))
     if step.kind != "normalize":
         names = {"subtract": "minus", "add": "plus", "multiply": "times", "divide": "over"}
         operation: Callable[[str, Any], str] = getattr(graph, names[step.kind])
@@ -72,7 +73,7 @@ def _flat(graph: Graph, column: str) -> str:
 
 
 def _dot(graph: Graph, x: str, weights: Floats) -> str:
-    """Inner products of rows with columns of weights; one score per row if there is one column."""
+    """Multiply rows by columns of weights; one score per row if there is one column."""
     product = graph.add("MatMul", x, graph.array(weights.reshape(weights.shape[0], -1)))
     return product if weights.ndim == 2 else _flat(graph, product)
 
@@ -82,7 +83,7 @@ def _column(graph: Graph, score: str) -> str:
 
 
 def _reached(graph: Graph, scores: str, thresholds: Floats) -> str:
-    """Number of thresholds that each score reaches; one column of scores, or one per threshold."""
+    """Count the thresholds that each score reaches; one column of scores, or one per threshold."""
     reached = graph.add("GreaterOrEqual", scores, graph.array(thresholds))
     counts = graph.add("Cast", reached, to=INT64)
     return graph.add("ReduceSum", counts, graph.array([1], np.int64), keepdims=0)
@@ -102,8 +103,9 @@ def _rounded(graph: Graph, x: str, described: Described) -> dict[str, str]:
     arrays = described.scoring.arrays
     score = graph.plus(_dot(graph, x, arrays["weights"]), arrays["intercept"][0])
     nearest = graph.add("Floor", graph.add("Add", score, graph.array(0.5)))
-    bounds = graph.array(1.0), graph.array(float(described.n_ranks))
-    place = graph.add("Sub", graph.add("Clip", nearest, *bounds), graph.array(1.0))
+    first = graph.array(1.0)
+    last = graph.array(float(described.n_ranks))
+    place = graph.add("Sub", graph.add("Clip", nearest, first, last), graph.array(1.0))
     return {"score": score, "rank": graph.add("Cast", place, to=INT64)}
 
 
@@ -135,7 +137,8 @@ def _classes(graph: Graph, x: str, described: Described) -> dict[str, str]:
 
 
 def _votes(graph: Graph, x: str, described: Described) -> dict[str, str]:
-    arrays, k = described.scoring.arrays, described.n_ranks
+    arrays = described.scoring.arrays
+    k = described.n_ranks
     n = arrays["votes"].size
     tiles, d, width = arrays["weights"].shape
     weights = arrays["weights"].transpose(1, 0, 2).reshape(d, tiles * width)[:, :n]
@@ -217,7 +220,7 @@ def _ordinal_forest(graph: Graph, x: str, described: Described) -> dict[str, str
 
 
 def _own_forest(graph: Graph, x: str, described: Described) -> tuple[Forest, str]:
-    """The trees of the learner, behind steps that are operators already, and their input."""
+    """Return the learner's trees, behind steps that are operators already, and their input."""
     forest = as_forest(replace(described, steps=[], n_features=_width(described)), "onnx")
     if forest.zero_missing:
         zero = graph.add("Equal", x, graph.array(0.0))
@@ -226,7 +229,7 @@ def _own_forest(graph: Graph, x: str, described: Described) -> tuple[Forest, str
 
 
 def _width(described: Described) -> int:
-    """Number of features of the learner."""
+    """Return the number of features of the learner."""
     return width_after(described.steps, described.n_features)
 
 

@@ -12,21 +12,32 @@ from numpy.typing import NDArray
 from rankcore.exporters.reduced import Forest
 
 # Type codes of TensorProto.
-DOUBLE, INT64 = 11, 7
+DOUBLE = 11
+INT64 = 7
 ML = "ai.onnx.ml"
+
+
+@dataclass(frozen=True)
+class Node:
+    """An operator with the names of its inputs and of its output."""
+
+    operator: str
+    inputs: list[str]
+    output: str
+    domain: str
+    attributes: dict[str, Any]
 
 
 @dataclass
 class Graph:
     """Operators in order, and the arrays they read."""
 
-    # operator, inputs, output, domain, attributes
-    nodes: list[tuple[str, list[str], str, str, dict[str, Any]]] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
     prefix: str = ""  # of all names between input and outputs
 
     def array(self, values: Any, dtype: Any = np.float64) -> str:
-        """A constant."""
+        """Add a constant; return its name."""
         name = f"{self.prefix}c{len(self.arrays)}"
         self.arrays[name] = np.asarray(values, dtype=dtype)
         return name
@@ -34,7 +45,7 @@ class Graph:
     def add(self, operator: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
         """Add an operator; return the name of its output."""
         output = f"{self.prefix}t{len(self.nodes)}"
-        self.nodes.append((operator, [*inputs], output, domain, attributes))
+        self.nodes.append(Node(operator, [*inputs], output, domain, attributes))
         return output
 
     # A single number that rounds to 1, or 0, in single precision: onnxruntime treats it as the
@@ -63,7 +74,7 @@ class Graph:
         return self.add("Div", x, self.array(numbers))
 
     def double(self, name: str) -> str:
-        """A tensor as doubles."""
+        """Convert a tensor to doubles."""
         return self.add("Cast", name, to=DOUBLE)
 
     def keep(self, outputs: Iterable[str]) -> None:
@@ -71,15 +82,15 @@ class Graph:
         needed = {*outputs}
         kept = []
         for node in reversed(self.nodes):
-            if node[2] in needed:
-                needed.update(node[1])
+            if node.output in needed:
+                needed.update(node.inputs)
                 kept.append(node)
         self.nodes[:] = reversed(kept)
         self.arrays = {name: array for name, array in self.arrays.items() if name in needed}
 
 
 def _looks_like(numbers: Any, neutral: float) -> bool:
-    """Whether a constant is a single number that rounds to a neutral element."""
+    """Return whether a constant is a single number that rounds to a neutral element."""
     values = np.asarray(numbers, dtype=np.float64)
     with np.errstate(over="ignore"):
         rounded = values.astype(np.float32)
@@ -87,7 +98,7 @@ def _looks_like(numbers: Any, neutral: float) -> bool:
 
 
 def tree_ensemble(graph: Graph, x: str, forest: Forest) -> str:
-    """The sum of trees, (n, 1).
+    """Add the sum of trees, (n, 1).
 
     The operator for trees sums in float32: here it returns the index of the leaf in each tree,
     which is exact, and the values of the leaves are gathered and summed in double precision.

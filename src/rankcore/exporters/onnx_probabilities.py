@@ -23,7 +23,7 @@ LN2_HIGH, LN2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10
 
 
 def probabilities(graph: Graph, score: str, calibration: Calibration) -> str:
-    """Probability of each rank, (n, k), of scores (n)."""
+    """Add the probability of each rank, (n, k), of scores (n)."""
     divided = graph.over(graph.minus(score, calibration.center), calibration.scale)
     z = graph.add("Unsqueeze", divided, graph.array([1], np.int64))
     shares = _isotonic if calibration.knots.size else _cumulative
@@ -34,7 +34,7 @@ def probabilities(graph: Graph, score: str, calibration: Calibration) -> str:
 
 
 def of_tasks(graph: Graph, form: Form, scores: list[str], biases: Floats) -> str:
-    """Probability of each rank, (n, k), of the scores of tasks, each (n, 1): as Python, in order.
+    """Add probabilities of ranks, (n, k), of the scores of tasks, each (n, 1): as Python.
 
     Steps are those of ``rankcore_ordinal.h``.
     """
@@ -46,7 +46,7 @@ def of_tasks(graph: Graph, form: Form, scores: list[str], biases: Floats) -> str
 
 
 def _adjacent(graph: Graph, shared: bool, scores: list[str], biases: Floats) -> tuple[str, str]:
-    """Exponentials of sums of scores, (n, k), and their sum, (n, 1)."""
+    """Add exponentials of sums of scores, (n, k), and their sum, (n, 1)."""
     columns = [graph.add("Sub", scores[0], scores[0])]
     for j, bias in enumerate(biases.tolist()):
         if shared:
@@ -61,15 +61,21 @@ def _adjacent(graph: Graph, shared: bool, scores: list[str], biases: Floats) -> 
 
 
 def _between_tasks(graph: Graph, score: str, biases: Floats) -> tuple[str, str]:
-    """Differences of logistic functions of the tasks, (n, k), and their sum, (n, 1)."""
+    """Add differences of logistic functions of the tasks, (n, k), and their sum, (n, 1)."""
     s = graph.minus(score, biases[np.newaxis])
-    first, zero, one = graph.add("Sub", score, score), graph.array(0.0), graph.array(1.0)
+    first = graph.add("Sub", score, score)
+    zero = graph.array(0.0)
+    one = graph.array(1.0)
     e = _exponential(graph, graph.add("Neg", graph.add("Abs", s)))
-    below, whole = graph.add("Less", s, zero), graph.add("Add", one, e)
-    small, large = graph.add("Div", e, whole), graph.add("Div", one, whole)
+    below = graph.add("Less", s, zero)
+    whole = graph.add("Add", one, e)
+    small = graph.add("Div", e, whole)
+    large = graph.add("Div", one, whole)
     over = graph.add("Where", below, small, large)
     under = graph.add("Where", below, large, small)
-    overs, unders, columns = [graph.add("Add", first, one)], [first], []
+    overs = [graph.add("Add", first, one)]
+    unders = [first]
+    columns = []
     for j in range(biases.size):
         at = graph.array([j], np.int64)
         overs.append(graph.add("Min", graph.add("Gather", over, at, axis=1), overs[-1]))
@@ -83,7 +89,7 @@ def _between_tasks(graph: Graph, score: str, biases: Floats) -> tuple[str, str]:
 
 
 def cheapest(graph: Graph, table: str, costs_of_ranks: Floats) -> str:
-    """Rank of minimum expected cost, int64 (n); the lowest among ties up to rounding."""
+    """Add the rank of minimum expected cost, int64 (n); the lowest among ties up to rounding."""
     total = ""
     for rank, costs in enumerate(costs_of_ranks):  # in C's order, unlike MatMul
         chances = graph.add("Gather", table, graph.array([rank], np.int64), axis=1)
@@ -97,7 +103,7 @@ def cheapest(graph: Graph, table: str, costs_of_ranks: Floats) -> str:
 
 
 def _cumulative(graph: Graph, z: str, calibration: Calibration) -> str:
-    """Probabilities of the logistic distribution between the thresholds, (n, k)."""
+    """Add probabilities of the logistic distribution between the thresholds, (n, k)."""
     bounds = graph.add("Sub", graph.array(calibration.curves[0]), graph.times(z, calibration.slope))
     upper = _beside(graph, bounds, 0, 1, math.inf)
     lower = _beside(graph, bounds, 1, 0, -math.inf)
@@ -116,7 +122,7 @@ def _logistic(graph: Graph, x: str) -> str:
 
 
 def _exponential(graph: Graph, x: str) -> str:
-    """exp(x) for x <= 0, as rc_kernel_exp; NaN stays NaN."""
+    """Add exp(x) for x <= 0, as rc_kernel_exp; NaN stays NaN."""
     inside = graph.add("GreaterOrEqual", x, graph.array(LEAST))
     held = graph.add("Where", inside, x, graph.array(LEAST))
     magic = graph.array(MAGIC)
@@ -140,8 +146,9 @@ def _exponential(graph: Graph, x: str) -> str:
 
 
 def _isotonic(graph: Graph, z: str, calibration: Calibration) -> str:
-    """Differences of piecewise linear curves, (n, k)."""
-    knots, above = calibration.knots, calibration.curves
+    """Add differences of piecewise linear curves, (n, k)."""
+    knots = calibration.knots
+    above = calibration.curves
     if knots.size > 1:
         # The last knot at or below z, except for the very last one, found by a tree whose values
         # go right if they are not below a knot.
@@ -152,15 +159,10 @@ def _isotonic(graph: Graph, z: str, calibration: Calibration) -> str:
         axis = graph.array([1], np.int64)
         first = graph.array([0], np.int64)
         at = graph.add("Squeeze", graph.add("Cast", found, to=INT64), axis) if found else first
-        knot, width, low, rise = (
-            graph.add("Gather", graph.array(values), at)
-            for values in (
-                knots[:-1, None],
-                np.diff(knots)[:, None],
-                above[:-1],
-                np.diff(above, axis=0),
-            )
-        )
+        knot = graph.add("Gather", graph.array(knots[:-1, None]), at)
+        width = graph.add("Gather", graph.array(np.diff(knots)[:, None]), at)
+        low = graph.add("Gather", graph.array(above[:-1]), at)
+        rise = graph.add("Gather", graph.array(np.diff(above, axis=0)), at)
         share = graph.add("Div", graph.add("Sub", z, knot), width)
         inner = graph.add("Add", low, graph.add("Mul", rise, share))
     else:
@@ -169,7 +171,8 @@ def _isotonic(graph: Graph, z: str, calibration: Calibration) -> str:
     before = graph.add("LessOrEqual", z, graph.array(knots[0]))
     inner = graph.add("Where", after, graph.array(above[-1]), inner)
     inner = graph.add("Where", before, graph.array(above[0]), inner)
-    more, fewer = _beside(graph, inner, 1, 0, 1.0), _beside(graph, inner, 0, 1, 0.0)
+    more = _beside(graph, inner, 1, 0, 1.0)
+    fewer = _beside(graph, inner, 0, 1, 0.0)
     descends = graph.add("Greater", more, fewer)  # equal curves may cross by rounding
     return graph.add("Where", descends, graph.add("Sub", more, fewer), graph.array(0.0))
 

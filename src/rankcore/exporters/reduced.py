@@ -28,7 +28,7 @@ class Linear:
     columns: Columns  # the steps, and the feature each weight belongs to
 
     def folded(self, n_features: int) -> tuple[Floats, float]:
-        """Weights of the features themselves, and the intercept."""
+        """Return the weights of the features themselves, and the intercept."""
         factor, summand = self.columns.affine()
         weights = np.zeros(n_features)
         np.add.at(weights, self.columns.source, self.weights * factor)
@@ -51,12 +51,17 @@ class Tree:
         return self.features < 0
 
     def of_numbers(self) -> Tree:
-        """The tree for targets without NaN, without nodes where only NaN goes left."""
+        """Prune splits that separate only missing values, for targets without NaN."""
         if self.features[0] >= 0 and self.thresholds[0] == -np.inf:
             start = int(self.children[0, 1])  # the leaf of the NaN is node 1, the others follow
             children = np.where(self.children < 0, -1, self.children - start)
-            arrays: Any = self.features, self.thresholds, children, self.missing, self.values
-            return Tree(*(one[start:] for one in arrays))
+            return Tree(
+                features=self.features[start:],
+                thresholds=self.thresholds[start:],
+                children=children[start:],
+                missing=self.missing[start:],
+                values=self.values[start:],
+            )
         return self
 
 
@@ -90,7 +95,7 @@ class Forest:
         )
 
     def without_missing_zeros(self, target: str) -> list[Tree]:
-        """The trees where zeros are not missing; Refused if this would change the path of zeros."""
+        """Return the trees if zeros are not missing in them, or count as such; else Refused."""
         if self.zero_missing:
             for tree in self.trees:
                 inner = ~tree.is_leaf
@@ -107,7 +112,7 @@ class Forest:
 
 
 def linear_weights(scoring: Scoring) -> tuple[Floats, float] | None:
-    """Weights and intercept of a form with one linear score; None for other forms."""
+    """Return the weights and intercept of a form with one linear score; None for other forms."""
     arrays, form = scoring.arrays, scoring.form
     if form in ("linear", "thresholds"):
         return np.asarray(arrays["weights"], dtype=np.float64), 0.0
@@ -123,7 +128,7 @@ def linear_weights(scoring: Scoring) -> tuple[Floats, float] | None:
 
 
 def support_matrix(scoring: Scoring) -> Any:
-    """Support vectors as rows, dense or CSR."""
+    """Return support vectors as rows, dense or CSR."""
     arrays = scoring.arrays
     if "vectors" in arrays:
         return np.asarray(arrays["vectors"], dtype=np.float64)
@@ -135,7 +140,7 @@ def support_matrix(scoring: Scoring) -> Any:
 
 
 def dense_coefs(scoring: Scoring) -> Floats:
-    """Coefficients of all support vectors, (n_outputs, n_support)."""
+    """Return the coefficients of all support vectors, (n_outputs, n_support)."""
     arrays = scoring.arrays
     found = np.zeros((arrays["sizes"].size, arrays["norms"].size))
     for output, size in enumerate(arrays["sizes"].tolist()):
@@ -144,7 +149,7 @@ def dense_coefs(scoring: Scoring) -> Floats:
 
 
 def as_linear(described: Described, target: str, clips: bool = False) -> Linear | None:
-    """The score as a weighted sum; None for stumps and trees.
+    """Express the score as a weighted sum; None for stumps and trees.
 
     Refused if the model has no such score, or a preprocessing step combines columns; targets
     with ``clips`` can clip values and impute missing ones.
@@ -194,7 +199,7 @@ def _columns(described: Described, target: str) -> Columns:
 def as_forest(
     described: Described, target: str, dtype: type[np.floating[Any]] = np.float64
 ) -> Forest:
-    """Stumps and trees as trees with thresholds on the original features.
+    """Convert stumps and trees to trees with thresholds on the original features.
 
     Preprocessing steps are folded into the thresholds, exactly: each value of `dtype` goes to the
     same side as in Python. Refused for categories, or a step that combines columns.
@@ -219,7 +224,7 @@ def as_forest(
 
 
 def rounded(values: Floats, dtype: type[np.floating[Any]]) -> Floats:
-    """Maximum numbers of a dtype that do not exceed values."""
+    """Round values down to numbers of a dtype."""
     with np.errstate(over="ignore"):
         found = values.astype(dtype)
         lower = np.nextafter(found, dtype(-np.inf))
@@ -229,14 +234,14 @@ def rounded(values: Floats, dtype: type[np.floating[Any]]) -> Floats:
 def _moved(
     columns: Columns, which: NDArray[Any], bounds: Floats, dtype: type[np.floating[Any]]
 ) -> Floats:
-    """Thresholds on values before the steps."""
+    """Move thresholds to values before the steps."""
     if not any(step.kind != "impute" for step in columns.steps):
         return rounded(bounds, dtype)
     return last_not_above(columns, which, bounds, dtype)
 
 
 def _missing(columns: Columns, n: int) -> Floats | None:
-    """Value that replaces NaN before the learner; None if NaN stays."""
+    """Return the value that replaces NaN before the learner; None if NaN stays."""
     if not columns.has("impute"):
         return None
     return columns.apply(np.full(n, np.nan), np.arange(n))
@@ -254,7 +259,8 @@ def _trees_of_trees(
         missing = (replaced[features] > arrays["thresholds"]).astype(np.int64)
     trees = []
     for number, (first, last) in enumerate(pairwise(arrays["offsets"].tolist())):
-        n, part = last - first, slice(first, last)
+        n = last - first
+        part = slice(first, last)
         children = arrays["children"][part].astype(np.int64)
         leaves = arrays["values"][first + number : last + number + 1]
         # Leaf i is node n + i.
@@ -277,13 +283,14 @@ def _none(n: int) -> NDArray[np.int64]:
 def _trees_of_stumps(
     scoring: Scoring, columns: Columns, dtype: type[np.floating[Any]]
 ) -> list[Tree]:
-    """One balanced tree per feature, whose leaves are the values of its step function."""
+    """Build a balanced tree per feature, whose leaves are the values of its step function."""
     arrays = scoring.arrays
     offsets = arrays["offsets"].tolist()
     replaced = _missing(columns, columns.source.size)
     trees = [_leaf(float(arrays["base"][0]))]
     for f in range(columns.source.size):
-        first, last = offsets[f], offsets[f + 1]
+        first = offsets[f]
+        last = offsets[f + 1]
         if first == last:
             continue
         at_zero = float(arrays["at_zero"][f])
@@ -316,7 +323,7 @@ def _with_zero(bounds: Floats, values: Floats, at_zero: float) -> tuple[Floats, 
 
 
 def _segments(values: Floats, bounds: Floats) -> tuple[Floats, Floats]:
-    """The step function without redundant thresholds."""
+    """Remove redundant thresholds from a step function."""
     kept_values = [float(values[0])]
     kept_bounds: list[float] = []
     for bound, value in zip(bounds.tolist(), values[1:].tolist(), strict=True):
@@ -334,30 +341,45 @@ def _leaf(value: float) -> Tree:
 
 
 def balanced(feature: int, bounds: Floats, values: Floats, missing: float) -> Tree:
-    """A tree over the steps of one feature; NaN reaches a separate leaf if required."""
+    """Build a tree over the steps of one feature; NaN reaches a separate leaf if required."""
     side = int(np.argmax(values == missing)) if (values == missing).any() else -1
     at_zero = int(np.searchsorted(bounds, 0.0))
     if values[at_zero] == missing:  # the path of 0, for targets where a missing feature is 0
         side = at_zero
-    nodes: list[list[Any]] = []  # the fields of `Tree` for each node
+    features: list[int] = []
+    thresholds: list[float] = []
+    children: list[list[int]] = []
+    after_nan: list[int] = []
+    values_of_nodes: list[float] = []
 
     def add(node_feature: int, threshold: float, value: float) -> int:
-        nodes.append([node_feature, threshold, [-1, -1], 0, value])
-        return len(nodes) - 1
+        features.append(node_feature)
+        thresholds.append(threshold)
+        children.append([-1, -1])
+        after_nan.append(0)
+        values_of_nodes.append(value)
+        return len(features) - 1
 
     def grow(first: int, last: int) -> int:
-        """Tree over the values first .. last and the thresholds between them."""
+        """Add a tree over the values first .. last and the thresholds between them."""
         if first == last:
             return add(-1, 0.0, float(values[first]))
         middle = (first + last) // 2
         node = add(feature, float(bounds[middle]), 0.0)
-        nodes[node][2:4] = [grow(first, middle), grow(middle + 1, last)], int(side > middle)
+        children[node] = [grow(first, middle), grow(middle + 1, last)]
+        after_nan[node] = int(side > middle)
         return node
 
     if side < 0:
         # No number is at or below its threshold: only NaN goes left.
         root = add(feature, -np.inf, 0.0)
-        nodes[root][2] = [add(-1, 0.0, missing), grow(0, values.size - 1)]
+        children[root] = [add(-1, 0.0, missing), grow(0, values.size - 1)]
     else:
         grow(0, values.size - 1)
-    return Tree(*map(np.array, zip(*nodes, strict=True)))
+    return Tree(
+        features=np.array(features),
+        thresholds=np.array(thresholds),
+        children=np.array(children),
+        missing=np.array(after_nan),
+        values=np.array(values_of_nodes),
+    )

@@ -41,14 +41,16 @@ class Term:
 
 
 def terms(linear: Linear, described: Described, target: str) -> list[Term]:
-    """A weighted sum for targets that normalise features but have no intercept.
+    """Write a weighted sum for targets that normalise features but have no intercept.
 
     It is in single precision and has the features of nonzero weight, or all if there are none. The
     intercept is added to the mean of the feature with the maximum weight.
     """
     names = described.named(target)
     factor, summand = linear.columns.affine()
-    source, weights, intercept = linear.columns.source, linear.weights, linear.intercept
+    source = linear.columns.source
+    weights = linear.weights
+    intercept = linear.intercept
     if np.unique(source).size < source.size:  # a repeated feature
         weights, intercept = linear.folded(described.n_features)
         source = np.arange(described.n_features)
@@ -83,7 +85,7 @@ def terms(linear: Linear, described: Described, target: str) -> list[Term]:
 
 
 def export_elasticsearch(described: Described, path: Path, *, name: str | None = None) -> Files:
-    """The body of ``POST _ltr/_featureset/FEATURES/_createmodel``.
+    """Write the body of ``POST _ltr/_featureset/FEATURES/_createmodel``.
 
     ``name`` of the model defaults to the name of the file.
     """
@@ -126,7 +128,7 @@ def _create_model(described: Described, path: Path, name: str | None, target: st
 def export_solr(
     described: Described, path: Path, *, name: str | None = None, store: str | None = None
 ) -> Files:
-    """A LinearModel or a MultipleAdditiveTreesModel for Solr's model store.
+    """Write a LinearModel or a MultipleAdditiveTreesModel for Solr's model store.
 
     ``name`` of the model defaults to the name of the file, ``store``, its feature store, to Solr's
     default.
@@ -134,12 +136,14 @@ def export_solr(
     linear = as_linear(described, "solr")
     names = described.named("solr")
     if linear is None:
-        kind, trees = "MultipleAdditiveTreesModel", trees_of_numbers(described, "solr")
+        kind = "MultipleAdditiveTreesModel"
+        trees = trees_of_numbers(described, "solr")
         scales = _solr_scales(trees, names)
         found = [Term(names[f], 1.0, 0.0, 1.0 / scale) for f, scale in scales.items()]
         params: dict[str, Any] = {"trees": [_solr_tree(tree, names, scales) for tree in trees]}
     else:
-        kind, found = "LinearModel", terms(linear, described, "solr")
+        kind = "LinearModel"
+        found = terms(linear, described, "solr")
         params = {"weights": {term.name: term.weight for term in found}}
     model = {
         "class": f"org.apache.solr.ltr.model.{kind}",
@@ -160,7 +164,7 @@ def _solr_feature(term: Term) -> dict[str, Any]:
 
 
 def _solr_scales(trees: list[Tree], names: list[str]) -> dict[int, float]:
-    """Powers of two that multiply each feature so that its thresholds are expressible.
+    """Find powers of two by which each feature's thresholds become expressible.
 
     Solr adds 1e-6 to each threshold, in single precision: all numbers above 64 are expressible, but
     few small ones. Multiplication by a power of two is exact.
