@@ -70,7 +70,9 @@ class QueryKFold:
         check_flag(stratify, "stratify")
         if random_state is not None and not shuffle:
             raise ValueError("random_state requires shuffle=True; found False")
-        self.n_splits, self.shuffle, self.stratify = int(n_splits), shuffle, stratify
+        self.n_splits = int(n_splits)
+        self.shuffle = shuffle
+        self.stratify = stratify
         self.random_state = random_state
 
     def split(
@@ -121,7 +123,7 @@ class QueryKFold:
             yield np.flatnonzero(~test), np.flatnonzero(test)
 
     def _folds(self, queries: Queries, y: Any) -> NDArray[np.int64]:
-        """The fold of each query."""
+        """Return the fold of each query."""
         n = queries.ids.size
         if n < self.n_splits:
             raise ValueError(f"n_splits={self.n_splits} is above the number of queries, {n}")
@@ -140,11 +142,11 @@ class QueryKFold:
     def get_n_splits(
         self, X: object | None = None, y: object = None, groups: object = None, **_: Any
     ) -> int:
-        """The number of folds; the arguments have no effect."""
+        """Return the number of folds; the arguments have no effect."""
         return self.n_splits
 
     def get_metadata_routing(self) -> Any:
-        """Routing request for ``qid``."""
+        """Return the routing request for ``qid``."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         request = MetadataRequest(owner=self)
@@ -153,7 +155,7 @@ class QueryKFold:
         return request
 
     def __repr__(self) -> str:
-        """Source text of the constructor call."""
+        """Return the source text of the constructor call."""
         return (
             f"QueryKFold({self.n_splits}, shuffle={self.shuffle}, stratify={self.stratify}, "
             f"random_state={self.random_state!r})"
@@ -181,11 +183,11 @@ class QueryScores(Tabular):
     estimators: list[Any]
 
     def mean(self) -> dict[str, float]:
-        """Mean of each measure over folds."""
+        """Return the mean of each measure over folds."""
         return dict(zip(self.names, self.values.mean(axis=0).tolist(), strict=True))
 
     def table(self) -> Table:
-        """Table with a row for each fold and for the mean."""
+        """Return the table with a row for each fold and for the mean."""
         caption = "on the queries of each fold, fitted to the other folds"
         return fold_table(self.names, self.values, caption)
 
@@ -356,7 +358,8 @@ def cross_val_predict(
         return_indices=True,
         error_score="raise",
     )
-    parts, models = found["indices"]["test"], found["estimator"]
+    parts = found["indices"]["test"]
+    models = found["estimator"]
     rows = np.concatenate(parts)
     n = n_rows_of(X)
     if not np.array_equal(np.sort(rows), np.arange(n)):
@@ -374,12 +377,12 @@ def cross_val_predict(
 
 
 def _no_score(estimator: Any, X: Any, y: Any) -> float:
-    """Constant score for `cross_validate`, if only the models are needed."""
+    """Return a constant for `cross_validate`, if only the models are needed."""
     return 0.0
 
 
 def _same_columns(results: list[Any], models: list[Any], method: str) -> list[Any]:
-    """Tables with a column for each class of any model."""
+    """Extend tables by a column for each class of any model."""
     classes = [model.classes_ for model in models]
     known = np.unique(np.concatenate(classes))
     if all(of_model.size == known.size for of_model in classes):

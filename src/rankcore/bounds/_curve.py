@@ -15,7 +15,8 @@ from rankcore.ranking._queries import as_relevance, queries_of
 from rankcore.ranking.svm._losses import PairLosses, Terms
 
 # Default curve: number of points, and ratio of the minimum margin to the maximum distance.
-POINTS, DEPTH = 200, 1e-4
+POINTS = 200
+DEPTH = 1e-4
 
 
 @dataclass(frozen=True, repr=False)
@@ -97,7 +98,7 @@ def margin_curve(
     balance: str | None = "query",
     n_jobs: int | None = None,
 ) -> MarginCurve:
-    """Empirical margin loss at many margins, from one sort of the scores.
+    """Compute the empirical margin loss at many margins, from one sort of the scores.
 
     Parameters
     ----------
@@ -169,7 +170,7 @@ def margin_curve(
 
 
 def _disjoint(pairing: Pairing) -> int:
-    """Maximum number of disjoint pairs."""
+    """Return the maximum number of disjoint pairs."""
     sizes = np.diff(pairing.bounds)
     of = np.repeat(np.arange(sizes.size), sizes)
     labels = pairing.labels[np.lexsort((pairing.labels, of))]

@@ -81,7 +81,8 @@ def rademacher_margin_bound(
     _check(rho, m, delta, uniform)
     factor, price = 2.0, 0.0
     if uniform:
-        factor, delta = 4.0, delta / 2.0
+        factor = 4.0
+        delta = delta / 2.0
         price = sqrt(log(log2(2.0 / rho)) / m)
     if empirical:
         doubt = 3.0 * sqrt(log(2.0 / delta) / (2.0 * m))

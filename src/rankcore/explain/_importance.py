@@ -52,12 +52,12 @@ class GlobalImportance(Shown):
         return f"<GlobalImportance: {used} of {self.importances.size} features>"
 
     def headline(self) -> str:
-        """Number of features with nonzero importance."""
+        """Count the features with nonzero importance."""
         used = np.count_nonzero(self.importances)
         return f"{used} of {self.importances.size} features affect the scores of {self.n_rows} rows"
 
     def tables(self) -> list[Table]:
-        """Features in descending order of importance."""
+        """Tabulate features in descending order of importance."""
         total = self.importances.sum() or 1.0
         listed = largest(self.importances, self._listed)
         sizes = [(self.feature_names[j], self.importances[j]) for j in listed]

@@ -28,22 +28,22 @@ class ChangedRanks(Protocol):
     now: int  # rank of the unchanged row
 
     def numeric(self) -> tuple[NDArray[np.int64], Floats]:
-        """Columns, and values at which the rank may change, just beyond the change."""
+        """Return columns, and values at which the rank may change, just beyond the change."""
 
     def codes(self, column: int) -> Floats:
-        """Codes of the categories of a column that has no labels."""
+        """Return the codes of the categories of a column that has no labels."""
 
     def ranks(self, columns: NDArray[np.int64], values: Floats) -> NDArray[np.int64]:
-        """Ranks with one changed value each."""
+        """Predict ranks with one changed value each."""
 
     def ranks_with(self, columns: list[int], values: Floats) -> NDArray[np.int64]:
-        """Ranks with changed values in several columns, shape (n, n_columns)."""
+        """Predict ranks with changed values in several columns, shape (n, n_columns)."""
 
 
 def nearest_moves(
     explained: ExplainedModel, changed: ChangedRanks, x: Any, row: Floats, background: Any
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Nearest value of each feature at which the rank is higher, and at which it is lower.
+    """Find each feature's nearest value at which the rank is higher, and lower.
 
     Of categories the first one.
     """
@@ -76,7 +76,8 @@ def nearest_moves(
         if not feature.is_categorical:
             result[:, j] = [moved[feature.columns[0]] for moved in found]
             continue
-        labels, codes = feature.labels, changed.codes(feature.columns[0])[:, np.newaxis]
+        labels = feature.labels
+        codes = changed.codes(feature.columns[0])[:, np.newaxis]
         if feature.codes is None:
             labels = [int(code) for code in codes[:, 0]]
         else:
@@ -145,7 +146,7 @@ class _LinearRanks:
 def scores_of_tasks(
     explained: ExplainedModel, tasks: Tasks, background: Any, row: Floats
 ) -> RankScores:
-    """Linear scores of the tasks of ranks."""
+    """Return the linear scores of the tasks of ranks."""
     mean = np.zeros(row.size)
     if background is not None:
         mean = column_means(explained.rows(background))
@@ -154,7 +155,7 @@ def scores_of_tasks(
     distances = row @ tasks.weights - tasks.thresholds
 
     def crossings(slopes: Floats) -> Floats:
-        """Crossings of two cumulative sums of scores, including those of single tasks."""
+        """Find crossings of two cumulative sums of scores, including those of single tasks."""
         steps = np.array([*combinations(range(distances.size + 1), 2)])
         sums = np.concatenate([[0.0], distances.cumsum()])
         rises = np.concatenate([np.zeros((len(slopes), 1)), slopes.cumsum(axis=1)], axis=1)
@@ -169,7 +170,7 @@ def scores_of_tasks(
 
 
 def _ranks(tasks: Tasks, scores: Floats) -> NDArray[np.int64]:
-    """Ranks from the scores of tasks, on the last axis."""
+    """Compute ranks from the scores of tasks, on the last axis."""
     if tasks.rule == "count":
         return np.asarray((scores >= 0).sum(axis=-1))
     sums = np.concatenate([np.zeros((*scores.shape[:-1], 1)), scores.cumsum(axis=-1)], axis=-1)
@@ -181,7 +182,7 @@ def _ranks(tasks: Tasks, scores: Floats) -> NDArray[np.int64]:
 def scores_of_calibrated(
     explained: ExplainedModel, x: Any, background: Any, row: Floats
 ) -> RankScores:
-    """One linear score, of which the prediction is a step function."""
+    """Return one linear score, of which the prediction is a step function."""
     learner = explained.learner
     parts, base = explained.dense(x, background)
     weights, _ = linear_score(explained.scoring, row.size, None, explained.name)
@@ -204,7 +205,7 @@ def scores_of_calibrated(
 def _thresholds_around(
     score: float, now: int, changes: Floats, ranks: NDArray[np.int32], n_ranks: int
 ) -> Floats:
-    """Nearest scores at which a rank begins: below the score for those it reaches, else above."""
+    """Return where a rank begins nearest to the score: below it if reached, else above."""
     here = int(np.searchsorted(changes, score, "right"))
     found = np.empty(n_ranks - 1)
     for rank in range(1, n_ranks):
@@ -221,11 +222,13 @@ def _thresholds_around(
 
 
 def scores_of_trees(explained: ExplainedModel, x: Any, background: Any, row: Floats) -> RankScores:
-    """Scores of tasks that are sums of trees."""
-    learner, biases = explained.learner, explained.scoring.arrays["biases"]
+    """Return the scores of tasks that are sums of trees."""
+    learner = explained.learner
+    biases = explained.scoring.arrays["biases"]
     if explained.scoring.has_one_score:
         part, base = explained.dense(x, background)
-        parts, bases = np.repeat(part.T, biases.size, axis=1), base - biases
+        parts = np.repeat(part.T, biases.size, axis=1)
+        bases = base - biases
     else:
         sums = [explained.dense(x, background, label) for label in learner.ranks_.tolist()]
         parts = np.diff(np.concatenate([part for part, _ in sums]), axis=0).T
@@ -254,7 +257,7 @@ class _TreeRanks:
         return self._changed(np.repeat([columns], len(values), axis=0), values)
 
     def _changed(self, columns: NDArray[np.int64], values: Floats) -> NDArray[np.int64]:
-        """Ranks of copies of the row with other values in some columns, a line for each copy."""
+        """Predict copies of the row with other values in some columns, a line for each copy."""
         step = max(1, _VALUES // max(self._row.size, 1))
         ranks = np.empty(len(values), dtype=np.int64)
         for first in range(0, len(values), step):
@@ -265,18 +268,19 @@ class _TreeRanks:
         return ranks
 
     def _of_rows(self, matrix: Floats) -> NDArray[np.int32]:
-        """Predicted ranks of rows with encoded categories."""
+        """Predict ranks of rows with encoded categories."""
         model = self._learner._state.model
         table = model.probabilities(model.score(dense_rows(matrix, "x", True)))
         return cheapest(table, self._learner.costs_)
 
 
 def _crossings(learner: Any, row: Floats) -> tuple[Floats, dict[int, int]]:
-    """Columns with their values nearest to those of the row beyond each split, shape (n, 2).
+    """Return columns with their values nearest to the row's beyond each split, shape (n, 2).
 
     And the maximum code in the splits of each categorical column.
     """
-    pairs, codes = set(), dict[int, int]()
+    pairs = set()
+    codes: dict[int, int] = {}
     # The trees of all scores have the same splits.
     for tree in learner._state.model.sums[0].trees:
         for node, (feature, cut) in enumerate(
@@ -287,5 +291,5 @@ def _crossings(learner: Any, row: Floats) -> tuple[Floats, dict[int, int]]:
                 if np.isfinite(value):  # else all values take one child, missing ones the other
                     pairs.add((feature, value))
             else:
-                codes[feature] = max(codes.get(feature, 0), *tree.categories(node))
+                codes[feature] = max(codes.get(feature, 0), max(tree.categories(node)))
     return np.array(sorted(pairs), dtype=np.float64).reshape(-1, 2), codes

@@ -73,7 +73,7 @@ class PairExplanation(Shown):
         return f"{self.a} is {where} {self.b} by {difference}"
 
     def tables(self) -> list[Table]:
-        """Features in descending order of their contribution to the difference."""
+        """Tabulate features in descending order of their contribution to the difference."""
         listed = largest(self.contributions, self._listed)
         rows = [
             (
@@ -161,7 +161,7 @@ def pair(
 
 
 def _decisive(parts: Floats) -> list[int]:
-    """The smallest set of features without which the difference is zero or reversed."""
+    """Find the smallest set of features without which the difference is zero or reversed."""
     difference = float(parts.sum())
     signs = np.sign(difference) * parts
     order = np.argsort(-signs, kind="stable")

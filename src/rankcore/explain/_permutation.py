@@ -91,19 +91,22 @@ class PermutationImportance(Shown):
         return (self.changes != 0) | (self.low != 0) | (self.high != 0)
 
     def headline(self) -> str:
-        """Caption: the measure, and how values were shuffled."""
+        """Write a caption: the measure, and how values were shuffled."""
         return (
             f"{self.measure} is {self.baseline:.4f}; its change when a feature is shuffled "
             f"{self.where}, mean of {self.n_repeats} draws"
         )
 
     def tables(self) -> list[Table]:
-        """Features in descending order of importance."""
+        """Tabulate features in descending order of importance."""
         listed = self.order[: self._listed]
-        columns = (self.changes[listed], self.low[listed], self.high[listed])
         rows = [
-            (self.feature_names[j], signed(change), f"[{low:+.4f}, {high:+.4f}]")
-            for j, change, low, high in zip(listed, *columns, strict=True)
+            (
+                self.feature_names[j],
+                signed(self.changes[j]),
+                f"[{self.low[j]:+.4f}, {self.high[j]:+.4f}]",
+            )
+            for j in listed
         ]
         level = f"{self.confidence_level:.0%} interval"
         left = self.changes.size - len(rows)
@@ -193,7 +196,8 @@ def permutation_importance(
     check_real(confidence_level, "confidence_level", 1e-6, 1 - 1e-6)
     X, qid = take_queries(X, qid, None)
     rows = explained.transformed(X)
-    n, d = n_rows_of(rows), len(explained.features)
+    n = n_rows_of(rows)
+    d = len(explained.features)
     known = getattr(explained.learner, "ranks_", None)
     if metric is None:
         metric = "ndcg@10" if known is None or qid is not None else RANK_LOSS
@@ -207,9 +211,11 @@ def permutation_importance(
     if not defined.any():
         raise ValueError(f"{metric} is defined in no query: each lacks relevant documents")
     columns = Columns(rows)
-    n_units, by_query = int(defined.sum()), metric != RANK_LOSS
+    n_units = int(defined.sum())
+    by_query = metric != RANK_LOSS
     per_query = np.zeros((wanted.size, n_units)) if by_query else None
-    used, resampled = explained.used, np.random.default_rng([int(random_state), d])
+    used = explained.used
+    resampled = np.random.default_rng([int(random_state), d])
     changes, low, high = np.zeros((3, wanted.size))
     for i, j in enumerate(wanted.tolist()):
         if not used[j]:
@@ -244,7 +250,7 @@ def permutation_importance(
 def _measure(
     explained: ExplainedModel, metric: str, y: Any, qid: Any, n: int
 ) -> Callable[[Any], Floats]:
-    """The measure of each query or row, as a function of rows after the preprocessing steps."""
+    """Return a function that measures each query or row, given rows after the preprocessing."""
     learner = explained.learner
     known: Any = getattr(learner, "ranks_", None)
     in_words = known is not None and known.dtype.kind not in "biuf"
@@ -274,7 +280,7 @@ def _measure(
 def _permutation(
     queries: Queries, n: int, scope: str, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Row from which each row gets its shuffled value."""
+    """Draw the row from which each row gets its shuffled value."""
     if scope == "among":
         return rng.permutation(n)
     rows = np.arange(n) if queries.rows is None else queries.rows
@@ -293,7 +299,7 @@ class Columns:
         self._by_column: Any = X.tocsc() if hasattr(X, "tocsr") else None
 
     def permuted(self, columns: list[int], source: NDArray[np.int64]) -> Any:
-        """The rows, with some columns from other rows."""
+        """Return the rows, with some columns from other rows."""
         if self._by_column is not None:  # move stored values to other rows of their column
             X = self._by_column.copy()
             to = np.empty(source.size, dtype=X.indices.dtype)

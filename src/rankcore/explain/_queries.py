@@ -87,8 +87,9 @@ class QueryExplanation(Shown):
         )
 
     def tables(self) -> list[Table]:
-        """Tables of features by their effect on the top, and of documents."""
-        k, listed = self.top_k, largest(self.decided, self._listed)
+        """Tabulate features by their effect on the top, and documents."""
+        k = self.top_k
+        listed = largest(self.decided, self._listed)
         features = [
             (
                 self.feature_names[j],

@@ -90,14 +90,15 @@ class RankExplanation(Shown):
         return [f"{a} | {b}" for a, b in pairwise(self.labels)]
 
     def nearest(self) -> int:
-        """Index of the threshold nearest to the row, of the one or two beside its rank."""
+        """Return the threshold nearest to the row, of the one or two beside its rank."""
         beside = [t for t in (self.rank - 1, self.rank) if 0 <= t < self.distances.size]
         return min(beside, key=lambda t: abs(self.distances[t]))
 
     def headline(self) -> str:
         """Summarise the rank and the nearest threshold."""
         near = self.nearest()
-        distance, probable = self.distances[near], ""
+        distance = self.distances[near]
+        probable = ""
         if self.probabilities is not None:
             probable = f" with probability {self.probabilities[self.rank]:.3f}"
         if self.log_odds:
@@ -112,20 +113,20 @@ class RankExplanation(Shown):
         )
 
     def tables(self) -> list[Table]:
-        """Tables of thresholds, and of features by their contribution at the nearest one."""
+        """Tabulate thresholds, and features by their contribution at the nearest one."""
         near = self.nearest()
         if self.probabilities is None:
-            last = "", ["reached" if one >= 0 else "not reached" for one in self.distances]
+            heading = ""
+            texts = ["reached" if distance >= 0 else "not reached" for distance in self.distances]
         else:
             at_least = self.probabilities[::-1].cumsum()[-2::-1]
-            last = "this rank or higher", [f"{one:.3f}" for one in at_least]
+            heading = "this rank or higher"
+            texts = [f"{probability:.3f}" for probability in at_least]
         thresholds = [
-            (name, signed(base), signed(distance), text)
-            for name, base, distance, text in zip(
-                self.threshold_names, self.bases, self.distances, last[1], strict=True
-            )
+            (name, signed(self.bases[t]), signed(self.distances[t]), texts[t])
+            for t, name in enumerate(self.threshold_names)
         ]
-        headings = ("threshold", "background", "this row", last[0])
+        headings = ("threshold", "background", "this row", heading)
         what = "log-odds of adjacent ranks" if self.log_odds else "distances above thresholds"
         distances = Table(headings, thresholds, what)
         parts = self.contributions[:, near]
@@ -207,7 +208,9 @@ def rank(
     array([3])
     """
     explained = ExplainedModel(model, feature_names)
-    learner, scoring, x = explained.learner, explained.scoring, explained.one_row(x, "x")
+    learner = explained.learner
+    scoring = explained.scoring
+    x = explained.one_row(x, "x")
     labels = learner.ranks_.tolist() if hasattr(learner, "ranks_") else []
     ready = explained.transformed(x)
     row = dense_values(explained.scorer._more_rows(ready))[0]
@@ -239,12 +242,12 @@ def rank(
 
 
 def _known(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Mask of the values that are not NaN."""
+    """Return the mask of the values that are not NaN."""
     return np.array([value == value for value in values.tolist()], dtype=bool)
 
 
 def _move(value: Any, now: Any) -> str:
-    """Text of a value that changes the rank."""
+    """Describe a value that changes the rank."""
     if value != value:
         return "never" if now == now else ""  # not known of missing values
     return number(value)

@@ -46,11 +46,11 @@ class Shown:
 
     @abstractmethod
     def headline(self) -> str:
-        """One-sentence summary."""
+        """Summarise in one sentence."""
 
     @abstractmethod
     def tables(self) -> list[Table]:
-        """Result as tables."""
+        """Return the result as tables."""
 
     def plot(self, *, ax: Axes | None = None, **options: int) -> Axes:
         """Draw by the function of `rankcore.plotting` for this kind of result.
@@ -74,14 +74,14 @@ class Shown:
         return "\n\n".join([self.headline(), *map(str, self.tables())])
 
     def __rich__(self) -> Any:
-        """Tables for Rich consoles."""
+        """Return the tables for Rich consoles."""
         from rich.console import Group
         from rich.text import Text
 
         return Group(Text(self.headline()), *(table.rich() for table in self.tables()))
 
     def _repr_html_(self) -> str:
-        """Tables for notebooks."""
+        """Return the tables for notebooks."""
         from html import escape
 
         tables = "".join(table.html() for table in self.tables())

@@ -113,7 +113,8 @@ def plot_query_differences(
     c = comparison[contrast]
     differences = comparison.differences(contrast)
     order = np.argsort(-differences, kind="stable")
-    difference, names = differences[order], comparison.queries(contrast)[order]
+    difference = differences[order]
+    names = comparison.queries(contrast)[order]
     ax = ax or new_axes()
     b_is_better = (difference > 0) == greater_is_better(c.measure)
     colours = np.where(b_is_better, BLUE, ORANGE)

@@ -88,7 +88,7 @@ def plot_roc(
 
 
 def _roc(labels: Any, scores: Any, rel: float) -> tuple[Any, Any]:
-    """Shares of negatives and positives above each distinct score, from 0 to 1."""
+    """Compute the fractions of negatives and positives above each distinct score."""
     negatives, positives, _ = roc_curve(labels >= rel, scores, drop_intermediate=False)
     return negatives, positives
 
@@ -118,7 +118,7 @@ def _pooled_roc(ax: Any, labels: Any, scores: Any, rel: float, name: str) -> Non
 def _roc_of_queries(
     labels: Any, scores: Any, queries: Queries, rel: float
 ) -> list[tuple[Any, Any]]:
-    """One curve per query that has both classes."""
+    """Compute a curve per query that has both classes."""
     curves = []
     for first, last in pairwise(queries.bounds.tolist()):
         rows = slice(first, last) if queries.rows is None else queries.rows[first:last]
@@ -133,11 +133,13 @@ def _roc_of_queries(
 def _mean_roc(ax: Any, curves: list[tuple[Any, Any]], name: str) -> None:
     (line,) = ax.plot([], [])
     thin = {"color": line.get_color(), "linewidth": 0.5, "alpha": min(0.5, 10 / len(curves))}
-    for curve in curves:
-        ax.plot(*curve, **thin)
+    for negatives, positives in curves:
+        ax.plot(negatives, positives, **thin)
     shares = np.linspace(0, 1, 201)
     # Where a curve rises straight up, its top.
-    mean = np.mean([np.interp(shares, *curve) for curve in curves], axis=0)
+    mean = np.mean(
+        [np.interp(shares, negatives, positives) for negatives, positives in curves], axis=0
+    )
     area = np.mean([np.trapezoid(positives, negatives) for negatives, positives in curves])
     label = f"{name} mean of {len(curves)} queries, AUC {area:.4f}".strip()
     line.set_data(np.append(0.0, shares), np.append(0.0, mean))
@@ -229,12 +231,17 @@ def plot_ranksvm_path(path: Any, *, ax: Axes | None = None) -> Axes:
     """
     found: Any = path
     if hasattr(found, "scores_"):
-        Cs, values = found.Cs_, found.scores_.mean(axis=0)
-        name, best = found.scoring, found.C_
+        Cs = found.Cs_
+        values = found.scores_.mean(axis=0)
+        name = found.scoring
+        best = found.C_
     elif found.measure is None:
         raise ValueError("nothing was measured along the path: pass eval_set to ranksvm_path")
     else:
-        Cs, values, name, best = found.Cs, found.values, found.measure, found.Cs[found.best]
+        Cs = found.Cs
+        values = found.values
+        name = found.measure
+        best = Cs[found.best]
     ax = ax or new_axes()
     if hasattr(found, "scores_") and len(found.scores_) > 1:
         error = found.scores_.std(axis=0, ddof=1) / np.sqrt(len(found.scores_))

@@ -71,7 +71,7 @@ def _above(ax: Any, text: str, x: float, edge: float = 1.0, **style: Any) -> Non
 def _waterfall(
     ax: Any, start: float, parts: Any, listed: list[int], names: list[str], end: float
 ) -> None:
-    """Bars of a waterfall; features that are not listed share one bar."""
+    """Draw the bars of a waterfall; features that are not listed share one bar."""
     values = [float(parts[j]) for j in listed]
     others = int(np.count_nonzero(parts)) - len(listed)
     if others:

@@ -124,13 +124,13 @@ def plot_contributions(
 
 
 def _some(X: Any, most: int) -> Any:
-    """Rows at equal steps, if there are more."""
+    """Select rows at equal steps, if there are more."""
     n = n_rows_of(X)
     return X if n <= most else take(X, np.linspace(0, n - 1, most).astype(np.int64))
 
 
 def _number_of(feature: int | str, names: list[str]) -> int:
-    """Number of a feature that is given by its number or name."""
+    """Return the number of a feature that is given by its number or name."""
     if isinstance(feature, str):
         if feature not in names:
             raise ValueError(f"there is no feature {feature!r}; names are {', '.join(names[:10])}")
@@ -160,7 +160,7 @@ class _Drawn:
             self._draw_points(ax, number)
 
     def _draw_curve(self, ax: Any, number: int) -> None:
-        """A curve through both sides of each step, and a line for missing values."""
+        """Draw a curve through both sides of each step, and a line for missing values."""
         (column,) = self._explained.features[number].columns
         own = self._columns[:, column]
         known = own[~np.isnan(own)]
@@ -178,15 +178,16 @@ class _Drawn:
             ax.axhline(missing[0], color=ORANGE, linewidth=1, linestyle="--", label="missing")
 
     def _probe(self, column: int, values: Any, number: int) -> tuple[Any, Any]:
-        """Rows with values of one column, and the contributions of its feature."""
+        """Return rows with values of one column, and the contributions of its feature."""
         rows = np.repeat(self._columns[:1], values.size, axis=0)
         rows[:, column] = values
         checked = dense_rows(rows, "X", True)
         return rows, self._explained.of_rows(checked, self._background, self._output)[0][:, number]
 
     def _draw_points(self, ax: Any, number: int) -> None:
-        """A point for each row; missing values at the right."""
-        values, parts = self._values[:, number].astype(np.float64), self.parts[:, number]
+        """Draw a point for each row; missing values at the right."""
+        values = self._values[:, number].astype(np.float64)
+        parts = self.parts[:, number]
         missing = np.isnan(values)
         ax.plot(values[~missing], parts[~missing], ".", color=BLUE, markersize=4, alpha=0.6)
         if missing.any():
@@ -197,8 +198,9 @@ class _Drawn:
             ax.plot(place, parts[missing], ".", label="missing", **style)
 
     def _draw_categories(self, ax: Any, number: int) -> None:
-        """A bar for each category, or a point for each row; the most frequent ones."""
-        feature, parts = self._explained.features[number], self.parts[:, number]
+        """Draw a bar for each category, or a point for each row; the most frequent ones."""
+        feature = self._explained.features[number]
+        parts = self.parts[:, number]
         names = np.array(
             [value_text(one) for one in self._values[:, number].tolist()], dtype=object
         )
@@ -222,7 +224,7 @@ class _Drawn:
 
 
 def _draw_rug(ax: Any, values: Any) -> None:
-    """Marks of values under the axes; of many, a sample at equal steps of the sorted values."""
+    """Mark values under the axes; of many, a sample at equal steps of the sorted values."""
     some = np.sort(values)[np.linspace(0, values.size - 1, min(values.size, 150)).astype(int)]
     ax.plot(
         some,
@@ -264,7 +266,9 @@ def plot_importances(found: Any, *, max_features: int = 20, ax: Axes | None = No
     if hasattr(found, "changes"):
         return _draw_changes(found, max_features, ax)
     if hasattr(found, "importances"):
-        sizes, names, label = found.importances, found.feature_names, "mean absolute contribution"
+        sizes = found.importances
+        names = found.feature_names
+        label = "mean absolute contribution"
     else:
         learner = learner_of(found)
         if not hasattr(learner, "feature_importances_"):

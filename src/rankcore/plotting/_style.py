@@ -53,7 +53,7 @@ def styled(plot: Plot) -> Plot:
 
 
 def new_axes(width: float = 6.4, height: float = 4.0) -> Any:
-    """New axes in a new figure of a size in inches."""
+    """Create axes in a new figure of a size in inches."""
     from matplotlib import pyplot
 
     return pyplot.subplots(figsize=(width, height))[1]
@@ -72,7 +72,7 @@ def heat_map(
 
 
 def diverging(most: float) -> dict[str, Any]:
-    """Options of `heat_map` for numbers up to ``most``: orange over white, at 0, to blue."""
+    """Return options of `heat_map` for numbers up to ``most``: orange, white at 0, blue."""
     from matplotlib.colors import LinearSegmentedColormap
 
     colours = LinearSegmentedColormap.from_list("rankcore", [ORANGE, "#ffffff", BLUE])
@@ -80,7 +80,7 @@ def diverging(most: float) -> dict[str, Any]:
 
 
 def learner_of(model: Any) -> Any:
-    """The last step of a pipeline, or the best model of a search."""
+    """Return the last step of a pipeline, or the best model of a search."""
     return take_apart(model)[1]
 
 
@@ -105,7 +105,7 @@ def whole_ticks(axis: Any) -> None:
 
 
 def bar_height(n: int) -> float:
-    """Height in inches of n horizontal bars."""
+    """Return the height in inches of n horizontal bars."""
     return 1.0 + 0.26 * max(n, 3)
 
 
@@ -116,7 +116,7 @@ def beside(ax: Any, text: str, y: Any, x: float = 1.02, **style: Any) -> None:
 
 
 def signed_bars(ax: Any, names: Sequence[str], values: Any) -> None:
-    """Horizontal bars, the first at the top, coloured by sign."""
+    """Draw horizontal bars, the first at the top, coloured by sign."""
     values = np.asarray(values, dtype=np.float64)
     colours = np.where(values >= 0, BLUE, ORANGE)
     ax.barh(np.arange(values.size), values, height=0.7, color=colours)
@@ -126,7 +126,7 @@ def signed_bars(ax: Any, names: Sequence[str], values: Any) -> None:
 def draw_interval(
     ax: Any, place: Any, bounds: Sequence[float], value: float, colour: str, filled: bool
 ) -> None:
-    """A horizontal interval, and a point at its value."""
+    """Draw a horizontal interval, and a point at its value."""
     ax.plot(bounds, [place, place], color=colour, linewidth=2)
     face = colour if filled else "white"
     ax.plot([value], [place], "o", color=colour, markerfacecolor=face, markersize=6)
