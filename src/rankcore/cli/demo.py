@@ -65,7 +65,7 @@ class Result:
 
 
 def load_ranked_diabetes() -> tuple[np.ndarray, np.ndarray]:
-    """Diabetes patients of scikit-learn, with progression as ranks 1 to 5 of about equal size."""
+    """Load diabetes patients of scikit-learn; ranks 1 to 5 of progression are equally frequent."""
     from sklearn.datasets import load_diabetes
 
     X, progression = load_diabetes(return_X_y=True)
@@ -79,16 +79,25 @@ def to_ranks(predicted: np.ndarray) -> np.ndarray:
 
 
 def pairs_right(ranks: np.ndarray, scores: np.ndarray) -> float:
-    """Share of concordant pairs among pairs of different rank, of one query; ties count half."""
+    """Return the fraction of pairs of different rank in the right order; ties count half."""
     above = ranks[:, None] > ranks
     gaps = scores[:, None] - scores
     return float(((gaps > 0) + 0.5 * (gaps == 0))[above].mean())
 
 
-def cross_validate(X: np.ndarray, ranks: np.ndarray, estimator: Any, figures: Any) -> list[float]:
-    """Measures on held-out folds; features are standardised by the training folds.
+@dataclass(frozen=True)
+class Measured:
+    """Measures on held-out folds, by name."""
 
-    Mean and standard deviation of the first measure, means of the others, and seconds of a fit.
+    means: dict[str, float]
+    spreads: dict[str, float]  # standard deviations from fold to fold
+    fit_seconds: float
+
+
+def cross_validate(X: np.ndarray, ranks: np.ndarray, estimator: Any, measure: Any) -> Measured:
+    """Measure an estimator on held-out folds; training folds standardise the features.
+
+    ``measure(ranks, predicted)`` returns measures by name.
     """
     from sklearn.model_selection import KFold, cross_validate
     from sklearn.pipeline import Pipeline
@@ -103,16 +112,23 @@ def cross_validate(X: np.ndarray, ranks: np.ndarray, estimator: Any, figures: An
         ranks,
         params=one_query,
         cv=KFold(FOLDS, shuffle=True, random_state=SEED),
-        scoring=lambda model, X, y: figures(y, model.predict(X)),
+        scoring=lambda model, X, y: measure(y, model.predict(X)),
         error_score="raise",
     )
-    first, *others = (found[name] for name in found if name.startswith("test_"))
-    means = [float(np.mean(column)) for column in (*others, found["fit_time"])]
-    return [float(np.mean(first)), float(np.std(first, ddof=1)), *means]
+    folds = {
+        name.removeprefix("test_"): values
+        for name, values in found.items()
+        if name.startswith("test_")
+    }
+    return Measured(
+        means={name: float(np.mean(values)) for name, values in folds.items()},
+        spreads={name: float(np.std(values, ddof=1)) for name, values in folds.items()},
+        fit_seconds=float(np.mean(found["fit_time"])),
+    )
 
 
 def make_seeded(learner: Learner) -> Any:
-    """The estimator of the demo: shuffled passes if supported, fixed seed."""
+    """Make the estimator of the demo: shuffled epochs if supported, fixed seed."""
     wanted = {"max_iter": EPOCHS, "shuffle": True, "random_state": SEED}
     accepted = learner.accepts()
     return learner.make(**{name: wanted[name] for name in wanted if name in accepted})
@@ -121,7 +137,7 @@ def make_seeded(learner: Learner) -> Any:
 def loss_curves(
     X: np.ndarray, ranks: np.ndarray, learners: Sequence[Learner]
 ) -> dict[str, np.ndarray]:
-    """Examples seen and progressive loss of online learners over shuffled passes."""
+    """Return examples seen and progressive loss of online learners over shuffled passes."""
     from sklearn.preprocessing import StandardScaler
 
     X = StandardScaler().fit_transform(X)
@@ -137,11 +153,31 @@ def run(learners: Sequence[Learner] = LEARNERS) -> Result:
     from rankcore.cli.measuring import label_measures
     from rankcore.metrics import rank_loss
 
-    def rank_figures(ranks: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
+    def measure_ranks(ranks: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
         return label_measures(ranks, to_ranks(predicted))
 
-    def order_figures(ranks: np.ndarray, scores: np.ndarray) -> dict[str, float]:
+    def measure_order(ranks: np.ndarray, scores: np.ndarray) -> dict[str, float]:
         return {"pairs_right": pairs_right(ranks, scores)}
+
+    def row(name: str, estimator: Any) -> Row:
+        found = cross_validate(X, ranks, estimator, measure_ranks)
+        return Row(
+            method=name,
+            rank_loss=found.means["rank_loss"],
+            spread=found.spreads["rank_loss"],
+            accuracy=found.means["accuracy"],
+            within_1=found.means["within_1_rank"],
+            fit_seconds=found.fit_seconds,
+        )
+
+    def ranking(name: str, estimator: Any) -> Ranking:
+        found = cross_validate(X, ranks, estimator, measure_order)
+        return Ranking(
+            method=name,
+            pairs_right=found.means["pairs_right"],
+            spread=found.spreads["pairs_right"],
+            fit_seconds=found.fit_seconds,
+        )
 
     X, ranks = load_ranked_diabetes()
     plain = {"least squares": LinearRegression()}
@@ -149,15 +185,12 @@ def run(learners: Sequence[Learner] = LEARNERS) -> Result:
     methods |= {learner.name: make_seeded(learner) for learner in learners}
     orders = plain | {learner.name: make_seeded(learner) for learner in RANKERS}
     return Result(
-        X.shape[0],
-        X.shape[1],
-        [Row(name, *cross_validate(X, ranks, one, rank_figures)) for name, one in methods.items()],
-        loss_curves(X, ranks, learners),
-        rank_loss(ranks, np.full(ranks.shape, np.median(ranks))),
-        [
-            Ranking(name, *cross_validate(X, ranks, one, order_figures))
-            for name, one in orders.items()
-        ],
+        n_examples=X.shape[0],
+        n_features=X.shape[1],
+        rows=[row(name, estimator) for name, estimator in methods.items()],
+        curves=loss_curves(X, ranks, learners),
+        constant_rank_loss=rank_loss(ranks, np.full(ranks.shape, np.median(ranks))),
+        rankings=[ranking(name, estimator) for name, estimator in orders.items()],
     )
 
 
@@ -200,7 +233,7 @@ def show(result: Result, console: Console) -> None:
 
 
 def terminal_curves(result: Result) -> dict[str, np.ndarray]:
-    """The curves that fit into a terminal with their names: the first of each kind."""
+    """Choose the curves that fit into a terminal with their names: the first of each kind."""
     return dict(list(_distinct(result.curves).items())[:TERMINAL_CURVES])
 
 

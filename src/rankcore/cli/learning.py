@@ -77,11 +77,11 @@ class Choice:
         return self._parsed[1]
 
     def learner(self, rows: Rows, own: bool = False) -> Learner:
-        """The learner for rows, with or without queries; ``own`` as in `check`."""
+        """Find the learner for rows, with or without queries; ``own`` as in `check`."""
         return find_learner(self.name or (FOR_QUERIES if rows.in_queries else FOR_LABELS), own)
 
     def make(self, learner: Learner, **more: Any) -> Any:
-        """The estimator, with parameters that a model file supports; ``more`` if it has them."""
+        """Make an estimator with parameters that a model file supports; ``more`` if it has them."""
         from rankcore.io.parameters import check_params
 
         known = learner.accepts()
@@ -131,7 +131,7 @@ def _parse_setting(text: str) -> tuple[str, Any]:
 
 
 def list_of_learners() -> str:
-    """Table of the learners for the end of a help page."""
+    """Write a table of the learners for the end of a help page."""
     lines = ["Learners (--model):"]
     for title, of_queries in (("ordered labels", False), ("documents of queries", True)):
         lines += ["", f"  {title}"]
@@ -207,7 +207,7 @@ DENSE = 0.5
 
 
 def scaler_for(scale: Scale, learner: Learner, X: Any) -> Any:
-    """The scaler of an option, or None, for a matrix or rows on disk.
+    """Make the scaler of an option, or None, for a matrix or rows on disk.
 
     ``auto`` standardises features that are mostly stored, and divides others by their maximum
     magnitude if they differ by orders of magnitude.
@@ -231,7 +231,7 @@ def scaler_for(scale: Scale, learner: Learner, X: Any) -> Any:
 
 
 def on_scale(scale: Scale, learner: Learner, rows: Rows, *others: Rows) -> tuple[Any, list[Rows]]:
-    """A scaler fitted to rows, or None, and these and other rows, scaled."""
+    """Fit a scaler to rows; return it, or None, and these and other rows, scaled."""
     from rankcore.datasets.file_rows import ScaledRows, as_it_takes, fit_scaler
 
     for one in (rows, *others):
@@ -253,7 +253,7 @@ def on_scale(scale: Scale, learner: Learner, rows: Rows, *others: Rows) -> tuple
 
 
 def scale_fact(scaler: Any) -> dict[str, str]:
-    """The scale that was chosen, if any."""
+    """Return the scale that was chosen, if any."""
     if scaler is None:
         return {}
     return {"scale": "maxabs" if type(scaler).__name__ == "MaxAbsScaler" else "standard"}

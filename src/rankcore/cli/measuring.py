@@ -21,7 +21,7 @@ Part = tuple[np.ndarray, np.ndarray]
 
 
 def split(rows: Rows, of_queries: bool, folds: int, seed: int) -> list[Part]:
-    """Training and held-out rows; queries stay whole, labels are stratified."""
+    """Split into training and held-out rows; queries stay whole, labels are stratified."""
     y = rows.y
     X = np.zeros((y.size, 1))
     if of_queries:
@@ -38,7 +38,8 @@ def measure(
     estimator: Any, learner: Learner, scale: Scale, rows: Rows, part: Part, metrics: Any
 ) -> dict[str, float]:
     """Fit on some rows, and measure on others."""
-    _, (learned, left_out) = on_scale(scale, learner, *map(rows.take, part))
+    training, test = part
+    _, (learned, left_out) = on_scale(scale, learner, rows.take(training), rows.take(test))
     fit(estimator, learner, learned)
     return measured(estimator, learner, left_out, metrics, find_classes(rows.y))
 
@@ -50,7 +51,7 @@ def measured(
     metrics: list[str] | None,
     classes: np.ndarray | None = None,
 ) -> dict[str, float]:
-    """Measures of a fitted learner on rows: ranking measures, or those of predicted labels."""
+    """Measure a fitted learner on rows: its order of documents, or its predicted labels."""
     if learner.ranks_queries or metrics:
         return dict(ranking_measures(estimator, rows, metrics))
     classes = estimator.ranks_ if classes is None else classes
@@ -60,14 +61,14 @@ def measured(
 def ranking_measures(
     model: Any, rows: Rows, metrics: list[str] | None, convention: Convention | None = None
 ) -> Evaluation:
-    """Measures of the order of rows within their queries; by default a few common ones."""
+    """Measure the order of rows within their queries; by default a few common ones."""
     scores = ranking_scores(model, rows.X, rows.qid)
     metrics = metrics or [*DEFAULT_MEASURES]
     return evaluate(rows.y, scores, qid=rows.qid, metrics=metrics, convention=convention)
 
 
 def label_measures(ranks: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
-    """Measures of predicted ranks."""
+    """Measure predicted ranks."""
     return {
         "rank_loss": rank_loss(ranks, predicted),
         "accuracy": accuracy_within(ranks, predicted, 0),

@@ -77,19 +77,19 @@ class Model:
         return hasattr(self.learned, "predict_proba")
 
     def takes(self, X: Any) -> Any:
-        """Rows of a file; dense if a scaler before or within the learner centres."""
+        """Convert rows of a file; dense if a scaler before or within the learner centres."""
         if isinstance(self.learned, rankcore.Predictor):
             return X if self.learned.takes_sparse else X.toarray()
         return as_it_takes(self.scaler or _inner(self.learned)[0], X)
 
     def scaled(self, X: Any) -> Any:
-        """Rows of a file, as input of the learner."""
+        """Convert rows of a file to input of the learner."""
         rows = self.takes(X)
         return rows if self.scaler is None else self.scaler.transform(rows)
 
 
 def _inner(learned: Any) -> tuple[Any, Any]:
-    """The scaler, or None, and the learner inside a calibrated one; other models unchanged."""
+    """Return the scaler, or None, and the learner, that inside of a calibrated one."""
     if type(learned).__name__ != "CalibratedOrdinal":
         return None, learned
     from rankcore._core.front import thawed
@@ -98,7 +98,7 @@ def _inner(learned: Any) -> tuple[Any, Any]:
 
 
 def _is_predictor(learned: Any) -> bool:
-    """Whether a model predicts in C, without its learner."""
+    """Return whether a model predicts in C, without its learner."""
     return type(learned).__name__ == "Predictor"
 
 
@@ -109,7 +109,7 @@ def load_with_rows(
     quiet: bool,
     read_model: Callable[[Path], Model] = Model.load,
 ) -> tuple[list[Model], Rows]:
-    """Models, and the rows of a file with their features."""
+    """Load models, and the rows of a file with their features."""
     models = [read_model(path) for path in paths]
     widths = {one.learned.n_features_in_ for one in models}
     if len(widths) > 1:

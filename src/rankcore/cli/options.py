@@ -130,7 +130,8 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     parameters: list[Parameter] = []
     own = Signature.from_callable(command).parameters
     for name, hint in hints.items():
-        options, group = {name: (own[name].default, hint)}, getattr(hint, "__origin__", hint)
+        options = {name: (own[name].default, hint)}
+        group = getattr(hint, "__origin__", hint)
         if is_dataclass(group):
             types = get_type_hints(group, include_extras=True)
             options = {

@@ -27,7 +27,7 @@ class Writes:
 
 
 def declared(command: Callable[..., Any]) -> dict[str, Reads | Writes]:
-    """The path parameters of a command, with their markers.
+    """Return the path parameters of a command, with their markers.
 
     TypeError if a path parameter is marked neither as read nor as written.
     """
@@ -77,7 +77,7 @@ def check_paths(marks: dict[str, Reads | Writes], given: dict[str, Any]) -> None
 
 
 def _files(given: str) -> Iterator[str]:
-    """A path itself, the files of a pattern, and those in a directory."""
+    """List a path itself, the files of a pattern, and those in a directory."""
     found = [given]
     if any(sign in given for sign in "*?[") and not os.path.exists(given):
         found += glob(given, recursive=True)
@@ -89,7 +89,7 @@ def _files(given: str) -> Iterator[str]:
 
 
 def _same(path: Path, other: str | Path) -> bool:
-    """Whether two paths are the same file, by links or otherwise; standard input may be a file."""
+    """Return whether two paths are the same file, by links or otherwise, as stdin may be."""
     try:
         found = os.fstat(sys.stdin.fileno()) if other == "-" else os.stat(other)
         return os.path.samestat(found, os.stat(path))

@@ -22,7 +22,7 @@ class Learner:
     ranks_queries: bool = False
 
     def accepts(self) -> list[str]:
-        """Names of the estimator's parameters, in alphabetical order."""
+        """Return the names of the estimator's parameters, in alphabetical order."""
         return sorted(signature(self._kind()).parameters)
 
     def make(self, **params: Any) -> Any:

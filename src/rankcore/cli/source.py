@@ -46,7 +46,7 @@ class Streaming:
     ] = None
 
     def labels(self) -> list[Any] | None:
-        """The classes."""
+        """Return the classes."""
         if self.classes is None:
             return None
         try:
@@ -82,7 +82,7 @@ class Source:
         )
 
     def open(self, bar: ProgressBar) -> Rows:
-        """Training rows."""
+        """Open the training rows."""
         from rankcore.cli.rows import Rows, open_blocks, read_many
 
         if self.on_disk:
@@ -90,7 +90,7 @@ class Source:
         return read_many(self.files, self.layout, bar)
 
     def open_held_out(self, bar: ProgressBar) -> list[Rows]:
-        """Held-out rows, in memory, if there are any."""
+        """Read the held-out rows into memory, if there are any."""
         from rankcore.cli.rows import read
 
         layout = replace(self.layout, features=None)

@@ -72,7 +72,8 @@ class _Speed(ProgressColumn):
     """Lines, examples, queries, rounds or megabytes per second."""
 
     def render(self, task: Task) -> Text:
-        speed, unit = task.finished_speed or task.speed or 0, task.fields["unit"]
+        speed = task.finished_speed or task.speed or 0
+        unit = task.fields["unit"]
         if unit == "bytes":
             return Text(f"{speed / 1e6:,.1f} MB/s")
         return Text(f"{speed:,.0f} {unit}/s")
@@ -135,7 +136,7 @@ def label_text(label: Any) -> str:
 
 
 def finite(value: Any) -> Any:
-    """None instead of numbers that are not finite, which JSON cannot represent."""
+    """Replace numbers that are not finite, which JSON cannot represent, by None."""
     return None if isinstance(value, float) and not isfinite(value) else value
 
 

@@ -23,7 +23,7 @@ MEASURES = ("official",)
 
 
 def is_run(path: Path) -> bool:
-    """Whether a file starts like a TREC run: a line of at least six words, the fifth a number.
+    """Return whether a file starts like a TREC run: at least six words, the fifth a number.
 
     Empty lines and comments are skipped. False if the file does not exist.
     """
@@ -35,7 +35,7 @@ def is_run(path: Path) -> bool:
 
 
 def is_table(path: Path) -> bool:
-    """Whether a file starts like CSV, JSON lines or Parquet, and not like a TREC run."""
+    """Return whether a file starts like CSV, JSON lines or Parquet, and not like a TREC run."""
     from rankcore.datasets.parquet_rows import is_parquet
 
     if not path.is_file() or is_run(path):
@@ -45,7 +45,7 @@ def is_table(path: Path) -> bool:
 
 
 def _first_words(path: Path) -> list[bytes]:
-    """Words of the first line that is neither empty nor a comment; none without a file."""
+    """Split the first line that is neither empty nor a comment; no words without a file."""
     from rankcore.datasets.streams import open_lines
 
     if not path.is_file():
@@ -58,13 +58,13 @@ def _first_words(path: Path) -> list[bytes]:
 def distinct(
     files: Sequence[Path], short: Callable[[Path], str] = lambda path: path.name
 ) -> list[str]:
-    """Short names of files, or their paths if some names are the same."""
+    """Shorten paths to names of files, unless some names are the same."""
     names = [short(path) for path in files]
     return names if len({*names}) == len(names) else [*map(str, files)]
 
 
 def _judgments(qrels: str) -> Qrels:
-    """Judgments of a file of qrels, or the labels of a LETOR file, whose second word is qid:.
+    """Read judgments from qrels, or from a LETOR file, whose second word is qid:.
 
     Documents of a LETOR file have the names of ``rankcore predict --run``.
     """
@@ -119,7 +119,8 @@ def evaluate_runs(
     evaluations, tags, strings = {}, {}, {}
     for name, path in zip(names, runs, strict=True):
         run = read_run(path)
-        tags[name], run = run.tag, _top(run, depth, convention)
+        tags[name] = run.tag
+        run = _top(run, depth, convention)
         joined = join_run(run, judged, missing="zero" if complete else "skip")
         evaluations[name] = measure(
             joined.y,
@@ -148,7 +149,7 @@ class Report:
     strings: dict[str, dict[str, str]]
 
     def lines(self, name: str, per_query: bool) -> Iterator[str]:
-        """Lines of trec_eval for a run: measure, query or ``all``, value.
+        """Yield the lines of trec_eval for a run: measure, query or ``all``, value.
 
         With ``per_query``, the values of queries, sorted by their bytes, precede the means.
         """
@@ -182,7 +183,7 @@ def _is_string(name: str) -> bool:
 
 
 def _length(name: str) -> int:
-    """Length of a relstring."""
+    """Return the length of a relstring."""
     given = name.partition(".")[2] or "10"
     if not given.isdecimal():
         raise ValueError(f"{name!r}: relstring takes a number of documents, such as relstring.20")
@@ -190,7 +191,7 @@ def _length(name: str) -> int:
 
 
 def _relevance_strings(joined: JoinedRun, length: int, convention: Convention) -> dict[str, str]:
-    """Relstrings by query: labels of the first documents, - for unjudged, . for omitted ones."""
+    """Write relstrings by query: labels of the first documents, - for unjudged, . for omitted."""
     letters: dict[str, list[str]] = {query: [] for query in joined.qid.tolist()}
     for row in _ranked(joined.qid, joined.docid, joined.s, convention):
         one = letters[str(joined.qid[row])]
@@ -201,7 +202,7 @@ def _relevance_strings(joined: JoinedRun, length: int, convention: Convention) -
 
 
 def _ranked(qid: Any, docid: Any, scores: Any, convention: Convention) -> Any:
-    """Rows query by query, the best document first."""
+    """Order rows query by query, the best document first."""
     import numpy as np
 
     if convention.single_precision:
@@ -214,7 +215,7 @@ def _ranked(qid: Any, docid: Any, scores: Any, convention: Convention) -> Any:
 
 
 def document_names(qid: Any, ids: Any) -> Any:
-    """Names of rows in runs: document ids, or the index of each within its query."""
+    """Name rows in runs: document ids, or the index of each within its query."""
     import numpy as np
 
     from rankcore.datasets.ids import places
@@ -227,7 +228,7 @@ def document_names(qid: Any, ids: Any) -> Any:
 
 
 def _top(run: Run, depth: int | None, convention: Convention) -> Run:
-    """The best documents of each query."""
+    """Select the best documents of each query."""
     import numpy as np
 
     from rankcore.datasets import Run
@@ -241,7 +242,7 @@ def _top(run: Run, depth: int | None, convention: Convention) -> Run:
 
 
 def compared(evaluations: dict[str, Evaluation]) -> Comparison | None:
-    """Comparison of the first run or model with each of the others, if there are any."""
+    """Compare the first run or model with each of the others, if there are any."""
     if len(evaluations) == 1:
         return None
     return compare_evaluations(evaluations, baseline=next(iter(evaluations)))
@@ -253,7 +254,7 @@ def as_object(
     per_query: bool,
     systems: str = "runs",
 ) -> dict[str, Any]:
-    """Results for JSON, with None for NaN."""
+    """Convert results for JSON, with None for NaN."""
     found: dict[str, Any] = {systems: {}}
     for run, evaluation in evaluations.items():
         found[systems][run] = {"queries": len(evaluation.qid), "mean": means(evaluation)}
@@ -268,5 +269,5 @@ def as_object(
 
 
 def means(evaluation: Evaluation) -> dict[str, float | None]:
-    """Means for JSON, with None for NaN."""
+    """Convert means for JSON, with None for NaN."""
     return {name: finite(float(mean)) for name, mean in evaluation.items()}

@@ -61,10 +61,10 @@ def propensity(
     check_option(method, "method", METHODS)
     if (judged is not None) != (method == "judged"):
         raise ValueError("--method judged and --judged require each other")
-    given = {} if judged is None else {"judged": _judged(judged)}
+    judgments = None if judged is None else _judged(judged)
     with progress_bar(quiet) as bar:
         impressions = open_log(log, column, ubi, on_error, bar)
-        found = propensities(impressions, method, **given)  # type: ignore[arg-type]
+        found = propensities(impressions, method, judged=judgments)  # type: ignore[arg-type]
     low, high = found.interval.T
     columns = {"propensity": found.theta, "low": low, "high": high}
     if found.trust is not None:
@@ -78,7 +78,7 @@ def propensity(
 
 
 def _judged(path: Path) -> Judged:
-    """Judgments with relevance from 0 to 1."""
+    """Read judgments, with relevance from 0 to 1."""
     from rankcore.clicks import Judged
     from rankcore.datasets import read_qrels
 
@@ -163,20 +163,20 @@ def _click_model(kind: str, smoothing: float | None) -> Any:
     from rankcore._core.params import check_option
     from rankcore.clicks import CascadeModel, ClickRates, DynamicBayesianModel, PositionBasedModel
 
-    kinds: dict[str, tuple[Any, dict[str, Any]]] = {
-        "position": (PositionBasedModel, {}),
-        "cascade": (CascadeModel, {}),
-        "bayesian": (DynamicBayesianModel, {}),
-        "simplified": (DynamicBayesianModel, {"simplified": True}),
-        "rates": (ClickRates, {}),
+    kinds: dict[str, Any] = {
+        "position": PositionBasedModel(),
+        "cascade": CascadeModel(),
+        "bayesian": DynamicBayesianModel(),
+        "simplified": DynamicBayesianModel(simplified=True),
+        "rates": ClickRates(),
     }
     check_option(kind, "kind", tuple(kinds))
-    make, given = kinds[kind]
-    return make(**given) if smoothing is None else make(smoothing=smoothing, **given)
+    model = kinds[kind]
+    return model if smoothing is None else model.set_params(smoothing=smoothing)
 
 
 def _fit_of(made: ClickModel, log: Any, prefix: str) -> dict[str, Any]:
-    """Log-likelihood and perplexity of a log."""
+    """Return the log-likelihood and perplexity of a log."""
     return {
         f"{prefix}log_likelihood": made.log_likelihood(log),
         f"{prefix}perplexity_by_position": made.perplexity(log).tolist(),
@@ -265,7 +265,7 @@ def evaluate(
 
 
 def _ranking(run: Run, relevance: Path | None) -> dict[str, Any]:
-    """A run as columns, with ties in the order of trec_eval."""
+    """Return a run as columns, with ties in the order of trec_eval."""
     import numpy as np
 
     _, first, query = np.unique(run.qid, return_index=True, return_inverse=True)
@@ -282,7 +282,7 @@ def _ranking(run: Run, relevance: Path | None) -> dict[str, Any]:
 
 
 def _propensities(path: Path) -> Propensities:
-    """Propensities and clicks by trust, NaN where missing."""
+    """Read propensities and clicks by trust, NaN where missing."""
     import numpy as np
 
     from rankcore.clicks import Propensities

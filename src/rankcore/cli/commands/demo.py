@@ -33,7 +33,8 @@ def demo(
     written = None
     try:
         demonstration.write_png(result, path)
-        written, note = str(path), f"The loss curve as a picture: {path}"
+        written = str(path)
+        note = f"The loss curve as a picture: {path}"
     except ImportError:
         note = "For the loss curve as a picture: pip install 'rankcore[plot]'"
     except (OSError, ValueError) as error:

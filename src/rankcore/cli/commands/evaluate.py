@@ -190,7 +190,8 @@ def _print_ordinal(
                 f"{title(data)} has the label {label_text(unknown[0])}, which {name} does not "
                 f"know; its classes are {', '.join(map(label_text, classes.tolist()))}"
             )
-        ranks, predicted = encode(y, classes), encode(learned.predict(X), classes)
+        ranks = encode(y, classes)
+        predicted = encode(learned.predict(X), classes)
         # The median rank of the data minimises the rank loss among constant predictions.
         constant = np.full(ranks.shape, np.median(ranks))
         lost = {"rank_loss": np.abs(ranks - predicted).astype(np.float64)}

@@ -99,7 +99,9 @@ def _explained(path: Path, data: str, layout: Layout, subject: Subject, quiet: b
     from rankcore.cli.rows import title
 
     (model,), read = load_with_rows([path], data, layout, quiet)
-    loaded, X, pair = model.whole, model.takes(read.X), subject.pair
+    loaded = model.whole
+    X = model.takes(read.X)
+    pair = subject.pair
     names = model.names or [
         f"feature {j + (not layout.zero_based)}" for j in range(model.learned.n_features_in_)
     ]
@@ -127,8 +129,15 @@ def _explained(path: Path, data: str, layout: Layout, subject: Subject, quiet: b
         a, b = (X[[rows[place]]] for place in places)
         return explain.pair(loaded, a, b, names=pair, feature_names=names)
     if subject.query is not None:
-        documents = {"qid": read.qid[rows], "y": read.y[rows], "docid": called}
-        return explain.query(loaded, X[rows], **documents, top_k=subject.top, feature_names=names)
+        return explain.query(
+            loaded,
+            X[rows],
+            qid=read.qid[rows],
+            y=read.y[rows],
+            docid=called,
+            top_k=subject.top,
+            feature_names=names,
+        )
     qid = read.qid if model.ranks_queries else None
     if subject.metric is not None:
         return explain.permutation_importance(
@@ -138,7 +147,7 @@ def _explained(path: Path, data: str, layout: Layout, subject: Subject, quiet: b
 
 
 def _place(name: str, called: Any, data: str) -> int:
-    """Position of an example, by its name."""
+    """Find the position of an example by its name."""
     import numpy as np
 
     from rankcore.cli.rows import title

@@ -81,7 +81,7 @@ def _print_lists(
 
 
 def _by_query(run: Run) -> dict[str, list[str]]:
-    """Documents of each query, in the order of trec_eval."""
+    """Group documents by query, in the order of trec_eval."""
     return {
         query: sorted(scores, key=lambda one: (scores[one], one), reverse=True)
         for query, scores in run.to_dict().items()
@@ -115,7 +115,7 @@ def _print_results(path: Path, alpha: float) -> None:
 
 
 def _read_clicks(path: Path) -> tuple[list[dict[str, float]], list[str]]:
-    """Clicks on the documents of each ranker, and the day, of each impression."""
+    """Read the clicks on each ranker's documents, and the day, of each impression."""
     from rankcore.clicks.log import check_clicked
     from rankcore.clicks.reading import clicks_of
     from rankcore.datasets.table_files import TableFile

@@ -68,7 +68,8 @@ def predict(
     opened = Model.load if scores or run is not None else Model.open
     layout = replace(layout, labelled=False, docid=run is not None)
     (loaded,), rows = load_with_rows([model], data, layout, quiet, opened)
-    learned, X = loaded.learned, loaded.scaled(rows.X)
+    learned = loaded.learned
+    X = loaded.scaled(rows.X)
     in_queries = getattr(learned, "combine", "score") == "rank"
     if run is not None or in_queries:
         rows.check_queries(data)
@@ -118,13 +119,14 @@ def _write_run(path: Path, learned: Any, rows: Rows, tag: str) -> None:
     from rankcore.datasets import Run, write_run
     from rankcore.metrics.scorers import ranking_scores
 
-    qid, ids = rows.qid, document_names(rows.qid, rows.ids)
+    qid = rows.qid
+    ids = document_names(rows.qid, rows.ids)
     scores = np.asarray(ranking_scores(learned, rows.X, qid), dtype=np.float64)
     write_run(Run(qid.astype(str), ids, scores, tag), path)
 
 
 def _rows_of_text(data: str) -> Iterator[str]:
-    """The lines of a file with examples."""
+    """Yield the lines of a file with examples."""
     from rankcore.datasets.streams import open_lines
 
     with open_lines(data) as blocks:

@@ -56,7 +56,7 @@ class HeldOut:
             raise typer.BadParameter(message, param_hint="--calibrate")
 
     def stopping(self, estimator: Any) -> dict[str, Any]:
-        """Parameters of early stopping."""
+        """Return the parameters of early stopping."""
         params = estimator.get_params(deep=False)
         planned = params.get("max_iter") or params.get("n_estimators") or 1
         if planned == "auto":
@@ -123,13 +123,13 @@ def train(
                 one.check_queries(str(name))
         if valid:
             same_width(rows, *valid)
-        scaler, parts = on_scale(scale, learner, rows, *valid)
+        scaler, (rows, *valid) = on_scale(scale, learner, rows, *valid)
         shown = [bar.measured] if valid else []
         saving = checkpoint.saving(partial(with_scaler, scaler))
         known = checkpoint.load(estimator)
         estimator, resuming = _resumed(estimator, known)
         callbacks = [*shown, *saving, *resuming]
-        fit(estimator, learner, *parts, callbacks=callbacks, classes=classes)
+        fit(estimator, learner, rows, *valid, callbacks=callbacks, classes=classes)
         seconds = perf_counter() - start
         if known is not None and "warm_start" in estimator.get_params():
             estimator.set_params(warm_start=False)
@@ -176,7 +176,7 @@ def _resumed(estimator: Any, known: Any) -> tuple[Any, list[Any]]:
 
 
 def _held_out_facts(estimator: Any) -> dict[str, Any]:
-    """Measures on held-out rows of the pass or round of the model."""
+    """Return measures on held-out rows after the model's epoch or round."""
     measured = {name: estimator.history_[name] for name in estimator._state.validation}
     best = getattr(estimator, "best_iteration_", None)
     at = -1 if best is None else best - 1
