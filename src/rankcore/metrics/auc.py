@@ -44,7 +44,7 @@ def auc_score(
     query_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> float | PerQuery:
-    """Area under the ROC curve.
+    """Compute the area under the ROC curve.
 
     The share of pairs of a positive and a negative row in which the positive row has the higher
     score: the statistic of Mann and Whitney (1947), divided by the number of pairs.
@@ -115,14 +115,14 @@ def auc_score(
 
 
 def _numbers(x: Any, name: str) -> NDArray[Any]:
-    """Validated vector of real numbers; blocks are converted to float64 later."""
+    """Validate a vector of real numbers; blocks are converted to float64 later."""
     array = as_reals(x, name)
     check_vector(array, name)
     return array
 
 
 def _is_beyond(number: Any) -> bool:
-    """Whether a finite number is beyond the range of float64."""
+    """Return whether a finite number is beyond the range of float64."""
     return bool(LARGEST < abs(number) < math.inf)
 
 
@@ -158,7 +158,7 @@ class _Marks:
             self.weights = scaled(self.weights.astype(np.float64), groups)
 
     def of(self, start: int, stop: int) -> NDArray[Any]:
-        """Signed weights of the rows from ``start`` to ``stop``."""
+        """Return the signed weights of the rows from ``start`` to ``stop``."""
         positive = self.labels[start:stop].astype(np.float64, copy=False) >= self.rel
         if self.weights is None:
             return positive.view(np.int8) * np.int8(2) - np.int8(1)
@@ -169,7 +169,7 @@ class _Marks:
 def _areas(
     scores: NDArray[Any], marks: _Marks, qid: Any, ties: int, n_jobs: int | None
 ) -> PerQuery:
-    """AUC of each query."""
+    """Compute the AUC of each query."""
     n = scores.size
     scores = as_vector(scores, "y_score")
     queries = group_rows(qid, n)
@@ -185,7 +185,8 @@ def _areas(
 
     run_blocks(run, queries.bounds, n_jobs)
     # Each sum of pairs is an unevaluated sum of two numbers.
-    greater, greater_low, equal, equal_low = sums[:, 0], sums[:, 1], sums[:, 2], sums[:, 3]
+    greater, greater_low = sums[:, 0], sums[:, 1]
+    equal, equal_low = sums[:, 2], sums[:, 3]
     positive, negative = sums[:, 4], sums[:, 5]
     halves = (2 * greater + ties * equal) + (2 * greater_low + ties * equal_low)
     with np.errstate(invalid="ignore"):  # no pairs: 0 / 0
@@ -193,7 +194,7 @@ def _areas(
 
 
 def _area_of_many(scores: NDArray[Any], marks: _Marks, ties: int, n_jobs: int | None) -> float:
-    """AUC of one large query, by bucket sort."""
+    """Compute the AUC of one large query, by bucket sort."""
     n = scores.size
     edges = np.append(np.arange(0, n, _BLOCK, dtype=np.int64), n)
     counts = np.zeros((edges.size - 1, kernels.N_SPLITTERS + 1), dtype=np.int64)
@@ -288,7 +289,7 @@ def _sample_splitters(scores: NDArray[Any]) -> _Splitters:
 
 
 def _combined(sums: NDArray[Any], tied: NDArray[Any], ties: int, counted: bool) -> float:
-    """AUC from sums by bucket and splitter; in integers if ``counted``."""
+    """Compute the AUC from sums by bucket and splitter; in integers if ``counted``."""
     if counted:
         sums, tied = sums.astype(np.int64), tied.astype(np.int64)
     greater: Any = 0

@@ -96,7 +96,7 @@ class Comparison(Tabular):
         return self.contrasts[i]
 
     def differences(self, contrast: int = 0) -> Floats:
-        """Differences per query of a contrast.
+        """Return the differences per query of a contrast.
 
         Parameters
         ----------
@@ -112,7 +112,7 @@ class Comparison(Tabular):
         return b - a
 
     def queries(self, contrast: int = 0) -> NDArray[Any]:
-        """Ids of the queries of a contrast.
+        """Return the ids of the queries of a contrast.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ class Comparison(Tabular):
         return Table((*headings, "win/tie/loss"), rows, self._caption, n_names=3)
 
     def _narrow_table(self) -> Table:
-        """Table with two lines per contrast, which fits a terminal."""
+        """Return the table with two lines per contrast, which fits a terminal."""
         headings = ("measure", "a\nb", "mean", f"b - a\n{self._level}", "p\nHolm", "win/tie/loss")
         rows = [
             (row[0], *("\n".join(row[i : i + 2]) for i in (1, 3, 5, 7)), row[9])
@@ -171,7 +171,7 @@ class Comparison(Tabular):
         return f"<Comparison of {', '.join(self.evaluations)}: {len(self)} contrasts>"
 
     def to_frame(self) -> DataFrame:
-        """Contrasts as a pandas DataFrame, one row per contrast.
+        """Convert contrasts to a pandas DataFrame, one row per contrast.
 
         Returns
         -------
@@ -190,7 +190,7 @@ class Comparison(Tabular):
 def defined_pairs(
     a: Evaluation, b: Evaluation, measure: str
 ) -> tuple[NDArray[Any], Floats, Floats]:
-    """Ids and values of the queries in which both systems are defined, in the order of ``a``."""
+    """Return ids and values of the queries where both systems are defined, ordered as ``a``."""
     place = {query: i for i, query in enumerate(b.qid.tolist())}
     both = [(i, place[query]) for i, query in enumerate(a.qid.tolist()) if query in place]
     if not both:

@@ -210,7 +210,7 @@ CONVENTIONS: Mapping[str, Convention] = MappingProxyType(
 
 
 def resolve(convention: str | Convention | None, **choices: Any) -> Convention:
-    """A convention, by name or as given (None: the default), with the choices that are not None."""
+    """Look up a convention (None: the default), and replace the choices that are not None."""
     if convention is None:
         convention = Convention()
     elif isinstance(convention, str):

@@ -29,10 +29,11 @@ class Judged:
     queries: Queries
 
     def by_id(self, docid: Any) -> Judged:
-        """Copy with the rows of each query in ascending order of document ids, if given."""
+        """Sort the rows of each query by ascending document id, if ids are given."""
         if docid is None:
             return self
-        ids, n = as_column(docid, "docid"), self.labels.size
+        ids = as_column(docid, "docid")
+        n = self.labels.size
         if ids.shape != (n,):
             raise ValueError(
                 f"docid must have one entry for each of the {n} rows, found {ids.shape}"
@@ -47,7 +48,7 @@ class Judged:
         return replace(self, queries=replace(self.queries, rows=ascending[by_query]))
 
     def sorted(self, n_jobs: int | None) -> Judged:
-        """Copy with each query sorted by descending score, so that kernels need not sort."""
+        """Sort each query by descending score, so that kernels need not sort."""
         order = np.empty(self.scores.size, dtype=np.int64)
 
         def run(first: int, last: int) -> None:
@@ -109,7 +110,7 @@ def measure_queries(
     unjudged: Any = None,
     n_jobs: int | None = None,
 ) -> Floats:
-    """Values of measures per query, shape (n_measures, n_queries); NaN for omitted queries.
+    """Measure each query, shape (n_measures, n_queries); NaN for omitted queries.
 
     Queries are sorted once, or twice if only some measures distinguish unjudged documents. Ties are
     in row order (`Judged.by_id`).
@@ -155,7 +156,7 @@ class _Task:
 
 
 def _averaged(task: _Task, measures: Sequence[Measure]) -> Floats:
-    """Values of measures, of which some are means over levels."""
+    """Compute measures, of which some are means over levels."""
     parts = [
         [replace(m, x=x, levels=None) for x in m.levels] if m.levels else [m] for m in measures
     ]
@@ -165,7 +166,7 @@ def _averaged(task: _Task, measures: Sequence[Measure]) -> Floats:
 
 
 def _run(task: _Task, measures: Sequence[Measure]) -> Floats:
-    """Values of measures by the kernel."""
+    """Compute measures by the kernel."""
     convention = task.convention
     queries = task.queries
     gains = _given_gains(measures, convention, task.labels)
@@ -199,7 +200,7 @@ def _run(task: _Task, measures: Sequence[Measure]) -> Floats:
 
 
 def _named_gains(gains: Sequence[tuple[float, float]], labels: Floats) -> Floats:
-    """Labels, with custom gains for some of them."""
+    """Replace some labels by their custom gains."""
     worth = labels.copy()
     for label, gain in gains:
         worth[labels == label] = gain
@@ -232,7 +233,7 @@ def _as_mask(given: Any, n: int, name: str) -> NDArray[np.uint8]:
 def _given_gains(
     measures: Sequence[Measure], convention: Convention, labels: Floats
 ) -> Floats | None:
-    """Gains of the rows from a table or function; None for named gains."""
+    """Compute the gains of the rows from a table or function; None for named gains."""
     gain = convention.gain
     if isinstance(gain, str) or not any(m.kind in _GAINED and m.gain is None for m in measures):
         return None
@@ -256,7 +257,7 @@ def _given_gains(
 
 
 def _plan(measures: Sequence[Measure], convention: Convention) -> NDArray[Any]:
-    """Measures as structs of the kernel."""
+    """Convert measures to structs of the kernel."""
     plan = np.zeros(len(measures), dtype=_MEASURE)
     for row, m in zip(plan, measures, strict=True):
         gain = m.gain or (convention.gain if isinstance(convention.gain, str) else "given")
@@ -287,7 +288,7 @@ def _plan(measures: Sequence[Measure], convention: Convention) -> NDArray[Any]:
 
 
 def _discounts(name: str, measures: Sequence[Measure], longest: int) -> Floats:
-    """Reciprocal discounts of the positions, up to the maximum depth of DCG."""
+    """Return the reciprocal discounts of the positions, up to the maximum depth of DCG."""
     depth = max([m.k or longest for m in measures if m.kind in _GAINED], default=0)
     position = np.arange(1, min(depth, longest) + 1, dtype=np.float64)
     if name == "letor":
@@ -319,7 +320,7 @@ def _complaint(
 
 
 def named(query: Any) -> str:
-    """Name of a query in messages."""
+    """Name a query in messages."""
     return f"query {(query.item() if isinstance(query, np.generic) else query)!r}"
 
 

@@ -119,7 +119,7 @@ class Evaluation(Tabular, Mapping[str, float]):
         return self.convention._describe_with_ids() if self.by_docid else str(self.convention)
 
     def to_frame(self) -> DataFrame:
-        """Values per query as a pandas DataFrame, one column per measure.
+        """Convert values per query to a pandas DataFrame, one column per measure.
 
         Returns
         -------

@@ -14,7 +14,7 @@ from rankcore._core.numbers import Floats
 
 
 def ordered(labels: Any, *columns: Any) -> Any:
-    """Labels, lowest first: as given, or the categories of an ordered categorical of strings.
+    """Return labels, lowest first: as given, or the categories of an ordered categorical.
 
     Numbers are in their own order. ValueError for categoricals with contradictory orders.
     """
@@ -34,7 +34,7 @@ def ordered(labels: Any, *columns: Any) -> Any:
 
 
 def as_column(name: str, x: Any) -> NDArray[Any]:
-    """Labels as a one-dimensional array."""
+    """Convert labels to a one-dimensional array."""
     array = _plain(name, x)
     if array.ndim != 1:
         raise ValueError(f"{name} must have one dimension; found shape {array.shape}")
@@ -48,7 +48,7 @@ def _plain(name: str, x: Any) -> NDArray[Any]:
 
 
 def as_numbers(name: str, x: NDArray[Any]) -> Floats:
-    """Validated real labels as float64."""
+    """Validate real labels, and convert them to float64."""
     if x.dtype.kind not in "biuf":
         raise TypeError(
             f"{name} must be real numbers, found {x.dtype}; name other labels in labels=, lowest "
@@ -62,7 +62,7 @@ def as_numbers(name: str, x: NDArray[Any]) -> Floats:
 
 
 def known_labels(truth: NDArray[Any], guess: NDArray[Any], labels: Any) -> NDArray[Any]:
-    """The distinct labels, lowest first."""
+    """Return the distinct labels, lowest first."""
     if labels is None:
         return np.union1d(as_numbers("y_true", truth), as_numbers("y_pred", guess))
     known = _plain("labels", labels)
@@ -77,7 +77,7 @@ def known_labels(truth: NDArray[Any], guess: NDArray[Any], labels: Any) -> NDArr
 
 
 def places_of(name: str, x: NDArray[Any], known: NDArray[Any]) -> NDArray[np.intp]:
-    """Index of each label among the known labels."""
+    """Return the index of each label among the known labels."""
     sorter = np.argsort(known, kind="stable")
     place = np.searchsorted(known, x, sorter=sorter)
     found = sorter[np.minimum(place, known.size - 1)]

@@ -175,7 +175,8 @@ def parse(name: str) -> list[tuple[str, Measure]]:
     if _MEASURES[kind].cut == "none":
         raise ValueError(f"{name!r}: {form['name']} has no cut-off")
     cuts = [_cut(name, k) for k in form["cuts"].split(",")]
-    stem, mark = name.strip()[: form.start("mark")], form["mark"]
+    stem = name.strip()[: form.start("mark")]
+    mark = form["mark"]
     if len(cuts) == 1 and mark != ".":
         return [(name, replace(measure, k=cuts[0]))]
     end = name.strip()[form.end("cuts") :]
@@ -212,7 +213,7 @@ def _with_number(measure: Measure, name: str, key: str, value: Any) -> Measure:
 
 
 def greater_is_better(name: str) -> bool:
-    """Whether higher values of a measure are better; True for unknown names."""
+    """Return whether higher values of a measure are better; True for unknown names."""
     if name in _RANK_LOSSES:
         return False
     try:
@@ -249,7 +250,7 @@ def _with_arguments(measure: Measure, name: str, text: str | None) -> Measure:
 
 
 def _nearest(name: str, whole: str = "") -> str:
-    """Hint with the most similar known name, completed by the suffix of the whole name."""
+    """Return hint with the most similar known name, completed by the suffix of the whole name."""
     near = difflib.get_close_matches(name.lower(), _KINDS, n=1, cutoff=0.5)
     known = (
         "ndcg@10, dcg, map, P@5, recall@20, F1@10, Rprec, mrr, hit@10, hits@10, ERR@10, RBP, "

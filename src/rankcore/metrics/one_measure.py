@@ -100,7 +100,7 @@ class NDCGOptions(DCGOptions, total=False):
 def measured(
     measure: Measure, y_true: Any, y_score: Any, options: Options, known: type = BinaryOptions
 ) -> float | PerQuery:
-    """Mean of a measure over queries, or its values; ``known`` declares the options."""
+    """Compute a measure's mean over queries, or values; ``known`` declares the options."""
     given: dict[str, Any] = {**options}
     for name in given.keys() - known.__annotations__.keys():
         raise TypeError(f"{measure.kind} got an unexpected keyword argument {name!r}")
@@ -115,5 +115,5 @@ def measured(
 
 
 def mean_or_values(found: PerQuery, per_query: Any, query_weight: Any) -> float | PerQuery:
-    """Mean over queries, or ids and values of the queries."""
+    """Return the mean over queries, or ids and values of the queries."""
     return found if per_query else query_mean(found[1], query_weight)

@@ -55,7 +55,7 @@ def rank_loss(
     labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Mean distance between true and predicted ranks (mean absolute error).
+    """Compute the mean distance between true and predicted ranks (mean absolute error).
 
     Examples
     --------
@@ -79,7 +79,7 @@ def accuracy_within(
     labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Share of predictions at most ``d`` ranks off.
+    """Compute the fraction of predictions at most ``d`` ranks off.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def macro_rank_loss(
     labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Rank loss of each true rank, averaged over ranks (Baccianella, Esuli and Sebastiani 2009).
+    """Average the rank loss of each true rank (Baccianella, Esuli and Sebastiani 2009).
 
     All ranks have the same weight, however rare: always predicting the most frequent rank scores
     badly.
@@ -135,7 +135,7 @@ def max_rank_loss(
     labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Rank loss of the true rank that is predicted worst (Cruz-Ramírez et al. 2014).
+    """Compute the rank loss of the true rank predicted worst (Cruz-Ramírez et al. 2014).
 
     Examples
     --------
@@ -157,7 +157,7 @@ def quadratic_weighted_kappa(
     labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Cohen's kappa with quadratic weights (Cohen, 1968).
+    """Compute Cohen's kappa with quadratic weights (Cohen, 1968).
 
     One minus a ratio: the mean squared distance between true and predicted ranks, divided by its
     expectation if predictions were independent of the truth, with the same frequencies.
@@ -208,7 +208,7 @@ def confusion_by_rank(
     normalize: Literal["true", "pred", "all"] | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> Floats:
-    """Confusion matrix of ranks, lowest rank first.
+    """Compute the confusion matrix of ranks, lowest rank first.
 
     Parameters
     ----------
@@ -281,7 +281,7 @@ def _distance(truth: Floats, guess: Floats) -> Floats:
 
 
 def _losses_by_rank(y_true: Any, y_pred: Any, labels: Any, sample_weight: Any) -> Floats:
-    """Rank loss of each true rank that occurs."""
+    """Compute the rank loss of each true rank that occurs."""
     truth, guess = _ranks(y_true, y_pred, labels)
     weights = row_weights(sample_weight, truth.size)
     if weights is None:
@@ -297,7 +297,7 @@ def _losses_by_rank(y_true: Any, y_pred: Any, labels: Any, sample_weight: Any) -
 
 
 def _ranks(y_true: Any, y_pred: Any, labels: Any) -> tuple[Floats, Floats]:
-    """True and predicted ranks as numbers."""
+    """Convert true and predicted ranks to numbers."""
     truth, guess, labels = _columns(y_true, y_pred, labels)
     if labels is None:
         return as_numbers("y_true", truth), as_numbers("y_pred", guess)
@@ -308,18 +308,18 @@ def _ranks(y_true: Any, y_pred: Any, labels: Any) -> tuple[Floats, Floats]:
 def _places(
     truth: NDArray[Any], guess: NDArray[Any], labels: Any
 ) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[np.intp]]:
-    """All labels, lowest first, and the index of each true and predicted label."""
+    """Return all labels, lowest first, and the index of each true and predicted label."""
     known = known_labels(truth, guess, labels)
     return known, places_of("y_true", truth, known), places_of("y_pred", guess, known)
 
 
 def _columns(y_true: Any, y_pred: Any, labels: Any) -> tuple[NDArray[Any], NDArray[Any], Any]:
-    """True and predicted labels as columns, and all labels, lowest first, if they are given."""
+    """Convert labels to columns; return also all labels, lowest first, if they are given."""
     truth, guess = as_column("y_true", y_true), as_column("y_pred", y_pred)
     check_lengths(y_true=truth, y_pred=guess)
     return truth, guess, ordered(labels, y_true, y_pred)
 
 
 def row_weights(sample_weight: Any, n: int) -> Floats | None:
-    """Validated weights of the rows."""
+    """Validate weights of the rows."""
     return as_weights(sample_weight, "sample_weight", {"row": n})

@@ -37,7 +37,7 @@ def pairwise_misranking(
     query_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> float | PerQuery:
-    """Share of the pairs of rows with different labels that are in the wrong order.
+    """Compute the fraction of pairs of rows with different labels in the wrong order.
 
     RankBoost minimises an upper bound of this loss, with ties as errors (Freund, Iyer, Schapire and
     Singer, 2003). For two labels it is one minus the AUC: the pessimistic one for ``ties="error"``,
@@ -93,7 +93,7 @@ def kendall_tau(
     query_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> float | PerQuery:
-    """Kendall's tau-b of labels and scores (Kendall, 1945).
+    """Compute Kendall's tau-b of labels and scores (Kendall, 1945).
 
     The number of pairs in order minus those in the wrong order, divided by the geometric mean of
     the number of pairs with different labels and of pairs with different scores.
@@ -130,7 +130,7 @@ def margin_loss(
     query_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> float | PerQuery:
-    """Empirical margin loss of pairs: the mean of ``min(1, max(0, 1 - d / rho))``.
+    """Compute the margin loss of pairs: the mean of ``min(1, max(0, 1 - d / rho))``.
 
     Here ``d`` is the score of the better row minus that of the worse one. Pairs in the wrong order
     cost 1; pairs in the right order, at least ``rho`` apart, cost 0 (Mohri, Rostamizadeh and
@@ -235,16 +235,16 @@ class PairCounts:
     apart: NDArray[np.int64]  # with different scores
 
     def errors(self, ties: str) -> Floats:
-        """Number of pairs in the wrong order, plus the errors of pairs of equal scores."""
+        """Count pairs in the wrong order, plus the errors of pairs of equal scores."""
         return np.asarray(self.discordant + 0.5 * _TIES[ties] * self.tied)
 
     def misranking(self, ties: str = "error") -> Floats:
-        """Share of the pairs with different labels in the wrong order; NaN if there are none."""
+        """Return fraction of pairs with different labels in the wrong order; NaN without any."""
         with np.errstate(invalid="ignore"):  # no pairs: 0 / 0
             return np.asarray(self.errors(ties) / self.pairs)
 
     def kendall_tau(self) -> Floats:
-        """Kendall's tau-b; NaN if all labels or all scores are equal."""
+        """Return Kendall's tau-b; NaN if all labels or all scores are equal."""
         with np.errstate(invalid="ignore"):  # no pairs: 0 / 0
             # One root of the product, which is exact for squares, so that a perfect order gets 1.
             scale = np.sqrt(self.pairs * self.apart.astype(np.float64))

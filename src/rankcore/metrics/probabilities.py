@@ -55,7 +55,7 @@ def ranked_probability_score(
     normalize: bool = False,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Mean squared distance of cumulative probabilities from the truth (Epstein 1969; Murphy 1971).
+    """Compute the ranked probability score (Epstein 1969; Murphy 1971).
 
     For each row, the sum of ``(P - I)**2`` over the thresholds between neighbouring ranks: ``P`` is
     the probability of a rank below the threshold, and ``I`` is 1 if the true rank is below it, else
@@ -88,7 +88,7 @@ def brier_score(
     labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Mean squared distance of probabilities from the truth (Brier 1950).
+    """Compute the mean squared distance of probabilities from the truth (Brier 1950).
 
     For each row, the sum over ranks of ``(p - I)**2``, where ``I`` is 1 for the true rank, else 0.
     All mistakes count the same; in `ranked_probability_score` near misses count less.
@@ -116,7 +116,7 @@ def log_loss(
     labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Mean of minus the logarithm of the probability of the true rank (Good 1952).
+    """Compute the mean negative logarithm of the true rank's probability (Good 1952).
 
     Examples
     --------
@@ -154,7 +154,7 @@ def with_unknown(table: Floats, of_classes: NDArray[Any], n_labels: int) -> Floa
 def checked_probabilities(
     y_true: Any, y_proba: Any, labels: Any
 ) -> tuple[Floats, NDArray[np.intp], NDArray[Any]]:
-    """Probabilities by rank, shape (n, k), ranks of the true labels, and labels by rank."""
+    """Return probabilities by rank, (n, k), ranks of the true labels, and labels by rank."""
     truth = as_column("y_true", y_true)
     refuse_mask(y_proba, "y_proba")
     table = np.asarray(y_proba)

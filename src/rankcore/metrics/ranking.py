@@ -35,7 +35,7 @@ r/g, and then each other one with (r-1)/(g-1): the expectation is a sum over pos
 def average_precision(
     y_true: ArrayLike, y_score: ArrayLike, *, k: int | None = None, **options: Unpack[BinaryOptions]
 ) -> float | PerQuery:
-    """Average precision: the mean of the precisions at the relevant documents.
+    """Compute average precision: the mean of the precisions at the relevant documents.
 
     Its mean over queries is MAP.
 
@@ -52,7 +52,7 @@ def average_precision(
 def precision_at_k(
     y_true: ArrayLike, y_score: ArrayLike, k: int, **options: Unpack[BinaryOptions]
 ) -> float | PerQuery:
-    """Share of the first k documents that are relevant.
+    """Compute the fraction of the first k documents that are relevant.
 
     The divisor is k even for fewer documents, unless the convention differs.
 
@@ -74,7 +74,7 @@ def precision_at_k(
 def recall_at_k(
     y_true: ArrayLike, y_score: ArrayLike, k: int, **options: Unpack[BinaryOptions]
 ) -> float | PerQuery:
-    """Share of the relevant documents that are among the first k.
+    """Compute the fraction of the relevant documents that are among the first k.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def recall_at_k(
 def hit_rate(
     y_true: ArrayLike, y_score: ArrayLike, k: int, **options: Unpack[BinaryOptions]
 ) -> float | PerQuery:
-    """Share of the queries that have a relevant document among the first k.
+    """Compute the fraction of queries with a relevant document among the first k.
 
     Also called success at k. With ties at position k it is the probability.
 
@@ -106,7 +106,7 @@ def hit_rate(
 def r_precision(
     y_true: ArrayLike, y_score: ArrayLike, **options: Unpack[BinaryOptions]
 ) -> float | PerQuery:
-    """Precision at R, the number of relevant documents.
+    """Compute precision at R, the number of relevant documents.
 
     Notes
     -----
@@ -125,7 +125,7 @@ def r_precision(
 def reciprocal_rank(
     y_true: ArrayLike, y_score: ArrayLike, *, k: int | None = None, **options: Unpack[BinaryOptions]
 ) -> float | PerQuery:
-    """One over the position of the first relevant document.
+    """Compute one over the position of the first relevant document.
 
     Its mean over queries is MRR.
 
@@ -146,7 +146,7 @@ def phi_measure(
     m: int | None = None,
     **options: Unpack[BinaryOptions],
 ) -> float | PerQuery:
-    """Phi family of Elsas, Carvalho and Carbonell (2008): the sum of i / r_i, divided by Z.
+    """Compute a Phi measure (Elsas, Carvalho and Carbonell, 2008): sum of i / r_i over Z.
 
     Here r_i is the position of the i-th relevant document, and i runs from 1 to m. It is average
     precision for Z and m the number of relevant documents, and reciprocal rank for Z = m = 1. With
@@ -180,7 +180,7 @@ def phi_measure(
 def ndcg_score(
     y_true: ArrayLike, y_score: ArrayLike, **options: Unpack[NDCGOptions]
 ) -> float | PerQuery:
-    """Normalised discounted cumulative gain (Järvelin and Kekäläinen, 2002).
+    """Compute normalised discounted cumulative gain (Järvelin and Kekäläinen, 2002).
 
     The discounted cumulative gain, divided by that of the ideal ranking.
 
@@ -214,7 +214,7 @@ def ndcg_score(
 def dcg_score(
     y_true: ArrayLike, y_score: ArrayLike, **options: Unpack[DCGOptions]
 ) -> float | PerQuery:
-    """Discounted cumulative gain: the sum of gain / discount over positions.
+    """Compute discounted cumulative gain: the sum of gain / discount over positions.
 
     Notes
     -----

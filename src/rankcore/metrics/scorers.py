@@ -30,7 +30,7 @@ class RankingScorer:
     convention: str | Convention | None = None
 
     def get_metadata_routing(self) -> Any:
-        """Routing request for ``qid``."""
+        """Return the routing request for ``qid``."""
         return score_request(self, "qid", True)
 
     def __call__(self, estimator: Any, X: Any, y: Any, qid: Any = None) -> float:
@@ -51,7 +51,7 @@ class RankingScorer:
         return value if greater_is_better(self.metric) else -value
 
     def _accept_sample_weight(self) -> bool:
-        """Signature that scikit-learn expects of scorers without metadata routing."""
+        """Score rows, with the signature that scikit-learn expects without metadata routing."""
         return False
 
 
@@ -66,11 +66,11 @@ class OrdinalScorer:
     sample_weight: bool | str | None = None  # routing request, see `set_score_request`
 
     def set_score_request(self, *, sample_weight: bool | str | None) -> OrdinalScorer:
-        """Copy with a routing request for ``sample_weight``, as in scikit-learn's scorers."""
+        """Copy the scorer with a routing request for ``sample_weight``, as in scikit-learn."""
         return replace(self, sample_weight=sample_weight)
 
     def get_metadata_routing(self) -> Any:
-        """Routing request for ``sample_weight``."""
+        """Return the routing request for ``sample_weight``."""
         return score_request(self, "sample_weight", self.sample_weight)
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -81,7 +81,8 @@ class OrdinalScorer:
         """
         labels = _ranks_of_words(estimator)
         if self.metric in PROBABILITIES:
-            function, is_no_loss = PROBABILITIES[self.metric], False
+            function = PROBABILITIES[self.metric]
+            is_no_loss = False
             labels = estimator.classes_ if labels is None else labels
             y, found, labels = _beside(y, estimator.predict_proba(X), labels)
         else:
@@ -91,12 +92,12 @@ class OrdinalScorer:
         return value if is_no_loss else 0.0 - value
 
     def _accept_sample_weight(self) -> bool:
-        """Signature that scikit-learn expects of scorers without metadata routing."""
+        """Score rows, with the signature that scikit-learn expects without metadata routing."""
         return True
 
 
 def score_request(owner: object, name: str, alias: bool | str | None) -> Any:
-    """Request of a scorer for one argument, for scikit-learn's metadata routing."""
+    """Return the request of a scorer for one argument, for scikit-learn's metadata routing."""
     from sklearn.utils.metadata_routing import MetadataRequest
 
     request = MetadataRequest(owner=owner)
@@ -105,7 +106,7 @@ def score_request(owner: object, name: str, alias: bool | str | None) -> Any:
 
 
 def _beside(y: Any, table: Any, classes: Any) -> tuple[Any, Any, Any]:
-    """Labels, probabilities and classes, as ranks if there are numbers that are not classes."""
+    """Return labels, probabilities and classes, as ranks if numbers are not classes."""
     truth = np.asarray(y)
     if truth.dtype.kind not in "biuf" or np.isin(truth, classes).all():
         return y, table, classes
@@ -115,7 +116,7 @@ def _beside(y: Any, table: Any, classes: Any) -> tuple[Any, Any, Any]:
 
 
 def _ranks_of_words(estimator: Any) -> Any:
-    """String labels of an estimator, lowest rank first; None for numbers."""
+    """Return the string labels of an estimator, lowest rank first; None for numbers."""
     while hasattr(estimator, "best_estimator_") or hasattr(estimator, "steps"):
         inside = getattr(estimator, "best_estimator_", None)
         estimator = estimator[-1] if inside is None else inside
@@ -124,7 +125,7 @@ def _ranks_of_words(estimator: Any) -> Any:
 
 
 def ranking_scores(estimator: Any, X: Any, qid: Any) -> Any:
-    """One score per row, of ``project`` or of a ``decision_function`` with one output.
+    """Return a score per row, of ``project`` or of a ``decision_function`` with one output.
 
     The score of `OrdinalBoost` is the expected rank. A ranker's ``predict``, or one that requests
     ``qid`` (a pipeline with a ranker at its end), receives the queries.

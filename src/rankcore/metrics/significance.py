@@ -189,7 +189,7 @@ def compare_evaluations(
 
 
 def _agree(one: Convention, other: Convention) -> bool:
-    """Whether two conventions are equal; gains may be arrays."""
+    """Return whether two conventions are equal; gains may be arrays."""
     return one is other or all(
         np.array_equal(getattr(one, field.name), getattr(other, field.name))
         for field in fields(Convention)
@@ -230,7 +230,7 @@ def _contrast(
 
 
 def randomisation_test(d: Floats, n_resamples: int, rng: np.random.Generator) -> float:
-    """Two-sided p-value of paired differences: share of sign patterns with as large a mean.
+    """Compute the p-value of paired differences: fraction of signs with as large a mean.
 
     All 2^n patterns are enumerated if there are at most ``n_resamples``. The observed one counts.
     """
@@ -253,7 +253,7 @@ def randomisation_test(d: Floats, n_resamples: int, rng: np.random.Generator) ->
 def bootstrap_interval(
     d: Floats, n_resamples: int, confidence_level: float, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Percentile confidence interval of the mean."""
+    """Compute the percentile confidence interval of the mean."""
     from scipy.stats import bootstrap
 
     if d.size == 1:  # every sample is the same

@@ -39,7 +39,7 @@ class Table:
         return "\n".join([*padded, self.caption])
 
     def rich(self) -> Any:
-        """Table for Rich consoles; names wrap in narrow consoles, numbers do not."""
+        """Return a table for Rich consoles; names wrap in narrow consoles, numbers do not."""
         from rich.table import Table as RichTable
         from rich.text import Text
 
@@ -55,7 +55,7 @@ class Table:
         return table
 
     def html(self) -> str:
-        """Table as HTML, for notebooks."""
+        """Convert the table to HTML, for notebooks."""
         head = "".join(f"<th>{escape(heading)}</th>" for heading in self.headings)
         body = "".join(
             "<tr>"
@@ -75,26 +75,26 @@ class Tabular:
 
     @abstractmethod
     def _table(self) -> Table:
-        """The result as a table."""
+        """Return the result as a table."""
 
     def _narrow_table(self) -> Table:
-        """The result as a table that fits a terminal."""
+        """Return the result as a table that fits a terminal."""
         return self._table()
 
     def __str__(self) -> str:
         return str(self._table())
 
     def __rich__(self) -> Any:
-        """Table for Rich consoles."""
+        """Return the table for Rich consoles."""
         return self._narrow_table().rich()
 
     def _repr_html_(self) -> str:
-        """Table for notebooks."""
+        """Return the table for notebooks."""
         return self._table().html()
 
 
 def fold_table(names: Sequence[str], values: Any, caption: str) -> Table:
-    """Measures of a cross-validation: a row for each fold, the mean and the standard deviation."""
+    """Tabulate a cross-validation: a row for each fold, the mean and the deviation."""
     named = [*((str(i), row) for i, row in enumerate(values, 1)), ("mean", values.mean(axis=0))]
     named.append(("deviation", values.std(axis=0, ddof=1)))
     rows = [[name, *map("{:.4f}".format, row)] for name, row in named]

@@ -102,7 +102,7 @@ Parsed = list[tuple[str, str, dict[str, Any]]]
 
 
 def parse(name: str) -> Parsed | None:
-    """Title, kind and parameters of measures with a name specific to trec_eval, else None.
+    """Parse a name specific to trec_eval: title, kind and parameters; None for others.
 
     >>> from rankcore.metrics.trec_names import parse
     >>> parse("P.10,5")

@@ -44,7 +44,7 @@ def weighted_ranking_loss(
     query_weight: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> float | PerQuery:
-    """Weight of the pairs in the wrong order, divided by the number of all pairs.
+    """Compute the weight of pairs in the wrong order, divided by the number of all pairs.
 
     The loss L_w of Ailon and Mohri (2010): ``2 / (n (n - 1))`` times the sum of ``w(i, j)`` over
     pairs of rows in the wrong order, where ``i`` and ``j`` are their positions in the order of the
@@ -136,7 +136,7 @@ def weighted_ranking_loss(
 
 
 def _named_weight(w: Any) -> tuple[str, int] | None:
-    """Name of a weight and its number (0 if it has none); None for tables and callables."""
+    """Return name of a weight and its number (0 if it has none); None for tables and callables."""
     number: Any = None
     if isinstance(w, tuple) and len(w) == 2 and isinstance(w[0], str):
         w, number = w
@@ -154,7 +154,7 @@ def _named_weight(w: Any) -> tuple[str, int] | None:
 
 
 def _lookup(w: Any, longest: int) -> Weigh:
-    """Lookup function of a table."""
+    """Return a function that looks weights up in a table."""
     table = np.asarray(w)
     if table.dtype.kind not in "biuf" or table.ndim != 2 or table.shape[0] != table.shape[1]:
         raise ValueError(f"w must be a name, a square table of numbers or a callable; found {w!r}")
@@ -169,7 +169,7 @@ def _lookup(w: Any, longest: int) -> Weigh:
 
 
 def _loss(weigh: Weigh, labels: Floats, scores: Floats, query: str) -> float:
-    """Loss of one query, pair by pair."""
+    """Compute the loss of one query, pair by pair."""
     n = labels.size
     for name, x in (("y_score", scores), ("y_true", labels)):
         if not np.isfinite(x).all():
@@ -185,7 +185,8 @@ def _loss(weigh: Weigh, labels: Floats, scores: Floats, query: str) -> float:
         above = position[start : start + step]
         # For each row, the rows below it: the upper triangle from the diagonal of the block on.
         worse, better = np.nonzero(np.triu(above[:, None] > position[None, start:], 1))
-        i, j = position[start:][better], above[worse]
+        i = position[start:][better]
+        j = above[worse]
         weights = np.asarray(weigh(i, j), dtype=np.float64)
         if weights.shape not in ((), i.shape):
             raise ValueError(
