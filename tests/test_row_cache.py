@@ -141,7 +141,7 @@ def test_a_description_that_is_no_file_or_too_deep(queries, tmp_path):
     with pytest.raises(ValueError, match="not a row cache, or it is damaged"):
         open_rows(tmp_path / "rows")
     file.unlink()
-    with pytest.raises(ValueError, match="there is no such file"):
+    with pytest.raises(ValueError, match="rows.json: the file is missing"):
         row_cache.read_description(tmp_path / "rows")
 
 
@@ -164,7 +164,7 @@ def changed(array, place, value):
         ("queries", lambda a: changed(a, 0, 1), "do not fit together"),
         ("queries", lambda a: changed(a, 1, 0), "do not fit together"),
         ("queries", lambda a: changed(a, -1, 10**6), "do not fit together"),
-        ("queries", lambda a: a.astype(np.int32), "its dtype is int32"),
+        ("queries", lambda a: a.astype(np.int32), "dtype must be int64; found int32"),
         ("starts", lambda a: changed(a, 0, 1), "do not fit together"),
         ("starts", lambda a: changed(a, 1, 10**12), "ends row 0 at entry 1000000000000"),
     ],

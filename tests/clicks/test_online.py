@@ -280,8 +280,8 @@ def test_sparse_documents_and_names_of_features():
 def test_damaged_files_are_refused():
     spec = learned(np.eye(4))._spec()
     for t in (0, -1, 1.5, True):
-        with pytest.raises(ValueError, match="its number of impressions is"):
+        with pytest.raises(ValueError, match="number of impressions must be an integer"):
             PairwiseGradientRanker()._restore(replace(spec, facts=spec.facts | {"t": t}))
     for spread in (-1.0, np.inf, np.nan, "1", None):
-        with pytest.raises(ValueError, match="its spread of features is"):
+        with pytest.raises(ValueError, match="spread of features must be a float"):
             PairwiseGradientRanker()._restore(replace(spec, facts=spec.facts | {"spread": spread}))

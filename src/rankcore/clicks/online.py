@@ -258,10 +258,14 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
         n_features = check_n_features(spec.n_features)
         t = spec.facts["t"]
         if type(t) is not int or not 1 <= t <= MOST_COUNTED:
-            raise ValueError(f"its number of impressions is {t!r}")
+            raise ValueError(
+                f"the number of impressions must be an integer in [1, {MOST_COUNTED}]; found {t!r}"
+            )
         spread = spec.facts["spread"]
         if type(spread) is not float or not 0 <= spread < np.inf:
-            raise ValueError(f"its spread of features is {spread!r}")
+            raise ValueError(
+                f"the spread of features must be a float in [0, inf); found {spread!r}"
+            )
         arrays = read_fields(spec.arrays, FIELDS, features=n_features)
         self._state = State(**arrays, t=t, spread=spread)
         self.n_features_in_ = n_features

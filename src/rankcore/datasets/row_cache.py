@@ -68,7 +68,7 @@ class MappedArray:
         try:
             mapped = np.load(path, mmap_mode="r")
             if mapped.dtype.name not in dtypes or not mapped.flags.c_contiguous:
-                raise ValueError(f"its dtype is {mapped.dtype}, not {' or '.join(dtypes)}")
+                raise ValueError(f"dtype must be {' or '.join(dtypes)}; found {mapped.dtype}")
         except Exception as error:  # the parser of headers may raise almost any exception
             raise ValueError(f"{path} is damaged: {error}; create the cache again") from error
         self.array: NDArray[Any] = np.asarray(mapped)
@@ -291,11 +291,11 @@ def read_description(path: Path) -> dict[str, Any]:
     """Return the contents of ``rows.json``; raise ValueError unless it is that of a row cache."""
     try:
         if not (path / DESCRIPTION).is_file():  # opening a pipe would block
-            raise ValueError("there is no such file")
+            raise ValueError("the file is missing")
         about = json.loads((path / DESCRIPTION).read_text(encoding="utf-8"))
         if about["format"] != FORMAT or about["version"] != VERSION:
             raise ValueError(
-                f"it must have format {FORMAT!r} and version {VERSION}; found "
+                f"format must be {FORMAT!r} and version {VERSION}; found "
                 f"{about['format']!r} and {about['version']!r}: create the cache again"
             )
         for name, kind in {**KINDS, "sources": list}.items():
