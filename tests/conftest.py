@@ -1,15 +1,13 @@
 """Hypothesis profiles (HYPOTHESIS_PROFILE=quick, default or nightly), and a Dask cluster."""
 
-import functools
 import gc
 import os
 import signal
-from collections import defaultdict
 
 import pytest
 from hypothesis import settings
 
-from strategies import NIGHTLY, covering, examples
+from strategies import examples
 
 for name in ["quick", "default", "nightly"]:
     settings.register_profile(name, max_examples=examples(100, name), deadline=None)
@@ -22,37 +20,9 @@ os.environ.setdefault("MPLBACKEND", "agg")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(config, items):
-    """Leave out cases of tests marked `sampled(n)`, but for the nightly profile.
-
-    The cases that stay hold all values of any n parameters together (of all, if there are fewer).
-    """
-    if NIGHTLY:
-        return
-    tests = defaultdict(list)
-    for item in items:
-        mark = item.get_closest_marker("sampled")
-        if mark and mark.args and hasattr(item, "callspec"):
-            tests[item.parent, item.originalname, *mark.args].append(item)
-    out = set()
-    for (*_, n), cases in tests.items():
-        values = [[_value(one) for one in case.callspec.params.values()] for case in cases]
-        kept = covering(values, n)
-        out.update(case for i, case in enumerate(cases) if i not in kept)
-    config.hook.pytest_deselected(items=[item for item in items if item in out])
-    items[:] = [item for item in items if item not in out]
-
-
 def pytest_collection_finish():
     """Exempt tests and imported modules, which stay to the end, from garbage collection."""
     gc.freeze()
-
-
-def _value(one):
-    """A parameter as a key; scikit-learn makes each check anew for each estimator."""
-    if isinstance(one, functools.partial):
-        return one.func, str(one.keywords)
-    return id(one)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,8 +1,6 @@
 """Hypothesis strategies shared by the tests: problems with ties, empty rows and zero columns."""
 
 import os
-from collections import Counter
-from itertools import combinations
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,22 +14,6 @@ def examples(n, profile=None):
     """How many examples a profile draws of a property that is worth n: by default half of them."""
     profile = profile or os.environ.get("HYPOTHESIS_PROFILE", "default")
     return max(5, round(n * SHARES[profile]))
-
-
-def covering(cases, n):
-    """Few of the cases, by index, that hold all values of any n places together."""
-    places = [list(enumerate(case)) for case in cases]
-    wanted = [set(combinations(case, min(n, len(case)))) for case in places]
-    missing, uses, chosen = set().union(*wanted), Counter(), set()
-    while missing:  # the case that adds most, of values that are rare so far
-        best = max(
-            range(len(cases)),
-            key=lambda i: (len(wanted[i] & missing), -sum(uses[value] for value in places[i])),
-        )
-        missing -= wanted[best]
-        uses.update(places[best])
-        chosen.add(best)
-    return chosen
 
 
 DTYPES = st.sampled_from([np.float32, np.float64])

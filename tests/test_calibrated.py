@@ -243,10 +243,8 @@ LEARNERS = [
 ]
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: type(one).__name__)
-@pytest.mark.parametrize("method", ["cumulative", "isotonic"])
-@pytest.mark.parametrize("k", [2, 4])
+@pytest.mark.parametrize(("method", "k"), [("cumulative", 4), ("isotonic", 2)])
 def test_every_ordinal_learner(learner, method, k):
     X, y = problem(k=k)
     model = rc.CalibratedOrdinal(learner, method=method).fit(X[:400], y[:400])

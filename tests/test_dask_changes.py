@@ -63,7 +63,6 @@ def in_shards(X, y, n, **more):
     return [[delayed(one[part]) for part in parts] for one in (X, y, *more.values())]
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize("average", [True, False])
 @pytest.mark.parametrize("name", ORDINAL)
 def test_the_model_is_that_of_whole_models(name, average, client, text, tmp_path, monkeypatch):

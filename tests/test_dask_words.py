@@ -1,6 +1,6 @@
 """Labels that are words on a cluster: the models and predictions of integers."""
 
-from itertools import pairwise
+from itertools import cycle, pairwise
 
 import numpy as np
 import pandas as pd
@@ -49,9 +49,10 @@ def learner(name, **params):
     return getattr(rd, name)(**settings)
 
 
-@pytest.mark.sampled(1)  # one function turns words into ranks, before any learner sees them
-@pytest.mark.parametrize("way", ["parameter", "argument", "categorical"])
-@pytest.mark.parametrize("name", LEARNERS)
+# One function turns words into ranks, before any learner sees them: learners with ways in turn.
+@pytest.mark.parametrize(
+    ("name", "way"), [*zip(LEARNERS, cycle(["parameter", "argument", "categorical"]), strict=False)]
+)
 def test_words_learn_what_integers_learn(name, way, rows, client, recwarn):
     X, ranks, words = rows
     expected = learner(name).fit(*blocks(X, ranks), client=client)

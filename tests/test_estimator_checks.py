@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rankcore as rc
+from checks_in_turn import checks_in_turn
 from rankcore.metrics import rank_loss
 from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel._pool import trimmed
@@ -122,8 +123,7 @@ def test_scikit_learn_checks(estimator, check):
     run_check(estimator, check)
 
 
-@pytest.mark.sampled(1)
-@parametrize_with_checks([*VARIANTS, *CALIBRATED, *BOOSTED], expected_failed_checks=differences)
+@checks_in_turn([*VARIANTS, *CALIBRATED, *BOOSTED], differences)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learn_checks_of_variants(estimator, check):
     run_check(estimator, check)

@@ -2,6 +2,7 @@
 
 import warnings
 from contextlib import closing
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -93,13 +94,10 @@ def test_every_learner_in_every_format(tmp_path, capsys, learner, target):
         assert found is None
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("front", FRONTS)
-@pytest.mark.parametrize(
-    "learner",
-    [rc.PRank(random_state=0), rc.RankBoost(40), rc.RankBoost(20, max_leaf_nodes=5)],
-    ids=str,
-)
+PIPED = [rc.PRank(random_state=0), rc.RankBoost(40), rc.RankBoost(20, max_leaf_nodes=5)]
+
+
+@pytest.mark.parametrize(("front", "learner"), [*zip(FRONTS, cycle(PIPED), strict=False)], ids=str)
 @pytest.mark.parametrize("target", checking.CHECKED)
 def test_pipelines(tmp_path, learner, front, target):
     model = model_of(learner, front)

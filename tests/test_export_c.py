@@ -4,6 +4,7 @@ import ctypes
 import shutil
 import subprocess
 import sys
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -49,9 +50,9 @@ class Exported:
         return found
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+@pytest.mark.parametrize(
+    ("learner", "form"), [*zip(LEARNERS, cycle([np.asarray, sp.csr_array]), strict=False)], ids=str
+)
 def test_dense_and_sparse_rows(tmp_path, learner, form):
     model = fitted(learner, form)
     found = Exported(model, tmp_path)

@@ -104,7 +104,6 @@ def test_a_budget_that_is_never_reached_changes_nothing(policy, epochs):
     assert_array_equal(held.thresholds_, free.thresholds_)
 
 
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "learner",
     [

@@ -9,6 +9,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rankcore as rc
+from checks_in_turn import checks_in_turn
 
 WEIGHTS = (
     "a weight lengthens the steps of a row's pairs; a repeated row makes more of them, in between "
@@ -54,8 +55,7 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.sampled(1)
-@parametrize_with_checks(VARIANTS, expected_failed_checks=differences)
+@checks_in_turn(VARIANTS, differences)
 @pytest.mark.filterwarnings("ignore:fit found no qid")  # the checks know of no queries
 @pytest.mark.filterwarnings("ignore:.* learned nothing")  # of 20 rows of random labels
 def test_scikit_learn_checks_of_variants(estimator, check):

@@ -21,6 +21,7 @@ from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rankcore as rc
+from checks_in_turn import checks_in_turn
 from rankcore.progress import watch
 from rankcore.ranking.svm._spaces import Sample
 from reference import pair_loss as plain
@@ -583,8 +584,7 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-@pytest.mark.sampled(1)
-@parametrize_with_checks(VARIANTS, expected_failed_checks=differences_of)
+@checks_in_turn(VARIANTS, differences_of)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:fit found no qid")  # the checks know of no queries
 def test_scikit_learn_checks_of_variants(estimator, check):

@@ -19,9 +19,9 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rankcore as rc
+from checks_in_turn import checks_in_turn
 from rankcore.cli.registry import EVERY_LEARNER
 from rankcore.metrics import rank_loss
 from reference.margin_prank import margin_prank
@@ -195,10 +195,8 @@ def test_margin_prank(problem, margin, scale, dense):
     np.testing.assert_allclose(averaged.thresholds_, expected["b_mean"], rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.sampled(1)  # what the checks look at is code that both bases share
-@parametrize_with_checks(
-    [PRankRule(random_state=0), PerceptronRule(random_state=0)],
-    expected_failed_checks=lambda estimator: DIFFERENCES,
+@checks_in_turn(
+    [PRankRule(random_state=0), PerceptronRule(random_state=0)], lambda estimator: DIFFERENCES
 )
 def test_rules_keep_the_contract(estimator, check):
     if check.func.__name__ == "check_class_weight_classifiers":
