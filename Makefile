@@ -1,12 +1,13 @@
 # `make demo` shows rankcore at work, `make test` tests it; both from a fresh clone. `make test` is
-# lint, types, doctests and check, which also run alone. CI runs `sanitize`, `release` and
-# `docs-quick` as well.
+# lint, types, doctests and check. CI runs `sanitize`, `release` and `docs-quick` as well.
 
 PYTHON ?= python3
 BENCH ?= prank
 
-VENV := .venv/bin
-# Everything that is tested comes out of the sdist, as it does for users.
+# For work: an editable install, which `make kernels` keeps up to date.
+ENV := .venv
+# For tests of what users receive: the wheel that is built from the sdist. `make test` runs all there.
+WHEEL_ENV := build/venv
 DIST := build/dist
 WHEEL = $$(echo $(DIST)/*.whl)
 SOURCES := $(shell find src -type f ! -name '*.so' ! -name '*.pyc' ! -path '*.egg-info*') \
@@ -21,25 +22,29 @@ PYTEST := python -m pytest -n auto --dist worksteal
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # pytest has a worker for each processor: threads of BLAS beside them only wait for each other.
 export OPENBLAS_NUM_THREADS ?= 1
-export PATH := $(CURDIR)/$(VENV):$(PATH)
+export PATH := $(CURDIR)/$(ENV)/bin:$(PATH)
+check sanitize release docs docs-quick: export PATH := $(CURDIR)/$(WHEEL_ENV)/bin:$(PATH)
 
-.PHONY: demo test lint types doctests check sanitize release bench docs docs-quick clean
+.PHONY: demo kernels test lint types doctests check sanitize release bench docs docs-quick clean
 ifndef TOGETHER
 .NOTPARALLEL:
 endif
 
-# setuptools packs what it finds in build/lib, modules that are gone included.
 demo: .venv/made
-	rm -rf build/lib.*
-	$(VENV)/pip install -q ".[cli,plot]"
-	$(VENV)/rankcore demo
+	.venv/bin/pip install -q -e ".[cli,plot]"
+	.venv/bin/rankcore demo
+
+# Build in place what depends on an edited .pyx, .pxd or .h, in seconds.
+kernels:
+	python setup.py -q build_ext --inplace
 
 # What takes one processor runs beside the suite, or the others would be idle meanwhile.
 # `check` takes longest: its closing line is the one to read.
-test: lint
-	$(MAKE) -j 3 TOGETHER=1 types doctests check
+test:
+	$(MAKE) ENV=$(WHEEL_ENV) lint
+	$(MAKE) -j 3 TOGETHER=1 ENV=$(WHEEL_ENV) types doctests check
 
-lint: .venv/installed
+lint: $(ENV)/installed
 	ruff check
 	ruff format --check
 	cython-lint src
@@ -48,7 +53,7 @@ lint: .venv/installed
 		packaging .github)
 
 # stubtest reports all that `mypy src/rankcore` does: it analyses the same files with the same flags.
-types: .venv/installed
+types: $(ENV)/installed
 	stubtest rankcore --mypy-config-file pyproject.toml \
 		--allowlist tests/stubtest-allowlist.txt
 
@@ -60,7 +65,7 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined \
 RUNTIMES = $(foreach name,asan ubsan stdc++,$(shell gcc -print-file-name=lib$(name).so))
 
 ifeq ($(shell uname),Linux)
-sanitize: .venv/installed
+sanitize: $(WHEEL_ENV)/installed
 	$(call install_apart,sanitize,RANKCORE_CHECKED=1 CC=gcc CFLAGS="$(SANITIZE)" LDFLAGS="$(SANITIZE)")
 	LD_PRELOAD="$(RUNTIMES)" PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 \
 	UBSAN_OPTIONS=print_stacktrace=1 PYTHONPATH=build/sanitize/site \
@@ -71,60 +76,65 @@ sanitize:
 endif
 
 # Docstrings and guides.
-doctests: .venv/installed
+doctests: $(ENV)/installed
 	python -m pytest -q --doctest-modules --doctest-glob='*.md' --ignore-glob='docs/**/*.py' \
 		--ignore=docs/conf.py --pyargs rankcore docs
 
-check: .venv/installed
+check: $(WHEEL_ENV)/installed
 	$(PYTEST) -m "not slow"
 
 # What users receive: the sdist and the wheel that were tested, on every CPython that is found.
-release: .venv/installed
+release: $(WHEEL_ENV)/installed
 	RANKCORE_DIST=$(CURDIR)/$(DIST) $(PYTEST) -m slow $(SLOW_TESTS)
 	python -m pytest -m slow tests/test_dask_faults.py
 
-bench: .venv/installed
+bench: $(ENV)/installed
 	python -m benchmarks $(BENCH)
 
 # The scorer for browsers, compiled to WebAssembly.
-WASM := $(VENV)/python web/compile.py build/web
+WASM = python web/compile.py build/web
 
 # Warnings are errors. No network: -j auto only shares the work among processors.
-docs: .venv/docs
+docs: $(WHEEL_ENV)/docs
 	$(WASM)
-	$(VENV)/sphinx-build -W --keep-going -q -j auto docs build/site
+	sphinx-build -W --keep-going -q -j auto docs build/site
 
 # Examples are not run; their pictures are those of the last `make docs`, if there are any.
-docs-quick: .venv/docs
+docs-quick: $(WHEEL_ENV)/docs
 	$(WASM)
-	RANKCORE_DOCS_QUICK=1 $(VENV)/sphinx-build -W --keep-going -q -j auto docs build/site
+	RANKCORE_DOCS_QUICK=1 sphinx-build -W --keep-going -q -j auto docs build/site
 
 clean:
 	rm -rf build .venv src/rankcore.egg-info
 	find src -name '*.so' -delete
 	git clean -qfdX docs
 
-.venv/made:
-	$(PYTHON) -m venv .venv
+.venv/made $(WHEEL_ENV)/made:
+	$(PYTHON) -m venv $(@D)
+	touch $@
+
+# pip builds what has changed, as `make kernels` does, and installs no wheel.
+.venv/installed: pyproject.toml | .venv/made
+	.venv/bin/pip install -q -e ".[dev]"
 	touch $@
 
 # Warnings are errors here, and only here: a user's compiler may know some that ours does not.
-$(DIST)/made: $(SOURCES) | .venv/made
+$(DIST)/made: $(SOURCES) | $(WHEEL_ENV)/made
 	rm -rf $(DIST)
 	mkdir -p $(DIST)
-	$(VENV)/pip install -q build==1.6.1
-	RANKCORE_WERROR=1 $(VENV)/python -m build --outdir $(DIST) >build/log 2>&1 || \
+	$(WHEEL_ENV)/bin/pip install -q build==1.6.1
+	RANKCORE_WERROR=1 $(WHEEL_ENV)/bin/python -m build --outdir $(DIST) >build/log 2>&1 || \
 		{ cat build/log; exit 1; }
 	touch $@
 
 # pip does not replace a version by the same version.
-.venv/installed: $(DIST)/made
-	$(VENV)/pip uninstall -qq -y rankcore
-	$(VENV)/pip install -q "$(WHEEL)[dev]"
+$(WHEEL_ENV)/installed: $(DIST)/made
+	$(WHEEL_ENV)/bin/pip uninstall -qq -y rankcore
+	$(WHEEL_ENV)/bin/pip install -q "$(WHEEL)[dev]"
 	touch $@
 
-.venv/docs: .venv/installed
-	$(VENV)/pip install -q "$(WHEEL)[docs]"
+$(WHEEL_ENV)/docs: $(WHEEL_ENV)/installed
+	$(WHEEL_ENV)/bin/pip install -q "$(WHEEL)[docs]"
 	touch $@
 
 # $(call install_apart,NAME,ENVIRONMENT): build the sdist once more, under build/NAME/site.
@@ -132,5 +142,5 @@ define install_apart
 	rm -rf build/$(1)
 	mkdir -p build/$(1)/tree
 	tar -xzf $(DIST)/*.tar.gz -C build/$(1)/tree --strip-components=1
-	$(2) $(VENV)/pip install -q --no-deps --target build/$(1)/site ./build/$(1)/tree
+	$(2) pip install -q --no-deps --target build/$(1)/site ./build/$(1)/tree
 endef

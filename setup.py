@@ -8,6 +8,7 @@ SOURCE_DATE_EPOCH makes sdist and wheel the same bytes in each build.
 
 import gzip
 import os
+import re
 import shutil
 import sys
 import sysconfig
@@ -17,6 +18,8 @@ from threading import Lock
 
 from Cython.Build import Dependencies
 from Cython.Compiler import Options
+from Cython.Compiler.Main import Context
+from Cython.Compiler.Options import CompilationOptions, default_options
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.command.sdist import sdist
@@ -69,15 +72,42 @@ def cythonize(*args, **kwargs):
 
 Dependencies.cythonize = cythonize
 
+HEADER_FOLDERS = ["src/rankcore/include", "src/rankcore/_ext"]
+INCLUDE = re.compile(r'^\s*(?:#\s*include|cdef extern from)\s*"([\w.]+)"', re.MULTILINE)
+
+
+def headers_of(kernel, tree):
+    """Return the headers that a kernel includes: itself, through a .pxd or through a header.
+
+    Cython finds out by itself which .pxd files a kernel reads, but not what the C compiler reads.
+    """
+    unread = {Path(file) for file in tree.all_dependencies(kernel) if not Path(file).is_absolute()}
+    headers = set()
+    while unread:
+        names = INCLUDE.findall(unread.pop().read_text(encoding="utf-8"))
+        paths = {Path(folder, name) for name in names for folder in HEADER_FOLDERS}
+        new = {path for path in paths - headers if path.exists()}
+        headers |= new
+        unread |= new
+    return sorted(path.as_posix() for path in headers)
+
 
 class Kernels(build_ext):
-    """Say what is missing before minutes of translation, not after."""
+    """Build each kernel again when a file that it reads has changed."""
 
     # distutils looks options up by it when it makes a command anew, as for an editable install.
     command_name = "build_ext"
 
+    def finalize_options(self):
+        """Build for an editable install where ``build_ext --inplace`` continues."""
+        if self.editable_mode:
+            usual = self.distribution.get_command_class("build")(self.distribution)
+            usual.ensure_finalized()
+            self.build_lib, self.build_temp = usual.build_lib, usual.build_temp
+        super().finalize_options()
+
     def build_extensions(self):
-        """Build all kernels."""
+        """Check for a compiler before minutes of translation; then build what has changed."""
         compiler = getattr(self.compiler, "compiler_so", [])  # MSVC is looked for by setuptools
         if compiler and shutil.which(compiler[0]) is None:
             raise PlatformError(
@@ -90,6 +120,11 @@ class Kernels(build_ext):
             # Not a flag of the extensions: Cython writes those into the C file, and a line more in
             # front makes other line numbers, and so other binaries than those of a release.
             compiler.append("-Werror")
+        paths = CompilationOptions(default_options, include_path=self.cython_include_dirs)
+        tree = Dependencies.create_dependency_tree(Context.from_options(paths), quiet=True)
+        for kernel in self.extensions:
+            if kernel.sources[0].endswith(".pyx"):
+                kernel.depends = headers_of(kernel.sources[0], tree)
         super().build_extensions()
 
 
@@ -127,7 +162,6 @@ sources = {f"rankcore._ext.{p.stem}": p.as_posix() for p in sorted(Path("src/_ex
 sources[shared] = "build/_cyutility.c"  # written by Cython: what the kernels have in common
 # Run once, or between passes: built for size.
 cold = {shared, "rankcore._ext.capi"}
-private = sorted(str(p) for p in Path("src/rankcore").rglob("*") if p.suffix in {".pxd", ".h"})
 directives = {
     "language_level": 3,
     "boundscheck": CHECKED,
@@ -146,8 +180,7 @@ setup(
         Extension(
             name,
             sources=[source],
-            include_dirs=["src/rankcore/include", "src/rankcore/_ext"],
-            depends=private,
+            include_dirs=HEADER_FOLDERS,
             define_macros=[stable_abi[1]] if stable_abi else [],
             extra_compile_args=cflags + small * (name in cold),
             extra_link_args=ldflags,

@@ -15,7 +15,7 @@ if not HAS_SOURCES:
 pytest.importorskip("Cython")
 
 # Two of the kernels: what makes bytes differ (times, paths, modes, owners, order) is in all.
-FEW = {"rows", "decimals"}
+FEW = {"rows", "exact_sums"}
 BUILD = "-m", "build", "--no-isolation"
 # Another umask, as another user may have: modes of files are in both archives.
 MASKED = "import os, runpy, sys; os.umask(0o077); runpy.run_module('build', run_name='__main__')"
@@ -101,6 +101,34 @@ def test_a_build_without_a_compiler_says_what_is_missing(small, tmp_path):
     assert "pip install --only-binary rankcore rankcore" in done.stderr
     assert "Traceback" not in done.stderr
     assert not list(tmp_path.glob("src/**/*.c"))  # said before the translation, which takes minutes
+
+
+@pytest.mark.slow
+def test_an_edited_file_rebuilds_only_the_kernels_that_read_it(tmp_path):
+    tree = few_kernels(tmp_path / "tree")
+
+    def built():
+        command = sys.executable, "setup.py", "build_ext", "--inplace"
+        run(*command, cwd=tree, env=os.environ | {"CFLAGS": "-O0"})
+        files = (tree / "build").glob("lib*/rankcore/_ext/[!_]*")
+        return {path.name.partition(".")[0]: path.stat().st_mtime_ns for path in files}
+
+    before = built()
+    assert before.keys() == FEW
+    for edited, expected in [
+        ("src/_ext/exact_sums.pyx", {"exact_sums"}),
+        ("src/rankcore/_ext/_exact_sums.h", {"exact_sums"}),
+        ("src/rankcore/_ext/_platform.h", {"rows"}),
+        ("src/rankcore/_ext/_histograms.h", {"exact_sums"}),  # through another header
+        ("src/rankcore/core.pxd", FEW),
+        ("src/rankcore/_ext/_gram.h", set()),
+    ]:
+        path = tree / edited
+        path.write_text(path.read_text(encoding="utf-8") + "\n", encoding="utf-8")
+        after = built()
+        rebuilt = {name for name in FEW if after[name] != before[name]}
+        assert rebuilt == expected, edited
+        before = after
 
 
 FAULT = """
