@@ -15,14 +15,15 @@ from time import perf_counter, process_time
 import numpy as np
 
 import rankcore as rc
-from benchmarks.measure import machine, show
+from benchmarks.measure import machine, show, sized
 from rankcore.datasets import make_bipartite, make_letor
 from rankcore.metrics import auc_score, ndcg_score
 
-N_ROUNDS = 300
+N_ROUNDS, N_PLAIN = sized(300, 10), sized(60, 5)
 # Rounds that are enough to know what one takes.
-N_PEER = 20
-N_B, N_L = 200_000, 2000 * 120
+N_PEER = sized(20, 2)
+N_B, N_QUERIES = sized(200_000, 2_000), sized(2000, 40)
+N_L = N_QUERIES * 120
 
 
 def all_searched(learner):
@@ -35,9 +36,9 @@ def run(repeat: int) -> None:
     """Measure and print."""
     print(machine(), "\n")
     repeat = min(repeat, 3)
-    show(sparse(*make_bipartite(), repeat))
+    show(sparse(*make_bipartite(N_B * 5 // 4), repeat))
     print()
-    show(dense(*make_letor(), repeat))
+    show(dense(*make_letor(N_QUERIES * 5 // 4), repeat))
     print()
     show(growth(os.environ.get("RANKCORE_GROWTH")))
 
@@ -85,8 +86,8 @@ def sparse(X, y, repeat):
     """B."""
     X_test, y_test, X, y = X[N_B:], y[N_B:], X[:N_B], y[:N_B]
     first, ours, _, model = median_fit(repeat, lambda: rc.BipartiteRankBoost(N_ROUNDS), X, y)
-    _, plain, _, other = median_fit(1, lambda: all_searched(rc.BipartiteRankBoost(60)), X, y)
-    same = np.array_equal(model.estimators_[:60], other.estimators_)
+    _, plain, _, other = median_fit(1, lambda: all_searched(rc.BipartiteRankBoost(N_PLAIN)), X, y)
+    same = np.array_equal(model.estimators_[:N_PLAIN], other.estimators_)
     extra = held_bytes(lambda: rc.BipartiteRankBoost(2).fit(X, y))
     nnz = X.nnz
     rows = [
@@ -96,7 +97,7 @@ def sparse(X, y, repeat):
         ("B: the same stumps", str(same), "True"),
         (
             "B: two threads, a round",
-            gain_of_threads(repeat, partial(rc.BipartiteRankBoost, 60), X, y),
+            gain_of_threads(repeat, partial(rc.BipartiteRankBoost, N_PLAIN), X, y),
             "",
         ),
         ("B: AUC", f"{auc_score(y_test, model.predict(X_test)):.4f}", ""),
@@ -135,7 +136,7 @@ def dense(X, y, qid, repeat):
         repeat, lambda: rc.RankBoost(N_ROUNDS), X[train], y[train], qid=qid[train]
     )
     _, plain, _, _ = median_fit(
-        1, lambda: all_searched(rc.RankBoost(60)), X[train], y[train], qid=qid[train]
+        1, lambda: all_searched(rc.RankBoost(N_PLAIN)), X[train], y[train], qid=qid[train]
     )
 
     def ndcg(scores):
@@ -147,7 +148,9 @@ def dense(X, y, qid, repeat):
         ("L: plain search, a round", f"{plain * 1e3:.2f} ms, {plain / ours:.2f}x ours", ""),
         (
             "L: two threads, a round",
-            gain_of_threads(repeat, partial(rc.RankBoost, 60), X[train], y[train], qid=qid[train]),
+            gain_of_threads(
+                repeat, partial(rc.RankBoost, N_PLAIN), X[train], y[train], qid=qid[train]
+            ),
             "",
         ),
         ("L: NDCG@10", ndcg(model.predict(X[test])), ""),
@@ -155,7 +158,7 @@ def dense(X, y, qid, repeat):
     if find_spec("lightgbm"):
         import lightgbm
 
-        group = np.full(2000, 120)
+        group = np.full(N_QUERIES, 120)
         data = lightgbm.Dataset(X[train], y[train], group=group, params={"verbose": -1})
         data.construct()
         params = {"objective": "lambdarank", "num_leaves": 2, "num_threads": 1, "verbose": -1}
@@ -187,14 +190,14 @@ def held_bytes(task):
 def growth(path):
     """Return milliseconds of a round by non-zeros, and by queries for a fixed number of rows."""
     values = {}
-    for n in (20_000, 40_000, 80_000, 160_000):
+    for n in sized((20_000, 40_000, 80_000, 160_000), (500, 1_000)):
         X, y = make_bipartite(n, random_state=0)
-        _, seconds, _ = fitted(all_searched(rc.BipartiteRankBoost(60)), X, y)
-        _, spared, _ = fitted(rc.BipartiteRankBoost(60), X, y)
+        _, seconds, _ = fitted(all_searched(rc.BipartiteRankBoost(N_PLAIN)), X, y)
+        _, spared, _ = fitted(rc.BipartiteRankBoost(N_PLAIN), X, y)
         values[X.nnz] = (np.median(seconds) * 1e3, np.median(spared) * 1e3)
     queries = {}
-    X, y, _ = make_letor(n_queries=500)
-    for n in (10, 100, 1000, 10_000):
+    X, y, _ = make_letor(n_queries=sized(500, 10))
+    for n in sized((10, 100, 1000, 10_000), (10, 100)):
         qid = np.arange(len(y)) * n // len(y)
         _, seconds, _ = fitted(all_searched(rc.RankBoost(20)), X, y, qid=qid)
         queries[n] = np.median(seconds) * 1e3

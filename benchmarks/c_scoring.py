@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import rankcore as rc
-from benchmarks.measure import machine, medians, processor_seconds, show
+from benchmarks.measure import machine, medians, processor_seconds, show, sized
 from benchmarks.model_files import model_of
 from rankcore.datasets import make_letor
 
@@ -81,7 +81,7 @@ def opened(library, path):
 
 
 def stumps(library, folder, repeat):
-    X, y, qid = make_letor(1000, 100, random_state=0)
+    X, y, qid = make_letor(sized(1000, 20), 100, random_state=0)
     X = np.ascontiguousarray(X[:, -46:], dtype=np.float32)  # the last ones are the most informative
     model = rc.RankBoost(300).fit(X, y, qid=qid)
     rc.save(model, folder / "model")
@@ -114,7 +114,7 @@ def stumps(library, folder, repeat):
         tasks["LightGBM"] = lambda: light.predict(X, num_threads=1)
     seconds = medians(repeat, **tasks)
     assert np.array_equal(out, model.predict(X))
-    rows = [("300 stumps, 100,000 x 46, C", f"{seconds['C'] * 1e3:.1f} ms", "")]
+    rows = [(f"300 stumps, {len(X):,} x 46, C", f"{seconds['C'] * 1e3:.1f} ms", "")]
     for name in [*seconds][1:]:
         ratio = seconds[name] / seconds["C"]
         rows.append((f"  {name} / C", f"{ratio:.2f}", "at least 1" if "XG" in name else ""))
@@ -122,7 +122,7 @@ def stumps(library, folder, repeat):
 
 
 def trees(library, folder, repeat):
-    X, y, qid = make_letor(600, 100, n_features=136, random_state=0)
+    X, y, qid = make_letor(sized(600, 20), 100, n_features=136, random_state=0)
     X = np.ascontiguousarray(X, dtype=np.float32)
     model = rc.RankBoost(200, max_leaf_nodes=31).fit(X[:20_000], y[:20_000], qid=qid[:20_000])
     rc.save(model, folder / "model")
@@ -136,14 +136,14 @@ def trees(library, folder, repeat):
     seconds = medians(repeat, C=in_c, Python=lambda: model.predict(X))
     assert np.array_equal(out, model.predict(X))
     return [
-        ("200 trees of 31 leaves, 60,000 x 136, C", f"{seconds['C'] * 1e3:.1f} ms", ""),
+        (f"200 trees of 31 leaves, {len(X):,} x 136, C", f"{seconds['C'] * 1e3:.1f} ms", ""),
         ("  C / Python", f"{seconds['C'] / seconds['Python']:.2f}", "at most 1"),
     ]
 
 
 def ordinal(library, folder, repeat, k):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(22_000, 50))
+    X = rng.normal(size=(sized(22_000, 3_000), 50))
     score = X[:, 0] * X[:, 1] + np.sin(2 * X[:, 2]) + X[:, 3:8].sum(axis=1)
     score += rng.normal(size=len(X))
     y = np.digitize(score, np.quantile(score, np.arange(1, k) / k))
@@ -164,7 +164,7 @@ def ordinal(library, folder, repeat, k):
 
 def linear(library, folder, repeat):
     rng = np.random.default_rng(0)
-    n, d, per_row = 200_000, 50_000, 50
+    n, d, per_row = sized(200_000, 4_000), 50_000, 50
     columns = np.sort(
         rng.integers(0, d // per_row, (n, per_row)) + d // per_row * np.arange(per_row)
     )
@@ -190,14 +190,14 @@ def linear(library, folder, repeat):
     seconds = medians(repeat, C=in_c, checked=checked, SciPy=lambda: theirs @ weights)
     np.testing.assert_allclose(out, theirs @ weights, rtol=1e-9, atol=1e-9)
     return [
-        ("linear, 10,000,000 non-zeros, C", f"{seconds['C'] * 1e3:.1f} ms", ""),
+        (f"linear, {X.nnz:,} non-zeros, C", f"{seconds['C'] * 1e3:.1f} ms", ""),
         ("  SciPy / C", f"{seconds['SciPy'] / seconds['C']:.2f}", "at least 1"),
         ("  SciPy / C that checks", f"{seconds['SciPy'] / seconds['checked']:.2f}", "at least 1"),
     ]
 
 
 def opening(library, folder):
-    rc.save(model_of(128_000_000), folder / "large")
+    rc.save(model_of(sized(128_000_000, 1_000_000)), folder / "large")
     times = []
     for _ in range(5):
         start = perf_counter()

@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from benchmarks.measure import machine, show
+from benchmarks.measure import machine, show, sized
 from benchmarks.streams import write
 from rankcore.datasets import open_rows
 
@@ -34,7 +34,7 @@ def run(repeat: int) -> None:
     print(machine())
     with tempfile.TemporaryDirectory() as folder:
         text, cache = Path(folder) / "rows.txt", Path(folder) / "rows"
-        write(text, round(int(os.environ.get("RANKCORE_CACHE_MB", "500")) * TEXT_SHARE))
+        write(text, round(int(os.environ.get("RANKCORE_CACHE_MB", sized(500, 2))) * TEXT_SHARE))
         rows = open_rows(text, cache=cache)
         text.unlink()
         print(f"a row cache of {rows.size / 1e6:.0f} MB, {rows.stats().n_rows:,} rows\n")

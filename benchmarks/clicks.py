@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.measure import machine, processor_seconds, show
+from benchmarks.measure import machine, processor_seconds, show, sized
 from rankcore._ext.clicks import bayesian_pass, position_pass
 from rankcore.clicks import (
     CascadeModel,
@@ -19,8 +19,8 @@ from rankcore.clicks import (
 )
 from rankcore.clicks._counts import clicks, count
 
-N_QUERIES, N_DOCUMENTS = 20_000, 20
-N_SESSIONS = 200_000  # 2 * 10^6 impressions: times are scaled to 10^7
+N_QUERIES, N_DOCUMENTS = sized(20_000, 200), 20
+N_SESSIONS = sized(200_000, 2_000)  # 2 * 10^6 impressions: times are scaled to 10^7
 SCALE = 10_000_000 / (10 * N_SESSIONS)
 
 

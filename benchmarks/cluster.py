@@ -21,6 +21,7 @@ from benchmarks.measure import (
     seconds_between,
     seconds_each,
     show,
+    sized,
     worker_seconds,
 )
 from rankcore.datasets import make_ordinal
@@ -52,7 +53,7 @@ def run(repeat: int) -> None:
     import rankcore.dask as rd
 
     print(machine())
-    n_rows = int(os.environ.get("RANKCORE_CLUSTER_ROWS", "250000"))
+    n_rows = int(os.environ.get("RANKCORE_CLUSTER_ROWS", sized(250_000, 500)))
     with (
         tempfile.TemporaryDirectory() as folder,
         Client(n_workers=2, threads_per_worker=1, dashboard_address=":0") as client,
@@ -93,7 +94,8 @@ def run(repeat: int) -> None:
         ]
     )
     print("\nbytes sent in each pass, of rows that are sparse text and of those above")
-    sent_of_a_pass(*make_ordinal(200_000, 1_000_000, mean_nnz=40, random_state=101))
+    n, d = sized((200_000, 1_000_000), (2_000, 10_000))
+    sent_of_a_pass(*make_ordinal(n, d, mean_nnz=40, random_state=101))
     sent_of_a_pass(*whole)
     print("\nnegated rank loss after each pass, of the first quarter of other rows")
     quality(whole[0], whole[1])

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 import rankcore as rc
-from benchmarks.measure import machine, seconds_per_round, show
+from benchmarks.measure import machine, seconds_per_round, show, sized
 from rankcore.datasets import make_letor
 from rankcore.metrics import ndcg_score
 
@@ -30,8 +30,8 @@ def run(repeat: int) -> None:
     import rankcore.dask as rd
 
     print(machine())
-    n_queries = int(os.environ.get("RANKCORE_CLUSTER_QUERIES", "2000"))
-    n_rounds = int(os.environ.get("RANKCORE_CLUSTER_ROUNDS", "400"))
+    n_queries = int(os.environ.get("RANKCORE_CLUSTER_QUERIES", sized(2000, 40)))
+    n_rounds = int(os.environ.get("RANKCORE_CLUSTER_ROUNDS", sized(400, 5)))
     X, y, qid = make_letor(n_queries * 5 // 4, random_state=0)
     X = X.astype(np.float32)
     n = n_queries * N_DOCS

@@ -22,6 +22,7 @@ from benchmarks.measure import (
     seconds_between,
     seconds_each,
     show,
+    sized,
     worker_seconds,
 )
 from rankcore.datasets import make_letor, make_ordinal
@@ -71,7 +72,7 @@ def ensembles(client, folder, repeat):
     """A pass of 100 members."""
     import rankcore.dask as rd
 
-    n = int(os.environ.get("RANKCORE_CLUSTER_ROWS", "100000"))
+    n = int(os.environ.get("RANKCORE_CLUSTER_ROWS", sized(100_000, 2_000)))
     X, y = make_ordinal(n, random_state=101)
     blocks = in_blocks(folder, [n * k // N_BLOCKS for k in range(N_BLOCKS + 1)], X, y)
     params = {"n_estimators": 100, "max_iter": 4, "random_state": 0}
@@ -98,7 +99,7 @@ def machines(client, folder, repeat):
     """Fits of a ranking SVM."""
     import rankcore.dask as rd
 
-    n_queries = int(os.environ.get("RANKCORE_CLUSTER_QUERIES", "2000"))
+    n_queries = int(os.environ.get("RANKCORE_CLUSTER_QUERIES", sized(2000, 40)))
     X, y, qid = make_letor(n_queries, random_state=0)
     X = ((X - X.mean(axis=0)) / X.std(axis=0)).astype(np.float32)
     edges = [n_queries * k // N_BLOCKS * N_DOCS for k in range(N_BLOCKS + 1)]

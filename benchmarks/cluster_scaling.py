@@ -12,7 +12,7 @@ from math import ceil, log
 import numpy as np
 
 import rankcore as rc
-from benchmarks.measure import machine, seconds_each, show
+from benchmarks.measure import machine, seconds_each, show, sized
 from rankcore._core.inputs import as_rows
 from rankcore._core.sources import Window
 from rankcore.boosting._given_bins import GivenBins, ValueGroups
@@ -87,7 +87,7 @@ def boosting(n, asked, per_sum, hop):
 
 def prank_value(repeat):
     """Seconds of a pass for each stored value, of processor time."""
-    X, y = make_ordinal(60_000, random_state=101)
+    X, y = make_ordinal(sized(60_000, 1_000), random_state=101)
     times = []
     for _ in range(repeat):
         marks = []
@@ -101,7 +101,7 @@ def prank_value(repeat):
 
 def boosting_value(repeat):
     """Seconds of a round's sums for each value, of processor time."""
-    X, y, qid = make_letor(500, random_state=0)
+    X, y, qid = make_letor(sized(500, 10), random_state=0)
     rows = as_rows(X)
     pairing = make_pairing(Window(rows, y, qid, 0, 0), in_row_order=False)
     docs = pairing.docs
@@ -146,4 +146,4 @@ def question(repeat):
         return time.perf_counter() - start
 
     fit(1)
-    return min(seconds_each(fit, 200) for _ in range(repeat))
+    return min(seconds_each(fit, sized(200, 5)) for _ in range(repeat))

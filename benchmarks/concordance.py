@@ -3,9 +3,9 @@
 import numpy as np
 
 import rankcore as rc
-from benchmarks.measure import machine, medians, peak_bytes, show
+from benchmarks.measure import machine, medians, peak_bytes, show, sized
 
-N_AUC, N_TAU = 10_000_000, 1_000_000
+N_AUC, N_TAU = sized(10_000_000, 100_000), sized(1_000_000, 10_000)
 
 
 def run(repeat: int) -> None:

@@ -18,9 +18,10 @@ from time import perf_counter
 import numpy as np
 
 import rankcore as rc
+from benchmarks.measure import sized
 from rankcore.boosting._stump_sum import StumpSum
 
-N_ROWS, N_STUMPS, N_BACKGROUND = 100_000, 300, 100
+N_ROWS, N_STUMPS, N_BACKGROUND = sized(100_000, 2_000), 300, 100
 
 
 def seconds(call, repeats):

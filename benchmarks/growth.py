@@ -15,13 +15,14 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 import rankcore as rc
-from benchmarks.measure import machine, peak_bytes
+from benchmarks.measure import machine, peak_bytes, sized
 
 CAP = 120.0
 D, IN_QUERY = 10, 100
-ROWS = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
-FEATURES = (1_000, 10_000, 100_000, 1_000_000)
-RANKS = (2, 10, 100)
+ROWS = sized((1_000, 10_000, 100_000, 1_000_000, 10_000_000), (200, 400))
+FEATURES = sized((1_000, 10_000, 100_000, 1_000_000), (1_000, 2_000))
+RANKS = sized((2, 10, 100), (2, 4))
+N_OTHERS = sized(20_000, 400)  # rows where another size grows
 SEEDED = {"random_state": 0}
 
 ORDINAL = {
@@ -59,7 +60,7 @@ def dense(n, k=5):
     return X, y, np.repeat(np.arange(n // IN_QUERY), IN_QUERY)
 
 
-def sparse(d, n=20_000, stored=20):
+def sparse(d, n=N_OTHERS, stored=20):
     """Rows of ``stored`` values in ``d`` columns, of which small ones are more frequent."""
     rng = np.random.default_rng(0)
     columns = (d * rng.random((n, stored)) ** 2).astype(np.int32)
@@ -118,8 +119,12 @@ def run(repeat):
     print(machine())
     with threadpool_limits(1):
         grow("rows, 10 dense features", ROWS, lambda n, k: dense(n, k or 5))
-        grow("features, 20,000 rows of 20 values", FEATURES, lambda d, k: two(sparse(d), k))
-        grow("ranks, 20,000 rows of 10 features", RANKS, lambda ranks, k: dense(20_000, k or ranks))
+        grow(f"features, {N_OTHERS:,} rows of 20 values", FEATURES, lambda d, k: two(sparse(d), k))
+        grow(
+            f"ranks, {N_OTHERS:,} rows of 10 features",
+            RANKS,
+            lambda ranks, k: dense(N_OTHERS, k or ranks),
+        )
 
 
 def two(case, k):

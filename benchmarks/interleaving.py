@@ -15,10 +15,10 @@ from time import process_time
 import numpy as np
 
 import rankcore as rc
-from benchmarks.measure import machine
+from benchmarks.measure import machine, sized
 from rankcore.interleaving import Balanced, Optimized, Probabilistic, TeamDraft
 
-N = 1_000_000
+N, N_PYTHON = sized(1_000_000, 10_000), sized(2000, 20)
 SOURCE = """
 #include "rankcore_interleave.h"
 int64_t timed(int32_t method, const rc_rankings *R, const double *weights, int64_t n)
@@ -84,11 +84,11 @@ def run(repeat: int) -> None:
     for method in [TeamDraft(), Balanced(), Probabilistic()]:
 
         def lists(method=method):
-            for seed in range(2000):
+            for seed in range(N_PYTHON):
                 method.interleave(both, seed=seed)
 
         seconds = min(once(lists) for _ in range(min(repeat, 3)))
-        print(f"Python  {type(method).__name__:20} {seconds / 2000 * 1e9:8.0f} ns")
+        print(f"Python  {type(method).__name__:20} {seconds / N_PYTHON * 1e9:8.0f} ns")
     seconds = min(once(Optimized().plan, both) for _ in range(repeat))
     print(f"Python  {'plan of Optimized':20} {seconds * 1e9:8.0f} ns")
 

@@ -7,11 +7,11 @@ import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 
 import rankcore as rc
-from benchmarks.measure import machine, peak_bytes, processor_seconds, show
+from benchmarks.measure import machine, peak_bytes, processor_seconds, show, sized
 from rankcore.ordinal.kernel import _dual
 
-N, D, GAMMA = 20_000, 54, 0.02
-STREAM, CHUNK, BUDGET = 1_000_000, 10_000, 100
+N, N_TEST, D, GAMMA = sized(20_000, 400), sized(4_000, 200), 54, 0.02
+STREAM, CHUNK, BUDGET = sized(1_000_000, 2_000), sized(10_000, 500), 100
 
 
 def run(repeat: int) -> None:
@@ -24,12 +24,11 @@ def run(repeat: int) -> None:
     model = rc.KernelPRank.published(gamma=GAMMA).fit(X, y)
     support = model.support_
     print(f"{N} x {D} dense rows, 4 ranks, rbf, {support.size} support vectors\n")
-    n_test = 4000
 
     def peer() -> None:
         vectors, coefs = model.support_vectors_, model.dual_coef_[0]
-        for start in range(0, n_test, 256):
-            rbf_kernel(X[start : min(start + 256, n_test)], vectors, gamma=GAMMA) @ coefs
+        for start in range(0, N_TEST, 256):
+            rbf_kernel(X[start : min(start + 256, N_TEST)], vectors, gamma=GAMMA) @ coefs
 
     ensemble = rc.KernelOAPBPM.published(gamma=GAMMA, random_state=0)
     seconds = processor_seconds(
@@ -39,14 +38,14 @@ def run(repeat: int) -> None:
         numpy=lambda: numpy_blocks(X, support),
         oap=lambda: ensemble.fit(X, y),
         float32=lambda: rc.KernelPRank.published(gamma=GAMMA).fit(X.astype(np.float32), y),
-        predict=lambda: model.project(X[:n_test]),
+        predict=lambda: model.project(X[:N_TEST]),
         peer=peer,
     )
 
     def ratio(one: str, other: str) -> str:
         return f"{seconds[one] / seconds[other]:.2f}x"
 
-    fits = [peak_bytes(partial(model.project, X[:n])) / 2**20 for n in (1000, n_test)]
+    fits = [peak_bytes(partial(model.project, X[:n])) / 2**20 for n in (N_TEST // 4, N_TEST)]
     show(
         [
             ("fit", f"{seconds['fit']:.2f} s", ""),
@@ -60,7 +59,11 @@ def run(repeat: int) -> None:
                 ratio("predict", "peer"),
                 "at most 1.3",
             ),
-            ("memory to predict 1000 and 4000 rows", f"{fits[0]:.2f}, {fits[1]:.2f} MB", ""),
+            (
+                f"memory to predict {N_TEST // 4} and {N_TEST} rows",
+                f"{fits[0]:.2f}, {fits[1]:.2f} MB",
+                "",
+            ),
         ]
     )
     print(f"\nA stream of {STREAM} rows of 10 features, budget {BUDGET}:")

@@ -19,11 +19,13 @@ from sklearn.datasets import dump_svmlight_file
 from threadpoolctl import threadpool_limits
 
 import rankcore as rc
-from benchmarks.measure import machine, processor_seconds, show
+from benchmarks.measure import machine, processor_seconds, show, sized
 from benchmarks.metrics import judged
 from rankcore.datasets import dump_letor, make_letor, make_ordinal
 
-N_W1, N_L = 200_000, 2000 * 120
+N_W1, N_QUERIES = sized(200_000, 2_000), sized(2000, 40)
+N_L = N_QUERIES * 120
+WIDTHS = sized((4_000, 20_000, 100_000), (100, 200, 400))
 
 
 def run(repeat: int) -> None:
@@ -36,9 +38,9 @@ def run(repeat: int) -> None:
 
 def online(repeat):
     """Whole fits of PRank and VotedPRank, in sums of the matrix."""
-    X, y = make_ordinal()
+    X, y = make_ordinal(N_W1 * 5 // 4)
     X, y = X[:N_W1], y[:N_W1]
-    some = X[:50_000], y[:50_000]
+    some = X[: N_W1 // 4], y[: N_W1 // 4]
     seconds = processor_seconds(
         min(repeat, 5),
         sums=lambda: (X.data.sum(), X.indices.sum()),
@@ -55,7 +57,7 @@ def online(repeat):
         ("w1: sums of data and indices", f"{seconds['sums'] * 1e3:.1f} ms", ""),
         ("w1: PRank.published().fit, to the sums", figure("one", "sums"), "2.6x"),
         ("w1: PRank().fit, to the sums", figure("default", "sums"), "32x"),
-        ("50,000 rows of w1: VotedPRank().fit, to PRank's", figure("voted", "prank"), "4x"),
+        (f"{N_W1 // 4:,} rows of w1: VotedPRank().fit, to PRank's", figure("voted", "prank"), "4x"),
     ]
 
 
@@ -101,10 +103,10 @@ def ndcg(repeat):
     ]
 
 
-def wide_svm(repeat, sizes=(4_000, 20_000, 100_000)):
+def wide_svm(repeat):
     """RankSVM with more features than rows: 20 queries of 100 documents."""
     rows = []
-    for d, goal in zip(sizes, (0.5, 1.5, 6.0), strict=False):
+    for d, goal in zip(WIDTHS, (0.5, 1.5, 6.0), strict=True):
         rng = np.random.default_rng(0)
         X = rng.standard_normal((2000, d), dtype=np.float32)
         s = X[:, :50] @ rng.normal(size=50) + 3 * rng.normal(size=2000)
@@ -119,16 +121,18 @@ def wide_svm(repeat, sizes=(4_000, 20_000, 100_000)):
 
 def kernel(repeat):
     """KernelPRank on 4,000 rows of L."""
-    X, y, _ = make_letor(40, 100, random_state=0)
+    X, y, _ = make_letor(sized(40, 4), 100, random_state=0)
     seconds = processor_seconds(
         min(repeat, 3), fit=lambda: rc.KernelPRank(random_state=0).fit(X, y)
     )
-    return [("KernelPRank().fit, 4,000 rows of 136", f"{seconds['fit']:.2f} s", "half of 1.91 s")]
+    return [
+        (f"KernelPRank().fit, {len(y):,} rows of 136", f"{seconds['fit']:.2f} s", "half of 1.91 s")
+    ]
 
 
 def pairwise(repeat):
     """Passes of the committee over L."""
-    X, y, qid = make_letor()
+    X, y, qid = make_letor(N_QUERIES * 5 // 4)
     X, y, qid = X[:N_L].astype(np.float32), y[:N_L], qid[:N_L]
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     rows = []
@@ -144,25 +148,27 @@ def pairwise(repeat):
 
 def trees(repeat):
     """100 trees of 31 leaves on L, and their scores beside the peers'."""
-    X, y, qid = make_letor()
+    X, y, qid = make_letor(N_QUERIES * 5 // 4)
     X, y, qid = X[:N_L].astype(np.float32), y[:N_L], qid[:N_L]
     start = process_time()
     model = rc.RankBoost(100, max_leaf_nodes=31, learning_rate=0.2).fit(X, y, qid=qid)
     rows = [("L: 100 trees of 31 leaves", f"{process_time() - start:.2f} s", "5 s")]
     tasks = {"rankcore": lambda: model.predict(X)}
+    n_few = min(100, N_QUERIES)  # queries
+    few = slice(n_few * 120)
     if find_spec("xgboost"):
         import xgboost
 
         params = {"max_leaves": 31, "max_depth": 0, "grow_policy": "lossguide", "nthread": 1}
         params |= {"objective": "rank:ndcg", "tree_method": "hist"}
-        data = xgboost.DMatrix(X[:12000], y[:12000], qid=qid[:12000], nthread=1)
+        data = xgboost.DMatrix(X[few], y[few], qid=qid[few], nthread=1)
         peer = xgboost.train(params, data, 100)
         tasks["XGBoost"] = lambda: peer.inplace_predict(X)
     if find_spec("lightgbm"):
         import lightgbm
 
         quiet = {"verbose": -1, "num_threads": 1, "num_leaves": 31, "objective": "lambdarank"}
-        data = lightgbm.Dataset(X[:12000], y[:12000], group=[120] * 100, params=quiet)
+        data = lightgbm.Dataset(X[few], y[few], group=[120] * n_few, params=quiet)
         forest = lightgbm.train(quiet, data, 100)
         tasks["LightGBM"] = lambda: forest.predict(X, num_threads=1)
     seconds = processor_seconds(min(repeat, 3), **tasks)
@@ -216,7 +222,7 @@ def cold(repeat):
 
 def writing(repeat):
     """LETOR text beside scikit-learn's writer."""
-    X, y, qid = make_letor(25, 120, random_state=0)
+    X, y, qid = make_letor(sized(25, 2), 120, random_state=0)
     seconds = processor_seconds(
         min(repeat, 5),
         ours=lambda: dump_letor(X, y, io.BytesIO(), qid=qid),

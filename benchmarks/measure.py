@@ -17,6 +17,13 @@ import numpy as np
 
 from rankcore.progress import Progress, watch
 
+SMALL = "RANKCORE_BENCHMARK_SMALL"
+
+
+def sized(full: Any, small: Any) -> Any:
+    """Return the first of two sizes, or the second after ``python -m benchmarks NAME --small``."""
+    return small if os.environ.get(SMALL) == "1" else full
+
 
 def medians(repeat: int, **tasks: Callable[[], Any]) -> dict[str, float]:
     """Return median seconds of each task, timed in turn so that other load affects all tasks."""

@@ -5,9 +5,9 @@ from importlib.util import find_spec
 import numpy as np
 
 import rankcore as rc
-from benchmarks.measure import machine, medians, peak_bytes, show
+from benchmarks.measure import machine, medians, peak_bytes, show, sized
 
-N_QUERIES, N_DOCUMENTS = 10_000, 1_000
+N_QUERIES, N_DOCUMENTS = sized(10_000, 100), 1_000
 TOGETHER = ["map", "mrr", "P@10", "ndcg@10"]
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import rankcore as rc
+from benchmarks.measure import sized
 
 
 def seconds(call, repeats):
@@ -37,7 +38,7 @@ def run(repeat: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
         print(f"{'bytes':>13} {'save':>9} {'load':>9} {'verify':>9} {'bytes only':>10}   seconds")
-        for n_features in (100, 1_000_000, 128_000_000):
+        for n_features in sized((100, 1_000_000, 128_000_000), (100, 10_000, 1_000_000)):
             model = model_of(n_features)
             save = seconds(lambda model=model: rc.save(model, path), 1)
             del model

@@ -10,10 +10,11 @@ from time import process_time
 import numpy as np
 
 import rankcore as rc
-from benchmarks.measure import machine, show
+from benchmarks.measure import machine, show, sized
 from rankcore.metrics import rank_loss, ranked_probability_score
 
-N, N_TEST, D, K, N_ROUNDS = 100_000, 10_000, 50, 10, 100
+N, N_TEST, N_ROUNDS = sized((100_000, 10_000, 100), (1_000, 200, 10))
+D, K = 50, 10
 
 
 def task():

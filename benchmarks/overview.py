@@ -17,10 +17,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import rankcore as rc
-from benchmarks.measure import machine
+from benchmarks.measure import machine, sized
 from rankcore.datasets import make_letor, make_ordinal
 
-N_TREES = 100
+N_TREES = sized(100, 10)
 # As distributions are called: some come under two names.
 PEERS = ("mord", "lightgbm", "xgboost", "xgboost-cpu", "pytrec-eval", "pytrec-eval-terrier")
 QUIET = {"verbose": -1, "num_threads": 1}
@@ -75,33 +75,34 @@ def sparse_ratings(repeat: int) -> Any:
     """Five ordered ranks of sparse rows, as of texts."""
     from sklearn.linear_model import LogisticRegression, SGDClassifier
 
-    X, y = make_ordinal(60_000, 20_000)
+    X, y = make_ordinal(sized(60_000, 1_200), 20_000)
     models = {
         "rankcore PRank": rc.PRank(random_state=0),
         "scikit-learn SGDClassifier": SGDClassifier(random_state=0),
         "scikit-learn LogisticRegression": LogisticRegression(max_iter=1000),
     }
     task = "five ranks, 50,000 sparse rows of 20,000 columns: seconds to fit, mean absolute error"
-    return errors(task, models, X, y, 50_000, repeat)
+    return errors(task, models, X, y, len(y) * 5 // 6, repeat)
 
 
 def dense_ratings(repeat: int) -> Any:
     """The same task with dense rows, since mord does not accept sparse ones."""
-    X, y = make_ordinal(20_000, 200, mean_nnz=60)
+    X, y = make_ordinal(sized(20_000, 1_000), 200, mean_nnz=60)
     models = {"rankcore PRank": rc.PRank(random_state=0)}
     if find_spec("mord"):
         import mord
 
         models["mord LogisticAT"] = mord.LogisticAT()
     task = "five ranks, 16,000 dense rows of 200 columns: seconds to fit, mean absolute error"
-    return errors(task, models, X.toarray(), y, 16_000, repeat)
+    return errors(task, models, X.toarray(), y, len(y) * 4 // 5, repeat)
 
 
 def search(repeat: int) -> Any:
     """Graded documents of queries; 100 trees of 31 leaves, learning rate .1."""
-    X, y, qid = make_letor(1500)
+    n = sized(1000, 20)
+    X, y, qid = make_letor(n * 3 // 2)
     X = X.astype(np.float32)
-    train, test = qid <= 1000, qid > 1000
+    train, test = qid <= n, qid > n
     task = "1,000 queries of 120 documents, 136 columns, 100 trees: seconds to fit, NDCG@10"
 
     def result(name: str, fit: Any, predict: Any) -> Result:
@@ -147,10 +148,11 @@ def evaluation(repeat: int) -> Any:
     from sklearn.metrics import ndcg_score
 
     rng = np.random.default_rng(404)
-    latent = rng.normal(size=(1000, 1000))
+    n = sized(1000, 20)
+    latent = rng.normal(size=(n, 1000))
     labels = np.searchsorted([1.3, 1.8, 2.3, 2.8], latent).astype(np.int64)
     scores = latent + rng.normal(size=latent.shape)
-    y, s, qid = labels.ravel(), scores.ravel(), np.repeat(np.arange(1000), 1000)
+    y, s, qid = labels.ravel(), scores.ravel(), np.repeat(np.arange(n), 1000)
     task = "evaluation of 1,000 queries of 1,000 documents: seconds, NDCG@10"
 
     def result(name: str, work: Any) -> Result:

@@ -13,11 +13,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 import rankcore as rc
-from benchmarks.measure import machine, medians, show
+from benchmarks.measure import machine, medians, show, sized
 from rankcore.datasets import make_letor
 from rankcore.metrics import ndcg_score
 
-N_TRAIN = 2000 * 120
+N_QUERIES = sized(2000, 20)
+N_TRAIN = N_QUERIES * 120
 EPOCHS = 50
 COMMITTEE = {"variant": "committee", "committee_size": 20, "random_state": 0}
 
@@ -25,7 +26,7 @@ COMMITTEE = {"variant": "committee", "committee_size": 20, "random_state": 0}
 def run(repeat: int) -> None:
     """Measure and print."""
     print(machine(), "\n")
-    X, y, qid = make_letor()
+    X, y, qid = make_letor(N_QUERIES * 5 // 4)
     X = StandardScaler().fit(X[:N_TRAIN]).transform(X).astype(np.float32)
     train, test = slice(N_TRAIN), slice(N_TRAIN, None)
     show(epochs(X[train], y[train], qid[train], min(repeat, 5)))
@@ -105,7 +106,7 @@ def quality(X, y, qid, train, test, repeat):
     except ImportError:
         return [*rows, ("L: LightGBM", "not installed", "")]
     ranker = lightgbm.LGBMRanker(n_estimators=100, n_jobs=1, verbose=-1)
-    sizes = np.full(N_TRAIN // 120, 120)
+    sizes = np.full(N_QUERIES, 120)
     start = perf_counter()
     ranker.fit(X[train], y[train], group=sizes)
     time = perf_counter() - start
@@ -141,9 +142,9 @@ def pairwise_svm(X, y, qid, train, test):
 def extra_memory():
     """Most memory of a process that trains without cached Grams beyond what it held before."""
     code = """
-import resource, numpy as np, rankcore as rc
+import sys, numpy as np, rankcore as rc
 from rankcore.datasets import make_letor
-X, y, qid = (part[:240_000] for part in make_letor())
+X, y, qid = make_letor(int(sys.argv[1]))
 X = np.ascontiguousarray(X)
 def peak():
     with open("/proc/self/status") as status:
@@ -155,5 +156,6 @@ before = peak()
 rc.PairwisePerceptron("committee", max_iter=2, memory_limit=0).fit(X, y, qid=qid)
 print((peak() - before) / X.nbytes)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", code, str(N_QUERIES)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     return float(done.stdout)

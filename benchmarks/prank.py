@@ -4,14 +4,14 @@ import numpy as np
 from sklearn.linear_model import SGDClassifier
 
 import rankcore as rc
-from benchmarks.measure import machine, medians, peak_bytes, process_seconds, show
+from benchmarks.measure import machine, medians, peak_bytes, process_seconds, show, sized
 from rankcore._core.inputs import as_rows
 from rankcore._core.labels import encode, find_classes
 from rankcore._ext.online_loop import learn
 from rankcore._ext.ordinal import PRankState
 from rankcore.datasets import make_ordinal
 
-N_TRAIN = 200_000
+N_TRAIN = sized(200_000, 2_000)
 
 
 # The perceptron of scikit-learn, one pass in order.
@@ -21,7 +21,7 @@ PEER |= {"max_iter": 1, "tol": None, "shuffle": False}
 
 def run(repeat: int) -> None:
     """Measure and print."""
-    X, y = make_ordinal()
+    X, y = make_ordinal(N_TRAIN * 5 // 4)
     X_test, y_test = X[N_TRAIN:], y[N_TRAIN:]
     X, y = X[:N_TRAIN], y[:N_TRAIN]
     print(machine())

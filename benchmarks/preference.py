@@ -5,7 +5,7 @@ from time import perf_counter, process_time
 
 import numpy as np
 
-from benchmarks.measure import machine, medians, show
+from benchmarks.measure import machine, medians, show, sized
 from rankcore.preference import (
     Indexed,
     PreferenceRanker,
@@ -15,9 +15,9 @@ from rankcore.preference import (
     sort_by_degree,
 )
 
-N = 1_000_000
-N_MATRIX = 5_000
-LATENCY, CONCURRENCY = 0.05, 16
+N = sized(1_000_000, 10_000)
+N_MATRIX = sized(5_000, 200)
+LATENCY, CONCURRENCY = sized(0.05, 0.001), 16
 
 
 def run(repeat: int) -> None:
@@ -49,7 +49,7 @@ def sorting(repeat):
         top=lambda: quicksort_rank(items, from_scores(scores), top_k=100, random_state=0),
     )
     unit = seconds["argsort"]
-    rows = [("numpy.argsort of 1,000,000 scores", f"{1e3 * unit:.0f} ms", "")]
+    rows = [(f"numpy.argsort of {N:,} scores", f"{1e3 * unit:.0f} ms", "")]
     for name, what, target in [
         ("scores", "QuickSort of all, scores as preferences", "at most 15x"),
         ("levels", "QuickSort of all, five levels of scores", ""),
@@ -105,7 +105,7 @@ def asking(repeat):
                 seconds = perf_counter() - start
                 calls = ranker.n_calls_ / CONCURRENCY
                 ratios.append(seconds / (LATENCY * (ranker.n_rounds_ + calls)))
-            what = f"100 items, judge of 50 ms, 16 at a time, {name}, {method}"
+            what = f"100 items, judge of {1e3 * LATENCY:.0f} ms, 16 at a time, {name}, {method}"
             rows.append((what, f"{np.median(ratios):.2f}x rounds and calls", "at most 1.3x"))
     return rows
 
@@ -123,7 +123,7 @@ def overhead():
 def ratings(repeat):
     """Ratings of a judge that errs, and of a large table of games."""
     places = np.random.default_rng(0).permutation(60)
-    n, m = 1000, 1_000_000
+    n, m = sized((1000, 1_000_000), (100, 10_000))
     rng = np.random.default_rng(0)
     names = np.array([f"model-{k:04}" for k in range(n)])
     i = rng.integers(0, n, m)
@@ -149,5 +149,5 @@ def ratings(repeat):
         seconds.append(float(np.median(spent)))
     return [
         ("60 items, 600 answers, processor", f"{seconds[0]:.2f} s", "at most 1 s"),
-        ("rate 1,000,000 games of 1,000 names", f"{seconds[1]:.2f} s", "at most 0.6 s"),
+        (f"rate {m:,} games of {n:,} names", f"{seconds[1]:.2f} s", "at most 0.6 s"),
     ]

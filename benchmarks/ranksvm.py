@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC
 from threadpoolctl import threadpool_limits
 
 import rankcore as rc
-from benchmarks.measure import machine, medians, show
+from benchmarks.measure import machine, medians, show, sized
 from rankcore._core.inputs import as_rows
 from rankcore.datasets import make_bipartite, make_letor
 from rankcore.metrics import ndcg_score
@@ -24,14 +24,15 @@ from rankcore.ranking._base import queries_of
 from rankcore.ranking._pairs import pair_by_label
 from rankcore.ranking.svm._losses import PairLosses, Terms
 
-N_TRAIN = 2000 * 120
+N_QUERIES, N_B = sized(2000, 20), sized(200_000, 2_000)
+N_TRAIN = N_QUERIES * 120
 SQUARED = Terms.squared_hinge(1.0)
 
 
 def run(repeat: int) -> None:
     """Measure and print."""
     print(machine(), "\n")
-    X, y, qid = make_letor()
+    X, y, qid = make_letor(N_QUERIES * 5 // 4)
     X = StandardScaler().fit(X[:N_TRAIN]).transform(X).astype(np.float32)
     train, test = slice(N_TRAIN), slice(N_TRAIN, None)
     repeat = min(repeat, 7)
@@ -224,8 +225,8 @@ def planes(X, y, qid):
 
 def sparse(repeat):
     """One query of 200,000 rows."""
-    X, y = make_bipartite()
-    X, y = X[:200_000], y[:200_000]
+    X, y = make_bipartite(N_B * 5 // 4)
+    X, y = X[:N_B], y[:N_B]
     evaluate = Evaluations(X, y, None)
     evaluate()
     times = medians(repeat, evaluate=evaluate)

@@ -18,14 +18,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 
 import rankcore as rc
+from benchmarks.measure import sized
 
 ROOT = Path(__file__).parents[1]
-RATE, SECONDS, CONNECTIONS, DOCUMENTS = 1_000, 10, 50, 20
+RATE, SECONDS, CONNECTIONS = sized((1_000, 10, 50), (50, 1, 5))
+DOCUMENTS = 20
 
 
 def request(X):
@@ -84,6 +87,8 @@ def processor_time(pid):
 
 
 def run(repeat: int) -> None:
+    for name in ("fastapi", "prometheus_client", "uvicorn"):
+        import_module(name)  # which the service needs, and would not say
     X, relevance, qid = rc.datasets.make_letor(50, DOCUMENTS, random_state=0)
     message = request(X[:DOCUMENTS].astype(float))
     with tempfile.TemporaryDirectory() as folder:

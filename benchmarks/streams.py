@@ -17,7 +17,7 @@ import pyarrow.parquet
 from sklearn.preprocessing import StandardScaler
 
 import rankcore as rc
-from benchmarks.measure import machine, processor_seconds, show
+from benchmarks.measure import machine, processor_seconds, show, sized
 from rankcore.datasets import LetorData, dump_letor, iter_letor, load_letor, make_letor, open_rows
 
 N_FEATURES = 136
@@ -38,7 +38,7 @@ def run(repeat: int) -> None:
     warnings.simplefilter("ignore")  # the features differ in scale
     with tempfile.TemporaryDirectory() as folder:
         text, cache = Path(folder) / "rows.txt", Path(folder) / "rows"
-        write(text, int(os.environ.get("RANKCORE_STREAM_MB", "200")))
+        write(text, int(os.environ.get("RANKCORE_STREAM_MB", sized(200, 2))))
         open_rows(text, cache=cache)
         size = text.stat().st_size
         print(f"{size / 1e6:.0f} MB of text, {open_rows(cache).size / 1e6:.0f} MB of row cache\n")
@@ -47,7 +47,7 @@ def run(repeat: int) -> None:
 
 def write(path: Path, megabytes: int) -> None:
     """Rows of `make_letor`, again and again under other query ids."""
-    X, y, qid = make_letor(200, 120, random_state=0)
+    X, y, qid = make_letor(sized(200, 5), 120, random_state=0)
     part = path.with_name("part.txt")
     dump_letor(X, y, part, qid=qid)
     lines = part.read_bytes().splitlines(keepends=True)

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 import rankcore as rc
 from benchmarks.limits import N_L
-from benchmarks.measure import machine
+from benchmarks.measure import machine, sized
 from benchmarks.metrics import judged
 from rankcore._core.threads import Threads
 from rankcore.boosting._tree_grower import TreeGrower
@@ -24,12 +24,13 @@ MORE = (2, 4, 8, 16)
 
 def tasks():
     """Work by name, as functions of the number of threads that return what was found."""
-    X, y = make_ordinal(n_samples=20_000)
-    D, grades, qid = make_letor()
+    X, y = make_ordinal(n_samples=sized(20_000, 500))
+    D, grades, qid = make_letor(N_L // 120 * 5 // 4)
     D, grades, qid = D[:N_L].astype(np.float32), grades[:N_L], qid[:N_L]
-    noisy = D[:100_000, :5].sum(axis=1) + 1e-3 * np.arange(100_000) % 7
+    noisy = D[:100_000, :5].sum(axis=1)
+    noisy += 1e-3 * np.arange(len(noisy)) % 7
     ranks = np.digitize(noisy, np.quantile(noisy, np.arange(1, 10) / 10))
-    few, first = make_letor(40, 100, random_state=0), slice(500 * 120)
+    few, first = make_letor(sized(40, 5), 100, random_state=0), slice(500 * 120)
     labels, scores = judged()
     numbers = np.repeat(np.arange(len(labels)), labels.shape[1])
     levels = labels.ravel().astype(np.float64)

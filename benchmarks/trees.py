@@ -15,19 +15,20 @@ from time import perf_counter, process_time
 import numpy as np
 
 import rankcore as rc
-from benchmarks.measure import machine, show
+from benchmarks.measure import machine, show, sized
 from rankcore.datasets import make_bipartite, make_letor
 from rankcore.metrics import auc_score, ndcg_score
 
-N_TREES, N_LEAVES = 100, 31
-N_B, N_L = 200_000, 2000 * 120
+N_TREES, N_FEW, N_PAIRS, N_LEAVES = *sized((100, 30, 300), (5, 5, 10)), 31
+N_B, N_QUERIES = sized(200_000, 2_000), sized(2000, 20)
+N_L = N_QUERIES * 120
 RATES = (0.05, 0.1, 0.2)
 RATES_B = (0.2, 0.3)
 # The best of the parameters that were tried with 160,000 of the rows, measured on the other 40,000.
 CHOSEN_B = {"learning_rate": 0.4, "l2_leaf": 0.0003}
 LIGHTGBM_B = {"learning_rate": 0.4, "lambda_l2": 2.0}
 # XGBoost takes seconds per tree on B.
-N_SLOW = 5
+N_SLOW = sized(5, 2)
 
 
 def run(repeat: int) -> None:
@@ -57,7 +58,7 @@ def ours(estimator=rc.RankBoost, **parameters):
 
 def dense(repeat):
     """L."""
-    X, y, qid = make_letor()
+    X, y, qid = make_letor(N_QUERIES * 5 // 4)
     X = X.astype(np.float32)
     train, test = slice(N_L), slice(N_L, None)
     data, ids = (X[train], y[train]), qid[train]
@@ -82,18 +83,20 @@ def dense(repeat):
     )
     newton = ours(leaf_step="newton").fit(*data, qid=ids)
     rows.append(("L: leaf_step='newton'", ndcg(newton.predict(X[test])), ""))
-    two = {"weak": "tree", "max_leaf_nodes": 2, "learning_rate": 1.0, "n_estimators": 300}
+    two = {"weak": "tree", "max_leaf_nodes": 2, "learning_rate": 1.0, "n_estimators": N_PAIRS}
     for step in ("newton", "search"):
         took, pair = timed(1, lambda step=step: ours(leaf_step=step, **two).fit(*data, qid=ids))
         rows.append(
             (
                 f"L: two leaves, rate 1, leaf_step={step!r}, 300 rounds",
-                f"{ndcg(pair.predict(X[test]))}, {(took - binning) / 300 * 1e3:.1f} ms a round",
+                f"{ndcg(pair.predict(X[test]))}, {(took - binning) / N_PAIRS * 1e3:.1f} ms a round",
                 "at least .688" if step == "newton" else "",
             )
         )
     walls = [
-        timed(repeat, lambda n=n: ours(n_estimators=30, n_jobs=n).fit(*data, qid=ids), perf_counter)
+        timed(
+            repeat, lambda n=n: ours(n_estimators=N_FEW, n_jobs=n).fit(*data, qid=ids), perf_counter
+        )
         for n in (1, 2)
     ]
     starts = [
@@ -127,7 +130,7 @@ def same_files(data, ids):
 def lightgbm_dense(repeat, X, y, ndcg, seconds, scoring):
     import lightgbm
 
-    group = np.full(2000, 120)
+    group = np.full(N_QUERIES, 120)
     quiet = {"verbose": -1, "num_threads": 1}
 
     def dataset():
@@ -187,7 +190,7 @@ def xgboost_scoring(repeat, X, y, qid, scoring):
 
 def sparse(repeat):
     """B."""
-    X, y = make_bipartite()
+    X, y = make_bipartite(N_B * 5 // 4)
     X_test, y_test, X, y = X[N_B:], y[N_B:], X[:N_B], y[:N_B]
 
     def fit(n_estimators, rate=RATES_B[0], **parameters):
@@ -250,7 +253,7 @@ import resource, sys
 import numpy as np
 import rankcore as rc
 from rankcore.datasets import make_letor
-X, y, qid = make_letor(200)
+X, y, qid = make_letor(20)
 def fit(X, y, qid):
     if sys.argv[1] == "rankcore":
         rc.RankBoost(5, max_leaf_nodes=31).fit(X, y, qid=qid)
@@ -277,7 +280,7 @@ def peak_megabytes(library):
     """Most memory that a fit holds beyond its data; NaN where the system does not say."""
     if not sys.platform.startswith("linux"):
         return float("nan")
-    X, y, qid = make_letor()
+    X, y, qid = make_letor(N_QUERIES * 5 // 4)
     with TemporaryDirectory() as folder:
         np.save(f"{folder}/X", X[:N_L].astype(np.float32))
         np.save(f"{folder}/y", y[:N_L])
