@@ -8,42 +8,78 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-# Meaning, arrays and facts of each form; ``docs/model_file.md`` has the shapes.
+
+@dataclass(frozen=True)
+class FormParts:
+    """Names of the arrays and facts of a form."""
+
+    arrays: tuple[str, ...] = ()
+    facts: tuple[str, ...] = ()
+
+
+# ``docs/model_file.md`` has the meaning of each form, and the shapes.
 FORMS = {
-    "linear": ("one score", "weights", ""),
-    "thresholds": ("one score, cut into ranks by thresholds", "weights thresholds", ""),
-    "rounded": ("one score, rounded to a rank", "weights intercept", ""),
-    "tasks": ("a score for each threshold", "weights thresholds", "decision tie"),
-    "classes": ("a score for each rank", "weights intercepts", ""),
-    "votes": ("ranks of members", "weights thresholds votes", "output"),
-    "stumps": (
-        "a step function of each feature, ``rc_stumps`` in rankcore.h",
-        "offsets thresholds values missing at_zero base",
-        "",
+    # One score.
+    "linear": FormParts(("weights",)),
+    # One score, cut into ranks by thresholds.
+    "thresholds": FormParts(("weights", "thresholds")),
+    # One score, rounded to a rank.
+    "rounded": FormParts(("weights", "intercept")),
+    # A score for each threshold.
+    "tasks": FormParts(("weights", "thresholds"), ("decision", "tie")),
+    # A score for each rank.
+    "classes": FormParts(("weights", "intercepts")),
+    # Ranks of members.
+    "votes": FormParts(("weights", "thresholds", "votes"), ("output",)),
+    # A step function of each feature, ``rc_stumps`` in rankcore.h.
+    "stumps": FormParts(("offsets", "thresholds", "values", "missing", "at_zero", "base")),
+    # A sum of trees, ``rc_trees`` there.
+    "trees": FormParts(
+        ("offsets", "features", "children", "sides", "thresholds", "values", "sets", "words"),
+        ("zero_missing",),
     ),
-    "trees": (
-        "a sum of trees, ``rc_trees`` there",
-        "offsets features children sides thresholds values sets words",
-        "zero_missing",
+    # Sums over support vectors, dense or CSR; thresholds where there are ranks.
+    "kernel": FormParts(
+        (
+            "vectors",
+            "values",
+            "indices",
+            "indptr",
+            "norms",
+            "sizes",
+            "slots",
+            "coefs",
+            "constants",
+            "thresholds",
+        ),
+        ("kernel", "degree", "rule", "decision", "tie"),
     ),
-    "kernel": (
-        "sums over support vectors, dense or CSR; thresholds where there are ranks",
-        "vectors values indices indptr norms sizes slots coefs constants thresholds",
-        "kernel degree rule decision tie",
+    # Sums of trees for the tasks of ranks, ``rc_tasks`` in rankcore_ordinal.h.
+    "ordinal_trees": FormParts(
+        (
+            "offsets",
+            "features",
+            "children",
+            "sides",
+            "thresholds",
+            "values",
+            "sets",
+            "words",
+            "biases",
+            "costs",
+        ),
+        ("zero_missing", "tasks", "link"),
     ),
-    "ordinal_trees": (
-        "sums of trees for the tasks of ranks, ``rc_tasks`` in rankcore_ordinal.h",
-        "offsets features children sides thresholds values sets words biases costs",
-        "zero_missing tasks link",
-    ),
-    "none": ("no score of a row by itself", "", "reason"),
+    # No score of a row by itself.
+    "none": FormParts((), ("reason",)),
 }
 # Parts of calibrated models, and of a scaler in front.
-_AROUND = ("", "curves knots moments costs center scale shift bounds", "of scaler")
-# Names of all arrays and facts.
-ARRAYS, FACTS = (
-    frozenset(" ".join(parts[i] for parts in (*FORMS.values(), _AROUND)).split()) for i in (1, 2)
+_AROUND = FormParts(
+    ("curves", "knots", "moments", "costs", "center", "scale", "shift", "bounds"), ("of", "scaler")
 )
+# Names of all arrays and facts.
+ARRAYS = frozenset(name for parts in (*FORMS.values(), _AROUND) for name in parts.arrays)
+FACTS = frozenset(name for parts in (*FORMS.values(), _AROUND) for name in parts.facts)
 
 
 @dataclass(frozen=True)

@@ -174,7 +174,7 @@ class OnlineOrdinalClassifier(
         return facts, {**arrays, "classes": self.ranks_}
 
     def _scoring(self, arrays: Mapping[str, np.ndarray]) -> Scoring:
-        parts = zip(FORMS[self._form][1].split(), self._parameters(), strict=True)
+        parts = zip(FORMS[self._form].arrays, self._parameters(), strict=True)
         return Scoring(self._form, dict(parts), self._scoring_facts())
 
     def _scoring_facts(self) -> dict[str, str | int]:
