@@ -271,6 +271,43 @@ def test_rows_without_weight_are_as_if_they_were_not_there(learner):
     assert one.history_["rank_loss"] == other.history_["rank_loss"]
 
 
+@pytest.mark.parametrize("learner", EVERY, ids=str)
+@pytest.mark.parametrize("method", ["fit", "partial_fit"])
+@pytest.mark.parametrize("by", ["sample_weight", "class_weight"])
+def test_scales_are_those_of_rows_with_weight(learner, method, by):
+    """Automatic thresholds, intercepts, margins and gamma, as if other rows were not there."""
+    X, y = data()
+    there = y != 3 if by == "class_weight" else np.random.default_rng(5).random(y.size) < 0.7
+    X[~there] *= 1000.0
+    given = {"sample_weight": there.astype(float)} if by == "sample_weight" else {}
+    if by == "class_weight":
+        learner = clone(learner).set_params(class_weight={0: 1.0, 3: 0.0})
+    learner = clone(learner).set_params(shuffle=False)
+    one = getattr(clone(learner), method)(X, y, classes=range(4), **given)
+    left = clone(learner).set_params(class_weight=None)
+    other = getattr(left, method)(X[there], y[there], classes=range(4))
+    scales = [name for name in ("scale", "margin", "gamma") if name in other._state.others]
+    assert "scale" in scales
+    for name in scales:
+        assert one._state.others[name].tolist() == other._state.others[name].tolist(), name
+    if "OAP" not in str(learner):
+        np.testing.assert_array_equal(one.predict(X), other.predict(X))  # draws count all rows
+
+
+@pytest.mark.parametrize("variant", ["committee", "averaged"])
+def test_feature_scales_of_a_stream_are_those_of_rows_with_weight(variant):
+    X, y = data(60)
+    X = X * [1.0, 100.0, 1.0]
+    there = np.random.default_rng(5).random(60) < 0.7
+    X[~there] *= 1000.0
+    qid = np.arange(60) // 13
+    learner = rc.PairwisePerceptron(variant=variant, random_state=0)
+    one = clone(learner).partial_fit(X, y, qid=qid, sample_weight=there.astype(float))
+    other = clone(learner).partial_fit(X[there], y[there], qid=qid[there])
+    assert other._state.scale.size
+    assert one._state.scale.tolist() == other._state.scale.tolist()
+
+
 def test_labels_that_a_fold_lacks_may_have_weights():
     X, y = data()
     some = y < 3
@@ -530,9 +567,8 @@ def test_rows_of_rankers_without_weight_are_as_if_they_were_not_there(learner):
     qid = np.arange(60) // 13
     weights = np.random.default_rng(5).choice([0.0, 0.5, 1.0, 3.0], size=60)
     there = weights > 0
-    learner = clone(learner)
-    if getattr(learner, "kernel", None):
-        learner.set_params(gamma=0.3)
+    X = X * [1.0, 100.0, 1.0]  # so that features are put on one scale
+    X[~there] *= 1000.0  # which scales must not show
     one = clone(learner).fit(X, y, qid=qid, sample_weight=weights)
     other = clone(learner).fit(X[there], y[there], qid=qid[there], sample_weight=weights[there])
     np.testing.assert_allclose(one.predict(X), other.predict(X), rtol=1e-6, atol=1e-9)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.equal_rows import equal_rows
 from rankcore._core.inputs import as_rows
+from rankcore._core.kernels import some_rows
 from rankcore._core.numbers import Floats, power_of_two
 from rankcore._core.scales import (
     LEAST_SHIFT,
@@ -130,6 +131,13 @@ class Window:
     pairs_weight: Any = None
 
 
+def rows_of_weight(rows: Rows, weights: Any) -> Rows:
+    """Copy the rows of positive weight; the rows themselves if there are no others."""
+    if weights is None or np.all(weights):
+        return rows
+    return as_rows(some_rows(rows, np.flatnonzero(weights)))
+
+
 class Source(ABC):
     """The rows of a fit."""
 
@@ -187,22 +195,27 @@ class MemoryRows(Source):
         self.given = given
         self.n_features = rows.n_features if n_features is None else n_features
         self.window = Window(rows, labels, queries, 0, 0, **more)
+        self.weighted = rows  # rows of positive weight, whose statistics are those of the source
+
+    def leave_out(self, weights: Any) -> None:
+        """Leave rows of weight 0 out of the statistics."""
+        self.weighted = rows_of_weight(self.window.rows, weights)
 
     def mean_square(self) -> float:
-        return mean_square_length(self.window.rows)
+        return mean_square_length(self.weighted)
 
     def share_of_nonzero(self) -> float:
-        return share_of_nonzero(self.window.rows)
+        return share_of_nonzero(self.weighted)
 
     def deviations(self) -> Floats:
-        rows = self.window.rows
+        rows = self.weighted
         return deviations_of(moments_of(rows), rows.n_rows)
 
     def all_equal(self) -> bool:
-        return equal_rows(self.window.rows)
+        return equal_rows(self.weighted)
 
     def largest_of_unequal(self) -> int | None:
-        rows = self.window.rows
+        rows = self.weighted
         return largest_column(rows) if rows_differ(rows) else None
 
     def windows(self, n_features: int, order: tuple[int, int] | None) -> Iterator[Window]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -113,11 +112,13 @@ class OnlineLearner(PassLearner):
             self.ranks, self.classes = first_ranks(y, n_rows, classes, type(model).__name__)
         else:
             self.classes = _classes(classes, stats, type(model).__name__)
+        self._weigh(model, source, stats)
+        if isinstance(source, MemoryRows):
+            source.leave_out(self._of_rows)
         known = source.kept or stats is not None
         self._all_equal = known and source.all_equal()
         if known:
             warn_of_scales(source.largest_of_unequal(), type(model).__name__)
-        self._weigh(model, source, stats)
         self.generator = as_generator(model.random_state)
         self.seed = source.seed(self.generator)
         n_features = source.n_features if stats is None else stats.n_features
@@ -192,7 +193,7 @@ class OnlineLearner(PassLearner):
                     rows.n_rows, visits, self.shuffle, generator, not kept, n_together
                 )
             order = self._visits.next()
-        examples = Examples(rows, ranks, order, steps)
+        examples = Examples(rows, ranks, order, steps, weights)
         if examples.n_visits:
             fitted._run_pass(state, examples, number, self.n_iterations)
 
@@ -226,8 +227,12 @@ def run_pass(model: Any, state: OnlineState, examples: Examples, epoch: int, n_e
     rows = examples.rows
     n = examples.n_visits
     state.averages = None  # the cache is outdated
-    mean_square = partial(model._mean_square, state, rows)
-    fix_scale(state, model, mean_square, partial(share_of_nonzero, rows))
+    fix_scale(
+        state,
+        model,
+        lambda: model._mean_square(state, examples.weighted),
+        lambda: share_of_nonzero(examples.weighted),
+    )
     marks = checkpoints(state.t, n)
     losses = np.empty_like(marks)
     before = state.counts.copy()
@@ -311,7 +316,7 @@ def partial_fit_online(
         # Fractional visits are drawn depending on the position in the stream.
         generator = np.random.default_rng(state.offered)
         order = Visits(rows.n_rows, visits, False, generator, in_part=True).next()
-    examples = Examples(rows, ranks, order, steps)
+    examples = Examples(rows, ranks, order, steps, weights)
     with uninterrupted():
         if not first:
             state.forget_after(model.__dict__.pop("best_iteration_", None))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.numbers import as_weights, exact_sum
+from rankcore._core.sources import rows_of_weight
 from rankcore._core.warning import warn_of_small_weights
 from rankcore._ext.online_loop import learn
 from rankcore._ext.rows import Rows
@@ -169,6 +170,12 @@ class Examples:
     order: np.ndarray | None
     # (n_rows, ...): factors of the steps of rows, or numbers of times that members take them.
     steps: np.ndarray | None
+    weights: np.ndarray | None = None  # (n_rows,), of which only 0 has a meaning
+
+    @property
+    def weighted(self) -> Rows:
+        """Rows of positive weight, from which automatic scales are computed."""
+        return rows_of_weight(self.rows, self.weights)
 
     @property
     def n_visits(self) -> int:

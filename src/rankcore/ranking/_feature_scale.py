@@ -50,9 +50,9 @@ def fix_feature_scale(
         state.scale = feature_scale(deviations, share())
 
 
-def rows_of_pass(state: Any, rows: Rows) -> Rows:
-    """Rows to learn from, which fix the factors if these are unknown."""
-    source = MemoryRows(None, rows, None)
+def rows_of_pass(state: Any, rows: Rows, weighted: Rows | None = None) -> Rows:
+    """Rows to learn from; those ``weighted``, all by default, fix unknown factors."""
+    source = MemoryRows(None, rows if weighted is None else weighted, None)
     fix_feature_scale(state, source.deviations, source.share_of_nonzero)
     return scaled_rows(rows, state.scale)
 

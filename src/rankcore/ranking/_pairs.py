@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from rankcore._core.inputs import refuse_mask
 from rankcore._core.numbers import LEAST, Floats, as_weights, exact_sum, scaled
 from rankcore._core.queries import Queries, group_rows, query_numbers
-from rankcore._core.sources import Window
+from rankcore._core.sources import Window, rows_of_weight
 from rankcore._core.warning import warn, warn_of_small_weights
+from rankcore._ext.rows import Rows
 from rankcore.ranking._queries import as_relevance
 
 # With more pairs than this in one query, a pass takes minutes.
@@ -133,6 +134,12 @@ def weights_of_rows(sample_weight: Any, queries: Queries) -> Floats | None:
     if weights is None or weights.size == n_rows:
         return weights
     return weights[query_numbers(queries)]
+
+
+def weighted_rows(window: Window) -> Rows:
+    """Rows of a window with a positive weight."""
+    queries = group_rows(window.queries, window.rows.n_rows)
+    return rows_of_weight(window.rows, weights_of_rows(window.sample_weight, queries))
 
 
 def mean_weight(total: Fraction, n_weighted: int) -> float:

@@ -14,14 +14,20 @@ from rankcore._core.equal_rows import EQUAL_WITHIN_QUERIES, equal_in_groups
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
 from rankcore._core.scales import warn_of_scales
-from rankcore._core.sources import RowBlocks, Source, Window
+from rankcore._core.sources import MemoryRows, RowBlocks, Source, Window
 from rankcore._core.state import zeros_by_line
 from rankcore._core.training import Learner
 from rankcore._ext import pairs as kernels
 from rankcore._ext.rows import Rows
 from rankcore.progress import Progress, report
 from rankcore.ranking._feature_scale import fix_feature_scale, rows_of_pass
-from rankcore.ranking._pairs import Pairing, check_useful, make_pairing, warn_of_pairs
+from rankcore.ranking._pairs import (
+    Pairing,
+    check_useful,
+    make_pairing,
+    warn_of_pairs,
+    weighted_rows,
+)
 from rankcore.ranking._perceptron_state import PairwiseState
 
 # Logged figures of each pass.
@@ -61,6 +67,8 @@ class PairwiseLearner(Learner):
             self._pairing, self._skipped, largest = pairing_of(model, window)
             check_useful(self._pairing, window.rows.n_rows)
             self._note_ties(window.rows, self._pairing)
+            if isinstance(source, MemoryRows):
+                source.weighted = weighted_rows(window)
         self.validation = model._validation(source.given, n_features, in_queries, held_out)
         self.generator = as_generator(model.random_state)
         state: PairwiseState = model._new_state(n_features, self.generator)  # draws its seed

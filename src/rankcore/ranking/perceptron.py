@@ -28,6 +28,7 @@ from rankcore._ext.rows import Rows, project
 from rankcore.ranking._base import Ranker
 from rankcore.ranking._feature_scale import rows_of_pass
 from rankcore.ranking._fit import Callbacks, HeldOut, PairwiseFitMixin, Weights
+from rankcore.ranking._pairs import weighted_rows
 from rankcore.ranking._perceptron_state import Committee, PairwiseState, borda, votes
 from rankcore.ranking._queries import Given, queries_of, ranking_source, take_queries
 from rankcore.ranking._training import FIGURES, PairwiseLearner, bind_pairs, pairing_of, run_pass
@@ -273,7 +274,8 @@ class PairwisePerceptron(PairwiseParameters, PairwiseFitMixin, Ranker):
             fitted, state = self, self._state
             state.check_settings(self._settings(rows.n_features), SETTINGS)
             state.ensure_writable()
-        data = bind_pairs(self, pairing, rows_of_pass(state, rows), state.seed)
+        weighted = weighted_rows(window) if state.scale is None else None
+        data = bind_pairs(self, pairing, rows_of_pass(state, rows, weighted), state.seed)
         with uninterrupted():
             state.forget_after(self.__dict__.pop("best_iteration_", None))
             state.stream([0] * len(FIGURES))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -200,8 +201,11 @@ class KernelClassifier(DualLearner, LatentScoreMixin, OnlineOrdinalClassifier):
             arrays["book"][_pool.FIRST] = last  # also if Ctrl-C ends the pass
             if self.kernel != "precomputed":
                 _pool.add_vectors(arrays, rows)
+        if self.kernel == "precomputed":
+            # Its values are found by the places of rows.
+            examples = replace(examples, weights=None)
         if state.t == 0:
-            self._resolve_gamma(arrays, rows)
+            self._resolve_gamma(arrays, examples.weighted)
         twice = order is not None and np.unique(order).size < order.size
         slot_of = self._slots_of(arrays, rows, first) if epoch > 1 or twice else None
         if epoch > 1 and state.gram is None and self._keeps_values(state, rows, n_epochs - epoch):

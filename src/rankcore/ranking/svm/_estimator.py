@@ -31,7 +31,7 @@ from rankcore._core.training import Trainer
 from rankcore._core.warning import warn
 from rankcore.ranking._base import ModelState, Ranker
 from rankcore.ranking._fit import Callbacks, HeldOut, PairwiseFitMixin, Weights
-from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
+from rankcore.ranking._pairs import Pairing, check_useful, make_pairing, weighted_rows
 from rankcore.ranking._queries import Given, ranking_source
 from rankcore.ranking._validation import Validation
 from rankcore.ranking.svm._models import KernelModel, LinearModel
@@ -195,10 +195,10 @@ class RankSVM(RankSVMParameters, PairwiseFitMixin, Ranker):
     ) -> None:
         source: Any = ranking_source(given, as_rows=self._as_rows, **weights)
         pairing, fitted, validation = self._begin(source, held_out)
-        rows = source.window.rows
+        rows, weighted = source.window.rows, weighted_rows(source.window)
         # The pairs have copies of the labels and queries that they use.
         source.window = replace(source.window, labels=None, queries=None)
-        with Problem(self, rows, pairing) as problem, problem.limits():
+        with Problem(self, rows, pairing, weighted) as problem, problem.limits():
             start = problem.start(self._warm(rows.n_rows, rows.n_features))
             steps = problem.steps(self, start)
             monitor = Monitor(fitted, validation, callbacks)
