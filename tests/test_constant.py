@@ -66,6 +66,14 @@ def test_a_direction_that_explains_little_is_better_than_a_constant(name):
         assert model.history_["rank_loss"][-1] > constant
 
 
+@pytest.mark.parametrize("name", [*LINEAR, "VotedPRank", "OAPVoting", "KernelPRank"])
+def test_rows_of_one_label_are_named(name):
+    X = noisy(60)[0]
+    with pytest.warns(UserWarning, match="all training rows have the label 2, and") as of:
+        getattr(rc, name)(random_state=0).fit(X, np.full(60, 2), classes=[1, 2, 3])
+    assert len(of) == 1
+
+
 def test_a_kernel_learner_does_not_name_itself():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 2)), rng.permutation(np.repeat([0, 1, 2], [3, 34, 3]))

@@ -365,6 +365,13 @@ def warn_of_constant(learner: Any, source: Source) -> None:
     one pass of a stream; and rows with weights, for which the loss of a constant has no weights.
     """
     fitted, counts = learner.fitted, learner.counts
+    if counts.sum() >= FEW_ROWS and np.count_nonzero(counts) == 1:
+        label = fitted.ranks_[counts.argmax()]
+        warn(
+            f"all training rows have the label {label}, and there is nothing to tell apart: pass "
+            "rows of other labels as well"
+        )
+        return
     # The settings of the papers, for any number of passes.
     published = {name: value for name, value in PUBLISHED.items() if name != "max_iter"}
     if all(getattr(fitted, name, value) == value for name, value in published.items()):

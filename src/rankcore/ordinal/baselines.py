@@ -57,7 +57,8 @@ class WidrowHoff(WidrowHoffParameters, LatentScoreMixin, OnlineOrdinalClassifier
     -----
     ``project`` returns the real score, on the scale 1 .. n_classes; ``predict`` rounds it, halves
     up, and clips it to the ranks. An update and a prediction cost O(non-zeros). Normalised steps
-    are those of [2]_, and do not depend on the scale of X.
+    are those of [2]_, and do not depend on the scale of X. The score may round to a declared rank
+    that no training row has, between two others.
 
     An example of weight w is learned like w successive examples: if one step leaves the share r of
     its error, a weighted one leaves r ** w. A step that overshoots (r < 0) is multiplied by the

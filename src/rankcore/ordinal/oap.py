@@ -97,7 +97,8 @@ class OAPBagging(
     -----
     Trained as `OAPBPM`; a prediction costs n_estimators times PRank's. ``project`` returns the mean
     of the members' ranks, on the scale 1 .. n_classes, as evaluated in the tables of Harrington
-    (ICML 2003).
+    (ICML 2003). A mean or median may be a declared rank that no training row has, between two
+    others.
 
     Plain form: ``tests/reference/ensemble.py``, ``oap``.
 
@@ -132,7 +133,8 @@ class OAPVoting(
 
     Notes
     -----
-    OAP-VP of Harrington (ICML 2003). If no member has votes, all have one.
+    OAP-VP of Harrington (ICML 2003). If no member has votes, all have one. A mean or median of
+    ranks may be a declared rank that no training row has, between two others.
 
     Plain form: ``tests/reference/ensemble.py``, ``oap``.
 

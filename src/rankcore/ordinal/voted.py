@@ -97,6 +97,8 @@ class VotedPRank(VotedParameters, VotesRanks, OnlineOrdinalClassifier):
     hypothesis has votes, all have one. A prediction costs O(non-zeros * n_hypotheses); the first
     one after an example also copies the hypotheses. Weights are visits, as in `PRank`.
 
+    A mean or median of ranks may be a declared rank that no training row has, between two others.
+
     Plain form: ``tests/reference/ensemble.py``, ``voted``.
 
     References
