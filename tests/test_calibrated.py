@@ -528,8 +528,8 @@ def test_damaged_probabilities_are_refused(tmp_path):
 
     model = rc.CalibratedOrdinal().fit(X, y)
     slope, center, scale = 1.0, model.center_, model.scale_
-    refused(model, "negative slope", moments=np.array([-slope, center, scale]))
-    refused(model, "negative slope", moments=np.array([slope, center, 0.0]))
+    refused(model, "slope >= 0 and a scale > 0", moments=np.array([-slope, center, scale]))
+    refused(model, "slope >= 0 and a scale > 0", moments=np.array([slope, center, 0.0]))
     refused(model, "array moments", moments=np.array([slope, np.nan, scale]))
     refused(model, "array curves must ascend", curves=np.array([[4.0, 3.0, 2.0, 1.0]]))
     refused(model, "array curves", curves=np.zeros((1, 3)))

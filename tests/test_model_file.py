@@ -151,7 +151,7 @@ def test_large_files_are_verified_on_demand(tmp_path, monkeypatch):
         rc.load(path).predict(X)
     # What could lead beyond an array is checked even so.
     rewrite(path, None, {"by_feature.weights": np.zeros(4)})
-    with pytest.raises(ValueError, match=r"shape \(4,\) for 5 features"):
+    with pytest.raises(ValueError, match=r"has shape \(4,\) for 5 features"):
         rc.load(path)
 
 

@@ -67,7 +67,8 @@ def feature_names(model: Any, given: Sequence[str] | None = None) -> list[str]:
     By default the names that the learner was fitted to, else those of the preceding steps
     (``get_feature_names_out``), else column numbers.
     """
-    return names_after(*take_apart(model), given)
+    steps, learner = take_apart(model)
+    return names_after(steps, learner, given)
 
 
 def names_after(front: Sequence[Any], learner: Any, given: Sequence[str] | None) -> list[str]:

@@ -63,7 +63,7 @@ def as_matrix(rows: Rows) -> Any:
 
 
 def some_rows(rows: Rows, which: slice | NDArray[Any]) -> Any:
-    """Some of the validated rows as an array or CSR; a slice is not copied.
+    """Return some of the validated rows as an array or CSR; a slice is not copied.
 
     SciPy would scan all rows, and copy all indices if there are 2**31 values or more.
     """
@@ -109,24 +109,38 @@ def gram(rows: Rows, first: int, last: int, kernel: dict[str, Any], n_jobs: int 
     by column for both orders of two rows. O(n * values of the rows).
     """
     n = last - first
-    norms, found = np.empty(n), np.empty((n, n))
+    norms = np.empty(n)
+    found = np.empty((n, n))
     kernel_scores.squared_lengths(rows, first, norms)
-    values, *rest = rows.arrays
-    if rest:
-        ends = rest[1][first : last + 1].astype(np.int64)
-        values, columns = (part[ends[0] : ends[-1]] for part in (values, rest[0]))
-        starts, lengths = ends[:-1] - ends[0], np.diff(ends)
+    dense = rows.columns is None
+    values = rows.arrays[0]
+    if not dense:
+        _, columns, edges = rows.arrays
+        ends = edges[first : last + 1].astype(np.int64)
+        values = values[ends[0] : ends[-1]]
+        columns = columns[ends[0] : ends[-1]]
+        starts = ends[:-1] - ends[0]
+        lengths = np.diff(ends)
 
     def compute(low: int) -> None:
         high = min(low + GRAM_ROWS, n)
         out = np.empty((high - low, n - low))
-        vectors: tuple[Any, ...]
-        if rest:
-            vectors = values, columns, starts[low:], lengths[low:]
-        else:
-            vectors = values[first + low : last].reshape(-1), None, None, None
-        lists = norms[low:], n - low, None, None, None
-        kernel_scores.outputs(rows, first + low, first + high, kernel, *vectors, *lists, out)
+        kernel_scores.outputs(
+            rows,
+            first + low,
+            first + high,
+            kernel,
+            values[first + low : last].reshape(-1) if dense else values,
+            None if dense else columns,
+            None if dense else starts[low:],
+            None if dense else lengths[low:],
+            norms[low:],
+            n - low,
+            None,
+            None,
+            None,
+            out,
+        )
         found[low:high, low:] = out
         found[high:, low:high] = out[:, high - low :].T
 

@@ -104,7 +104,7 @@ class Specified:
         return rows
 
     def _shadow(self, X: Any, n_features: int, state: Any, **fitted: Any) -> Self:
-        """A copy of this estimator that is fitted with a state and other attributes."""
+        """Copy this estimator, fitted with a state and other attributes."""
         shadow = copy(self)
         for name in ("best_iteration_", "conformal_scores_", "feature_names_in_"):
             shadow.__dict__.pop(name, None)  # of an earlier fit
@@ -217,7 +217,9 @@ class Specified:
 def check_n_features(n_features: Any) -> int:
     """Validate the number of features of a spec."""
     if type(n_features) is not int or not 1 <= n_features < 2**31:  # as column indices
-        raise ValueError(f"it has {n_features!r} features")
+        raise ValueError(
+            f"the number of features of a model must be an integer >= 1; found {n_features!r}"
+        )
     return n_features
 
 
@@ -257,12 +259,12 @@ def array_like(
     array = arrays[name]
     if array.shape != expected.shape or array.dtype != expected.dtype:
         raise ValueError(
-            f"its array {name} has shape {array.shape} and dtype {array.dtype}; expected "
+            f"the array {name} has shape {array.shape} and dtype {array.dtype}; expected "
             f"{expected.shape} and {expected.dtype}"
         )
     # A large file is mapped, and values are not read before they are needed.
     if array.dtype.kind == "f" and not getattr(arrays, "mapped", False):
         valid = ~np.isnan(array) if infinite else np.isfinite(array)
         if not valid.all():
-            raise ValueError(f"its array {name} holds NaN or infinity")
+            raise ValueError(f"the array {name} must be finite; found NaN or infinity")
     return np.ascontiguousarray(array)

@@ -115,7 +115,7 @@ def _group_objects(ids: NDArray[Any]) -> Queries:
 
 
 def query_numbers(queries: Queries) -> NDArray[np.int64]:
-    """Number of the query of each row, in order of first appearance."""
+    """Return the number of the query of each row, in order of first appearance."""
     of = np.repeat(np.arange(queries.ids.size), np.diff(queries.bounds))
     if queries.rows is None:
         return of

@@ -22,7 +22,7 @@ LANES = 8  # doubles in a line of cache
 
 
 def widened(array: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
-    """A copy with trailing zeros, which take no memory until they are written."""
+    """Copy an array and append zeros, which take no memory until they are written."""
     wider = np.zeros(shape, dtype=array.dtype)
     wider[tuple(slice(0, size) for size in array.shape)] = array
     return wider
@@ -67,7 +67,7 @@ class LearnerState:
             self.streaming = True
 
     def history(self, names: Sequence[str]) -> dict[str, list[Any]]:
-        """The log by column, with measures."""
+        """Return the log by column, with measures."""
         columns = zip(*self.log, strict=True) if self.log else [()] * len(names)
         logged = {name: list(column) for name, column in zip(names, columns, strict=True)}
         return logged | {name: list(values) for name, values in self.validation.items()}
@@ -93,13 +93,13 @@ def _writable(value: Any) -> Any:
 
 
 def validation_arrays(log: Mapping[str, Sequence[float]]) -> dict[str, NDArray[Any]]:
-    """Values on held-out rows as arrays of a spec, in the order of the measures."""
+    """Convert values on held-out rows to arrays of a spec, in the order of the measures."""
     values = enumerate(log.values())
     return {f"validation.{i}": np.array(one, dtype=np.float64) for i, one in values}
 
 
 def log_array(log: Sequence[Sequence[float]], figures: Sequence[str]) -> Floats:
-    """A log of real numbers as an array of a spec."""
+    """Convert a log of real numbers to an array of a spec."""
     return np.array(log, dtype=np.float64).reshape(-1, len(figures))
 
 
@@ -111,15 +111,25 @@ def restored_log(spec: ModelSpec, figures: Sequence[str]) -> list[list[Any]]:
 
 
 def restored_validation(spec: ModelSpec, n: int) -> dict[str, list[float]]:
-    """Values on held-out rows of a spec; raise ValueError if there are more than n passes."""
+    """Restore values on held-out rows; raise ValueError if there are more than n passes."""
     log = {}
     for i, name in enumerate(spec.facts["validation"]):
         values = spec.arrays[f"validation.{i}"]
         whole = values.dtype == np.float64 and values.ndim == 1 and values.size <= n
         if not whole or not np.isfinite(values).all() or str(name) in log:
-            raise ValueError(f"its values of {name} are not those of {n} passes")
+            raise ValueError(f"the model must have at most {n} finite values of {name}, one a pass")
         log[str(name)] = values.tolist()
     return log
+
+
+@dataclass(frozen=True)
+class OnlineParameters:
+    """Copies of the arrays that an `OnlineState` learned up to an iteration."""
+
+    by_feature: dict[str, NDArray[Any]]
+    others: dict[str, NDArray[Any]]
+    counts: NDArray[np.int64]
+    n_curve: int  # length of the loss curve
 
 
 @dataclass
@@ -145,11 +155,11 @@ class OnlineState(LearnerState):
         return int(self.counts[0])
 
     def array(self, name: str) -> NDArray[Any]:
-        """A kernel array by name."""
+        """Return a kernel array by name."""
         return self.by_feature[name] if name in self.by_feature else self.others[name]
 
     def mean(self, name: str) -> NDArray[Any]:
-        """The average of an array over all examples; without ``average``, the array."""
+        """Return the average of an array over all examples; without ``average``, the array."""
         last = self.array(name)
         return (
             averages(last, self.array(name + "_sums"), self.t) if self.settings["average"] else last
@@ -161,18 +171,21 @@ class OnlineState(LearnerState):
             self.averages = compute()
         return self.averages
 
-    def parameters(self) -> Any:
-        """A copy of the learned arrays, for `restore`."""
-        copies = [
-            {name: array.copy(order="K") for name, array in arrays.items()}
-            for arrays in (self.by_feature, self.others)
-        ]
-        return (*copies, self.counts.copy(), len(self.curve))
+    def parameters(self) -> OnlineParameters:
+        """Copy the learned arrays, for `restore`."""
+        return OnlineParameters(
+            by_feature={name: one.copy(order="K") for name, one in self.by_feature.items()},
+            others={name: one.copy(order="K") for name, one in self.others.items()},
+            counts=self.counts.copy(),
+            n_curve=len(self.curve),
+        )
 
-    def restore(self, parameters: Any) -> None:
+    def restore(self, parameters: OnlineParameters) -> None:
         """Restore a copy; the log is unchanged."""
-        self.by_feature, self.others, self.counts, n_curve = parameters
-        del self.curve[n_curve:]
+        self.by_feature = parameters.by_feature
+        self.others = parameters.others
+        self.counts = parameters.counts
+        del self.curve[parameters.n_curve :]
         self.averages = None
 
     def ensure_writable(self) -> None:
@@ -214,7 +227,7 @@ class OnlineState(LearnerState):
 
 
 def averages(last: NDArray[Any], sums: NDArray[Any], t: Any) -> NDArray[Any]:
-    """Averages of arrays over t examples, from their lazy sums."""
+    """Compute averages of arrays over t examples, from their lazy sums."""
     t = np.maximum(t, 1)
     if last.dtype.kind == "i":
         # One division of exact integers, so that equal averages are equal and the order is kept.
@@ -223,7 +236,7 @@ def averages(last: NDArray[Any], sums: NDArray[Any], t: Any) -> NDArray[Any]:
 
 
 def feature_axis(n_dimensions: int) -> int:
-    """Axis of features in a by-feature array."""
+    """Return the axis of features in a by-feature array."""
     return 1 if n_dimensions == 3 else 0
 
 
@@ -236,7 +249,7 @@ def check_columns(arrays: Any, name: str, n_features: int) -> None:
 
 
 def described(state: OnlineState) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Facts and arrays of a spec for `restored_state`."""
+    """Return the facts and arrays of a spec for `restored_state`."""
     arrays = {f"by_feature.{name}": array for name, array in state.by_feature.items()}
     arrays |= {f"others.{name}": array for name, array in state.others.items()}
     arrays["counts"] = state.counts
@@ -273,18 +286,18 @@ def restored_state(spec: ModelSpec, expected: OnlineState) -> OnlineState:
     state.curve, state.log = [tuple(point) for point in curve.tolist()], log.tolist()
     state.streaming, state.offered = bool(spec.facts["streaming"]), int(spec.facts["offered"])
     if state.offered < 0:
-        raise ValueError("its number of weighted rows is impossible")
+        raise ValueError(f"the number of weighted rows must be >= 0; found {state.offered}")
     state.validation = restored_validation(spec, len(log))
     best = spec.facts["best_iteration"]
     if best is not None and not 1 <= int(best) <= len(log):
-        raise ValueError(f"its best pass is {best!r}")
+        raise ValueError(f"the best pass must be in 1 .. {len(log)}; found {best!r}")
     if not are_counts(log, curve, state.counts) or (state.streaming and not state.log):
         raise ValueError(f"its counts must be from 0 to {MOST_COUNTED}, with a pass to continue")
     return state
 
 
 def checkpoints(t: int, n: int) -> NDArray[np.int64]:
-    """The example counts in t + 1 .. t + n that have at most two significant digits.
+    """List the example counts in t + 1 .. t + n that have at most two significant digits.
 
     They space a loss curve evenly on a logarithmic axis, with 90 points per decade, and do not
     depend on the division of a stream into calls.
@@ -300,5 +313,5 @@ def checkpoints(t: int, n: int) -> NDArray[np.int64]:
 
 
 def flat(array: NDArray[Any] | None) -> Any:
-    """One-dimensional view of an array of several weight vectors, for the kernels."""
+    """Flatten an array of several weight vectors to a view, for the kernels."""
     return None if array is None else array.reshape(-1)

@@ -41,7 +41,7 @@ class Learner(ABC):
         """Predictions for each set of held-out rows."""
 
     def parameters(self) -> Any:
-        """A copy of the parameters, for `restore`."""
+        """Copy the parameters, for `restore`."""
         return self.fitted._state.parameters()
 
     def restore(self, parameters: Any) -> None:
@@ -50,7 +50,7 @@ class Learner(ABC):
 
     @abstractmethod
     def line(self, number: int) -> str:
-        """A line about the latest iteration, for ``verbose``."""
+        """Return a line about the latest iteration, for ``verbose``."""
 
     def converged(self, measured: bool) -> bool:
         """Whether further iterations would improve neither the model nor its measures."""
@@ -70,7 +70,10 @@ class Trainer:
     def __init__(
         self, learner: Learner, source: Source, monitor: Monitor, best: Any = None
     ) -> None:
-        self._learner, self._source, self._monitor, self._best = learner, source, monitor, best
+        self._learner = learner
+        self._source = source
+        self._monitor = monitor
+        self._best = best
         if monitor.resumed and monitor.keeps_best:
             self._best = learner.parameters()
 

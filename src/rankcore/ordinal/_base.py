@@ -109,13 +109,13 @@ class OnlineOrdinalClassifier(
     # ---------------------------------------------------------------- hooks of a subclass
 
     def _settings(self) -> dict[str, Any]:
-        """The parameters that are built into the state's arrays."""
+        """Return the parameters that are built into the state's arrays."""
         return {name: kind(getattr(self, name)) for name, kind in self._built_in.items()}
 
     def _new_state(
         self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
     ) -> OnlineState:
-        """A new state with the declared ``_arrays``.
+        """Create a state with the declared ``_arrays``.
 
         With the arrays of a spec, only an outline, of their sizes where sizes are free.
         """
@@ -130,13 +130,13 @@ class OnlineOrdinalClassifier(
         return state
 
     def _other_arrays(self, n_ranks: int, zeros: Zeros) -> dict[str, np.ndarray]:
-        """Arrays of a new state that are not averaged."""
+        """Create the arrays of a new state that are not averaged."""
         settings = self._settings()
         arrays = {"scale": new_scale(settings)}
         return arrays | {"margin": new_margin(settings)} if "margin" in settings else arrays
 
     def _parameters(self) -> tuple[np.ndarray, ...]:
-        """The declared arrays to predict with."""
+        """Return the declared arrays to predict with."""
         state = self._fitted_state()
         return state.averaged(lambda: (*map(state.mean, self._arrays),))
 
@@ -148,22 +148,22 @@ class OnlineOrdinalClassifier(
 
     @abstractmethod
     def _bind(self, state: OnlineState) -> Any:
-        """Validated arrays of the state in the form of the kernels."""
+        """Return validated arrays of the state in the form of the kernels."""
 
     def _ranks(self, rows: Rows) -> np.ndarray:
-        """Predicted ranks 0 .. k - 1."""
+        """Predict ranks 0 .. k - 1."""
         return self._scored(rows)[1]
 
     @abstractmethod
     def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        """A score for each rank, shape (n_rows, n_ranks), and the predicted ranks."""
+        """Return a score for each rank, shape (n_rows, n_ranks), and the predicted ranks."""
 
     def _measured(self, rows: Rows) -> np.ndarray:
-        """Predicted ranks to measure against true ranks; may be real numbers."""
+        """Predict ranks to measure against true ranks; may be real numbers."""
         return self._ranks(rows)
 
     def _block_rows(self, rows: Rows, state: OnlineState) -> int:
-        """Rows to learn between two checks for signals: a few milliseconds of work."""
+        """Return the rows to learn between two checks for signals: a few milliseconds of work."""
         vectors = max(1, state.by_feature["weights"].size // rows.n_features)
         work = max(rows.n_values, rows.n_rows) * vectors
         return max(1, rows.n_rows * self._block_values // work)
@@ -178,7 +178,7 @@ class OnlineOrdinalClassifier(
         return Scoring(self._form, dict(parts), self._scoring_facts())
 
     def _scoring_facts(self) -> dict[str, str | int]:
-        """Facts of the form of the scores."""
+        """Return the facts of the form of the scores."""
         return {}
 
     def _restore(self, spec: ModelSpec) -> None:
@@ -194,7 +194,10 @@ class OnlineOrdinalClassifier(
         builder._check_params()
         expected = builder._new_state(n_features, classes.size, arrays)
         if settings != expected.settings:
-            raise ValueError(f"its settings {settings} are not those of {type(self).__name__}")
+            raise ValueError(
+                f"{type(self).__name__} cannot restore the settings {settings}; it has "
+                f"{expected.settings}"
+            )
         state = restored_state(spec, expected)
         check_scale(state)
         self._check_state(state, classes.size)
@@ -230,7 +233,7 @@ class OnlineOrdinalClassifier(
     def _split_weights(
         self, weights: np.ndarray | None
     ) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Number of visits and step factor of each row; None if all are 1."""
+        """Return the number of visits and step factor of each row; None if all are 1."""
         return as_steps(weights) if self._weighs_steps else (weights, None)
 
     def _learn(self, state: OnlineState, block: Block) -> int:

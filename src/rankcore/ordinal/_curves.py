@@ -43,7 +43,7 @@ class CumulativeLogits:
         return _table(scores, self.thresholds[None], np.empty(0), self.slope)
 
     def turning_points(self) -> Floats:
-        """Ends of the scores that matter: between them the predicted rank only rises."""
+        """Return the ends of the scores that matter: between them the predicted rank only rises."""
         if self.slope == 0:
             return np.zeros(1)
         ends = self.thresholds.min() - SATURATED, self.thresholds.max() + SATURATED
@@ -67,7 +67,7 @@ class IsotonicCurves:
         return _table(scores, self.above, self.knots, self.slope)
 
     def turning_points(self) -> Floats:
-        """The knots: between two of them expected costs are linear in the score."""
+        """Return the knots: between two of them expected costs are linear in the score."""
         return self.knots
 
     def to_arrays(self) -> dict[str, Floats]:
@@ -257,7 +257,7 @@ def fit_isotonic(
 
 
 def restored_curves(arrays: Mapping[str, NDArray[Any]], k: int, slope: float) -> Curves:
-    """The curves of k ranks in a model file; raise ValueError for invalid ones."""
+    """Restore the curves of k ranks of a model file; raise ValueError for invalid ones."""
     if "knots" not in arrays:
         thresholds = read_fields(arrays, {"curves": Field((1, k - 1))})["curves"][0]
         if (np.diff(thresholds) < 0).any():

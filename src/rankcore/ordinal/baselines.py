@@ -113,7 +113,7 @@ class WidrowHoff(WidrowHoffParameters, LatentScoreMixin, OnlineOrdinalClassifier
 
     def _check_state(self, state: OnlineState, n_ranks: int) -> None:
         if state.others["n_ranks"][0] != n_ranks:
-            raise ValueError("its number of ranks is not that of its classes")
+            raise ValueError("the model must have as many ranks as classes")
 
     def _bind(self, state: OnlineState) -> Any:
         return kernels.WidrowHoffState(

@@ -285,14 +285,14 @@ class CalibratedOrdinal(
         learner = last_step(whole)
         classes = check_classes(spec.arrays["classes"])
         if not np.array_equal(getattr(learner, "ranks_", classes), classes):
-            raise ValueError("its labels are not those of its estimator")
+            raise ValueError("the labels of CalibratedOrdinal must be those of its estimator")
         k = classes.size
         fields = {"moments": Field((3,)), "costs": Field((k, k)), "conformal_scores": Field(("n",))}
         declared = {name: field for name, field in fields.items() if name in spec.arrays}
         found = read_fields(spec.arrays, declared)
         slope, self.center_, self.scale_ = found["moments"].tolist()
         if slope < 0 or self.scale_ <= 0:
-            raise ValueError("its array moments has a negative slope or scale")
+            raise ValueError("the array moments must have a slope >= 0 and a scale > 0")
         self.curves_ = restored_curves(spec.arrays, k, slope)
         self.ranks_, self.costs_ = classes, found["costs"]
         if not spec.facts.get("texts", False):

@@ -39,6 +39,19 @@ KEPT = {
 JUDGED = {"values": Field(("members",)), "longest": Field(("longest",))}
 
 
+@dataclass(frozen=True)
+class PairwiseParameterCopy:
+    """Copies of the fields of a `PairwiseState` that learning changes, by their names there."""
+
+    weights: Floats
+    sums: Floats
+    clock: Floats
+    counts: NDArray[np.int64]
+    members: list[tuple[Floats, float, int, float]]
+    longest: list[float]
+    every: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None
+
+
 @dataclass
 class PairwiseState(LearnerState):
     """Mutable state of a fit, with hypotheses to predict with.
@@ -68,20 +81,26 @@ class PairwiseState(LearnerState):
 
     @classmethod
     def new(cls, n_features: int, seed: int, settings: dict[str, Any]) -> Self:
-        """The initial state."""
+        """Create the initial state."""
         every = None
         if settings["capacity"] is None:
             room = max(1, min(ROOM, ROOM_VALUES // n_features))
             every = (np.empty((room, n_features)), np.empty(room), np.empty(room, dtype=np.int64))
-        zeros = np.zeros(n_features), np.zeros(n_features), np.zeros(3)
-        counts = np.zeros(6, dtype=np.int64)
-        scale = None if settings["feature_scale"] == "auto" else NONE
-        return cls(*zeros, counts, seed, every=every, scale=scale, settings=settings)
+        return cls(
+            weights=np.zeros(n_features),
+            sums=np.zeros(n_features),
+            clock=np.zeros(3),
+            counts=np.zeros(6, dtype=np.int64),
+            seed=seed,
+            every=every,
+            scale=None if settings["feature_scale"] == "auto" else NONE,
+            settings=settings,
+        )
 
     # ---------------------------------------------------------------- for the kernel
 
     def bind(self, margin: float) -> PairState:
-        """The arrays in the form of the kernel."""
+        """Return the arrays in the form of the kernel."""
         members, survived, born = self.every or (None, None, None)
         return PairState(
             self.weights, self.sums, members, survived, born, self.clock, self.counts, float(margin)
@@ -172,15 +191,27 @@ class PairwiseState(LearnerState):
 
     # ---------------------------------------------------------------- copies
 
-    def parameters(self) -> tuple[Any, ...]:
-        """Snapshot of the mutable state, without copies of hypotheses, which never change."""
-        own = [array.copy() for array in (self.weights, self.sums, self.clock, self.counts)]
-        return (*own, self.members, self.longest, self.every)
+    def parameters(self) -> PairwiseParameterCopy:
+        """Copy the mutable state, without the hypotheses, which never change."""
+        return PairwiseParameterCopy(
+            weights=self.weights.copy(),
+            sums=self.sums.copy(),
+            clock=self.clock.copy(),
+            counts=self.counts.copy(),
+            members=self.members,
+            longest=self.longest,
+            every=self.every,
+        )
 
-    def restore(self, saved: tuple[Any, ...]) -> None:
+    def restore(self, saved: PairwiseParameterCopy) -> None:
         """Restore what `parameters` returned."""
-        weights, sums, clock, counts, self.members, self.longest, self.every = saved
-        self.weights[:], self.sums[:], self.clock[:], self.counts[:] = weights, sums, clock, counts
+        self.weights[:] = saved.weights
+        self.sums[:] = saved.sums
+        self.clock[:] = saved.clock
+        self.counts[:] = saved.counts
+        self.members = saved.members
+        self.longest = saved.longest
+        self.every = saved.every
 
     # ---------------------------------------------------------------- files
 
@@ -205,13 +236,13 @@ class PairwiseState(LearnerState):
         arrays, settings, seed = spec.arrays, spec.facts["settings"], spec.facts["seed"]
         capacity = settings["capacity"]
         if not (capacity is None or (isinstance(capacity, int) and capacity > 0)):
-            raise ValueError(f"its capacity must be a positive integer or None; found {capacity!r}")
+            raise ValueError(f"capacity must be an integer >= 1 or None; found {capacity!r}")
         if not isinstance(seed, int) or not 0 <= seed < 2**63:
-            raise ValueError(f"its seed must be an integer from 0 to 2**63 - 1; found {seed!r}")
+            raise ValueError(f"seed must be an integer in 0 .. 2**63 - 1; found {seed!r}")
         own: dict[str, Any] = read_fields(arrays, OWN, features=n_features)
         log = own.pop("log").tolist()
         if own["scale"].size not in (0, n_features):
-            raise ValueError("its scale must hold a factor for each feature, or nothing")
+            raise ValueError("scale must hold a factor for each feature, or nothing")
         state = cls(**own, seed=seed, settings=settings, log=log)
         members, successes, born = read_fields(arrays, KEPT, features=n_features).values()
         n_members = len(members)

@@ -205,8 +205,9 @@ def run_pass(
             if outcome == kernels.OUTCOMES["overflowed"]:
                 raise _overflow("scores")
             share = record[1] / max(record[0], 1)
-            what, total = "share of mistakes", sequence.size
-            report(Progress(*passes, position, total, share, what, "queries"))
+            number, last = passes
+            measure = "share of mistakes"
+            report(Progress(number, last, position, sequence.size, share, measure, "queries"))
             if outcome == kernels.OUTCOMES["reached"]:
                 break
     if not (np.isfinite(state.weights).all() and np.isfinite(state.sums).all()):
@@ -239,16 +240,32 @@ def bind_pairs(
         fits = (sizes > 0) & (stops <= int(model.memory_limit) // 8)
         cached[fits] = (stops - sizes)[fits]
         size = int(stops[fits].max(initial=0))
-    docs = pairing.docs, pairing.bounds, pairing.labels, pairing.doc_weights
-    listed = pairing.listed or (None, None, None, None)
-    how = ways, cached, zeros_by_line((size,)), lexicographic, seed
-    return kernels.PairData(rows, *docs, *listed, pairing.n_pairs, *how)
+    offsets = winners = losers = pair_weights = None
+    if pairing.listed is not None:
+        offsets, winners, losers, pair_weights = pairing.listed
+    return kernels.PairData(
+        rows,
+        pairing.docs,
+        pairing.bounds,
+        pairing.labels,
+        pairing.doc_weights,
+        offsets,
+        winners,
+        losers,
+        pair_weights,
+        pairing.n_pairs,
+        ways,
+        cached,
+        zeros_by_line((size,)),
+        lexicographic,
+        seed,
+    )
 
 
 def _ways(
     pairing: Pairing, rows: Rows, solver: str, passes: int, lexicographic: bool
 ) -> NDArray[np.uint8]:
-    """The cheapest way to compute scores for each query; the same on every machine."""
+    """Choose the cheapest way to compute scores for each query; the same on every machine."""
     n_docs, dense = np.diff(pairing.bounds), rows.columns is None
     if solver == "packed" and not dense:
         solver = "lazy"

@@ -399,10 +399,12 @@ class PairwisePerceptron(PairwiseParameters, PairwiseFitMixin, Ranker):
         n_features = check_n_features(spec.n_features)
         settings = spec.facts["settings"]
         if settings.keys() != self._settings(n_features).keys():
-            raise ValueError(f"its settings are not those of {type(self).__name__}")
+            raise ValueError(
+                f"{type(self).__name__} cannot restore the settings {sorted(settings)}"
+            )
         state, best = PairwiseState.from_spec(spec, n_features), spec.facts["best_iteration"]
         if not (best is None or 1 <= int(best) <= len(state.log)):
-            raise ValueError(f"its best pass is {best!r}")
+            raise ValueError(f"the best pass must be in 1 .. {len(state.log)}; found {best!r}")
         self._state, self.n_features_in_ = state, n_features
         self._largest_query = int(spec.facts["largest_query"])
         if best is not None:

@@ -98,7 +98,10 @@ class KernelClassifier(DualLearner, LatentScoreMixin, OnlineOrdinalClassifier):
         if self.kernel != "precomputed":
             vectors = saved["others.vectors"]
             if vectors.dtype not in (np.float32, np.float64) or vectors.ndim not in (1, 2):
-                raise ValueError(f"its support vectors have dtype {vectors.dtype}")
+                raise ValueError(
+                    "support vectors must be float32 or float64, with 1 or 2 dimensions; found "
+                    f"{vectors.dtype} with {vectors.ndim}"
+                )
             if vectors.ndim == 2:
                 arrays["vectors"] = outline((n, n_features), dtype=vectors.dtype)
                 return
@@ -107,7 +110,7 @@ class KernelClassifier(DualLearner, LatentScoreMixin, OnlineOrdinalClassifier):
             arrays["indices"] = outline(vectors.size, dtype=np.int32)
             arrays["starts"] = arrays["lengths"] = outline(n, dtype=np.int64)
         if (np.asarray(saved[columns]) >= n_features).any():
-            raise ValueError(f"its support vectors have columns beyond {n_features - 1}")
+            raise ValueError(f"the columns of support vectors must be < {n_features}")
 
     def _check_state(self, state: Any, n_ranks: int) -> None:
         arrays = state.others
