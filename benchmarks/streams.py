@@ -35,7 +35,7 @@ FIT_CACHE = "rc.PRank(max_iter=2).fit(rc.datasets.open_rows({path!r})); "
 def run(repeat: int) -> None:
     """Measure and print."""
     print(machine())
-    warnings.simplefilter("ignore")  # the features differ in scale
+    warnings.simplefilter("ignore")  # the features are not on one scale
     with tempfile.TemporaryDirectory() as folder:
         text, cache = Path(folder) / "rows.txt", Path(folder) / "rows"
         write(text, int(os.environ.get("RANKCORE_STREAM_MB", sized(200, 2))))

@@ -1,6 +1,7 @@
 """Scales: of thresholds and intercepts, of features, and scalers that are kept with a model."""
 
 import json
+import re
 import warnings
 
 import numpy as np
@@ -177,6 +178,53 @@ def test_load_rejects_negative_scales(tmp_path):
         rc.load(tmp_path / "model")
 
 
+# Factors and offsets of six standard normal columns, and those that a warning names, five at most.
+OFF_SCALE = {
+    "one column 300 times as large": ([1, 1, 300, 1, 1, 1], [0] * 6, ["2"]),
+    "one column around 2000": ([1] * 6, [0, 0, 0, 0, 2000, 0], ["4"]),
+    "columns around 1000 to 6000": ([1] * 6, np.arange(1, 7) * 1000, ["5", "4", "3", "2", "1"]),
+}
+LEARNERS = [rc.PRank, rc.VotedPRank, rc.CuSumRank, rc.WidrowHoff, rc.MulticlassPerceptron]
+LEARNERS += [rc.OAPBPM, rc.OAPBagging, rc.OAPVoting]
+LEARNERS += [rc.KernelPRank, rc.KernelCuSumRank, rc.KernelOAPBPM]
+
+
+def scales_warned_of(learner, X, y):
+    """Return the columns that a fit names, and all texts of its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        learner(max_iter=1, random_state=0).fit(X, y)
+    texts = [str(one.message) for one in caught]
+    named = [re.search(r"\(column (.*?)( and \d+ more)?\)", text) for text in texts]
+    return [found[1].split(", ") for found in named if found], texts
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("case", OFF_SCALE)
+def test_columns_off_scale_are_named_first(learner, case):
+    pd = pytest.importorskip("pandas")
+    factors, offsets, columns = OFF_SCALE[case]
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 6)) * factors + offsets, rng.integers(1, 4, 300)
+    named, texts = scales_warned_of(learner, X, y)
+    assert named == [columns]
+    assert "StandardScaler" in texts[0]
+    assert not any("best constant" in text for text in texts)  # which has another remedy
+    named, _ = scales_warned_of(learner, pd.DataFrame(X, columns=[*"abcdef"]), y)
+    assert named == [[repr("abcdef"[int(column)]) for column in columns]]
+
+
+@pytest.mark.parametrize("learner", LEARNERS)
+def test_usual_tables_raise_no_alarm(learner):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(300, 6)), rng.integers(1, 4, 300)
+    hot = np.eye(6)[rng.integers(0, 6, 300)]
+    rare = sp.random(300, 200, 0.02, format="csr", random_state=0)
+    constant = np.column_stack([X, np.full(300, 50.0)])
+    for usual in (X, np.hstack([X, hot]), hot, rare, constant, X * [1, 2, 5, 9, 1, 1]):
+        assert scales_warned_of(learner, usual, y)[0] == []
+
+
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
 def test_features_that_drown_others_are_named(form):
     X, y = data()
@@ -184,9 +232,7 @@ def test_features_that_drown_others_are_named(form):
     for learner in (rc.PRank(), rc.CuSumRank(), rc.PairwisePerceptron(feature_scale=None)):
         name = type(learner).__name__
         declared = {"qid": np.zeros(len(y))} if name == "PairwisePerceptron" else {}
-        with pytest.warns(
-            UserWarning, match=rf"column 2 being the largest.*behind a scaler.*{name}"
-        ):
+        with pytest.warns(UserWarning, match=rf"\(column 2\): put {name} behind a scaler"):
             learner.fit(form(X), y, **declared)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
@@ -358,7 +404,7 @@ def test_train_scales_and_keeps_the_scaler(command, tmp_path, scale):
     write(tmp_path / "data", X, y)
     done = command("train", "data", "-o", "model", "--scale", scale)
     assert done.exit_code == 0, done.output
-    warned = "the features differ in scale" in done.stderr
+    warned = "the features are not on one scale" in done.stderr
     assert warned == (scale == "none")
     assert ("--scale auto" in done.stderr) == warned
     model = rc.load(tmp_path / "model")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,6 +14,10 @@ from rankcore._ext.survey import column_moments, most_reach, raise_sizes, sum_sq
 
 # Minimum ratio of a feature's magnitude to the median at which scales differ.
 ORDERS = 1000.0
+# Ratio of a column's root mean square to the median deviation of columns at which it dominates.
+FAR = 30.0
+# Rows from which these are estimated, and columns that a warning names.
+SAMPLED_ROWS, NAMED_COLUMNS = 2000, 5
 # Maximum share of values that are not 0 in rows that count as sparse.
 SPARSE = 1 / 8
 # Deviations below this share of a mean are rounding errors of sums of squares.
@@ -49,18 +54,34 @@ def largest_column(rows: Rows) -> int:
     return int(sizes.argmax())
 
 
-def warn_of_scales(column: int | None, learner: str) -> None:
-    """Warn about features that differ in scale by orders of magnitude, with a remedy.
+def far_columns(sample: Floats) -> list[int]:
+    """Return the columns of dense rows that are far from 0 for the deviations of the columns.
 
-    ``column`` is the result of `Source.largest_of_unequal`.
+    They are in descending order of their root mean square. Rows that are mostly 0 have none: their
+    columns deviate little because they are rare.
     """
-    if column is None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        sizes = np.sqrt(np.mean(sample**2, axis=0))
+        deviations = sample.std(axis=0)
+    varying = deviations > LEAST_DEVIATION * sizes
+    if np.count_nonzero(sample) <= SPARSE * sample.size or not varying.any():
+        return []
+    far = np.flatnonzero(varying & (sizes > FAR * np.median(deviations[varying])))
+    return [int(column) for column in far[np.argsort(-sizes[far], kind="stable")]]
+
+
+def warn_of_scales(columns: Sequence[int], names: Sequence[str] | None, learner: str) -> None:
+    """Warn about columns that are off scale, by their names, with a remedy."""
+    if not columns:
         return
+    listed = [str(column) if names is None else repr(names[column]) for column in columns]
+    shown = ", ".join(listed[:NAMED_COLUMNS])
+    more = f" and {len(listed) - NAMED_COLUMNS} more" if len(listed) > NAMED_COLUMNS else ""
     # The message has no numbers of these rows, so that a search with many fits warns once.
     warn(
-        f"the features differ in scale by orders of magnitude, column {column} "
-        f"being the largest, and large ones dominate: put {learner} behind a scaler, as in "
-        f"make_pipeline(StandardScaler(), {learner}()), or train with --scale auto"
+        f"the features are not on one scale around 0, and large ones dominate (column {shown}"
+        f"{more}): put {learner} behind a scaler, as in make_pipeline(StandardScaler(), "
+        f"{learner}()), or train with --scale auto"
     )
 
 

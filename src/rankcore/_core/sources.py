@@ -18,7 +18,10 @@ from rankcore._core.kernels import some_rows
 from rankcore._core.numbers import Floats, power_of_two
 from rankcore._core.scales import (
     LEAST_SHIFT,
+    SAMPLED_ROWS,
+    SPARSE,
     deviations_of,
+    far_columns,
     largest_column,
     mean_square_length,
     moments_of,
@@ -170,8 +173,14 @@ class Source(ABC):
         """Whether all rows are equal."""
 
     @abstractmethod
-    def largest_of_unequal(self) -> int | None:
-        """Feature of maximum magnitude if features differ by orders of magnitude; else None."""
+    def columns_off_scale(self) -> list[int]:
+        """Return the columns that dominate the others by their magnitude, largest first."""
+
+    @property
+    def names(self) -> list[str] | None:
+        """Names of the features, if there are any."""
+        names = getattr(self.given, "feature_names", getattr(self.given, "columns", None))
+        return None if names is None else [str(name) for name in names]
 
     def seed(self, generator: np.random.Generator) -> int:
         """Seed of the order of all passes; 0 for rows in memory."""
@@ -214,9 +223,15 @@ class MemoryRows(Source):
     def all_equal(self) -> bool:
         return equal_rows(self.weighted)
 
-    def largest_of_unequal(self) -> int | None:
+    def columns_off_scale(self) -> list[int]:
         rows = self.weighted
-        return largest_column(rows) if rows_differ(rows) else None
+        if rows_differ(rows):
+            return [largest_column(rows)]
+        if rows.n_values <= SPARSE * rows.n_rows * rows.n_features:
+            return []
+        step = -(-rows.n_rows // SAMPLED_ROWS)
+        sample = some_rows(rows, np.arange(0, rows.n_rows, step))
+        return far_columns(sample.toarray() if hasattr(sample, "toarray") else sample)
 
     def windows(self, n_features: int, order: tuple[int, int] | None) -> Iterator[Window]:
         """Yield the same window for each pass."""
@@ -249,9 +264,9 @@ class RowBlocks(Source):
     def all_equal(self) -> bool:
         return self.stats().n_rows > 1 and not self.stats().deviations.any()
 
-    def largest_of_unequal(self) -> int | None:
+    def columns_off_scale(self) -> list[int]:
         sizes = self.stats().magnitudes
-        return int(sizes.argmax()) if sizes_differ(sizes) else None
+        return [int(sizes.argmax())] if sizes_differ(sizes) else []
 
     @property
     def given(self) -> Any:

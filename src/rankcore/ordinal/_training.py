@@ -117,8 +117,8 @@ class OnlineLearner(PassLearner):
             source.leave_out(self._of_rows)
         known = source.kept or stats is not None
         self._all_equal = known and source.all_equal()
-        if known:
-            warn_of_scales(source.largest_of_unequal(), type(model).__name__)
+        self.off_scale = source.columns_off_scale() if known else []
+        warn_of_scales(self.off_scale, source.names, type(model).__name__)
         self.generator = as_generator(model.random_state)
         self.seed = source.seed(self.generator)
         n_features = source.n_features if stats is None else stats.n_features
@@ -376,7 +376,7 @@ def warn_of_constant(learner: Any, source: Source) -> None:
     published = {name: value for name, value in PUBLISHED.items() if name != "max_iter"}
     if all(getattr(fitted, name, value) == value for name, value in published.items()):
         return
-    if not fitted._checks_constant or learner.weighted or learner.idle():
+    if not fitted._checks_constant or learner.weighted or learner.idle() or learner.off_scale:
         return
     n, total, _ = fitted._state.log[getattr(fitted, "best_iteration_", 0) - 1]
     if counts.sum() < FEW_ROWS or total / n < constant_loss(counts):

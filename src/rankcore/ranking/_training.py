@@ -82,7 +82,8 @@ class PairwiseLearner(Learner):
         if known:
             fix_feature_scale(state, source.deviations, source.share_of_nonzero)
             if state.scale is None or not state.scale.size:
-                warn_of_scales(source.largest_of_unequal(), type(model).__name__)
+                columns = source.columns_off_scale()
+                warn_of_scales(columns, source.names, type(model).__name__)
         self.seed = source.seed(self.generator)
         self._quality = model._quality(self.validation[0] if self.validation else None)
         self.fitted = model._shadow(source.given, n_features, state, _largest_query=largest)
