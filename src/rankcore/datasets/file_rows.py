@@ -127,8 +127,8 @@ class FileRows(RowBlocks):
         for source in self.sources:
             one = copy(self)
             one.sources = [source]
-            for X, *_ in one.parts(self.n_features, BLOCK_VALUES, BLOCK_ROWS):
-                yield title(source), X
+            for part in one.parts(self.n_features, BLOCK_VALUES, BLOCK_ROWS):
+                yield title(source), part.X
 
     def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
         """As `RowBlocks.outline`, of rows that are then in memory."""
