@@ -23,8 +23,8 @@ CHAINS = 8
 # Columns of the parameters of a judge, as in the kernel.
 _LAPSE, _FAVOURED, _SLOPE, _BIAS, _SAME, _TURNED, _SIGN = range(7)
 # Two numbers for each: of beta distributions, but mean and standard deviation for slope and bias.
-# A lapse rate of 1 (a judge that ignores the items) has the same density as any other or more.
-_PRIORS = np.array([0.3, 0.5, 4, 4, np.log(6), 2.5, 0, 0.5, 0.5, 0.5, 0.5, 0.5, 1, 0], dtype=float)
+# Lapse rates near 0 (no errors) and near 1 (a coin) are likelier than those between.
+_PRIORS = np.array([0.3, 0.7, 4, 4, np.log(6), 2.5, 0, 0.5, 0.5, 0.5, 0.5, 0.5, 1, 0], dtype=float)
 _POSITIVE = 0.9  # prior probability that one of several judges is not an adversary
 _START = np.array([-1.0, 0.0, np.log(6), 0.0, -1.0, -1.0, 1.0])
 # Answers that a given error rate counts for.
