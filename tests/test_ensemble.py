@@ -15,7 +15,6 @@ from rankcore._ext.ensemble_mean import Mean
 from rankcore._ext.online_loop import learn
 from rankcore.ordinal import _members as module
 from rankcore.ordinal._members import least_draws
-from rankcore.progress import watch
 from reference.ensemble import largest, oap, times, uniform32, voted
 from reference.prank import prank, predict
 from strategies import examples, ordinal_problems
@@ -133,32 +132,6 @@ def test_predicting_copies_the_hypotheses_once():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1.1 * model.hypotheses_.nbytes
-
-
-def test_a_failed_call_leaves_the_queue_as_it_was():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(30, 60)), rng.integers(1, 4, size=30)
-    model = rc.VotedPRank.published(max_hypotheses=2).fit(X, y)
-    hypotheses, votes = model.hypotheses_, model.votes_
-    # One column in use; two hypotheses outlive those in the queue and take their places.
-    rows = sp.csr_array((np.full(50, 9.0), np.zeros(50, int), np.arange(51)), shape=(50, 60))
-
-    def stop(progress):
-        raise KeyboardInterrupt
-
-    with watch(stop), pytest.raises(KeyboardInterrupt):
-        model.partial_fit(rows, np.repeat([1, 3], 25))
-    np.testing.assert_array_equal(model.hypotheses_, hypotheses)
-    np.testing.assert_array_equal(model.votes_, votes)
-
-
-def test_a_model_can_be_saved_after_its_weights_overflowed(tmp_path):
-    model = rc.VotedPRank.published().fit([[0, 1.0]], [1], classes=[1, 2, 3, 4])
-    before = model.hypotheses_
-    with pytest.raises(ValueError, match="weights overflowed"):  # and were kept on the way
-        model.partial_fit(sp.csr_array([[1e308, 0], [0, 1]]), [4, 4])
-    rc.save(model, tmp_path / "model")
-    np.testing.assert_array_equal(rc.load(tmp_path / "model").hypotheses_, before)
 
 
 # ---------------------------------------------------------------------------- sampling
