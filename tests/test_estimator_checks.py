@@ -102,7 +102,7 @@ def differences(estimator):
     """Failing checks: with the defaults only those that docs/scikit_learn.md lists."""
     if isinstance(estimator, rc.OrdinalBoost):
         found = {}
-        if estimator.min_samples_leaf == 2:  # of 20, the rows of the check are too few for a split
+        if estimator.min_samples_leaf != 1:
             found = dict.fromkeys(DIFFERENCES, "a leaf counts rows, not their weights")
         if estimator.loss == "absolute":
             found["check_classifiers_train"] = "predict is the median, not the most probable rank"
@@ -316,7 +316,7 @@ def test_continuous_target_is_refused_but_half_stars_are_not():
         ([1, 2, np.inf], "classes contains infinity"),
         ([1, 2, np.nan], "classes contains NaN"),
         ([1, 2, 3j], "must have an order"),
-        ([1, 2, None], "labels of type NoneType, int are not supported"),
+        ([1, 2, None], "classes contains None in row 2"),
         ([[1, 2]], "at least two"),
         (["a", "b"], "y holds int64 labels"),
     ],

@@ -44,7 +44,8 @@ def differences(estimator):
     if isinstance(estimator, rc.RankBoost):
         return dict.fromkeys(DIFFERENCES, TIES)
     if isinstance(estimator, rc.BipartiteRankBoost):
-        return {}
+        trees = estimator.max_leaf_nodes is not None or estimator.weak == "tree"
+        return dict.fromkeys(DIFFERENCES, "a leaf counts rows, not their weights") if trees else {}
     return DIFFERENCES | (BY_RANK if estimator.combine == "rank" else {})
 
 
