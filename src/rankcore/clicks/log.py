@@ -19,7 +19,6 @@ MAX_POSITION = 100_000
 # Required numeric columns, and columns of ids.
 IDS = ("query", "document", "ranker")
 # What to do with repeated rows.
-OnError: TypeAlias = Literal["raise", "drop"]
 
 
 class ClickLog:
@@ -106,7 +105,7 @@ class ClickLog:
         session: ArrayLike | None = None,
         dwell: ArrayLike | None = None,
         ranker: ArrayLike | None = None,
-        on_error: OnError = "raise",
+        on_error: Literal["raise", "drop"] = "raise",
     ) -> None:
         codes = {name: Codes(name) for name in IDS}
         columns: dict[str, NDArray[Any]] = {}
@@ -130,7 +129,7 @@ class ClickLog:
         columns: Mapping[str, NDArray[Any]],
         codes: Mapping[str, Codes],
         where: Callable[[int], str],
-        on_error: OnError = "raise",
+        on_error: Literal["raise", "drop"] = "raise",
     ) -> Self:
         """Create a log from columns of numbers; ``where`` names a row in errors."""
         log = cls.__new__(cls)
@@ -142,7 +141,7 @@ class ClickLog:
         columns: Mapping[str, NDArray[Any]],
         codes: Mapping[str, Codes],
         where: Callable[[int], str],
-        on_error: OnError,
+        on_error: Literal["raise", "drop"],
     ) -> None:
         check_option(on_error, "on_error", ("raise", "drop"))
         check_numbers(columns, where)

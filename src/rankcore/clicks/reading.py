@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rankcore._core.docs import documented
 from rankcore._core.ids import Codes, check_ids
 from rankcore._core.params import check_count
-from rankcore.clicks.log import IDS, ClickLog, OnError, check_numbers, warn_of_dropped
+from rankcore.clicks.log import IDS, ClickLog, check_numbers, warn_of_dropped
 from rankcore.datasets.table_files import TableFile, floats
 
 # Impressions per window.
@@ -28,7 +28,7 @@ def open_clicks(
     *,
     columns: Mapping[str, str] | None = None,
     window: int = WINDOW,
-    on_error: OnError = "raise",
+    on_error: Literal["raise", "drop"] = "raise",
 ) -> ClickFile:
     r"""Open a click log that is read in windows of whole sessions, in each pass.
 
@@ -82,7 +82,7 @@ def read_clicks(
     path: str | os.PathLike[str],
     *,
     columns: Mapping[str, str] | None = None,
-    on_error: OnError = "raise",
+    on_error: Literal["raise", "drop"] = "raise",
 ) -> ClickLog:
     r"""Read a whole click log into memory.
 
@@ -113,7 +113,7 @@ class ClickFile:
         path: str | os.PathLike[str],
         columns: Mapping[str, str],
         window: int | None,
-        on_error: OnError = "raise",
+        on_error: Literal["raise", "drop"] = "raise",
     ) -> None:
         known = (*REQUIRED, *OPTIONAL)
         for name in columns:
@@ -122,7 +122,7 @@ class ClickFile:
         if window is not None:
             check_count(window, "window")
         self.path, self.window = path, window  # None: the whole file
-        self.on_error: OnError = on_error
+        self.on_error: Literal["raise", "drop"] = on_error
         self._table = TableFile(
             path,
             {name: columns.get(name, name) for name in known},

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from rankcore._core.ids import Codes, as_names
 from rankcore._core.numbers import ranges
 from rankcore._core.warning import warn
-from rankcore.clicks.log import ClickLog, OnError, warn_of_dropped
+from rankcore.clicks.log import ClickLog, warn_of_dropped
 from rankcore.datasets.streams import title
 from rankcore.datasets.table_files import json_object, numbered_lines
 
@@ -25,7 +25,7 @@ def read_ubi(
     *,
     actions: Sequence[str] = ACTIONS,
     depth: int | None = None,
-    on_error: OnError = "raise",
+    on_error: Literal["raise", "drop"] = "raise",
 ) -> ClickLog:
     """Read a log of OpenSearch's User Behavior Insights, version 1.0.
 
