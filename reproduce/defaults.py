@@ -6,7 +6,7 @@ those that it had before margins, wider kernels and scales of features (written 
 other tools with theirs: mord's LogisticAT, scikit-learn's SVC and logistic regression, LightGBM.
 mord and LightGBM are left out where they are not installed. --keep (JSON) goes on from what is
 done; --only measures sets with this in their names. `reproduce.ordinal_boost` has the defaults of
-`OrdinalBoost`; the page ends with `earlier_studies.md`.
+`OrdinalBoost`; the page ends with `earlier_studies.txt`.
 
 Figures are mean absolute errors of ranks, or 1 - NDCG at 10: less is better. A seed shuffles the
 rows into five folds, each of which is held out once, and is the learners' seed; its figure is the
@@ -438,7 +438,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     done = run(arguments.keep, arguments.only, arguments.folds)
     text = re.sub(r"\n\n+", "\n\n", "\n".join(report(done))).rstrip()
-    earlier = Path(__file__).with_name("earlier_studies.md").read_text(encoding="utf-8")
+    earlier = Path(__file__).with_name("earlier_studies.txt").read_text(encoding="utf-8")
     publish(f"{text}\n\n{earlier}", arguments.markdown)
 
 

@@ -29,9 +29,10 @@ COMMANDS |= {
 }
 # Strings that name no file. A new one belongs here, or is marked in its declaration.
 NO_FILES = {
-    "calibrate", "classes", "column", "columns", "convention", "degree", "disconnected",
-    "estimator", "format", "judge", "kind", "label", "loser", "method", "metric", "model",
-    "name", "pair", "qid", "query", "set_", "tag", "thresholds", "winner",
+    "calibrate", "classes", "column", "columns", "convention", "covariate", "degree",
+    "disconnected", "estimator", "first", "format", "judge", "kind", "label", "loser", "method",
+    "metric", "model", "name", "on_error", "pair", "qid", "query", "second", "set_", "tag",
+    "thresholds", "ties", "weight", "winner",
 }  # fmt: skip
 X, Y = [[1.0, 0], [0, 1], [1, 1]], [3, 1, 2]
 

@@ -151,12 +151,16 @@ def test_a_shard_of_pairs_sends_neither_other_features_nor_its_committee(text):
     model.fit(X, y, qid=qid)
     shard = Shard(X[:100], y[:100], qid[:100])
     begun = held(model, model._state)
-    change, _ = learn_pairs(prepare_pairs(shard, model, NONE, 0), begun, as_generator(0), False, 0)
+    change, _ = learn_pairs(
+        prepare_pairs(shard, model, None, NONE, 0), begun, as_generator(0), False, 0
+    )
     assert np.isin(change.changed(), np.unique(shard.X.indices)).all()
     assert change.rest.members == []
     sent, _ = sizes(change, model._state)
     assert sent < np.unique(shard.X.indices).size * (4 + 16) + 5000
-    alone, _ = learn_pairs(prepare_pairs(shard, model, NONE, 0), begun, as_generator(0), True, 0)
+    alone, _ = learn_pairs(
+        prepare_pairs(shard, model, None, NONE, 0), begun, as_generator(0), True, 0
+    )
     assert len(alone.rest.members) > 1
     assert alone.onto(begun._state).weights.tobytes() == change.onto(begun._state).weights.tobytes()
 

@@ -440,7 +440,7 @@ def test_comment_fields_must_be_read():
     ("text", "message"),
     [
         (b"x 1:1", "line 1: cannot read 'x 1:1': expected a label first, a number, found 'x'"),
-        (b"1,2 1:1", "line 1: cannot read '1,2 1:1': expected a label first, a number, found '1,2"),
+        (b"1,2 1:1", "line 1: cannot read '1,2 1:1': expected a label first, a number (CSV"),
         (b"1:1", "line 1: cannot read '1:1': expected a label first, a number, found '1:1'"),
         (b"1 1:1\n# c\n\n1 2:x # y", "line 4: cannot read '1 2:x # y': expected number:val"),
         (b"1 1:\n", "line 1: cannot read '1 1:': expected number:value, found '1:'"),

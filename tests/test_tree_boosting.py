@@ -471,7 +471,6 @@ def test_arrays_that_are_no_trees_are_refused():
         ({"offsets": arrays["offsets"][::-1].copy()}, "not those of trees"),
         ({"values": infinite}, "NaN or infinity"),
         ({"values": arrays["values"][1:]}, "array values has shape"),
-        ({"gains": -arrays["gains"]}, "gains .* must be non-negative"),
         (
             {"thresholds": arrays["thresholds"].astype(np.float32)},
             "array thresholds has shape",

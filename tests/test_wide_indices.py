@@ -91,13 +91,13 @@ def part(X, i):
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
-def test_rows_of_weight_0_count_for_automatic_scales_alone(kernel):
+def test_rows_of_weight_0_do_not_count_for_automatic_scales(kernel):
     weights = (np.arange(N) % 3 == 0).astype(float)
     kept = weights > 0
     params = {"kernel": kernel, "budget": 20, **ORDER}
     model = rc.KernelCuSumRank(intercept_scaling=2.0, gamma="half", **params)
     model.fit(DENSE, Y, sample_weight=weights)
-    assert model.gamma_ == pytest.approx(0.5 / (D * DENSE.var()), rel=1e-12)
+    assert model.gamma_ == pytest.approx(0.5 / (D * DENSE[kept].var()), rel=1e-12)
     given = rc.KernelCuSumRank(intercept_scaling=2.0, gamma=model.gamma_, **params)
     given.fit(DENSE[kept], Y[kept], sample_weight=np.ones(kept.sum()))
     np.testing.assert_array_equal(model.decision_function(DENSE), given.decision_function(DENSE))

@@ -16,6 +16,7 @@ from rankcore._core.front import (
     numbered,
     width_of,
 )
+from rankcore._core.ids import as_names
 from rankcore._core.numbers import Floats
 
 
@@ -92,12 +93,13 @@ def features_of(front: Sequence[Any], learner: Any, given: Sequence[str] | None)
         ]
     if given is None:
         return found
-    if len(given) != len(found):
+    names = as_names(given, "feature_names")
+    if len(names) != len(found):
         raise ValueError(
             f"feature_names must have one name for each of {len(found)} features; "
-            f"found {len(given)}"
+            f"found {len(names)}"
         )
-    return [replace(one, name=str(name)) for one, name in zip(found, given, strict=True)]
+    return [replace(one, name=str(name)) for one, name in zip(found, names, strict=True)]
 
 
 def _coded(feature: Feature, labels: list[Any] | None) -> Feature:

@@ -42,7 +42,7 @@ def as_rows(X: Any, name: str = "X", nan: bool = False) -> Rows:
 
 def check_matrix(X: Any, name: str = "X") -> None:
     """Raise TypeError or ValueError, with a remedy, for objects that are no matrix."""
-    if isinstance(X, np.ndarray) or hasattr(X, "tocsr"):
+    if isinstance(X, np.ndarray) or (hasattr(X, "tocsr") and not isinstance(X, type)):
         return
     found, remedy = f"a {type(X).__name__}", ""
     kind: type[Exception] = TypeError

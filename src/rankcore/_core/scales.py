@@ -16,8 +16,8 @@ from rankcore._ext.survey import column_moments, most_reach, raise_sizes, sum_sq
 ORDERS = 1000.0
 # Ratio of a column's root mean square to the median deviation of columns at which it dominates.
 FAR = 30.0
-# Rows from which these are estimated, and columns that a warning names.
-SAMPLED_ROWS, NAMED_COLUMNS = 2000, 5
+# Maximum rows and values from which these are estimated, and columns that a warning names.
+SAMPLED_ROWS, SAMPLED_VALUES, NAMED_COLUMNS = 2000, 2**15, 5
 # Maximum share of values that are not 0 in rows that count as sparse.
 SPARSE = 1 / 8
 # Deviations below this share of a mean are rounding errors of sums of squares.
@@ -54,15 +54,16 @@ def largest_column(rows: Rows) -> int:
     return int(sizes.argmax())
 
 
-def far_columns(sample: Floats) -> list[int]:
+def far_columns(sample: Floats, centred: bool) -> list[int]:
     """Return the columns of dense rows that are far from 0 for the deviations of the columns.
 
-    They are in descending order of their root mean square. Rows that are mostly 0 have none: their
-    columns deviate little because they are rare.
+    They are in descending order of their root mean square, or of their deviation if the learner
+    compares rows (``centred``). Rows that are mostly 0 have none: their columns deviate little
+    because they are rare.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        sizes = np.sqrt(np.mean(sample**2, axis=0))
         deviations = sample.std(axis=0)
+        sizes = deviations if centred else np.sqrt(np.mean(sample**2, axis=0))
     varying = deviations > LEAST_DEVIATION * sizes
     if np.count_nonzero(sample) <= SPARSE * sample.size or not varying.any():
         return []

@@ -19,6 +19,7 @@ from rankcore._core.numbers import Floats, power_of_two
 from rankcore._core.scales import (
     LEAST_SHIFT,
     SAMPLED_ROWS,
+    SAMPLED_VALUES,
     SPARSE,
     deviations_of,
     far_columns,
@@ -173,8 +174,11 @@ class Source(ABC):
         """Whether all rows are equal."""
 
     @abstractmethod
-    def columns_off_scale(self) -> list[int]:
-        """Return the columns that dominate the others by their magnitude, largest first."""
+    def columns_off_scale(self, centred: bool = False) -> list[int]:
+        """Return the columns that dominate the others by their magnitude, largest first.
+
+        With ``centred``, for a learner that compares rows, by their deviation.
+        """
 
     @property
     def names(self) -> list[str] | None:
@@ -223,15 +227,17 @@ class MemoryRows(Source):
     def all_equal(self) -> bool:
         return equal_rows(self.weighted)
 
-    def columns_off_scale(self) -> list[int]:
+    def columns_off_scale(self, centred: bool = False) -> list[int]:
         rows = self.weighted
         if rows_differ(rows):
             return [largest_column(rows)]
         if rows.n_values <= SPARSE * rows.n_rows * rows.n_features:
             return []
-        step = -(-rows.n_rows // SAMPLED_ROWS)
+        n_sampled = max(1, min(SAMPLED_ROWS, SAMPLED_VALUES // rows.n_features))
+        step = -(-rows.n_rows // n_sampled)
         sample = some_rows(rows, np.arange(0, rows.n_rows, step))
-        return far_columns(sample.toarray() if hasattr(sample, "toarray") else sample)
+        dense = sample.toarray() if hasattr(sample, "toarray") else sample
+        return far_columns(dense, centred)
 
     def windows(self, n_features: int, order: tuple[int, int] | None) -> Iterator[Window]:
         """Yield the same window for each pass."""
@@ -264,7 +270,7 @@ class RowBlocks(Source):
     def all_equal(self) -> bool:
         return self.stats().n_rows > 1 and not self.stats().deviations.any()
 
-    def columns_off_scale(self) -> list[int]:
+    def columns_off_scale(self, centred: bool = False) -> list[int]:
         sizes = self.stats().magnitudes
         return [int(sizes.argmax())] if sizes_differ(sizes) else []
 

@@ -30,7 +30,8 @@ def take_queries(X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
 
     A string ``qid`` names the column. Without qid and group, it is "qid" if X has such a column.
     """
-    if len(getattr(X, "shape", ())) != 1:  # a column of texts is for the steps of a pipeline
+    shape = getattr(X, "shape", None)
+    if not (isinstance(shape, tuple) and len(shape) == 1):  # texts are for steps of a pipeline
         check_matrix(X)
     named = isinstance(qid, str)
     columns = getattr(X, "columns", None)

@@ -82,7 +82,7 @@ class PairwiseLearner(Learner):
         if known:
             fix_feature_scale(state, source.deviations, source.share_of_nonzero)
             if state.scale is None or not state.scale.size:
-                columns = source.columns_off_scale()
+                columns = source.columns_off_scale(centred=True)
                 warn_of_scales(columns, source.names, type(model).__name__)
         self.seed = source.seed(self.generator)
         self._quality = model._quality(self.validation[0] if self.validation else None)
