@@ -180,6 +180,46 @@ def test_a_saved_file_is_of_one_moment(tmp_path):
         in_threads(job, saver)
 
 
+@pytest.mark.parametrize("model", PAIRWISE, ids=repr)
+def test_saving_and_learning_do_not_wait_for_each_other(model, tmp_path):
+    """A file holds the committee, which is read by another method of the same model."""
+    from sklearn.base import clone
+
+    shared, stop = learn(clone(model)), threading.Event()
+
+    def job():
+        try:
+            for _ in range(40):
+                learn(shared)
+        finally:
+            stop.set()
+
+    def saver(number):
+        while not stop.is_set():
+            rc.save(shared, tmp_path / str(number))
+            rc.load(tmp_path / str(number))
+
+    in_threads(job, lambda: saver(0), lambda: saver(1))
+
+
+def test_many_threads_have_read():
+    model, done, go_on = learn(rc.PRank.published()), threading.Barrier(301), threading.Event()
+
+    def read():
+        model.predict(X[:1])
+        done.wait(30)
+        go_on.wait(30)
+
+    readers = [threading.Thread(target=read) for _ in range(300)]
+    for reader in readers:
+        reader.start()
+    done.wait(30)
+    assert learn(model).t_ == 2 * len(X)
+    go_on.set()
+    for reader in readers:
+        reader.join()
+
+
 def test_callback_of_partial_fit_cannot_use_the_estimator(tmp_path):
     calls = {
         "partial_fit": lambda model: model.partial_fit(X, Y),

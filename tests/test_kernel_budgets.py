@@ -228,8 +228,10 @@ def test_precomputed_values_must_cover_the_rows(tmp_path):
     with pytest.raises(ValueError, match="for each learned row, .* found 20 columns for 40 rows"):
         rc.KernelPRank.published(kernel="precomputed").fit(gram[:, :20], y)
     model = rc.KernelPRank.published(kernel="precomputed").fit(gram, y)
+    before = model.n_iter_, model.history_
     with pytest.raises(ValueError, match="found 40 columns for 41 rows"):
         model.partial_fit(gram[:1], y[:1])
+    assert (model.n_iter_, model.history_) == before
     rc.save(model, tmp_path / "model")
     assert_array_equal(rc.load(tmp_path / "model").predict(gram), model.predict(gram))
 

@@ -428,3 +428,10 @@ def test_load_rejects_a_support_of_negative_rows(path):
     rewrite(path, None, {"support": support})
     with pytest.raises(ValueError, match="its support must be row numbers"):
         rc.load(path)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("end", ["", "\\", "\n"])
+def test_json_string_that_does_not_end_is_read_once(end):
+    with pytest.raises(ValueError, match="Unterminated string|Invalid"):
+        bounded_json.read_json('"' + '\\"' * 500_000 + end)

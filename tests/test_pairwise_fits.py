@@ -79,6 +79,27 @@ def test_built_in_parameters_cannot_change():
     solved_by("plain", other).partial_fit(X, y, qid=qid)
 
 
+def test_failed_partial_fit_changes_nothing():
+    """Within a query weights lag behind the counts."""
+    X, y, qid = real_data()
+    left = [10**9]  # calls of quality before it fails
+
+    def quality(weights):
+        left[0] -= 1
+        if left[0] < 0:
+            raise RuntimeError("my mistake")
+        return float(weights[0])
+
+    model = rc.PairwisePerceptron("committee", quality=quality, shuffle=False, random_state=0)
+    model.partial_fit(X, y, qid=qid)
+    before = pickle.dumps(vars(model._state) | {"settings": None})
+    left[0] = 0
+    with pytest.raises(RuntimeError, match="my mistake"):
+        model.partial_fit(-X, y, qid=qid)
+    after = vars(model._state) | {"settings": None}
+    np.testing.assert_equal(after, pickle.loads(before))
+
+
 @pytest.mark.parametrize("variant", ["committee", "voted"])
 def test_failed_or_interrupted_fit_changes_nothing(variant, monkeypatch):
     X, y, qid = real_data()

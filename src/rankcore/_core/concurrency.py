@@ -46,10 +46,11 @@ class _Lock:
             self._check_not_learning(what)
         me: _Reader | None = getattr(self._mine, "reader", None)
         if me is None:
-            me = self._mine.reader = _Reader()
+            me = _Reader()
             with self.turn:
                 self._readers = [known for known in self._readers if known() is not None]
                 self._readers.append(ref(me))
+            self._mine.reader = me  # last: Ctrl-C leaves no reader that learners do not know
         elif not me.depth:
             with self.turn:
                 pass
@@ -81,8 +82,12 @@ class _Lock:
 def _holding(locks: Sequence[Any], run: Callable[[], Any]) -> Any:
     if not locks:
         return run()
-    with locks[0]:
-        return _holding(locks[1:], run)
+    if len(locks) < 4:
+        with locks[0]:
+            return _holding(locks[1:], run)
+    # Four at a time, for hundreds of threads.
+    with locks[0], locks[1], locks[2], locks[3]:
+        return _holding(locks[4:], run)
 
 
 # Stored outside of estimators, as a lock can neither be copied nor pickled. A forked process lacks
@@ -127,7 +132,11 @@ def read_model(what: str, estimator: Any, run: Callable[[], Any]) -> Any:
     """Call a function while an estimator does not change; ``what`` names the call in errors."""
     me = _lock_of(estimator).reader(what)
     with me.lock:
-        return run()
+        me.depth += 1
+        try:
+            return run()
+        finally:
+            me.depth -= 1
 
 
 def replace_state(estimator: Any, attributes: dict[str, Any]) -> None:

@@ -12,7 +12,8 @@ SHORT = 2**16
 # the most memory in Python.
 CHARACTERS = 8
 
-_STRUCTURE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|([\[{:])')
+# A string that does not end goes to the end of the text, or each of its quotes would be tried.
+_STRUCTURE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|([\[{:])', re.S)
 
 
 def read_json(text: str) -> Any:

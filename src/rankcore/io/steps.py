@@ -61,6 +61,7 @@ def with_learner(pipelines: Sequence[Any], place: Any, learner: Any) -> Any:
     if type(pipeline) is not Pipeline or pipeline.steps[-1][1] != "passthrough":
         raise ValueError(f"its preprocessing steps {place} are not a pipeline without its learner")
     pipeline.steps[-1] = (pipeline.steps[-1][0], learner)
+    pipeline.memory = None  # a crafted file could name a folder of pickles
     return pipeline
 
 

@@ -236,8 +236,8 @@ def _with_arguments(measure: Measure, name: str, text: str | None) -> Measure:
             ) from None
         if key == "rel" and _MEASURES[measure.kind].binary and type(value) in (int, float):
             measure = replace(measure, rel=float(value))
-        elif key == "dcg" and measure.kind in {"dcg", "ndcg"} and value in _DCG:
-            measure = replace(measure, gain=_DCG[value])
+        elif key == "dcg" and measure.kind in {"dcg", "ndcg"} and str(value) in _DCG:
+            measure = replace(measure, gain=_DCG[str(value)])
         elif (measure.kind, key) in _NUMBERS and type(value) in (int, float):
             measure = _with_number(measure, name, key, value)
         else:

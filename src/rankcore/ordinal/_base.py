@@ -227,6 +227,9 @@ class OnlineOrdinalClassifier(
         """Square of the automatic scale from the first rows."""
         return mean_square_length(rows)
 
+    def _check_more_rows(self, state: OnlineState, rows: Rows) -> None:
+        """Raise if the state cannot learn these rows, before it is changed."""
+
     def _check_weighable(self) -> None:
         """Raise if these parameters do not support weights."""
 

@@ -317,6 +317,7 @@ def partial_fit_online(
         generator = np.random.default_rng(state.offered)
         order = Visits(rows.n_rows, visits, False, generator, in_part=True).next()
     examples = Examples(rows, ranks, order, steps, weights)
+    model._check_more_rows(state, rows)
     with uninterrupted():
         if not first:
             state.forget_after(model.__dict__.pop("best_iteration_", None))

@@ -117,7 +117,7 @@ class Driver:
             if left is not None and left <= 0:
                 return None
             size = self._batch_size()
-            n = None if left is None else left * (size or left)
+            n = None if left is None or size is None else left * size
             comparisons = self._ask(n, size)
             if not comparisons:
                 return None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.concurrency import uninterrupted
 from rankcore._core.model_spec import Field, ModelSpec, read_fields
 from rankcore._core.numbers import Floats, check_scores
 from rankcore._core.queries import Queries
@@ -108,22 +108,18 @@ class PairwiseState(LearnerState):
 
     @contextmanager
     def scaled(self) -> Iterator[None]:
-        """Hold weights of scaled features in the block."""
+        """Hold weights of scaled features in the block; a state whose block raised is discarded."""
         if self.scale is None or not self.scale.size:
             yield
             return
         kept = int(self.counts[0])
-        with uninterrupted():
-            self.weights /= self.scale
-            self.sums /= self.scale
-        try:
-            yield
-        finally:
-            with uninterrupted():
-                self.weights *= self.scale
-                self.sums *= self.scale
-                if self.every is not None:
-                    self.every[0][kept : int(self.counts[0])] *= self.scale
+        self.weights /= self.scale
+        self.sums /= self.scale
+        yield
+        self.weights *= self.scale
+        self.sums *= self.scale
+        if self.every is not None:
+            self.every[0][kept : int(self.counts[0])] *= self.scale
 
     def bar(self) -> float:
         """Successes that a hypothesis must exceed to become a candidate.
@@ -190,6 +186,16 @@ class PairwiseState(LearnerState):
         return int(self.counts[3]), int(self.counts[4])
 
     # ---------------------------------------------------------------- copies
+
+    def working_copy(self) -> Self:
+        """Return a writable state to learn in; past hypotheses, which never change, are shared."""
+        made = copy(self)
+        made.weights, made.sums = self.weights.copy(), self.sums.copy()
+        made.clock, made.counts = self.clock.copy(), self.counts.copy()
+        made.log = [list(figures) for figures in self.log]
+        made.validation = {name: list(values) for name, values in self.validation.items()}
+        made.ensure_writable()
+        return made
 
     def parameters(self) -> PairwiseParameterCopy:
         """Copy the mutable state, without the hypotheses, which never change."""

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.concurrency import uninterrupted
 from rankcore._core.equal_rows import EQUAL_WITHIN_QUERIES, equal_in_groups
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
@@ -187,13 +186,12 @@ def run_pass(
         before, base = state.tally(), list(record)
         position, bound = 0, state.bind(model.margin)
         while True:
-            with uninterrupted():
-                position, outcome = kernels.learn(
-                    bound, data, sequence, position, steps, units, state.bar(), BUDGET
-                )
-                now = state.tally()
-                record[:3] = [base[k] + now[k] - before[k] for k in range(2)] + [now[1] + 1]
-                record[3] = base[3] + position
+            position, outcome = kernels.learn(
+                bound, data, sequence, position, steps, units, state.bar(), BUDGET
+            )
+            now = state.tally()
+            record[:3] = [base[k] + now[k] - before[k] for k in range(2)] + [now[1] + 1]
+            record[3] = base[3] + position
             if outcome == kernels.OUTCOMES["candidate"]:
                 weights = np.empty(state.weights.size)
                 count = kernels.candidate(bound, data, weights)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core import params
 from rankcore._core.arguments import Measures, RowsLike, Seed
-from rankcore._core.concurrency import consistent_read, exclusive, uninterrupted
+from rankcore._core.concurrency import consistent_read, exclusive
 from rankcore._core.docs import documented, parameters
 from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dropped_votes
 from rankcore._core.inputs import as_rows
@@ -253,7 +254,7 @@ class PairwisePerceptron(PairwiseParameters, PairwiseFitMixin, Ranker):
         ------
         ValueError, TypeError
             If input is invalid, the number of features differs, or a parameter that the model
-            depends on has changed. An interrupted call keeps the pairs that it has learned.
+            depends on has changed. A failed or interrupted call does not change the estimator.
         """
         self._check_params()
         if isinstance(self.quality, str):
@@ -271,19 +272,18 @@ class PairwisePerceptron(PairwiseParameters, PairwiseFitMixin, Ranker):
             state = self._new_state(rows.n_features, as_generator(self.random_state))
             fitted = self._shadow(X, rows.n_features, state, _largest_query=largest)
         else:
-            fitted, state = self, self._state
-            state.check_settings(self._settings(rows.n_features), SETTINGS)
-            state.ensure_writable()
+            self._state.check_settings(self._settings(rows.n_features), SETTINGS)
+            # Within a query, weights lag behind the counts: an interrupted copy is discarded.
+            fitted, state = copy(self), self._state.working_copy()
+            fitted._state = state
         weighted = weighted_rows(window) if state.scale is None else None
         data = bind_pairs(self, pairing, rows_of_pass(state, rows, weighted), state.seed)
-        with uninterrupted():
-            state.forget_after(self.__dict__.pop("best_iteration_", None))
-            state.stream([0] * len(FIGURES))
-            state.log[-1][4] += skipped
-            fitted._largest_query = max(fitted._largest_query, largest)
+        state.forget_after(fitted.__dict__.pop("best_iteration_", None))
+        state.stream([0] * len(FIGURES))
+        state.log[-1][4] += skipped
+        fitted._largest_query = max(fitted._largest_query, largest)
         run_pass(fitted, data, pairing, np.arange(pairing.n_pairs.size), self._quality(None))
-        if first:
-            self._replace_with(fitted)
+        self._replace_with(fitted)
         return self
 
     def _new_state(self, n_features: int, generator: np.random.Generator) -> PairwiseState:

@@ -191,15 +191,21 @@ class KernelClassifier(DualLearner, LatentScoreMixin, OnlineOrdinalClassifier):
     def _block_rows(self, rows: Rows, state: Any) -> int:
         return self._rows_at_once(rows, state.others)
 
-    def _run_pass(self, state: Any, examples: Examples, epoch: int, n_epochs: int) -> None:
-        arrays, rows, order = state.others, examples.rows, examples.order
-        first = int(arrays["book"][_pool.FIRST]) if state.streaming else 0
-        last = first + rows.n_rows
+    def _check_columns(self, rows: Rows, last: int) -> None:
         if self.kernel == "precomputed" and last > rows.n_features:
             raise ValueError(
                 "kernel='precomputed' requires X to have a column for each learned row, "
                 f"in the same order; found {rows.n_features} columns for {last} rows"
             )
+
+    def _check_more_rows(self, state: Any, rows: Rows) -> None:
+        self._check_columns(rows, int(state.others["book"][_pool.FIRST]) + rows.n_rows)
+
+    def _run_pass(self, state: Any, examples: Examples, epoch: int, n_epochs: int) -> None:
+        arrays, rows, order = state.others, examples.rows, examples.order
+        first = int(arrays["book"][_pool.FIRST]) if state.streaming else 0
+        last = first + rows.n_rows
+        self._check_columns(rows, last)
         with uninterrupted():
             arrays["book"][_pool.FIRST] = last  # also if Ctrl-C ends the pass
             if self.kernel != "precomputed":
