@@ -615,3 +615,11 @@ def test_full_disk_keeps_the_answers_in_memory(tmp_path, monkeypatch):
     assert ranker.rank(ITEMS) == sorted(ITEMS)
     assert len(rows_of(tmp_path / "a.sqlite")) == len(calls) > before
     assert Path(tmp_path / "a.sqlite").exists()
+
+
+def test_batch_without_a_size_takes_all_comparisons_in_one_call():
+    batch = Batch(lambda pairs: [first < second for first, second in pairs])
+    ranker = PreferenceRanker(batch, method="degree", max_calls=1, random_state=0)
+    assert ranker.rank([3, 1, 4, 0, 2]) == [0, 1, 2, 3, 4]
+    assert ranker.n_calls_ == 1
+    assert ranker.complete_
