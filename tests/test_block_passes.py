@@ -261,5 +261,5 @@ def test_parameters_are_checked_once(name, kind, files, monkeypatch):
         given = data.X, data.y
     kind_of(max_iter=1, random_state=0).fit(*given, **(more if kind == "memory" else {}))
     assert len(checks) == 1
-    with pytest.raises(ValueError, match="max_iter must be an integer from 1 on; found 0"):
+    with pytest.raises(ValueError, match="max_iter must be an integer >= 1; found 0"):
         kind_of(max_iter=0).fit("no rows")

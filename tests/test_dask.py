@@ -399,7 +399,7 @@ def test_bad_arguments(client, rows):
     dX, dy = arrays(X, y, chunk=300)
     with pytest.raises(ValueError, match="mixing must be one of 'uniform', 'mistakes'"):
         rd.PRank().fit(dX, dy, mixing="sum")
-    with pytest.raises(ValueError, match="n_shards must be an integer from 1"):
+    with pytest.raises(ValueError, match="n_shards must be an integer >= 1"):
         rd.PRank().fit(dX, dy, n_shards=0)
     with pytest.raises(TypeError, match="X must be a dask array"):
         rd.PRank().fit(X, dy)
@@ -487,7 +487,7 @@ def test_blocks_that_are_sparse_and_dense(client, rows):
 @pytest.mark.parametrize("n", [0, -1, True, 1.5, "a"])
 def test_numbers_of_shards_are_checked(n, client, rows):
     X, y = [delayed(rows[0])], [delayed(rows[1])]
-    message = f"must be an integer from 1 on; found {n!r}"
+    message = f"must be an integer >= 1; found {n!r}"
     with pytest.raises((ValueError, TypeError), match=f"n_shards {message}"):
         rd.PRank(max_iter=1).fit(X, y, n_shards=n)
     with pytest.raises((ValueError, TypeError), match=f"n_blocks {message}"):

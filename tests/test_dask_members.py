@@ -121,7 +121,7 @@ def test_bad_arguments_and_overflow_leave_the_estimator(client, rows):
     bX, by = parts(X, y)
     model = rd.OAPBPM(n_estimators=8, max_iter=2, random_state=0, threshold_scale=1.0).fit(bX, by)
     before = model.coef_
-    with pytest.raises(ValueError, match="n_blocks must be an integer from 1 on; found 0"):
+    with pytest.raises(ValueError, match="n_blocks must be an integer >= 1; found 0"):
         model.fit(bX, by, n_blocks=0)
     with pytest.raises(ValueError, match="overflowed"):
         model.fit(*parts(X * 1e300, y))

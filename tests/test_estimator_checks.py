@@ -311,7 +311,7 @@ def test_continuous_target_is_refused_but_half_stars_are_not():
     ("classes", "message"),
     [
         ([1], "at least two"),
-        ([1, 2, 2], "repeats"),
+        ([1, 2, 2], "list each label once"),
         ([3, 2, 1], "must ascend"),
         ([1, 2, np.inf], "classes contains infinity"),
         ([1, 2, np.nan], "classes contains NaN"),

@@ -82,13 +82,13 @@ def test_batches_refuse_what_would_split_queries():
     assert load(text).qid.tolist() == [1, 2, 1]
     for options, error, message in [
         ({"zero_based": "auto"}, ValueError, "zero_based must be True or False, found 'auto'"),
-        ({"rows_per_batch": 0}, ValueError, "rows_per_batch must be an integer from 1 on; found 0"),
+        ({"rows_per_batch": 0}, ValueError, "rows_per_batch must be an integer >= 1; found 0"),
         (
             {"queries_per_batch": 0},
             ValueError,
-            "queries_per_batch must be an integer from 1 on; found 0",
+            "queries_per_batch must be an integer >= 1; found 0",
         ),
-        ({"n_features": None}, TypeError, "n_features must be an integer from 1 on; found None"),
+        ({"n_features": None}, TypeError, "n_features must be an integer >= 1; found None"),
     ]:
         with pytest.raises(error, match=message):
             iter_letor(io.BytesIO(text), **{"n_features": 1, **options})

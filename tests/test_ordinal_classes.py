@@ -134,7 +134,7 @@ def test_orders_that_contradict_are_refused():
     made.set_params(classes=sorted(WORDS))
     with pytest.raises(ValueError, match="differ from those of the first call"):
         made.partial_fit(X, Y)
-    with pytest.raises(ValueError, match="repeats a label"):
+    with pytest.raises(ValueError, match="must list each label once"):
         rc.PRank(classes=["a", "a"]).fit(X, Y)
 
 

@@ -543,7 +543,7 @@ def test_bad_input(params, message):
         ({"variant": "best"}, ValueError, "variant must be one of 'averaged'"),
         ({"combine": "vote"}, ValueError, "combine"),
         ({"shuffle": "random"}, TypeError, "shuffle"),
-        ({"count": None}, ValueError, "count"),
+        ({"count": None}, TypeError, "count"),
         ({"balance": "row"}, ValueError, "balance"),
         ({"committee_size": 0}, ValueError, "committee_size"),
         ({"max_iter": 1.5}, TypeError, "max_iter"),

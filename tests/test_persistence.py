@@ -312,7 +312,7 @@ NO_EPOCHS = {"log": np.zeros((0, 3), np.int64)}
         ),
         (nothing, {"log": np.array([[1, 0, -1]])}, "counts must be"),
         (nothing, {"curve": np.array([[2**60, 0]])}, "counts must be"),
-        (nothing, {"classes": np.array([1, 1, 2, 2, 3])}, "repeats a label"),
+        (nothing, {"classes": np.array([1, 1, 2, 2, 3])}, "must list each label once"),
         (nothing, {"classes": np.array([5, 4, 3, 2, 1])}, "must ascend"),
         (nothing, {"classes": np.array([1, 2, 3, 4, np.nan])}, "NaN"),
     ],

@@ -178,7 +178,7 @@ def test_intervals_cover():
     [
         ({"scores": {"a": Y}}, ValueError, "at least two systems are required; found 1"),
         ({"baseline": "none"}, ValueError, "'none' is not among the systems good, fair, same"),
-        ({"n_resamples": 0}, ValueError, "n_resamples must be an integer from 1 on"),
+        ({"n_resamples": 0}, ValueError, "n_resamples must be an integer >= 1"),
         ({"n_resamples": 10.5}, TypeError, "n_resamples must be an integer"),
         ({"confidence_level": 95}, ValueError, "confidence_level must be between 0 and 1"),
         ({"metrics": "ndgc"}, ValueError, "did you mean 'ndcg'"),

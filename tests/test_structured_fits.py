@@ -470,15 +470,15 @@ def test_another_number_of_features(task):
     ("params", "error", "message"),
     [
         ({"update": "newton"}, ValueError, "update must be one of 'perceptron', 'pa'"),
-        ({"C": 0}, ValueError, "C must be a number from"),
-        ({"C": "1"}, TypeError, "C must be a number from"),
-        ({"margin": -1}, ValueError, "margin must be a number from 0 to"),
+        ({"C": 0}, ValueError, "C must be a number in "),
+        ({"C": "1"}, TypeError, "C must be a number in "),
+        ({"margin": -1}, ValueError, "margin must be a number in "),
         ({"margin": np.nan}, ValueError, "margin must be a number"),
         ({"average": 1}, TypeError, "average must be True or False"),
         ({"shuffle": None}, TypeError, "shuffle must be True or False"),
-        ({"max_iter": 0}, ValueError, "max_iter must be an integer from 1 on"),
-        ({"tol": -1.0}, ValueError, "tol must be a number from 0 on"),
-        ({"verbose": -1}, ValueError, "verbose must be an integer from 0 on"),
+        ({"max_iter": 0}, ValueError, "max_iter must be an integer >= 1"),
+        ({"tol": -1.0}, ValueError, "tol must be a number >= 0"),
+        ({"verbose": -1}, ValueError, "verbose must be an integer >= 0"),
         ({"task": None}, TypeError, "task must be an object with the methods.*found None"),
     ],
 )
@@ -492,8 +492,8 @@ def test_bad_parameters(params, error, message, method):
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: CuSumTask(1), ValueError, "n_ranks must be an integer from 2 on"),
-        (lambda: PRankTask("many"), TypeError, "n_ranks must be an integer from 2 on"),
+        (lambda: CuSumTask(1), ValueError, "n_ranks must be an integer >= 2"),
+        (lambda: PRankTask("many"), TypeError, "n_ranks must be an integer >= 2"),
         (lambda: CuSumTask(3, "middle"), ValueError, "tie_break must be one of 'high', 'low'"),
         (lambda: CuSumTask(3, "low", 1), TypeError, "fit_intercept must be True or False"),
     ],

@@ -507,9 +507,9 @@ def test_rows_of_other_widths():
     [
         ({"kernel": "precomputed"}, ValueError, "kernel must be one of 'linear', 'poly', 'rbf'"),
         ({"gamma": "wide"}, ValueError, "gamma must be one of 'scale', 'half', 'auto'"),
-        ({"budget": 0}, ValueError, "budget must be an integer from 1 to"),
+        ({"budget": 0}, ValueError, "budget must be an integer in "),
         ({"budget_policy": "newest"}, ValueError, "budget_policy must be one of"),
-        ({"margin": -1}, ValueError, "margin must be a number from 0 to"),
+        ({"margin": -1}, ValueError, "margin must be a number in "),
         ({"average": 1}, TypeError, "average must be True or False"),
     ],
 )

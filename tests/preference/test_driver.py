@@ -371,7 +371,7 @@ def test_progress_counts_answered_and_running_apart():
         ({"confidence": 1.5}, "confidence must be"),
         ({"concurrency": 0}, "concurrency must be"),
         ({"repeats": 0}, "repeats must be"),
-        ({"key": 3}, "key must be None or a function"),
+        ({"key": 3}, "key must be a function or None"),
         ({"preference": Order(np.argsort, 3), "method": "degree"}, 'require method="rating"'),
         ({"preference": Judges([smaller]), "method": "quicksort"}, 'require method="rating"'),
         ({"preference": np.eye(20), "journal": "x.sqlite"}, "must be called, not computed"),

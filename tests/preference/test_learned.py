@@ -179,7 +179,7 @@ def test_in_pipelines():
     [
         ({"features": "product"}, y, "features must be"),
         ({"method": "heap"}, y, "method must be"),
-        ({"max_pairs": 0}, y, "max_pairs must be an integer from 1 on"),
+        ({"max_pairs": 0}, y, "max_pairs must be an integer >= 1"),
         ({}, np.zeros(y.size), "nothing to learn"),
     ],
 )

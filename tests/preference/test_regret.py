@@ -208,7 +208,7 @@ def test_losses_of_an_order_and_of_its_preference_are_the_same():
         (
             lambda: ranking_regret("degree", np.eye(2), [1, 2], n_samples=1),
             ValueError,
-            "n_samples must be an integer from 2 on",
+            "n_samples must be an integer >= 2",
         ),
     ],
 )

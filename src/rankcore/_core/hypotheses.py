@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from rankcore._core.params import check_count
+from rankcore._core.params import COUNT, Options
 from rankcore._core.warning import warn
 
 # Limits of "auto": this number, or this number of bytes.
 MOST, MOST_BYTES = 5000, 2**25
-
-
-def check_max_hypotheses(value: Any, name: str = "max_hypotheses") -> None:
-    """Raise unless a parameter is a number of hypotheses, "auto" or None."""
-    if isinstance(value, str):
-        if value != "auto":
-            raise ValueError(f"{name} must be a number, 'auto' or None; found {value!r}")
-    elif value is not None:
-        check_count(value, name)
+# What ``max_hypotheses`` accepts.
+MAX_HYPOTHESES = Options("auto") | COUNT | None
 
 
 def limited(value: int | str | None, n_features: int) -> int | None:

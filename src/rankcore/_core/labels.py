@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.ids import as_column, unboxed
-from rankcore._core.params import optional
+from rankcore._core.params import Checked, Constraints
 from rankcore._core.warning import warn
 
 # Labels are encoded in blocks of this size, so that temporaries do not grow with the data.
@@ -95,20 +95,20 @@ def sortable(labels: np.ndarray, name: str) -> np.ndarray:
     return found
 
 
-def check_classes(classes: Any) -> np.ndarray:
-    """Validated copy of declared labels, lowest first; raise if they have no order."""
-    classes = np.array(as_column(unboxed(classes), "classes"))  # a copy that no caller can modify
+def check_classes(classes: Any, name: str = "classes") -> np.ndarray:
+    """Return a validated copy of declared labels, lowest first; raise if they have no order."""
+    classes = np.array(as_column(unboxed(classes), name))  # a copy that no caller can modify
     if classes.ndim != 1 or classes.size < 2:
         raise ValueError(
-            f"classes must list at least two labels, lowest rank first; found {classes.tolist()}"
+            f"{name} must list at least two labels, lowest rank first; found {classes.tolist()}"
         )
-    classes = _with_order(classes, "classes")
+    classes = _with_order(classes, name)
     if np.unique(classes).size != classes.size:
-        raise ValueError(f"classes repeats a label: {classes.tolist()}")
+        raise ValueError(f"{name} must list each label once; found {classes.tolist()}")
     if classes.dtype.kind in "biuf" and not (classes[:-1] < classes[1:]).all():
         raise ValueError(
-            f"numeric classes must ascend, found {classes.tolist()}: ranks are in the numbers' own "
-            "order (negate or relabel y for another)"
+            f"{name} must ascend if they are numbers; found {classes.tolist()}: ranks are in the "
+            "numbers' own order (negate or relabel y for another)"
         )
     return classes
 
@@ -230,8 +230,8 @@ def ranks_beside(labels: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, n
     return np.searchsorted(union, labels), np.searchsorted(union, classes)
 
 
-def _check_given(classes: Any, _: str) -> None:
-    check_classes(classes)
+def _check_given(classes: Any, name: str) -> None:
+    check_classes(classes, name)
 
 
 class RankedLabels:
@@ -248,7 +248,7 @@ class RankedLabels:
         Labels, lowest rank first.
     """
 
-    _constraints: ClassVar = {"classes": optional(_check_given)}
+    _constraints: ClassVar[Constraints] = {"classes": Checked(_check_given, "labels") | None}
     classes: Any
     ranks_: NDArray[Any]
 

@@ -1,158 +1,236 @@
-"""Validation of parameters."""
+"""What parameters accept: constraints that check a value and say themselves what is accepted."""
 
 from __future__ import annotations
 
+import numbers
 import re
 import reprlib
+from abc import ABC, abstractmethod
 from ast import literal_eval
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from difflib import get_close_matches
 from inspect import Parameter, signature
-from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
-
-from rankcore._core.threads import check_n_jobs
-
-# Function of a value and the parameter's name; raises unless the value is valid.
-Constraint = Callable[[Any, str], None]
 
 # Rules for the length of a step, in the order of rankcore_capi.h.
 STEP_RULES = ("perceptron", "pa", "pa1", "pa2")
 
 
-def check_option(value: Any, name: str, options: tuple[str, ...]) -> None:
-    """Raise unless a string parameter is one of its options."""
-    if not isinstance(value, str) or value not in options:
-        accepted = ", ".join(repr(option) for option in options)
-        raise ValueError(f"{name} must be one of {accepted}; found {value!r}")
+class Constraint(ABC):
+    """What a parameter accepts; ``str`` says it in a few words: "an integer >= 1".
+
+    ``Options("auto") | Integer(1) | None`` accepts what one of them accepts.
+    """
+
+    @abstractmethod
+    def accepts(self, value: Any) -> bool:
+        """Return whether a value is accepted."""
+
+    @abstractmethod
+    def accepts_type(self, value: Any) -> bool:
+        """Return whether another value of this type would be accepted."""
+
+    def check(self, value: Any, name: str) -> None:
+        """Raise ValueError or TypeError, with the parameter's name, unless a value is accepted."""
+        if not self.accepts(value):
+            error = ValueError if self.accepts_type(value) else TypeError
+            raise error(f"{name} must be {self}; found {reprlib.repr(value)}")
+
+    def __or__(self, other: Constraint | None) -> Constraint:
+        mine = self.constraints if isinstance(self, AnyOf) else (self,)
+        return AnyOf((*mine, Nothing() if other is None else other))
 
 
-def _check_range(
-    value: Any, name: str, kind: tuple[type, str], low: float, high: float | None
-) -> None:
-    is_kind = isinstance(value, kind[0]) and not isinstance(value, bool)
-    # Written so that NaN fails.
-    if not (is_kind and low <= value and (high is None or value <= high)):
-        bounds = f"{low} on" if high is None else f"{low} to {high}"
-        error = ValueError if is_kind else TypeError
-        raise error(f"{name} must be {kind[1]} from {bounds}; found {reprlib.repr(value)}")
+@dataclass(frozen=True)
+class Interval(Constraint):
+    """A number of an interval, whose ends are open where they are None."""
+
+    low: float | None = None
+    high: float | None = None
+    _: KW_ONLY
+    closed: Literal["both", "left", "right", "neither"] = "both"
+
+    type_: ClassVar[type] = numbers.Real
+    noun: ClassVar[str] = "a number"
+
+    def accepts(self, value: Any) -> bool:
+        if not self.accepts_type(value) or value != value:
+            return False
+        at_low, at_high = self.closed in ("both", "left"), self.closed in ("both", "right")
+        above = self.low is None or value > self.low or (at_low and value == self.low)
+        below = self.high is None or value < self.high or (at_high and value == self.high)
+        return above and below
+
+    def accepts_type(self, value: Any) -> bool:
+        return isinstance(value, self.type_) and not isinstance(value, bool)
+
+    def __str__(self) -> str:
+        left, right = self.closed in ("both", "left"), self.closed in ("both", "right")
+        if self.low is not None and self.high is not None:
+            return f"{self.noun} in {'(['[left]}{self.low}, {self.high}{')]'[right]}"
+        if self.low is not None:
+            return f"{self.noun} {'>=' if left else '>'} {self.low}"
+        if self.high is not None:
+            return f"{self.noun} {'<=' if right else '<'} {self.high}"
+        return self.noun
 
 
-def check_integer(value: Any, name: str, low: int, high: int | None = None) -> None:
-    """Raise unless a value is an integer from a closed range."""
-    _check_range(value, name, (Integral, "an integer"), low, high)
+class Real(Interval):
+    """A float64 of an interval: ``Real(0, 1, closed="right")`` is a number in (0, 1]."""
+
+    def accepts(self, value: Any) -> bool:
+        if not self.accepts_type(value):
+            return False
+        try:
+            return super().accepts(float(value))
+        except OverflowError:  # a larger integer
+            return False
 
 
-def check_real(value: Any, name: str, low: float, high: float | None = None) -> None:
-    """Raise unless a value is a number from a closed range."""
-    if type(value) is float and low <= value and (high is None or value <= high):
-        return
-    if isinstance(value, np.floating):  # float32 cannot represent the bounds
-        value = float(value)
-    _check_range(value, name, (Real, "a number"), low, high)
-    try:
-        float(value)
-    except OverflowError:
-        raise ValueError(
-            f"{name} must be in the range of float64; found a larger integer"
-        ) from None
+class Integer(Interval):
+    """An integer of an interval: ``Integer(1)`` is an integer >= 1."""
+
+    type_ = numbers.Integral
+    noun = "an integer"
 
 
-def check_flag(value: Any, name: str) -> None:
-    """Raise unless a parameter is a bool."""
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False; found {value!r}")
+class Flag(Constraint):
+    """True or False."""
+
+    def accepts(self, value: Any) -> bool:
+        return isinstance(value, bool | np.bool_)
+
+    accepts_type = accepts
+
+    def __str__(self) -> str:
+        return "True or False"
 
 
-def check_count(value: Any, name: str) -> None:
-    """Raise unless a parameter is an integer from 1 on."""
-    if type(value) is not int or value < 1:
-        check_integer(value, name, 1)
+class Options(Constraint):
+    """One of some strings."""
+
+    def __init__(self, *options: str) -> None:
+        self.options = options
+
+    def accepts(self, value: Any) -> bool:
+        return isinstance(value, str) and value in self.options
+
+    def accepts_type(self, value: Any) -> bool:
+        return isinstance(value, str)
+
+    def __str__(self) -> str:
+        listed = ", ".join(map(repr, self.options))
+        return f"one of {listed}" if len(self.options) > 1 else listed
 
 
-def check_verbose(value: Any, name: str) -> None:
-    """Raise unless a parameter is an integer from 0 on, or a bool."""
-    check_integer(int(value) if isinstance(value, bool) else value, name, 0)
+class Function(Constraint):
+    """A function, or another callable object."""
+
+    def accepts(self, value: Any) -> bool:
+        return callable(value)
+
+    accepts_type = accepts
+
+    def __str__(self) -> str:
+        return "a function"
 
 
-def integer(low: int, high: int | None = None) -> Constraint:
-    """Constraint: an integer in a closed range."""
-    return lambda value, name: check_integer(value, name, low, high)
+class Nothing(Constraint):
+    """None; written as ``... | None``."""
+
+    def accepts(self, value: Any) -> bool:
+        return value is None
+
+    accepts_type = accepts
+
+    def __str__(self) -> str:
+        return "None"
 
 
-def real(low: float, high: float | None = None) -> Constraint:
-    """Constraint: a number in a closed range."""
-    return lambda value, name: check_real(value, name, low, high)
+@dataclass(frozen=True)
+class Checked(Constraint):
+    """What a function accepts, which raises ValueError or TypeError for all else.
+
+    The function gets the value and its name, with which its messages begin. ``accepted`` says what
+    it accepts.
+    """
+
+    function: Callable[[Any, str], None]
+    accepted: str
+
+    def check(self, value: Any, name: str) -> None:
+        self.function(value, name)
+
+    def accepts(self, value: Any) -> bool:
+        with suppress(ValueError, TypeError):
+            self.function(value, "")
+            return True
+        return False
+
+    accepts_type = accepts
+
+    def __str__(self) -> str:
+        return self.accepted
 
 
-def positive(high: float) -> Constraint:
-    """Constraint: a number above 0, up to ``high``."""
+@dataclass(frozen=True)
+class AnyOf(Constraint):
+    """What one of several constraints accepts; written as ``one | other``."""
 
-    def check(value: Any, name: str) -> None:
-        check_real(value, name, 0, high)
-        if not value > 0:
-            raise ValueError(f"{name} must be above 0; found {value!r}")
+    constraints: tuple[Constraint, ...]
 
-    return check
+    def accepts(self, value: Any) -> bool:
+        return any(one.accepts(value) for one in self.constraints)
 
+    def accepts_type(self, value: Any) -> bool:
+        return any(one.accepts_type(value) for one in self.constraints)
 
-def option(*options: str) -> Constraint:
-    """Constraint: one of some strings."""
-    return lambda value, name: check_option(value, name, options)
+    def check(self, value: Any, name: str) -> None:
+        if not self.accepts(value):
+            for one in self.constraints:
+                if isinstance(one, Checked):
+                    one.check(value, name)  # says more of what is wrong
+        super().check(value, name)
 
-
-def optional(constraint: Constraint) -> Constraint:
-    """Constraint: None, or a value of another constraint."""
-    return lambda value, name: None if value is None else constraint(value, name)
-
-
-def function_or(constraint: Constraint) -> Constraint:
-    """Constraint: a function, or a value of another constraint."""
-    return lambda value, name: None if callable(value) else constraint(value, name)
+    def __str__(self) -> str:
+        *before, last = map(str, self.constraints)
+        return f"{', '.join(before)} or {last}"
 
 
-def number_or(words: tuple[str, ...], number: Constraint) -> Constraint:
-    """Constraint: one of some strings, or a number of another constraint."""
-    accepted = ("one of " if len(words) > 1 else "") + ", ".join(map(repr, words))
+COUNT = Integer(1)
+FLAG = Flag()
+# One line of progress every so many passes or rounds.
+VERBOSE = Integer(0) | FLAG
+# As in joblib: None is one thread, -1 one per processor.
+N_JOBS = COUNT | Integer(high=-1) | None
 
-    def check(value: Any, name: str) -> None:
-        if not isinstance(value, str):
-            number(value, name)
-        elif value not in words:
-            raise ValueError(f"{name} must be {accepted} or a number; found {value!r}")
-
-    return check
-
+Constraints: TypeAlias = Mapping[str, Constraint]
 
 # Parameters with the same meaning in all learners.
-SHARED: dict[str, Constraint] = {
-    "average": check_flag,
-    "average_members": check_flag,
-    "fit_intercept": check_flag,
-    "shuffle": check_flag,
-    "warm_start": check_flag,
-    "committee_size": check_count,
-    "max_iter": check_count,
-    "n_estimators": check_count,
-    "early_stopping_rounds": optional(check_count),
-    "memory_limit": integer(0),
-    "verbose": check_verbose,
-    "tol": optional(real(0)),
-    "C": real(1e-100, 1e100),
-    "margin": real(0, 1e100),
-    "n_jobs": check_n_jobs,
+SHARED: Constraints = {
+    "committee_size": COUNT,
+    "max_iter": COUNT,
+    "n_estimators": COUNT,
+    "early_stopping_rounds": COUNT | None,
+    "memory_limit": Integer(0),
+    "verbose": VERBOSE,
+    "tol": Real(0) | None,
+    "C": Real(1e-100, 1e100),
+    "margin": Real(0, 1e100),
+    "n_jobs": N_JOBS,
 }
 
 
 class Constrained:
-    """An estimator that declares constraints of its parameters. Not public."""
+    """An estimator that declares what its parameters accept. Not public."""
 
-    # Constraints of parameters that a class adds or restricts; `SHARED` applies to all classes, and
-    # parameters of type ``Literal`` need no declaration.
-    _constraints: ClassVar[dict[str, Constraint]] = SHARED
+    # Constraints of parameters that a class adds or restricts, beside those of its bases. A
+    # parameter whose type is ``bool`` or ``Literal`` needs none.
+    _constraints: ClassVar[Constraints] = SHARED
 
     def _check_params(self) -> None:
         """Raise if a parameter is invalid, or parameters exclude each other."""
@@ -165,47 +243,73 @@ class Constrained:
 
 def check_declared(estimator: object, *names: str) -> None:
     """Raise if one of the named parameters, by default any, violates its constraint."""
-    declared, found = _declared_by(type(estimator)), vars(estimator)
+    kind, found = type(estimator), vars(estimator)
+    declared = _declared_by(kind)
     for name in names or declared:
-        check, accepted = declared[name]
+        constraint, accepted = declared[name]
         if name in found and found[name] is not accepted:
-            check(found[name], name)
+            constraint.check(found[name], f"{kind.__name__}: {name}")
 
 
-def _declared_by(learner: type) -> dict[str, tuple[Constraint, Any]]:
-    """Constraints of a class and its bases, merged once, with accepted defaults."""
-    merged: dict[str, tuple[Constraint, Any]] | None = vars(learner).get("_merged_constraints")
+def _declared_by(kind: type) -> dict[str, tuple[Constraint, Any]]:
+    """Constraints of a class and its bases, merged once, each with an accepted default."""
+    merged: dict[str, tuple[Constraint, Any]] | None = vars(kind).get("_merged_constraints")
     if merged is None:
-        parameters = signature(learner.__init__).parameters  # type: ignore[misc]
-        types = {name: _of_type(one.annotation) for name, one in parameters.items()}
-        constraints = {name: check for name, check in types.items() if check is not None}
-        for base in reversed(learner.__mro__):
+        parameters = signature(kind.__init__).parameters  # type: ignore[misc]
+        constraints = {name: _of_type(one.annotation) for name, one in parameters.items()}
+        for base in reversed(kind.__mro__):
             constraints |= vars(base).get("_constraints", {})
         merged = {
-            name: (check, _accepted(check, name, parameters.get(name)))
-            for name, check in constraints.items()
+            name: (constraint, _accepted(constraint, parameters.get(name)))
+            for name, constraint in constraints.items()
+            if constraint is not None
         }
-        learner._merged_constraints = merged  # type: ignore[attr-defined]
+        kind._merged_constraints = merged  # type: ignore[attr-defined]
     return merged
 
 
 def _of_type(annotation: Any) -> Constraint | None:
-    """Constraint of a type annotation: ``Literal`` of strings, optionally with None."""
+    """Return the constraint of a type that says all: bool, or ``Literal`` of strings or None."""
+    if annotation in (bool, "bool"):
+        return FLAG
     found = re.fullmatch(r"(?:typing\.)?Literal\[([^\[\]]*)\]( \| None)?", str(annotation))
     if found is None:
         return None
-    check = option(*literal_eval(f"({found[1]},)"))
-    return optional(check) if found[2] else check
+    options = Options(*literal_eval(f"({found[1]},)"))
+    return options | None if found[2] else options
 
 
-def _accepted(check: Constraint, name: str, parameter: Parameter | None) -> Any:
-    """A parameter's default if it is valid; else a unique object."""
-    if parameter is not None and isinstance(parameter.default, str | int | float | None):
-        # The default of a user's class may be invalid: it is rejected when used.
-        with suppress(ValueError, TypeError):
-            check(parameter.default, name)
-            return parameter.default
-    return object()
+def _accepted(constraint: Constraint, parameter: Parameter | None) -> Any:
+    """Return a parameter's default if it is valid, otherwise a new object."""
+    default = object() if parameter is None else parameter.default
+    # The default of a user's class may be invalid: it is rejected when used.
+    constant = isinstance(default, str | int | float | None)
+    return default if constant and constraint.accepts(default) else object()
+
+
+def check_option(value: Any, name: str, options: tuple[str, ...]) -> None:
+    """Raise unless a value is one of some strings."""
+    Options(*options).check(value, name)
+
+
+def check_integer(value: Any, name: str, low: int, high: int | None = None) -> None:
+    """Raise unless a value is an integer of a closed interval."""
+    Integer(low, high).check(value, name)
+
+
+def check_real(value: Any, name: str, low: float, high: float | None = None) -> None:
+    """Raise unless a value is a number of a closed interval."""
+    Real(low, high).check(value, name)
+
+
+def check_flag(value: Any, name: str) -> None:
+    """Raise unless a value is True or False."""
+    FLAG.check(value, name)
+
+
+def check_count(value: Any, name: str) -> None:
+    """Raise unless a value is an integer >= 1."""
+    COUNT.check(value, name)
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

@@ -5,24 +5,16 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from numbers import Integral
 from typing import Any, Self, TypeVar
+
+from rankcore._core.params import N_JOBS
 
 Item = TypeVar("Item")
 
 
-def check_n_jobs(n_jobs: Any, name: str = "n_jobs") -> None:
-    """Raise ValueError unless ``n_jobs`` is None, positive or negative."""
-    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
-        raise ValueError(
-            f"{name} must be None, positive or negative; found {n_jobs!r}. None is one thread, -1 "
-            "one per processor"
-        )
-
-
 def n_threads(n_jobs: Any) -> int:
     """Return the number of threads for ``n_jobs``, as in joblib: None is 1, -1 one per CPU."""
-    check_n_jobs(n_jobs)
+    N_JOBS.check(n_jobs, "n_jobs")
     if n_jobs is None:
         return 1
     from joblib import effective_n_jobs

@@ -16,7 +16,7 @@ from rankcore._core.inputs import as_rows
 from rankcore._core.model_spec import ModelSpec, Specified
 from rankcore._core.monitor import Callback, Monitor
 from rankcore._core.numbers import Floats, check_scores
-from rankcore._core.params import check_count, check_integer, positive
+from rankcore._core.params import Real, check_count, check_integer
 from rankcore._core.queries import Queries
 from rankcore._core.sources import RowBlocks
 from rankcore._ext.rows import Rows
@@ -157,7 +157,7 @@ class PairBoosting(BoostingParams, Boosted, Specified):
         self.n_estimators_ = spec.facts["n_estimators"]
         self.learning_rate_ = spec.facts["learning_rate"]
         check_count(self.n_estimators_, "n_estimators")
-        positive(1)(self.learning_rate_, "learning_rate")
+        Real(0, 1, closed="right").check(self.learning_rate_, "learning_rate")
         kind: type[StumpSum | TreeSum] = TreeSum if trees else StumpSum
         return kind.from_arrays(spec.arrays, n_features, zero_missing)
 

@@ -28,15 +28,15 @@ OF_TREES = (
 # Enough leaves to separate all rows that fit into memory.
 MAX_LEAVES = 2**24
 # Constraints on the parameters of trees.
-GROWTH: dict[str, params.Constraint] = {
-    "max_bins": params.optional(params.integer(2, MAX_BINS)),
-    "max_leaf_nodes": params.optional(params.integer(2, MAX_LEAVES)),
-    "max_depth": params.optional(params.check_count),
-    "min_samples_leaf": params.number_or(("auto",), params.check_count),
-    "l2_leaf": params.real(0, 1e100),
-    "learning_rate": params.positive(1),
-    "subsample": params.positive(1),
-    "colsample": params.positive(1),
+GROWTH: params.Constraints = {
+    "max_bins": params.Integer(2, MAX_BINS) | None,
+    "max_leaf_nodes": params.Integer(2, MAX_LEAVES) | None,
+    "max_depth": params.COUNT | None,
+    "min_samples_leaf": params.Options("auto") | params.COUNT,
+    "l2_leaf": params.Real(0, 1e100),
+    "learning_rate": params.Real(0, 1, closed="right"),
+    "subsample": params.Real(0, 1, closed="right"),
+    "colsample": params.Real(0, 1, closed="right"),
 }
 
 
@@ -78,7 +78,7 @@ def check_leaves(model: Any) -> None:
     if model.max_leaf_nodes is None:
         if model.max_depth is None:
             raise ValueError("max_leaf_nodes=None requires max_depth; found max_depth=None")
-        params.integer(1, MAX_LEAVES.bit_length() - 1)(model.max_depth, "max_depth")
+        params.check_integer(model.max_depth, "max_depth", 1, MAX_LEAVES.bit_length() - 1)
 
 
 @dataclass(eq=False, repr=False)
@@ -115,13 +115,13 @@ class BoostingParams:
     # Whether every round searches all columns, for comparison in tests and benchmarks.
     _searches_all = False
 
-    _constraints: ClassVar[dict[str, params.Constraint]] = {
+    _constraints: ClassVar[params.Constraints] = {
         **GROWTH,
-        "n_estimators": params.number_or(("auto",), params.check_count),
-        "learning_rate": params.number_or(("auto",), params.positive(1)),
-        "smoothing": params.number_or(("auto",), params.real(0, 1e100)),
-        "min_pair_weight": params.real(0, 2),
-        "pair_weight": check_pair_weight,
+        "n_estimators": params.Options("auto") | params.COUNT,
+        "learning_rate": params.Options("auto") | params.Real(0, 1, closed="right"),
+        "smoothing": params.Options("auto") | params.Real(0, 1e100),
+        "min_pair_weight": params.Real(0, 2),
+        "pair_weight": params.Checked(check_pair_weight, "the name of a measure or a function"),
     }
 
     def _check_together(self) -> None:
@@ -162,7 +162,7 @@ class BipartiteParams(BoostingParams, Leading):
 
     step: Literal["third", "exact", "mohri"] = "third"  # type: ignore[assignment]
 
-    _constraints: ClassVar = {"rel": params.optional(params.real(-1e300, 1e300))}
+    _constraints: ClassVar[params.Constraints] = {"rel": params.Real(-1e300, 1e300) | None}
 
 
 def monotone_signs(

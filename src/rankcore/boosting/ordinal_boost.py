@@ -19,7 +19,7 @@ from rankcore._core.labels import check_classes, first_ranks
 from rankcore._core.model_spec import Field, ModelSpec, Specified, read_fields
 from rankcore._core.monitor import Callback, Monitor, as_callbacks
 from rankcore._core.numbers import Floats
-from rankcore._core.params import Constrained, Constraint
+from rankcore._core.params import Checked, Constrained, Constraints
 from rankcore._core.sources import MemoryRows, RowBlocks, check_alone
 from rankcore.boosting._boosted import Boosted
 from rankcore.boosting._categories import Categories
@@ -39,7 +39,7 @@ from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._decisions import CheapestRanks, cheapest
 from rankcore.ordinal._projecting import margins
 from rankcore.ordinal._validation import held_out_labels
-from rankcore.ordinal._weights import check_class_weight, row_weights
+from rankcore.ordinal._weights import CLASS_WEIGHT, row_weights
 from rankcore.ranking._base import ModelState
 
 __all__ = ["OrdinalBoost"]
@@ -198,10 +198,10 @@ class OrdinalBoost(
     (100, 4)
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = {
+    _constraints: ClassVar[Constraints] = {
         **GROWTH,
-        "class_weight": check_class_weight,
-        "eval_metric": check_measures,
+        "class_weight": CLASS_WEIGHT,
+        "eval_metric": Checked(check_measures, "names of measures or functions"),
     }
     _figures = FIGURES
     # scikit-learn's metadata routing passes these on.

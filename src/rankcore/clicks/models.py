@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.numbers import Floats
-from rankcore._core.params import Constrained, Constraint, check_count, check_flag, optional, real
+from rankcore._core.params import COUNT, FLAG, Constrained, Constraints, Real
 from rankcore.clicks._counts import Pairs, clicks, count
 from rankcore.clicks.log import ClickLog, Log, windows
 
@@ -25,12 +25,12 @@ class ClickModel(Constrained, BaseEstimator):
     A subclass has ``fit`` and ``_probabilities``; ``_pairs`` are its documents of queries.
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = {
-        "simplified": check_flag,
-        "continuation": optional(real(0.0, 1.0)),
-        "smoothing": real(0.0),
-        "tol": real(0.0),
-        "max_iter": check_count,
+    _constraints: ClassVar[Constraints] = {
+        "simplified": FLAG,
+        "continuation": Real(0, 1) | None,
+        "smoothing": Real(0),
+        "tol": Real(0),
+        "max_iter": COUNT,
     }
     _pairs: Pairs
     smoothing: float

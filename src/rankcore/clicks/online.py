@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from rankcore._core import params
 from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import consistent_read, exclusive
 from rankcore._core.docs import documented
@@ -19,7 +18,7 @@ from rankcore._core.fitted import keep_names
 from rankcore._core.kernels import as_matrix
 from rankcore._core.model_spec import Field, ModelSpec, Specified, check_n_features, read_fields
 from rankcore._core.numbers import Floats, as_reals, check_scores
-from rankcore._core.params import Constrained
+from rankcore._core.params import COUNT, Constrained, Constraints, Real
 from rankcore._core.scoring import Scoring
 from rankcore._core.state import MOST_COUNTED
 from rankcore._ext.rows import Rows, project
@@ -105,12 +104,12 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
     1
     """
 
-    _constraints: ClassVar = {
-        "learning_rate": params.positive(1e100),
-        "length": params.check_count,
-        "alpha": params.real(0, 1e100),
-        "temperature": params.positive(1e100),
-        "spread": params.real(0, 1),
+    _constraints: ClassVar[Constraints] = {
+        "learning_rate": Real(0, 1e100, closed="right"),
+        "length": COUNT,
+        "alpha": Real(0, 1e100),
+        "temperature": Real(0, 1e100, closed="right"),
+        "spread": Real(0, 1),
     }
 
     def __init__(

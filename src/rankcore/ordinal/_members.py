@@ -14,7 +14,7 @@ from rankcore._core.arguments import Seed
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.docs import parameters
 from rankcore._core.model_spec import Specified, outline
-from rankcore._core.params import Constraint, as_generator, real
+from rankcore._core.params import Constraints, Real, as_generator
 from rankcore._core.scales import SPARSE
 from rankcore._core.state import (
     LANES,
@@ -93,7 +93,7 @@ class SamplingParams:
         Seed of the sampling and of the shuffling.
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = {"tau": real(2.0**-32, 1)}
+    _constraints: ClassVar[Constraints] = {"tau": Real(2.0**-32, 1)}
     _built_in: ClassVar[BuiltIn] = {
         "n_estimators": int,
         "tau": float,

@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.docs import parameters
-from rankcore._core.params import Constraint, real
+from rankcore._core.params import Checked, Constraints, Real
 from rankcore.ordinal._scale import MARGIN, OF_INTERCEPTS, SCALE, BuiltIn, margin_of
 from rankcore.ordinal._validation import check_eval_metric
-from rankcore.ordinal._weights import check_class_weight
+from rankcore.ordinal._weights import CLASS_WEIGHT
 
 # The setting of all papers: one pass in the order given, the last parameters, a constant feature of
 # 1.
@@ -66,9 +66,9 @@ class EpochParams:
 
     # Settings of its paper besides those of all papers.
     _published: ClassVar[dict[str, Any]] = {}
-    _constraints: ClassVar[dict[str, Constraint]] = {
-        "class_weight": check_class_weight,
-        "eval_metric": check_eval_metric,
+    _constraints: ClassVar[Constraints] = {
+        "class_weight": CLASS_WEIGHT,
+        "eval_metric": Checked(check_eval_metric, "names of measures or functions"),
     }
 
     _: KW_ONLY
@@ -133,7 +133,7 @@ class InterceptParams:
         to a power of two. The papers have 1.
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = {"intercept_scaling": SCALE}
+    _constraints: ClassVar[Constraints] = {"intercept_scaling": SCALE}
     _built_in: ClassVar[BuiltIn] = OF_INTERCEPTS
     _weighs_steps: ClassVar = True
 
@@ -169,7 +169,7 @@ class MarginParams:
         The resolved ``margin``.
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = {"margin": MARGIN, "threshold_scale": SCALE}
+    _constraints: ClassVar[Constraints] = {"margin": MARGIN, "threshold_scale": SCALE}
 
     tie: Literal["crammer", "strict"] = "crammer"
     threshold_scale: float | str = "auto"
@@ -223,7 +223,7 @@ class CuSumRuleParams:
         always uses the former.
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = {"delta": real(1e-100, 1e100)}
+    _constraints: ClassVar[Constraints] = {"delta": Real(1e-100, 1e100)}
 
     update: Literal["perceptron", "pa", "pa1", "pa2"] = "perceptron"
     C: float = 1.0

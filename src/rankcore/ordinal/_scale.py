@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rankcore._core.params import number_or, real
+from rankcore._core.params import Options, Real
 from rankcore._core.state import OnlineState
 
 # Value of an array of a state that is not known yet.
@@ -19,7 +19,7 @@ BuiltIn = Mapping[str, Callable[[Any], Any]]
 
 # Range of ``threshold_scale`` and ``intercept_scaling``: wide enough for any data, narrow enough
 # that the square times a step does not overflow.
-SCALE = number_or(("auto",), real(1e-100, 1e100))
+SCALE = Options("auto") | Real(1e-100, 1e100)
 
 
 def scale_setting(value: Any) -> float | str:
@@ -28,7 +28,7 @@ def scale_setting(value: Any) -> float | str:
 
 
 # Range of ``margin``.
-MARGIN = number_or(("auto",), real(0.0, 1e100))
+MARGIN = Options("auto") | Real(0, 1e100)
 # Automatic margin, in units of the mean squared length of rows, by which a step along a row moves
 # its projection. Powers of two are exact. reproduce/defaults.md has the study.
 AUTO_MARGIN = 2.0

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.numbers import as_weights, exact_sum
+from rankcore._core.params import Constraint, Options
 from rankcore._core.sources import rows_of_weight
 from rankcore._core.warning import warn_of_small_weights
 from rankcore._ext.online_loop import learn
@@ -27,14 +28,20 @@ TOGETHER = 32
 NEIGHBOURS = 10_000
 
 
-def check_class_weight(value: Any, name: str) -> None:
-    """Raise unless weights of classes are a dict, or named."""
-    if value is None or isinstance(value, dict):
-        return
-    if not (isinstance(value, str) and value == "balanced"):
-        raise ValueError(
-            f"{name} must be 'balanced', a dict of label to weight, or None; found {value!r}"
-        )
+class WeightByLabel(Constraint):
+    """A dict from label to weight, whose entries are checked beside the labels of a fit."""
+
+    def accepts(self, value: Any) -> bool:
+        return isinstance(value, dict)
+
+    accepts_type = accepts
+
+    def __str__(self) -> str:
+        return "a dict of label to weight"
+
+
+# What ``class_weight`` accepts.
+CLASS_WEIGHT = Options("balanced") | WeightByLabel() | None
 
 
 def row_weights(

@@ -11,7 +11,7 @@ from rankcore._core.concurrency import consistent_read
 from rankcore._core.docs import documented, parameters
 from rankcore._core.model_spec import Field
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import real
+from rankcore._core.params import Constraints, Real
 from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project, project_many
@@ -89,7 +89,7 @@ class WidrowHoff(WidrowHoffParameters, LatentScoreMixin, OnlineOrdinalClassifier
     _form = "rounded"
     _arrays: ClassVar = {"weights": Field(("features",)), "intercept": Field((1,))}
 
-    _constraints: ClassVar = {"eta0": real(1e-100, 1e100)}
+    _constraints: ClassVar[Constraints] = {"eta0": Real(1e-100, 1e100)}
 
     def _lengths(self, share: Callable[[], float]) -> int:
         return 1  # each example moves the intercept

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.docs import documented, parameters
 from rankcore._core.numbers import Floats, check_scores
+from rankcore._core.params import Constraints
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
@@ -94,7 +95,7 @@ class PythonRule(RuleParameters, Direction, Thresholds, RuleLearner):
 
     _checked = (*RuleLearner._checked, "threshold_scale")
     _built_in: ClassVar = OF_THRESHOLDS
-    _constraints: ClassVar = {"threshold_scale": SCALE}
+    _constraints: ClassVar[Constraints] = {"threshold_scale": SCALE}
 
     def start(self, n_features: int, n_ranks: int) -> dict[str, NDArray[Any]]:
         """Create the arrays of a new model.

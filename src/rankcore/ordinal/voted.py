@@ -10,9 +10,9 @@ import numpy as np
 
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.docs import documented, parameters
-from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dropped_votes
+from rankcore._core.hypotheses import MAX_HYPOTHESES, limited, warn_of_dropped_votes
 from rankcore._core.model_spec import outline
-from rankcore._core.params import integer
+from rankcore._core.params import Constraints, Integer
 from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts, widened
 from rankcore._ext.voted import Voted, place
 from rankcore.ordinal._base import OnlineOrdinalClassifier
@@ -126,7 +126,10 @@ class VotedPRank(VotedParameters, VotesRanks, OnlineOrdinalClassifier):
         "count_init": int,
         "max_hypotheses": lambda limit: limit if isinstance(limit, str | None) else int(limit),
     }
-    _constraints: ClassVar = {"count_init": integer(0, 1), "max_hypotheses": check_max_hypotheses}
+    _constraints: ClassVar[Constraints] = {
+        "count_init": Integer(0, 1),
+        "max_hypotheses": MAX_HYPOTHESES,
+    }
 
     @property
     @consistent_read

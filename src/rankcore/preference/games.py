@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import connected_components
 
 from rankcore._core.ids import as_column, unboxed
 from rankcore._core.numbers import Floats, check_lengths
-from rankcore._core.params import check_integer, option
+from rankcore._core.params import check_integer, check_option
 from rankcore.preference.bradley_terry import Comparisons, Posterior, fit
 from rankcore.preference.forms import Places
 from rankcore.preference.ratings import Ratings
@@ -101,8 +101,8 @@ def rate(
     >>> dict(zip(ratings.items.tolist(), ratings.scores.round(2).tolist(), strict=True))
     {'ann': 0.91, 'bob': -0.46, 'cyd': -0.46}
     """
-    option("half", "davidson")(ties, "ties")
-    option("raise", "prior")(disconnected, "disconnected")
+    check_option(ties, "ties", ("half", "davidson"))
+    check_option(disconnected, "disconnected", ("raise", "prior"))
     check_integer(bootstrap, "bootstrap", 0)
     if not 0 < scale < np.inf:
         raise ValueError(f"scale must be positive and finite; found {scale!r}")

@@ -17,14 +17,7 @@ from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented
 from rankcore._core.inputs import check_matrix
 from rankcore._core.numbers import Floats
-from rankcore._core.params import (
-    Constrained,
-    Constraint,
-    check_count,
-    function_or,
-    option,
-    optional,
-)
+from rankcore._core.params import COUNT, Constrained, Constraints, Function, Options
 from rankcore._core.queries import query_numbers
 from rankcore.preference.degree import mean_degrees
 from rankcore.preference.forms import Degrees, Indexed, Places, from_scores
@@ -106,9 +99,9 @@ class PairwisePreference(Constrained, Documented, BaseEstimator):
     >>> first = quicksort_rank(range(10), model.comparator(X[:10]), top_k=3, random_state=0)
     """
 
-    _constraints: ClassVar[dict[str, Constraint]] = {
-        "features": function_or(option("difference", "concatenation")),
-        "max_pairs": optional(check_count),
+    _constraints: ClassVar[Constraints] = {
+        "features": Options("difference", "concatenation") | Function(),
+        "max_pairs": COUNT | None,
     }
     estimator_: Any
     n_features_in_: int

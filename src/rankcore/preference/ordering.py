@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from rankcore._core.params import check_count, option, optional
+from rankcore._core.params import COUNT, check_option
 from rankcore.preference.degree import Degree, computed_degrees
 from rankcore.preference.forms import (
     Batch,
@@ -128,8 +128,8 @@ def quicksort_rank(
     """
     items = as_items(items)
     n = len(items)
-    optional(check_count)(top_k, "top_k")
-    option("majority", "draw")(decide, "decide")
+    (COUNT | None).check(top_k, "top_k")
+    check_option(decide, "decide", ("majority", "draw"))
     rng = np.random.default_rng(random_state)
     sizes = np.array([n], dtype=np.intp)
     method = QuickSort(sizes, rng, top_k=top_k, draw=decide == "draw")

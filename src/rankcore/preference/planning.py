@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import kendalltau
 
-from rankcore._core.params import check_count, check_real, integer
+from rankcore._core.params import check_count, check_integer, check_real
 from rankcore.preference.degree import halved, last_pool
 from rankcore.preference.forms import Degrees, Indexed, Places
 from rankcore.preference.ranker import PreferenceRanker
@@ -220,7 +220,7 @@ def plan(
     >>> few.method, few.price, few.tau < 0.7 < 0.9 < many.tau
     ('rating', 0.2, True)
     """
-    integer(2)(n, "n")
+    check_integer(n, "n", 2)
     check_count(parallel, "parallel")
     check_count(simulations, "simulations")
     check_real(noise, "noise", 0, 0.5)

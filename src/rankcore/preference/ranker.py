@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 from zlib import crc32
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from rankcore._core.doc_links import Documented
-from rankcore._core.params import check_count, check_flag, integer, option, optional, real
+from rankcore._core.params import COUNT, Checked, Constrained, Constraints, Function, Integer, Real
 from rankcore.preference.comparisons import prior_scores
 from rankcore.preference.driver import Driver, RankingProgress, logger
 from rankcore.preference.forms import (
@@ -57,7 +57,7 @@ _RATED = 2000
 _CONFIDENCE = 0.95
 
 
-class PreferenceRanker(Documented, BaseEstimator):
+class PreferenceRanker(Constrained, Documented, BaseEstimator):
     """Ranker of items by a preference: a model, a person, or a language model.
 
     A `Sampler` chooses the comparisons; this class makes the calls.
@@ -166,6 +166,17 @@ class PreferenceRanker(Documented, BaseEstimator):
     (True, 6, 1)
     """
 
+    _constraints: ClassVar[Constraints] = {
+        "top_k": COUNT | None,
+        "max_calls": Integer(0) | None,
+        "repeats": COUNT,
+        "opponents": Checked(check_opponents, "an even number >= 2"),
+        "noise": Real(0, 0.5) | None,
+        "confidence": Real(0, 1) | None,
+        "key": Function() | None,
+        "concurrency": COUNT,
+        "progress": Function() | None,
+    }
     order_: Places
     complete_: bool
     n_calls_: int
@@ -274,7 +285,7 @@ class PreferenceRanker(Documented, BaseEstimator):
     @contextmanager
     def _driving(self, items: Any) -> Iterator[Driver]:
         """Yield a driver; its results become attributes even if it fails."""
-        self._check()
+        self._check_params()
         keys = self._keys(items)
         place = {key: k for k, key in reversed(list(enumerate(keys)))}
         # Different items; with a journal in the order of their keys, so that theirs is the same
@@ -339,22 +350,7 @@ class PreferenceRanker(Documented, BaseEstimator):
             )
         return self._ratings
 
-    def _check(self) -> None:
-        """Raise ValueError or TypeError for invalid parameters."""
-        option("auto", "rating", "quicksort", "degree", "halving")(self.method, "method")
-        option("majority", "draw")(self.decide, "decide")
-        optional(check_count)(self.top_k, "top_k")
-        optional(integer(0))(self.max_calls, "max_calls")
-        check_count(self.repeats, "repeats")
-        check_flag(self.both_orders, "both_orders")
-        check_opponents(self.opponents)
-        check_count(self.concurrency, "concurrency")
-        optional(real(0, 0.5))(self.noise, "noise")
-        optional(real(0, 1))(self.confidence, "confidence")
-        for name in ("key", "progress"):
-            found = getattr(self, name)
-            if found is not None and not callable(found):
-                raise TypeError(f"{name} must be None or a function; found {found!r}")
+    def _check_together(self) -> None:
         if isinstance(self.preference, Choice | Judges) and self.method not in ("auto", "rating"):
             raise ValueError(
                 f'judges of several items, and several judges, require method="rating"; found '

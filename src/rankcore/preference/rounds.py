@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from rankcore._core.numbers import Floats
-from rankcore._core.params import check_count, check_flag, integer, option
+from rankcore._core.params import check_count, check_flag, check_integer, check_option
 from rankcore.preference.comparisons import Comparison
 from rankcore.preference.degree import Degree, Halving
 from rankcore.preference.forms import Degrees, Items, Places
@@ -210,7 +210,7 @@ class QuickSortSampler(RoundSampler):
         noise: float | None = None,
         seed: int | np.random.Generator | None = None,
     ):
-        option("majority", "draw")(decide, "decide")
+        check_option(decide, "decide", ("majority", "draw"))
         self._decide = decide
         super().__init__(
             items, top_k=top_k, repeats=repeats, both_orders=both_orders, noise=noise, seed=seed
@@ -276,8 +276,8 @@ class HalvingSampler(RoundSampler):
         return Halving(n, self._rng, top_k=self._top_k, opponents=self._opponents)
 
 
-def check_opponents(opponents: int) -> None:
-    """Raise ValueError unless the number of opponents is even."""
-    integer(2)(opponents, "opponents")
+def check_opponents(opponents: Any, name: str = "opponents") -> None:
+    """Raise unless the number of opponents is an even number >= 2."""
+    check_integer(opponents, name, 2)
     if opponents % 2:
-        raise ValueError(f"opponents must be an even number >= 2; found {opponents}")
+        raise ValueError(f"{name} must be an even number >= 2; found {opponents}")

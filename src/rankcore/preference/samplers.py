@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from rankcore._core.params import check_count, check_integer, check_real, option, optional
+from rankcore._core.params import COUNT, check_integer, check_option, check_real
 from rankcore.preference.comparisons import (
     Comparison,
     Uncertainty,
@@ -100,9 +100,9 @@ class Sampler:
         judges: Sequence[Hashable] | Mapping[Any, float] | None = None,
         seed: int | np.random.Generator | None = None,
     ):
-        optional(check_count)(top_k, "top_k")
+        (COUNT | None).check(top_k, "top_k")
         check_integer(size, "size", 2)
-        option("degree", "best", "order")(answers, "answers")
+        check_option(answers, "answers", ("degree", "best", "order"))
         if noise is not None:
             check_real(noise, "noise", 0, 0.5)
         if answers == "degree" and size > 2:
@@ -159,7 +159,7 @@ class Sampler:
         list of Comparison
             Shorter than n if nothing more is worth asking, or if answers are needed first.
         """
-        optional(check_count)(n, "n")
+        (COUNT | None).check(n, "n")
         found: list[Comparison] = []
         while n is None or len(found) < n:
             if not self._queue and (self._enough(n, len(found)) or not self._plan()):

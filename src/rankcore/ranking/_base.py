@@ -21,7 +21,7 @@ from rankcore._core.eval_sets import as_metrics, measure_names
 from rankcore._core.fitted import keep_names
 from rankcore._core.model_spec import Specified
 from rankcore._core.numbers import Floats
-from rankcore._core.params import Constrained, option, optional
+from rankcore._core.params import Constrained, Constraints
 from rankcore._core.queries import Queries, query_numbers
 from rankcore._core.state import LearnerState
 from rankcore._ext.rows import Rows
@@ -33,7 +33,7 @@ from rankcore.ranking._queries import (
     take_queries,
     warn_of_one_query,
 )
-from rankcore.ranking._validation import Validation, check_metric, measure
+from rankcore.ranking._validation import METRICS, Validation, measure
 
 # Measure of `Ranker.score`.
 SCORE = "ndcg@10"
@@ -67,7 +67,7 @@ class Ranker(Specified, Constrained, Documented, BaseEstimator):
         Only if X had string column names.
     """
 
-    _constraints: ClassVar = {"balance": optional(option("query")), "eval_metric": check_metric}
+    _constraints: ClassVar[Constraints] = {"eval_metric": METRICS}
     n_features_in_: int
     early_stopping_rounds: int | None
     eval_metric: Any

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.eval_sets import as_metrics
 from rankcore._core.numbers import Floats
+from rankcore._core.params import Checked
 from rankcore._core.queries import Queries, query_numbers
 from rankcore._ext.rows import Rows
 from rankcore.metrics import evaluate
@@ -85,15 +87,25 @@ def check_defined(metric: Any, labels: Floats, queries: Any, name: str) -> None:
 
 
 def check_metric(metric: Any, name: str) -> None:
-    """Raise unless a parameter is a function, the name of a measure, or a list of these."""
-    if isinstance(metric, list | tuple) and name == "eval_metric" and metric:
-        for one in metric:
-            check_metric(one, "each eval_metric")
-        return
+    """Raise unless a parameter is a function or the name of a measure."""
     if not callable(metric) and not isinstance(metric, str):
         raise TypeError(
             f"{name} must be the name of a measure, such as 'ndcg@10', or a function of labels, "
             f"scores and qid; found {metric!r}"
         )
     if isinstance(metric, str):
-        evaluate([1.0, 0.0], [1.0, 0.0], metrics=[metric])  # raises for unknown names
+        try:
+            evaluate([1.0, 0.0], [1.0, 0.0], metrics=[metric])
+        except ValueError as error:
+            raise ValueError(f"{name} must name a measure: {error}") from None
+
+
+def _check_metrics(value: Any, name: str) -> None:
+    """Raise unless a parameter is a measure or a list of them."""
+    for metric in as_metrics(value):
+        check_metric(metric, name)
+
+
+# What parameters of one measure, and of one or more, accept.
+METRIC = Checked(check_metric, "the name of a measure or a function")
+METRICS = Checked(_check_metrics, "names of measures or functions")

@@ -10,16 +10,15 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankcore._core import params
 from rankcore._core.arguments import Measures, RowsLike, Seed
 from rankcore._core.concurrency import consistent_read, exclusive
 from rankcore._core.docs import documented, parameters
-from rankcore._core.hypotheses import check_max_hypotheses, limited, warn_of_dropped_votes
+from rankcore._core.hypotheses import MAX_HYPOTHESES, limited, warn_of_dropped_votes
 from rankcore._core.inputs import as_rows
 from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.monitor import Monitor, as_callbacks, resumed_model
 from rankcore._core.numbers import Floats, check_scores
-from rankcore._core.params import as_generator
+from rankcore._core.params import Constraints, as_generator, check_declared
 from rankcore._core.queries import Queries
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._core.sources import Window
@@ -33,7 +32,7 @@ from rankcore.ranking._pairs import weighted_rows
 from rankcore.ranking._perceptron_state import Committee, PairwiseState, borda, votes
 from rankcore.ranking._queries import Given, queries_of, ranking_source, take_queries
 from rankcore.ranking._training import FIGURES, PairwiseLearner, bind_pairs, pairing_of, run_pass
-from rankcore.ranking._validation import Validation, check_metric, merit
+from rankcore.ranking._validation import METRIC, Validation, merit
 
 __all__ = ["Committee", "PairwisePerceptron"]
 
@@ -201,9 +200,9 @@ class PairwisePerceptron(PairwiseParameters, PairwiseFitMixin, Ranker):
     # Whether a fit can read rows in windows.
     _in_windows = True
 
-    _constraints: ClassVar = {
-        "quality": params.optional(check_metric),
-        "max_hypotheses": check_max_hypotheses,
+    _constraints: ClassVar[Constraints] = {
+        "quality": METRIC | None,
+        "max_hypotheses": MAX_HYPOTHESES,
     }
 
     # ---------------------------------------------------------------- learning
@@ -321,7 +320,7 @@ class PairwisePerceptron(PairwiseParameters, PairwiseFitMixin, Ranker):
 
     def _check_together(self) -> None:
         """Check the parameters of predictions, which may have changed since the fit."""
-        params.check_declared(self, "variant", "combine", "committee_size")
+        check_declared(self, "variant", "combine", "committee_size")
         if self.variant == "voted" and self.combine == "score":
             raise ValueError(
                 "variant='voted' requires combine='rank'; found combine='score', which is equal to "

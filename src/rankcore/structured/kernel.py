@@ -17,7 +17,7 @@ from rankcore._core.concurrency import consistent_read
 from rankcore._core.docs import documented, parameters
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import COMPILED, gram
-from rankcore._core.params import function_or, option
+from rankcore._core.params import Constraints, Function, Options
 from rankcore._ext.kernel_learners import KernelAtomsState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal.kernel import _pool
@@ -150,7 +150,7 @@ class KernelStructuredPerceptron(KernelParameters, DualLearner, StructuredLearne
     _least_parameters = 0
 
     # X itself has no columns.
-    _constraints: ClassVar = {"kernel": function_or(option(*COMPILED))}
+    _constraints: ClassVar[Constraints] = {"kernel": Options(*COMPILED) | Function()}
 
     @property
     @consistent_read

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from rankcore._core import params
 from rankcore._core.arguments import Gamma, KernelLike
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.docs import parameters
@@ -22,7 +21,7 @@ from rankcore._core.kernels import (
     some_rows,
 )
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import as_generator
+from rankcore._core.params import Constraints, Function, Integer, Options, Real, as_generator
 from rankcore._core.threads import for_each, n_threads
 from rankcore._ext import kernel_scores
 from rankcore._ext.rows import Rows
@@ -110,14 +109,14 @@ class DualLearner(BudgetParams):
     ``_output_lists``.
     """
 
-    _constraints: ClassVar[dict[str, params.Constraint]] = {
-        "kernel": params.function_or(params.option(*KERNELS)),
-        "gamma": params.number_or(GAMMAS, params.real(0, 1e100)),
-        "degree": params.integer(1, 2**20),
-        "coef0": params.real(-1e100, 1e100),
-        "budget": params.optional(params.integer(1, 2**63 - 1)),
-        "decay": params.real(0, 1),
-        "projection_tol": params.real(0, 1),
+    _constraints: ClassVar[Constraints] = {
+        "kernel": Options(*KERNELS) | Function(),
+        "gamma": Options(*GAMMAS) | Real(0, 1e100),
+        "degree": Integer(1, 2**20),
+        "coef0": Real(-1e100, 1e100),
+        "budget": Integer(1, 2**63 - 1) | None,
+        "decay": Real(0, 1),
+        "projection_tol": Real(0, 1),
     }
     average: bool
     random_state: Any

@@ -9,7 +9,7 @@ import numpy as np
 
 from rankcore._core.arguments import Gamma
 from rankcore._core.docs import documented, parameters
-from rankcore._core.params import integer, number_or
+from rankcore._core.params import COUNT, Constraints, Options
 from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelPRankState
 from rankcore.ordinal._parameters import AveragingParams, EpochParams, MarginParams
@@ -102,7 +102,7 @@ class KernelPRank(KernelPRankParameters, Thresholds, KernelClassifier):
     array([1, 1, 2, 2])
     """
 
-    _constraints: ClassVar = {"max_iter": number_or(("auto",), integer(1))}
+    _constraints: ClassVar[Constraints] = {"max_iter": Options("auto") | COUNT}
     _built_in: ClassVar = OF_PRANK
     _published: ClassVar[dict[str, Any]] = {"gamma": "scale"}
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from rankcore._core import params
 from rankcore._core.arguments import Gamma, KernelLike, Measures, Seed
 from rankcore._core.docs import documented, parameters
 from rankcore._core.equal_rows import equal_in_groups
@@ -18,6 +17,7 @@ from rankcore._core.kernels import GAMMAS, KERNELS
 from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.monitor import Monitor
 from rankcore._core.numbers import Floats, check_scores
+from rankcore._core.params import COUNT, Constraints, Function, Options, Real
 from rankcore._core.queries import Queries
 from rankcore._core.scoring import Scoring
 from rankcore._core.state import (
@@ -179,13 +179,13 @@ class RankSVM(RankSVMParameters, PairwiseFitMixin, Ranker):
     _figures = FIGURES
     early_stopping_rounds = None
 
-    _constraints: ClassVar = {
-        "C": params.positive(1e100),
-        "kernel": params.optional(params.function_or(params.option(*KERNELS))),
-        "gamma": params.number_or(GAMMAS, params.positive(1e100)),
-        "degree": params.check_count,
-        "coef0": params.real(0, 1e100),
-        "tol": params.positive(1e100),
+    _constraints: ClassVar[Constraints] = {
+        "C": Real(0, 1e100, closed="right"),
+        "kernel": Options(*KERNELS) | Function() | None,
+        "gamma": Options(*GAMMAS) | Real(0, 1e100, closed="right"),
+        "degree": COUNT,
+        "coef0": Real(0, 1e100),
+        "tol": Real(0, 1e100, closed="right"),
     }
 
     # ---------------------------------------------------------------- learning
