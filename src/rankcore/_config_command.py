@@ -1,18 +1,38 @@
-"""``rankcore-config``: paths for compilers and build systems."""
+"""Paths for compilers and build systems: `get_include`, and the command ``rankcore-config``."""
 
 from __future__ import annotations
 
-import argparse
-from importlib.metadata import version
 from pathlib import Path
+
+
+def get_include() -> str:
+    """Directory of ``rankcore.h`` and the other headers, for a compiler's include path.
+
+    ``rankcore-config`` prints it, and the directories of the files for CMake and pkg-config.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import os, rankcore
+    >>> {"rankcore.h", "rankcore_capi.h", "rankcore_model.h"} <= set(os.listdir(
+    ...     rankcore.get_include()))
+    True
+    """
+    return str(Path(__file__).parent / "include")
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Print the selected paths, one per line."""
+    import argparse
+    from importlib.metadata import version
+
     package = Path(__file__).parent
     found = {
-        "--includedir": (str(package / "include"), "directory of rankcore.h and the other headers"),
-        "--cflags": (f"-I{package / 'include'} -ffp-contract=off", "options of a C compiler"),
+        "--includedir": (get_include(), "directory of rankcore.h and the other headers"),
+        "--cflags": (f"-I{get_include()} -ffp-contract=off", "options of a C compiler"),
         "--libs": ("-lm", "options of a linker"),
         "--cmakedir": (str(package / "cmake"), "directory of the package for CMake"),
         "--pkgconfigdir": (str(package / "pkgconfig"), "directory of rankcore.pc"),

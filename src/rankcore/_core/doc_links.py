@@ -4,25 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import metadata
 
-# The guide to the learners of a package or module; the longest name wins.
-GUIDES = {
-    "rankcore.boosting": "boosting",
-    "rankcore.boosting.ordinal_boost": "ordinal_boost",
-    "rankcore.ordinal": "ordinal",
-    "rankcore.ordinal.calibrated": "probabilities",
-    "rankcore.ordinal.kernel": "kernels",
-    "rankcore.ordinal.rule": "own_rule",
-    "rankcore.preference": "preference",
-    "rankcore.ranking": "pairwise",
-    "rankcore.ranking.svm": "ranksvm",
-    "rankcore.structured": "structured",
-}
-
-
-def guide_to(module: str) -> str:
-    """Guide to the learners of a module; empty if there is none."""
-    known = [name for name in GUIDES if f"{module}.".startswith(f"{name}.")]
-    return GUIDES[max(known, key=len)] if known else ""
+from rankcore._core.declaration import declaration_of
 
 
 def documentation_url() -> str:
@@ -41,5 +23,5 @@ class Documented:
 
     @property
     def _doc_link_template(self) -> str:
-        url, guide = documentation_url(), guide_to(type(self).__module__)
-        return f"{url}/{guide}.html" if url and guide else ""
+        url, declared = documentation_url(), declaration_of(type(self))
+        return f"{url}/{declared.guide}.html" if url and declared else ""

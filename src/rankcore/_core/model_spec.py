@@ -214,6 +214,15 @@ class Specified:
         return None if names is None else [*map(str, names)]
 
 
+def has_description(kind: Any) -> bool:
+    """Return whether models of a class describe themselves, so that files and exports have them."""
+    return (
+        isinstance(kind, type)
+        and issubclass(kind, Specified)
+        and kind._describe is not Specified._describe  # `RankSVMCV` has a `RankSVM` that has one
+    )
+
+
 def check_n_features(n_features: Any) -> int:
     """Validate the number of features of a spec."""
     if type(n_features) is not int or not 1 <= n_features < 2**31:  # as column indices

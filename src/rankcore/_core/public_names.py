@@ -1,39 +1,21 @@
-"""Modules of the public names; a module is imported when one of its names is first used."""
+"""The public names and their modules, as ``rankcore/__init__.pyi`` lists them."""
 
-HOME = {
-    "BipartiteRankBoost": "rankcore.boosting.bipartite",
-    "CalibratedOrdinal": "rankcore.ordinal.calibrated",
-    "CuSumRank": "rankcore.ordinal.cusum",
-    "KernelCuSumRank": "rankcore.ordinal.kernel.cusum",
-    "KernelOAPBPM": "rankcore.ordinal.kernel.oap",
-    "KernelPRank": "rankcore.ordinal.kernel.prank",
-    "KernelStructuredPerceptron": "rankcore.structured",
-    "MulticlassPerceptron": "rankcore.ordinal.baselines",
-    "OAPBPM": "rankcore.ordinal.oap",
-    "OAPBagging": "rankcore.ordinal.oap",
-    "OAPVoting": "rankcore.ordinal.oap",
-    "OrdinalBoost": "rankcore.boosting.ordinal_boost",
-    "PRank": "rankcore.ordinal.prank",
-    "PairwisePerceptron": "rankcore.ranking.perceptron",
-    "PairwisePreference": "rankcore.preference",
-    "Predictor": "rankcore.io.predictor",
-    "PreferenceRanker": "rankcore.preference",
-    "PythonRule": "rankcore.ordinal.rule",
-    "PythonScoreRule": "rankcore.ordinal.rule",
-    "RankBoost": "rankcore.boosting.rankboost",
-    "RankSVM": "rankcore.ranking.svm",
-    "RankSVMCV": "rankcore.ranking.svm",
-    "StructuredPerceptron": "rankcore.structured",
-    "VotedPRank": "rankcore.ordinal.voted",
-    "WidrowHoff": "rankcore.ordinal.baselines",
-    "export": "rankcore.exporters.exporting",
-    "load": "rankcore.io.model_file",
-    "merge": "rankcore.ordinal.merge",
-    "quicksort_rank": "rankcore.preference",
-    "ranksvm_path": "rankcore.ranking.svm",
-    "save": "rankcore.io.model_file",
-    "sort_by_degree": "rankcore.preference",
-}
+from __future__ import annotations
 
-# Learners that are public only in their subpackage; files name them, too.
-IN_ROOMS = {"PairwiseGradientRanker": "rankcore.clicks.online"}
+import ast
+from os.path import dirname, join  # `pathlib` takes longer to import than all else here
+
+
+def _listed() -> dict[str, str]:
+    with open(join(dirname(dirname(__file__)), "__init__.pyi"), encoding="utf-8") as stub:
+        statements = ast.parse(stub.read()).body
+    return {
+        one.name: node.module
+        for node in statements
+        if isinstance(node, ast.ImportFrom) and node.module
+        for one in node.names
+    }
+
+
+# Modules by public name; that of a module is `rankcore`.
+HOME = _listed()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Self
+from typing import ClassVar, Self
 
 from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import EvalSet, RowsLike
+from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented
 from rankcore._core.monitor import Callback
 from rankcore._core.sources import RowBlocks
@@ -66,6 +67,14 @@ class BipartiteRankBoost(BipartiteParams, PairBoosting, Ranker):
     >>> rc.metrics.auc_score([1, 1, 1, 0, 0], model.predict(X))
     1.0
     """
+
+    _declaration: ClassVar = Declaration(
+        guide="boosting",
+        learns_from="binary queries",
+        weights="pairs",
+        scale_invariant=True,
+        instances=lambda: [BipartiteRankBoost(9), BipartiteRankBoost(5, weak="tree")],
+    )
 
     @documented(PairwiseFitMixin.fit)
     def fit(

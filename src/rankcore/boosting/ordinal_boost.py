@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 
 from rankcore._core.arguments import ClassWeight, EvalSet, Measures, RowsLike, Seed
 from rankcore._core.concurrency import consistent_read
+from rankcore._core.declaration import Declaration
 from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented, parameters
 from rankcore._core.eval_sets import as_eval_sets
@@ -197,6 +198,17 @@ class OrdinalBoost(
     >>> model.predict_proba(X[500:]).shape
     (100, 4)
     """
+
+    _declaration: ClassVar = Declaration(
+        guide="ordinal_boost",
+        learns_from="labels",
+        weights="loss",
+        scale_invariant=True,
+        instances=lambda: [
+            OrdinalBoost(3, random_state=0),
+            OrdinalBoost(3, tasks="shared", random_state=0),
+        ],
+    )
 
     _constraints: ClassVar[Constraints] = {
         **GROWTH,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented
 from rankcore.boosting._base import PairBoosting
 from rankcore.ranking._base import Ranker
@@ -177,6 +180,14 @@ class RankBoost(PairwiseFitMixin, PairBoosting, Ranker):
     >>> rc.metrics.auc_score(y, model.predict(X))
     1.0
     """
+
+    _declaration: ClassVar = Declaration(
+        guide="boosting",
+        learns_from="queries",
+        weights="pairs",
+        scale_invariant=True,
+        instances=lambda: [RankBoost(20), RankBoost(9, max_leaf_nodes=4)],
+    )
 
     def _fit(
         self, given: Given, weights: Weights, held_out: HeldOut, callbacks: Callbacks | None

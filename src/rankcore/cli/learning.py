@@ -177,7 +177,7 @@ def named_values(learner: Learner, rows: Rows) -> Iterator[None]:
         yield
     except ValueError:
         if rows.on_disk:
-            rows.check_values(learner.estimator, learner.estimator in INDIFFERENT, scan=True)
+            rows.check_values(learner.estimator, learner.scale_invariant, scan=True)
         raise
 
 
@@ -200,8 +200,6 @@ ScaleOption = Annotated[
         "deviation 1), maxabs (maximum magnitude 1), auto (chosen by the data), or none."
     ),
 ]
-# Learners with thresholds on features, for which scales do not matter.
-INDIFFERENT = ("RankBoost", "BipartiteRankBoost", "OrdinalBoost")
 # If at least this share of the values is stored, centring costs little memory.
 DENSE = 0.5
 
@@ -218,7 +216,7 @@ def scaler_for(scale: Scale, learner: Learner, X: Any) -> Any:
     from rankcore._core.scales import rows_differ, sizes_differ
     from rankcore._core.sources import DatasetStats, RowBlocks
 
-    if scale is Scale.NONE or (scale is Scale.AUTO and learner.estimator in INDIFFERENT):
+    if scale is Scale.NONE or (scale is Scale.AUTO and learner.scale_invariant):
         return None
     known = X.stats() if isinstance(X, RowBlocks) else as_rows(X)
     dense = known.n_values >= DENSE * known.n_rows * known.n_features
@@ -235,7 +233,7 @@ def on_scale(scale: Scale, learner: Learner, rows: Rows, *others: Rows) -> tuple
     from rankcore.datasets.file_rows import ScaledRows, as_it_takes, fit_scaler
 
     for one in (rows, *others):
-        one.check_values(learner.estimator, learner.estimator in INDIFFERENT)
+        one.check_values(learner.estimator, learner.scale_invariant)
     scaler = scaler_for(scale, learner, rows.X)
     if scaler is None:
         return None, [rows, *others]

@@ -9,7 +9,6 @@ from typing import Any
 
 import rankcore
 from rankcore.cli.options import Layout
-from rankcore.cli.registry import RANKERS
 from rankcore.cli.rows import Rows, read
 from rankcore.cli.terminal import progress_bar
 from rankcore.datasets.file_rows import as_it_takes
@@ -67,7 +66,7 @@ class Model:
         """Whether the model ranks documents of queries."""
         if isinstance(self.learned, rankcore.Predictor):
             return self.learned.ranks_ is None
-        return type(self.learned).__name__ in {learner.estimator for learner in RANKERS}
+        return not hasattr(self.learned, "ranks_")
 
     @property
     def has_probabilities(self) -> bool:

@@ -1,4 +1,8 @@
-"""The learners of the command line and the demo, by name."""
+"""The learners of the command line and the demo, by name.
+
+Their names and summaries stand here and not in the declarations of the learners, because the help
+of ``train`` would have to import scikit-learn to read them.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from inspect import signature
 from typing import Any
+
+from rankcore._core.declaration import declaration_of
 
 
 @dataclass(frozen=True)
@@ -20,6 +26,12 @@ class Learner:
     params: Mapping[str, Any] = field(default_factory=dict)
     # whether it scores documents of queries, instead of predicting labels
     ranks_queries: bool = False
+
+    @property
+    def scale_invariant(self) -> bool:
+        """Whether the learner needs no features on one scale, and takes NaN; imports it."""
+        declared = declaration_of(self._kind())
+        return declared is not None and declared.scale_invariant
 
     def accepts(self) -> list[str]:
         """Return the names of the estimator's parameters, in alphabetical order."""

@@ -13,6 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import consistent_read, exclusive
+from rankcore._core.declaration import Declaration
+from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented
 from rankcore._core.fitted import keep_names
 from rankcore._core.kernels import as_matrix
@@ -37,7 +39,7 @@ class State:
     spread: float = 0.0  # running variance of the features within a query; 0: none yet
 
 
-class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
+class PairwiseGradientRanker(Specified, Documented, Constrained, BaseEstimator):
     """A linear ranker that learns from the clicks on its own lists.
 
     Lists are sampled by the scores, with better documents more often on top. Weights move towards
@@ -103,6 +105,12 @@ class PairwiseGradientRanker(Specified, Constrained, BaseEstimator):
     >>> int(np.argmax(ranker.coef_))
     1
     """
+
+    _declaration: ClassVar = Declaration(
+        guide="interleaving",
+        learns_from="clicks",
+        instances=lambda: [PairwiseGradientRanker()],
+    )
 
     _constraints: ClassVar[Constraints] = {
         "learning_rate": Real(0, 1e100, closed="right"),

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from rankcore._core.declaration import public_learners
+from rankcore._core.model_spec import has_description
 from rankcore.exporters.checking import library
 from rankcore.exporters.described import Described, Files, describe
 from rankcore.exporters.onnx_graph import build
@@ -115,23 +117,16 @@ def register_onnx_converters() -> list[str]:
     Examples
     --------
     >>> import rankcore as rc
-    >>> rc.exporters.register_onnx_converters()[:2]
-    ['PRank', 'CuSumRank']
+    >>> "PRank" in rc.exporters.register_onnx_converters()
+    True
     """
     skl2onnx = library("skl2onnx", "skl2onnx")
-    import rankcore
-
-    names = [
-        *("PRank", "CuSumRank", "WidrowHoff", "MulticlassPerceptron", "VotedPRank", "OAPBPM"),
-        *("OAPBagging", "OAPVoting", "KernelPRank", "KernelCuSumRank", "KernelOAPBPM"),
-        *("PairwisePerceptron", "RankSVM", "RankBoost", "BipartiteRankBoost", "CalibratedOrdinal"),
-        "OrdinalBoost",
-    ]
-    for name in names:
+    kinds = [kind for kind in public_learners() if has_description(kind)]
+    for kind in kinds:
         skl2onnx.update_registered_converter(
-            getattr(rankcore, name), f"Rankcore{name}", _shapes, _convert, parser=_parse
+            kind, f"Rankcore{kind.__name__}", _shapes, _convert, parser=_parse
         )
-    return names
+    return [kind.__name__ for kind in kinds]
 
 
 def _parse(scope: Any, model: Any, inputs: Any, custom_parsers: Any = None) -> Any:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.front import is_frozen
-from rankcore._core.model_spec import Specified
-from rankcore._core.public_names import HOME, IN_ROOMS
+from rankcore._core.model_spec import has_description
+from rankcore._core.public_names import HOME
 from rankcore.io.scaled import describe_scaled, is_scaler, restore_scaled, split_front
 from rankcore.io.steps import with_learner, without_learner
 
@@ -22,11 +22,9 @@ def check_params(model: Any) -> None:
 
 def learner_named(name: Any) -> Any:
     """Public class of this name that supports model files; None if there is none."""
-    home = HOME.get(name) or IN_ROOMS.get(name)
-    kind = getattr(import_module(home), name) if home else None
-    if not (isinstance(kind, type) and issubclass(kind, Specified)) or kind._no_file:
-        return None
-    return None if kind._describe is Specified._describe else kind  # RankSVMCV has a model's
+    home = HOME.get(name)
+    kind: Any = getattr(import_module(home), name) if home else None
+    return kind if has_description(kind) and not kind._no_file else None
 
 
 def check_learner(model: Any) -> None:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from rankcore._core.concurrency import consistent_read
+from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented, parameters
 from rankcore._core.model_spec import Field
 from rankcore._core.numbers import check_scores
@@ -79,6 +80,13 @@ class WidrowHoff(WidrowHoffParameters, LatentScoreMixin, OnlineOrdinalClassifier
     >>> model.predict([[0.1], [0.4], [2.0]])
     array([1, 2, 3])
     """
+
+    _declaration: ClassVar = Declaration(
+        guide="ordinal",
+        learns_from="labels",
+        weights="steps",
+        instances=lambda: [WidrowHoff(random_state=0)],
+    )
 
     _overflow_hint = (
         "rows are too long, or constant steps too large for them: scale X, use "
@@ -192,6 +200,13 @@ class MulticlassPerceptron(MulticlassParameters, OnlineOrdinalClassifier):
     >>> model.predict([[1, 0], [0, 1], [1, 1]])
     array([3, 1, 2])
     """
+
+    _declaration: ClassVar = Declaration(
+        guide="ordinal",
+        learns_from="labels",
+        weights="steps",
+        instances=lambda: [MulticlassPerceptron(random_state=0)],
+    )
 
     _arrays: ClassVar = {"weights": Field(("features", "ranks")), "intercepts": Field(("ranks",))}
     _form = "classes"

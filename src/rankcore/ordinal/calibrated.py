@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankcore._core.arguments import Folds, RowsLike, Seed
 from rankcore._core.contributions import Contributions
+from rankcore._core.declaration import Declaration
 from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented, parameters
 from rankcore._core.front import is_frozen, take_apart, thawed, transformed
@@ -34,6 +35,8 @@ from rankcore.ordinal._held_out import (
     sliceable,
 )
 from rankcore.ordinal._weights import row_weights
+from rankcore.ordinal.cusum import CuSumRank
+from rankcore.ordinal.oap import OAPVoting
 from rankcore.ordinal.prank import PRank
 
 
@@ -133,6 +136,16 @@ class CalibratedOrdinal(
            [1, 2],
            [2, 5]])
     """
+
+    _declaration: ClassVar = Declaration(
+        guide="probabilities",
+        learns_from="labels",
+        weights="loss",
+        instances=lambda: [
+            CalibratedOrdinal(CuSumRank(random_state=0)),
+            CalibratedOrdinal(OAPVoting(5, random_state=0), method="isotonic", loss="kappa"),
+        ],
+    )
 
     # scikit-learn's metadata routing passes these on.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"groups": True}

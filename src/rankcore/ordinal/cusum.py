@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankcore._core.concurrency import consistent_read
+from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented, parameters
 from rankcore._core.model_spec import Field
 from rankcore._core.numbers import check_scores
@@ -113,6 +114,16 @@ class CuSumRank(CuSumParameters, CuSumClassifier, OnlineOrdinalClassifier):
     (array([[ 1.,  1.],
            [ 1., -1.]]), array([-1., -1.]))
     """
+
+    _declaration: ClassVar = Declaration(
+        guide="ordinal",
+        learns_from="labels",
+        weights="steps",
+        instances=lambda: [
+            CuSumRank(decision="count", random_state=0),
+            CuSumRank(update="pa1", C=0.1, average=False, random_state=0),
+        ],
+    )
 
     _form = "tasks"
     _arrays: ClassVar = {"weights": Field(("features", "tasks")), "thresholds": Field(("tasks",))}

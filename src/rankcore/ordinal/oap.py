@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented, parameters
 from rankcore._core.params import check_declared
 from rankcore._core.state import OnlineState
@@ -60,6 +61,13 @@ class OAPBPM(BPMParameters, OAP, Direction, Thresholds, OnlineOrdinalClassifier)
     array([3, 1, 2, 3])
     """
 
+    _declaration: ClassVar = Declaration(
+        guide="ordinal",
+        learns_from="labels",
+        weights="draws",
+        instances=lambda: [OAPBPM(5, random_state=0)],
+    )
+
 
 class MembersVote:
     """Votes of the members of an `OAP`, one each; a base class before `VotesRanks`. Not public."""
@@ -111,6 +119,13 @@ class OAPBagging(
     array([3, 1, 2, 3])
     """
 
+    _declaration: ClassVar = Declaration(
+        guide="ordinal",
+        learns_from="labels",
+        weights="draws",
+        instances=lambda: [OAPBagging(5, sampling="poisson", random_state=0)],
+    )
+
 
 @parameters
 class VotingParameters(MarginParams, VoteParams, SamplingParams, EpochParams):
@@ -146,6 +161,13 @@ class OAPVoting(
     >>> model.predict(X)
     array([3, 1, 2, 3])
     """
+
+    _declaration: ClassVar = Declaration(
+        guide="ordinal",
+        learns_from="labels",
+        weights="draws",
+        instances=lambda: [OAPVoting(5, average_members=False, random_state=0)],
+    )
 
     def _votes(self, state: OnlineState) -> np.ndarray:
         check_declared(self, "weight")

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankcore._core.concurrency import consistent_read
+from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented, parameters
 from rankcore._core.model_spec import Field, Specified
 from rankcore._core.numbers import check_scores
@@ -126,6 +127,16 @@ class PRank(PRankParameters, Direction, Thresholds, OnlineOrdinalClassifier):
     >>> model.history_["rank_loss"]
     [0.75, 0.0]
     """
+
+    _declaration: ClassVar = Declaration(
+        guide="ordinal",
+        learns_from="labels",
+        weights="visits",
+        instances=lambda: [
+            PRank(random_state=0),
+            PRank(average=False, tie="strict", random_state=0),
+        ],
+    )
 
     _arrays: ClassVar = {"weights": Field(("features",)), "steps": Field(("tasks",), "int64")}
     _built_in: ClassVar = OF_PRANK

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankcore._core.concurrency import consistent_read
+from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented, parameters
 from rankcore._core.hypotheses import MAX_HYPOTHESES, limited, warn_of_dropped_votes
 from rankcore._core.model_spec import outline
@@ -116,6 +117,16 @@ class VotedPRank(VotedParameters, VotesRanks, OnlineOrdinalClassifier):
     >>> model.project([[2, 1]])
     array([2.4])
     """
+
+    _declaration: ClassVar = Declaration(
+        guide="ordinal",
+        learns_from="labels",
+        weights="visits",
+        instances=lambda: [
+            VotedPRank(max_iter=1, random_state=0),
+            VotedPRank(max_hypotheses=7, count_init=0, output="median", random_state=0),
+        ],
+    )
 
     _checks_constant = False  # a prediction may cost more than the fit
 

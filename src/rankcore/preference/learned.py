@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankcore._core.arguments import RowsLike
+from rankcore._core.declaration import Declaration
 from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented
 from rankcore._core.inputs import check_matrix
@@ -98,6 +99,8 @@ class PairwisePreference(Constrained, Documented, BaseEstimator):
     1.0
     >>> first = quicksort_rank(range(10), model.comparator(X[:10]), top_k=3, random_state=0)
     """
+
+    _declaration: ClassVar = Declaration(guide="preference", learns_from="comparisons")
 
     _constraints: ClassVar[Constraints] = {
         "features": Options("difference", "concatenation") | Function(),

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from rankcore._core.declaration import Declaration
 from rankcore._core.doc_links import Documented
 from rankcore._core.params import COUNT, Checked, Constrained, Constraints, Function, Integer, Real
 from rankcore.preference.comparisons import prior_scores
@@ -165,6 +166,8 @@ class PreferenceRanker(Constrained, Documented, BaseEstimator):
     >>> ranker.complete_, ranker.n_calls_, ranker.n_rounds_
     (True, 6, 1)
     """
+
+    _declaration: ClassVar = Declaration(guide="preference", learns_from="comparisons")
 
     _constraints: ClassVar[Constraints] = {
         "top_k": COUNT | None,

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.arguments import Measures, RowsLike, Seed
 from rankcore._core.concurrency import consistent_read, exclusive
+from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented, parameters
 from rankcore._core.hypotheses import MAX_HYPOTHESES, limited, warn_of_dropped_votes
 from rankcore._core.inputs import as_rows
@@ -193,6 +194,19 @@ class PairwisePerceptron(PairwiseParameters, PairwiseFitMixin, Ranker):
     >>> model.predict_rank(X, qid=qid)
     array([1, 3, 2, 2, 1, 4, 3])
     """
+
+    _declaration: ClassVar = Declaration(
+        guide="pairwise",
+        learns_from="queries",
+        weights="pairs",
+        instances=lambda: [
+            PairwisePerceptron(max_iter=2, random_state=0),
+            PairwisePerceptron("committee", committee_size=4, max_iter=2, random_state=0),
+            PairwisePerceptron(
+                "voted", combine="rank", max_hypotheses=None, max_iter=1, random_state=0
+            ),
+        ],
+    )
 
     _figures = FIGURES
     # Computation of scores: a name of `kernels.WAYS`, or the cheapest for each query.

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.concurrency import consistent_read
+from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented, parameters
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import COMPILED, gram
@@ -145,6 +146,8 @@ class KernelStructuredPerceptron(KernelParameters, DualLearner, StructuredLearne
     >>> model.predict([[-2.5, 0.25, 2.25]])
     [[1, 0, 1]]
     """
+
+    _declaration: ClassVar = Declaration(guide="structured", learns_from="outputs")
 
     _protocol = KernelTask
     _least_parameters = 0

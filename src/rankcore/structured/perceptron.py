@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented, parameters
 from rankcore.structured._base import (
     Examples,
@@ -74,6 +75,8 @@ class StructuredPerceptron(PerceptronParameters, StructuredLearner):
     >>> model.predict(X), model.score(X, y)
     ([1, 2, 2, 3], 0.0)
     """
+
+    _declaration: ClassVar = Declaration(guide="structured", learns_from="outputs")
 
     _protocol = Task
     _least_parameters = 1

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rankcore.cli.learning import INDIFFERENT, Choice, Scale, ScaleOption
+from rankcore.cli.learning import Choice, Scale, ScaleOption
 from rankcore.cli.options import (
     JsonOption,
     Layout,
@@ -52,7 +52,7 @@ def cv(
     with progress_bar(quiet) as bar:
         rows = read_many(data, layout, bar).weighted(weights)
         learner = choice.learner(rows, own=True)
-        rows.check_values(learner.estimator, learner.estimator in INDIFFERENT)
+        rows.check_values(learner.estimator, learner.scale_invariant)
         of_queries = learner.ranks_queries or bool(metric)
         if of_queries:
             rows.check_queries(data[0])

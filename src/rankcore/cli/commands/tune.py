@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankcore.cli.learning import INDIFFERENT, Choice, Scale, ScaleOption, fit, on_scale
+from rankcore.cli.learning import Choice, Scale, ScaleOption, fit, on_scale
 from rankcore.cli.options import (
     JsonOption,
     Layout,
@@ -130,7 +130,7 @@ def tune(
         for learner in learners.values():
             for one in (rows, held_out):
                 if one is not None:
-                    one.check_values(learner.estimator, learner.estimator in INDIFFERENT)
+                    one.check_values(learner.estimator, learner.scale_invariant)
         if _of_queries(list(learners.values()), metric):
             rows.check_queries(data[0])
             if held_out is not None:

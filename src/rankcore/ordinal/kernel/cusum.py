@@ -9,6 +9,7 @@ import numpy as np
 
 from rankcore._core.arguments import Gamma
 from rankcore._core.concurrency import consistent_read
+from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented, parameters
 from rankcore._core.params import STEP_RULES, check_declared
 from rankcore._core.state import OnlineState
@@ -90,6 +91,16 @@ class KernelCuSumRank(KernelCuSumParameters, CuSumClassifier, KernelClassifier):
     >>> model.predict(X)
     array([1, 1, 2, 3])
     """
+
+    _declaration: ClassVar = Declaration(
+        guide="kernels",
+        learns_from="labels",
+        weights="steps",
+        instances=lambda: [
+            KernelCuSumRank(budget=20, budget_policy="projectron", random_state=0),
+            KernelCuSumRank(kernel="linear", max_iter=2, random_state=0),
+        ],
+    )
 
     _published: ClassVar[dict[str, Any]] = {
         "margin": 0.0,

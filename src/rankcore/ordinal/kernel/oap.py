@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 
 from rankcore._core.concurrency import consistent_read
+from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented, parameters
 from rankcore._core.params import as_generator
 from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts, averages
@@ -83,6 +84,15 @@ class KernelOAPBPM(KernelOAPParameters, Thresholds, KernelClassifier):
     >>> model.predict(X)
     array([1, 1, 2, 2])
     """
+
+    _declaration: ClassVar = Declaration(
+        guide="kernels",
+        learns_from="labels",
+        weights="visits",
+        instances=lambda: [
+            KernelOAPBPM(3, budget=20, budget_policy="random", random_state=0),
+        ],
+    )
 
     @property
     @consistent_read

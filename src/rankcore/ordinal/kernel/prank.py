@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankcore._core.arguments import Gamma
+from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented, parameters
 from rankcore._core.params import COUNT, Constraints, Options
 from rankcore._core.state import OnlineState
@@ -101,6 +102,17 @@ class KernelPRank(KernelPRankParameters, Thresholds, KernelClassifier):
     >>> model.predict(X)
     array([1, 1, 2, 2])
     """
+
+    _declaration: ClassVar = Declaration(
+        guide="kernels",
+        learns_from="labels",
+        weights="visits",
+        instances=lambda: [
+            KernelPRank(max_iter=2, random_state=0),
+            KernelPRank(kernel="linear", max_iter=2, random_state=0),
+            KernelPRank(budget=20, budget_policy="forgetron", average=False, random_state=0),
+        ],
+    )
 
     _constraints: ClassVar[Constraints] = {"max_iter": Options("auto") | COUNT}
     _built_in: ClassVar = OF_PRANK

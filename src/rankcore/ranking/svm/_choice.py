@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from numbers import Integral
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold, check_cv
 
 from rankcore._core.arguments import Folds, Gamma, KernelLike, RowsLike, Seed
+from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented, parameters
 from rankcore._core.numbers import Floats
 from rankcore._core.queries import Queries, group_rows, query_numbers, whole_folds
@@ -97,6 +98,13 @@ random_state, verbose
     >>> model.scores_.shape, model.C_ in model.Cs_
     ((4, 3), True)
     """
+
+    _declaration: ClassVar = Declaration(
+        guide="ranksvm",
+        learns_from="queries",
+        weights="pairs",
+        instances=lambda: [RankSVMCV([0.1, 1.0], cv=2, random_state=0)],
+    )
 
     early_stopping_rounds = None
     _figures = ()

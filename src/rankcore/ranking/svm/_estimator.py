@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from rankcore._core.arguments import Gamma, KernelLike, Measures, Seed
+from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented, parameters
 from rankcore._core.equal_rows import equal_in_groups
 from rankcore._core.kernels import GAMMAS, KERNELS
@@ -175,6 +176,13 @@ class RankSVM(RankSVMParameters, PairwiseFitMixin, Ranker):
     >>> round(model.objective_, 6), model.predict_rank(X)
     (1.0, array([1, 3, 2]))
     """
+
+    _declaration: ClassVar = Declaration(
+        guide="ranksvm",
+        learns_from="queries",
+        weights="pairs",
+        instances=lambda: [RankSVM(random_state=0), RankSVM(kernel="poly", random_state=0)],
+    )
 
     _figures = FIGURES
     early_stopping_rounds = None

@@ -1,13 +1,12 @@
 """Objects that are not a matrix: every learner rejects them with what to pass instead."""
 
 import warnings
-from inspect import isclass, signature
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
+import declared
 import rankcore as rc
 
 pd = pytest.importorskip("pandas")
@@ -39,22 +38,19 @@ NOT_MATRICES = {
     "nothing": (lambda: None, TypeError, "found None"),
     "one row": (lambda: FRAME.values[0], ValueError, r"\.reshape\(1, -1\) if it "),
 }
-# Rules to subclass, and learners of outputs, whose task says what X is.
-OTHERS = {"PythonRule", "PythonScoreRule", "StructuredPerceptron", "KernelStructuredPerceptron"}
+# Tasks say what the X of their learners is.
 LEARNERS = {
-    name: kind
-    for name in sorted(set(rc.__all__) - {"dask"} - OTHERS)
-    if isclass(kind := getattr(rc, name))
-    and issubclass(kind, BaseEstimator)
-    and hasattr(kind, "predict")
+    kind.__name__: kind
+    for kind in declared.LEARNERS
+    if hasattr(kind, "predict") and declared.learns_from(kind) != "outputs"
 }
 
 
 def learned(name, X):
     kind = LEARNERS[name]
-    if name == "PairwisePreference":
+    if kind is rc.PairwisePreference:
         return kind(LogisticRegression()).fit(X, Y, qid=QID)
-    return kind().fit(X, Y, **({"qid": QID} if "qid" in signature(kind.fit).parameters else {}))
+    return kind().fit(X, **declared.data_for(kind, Y, QID))
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +70,9 @@ def test_learners_reject_what_is_not_a_matrix_with_what_to_pass(name, given, fit
     model = fitted[name]
     for method in ("predict", "decision_function", "predict_proba", "project", "partial_fit"):
         if hasattr(model, method):
-            arguments = (Y,) if method == "partial_fit" else ()
+            more = declared.data_for(model, Y, QID) if method == "partial_fit" else {}
             with pytest.raises(error, match=message):
-                getattr(model, method)(make(), *arguments)
+                getattr(model, method)(make(), **more)
 
 
 # A prediction of pairs is not one of a row.

@@ -1,0 +1,51 @@
+# The public names, which `rankcore` imports on first use: one line here makes a name public.
+# `as` marks them as public for type checkers.
+from rankcore import bounds as bounds
+from rankcore import callbacks as callbacks
+from rankcore import clicks as clicks
+from rankcore import dask as dask
+from rankcore import datasets as datasets
+from rankcore import explain as explain
+from rankcore import exporters as exporters
+from rankcore import interleaving as interleaving
+from rankcore import metrics as metrics
+from rankcore import model_selection as model_selection
+from rankcore import plotting as plotting
+from rankcore import preference as preference
+from rankcore import progress as progress
+from rankcore._config_command import get_include as get_include
+from rankcore.boosting.bipartite import BipartiteRankBoost as BipartiteRankBoost
+from rankcore.boosting.ordinal_boost import OrdinalBoost as OrdinalBoost
+from rankcore.boosting.rankboost import RankBoost as RankBoost
+from rankcore.clicks.online import PairwiseGradientRanker as PairwiseGradientRanker
+from rankcore.exporters.exporting import export as export
+from rankcore.io.model_file import load as load
+from rankcore.io.model_file import save as save
+from rankcore.io.predictor import Predictor as Predictor
+from rankcore.ordinal.baselines import MulticlassPerceptron as MulticlassPerceptron
+from rankcore.ordinal.baselines import WidrowHoff as WidrowHoff
+from rankcore.ordinal.calibrated import CalibratedOrdinal as CalibratedOrdinal
+from rankcore.ordinal.cusum import CuSumRank as CuSumRank
+from rankcore.ordinal.kernel.cusum import KernelCuSumRank as KernelCuSumRank
+from rankcore.ordinal.kernel.oap import KernelOAPBPM as KernelOAPBPM
+from rankcore.ordinal.kernel.prank import KernelPRank as KernelPRank
+from rankcore.ordinal.merge import merge as merge
+from rankcore.ordinal.oap import OAPBPM as OAPBPM
+from rankcore.ordinal.oap import OAPBagging as OAPBagging
+from rankcore.ordinal.oap import OAPVoting as OAPVoting
+from rankcore.ordinal.prank import PRank as PRank
+from rankcore.ordinal.rule import PythonRule as PythonRule
+from rankcore.ordinal.rule import PythonScoreRule as PythonScoreRule
+from rankcore.ordinal.voted import VotedPRank as VotedPRank
+from rankcore.preference import PairwisePreference as PairwisePreference
+from rankcore.preference import PreferenceRanker as PreferenceRanker
+from rankcore.preference import quicksort_rank as quicksort_rank
+from rankcore.preference import sort_by_degree as sort_by_degree
+from rankcore.ranking.perceptron import PairwisePerceptron as PairwisePerceptron
+from rankcore.ranking.svm import RankSVM as RankSVM
+from rankcore.ranking.svm import RankSVMCV as RankSVMCV
+from rankcore.ranking.svm import ranksvm_path as ranksvm_path
+from rankcore.structured import KernelStructuredPerceptron as KernelStructuredPerceptron
+from rankcore.structured import StructuredPerceptron as StructuredPerceptron
+
+__version__: str
