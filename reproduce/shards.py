@@ -4,7 +4,7 @@
 
 Averaged PRank on generated sparse rows and on SST-5 (bag of words, train and test as published),
 and the averaged pairwise perceptron on OHSUMED (five folds), by `rankcore.dask` on two threads of
-one process: 1, 2, 4 and 8 shards of equal length. One shard is the ordinary learner, to the bit.
+one process: 1, 2, 4 and 8 shards of equal length. One shard is the ordinary learner.
 Measured on held-out rows. An averaged model is the mean over all examples so far, so that its
 curves are smooth.
 """

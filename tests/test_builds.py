@@ -15,7 +15,7 @@ if not HAS_SOURCES:
 pytest.importorskip("Cython")
 
 # Two of the kernels: what makes bytes differ (times, paths, modes, owners, order) is in all.
-FEW = {"rows", "exact_sums"}
+FEW = {"rows", "pair_loss"}
 BUILD = "-m", "build", "--no-isolation"
 # Another umask, as another user may have: modes of files are in both archives.
 MASKED = "import os, runpy, sys; os.umask(0o077); runpy.run_module('build', run_name='__main__')"
@@ -116,10 +116,10 @@ def test_an_edited_file_rebuilds_only_the_kernels_that_read_it(tmp_path):
     before = built()
     assert before.keys() == FEW
     for edited, expected in [
-        ("src/_ext/exact_sums.pyx", {"exact_sums"}),
-        ("src/rankcore/_ext/_exact_sums.h", {"exact_sums"}),
+        ("src/_ext/pair_loss.pyx", {"pair_loss"}),
+        ("src/rankcore/_ext/_stream.h", {"pair_loss"}),
         ("src/rankcore/_ext/_platform.h", {"rows"}),
-        ("src/rankcore/_ext/_histograms.h", {"exact_sums"}),  # through another header
+        ("src/rankcore/_ext/_docs.h", {"pair_loss"}),  # through another header
         ("src/rankcore/core.pxd", FEW),
         ("src/rankcore/_ext/_gram.h", set()),
     ]:

@@ -315,20 +315,6 @@ def measures(folder):
 
 
 def kernels_of_clusters(folder):
-    words = np.empty(60, np.int64)
-    _ext.exact_sums.to_fixed(DENSE[:, 0].copy(), 20, words)
-    rows = as_rows(SPARSE)
-    _ext.exact_sums.feature_sums(
-        rows, np.arange(60), np.ones(60), np.ones(6), np.empty(6, np.int64)
-    )
-    columns = _ext.columns.Columns(
-        60,
-        np.zeros(60, np.uint8),
-        np.ones(1, np.int32),
-        np.zeros(1, np.int32),
-        np.zeros(1, np.uint8),
-    )
-    _ext.exact_sums.bin_sums(columns, words, np.array([0, 2]), np.empty(2, np.int64))
     levels, factors = np.array([0, 30, 60]), np.ones(60)
     weights = _ext.pair_weights.LabelWeights(
         factors, None, levels, np.array([0, 2]), np.ones(1), np.empty((2, 2))
@@ -339,7 +325,7 @@ def kernels_of_clusters(folder):
     rows_of_pairs = np.ascontiguousarray(PAIRS.T, dtype=np.int32)
     listed = _ext.listed_weights.ListedWeights(np.ones(len(PAIRS)), *rows_of_pairs, 60)
     listed.measure(np.zeros(60, np.uint8))
-    _ext.stumps.fire(rows, 1, 0.0, False, False, np.empty(60, np.uint8))
+    _ext.stumps.fire(as_rows(SPARSE), 1, 0.0, False, False, np.empty(60, np.uint8))
     _ext.ensemble.draws(0, 0, np.arange(3, dtype=np.uint64), np.empty(4, np.int32))
 
 

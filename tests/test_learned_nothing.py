@@ -159,15 +159,7 @@ def test_outputs_of_equal_features_warn():
 
 @pytest.mark.parametrize(
     "learner",
-    [
-        "PRank",
-        "CuSumRank",
-        "OAPBPM",
-        "PairwisePerceptron",
-        "RankSVM",
-        "RankBoost",
-        "BipartiteRankBoost",
-    ],
+    ["PRank", "CuSumRank", "OAPBPM", "PairwisePerceptron", "RankSVM"],
 )
 def test_constant_features_on_a_cluster_warn(learner, client):
     from dask import delayed

@@ -22,6 +22,7 @@ LEARNERS = [
     rc.CuSumRank.published(average=True, update="pa1", C=0.1),
     rc.WidrowHoff.published(eta0=0.01),
     rc.MulticlassPerceptron.published(average=True),
+    rc.OAPBPM.published(n_estimators=9, random_state=0),
 ]
 
 
@@ -87,6 +88,38 @@ def test_what_is_mixed(problem, shares):
     assert (np.diff(mixed.thresholds_) >= 0).all()
 
 
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("name", ["OAPBPM", "OAPBagging", "OAPVoting"])
+def test_members_of_ensembles_are_merged_one_by_one(name, average):
+    X, y = ordinal_data(300)
+    params = {"n_estimators": 19, "average_members": average, "random_state": 0}
+    base = getattr(rc, name)(**params).fit(X[:60], y[:60])
+    shards = [deepcopy(base).partial_fit(X[i::3], y[i::3]) for i in range(3)]
+    merged = rc.merge(shards, [1, 2, 1], base=base)
+    alone = [
+        rc.merge([shard.estimators_[j] for shard in shards], [1, 2, 1], base=base.estimators_[j])
+        for j in range(19)
+    ]
+    for found, expected in zip(merged.estimators_, alone, strict=True):
+        np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(found.thresholds_, expected.thresholds_, rtol=1e-12)
+        np.testing.assert_array_equal(found._state.counts, expected._state.counts)
+    mean = np.mean([one._state.by_feature["weights"] for one in alone], axis=0)
+    np.testing.assert_allclose(merged._state.by_feature["mean"], mean, rtol=1e-12, atol=1e-12)
+    steps = np.sum([one._state.others["steps"] for one in alone], axis=0)
+    np.testing.assert_array_equal(merged._state.others["totals"], steps)
+    # Rows since the last mistake, the rows of all shards being later than those of the base.
+    survived = [one._state.others["survived"] for one in [base, *shards]]
+    unbroken = [
+        one._state.others["seen"][:, 2] == base._state.others["seen"][:, 2] for one in shards
+    ]
+    for j in range(19):
+        after = [survived[1 + k][j] - survived[0][j] * unbroken[k][j] for k in range(3)]
+        before = survived[0][j] if all(one[j] for one in unbroken) else 0
+        assert merged._state.others["survived"][j] == before + sum(after)
+    assert merged.partial_fit(X, y).score(X, y) > -1
+
+
 @pytest.mark.parametrize("learner", LEARNERS, ids=str)
 def test_merging_copies_changes_nothing(learner, tmp_path):
     X, y = ordinal_data(300)
@@ -108,8 +141,8 @@ def test_what_cannot_be_merged():
     model = rc.PRank.published().fit(X, y)
     with pytest.raises(ValueError, match="at least one"):
         rc.merge([])
-    with pytest.raises(TypeError, match="found OAPBPM"):
-        rc.merge([rc.OAPBPM.published().fit(X, y)])
+    with pytest.raises(TypeError, match="found VotedPRank"):
+        rc.merge([rc.VotedPRank().fit(X, y)])
     with pytest.raises(TypeError, match="PRank and CuSumRank"):
         rc.merge([model, rc.CuSumRank.published().fit(X, y)])
     with pytest.raises(NotFittedError):

@@ -1,7 +1,7 @@
 """Rounds of boosting with stumps: search, step, new weights.
 
-`next_stump` is the round of all fits. `StumpRounds`, for rows in memory, sums weights as floats,
-with bounds that rule out most columns; `_shared_rounds` sums integer weights over shards.
+`next_stump` is the round of all fits. `StumpRounds` sums weights as floats, with bounds that rule
+out most columns.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Round(NamedTuple):
 
 
 class Weighed(ABC):
-    """Weights of pairs of rows, in memory or in shards."""
+    """Weights of pairs of rows."""
 
     @abstractmethod
     def best(self) -> Stump:

@@ -1,11 +1,11 @@
-"""Base of learners on clusters: fit on shards, predictions that are collections, to_local."""
+"""Base of learners on clusters: ``fit`` on shards, predictions that are collections, `to_local`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from copy import deepcopy
+from dataclasses import dataclass
 from functools import partial
-from secrets import token_hex
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -14,89 +14,101 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.arguments import DaskColumn, DaskRows, EvalSet
 from rankcore._core.docs import documented
-from rankcore._core.monitor import Callback
+from rankcore._core.eval_sets import as_eval_sets
+from rankcore._core.monitor import Callback, Monitor
 from rankcore._core.params import check_flag, check_option
-from rankcore.dask._engine import Client, count_of, delayed, engine_of, release
-from rankcore.dask._members import fit_members
-from rankcore.dask._mixing import MIXINGS, fit_ordinal, fit_pairwise
-from rankcore.dask._regrouping import shards_on
-from rankcore.dask._run import Run, Watching
-from rankcore.dask._shards import Finding, check_kinds, in_all, look, pieces_of, without_columns
+from rankcore.dask._cluster import (
+    Client,
+    Shards,
+    client_of,
+    count_shards,
+    delayed,
+    is_collection,
+)
+from rankcore.dask._shards import Columns, ShardedRows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
+from rankcore.ordinal._validation import held_out_labels
 
-# Function of an unfitted model and the run that returns a fitted copy.
-Learn = Callable[[Any, Run], Any]
+
+@dataclass(frozen=True)
+class Watching:
+    """Arguments of ``fit`` for monitoring, with held-out rows at the client."""
+
+    eval_set: Any = None
+    eval_qid: Any = None
+    callbacks: Iterable[Callback] | None = None
+
+    def of_queries(self, fitted: Any, rows: ShardedRows) -> Monitor:
+        """Return the monitor of a ranker."""
+        self._check()
+        sets = (self.eval_set, None, None, self.eval_qid, None)
+        n_features = fitted.n_features_in_
+        held_out = fitted._validation(rows.form, n_features, rows.in_queries, sets)
+        return Monitor(fitted, held_out, self.callbacks)
+
+    def of_labels(self, fitted: Any) -> Monitor:
+        """Return the monitor of a learner of ordered labels."""
+        self._check()
+        sets = as_eval_sets(self.eval_set, None, None, {})
+        held_out = held_out_labels(sets, fitted._more_rows, fitted.ranks_, fitted.eval_metric)
+        return Monitor(fitted, held_out, self.callbacks)
+
+    def _check(self) -> None:
+        sets = self.eval_set if isinstance(self.eval_set, list) else [self.eval_set]
+        for one in sets:
+            parts = one if isinstance(one, tuple) else ()
+            if any(isinstance(part, list) and any(map(is_collection, part)) for part in parts):
+                raise TypeError(
+                    "eval_set must be arrays at the client; found delayed blocks: compute "
+                    "them first"
+                )
+
+
+MIXINGS = ("uniform", "mistakes")
+# Function of an unfitted model, the rows of all shards and `Watching` that returns a fitted copy.
+Fit = Callable[[Any, ShardedRows, Watching], Any]
 
 
 class Distributed:
     """A learner whose fit runs on the workers of a Dask cluster. Not public."""
 
-    _nan: ClassVar[bool] = False
-    # Whether the model depends on the norms of rows.
-    _by_length: ClassVar[bool] = True
+    # Function that fits a model on shards; some have further arguments.
+    _fit_shards: ClassVar[Callable[..., Any]]
+    _nan: ClassVar[bool] = False  # whether values may be missing
 
     @classmethod
     def _local(cls, **params: Any) -> Any:
-        """The ordinary learner with these parameters."""
+        """Return the ordinary learner with these parameters."""
         kind = next(one for one in cls.__mro__ if not issubclass(one, Distributed))
         return kind(**params)
 
     def to_local(self) -> Any:
-        """The same model as an ordinary estimator, which can be saved and trained further."""
+        """Return a copy of the model as an ordinary estimator, to be saved or trained further."""
         check_is_fitted(self)
         params: dict[str, Any] = self.get_params(deep=False)  # type: ignore[attr-defined]
         local = self._local(**params)
-        local.__dict__ = dict(vars(self))
+        local.__dict__ = deepcopy(vars(self))
         return local
 
     def _fit_on(
         self,
-        columns: tuple[Any, Any, Any, Any],
-        learn: Learn,
+        columns: Columns,
+        fit: Fit,
+        watching: Watching,
         client: Client | None,
-        files: tuple[int | None, bool],
-        n_shards: int | None = None,
+        n_shards: int | None,
         regroup: bool = False,
     ) -> Self:
-        """Fit to X, y, qid and weights; for files, with ``n_features`` and ``zero_based``."""
-        (X, _, qid, sample_weight), (n_features, _) = columns, files
+        """Fit to the rows of ``columns`` in shards."""
         check_flag(regroup, "regroup")
-        engine = engine_of(client)
-        n_shards = count_of(n_shards, "n_shards", engine)
+        client = client_of(client)
+        n_shards = count_shards(n_shards, client)
         params: dict[str, Any] = self.get_params(deep=False)  # type: ignore[attr-defined]
-        model, token = self._local(**params), token_hex(4)
+        model = self._local(**params)
         model._check_params()
-        pieces = pieces_of(columns, n_shards, files)
-        wanted = shards_on(engine, pieces, n_shards, token, regroup)
-        run = Run(engine, type(self).__name__.lower(), token)
-        held: list[Any] = []
-        try:
-            held = engine.compute(wanted)
-            run.numbers = list(range(len(held)))
-            args = held, run.numbers, self._nan, self._by_length
-            found = run.gather(run.map(look, *args, what="look"))
-            run.drop()
-            run.numbers = [at for at, finding in enumerate(found) if finding is not None]
-            run.shards = [held[at] for at in run.numbers]
-            findings = [found[at] for at in run.numbers]
-            if not findings:
-                raise ValueError("Found 0 sample(s) while a minimum of 1 is required.")
-            in_all([finding.heaviest is not None for finding in findings], "weights")
-            if all(finding.heaviest == 0 for finding in findings):
-                raise ValueError("sample_weight must not be all zero")
-            if not _is_text(X):
-                check_kinds([finding.queries for finding in findings])
-            if n_features is None and _is_text(X):
-                n_features = max(finding.n_features for finding in findings)
-            run.form = _form(X, (qid, sample_weight), findings, n_features)
-            if n_features is not None:
-                run.shards = run.map(widen, run.shards, n_features, what="wide")
-                findings = [replace(finding, n_features=n_features) for finding in findings]
-            run.findings = findings
-            fitted = learn(model, run)
-        finally:
-            # Not left to garbage collection, as tracebacks of errors keep references.
-            release([*run.futures, *run.shards, *held])
+        wanted = columns.delayed_shards(n_shards, regroup)
+        with Shards(client, type(self).__name__.lower(), wanted) as shards:
+            fitted = fit(model, ShardedRows.of(shards, columns, self._nan), watching)
         self.__dict__ = dict(vars(fitted))
         return self
 
@@ -105,7 +117,7 @@ class Distributed:
         return self._lazily("predict", X, None, np.float64)
 
     def _lazily(self, method: str, X: Any, columns: int | None, dtype: Any) -> Any:
-        """Results of a method by block, as a lazy collection of the same kind as X."""
+        """Return the results of a method by block, as a lazy collection of the same kind as X."""
         model = self.to_local()
         if isinstance(X, list | tuple):
             call = delayed(getattr(model, method), pure=True)
@@ -132,29 +144,6 @@ class Distributed:
             shape = {"chunks": (X.chunks[0], (columns,))}
         meta = np.empty((0,) if columns is None else (0, 0), dtype)
         return X.map_blocks(getattr(model, method), dtype=dtype, meta=meta, **shape)
-
-
-def widen(shard: Any, n_features: int) -> Any:
-    """Extend a shard of a file to all features, as its part may lack the last ones."""
-    X = shard.X.copy()
-    X.resize((X.shape[0], n_features))
-    return replace(shard, X=X)
-
-
-def _is_text(X: Any) -> bool:
-    return not hasattr(X, "to_delayed") and not hasattr(
-        X[0] if isinstance(X, list | tuple) else X, "compute"
-    )
-
-
-def _form(X: Any, apart: Any, findings: list[Finding], n_features: int | None) -> Any:
-    """A small table with the columns of X, except those named in ``apart``."""
-    if hasattr(X, "columns"):
-        return without_columns(X._meta, *apart)
-    widths = {finding.n_features for finding in findings}
-    if n_features is None and len(widths) > 1:
-        raise ValueError(f"blocks have different numbers of features: {sorted(widths)}")
-    return np.broadcast_to(0.0, (1, n_features or widths.pop()))
 
 
 class DistributedClassifier(Distributed):
@@ -218,10 +207,10 @@ class DistributedClassifier(Distributed):
             If workers are lost repeatedly.
         """
         check_option(mixing, "mixing", MIXINGS)
+        columns = Columns(X, y, None, sample_weight, n_features, zero_based)
         watching = Watching(eval_set, None, callbacks)
-        learn = partial(fit_ordinal, classes=classes, mixing=mixing, watching=watching)
-        files = n_features, zero_based
-        return self._fit_on((X, y, None, sample_weight), learn, client, files, n_shards)
+        fit = partial(self._fit_shards, classes=classes, mixing=mixing)
+        return self._fit_on(columns, fit, watching, client, n_shards)
 
     def predict(self, X: DaskColumn) -> Any:
         """Predict labels, as a lazy collection of the same kind as X."""
@@ -229,50 +218,10 @@ class DistributedClassifier(Distributed):
         return self._lazily("predict", X, None, self.classes_.dtype)  # type: ignore[attr-defined]
 
     def decision_function(self, X: DaskColumn) -> Any:
-        """Margin of each rank over the best other one, as a lazy collection."""
+        """Compute the margin of each rank over the best other one, as a lazy collection."""
         check_is_fitted(self)
         k = self.classes_.size  # type: ignore[attr-defined]
         return self._lazily("decision_function", X, None if k == 2 else k, np.float64)
-
-
-class DistributedEnsemble(DistributedClassifier):
-    """An online ensemble of ordered labels on a cluster. Not public."""
-
-    @documented(DistributedClassifier.fit)
-    def fit(  # type: ignore[override]
-        self,
-        X: DaskRows,
-        y: DaskColumn | None = None,
-        classes: ArrayLike | None = None,
-        *,
-        sample_weight: DaskColumn | str | None = None,
-        client: Client | None = None,
-        n_blocks: int | None = None,
-        n_features: int | None = None,
-        zero_based: bool = False,
-    ) -> Self:
-        """Fit a new model, equal to that of a fit in memory to the bit.
-
-        Parameters
-        ----------
-        X
-            All rows must fit into the memory of a worker.
-        n_blocks : int, optional
-            Number of blocks into which members are divided, in multiples of 8; by default one per
-            thread of the workers. The model does not depend on it.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If input or parameters are invalid. The estimator is not changed.
-        RuntimeError
-            If workers are lost repeatedly.
-        """
-        engine = engine_of(client)
-        n_blocks = count_of(n_blocks, "n_blocks", engine)
-        learn = partial(fit_members, classes=classes, n_blocks=n_blocks)
-        files = n_features, zero_based
-        return self._fit_on((X, y, None, sample_weight), learn, engine, files)
 
 
 class DistributedRanker(Distributed):
@@ -319,19 +268,14 @@ class DistributedRanker(Distributed):
             If workers are lost repeatedly.
         """
         check_option(mixing, "mixing", MIXINGS)
+        columns = Columns(X, y, qid, sample_weight, n_features, zero_based)
         watching = Watching(eval_set, eval_qid, callbacks)
-        learn = partial(fit_pairwise, mixing=mixing, watching=watching)
-        files = n_features, zero_based
-        return self._fit_on((X, y, qid, sample_weight), learn, client, files, n_shards, regroup)
+        fit = partial(self._fit_shards, mixing=mixing)
+        return self._fit_on(columns, fit, watching, client, n_shards, regroup)
 
 
-class ExactRanker(Distributed):
+class SummingRanker(Distributed):
     """A learner of queries that sums over shards. Not public."""
-
-    _by_length = False
-
-    # Function that fits a model on shards.
-    _learn: ClassVar[Callable[..., Any]]
 
     @documented(DistributedRanker.fit)
     def fit(
@@ -350,7 +294,7 @@ class ExactRanker(Distributed):
         n_features: int | None = None,
         zero_based: bool = False,
     ) -> Self:
-        """Fit a new model, which does not depend on the shards.
+        """Fit a new model, which depends on the shards only by the rounding of sums.
 
         Parameters
         ----------
@@ -358,6 +302,6 @@ class ExactRanker(Distributed):
             Without qid all rows belong to one query; for boosting with two labels it may have rows
             in several shards.
         """
-        files = n_features, zero_based
-        learn = partial(self._learn, watching=Watching(eval_set, eval_qid, callbacks))
-        return self._fit_on((X, y, qid, sample_weight), learn, client, files, n_shards, regroup)
+        columns = Columns(X, y, qid, sample_weight, n_features, zero_based)
+        watching = Watching(eval_set, eval_qid, callbacks)
+        return self._fit_on(columns, self._fit_shards, watching, client, n_shards, regroup)

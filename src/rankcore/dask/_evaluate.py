@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from secrets import token_hex
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,8 @@ from numpy.typing import NDArray
 
 from rankcore._core.arguments import DaskColumn
 from rankcore._core.queries import group_rows
-from rankcore.dask._engine import Client, count_of, engine_of, release
-from rankcore.dask._regrouping import shards_on
-from rankcore.dask._run import Run
-from rankcore.dask._shards import Shard, check_queries, naming, pieces_of
+from rankcore.dask._cluster import Client, Shards, client_of, count_shards
+from rankcore.dask._shards import Columns, Shard, check_whole
 from rankcore.metrics.conventions import Convention
 from rankcore.metrics.evaluation import Evaluation
 from rankcore.metrics.evaluation import evaluate as evaluate_here
@@ -48,52 +45,42 @@ def evaluate(
     Returns
     -------
     Evaluation
-        Equal to that of the same rows in memory, to the bit; with ``regroup`` queries are in
-        another order, and means may differ in the last digit.
+        That of the same rows in memory; with ``regroup`` queries are in another order.
 
     Raises
     ------
     ValueError
         If a query has rows in two shards, or input is invalid.
     """
-    engine = engine_of(client)
-    n_shards = count_of(n_shards, "n_shards", engine)
+    client = client_of(client)
+    n_shards = count_shards(n_shards, client)
     names = [metrics] if isinstance(metrics, str) else list(metrics)
-    pieces = pieces_of((y_score, y_true, qid, None), n_shards, (None, False))
-    run = Run(engine, "evaluate", token_hex(4))
-    held: list[Any] = []
-    try:
-        held = engine.compute(shards_on(engine, pieces, n_shards, run.token, regroup))
-        tasks = [
-            run.submit(_part, one, number, names, convention, what=str(number))
-            for number, one in enumerate(held)
-        ]
-        parts = [part for part in run.gather(tasks) if part is not None]
-    finally:
-        release([*run.futures, *held])
+    wanted = Columns(y_score, y_true, qid).delayed_shards(n_shards, regroup)
+    with Shards(client, "evaluate", wanted) as shards:
+        found = shards.gather(measure, metrics=names, convention=convention)
+        numbers = [k for k, one in zip(shards.numbers, found, strict=True) if one is not None]
+    parts = [one for one in found if one is not None]
     if not parts:
         raise ValueError("Found 0 sample(s) while a minimum of 1 is required.")
-    check_queries([queries for queries, _ in parts])
-    return _merged([evaluation for _, evaluation in parts])
+    check_whole([queries for queries, _ in parts], numbers)
+    return merged([evaluation for _, evaluation in parts])
 
 
-def _part(
-    shard: Shard | None, number: int, metrics: list[str], convention: Any
+def measure(
+    shard: Shard | None, metrics: list[str], convention: Any
 ) -> tuple[NDArray[Any], Evaluation] | None:
-    """Queries and evaluation of a shard; None if it is empty."""
+    """Return the queries and the evaluation of a shard, whose X has scores; None if it is empty."""
     if shard is None:
         return None
-    with naming(f"shard {number}"):
-        if shard.qid is None:
-            raise ValueError("measures of collections require qid; found qid=None")
-        scores = np.asarray(shard.X)
-        evaluation = evaluate_here(
-            shard.y, scores, qid=shard.qid, metrics=metrics, convention=convention
-        )
-        return np.unique(group_rows(shard.qid, shard.y.size).ids), evaluation
+    if shard.qid is None:
+        raise ValueError("measures of collections require qid; found qid=None")
+    scores = np.asarray(shard.X)
+    found = evaluate_here(shard.y, scores, qid=shard.qid, metrics=metrics, convention=convention)
+    return np.unique(group_rows(shard.qid, shard.y.size).ids), found
 
 
-def _merged(parts: Sequence[Evaluation]) -> Evaluation:
+def merged(parts: Sequence[Evaluation]) -> Evaluation:
+    """Join evaluations of different queries."""
     per_query = {
         name: np.concatenate([part.per_query[name] for part in parts])
         for name in parts[0].per_query

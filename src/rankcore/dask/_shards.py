@@ -1,146 +1,130 @@
-"""Conversion of Dask collections, lists of delayed blocks and paths to shards on workers."""
+"""Shards of rows from Dask collections, lists of delayed blocks and text files."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from operator import getitem
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from rankcore._core.equal_rows import equal_rows
+from rankcore._core.equal_rows import equal_in_groups
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import some_rows
-from rankcore._core.labels import as_labels, encode
-from rankcore._core.numbers import as_vector, exact_sum, extremes, scaled_from
+from rankcore._core.labels import as_labels, ranks_among
+from rankcore._core.numbers import as_vector, power_of_two
 from rankcore._core.queries import group_rows, kind_of_ids
 from rankcore._core.scales import count_nonzero, square_lengths
-from rankcore._ext.rows import Rows
-from rankcore.dask import _ranges
-from rankcore.dask._engine import delayed
+from rankcore._core.sources import MemoryRows
+from rankcore.dask._cluster import Shards, delayed, naming
+from rankcore.dask._files import cut, read
 from rankcore.datasets.row_files import list_sources
-from rankcore.ordinal._weights import WeightFacts
-from rankcore.ranking._pairs import mean_weight
-
-
-@contextmanager
-def naming(what: str) -> Iterator[None]:
-    """Prefix errors of rows with the name of their shard or block."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{what}: {error}") from error
 
 
 @dataclass(frozen=True)
 class Shard:
-    """Rows of one task, with the declared order of labels, if any."""
+    """Rows of one task."""
 
     X: Any
     y: NDArray[Any]
     qid: NDArray[Any] | None
     weights: NDArray[np.float64] | None = None
-    order: NDArray[Any] | None = None
+    order: NDArray[Any] | None = None  # categories of an ordered categorical y, lowest first
 
 
 @dataclass(frozen=True)
-class Finding:
-    """Facts of a shard."""
+class Columns:
+    """Arguments of ``fit`` that have rows."""
 
-    n_rows: int
-    n_features: int
-    # Distinct labels in ascending order, and number of rows of each.
-    labels: NDArray[Any]
-    counts: NDArray[np.int64]
-    # The sum of squares of all values is the first number times 4 to the power of the second.
-    squares: tuple[float, int]
-    queries: NDArray[Any] | None  # distinct query ids
-    n_bytes: int
-    heaviest: float | None = None  # the maximum weight of a row, if rows have any
-    lightest: float = np.inf  # minimum non-zero weight; inf if there is none
-    weight: Fraction = Fraction()  # sum of the weights of rows
-    n_weighted: int = 0  # rows of positive weight
-    order: NDArray[Any] | None = None  # the categories of an ordered categorical, lowest first
-    n_nonzero: int = 0  # values that are not 0
-    row: NDArray[Any] | None = None  # the row that all are equal to, if they are equal
+    X: Any
+    y: Any
+    qid: Any = None
+    sample_weight: Any = None
+    n_features: int | None = None  # of files
+    zero_based: bool = False
 
+    @property
+    def are_files(self) -> bool:
+        """Whether X is a path, or a list of paths."""
+        each = [self.X] if isinstance(self.X, str | os.PathLike) else self.X
+        listed = isinstance(each, list | tuple) and len(each) > 0
+        return listed and all(isinstance(one, str | os.PathLike) for one in each)
 
-# Delayed rows, labels, queries and weights of rows; or a delayed part of a file, a `Shard` or None.
-Piece = Any
+    def delayed_shards(self, n_shards: int, regroup: bool) -> list[Any]:
+        """Return delayed shards of neighbouring blocks, or of whole queries if ``regroup``."""
+        pieces = self._files(n_shards) if self.are_files else self._blocks()
+        if regroup:
+            split = delayed(split_by_query, nout=n_shards)
+            parts = [split(piece, number, n_shards) for number, piece in enumerate(pieces)]
+            groups = [[delayed(getitem)(one, k) for one in parts] for k in range(n_shards)]
+        else:
+            n = min(n_shards, len(pieces))
+            edges = pairwise(len(pieces) * i // n for i in range(n + 1))
+            groups = [pieces[first:last] for first, last in edges]
+        one_kind = not self.are_files  # a part of a file of string ids may have integers only
+        return [delayed(join)(group, k, one_kind) for k, group in enumerate(groups)]
 
+    def form(self, stats: Sequence[ShardStats]) -> Any:
+        """Return a small table with the columns of X, except those that are other arguments."""
+        if hasattr(self.X, "columns"):
+            return self._features()._meta
+        widths = {one.n_features for one in stats}
+        if self.n_features is None and len(widths) > 1 and not self.are_files:
+            raise ValueError(
+                f"all blocks of X must have the same features; found {sorted(widths)} features"
+            )
+        return np.broadcast_to(0.0, (1, self.n_features or max(widths)))
 
-def pieces_of(
-    columns: tuple[Any, Any, Any, Any], n_parts: int, files: tuple[int | None, bool]
-) -> list[Piece]:
-    """Delayed blocks of X, y, qid and weights.
+    def _features(self) -> Any:
+        """Return X without the columns of a dataframe that are named as other arguments."""
+        named = [one for one in (self.qid, self.sample_weight) if isinstance(one, str)]
+        return self.X.drop(columns=named) if named else self.X
 
-    X is a dask array or dataframe, a list of delayed blocks, or paths; the others are of the same
-    kind with the same divisions, or names of columns of a dataframe. All files together are divided
-    into ``n_parts`` ranges, each of which is one delayed object, a `Shard` or None.
-    """
-    X, y, qid, sample_weight = columns
-    if _are_paths(X):
-        if y is not None or qid is not None:
+    def _files(self, n_parts: int) -> list[Any]:
+        """Return delayed parts of all files."""
+        if self.y is not None or self.qid is not None:
             raise TypeError("files have their own labels and queries: omit y and qid")
-        if sample_weight is not None:
+        if self.sample_weight is not None:
             raise TypeError(
                 "rows of files have no weights: omit sample_weight, or pass X as a list of "
                 "delayed blocks"
             )
-        paths = [os.path.abspath(os.fsdecode(path)) for path in list_sources(X)]  # type: ignore[arg-type]
-        each = -(-n_parts // len(paths))
-        ranges = [part for path in paths for part in _ranges.cut(path, each)]
-        read = delayed(_read, pure=True)
-        return [read(part, *files, np.float64) for part in ranges]
-    if y is None:
-        raise ValueError("this learner requires y to be passed, but the target y is None")
-    if hasattr(X, "columns"):
-        frame = X
-        X = without_columns(X, qid, sample_weight)
-        qid, sample_weight = (
-            frame[one] if isinstance(one, str) else one for one in (qid, sample_weight)
-        )
-    blocks = _blocks(X, "X", None)
-    chunks = X.chunks[0] if hasattr(X, "chunks") else None
-    labels = _blocks(y, "y", chunks)
-    found = [blocks, labels]
-    for name, given in [("qid", qid), ("sample_weight", sample_weight)]:
-        found.append([None] * len(blocks) if given is None else _blocks(given, name, chunks))
-    for name, parts in zip(["y", "qid", "sample_weight"], found[1:], strict=True):
-        if len(parts) != len(blocks):
-            raise ValueError(f"X has {len(blocks)} blocks and {name} {len(parts)}; must be equal")
-    return list(zip(*found, strict=True))
+        paths = [os.path.abspath(os.fsdecode(path)) for path in list_sources(self.X)]  # type: ignore[arg-type]
+        ranges = [part for path in paths for part in cut(path, -(-n_parts // len(paths)))]
+        parse = delayed(read_shard, pure=True)
+        return [parse(part, self.n_features, self.zero_based) for part in ranges]
+
+    def _blocks(self) -> list[Any]:
+        """Return delayed blocks of X, y, qid and weights."""
+        if self.y is None:
+            raise ValueError("this learner requires y to be passed, but the target y is None")
+        X, columns = self.X, {"y": self.y, "qid": self.qid, "sample_weight": self.sample_weight}
+        if hasattr(X, "columns"):
+            columns = {k: self.X[v] if isinstance(v, str) else v for k, v in columns.items()}
+            X = self._features()
+        blocks = blocks_of(X, "X", None)
+        chunks = X.chunks[0] if hasattr(X, "chunks") else None
+        found = [blocks]
+        for name, column in columns.items():
+            parts = [None] * len(blocks) if column is None else blocks_of(column, name, chunks)
+            if len(parts) != len(blocks):
+                raise ValueError(
+                    f"X and {name} must have the same blocks; found {len(blocks)} of X and "
+                    f"{len(parts)} of {name}"
+                )
+            found.append(parts)
+        return list(zip(*found, strict=True))
 
 
-def without_columns(frame: Any, *names: Any) -> Any:
-    """Remove named columns from a frame; names that are not strings are ignored."""
-    named = [name for name in names if isinstance(name, str)]
-    return frame.drop(columns=named) if named else frame
-
-
-def _are_paths(X: Any) -> bool:
-    if isinstance(X, str | os.PathLike):
-        return True
-    if not isinstance(X, list | tuple) or not X:
-        return False
-    return all(isinstance(one, str | os.PathLike) for one in X)
-
-
-def _read(part: _ranges.Range, *options: Any) -> Shard | None:
-    """Rows of a part of a file; None if no query starts in it."""
-    found = _ranges.read(part, *options)
-    return None if found is None else Shard(found.X, found.y, found.qid)
-
-
-def _blocks(collection: Any, name: str, chunks: Any) -> list[Any]:
-    """Delayed blocks of rows."""
+def blocks_of(collection: Any, name: str, chunks: Any) -> list[Any]:
+    """Return the delayed blocks of a collection, rechunked to rows ``chunks`` unless None."""
     if isinstance(collection, list | tuple):
         if not collection:
             raise ValueError(f"{name} is an empty list; requires at least one block")
@@ -153,36 +137,28 @@ def _blocks(collection: Any, name: str, chunks: Any) -> list[Any]:
     if hasattr(collection, "chunks"):
         if collection.ndim == 2 and len(collection.chunks[1]) > 1:
             collection = collection.rechunk({1: -1})
-        unknown = np.isnan(collection.chunks[0]).any() or (chunks and np.isnan(chunks).any())
-        if chunks is not None and not unknown and collection.chunks[0] != chunks:
-            if sum(collection.chunks[0]) != sum(chunks):
+        sizes = collection.chunks[0]
+        if chunks is not None and not np.isnan([*sizes, *chunks]).any() and sizes != chunks:
+            if sum(sizes) != sum(chunks):
                 raise ValueError(
                     f"X and y have inconsistent numbers of samples: {sum(chunks)} rows and "
-                    f"{sum(collection.chunks[0])} in {name}"
+                    f"{sum(sizes)} in {name}"
                 )
             collection = collection.rechunk((chunks,))
     return np.ravel(np.asarray(collection.to_delayed(), dtype=object)).tolist()
 
 
-def shards_of(pieces: Sequence[Piece], n_shards: int, token: str) -> list[Any]:
-    """Join neighbouring pieces to shards."""
-    given = isinstance(pieces[0], tuple)
-    return [
-        delayed(joined_shard)(list(pieces[a:b]), number, given, dask_key_name=key_of(number, token))
-        for number, (a, b) in enumerate(parts_of(len(pieces), min(n_shards, len(pieces))))
-    ]
+# ------------------------------------------------------------------------------ tasks
 
 
-def key_of(number: int, token: str) -> str:
-    return f"rankcore-shard-{number}-{token}"
-
-
-def parts_of(n: int, n_parts: int) -> list[tuple[int, int]]:
-    """Ends of parts of n items of about equal size."""
-    return list(pairwise(n * i // n_parts for i in range(n_parts + 1)))
+def read_shard(part: Any, n_features: int | None, zero_based: bool) -> Shard | None:
+    """Read a part of a file; None if no query starts in it."""
+    found = read(part, n_features, zero_based, np.float64)
+    return None if found is None else Shard(found.X, found.y, found.qid)
 
 
 def as_shard(piece: Any) -> Shard | None:
+    """Check a block of the user, or return a part of a file; None if it is empty."""
     if piece is None or isinstance(piece, Shard):
         return piece
     X, y, qid, weights = piece
@@ -194,140 +170,259 @@ def as_shard(piece: Any) -> Shard | None:
     qid = None if qid is None else np.asarray(qid)
     y, order = as_labels(y, X.shape[0])
     if qid is not None and qid.shape != y.shape:
-        raise ValueError(f"a block has {y.size} rows and {qid.size} query ids")
+        raise ValueError(f"qid must have one id per row; found {y.size} rows and {qid.size} ids")
     if weights is not None:
         weights = as_vector(weights, "sample_weight")
         if weights.shape != y.shape:
-            raise ValueError(f"a block has {y.size} rows and {weights.size} weights")
+            raise ValueError(
+                f"sample_weight must have one weight per row; found {y.size} rows and "
+                f"{weights.size} weights"
+            )
+        if not np.isfinite(weights).all() or (weights < 0).any():
+            raise ValueError("sample_weight must be finite and not negative")
     return Shard(X, y, qid, weights, order) if y.size else None
 
 
-def joined_shard(pieces: Sequence[Any], number: int, given: bool) -> Shard | None:
-    """Join pieces to one shard, in order; errors name it.
+def split_by_query(piece: Any, number: int, n_shards: int) -> list[Shard | None]:
+    """Divide the rows of a block among shards by the hash of their query."""
+    with naming(f"block {number}"):
+        shard = as_shard(piece)
+        if shard is None:
+            return [None] * n_shards
+        if shard.qid is None:
+            raise ValueError("regroup=True requires query ids; found none")
+    ids, query = np.unique(shard.qid, return_inverse=True)
+    # Python's hash of a string differs between processes.
+    home = np.array([crc32(str(one).encode()) % n_shards for one in ids.tolist()])[query]
+    parts = [np.flatnonzero(home == k) for k in range(n_shards)]
+    return [take_rows(shard, rows) if rows.size else None for rows in parts]
 
-    ``given`` is whether pieces are blocks of the user, not parts of files.
-    """
-    with naming(f"shard {number}"):
-        parts = [as_shard(piece) for piece in pieces]
-        if given:
-            check_kinds([part.qid for part in parts if part is not None])
-        return join(parts)
 
-
-def join(shards: Sequence[Shard | None]) -> Shard | None:
-    """Join shards; None if all are empty."""
-    parts = [part for part in shards if part is not None]
-    if len(parts) <= 1:
-        return parts[0] if parts else None
-    blocks = [part.X for part in parts]
-    X: Any
-    if all(map(sp.issparse, blocks)):
-        width = max(block.shape[1] for block in blocks)
-        for block in blocks:  # files omit features that are 0 in all of their rows
-            block.resize((block.shape[0], width))
-        X = sp.vstack(blocks, format="csr")
-    elif any(map(sp.issparse, blocks)):
-        raise TypeError("some blocks are sparse and others dense; expected the same kind in all")
-    elif hasattr(blocks[0], "iloc"):
-        import pandas as pd
-
-        X = pd.concat(blocks)
-    else:
-        X = np.concatenate([np.asarray(block) for block in blocks])
-    queries = [part.qid for part in parts if part.qid is not None]
-    weights = [part.weights for part in parts if part.weights is not None]
-    in_all([part.qid is not None for part in parts], "query ids")
-    in_all([part.weights is not None for part in parts], "weights")
-    return Shard(
-        X,
-        join_labels([part.y for part in parts]),
-        np.concatenate(queries) if queries else None,
-        np.concatenate(weights) if weights else None,
-        common_order(parts),
+def take_rows(shard: Shard, rows: NDArray[Any]) -> Shard:
+    """Return some rows of a shard."""
+    X = shard.X.iloc[rows] if hasattr(shard.X, "iloc") else shard.X[rows]
+    qid, weights = shard.qid, shard.weights
+    return replace(
+        shard,
+        X=X,
+        y=shard.y[rows],
+        qid=None if qid is None else qid[rows],
+        weights=None if weights is None else weights[rows],
     )
 
 
-def common_order(parts: Sequence[Shard | Finding]) -> NDArray[Any] | None:
-    """Declared order of the labels of all parts, or None; ValueError if orders differ."""
-    orders: list[Any] = [part.order for part in parts]
-    if not all(np.array_equal(one, orders[0]) for one in orders):
-        raise ValueError(
-            "the ordered categories of y differ between blocks: use the same for all, such as by "
-            "y.astype(pandas.CategoricalDtype([...], ordered=True))"
-        )
-    return parts[0].order
+def join(pieces: Sequence[Any], number: int, one_kind: bool) -> Shard | None:
+    """Join blocks to a shard, in order; None if all are empty.
 
-
-def join_labels(labels: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Join labels; NumPy would convert numbers among strings to strings."""
-    if len({isinstance(one[0], str) for one in labels}) > 1:
-        raise ValueError(
-            "labels are numbers in some blocks and strings in others; expected the same kind in all"
-        )
-    return np.concatenate(labels)
-
-
-def look(shard: Shard | None, number: int, nan: bool, lengths: bool) -> Finding | None:
-    """Facts of a shard before learning; None if it is empty.
-
-    With ``nan``, values may be missing; with ``lengths``, squares are summed.
+    ``one_kind`` requires query ids of one kind.
     """
+    with naming(f"shard {number}"):
+        parts = [part for part in map(as_shard, pieces) if part is not None]
+        if not parts:
+            return None
+        queries = [part.qid for part in parts if part.qid is not None]
+        weights = [part.weights for part in parts if part.weights is not None]
+        check_all_or_none(parts, queries, "query ids")
+        check_all_or_none(parts, weights, "weights")
+        if one_kind:
+            check_kinds(queries)
+        return Shard(
+            join_rows([part.X for part in parts]),
+            join_labels([part.y for part in parts]),
+            np.concatenate(queries) if queries else None,
+            np.concatenate(weights) if weights else None,
+            common_order([part.order for part in parts]),
+        )
+
+
+def join_rows(blocks: list[Any]) -> Any:
+    """Stack blocks of rows of one kind."""
+    sparse = [sp.issparse(block) for block in blocks]
+    if all(sparse):
+        width = max(block.shape[1] for block in blocks)  # files omit features that are all 0
+        return sp.vstack([widened(block, width) for block in blocks], format="csr")
+    if any(sparse):
+        raise TypeError("some blocks are sparse and others dense; expected the same kind in all")
+    if hasattr(blocks[0], "iloc"):
+        import pandas as pd
+
+        return pd.concat(blocks)
+    return np.concatenate([np.asarray(block) for block in blocks])
+
+
+def widened(X: Any, n_features: int) -> Any:
+    """Extend sparse rows to a number of features."""
+    if X.shape[1] == n_features:
+        return X
+    X = X.copy()
+    X.resize((X.shape[0], n_features))
+    return X
+
+
+def widen(shard: Shard, n_features: int) -> Shard:
+    """Extend a shard of a file to all features, of which its part may lack the last."""
+    return replace(shard, X=widened(shard.X, n_features))
+
+
+# ------------------------------------------------------------------------------ statistics
+
+
+@dataclass(frozen=True)
+class ShardStats:
+    """Statistics of a shard."""
+
+    n_rows: int
+    n_features: int
+    # Distinct labels, ascending, and the number of rows of each.
+    labels: NDArray[Any]
+    counts: NDArray[np.int64]
+    order: NDArray[Any] | None
+    queries: NDArray[Any] | None  # distinct query ids
+    largest_query: int  # number of its rows
+    tied: bool  # whether the rows of each query are equal
+    first: NDArray[np.float64]  # the first row
+    all_equal: bool  # whether all rows equal it
+    squares: tuple[float, int]  # the sum of all squares is the first times 4 to the second
+    n_nonzero: int
+    # Of the weights: sum, number and maximum of the positive ones.
+    weights: tuple[float, int, float] | None
+
+
+def shard_stats(shard: Shard | None, nan: bool) -> ShardStats | None:
+    """Return the statistics of a shard before learning; None if it is empty."""
     if shard is None:
         return None
-    with naming(f"shard {number}"):
-        rows = as_rows(shard.X, nan=nan)
-        labels, counts = np.unique(shard.y, return_counts=True)
-        queries = None
-        if shard.qid is not None:
-            queries = np.unique(group_rows(shard.qid, rows.n_rows).ids)
-        heaviest, lightest, weight, n_weighted = None, np.inf, Fraction(), 0
-        if shard.weights is not None:
-            if not np.isfinite(shard.weights).all() or (shard.weights < 0).any():
-                raise ValueError("sample_weight must be finite and not negative")
-            lightest, heaviest = extremes(shard.weights)
-            weight, n_weighted = exact_sum(shard.weights), int(np.count_nonzero(shard.weights))
-    return Finding(
+    rows = as_rows(shard.X, nan=nan)
+    labels, counts = np.unique(shard.y, return_counts=True)
+    queries = group_rows(shard.qid, rows.n_rows)
+    every = np.arange(rows.n_rows)
+    docs, ends = every if queries.rows is None else queries.rows, np.array([0, rows.n_rows])
+    first = some_rows(rows, slice(0, 1))
+    weights = None
+    if shard.weights is not None:
+        positive = shard.weights[shard.weights > 0]
+        weights = math.fsum(positive), positive.size, float(positive.max(initial=0.0))
+    return ShardStats(
         rows.n_rows,
         rows.n_features,
         labels,
         counts,
-        square_lengths(rows) if lengths else (0.0, 0),
-        queries,
-        sum(array.nbytes for array in rows.arrays),
-        heaviest,
-        lightest,
-        weight,
-        n_weighted,
         shard.order,
-        count_nonzero(rows) if lengths else 0,
-        common_row(rows),
+        None if shard.qid is None else np.unique(queries.ids),
+        queries.largest,
+        equal_in_groups(rows, docs, queries.bounds),
+        np.ravel(first.toarray() if sp.issparse(first) else first).astype(np.float64),
+        equal_in_groups(rows, every, ends),
+        (0.0, 0) if nan else square_lengths(rows),
+        count_nonzero(rows),
+        weights,
     )
 
 
-def common_row(rows: Rows) -> NDArray[Any] | None:
-    """The row that all rows are equal to; None if they differ."""
-    if rows.n_rows > 1 and not equal_rows(rows):
-        return None
-    first = some_rows(rows, slice(0, 1))
-    return np.ravel(first.toarray() if sp.issparse(first) else first)
+@dataclass(frozen=True)
+class ShardedRows:
+    """All rows of a fit: their shards on the workers, none of them empty, and statistics."""
+
+    shards: Shards
+    stats: list[ShardStats]
+    form: Any  # a small table with the columns of X
+
+    @classmethod
+    def of(cls, shards: Shards, columns: Columns, nan: bool) -> ShardedRows:
+        """Survey the shards; raise ValueError if they do not fit together."""
+        found = shards.gather(shard_stats, nan=nan)
+        shards.keep([one is not None for one in found])
+        stats = [one for one in found if one is not None]
+        if not stats:
+            raise ValueError("Found 0 sample(s) while a minimum of 1 is required.")
+        weights = [one.weights for one in stats if one.weights is not None]
+        check_all_or_none(stats, weights, "weights")
+        if weights and not any(n for _, n, _ in weights):
+            raise ValueError("sample_weight must not be all zero")
+        queries = [one.queries for one in stats if one.queries is not None]
+        check_all_or_none(stats, queries, "query ids")
+        form = columns.form(stats)
+        if columns.are_files:
+            shards.transform(widen, n_features=form.shape[1])
+        else:
+            check_kinds(queries)
+        if queries:
+            check_whole(queries, shards.numbers)
+        return cls(shards, stats, form)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of all shards."""
+        return sum(one.n_rows for one in self.stats)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.form.shape[1])
+
+    @property
+    def in_queries(self) -> bool:
+        """Whether rows have query ids."""
+        return self.stats[0].queries is not None
+
+    @property
+    def largest_query(self) -> int:
+        """Number of rows of the largest query; 0 without query ids."""
+        return max(one.largest_query for one in self.stats) if self.in_queries else 0
+
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have weights."""
+        return self.stats[0].weights is not None
+
+    @property
+    def mean_weight(self) -> float:
+        """Mean of the positive weights of all rows; 1 without weights."""
+        found = [one.weights for one in self.stats if one.weights is not None]
+        if not found:
+            return 1.0
+        return math.fsum(total for total, _, _ in found) / sum(n for _, n, _ in found)
+
+    @property
+    def mean_square(self) -> float:
+        """Power of two nearest to the mean squared length of the rows, as in memory."""
+        squares = [one.squares for one in self.stats]
+        shift = max(of_shard for _, of_shard in squares)
+        total = math.fsum(math.ldexp(one, 2 * (of_shard - shift)) for one, of_shard in squares)
+        return power_of_two(total / self.n_rows, 2 * shift)
+
+    @property
+    def share_of_nonzero(self) -> float:
+        """Fraction of the values that are not 0."""
+        return sum(one.n_nonzero for one in self.stats) / (self.n_rows * self.n_features)
+
+    @property
+    def all_equal(self) -> bool:
+        """Whether all rows are equal."""
+        heads = [np.pad(one.first, (0, self.n_features - one.first.size)) for one in self.stats]
+        same = all(np.array_equal(heads[0], one) for one in heads)
+        return self.n_rows > 1 and same and all(one.all_equal for one in self.stats)
+
+    def ranks(self, model: Any, classes: Any) -> NDArray[Any]:
+        """Return all labels, lowest rank first: as declared, or those that occur."""
+        found = np.unique(join_labels([one.labels for one in self.stats]))
+        order = common_order([one.order for one in self.stats])
+        return ranks_among(found, order, model._declared(classes), type(model).__name__)
+
+    def source(self) -> MemoryRows:
+        """Return a source with one window, which stands for the rows of all shards."""
+        return MemoryRows(self.form, self, None, n_features=self.n_features)
 
 
-def all_equal(findings: Sequence[Finding]) -> bool:
-    """Whether all rows of all shards are equal."""
-    rows = [finding.row for finding in findings if finding.row is not None]
-    if len(rows) < len(findings) or sum(finding.n_rows for finding in findings) == 1:
-        return False
-    width = max(row.size for row in rows)  # files omit features that are 0 in all of their rows
-    first, *others = (np.pad(row, (0, width - row.size)) for row in rows)
-    return all(np.array_equal(first, one) for one in others)
+def check_all_or_none(parts: Sequence[Any], found: Sequence[Any], what: str) -> None:
+    """Raise ValueError if only some parts have something."""
+    if found and len(found) < len(parts):
+        raise ValueError(f"some blocks have {what} and others none; expected {what} in all or none")
 
 
-def check_kinds(blocks: Sequence[NDArray[Any] | None]) -> None:
-    """Raise ValueError if query ids are numbers in some blocks and strings in others.
-
-    Not for text files: parts of a file with string ids may have integer ids only.
-    """
-    kinds = sorted({kind_of_ids(one) for one in blocks if one is not None})
+def check_kinds(queries: Sequence[NDArray[Any]]) -> None:
+    """Raise ValueError if query ids are numbers in some blocks and strings in others."""
+    kinds = sorted({kind_of_ids(one) for one in queries})
     if len(kinds) > 1:
         raise ValueError(
             f"query ids are {' in some blocks and '.join(kinds)} in others; expected one kind in "
@@ -335,10 +430,10 @@ def check_kinds(blocks: Sequence[NDArray[Any] | None]) -> None:
         )
 
 
-def check_queries(queries: Sequence[Any]) -> None:
-    """Raise ValueError if one of the distinct queries of each shard is in another shard, too."""
+def check_whole(queries: Sequence[NDArray[Any]], numbers: Sequence[int]) -> None:
+    """Raise ValueError if a query is in two shards, given the distinct queries of each."""
     ids = np.concatenate(queries)
-    shards = np.repeat(np.arange(len(queries)), [one.size for one in queries])
+    shards = np.repeat(numbers, [one.size for one in queries])
     order = np.argsort(ids, kind="stable")
     same = np.flatnonzero(ids[order][1:] == ids[order][:-1])
     if same.size:
@@ -350,20 +445,23 @@ def check_queries(queries: Sequence[Any]) -> None:
         )
 
 
-def in_queries(findings: Sequence[Finding]) -> bool:
-    """Whether shards have query ids; ValueError if only some have, or a query is in two shards."""
-    queries = [finding.queries for finding in findings]
-    found = in_all([one is not None for one in queries], "query ids")
-    if found:
-        check_queries(queries)
-    return found
+def common_order(orders: Sequence[Any]) -> NDArray[Any] | None:
+    """Return the declared order of labels in all parts, or None; ValueError if orders differ."""
+    if not all(np.array_equal(one, orders[0]) for one in orders):
+        raise ValueError(
+            "the ordered categories of y differ between blocks: use the same for all, such as by "
+            "y.astype(pandas.CategoricalDtype([...], ordered=True))"
+        )
+    return orders[0]
 
 
-def in_all(given: Sequence[bool], what: str) -> bool:
-    """Whether all blocks have something; raise ValueError if only some have."""
-    if any(given) and not all(given):
-        raise ValueError(f"some blocks have {what} and others none; expected {what} in all or none")
-    return all(given)
+def join_labels(labels: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Join labels; NumPy would convert numbers among strings to strings."""
+    if len({isinstance(one[0], str) for one in labels}) > 1:
+        raise ValueError(
+            "labels are numbers in some blocks and strings in others; expected the same kind in all"
+        )
+    return np.concatenate(labels)
 
 
 def check_supported(model: Any, **accepted: tuple[Any, ...]) -> None:
@@ -373,52 +471,3 @@ def check_supported(model: Any, **accepted: tuple[Any, ...]) -> None:
         if found not in values:
             listed = " or ".join(map(repr, values))
             raise ValueError(f"a fit on shards requires {name}={listed}; found {found!r}")
-
-
-@dataclass(frozen=True)
-class PairWeights:
-    """Weights of the rows of a ranker's fit, as `make_pairing` scales them in memory."""
-
-    lightest: float  # minimum positive weight
-    heaviest: float  # maximum weight; 0 if rows have no weights
-    mean: float  # of the positive weights, after scaling
-
-    @classmethod
-    def of(cls, findings: Sequence[Finding]) -> PairWeights:
-        """Summarise the weights of all shards."""
-        lightest = min(finding.lightest for finding in findings)
-        heaviest = max(finding.heaviest or 0.0 for finding in findings)
-        if lightest >= heaviest:
-            return cls(lightest, heaviest, 1.0)
-        total = sum((finding.weight for finding in findings), Fraction())
-        mean = mean_weight(total, sum(finding.n_weighted for finding in findings))
-        return cls(lightest, heaviest, math.ldexp(mean, -math.frexp(heaviest)[1]))
-
-    def scaled(self, shard: Shard) -> NDArray[np.float64] | None:
-        """Scaled weights of the rows of a shard."""
-        if shard.weights is None:
-            return None
-        return scaled_from(shard.weights, self.lightest, self.heaviest)
-
-
-@dataclass(frozen=True)
-class Weighing:
-    """Weights of the rows of all shards, by sample and by class, as in memory."""
-
-    known: NDArray[Any]  # the classes
-    of_classes: NDArray[np.float64] | None  # factors of the weights of rows
-    divisor: float = 1.0  # of relative weights
-
-    def of(self, shard: Shard) -> NDArray[np.float64]:
-        """Weights of the rows of a shard, as computed by `row_weights`."""
-        weights = shard.weights
-        if self.of_classes is not None:
-            of_rows = self.of_classes[encode(shard.y, self.known)]
-            weights = of_rows if weights is None else weights * of_rows
-        assert weights is not None
-        return weights / self.divisor
-
-
-def facts_of(shard: Shard, weighing: Weighing) -> WeightFacts:
-    """Facts about the weights of a shard."""
-    return WeightFacts.of(weighing.of(shard))

@@ -1,9 +1,15 @@
-"""Exact linear ranking SVM on shards: integer sums, one optimiser at the client."""
+"""Linear ranking SVMs on shards: sums of losses, gradients and Hessian products.
+
+Newton's method runs at the client, as in memory. As scores are linear in the weights, elements of
+its space are weights only, and no scores leave a worker.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,140 +20,172 @@ from rankcore._core.numbers import Floats
 from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
 from rankcore._core.training import Trainer
-from rankcore.dask._run import Run, Watching
-from rankcore.dask._shards import PairWeights, Shard, check_supported, in_queries, naming
+from rankcore.dask._cluster import Shards
+from rankcore.dask._estimators import Watching
+from rankcore.dask._shards import Shard, ShardedRows, check_supported
 from rankcore.ranking._base import ModelState
-from rankcore.ranking._pairs import nothing_to_learn, pair_by_label
+from rankcore.ranking._pairs import Pairing, nothing_to_learn, pair_by_label
 from rankcore.ranking._queries import as_relevance, warn_without_qid
-from rankcore.ranking.svm._losses import Terms
+from rankcore.ranking.svm._losses import Evaluation, PairLosses, Terms
 from rankcore.ranking.svm._models import LinearModel
 from rankcore.ranking.svm._newton import NewtonLearner, newton_steps
-from rankcore.ranking.svm._shards import (
-    PairShard,
-    SharedSpace,
-    Slopes,
-    Words,
-    added_slopes,
-    added_words,
-    joined_shard,
-)
+from rankcore.ranking.svm._spaces import WeightSpace
 
 
-def fit_ranksvm(model: Any, run: Run, watching: Watching) -> Any:
-    """Fitted copy of a `RankSVM`; parameters as in `fit_ordinal`."""
+def fit_ranksvm(model: Any, rows: ShardedRows, watching: Watching) -> Any:
+    """Return a fitted copy of a `RankSVM`."""
     check_supported(model, kernel=(None,), warm_start=(False,))
-    of_queries = in_queries(run.findings)
-    if not of_queries and len(run.findings) > 1:
-        raise ValueError(
-            f"without qid all rows belong to one query, divided among {len(run.findings)} shards: "
-            "pass qid, or n_shards=1"
-        )
-    if not of_queries:
+    if not rows.in_queries:
+        if len(rows.shards) > 1:
+            raise ValueError(
+                f"without qid all rows belong to one query, divided among {len(rows.shards)} "
+                "shards: pass qid, or n_shards=1"
+            )
         warn_without_qid()
-    state = ModelState(None, settings={})
-    shadow = model._shadow(run.form, run.n_features, state, _largest_query=0)
-    watch = watching.watch(model, shadow, run.form, of_queries)
+    fitted = model._shadow(
+        rows.form, rows.n_features, ModelState(None, settings={}), _largest_query=rows.largest_query
+    )
+    monitor = watching.of_queries(fitted, rows)
     balanced = model.balance == "query"
-    weighing = PairWeights.of(run.findings) if balanced else None
-    prepared = run.map(prepare, run.shards, weighing, run.numbers, what="pairs")
-    facts = run.gather(run.map(PairShard.facts, prepared, what="facts"))
-    run.drop(prepared)
-    useful = [at for at, one in enumerate(facts) if one.sizes.size]
-    if not useful:
+    rows.shards.transform(prepare, balanced=balanced, mean=rows.mean_weight)
+    sizes = rows.shards.gather(QuerySums.sizes)
+    if not any(one.of_queries.size for one in sizes):
         raise nothing_to_learn()
-    if of_queries:
-        shadow._largest_query = max(one.n_in_query for one in facts)
-    run.numbers = [run.numbers[at] for at in useful]
-    run.shards = [prepared[at] for at in useful]
-    run.drop(run.shards)
-    questions = ShardSums(run, [facts[at].sizes.size for at in useful], balanced)
-    # No entropy is needed: the sample affects only the steps, and so the last bits.
-    generator = as_generator(0 if model.random_state is None else model.random_state)
-    space = SharedSpace([facts[at] for at in useful], questions, generator)
+    space = ClusterSpace(rows.shards, sizes, as_generator(model.random_state))
     problem: Any = SimpleNamespace(model=LinearModel)  # of an element of the space
     with (
         threadpool_limits(limits=1, user_api="blas"),
         np.errstate(over="ignore", invalid="ignore"),  # overflows raise an error later
     ):
         steps = newton_steps(model, space, space.zero())
-        tied = all(facts[at].tied for at in useful)
-        learner = NewtonLearner(shadow, problem, steps, watch, tied)
-        Trainer(learner, run.source(), watch).run()
+        tied = all(one.tied for one in rows.stats)
+        learner = NewtonLearner(fitted, problem, steps, monitor, tied)
+        Trainer(learner, rows.source(), monitor).run()
         found = learner.solution()
-    shadow._take(problem, found)
+    fitted._take(problem, found)
     model._warn(found)
-    return shadow
+    return fitted
 
 
-class ShardSums:
-    """Sums over shards for the optimiser, for a run with shards of type `PairShard`."""
+class Sizes(NamedTuple):
+    """Sizes of the queries with pairs of a shard, its values, and the weight of its pairs."""
 
-    def __init__(self, run: Run, n_queries: list[int], balanced: bool) -> None:
-        self._run, self._balanced, self._n_asked = run, balanced, 0
-        self._edges = np.concatenate([[0], np.cumsum(n_queries)])
-        self._sample: tuple[NDArray[np.int64], Any] | None = None
+    of_queries: NDArray[np.int64]
+    n_features: int
+    n_values: int
+    weight: float
 
-    def slopes(self, weights: Floats, terms: Terms, exponents: NDArray[np.intc]) -> Slopes:
-        """Sum `PairShard.slopes` over the shards."""
-        found = self._ask(PairShard.slopes, added_slopes, "slopes", weights, terms, exponents)
-        assert isinstance(found, Slopes)
-        return found
 
-    def curve(self, weights: Floats, terms: Terms, p: Floats, exponents: NDArray[np.intc]) -> Words:
-        """Sum `PairShard.curve` over the shards."""
-        found = self._ask(PairShard.curve, added_words, "curve", weights, terms, p, exponents)
-        return np.asarray(found)
+class ClusterSpace(WeightSpace):
+    """Weights of features, for sums over shards of type `QuerySums`."""
 
-    def matrix(
-        self, queries: NDArray[np.int64], weights: Floats, terms: Terms
-    ) -> tuple[Floats, float]:
-        """`PairShard.matrix` of some queries, which are first joined to one shard."""
-        run = self._run
-        if self._sample is None or not np.array_equal(self._sample[0], queries):
-            self._n_asked += 1
-            parts = []
-            for at, (shard, number) in enumerate(zip(run.shards, run.numbers, strict=True)):
-                first, last = self._edges[at], self._edges[at + 1]
-                ours = queries[(queries >= first) & (queries < last)] - first
-                if ours.size:
-                    what = f"sample-{self._n_asked}-shard-{number}"
-                    parts.append(run.submit(PairShard.take, shard, ours, what=what))
-            what = f"sample-{self._n_asked}"
-            self._sample = queries, run.submit(joined_shard, parts, self._balanced, what=what)
-        self._n_asked += 1
-        what = f"matrix-{self._n_asked}"
-        (found,) = run.gather(
-            [run.submit(PairShard.matrix, self._sample[1], weights, terms, what=what)]
+    def __init__(self, shards: Shards, sizes: Sequence[Sizes], generator: Any) -> None:
+        self._shards = shards
+        self._edges = np.cumsum([0, *(one.of_queries.size for one in sizes)])
+        self._last: Evaluation | None = None
+        super().__init__(
+            np.concatenate([one.of_queries for one in sizes]),
+            sizes[0].n_features,
+            float(sum(one.weight for one in sizes)),
+            generator,
+            sum(one.n_values for one in sizes),
         )
-        self._drop()
-        return found[0], found[1]
 
-    def _ask(self, function: Any, add: Any, what: str, *args: Any) -> Any:
-        self._n_asked += 1
-        name = f"{what}-{self._n_asked}"
-        tasks = self._run.map(function, self._run.shards, *args, what=name)
-        found = self._run.sum(add, tasks, name)
-        self._drop()
-        return found
+    def evaluate(self, w: Floats, terms: Terms) -> tuple[Evaluation, Floats]:
+        """As `Space.evaluate`."""
+        at = self.along(w, terms)
+        return at, w + at.slopes
 
-    def _drop(self) -> None:
-        sample = [] if self._sample is None else [self._sample[1]]
-        self._run.drop([*self._run.shards, *sample])
+    def along(self, scores: Floats, terms: Terms) -> Evaluation:
+        """Evaluate the loss at weights, which stand for their scores; slopes are by weights."""
+        last = self._last  # the end of a step is evaluated once
+        if last is not None and last.terms.same(terms) and np.array_equal(last.scores, scores):
+            return last
+        found = self._shards.gather(QuerySums.evaluate, w=scores, terms=terms)
+        sums = np.sum([one for one, _, _ in found], axis=0)
+        gradient = np.sum([one for _, _, one in found], axis=0)
+        trace, loss = sum(one for _, one, _ in found), float(terms.factors @ sums[:, 1])
+        self._last = Evaluation(
+            terms, scores.copy(), gradient, np.empty(0), trace, loss, sums, gradient
+        )
+        return self._last
+
+    def curve(self, p: Floats, at: Evaluation) -> tuple[Floats, Floats]:
+        """Return p, and the Hessian of the loss times p."""
+        found = self._shards.gather(QuerySums.curve, w=at.scores, terms=at.terms, p=p)
+        return p, np.sum(found, axis=0)
+
+    def _matrix(self, sample: NDArray[np.int64], at: Evaluation) -> tuple[Floats, float]:
+        queries = [
+            sample[(sample >= first) & (sample < last)] - first
+            for first, last in pairwise(self._edges)
+        ]
+        found = self._shards.gather(QuerySums.matrix, queries, w=at.scores, terms=at.terms)
+        return np.sum([one for one, _ in found], axis=0), sum(weight for _, weight in found)
 
 
 # ------------------------------------------------------------------------------ tasks
 
 
-def prepare(shard: Shard, weighing: PairWeights | None, number: int) -> PairShard:
-    """Pairs of a shard, with weights as given if queries are not balanced."""
-    balanced = weighing is not None
-    with naming(f"shard {number}"):
-        rows = as_rows(shard.X)
-        queries = group_rows(shard.qid, rows.n_rows)
-        # As in memory, except that all rows of a shard may have weight 0.
-        labels = as_relevance(shard.y, rows.n_rows)
-        weights, mean = shard.weights, 1.0
-        if weighing is not None:
-            weights, mean = weighing.scaled(shard), weighing.mean
-        pairing = pair_by_label(labels, queries, weights, True, balanced, mean)
-        return PairShard(shard.X, pairing, balanced, int(np.diff(queries.bounds).max()))
+class QuerySums:
+    """Sums over the pairs of a shard; the last evaluation is kept for products at its weights."""
+
+    def __init__(self, X: Any, pairing: Pairing, balanced: bool) -> None:
+        self._made_of = X, pairing, balanced
+        self._rows, self._losses = as_rows(X), PairLosses(pairing, balanced)
+        self._at: tuple[Floats, Evaluation] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return QuerySums, self._made_of  # the evaluation is repeated where it is needed
+
+    def __sizeof__(self) -> int:
+        return sum(array.nbytes for array in self._rows.arrays) + 100 * self._losses.n_docs
+
+    def sizes(self) -> Sizes:
+        """Return the sizes for the sample of the preconditioner."""
+        of_queries = np.diff(self._losses.pairing.bounds)
+        weight = float(self._losses.weights.sum())
+        return Sizes(of_queries, self._rows.n_features, self._rows.n_values, weight)
+
+    def evaluate(self, w: Floats, terms: Terms) -> tuple[Floats, float, Floats]:
+        """Return the sums of the loss, the trace of its Hessian, and its gradient."""
+        at = self._evaluated(w, terms)
+        assert at.pulled is not None
+        return at.sums, at.trace, at.pulled
+
+    def curve(self, w: Floats, terms: Terms, p: Floats) -> Floats:
+        """Return the Hessian at w times p."""
+        _, _, pulled = self._losses.curve(self._evaluated(w, terms), rows=self._rows, weights=p)
+        assert pulled is not None
+        return pulled
+
+    def matrix(self, queries: NDArray[np.int64], w: Floats, terms: Terms) -> tuple[Floats, float]:
+        """Return the Hessian at w of some queries, and the weight of their pairs."""
+        if not queries.size:
+            return np.zeros((w.size, w.size)), 0.0
+        with np.errstate(over="ignore", invalid="ignore"):  # the client raises an error
+            matrix = self._losses.curve_rows(self._evaluated(w, terms), self._rows, queries)
+        return matrix, float(self._losses.weights[queries].sum())
+
+    def _evaluated(self, w: Floats, terms: Terms) -> Evaluation:
+        if self._at is not None:
+            known, at = self._at
+            if at.terms.same(terms) and np.array_equal(known, w):
+                return at
+        with np.errstate(over="ignore", invalid="ignore"):  # the client raises an error
+            at = self._losses.evaluate(terms, rows=self._rows, weights=w)
+        self._at = w.copy(), at
+        return at
+
+
+def prepare(shard: Shard, balanced: bool, mean: float) -> QuerySums:
+    """Form the pairs of a shard; ``mean`` is that of the weights of all rows."""
+    rows = as_rows(shard.X)
+    queries = group_rows(shard.qid, rows.n_rows)
+    labels = as_relevance(shard.y, rows.n_rows)
+    weights = shard.weights
+    if balanced and weights is not None:
+        weights = weights / mean
+    return QuerySums(
+        shard.X, pair_by_label(labels, queries, weights, True, balanced, 1.0), balanced
+    )

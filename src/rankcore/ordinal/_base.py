@@ -146,6 +146,20 @@ class OnlineOrdinalClassifier(
     def _derive(self, state: OnlineState) -> None:
         """Recompute derived arrays."""
 
+    @property
+    def _averaged(self) -> Sequence[str]:
+        """Names of the arrays that `merge` averages; none if it is not supported."""
+        return [*self._arrays]
+
+    def _times(self, state: OnlineState) -> Any:
+        """Return the number of examples over which arrays are averaged."""
+        return state.t
+
+    def _merge_counts(
+        self, merged: OnlineState, states: Sequence[OnlineState], base: OnlineState
+    ) -> None:
+        """Add the further counts of states that continued ``base``."""
+
     @abstractmethod
     def _bind(self, state: OnlineState) -> Any:
         """Return validated arrays of the state in the form of the kernels."""

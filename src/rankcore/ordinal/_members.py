@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Literal
 
@@ -272,6 +272,39 @@ class OAP(SamplingParams, Specified):
         check_thresholds(state.others, axis=1)
         if (np.diff(state.others["mean_thresholds"]) < 0).any():
             raise ValueError("the mean_thresholds of the model must ascend from rank to rank")
+
+    @property
+    def _averaged(self) -> Sequence[str]:
+        return ["weights", "steps"]
+
+    def _times(self, state: OnlineState) -> np.ndarray:
+        n_tiles, _, width = state.others["steps"].shape
+        seen: np.ndarray = state.others["seen"][:, 0].reshape(n_tiles, 1, width)
+        return seen
+
+    def _merge_counts(
+        self, merged: OnlineState, states: Sequence[OnlineState], base: OnlineState
+    ) -> None:
+        before, others = base.others, merged.others
+        others["seen"] = before["seen"] + sum(s.others["seen"] - before["seen"] for s in states)
+        survived = np.zeros_like(before["survived"])
+        unbroken = np.ones(survived.size, dtype=bool)
+        for one in (state.others for state in states):
+            same = one["seen"][:, 2] == before["seen"][:, 2]  # no mistake since
+            survived += one["survived"] - before["survived"] * same
+            unbroken &= same
+        others["survived"] = survived + before["survived"] * unbroken
+
+    def _derive(self, state: OnlineState) -> None:
+        others, n = state.others, state.settings["n_estimators"]
+        others["thresholds"][...] = scale_of(state) * others["steps"]
+
+        def members(array: np.ndarray) -> np.ndarray:
+            return array.transpose(1, 0, 2).reshape(array.shape[1], -1)[:, :n]
+
+        state.by_feature["mean"][:] = members(state.by_feature["weights"]).mean(axis=1)
+        others["totals"][:] = members(others["steps"]).sum(axis=1)
+        others["mean_thresholds"][:] = scale_of(state) * (others["totals"] / n)
 
     def _learn(self, state: OnlineState, block: Block) -> int:
         reached, moved = self._move_members(state, block)

@@ -24,14 +24,15 @@ def merge(
 ) -> Learner:
     """Merge models that learned from different shards into one.
 
-    The parameters are averaged; PRank's thresholds are then rounded to their lattice, as further
-    training could otherwise put them out of order. Counts of the models (examples, losses, the sums
-    of averaging models) are added. To train on shards, start every shard from copies of one model,
-    let each learn its own examples, and merge after every epoch.
+    The parameters are averaged, those of an ensemble member by member; PRank's thresholds are then
+    rounded to their lattice, as further training could otherwise put them out of order. Counts of
+    the models (examples, losses, the sums of averaging models) are added. To train on shards, start
+    every shard from copies of one model, let each learn its own examples, and merge after every
+    epoch.
 
     Parameters
     ----------
-    models : sequence of fitted PRank, CuSumRank, WidrowHoff or MulticlassPerceptron
+    models : sequence of fitted PRank, CuSumRank, WidrowHoff, MulticlassPerceptron or ensembles
         All of the same type, with the same classes and number of features, and equal parameters
         (except ``max_iter``, ``shuffle``, ``tol``, ``random_state`` and ``verbose``).
     weights : array-like, shape (n_models,), optional
@@ -97,10 +98,10 @@ def _copied_state(model: Any) -> OnlineState:
 
 
 def _check_alike(model: Any, first: Any) -> None:
-    if not isinstance(model, OnlineOrdinalClassifier) or not model._arrays:
+    if not isinstance(model, OnlineOrdinalClassifier) or not model._averaged:
         raise TypeError(
-            "merge takes fitted PRank, CuSumRank, WidrowHoff or MulticlassPerceptron models; "
-            f"found {type(model).__name__}"
+            "merge takes fitted PRank, CuSumRank, WidrowHoff, MulticlassPerceptron, OAPBPM, "
+            f"OAPBagging or OAPVoting models; found {type(model).__name__}"
         )
     check_is_fitted(model)
     if type(model) is not type(first):
@@ -119,7 +120,7 @@ def _check_alike(model: Any, first: Any) -> None:
 
 def _params(model: Any) -> dict[str, Any]:
     """Parameters that models must share to be merged: all but those of running and reporting."""
-    apart = {"max_iter", "shuffle", "tol", "random_state", "verbose", "class_weight"}
+    apart = {"max_iter", "shuffle", "tol", "random_state", "verbose", "class_weight", "n_jobs"}
     apart |= {"early_stopping_rounds", "eval_metric"}
     apart.add("classes")  # compared separately, wherever they were declared
     params = {name: value for name, value in model.get_params().items() if name not in apart}
@@ -153,27 +154,30 @@ def mixed(
     fresh.counts = base.counts + sum(state.counts - base.counts for state in states)
     if any((state.counts < base.counts).any() for state in states):
         raise ValueError("base has learned from more examples than a model that continued it")
+    fresh.offered = base.offered + sum(state.offered - base.offered for state in states)
     new = fresh.counts - base.counts
     fresh.log = [list(figures) for figures in base.log]
     if new[0]:
         fresh.log.append(new.tolist())
-    for name in model._arrays:
+    model._merge_counts(fresh, states, base)
+    for name in model._averaged:
         arrays = fresh.by_feature if name in fresh.by_feature else fresh.others
         mean = sum(share * state.array(name) for share, state in zip(shares, states, strict=True))
         if arrays[name].dtype.kind == "i":
             mean = np.rint(mean).astype(np.int64)  # monotone: keeps the order of thresholds
-        arrays[name] = mean
+        arrays[name][...] = mean
         if name + "_sums" in arrays:
             # The sums represent the total of the parameter over all examples so far.
             with np.errstate(over="ignore", invalid="ignore"):  # infinity is detected below
-                before = _total(base, name)
-                total = before + sum(_total(state, name) - before for state in states)
-                arrays[name + "_sums"] = fresh.t * mean - total
+                before = _total(model, base, name)
+                total = before + sum(_total(model, state, name) - before for state in states)
+                arrays[name + "_sums"][...] = model._times(fresh) * mean - total
     model._derive(fresh)
     if not fresh.is_finite(None):
         raise ValueError("the sums of the averages overflowed: the models' weights are too large")
     return fresh
 
 
-def _total(state: OnlineState, name: str) -> np.ndarray:
-    return state.t * state.array(name) - state.array(name + "_sums")
+def _total(model: Any, state: OnlineState, name: str) -> np.ndarray:
+    total: np.ndarray = model._times(state) * state.array(name) - state.array(name + "_sums")
+    return total

@@ -66,7 +66,6 @@ class Evaluation:
     loss: float
     sums: Floats  # (n_margins, 2): sums of (m - d) and (m - d)^2 over the pairs with d < m
     pulled: Floats | None  # (n_features,): gradient in the weights of features, if requested
-    by_query: Floats | None = None  # (n_queries, n_margins, 2): terms of ``sums``
 
 
 class PairLosses:
@@ -87,11 +86,10 @@ class PairLosses:
         self.weights = steps * pairing.weights  # of all pairs of each query
         sizes = np.diff(pairing.bounds)
         places = np.arange(self.n_docs) - np.repeat(pairing.bounds[:-1], sizes)
-        self._places = places.astype(np.uint32)
-        self._order = self._places.copy()
+        order = places.astype(np.uint32)
         docs = pairing.docs, pairing.bounds, *_levels(pairing), pairing.doc_weights
         listed = pairing.listed or (None, None, None, None)
-        self.kernel = kernels.PairLoss(*docs, steps, *listed, self._order)
+        self.kernel = kernels.PairLoss(*docs, steps, *listed, order)
         most = BLOCKS
         if rows is not None:
             most = max(1, min(BLOCKS, rows.n_values // (8 * rows.n_features)))
@@ -105,14 +103,6 @@ class PairLosses:
 
     def __exit__(self, *_: object) -> None:
         self._threads.close()
-
-    def forget_order(self) -> None:
-        """Sort the next scores from scratch, not from the order of the last ones.
-
-        Then the rounding of sums depends only on the scores. Otherwise ties keep the order of the
-        last evaluation.
-        """
-        self._order[:] = self._places
 
     def evaluate(
         self,
@@ -147,7 +137,7 @@ class PairLosses:
         usable = np.isfinite(loss) and np.isfinite(trace)
         if not usable or (pulled is not None and not np.isfinite(pulled).all()):
             raise overflow()
-        return Evaluation(terms, scores, slopes, curvatures, trace, loss, total, pulled, sums)
+        return Evaluation(terms, scores, slopes, curvatures, trace, loss, total, pulled)
 
     def curve(
         self,

@@ -1,0 +1,237 @@
+"""Online learners on shards, by iterative parameter mixing.
+
+In each pass every shard continues the same model by ``partial_fit``, and the models are mixed:
+those of ordered labels by `rankcore.merge`, pairwise perceptrons by `mix_pairwise`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.inputs import as_rows
+from rankcore._core.labels import encode
+from rankcore._core.params import as_generator
+from rankcore._core.queries import group_rows
+from rankcore._core.scales import deviations_of, moments_of
+from rankcore._core.sources import Window
+from rankcore._core.training import Trainer
+from rankcore.dask._estimators import Watching
+from rankcore.dask._shards import Shard, ShardedRows, check_supported, take_rows
+from rankcore.ordinal._scale import fix_scale
+from rankcore.ordinal._training import OnlineLearner
+from rankcore.ordinal._weights import WeightFacts, weights_of_classes
+from rankcore.ordinal.merge import merge
+from rankcore.progress import Progress, report
+from rankcore.ranking._feature_scale import fix_feature_scale
+from rankcore.ranking._perceptron_state import PairwiseState
+from rankcore.ranking._training import PairwiseLearner
+
+
+def fit_ordinal(
+    model: Any, rows: ShardedRows, watching: Watching, *, classes: Any, mixing: str
+) -> Any:
+    """Return a fitted copy of an online learner of ordered labels, an ordinary estimator."""
+    known = rows.ranks(model, classes)
+    generator = as_generator(model.random_state)
+    state = model._new_state(rows.n_features, known.size)
+    fix_scale(state, model, lambda: rows.mean_square, lambda: rows.share_of_nonzero)
+    weigh_rows(model, rows, known)
+    fitted = model._shadow(rows.form, rows.n_features, state, ranks_=known)
+    learner = OrdinalMixing(fitted, rows, generator, mixing)
+    Trainer(learner, rows.source(), watching.of_labels(fitted)).run()
+    fitted._warn_of_fit()
+    return fitted
+
+
+def fit_pairwise(model: Any, rows: ShardedRows, watching: Watching, *, mixing: str) -> Any:
+    """Return a fitted copy of a `PairwisePerceptron`, averaged or last."""
+    check_supported(model, variant=("averaged", "last"), quality=(None,))
+    if not rows.in_queries:
+        raise ValueError(
+            "a ranker compares the documents of a query: qid is required for all blocks"
+        )
+    generator = as_generator(model.random_state)
+    state = model._new_state(rows.n_features, generator)
+
+    def deviations() -> NDArray[np.float64]:
+        return deviations_of(np.sum(rows.shards.gather(moments), axis=0), rows.n_rows)
+
+    fix_feature_scale(state, deviations, lambda: rows.share_of_nonzero)
+    if model.balance == "query" and rows.weighted:
+        rows.shards.transform(divide_weights, by=rows.mean_weight)
+    largest = rows.largest_query
+    fitted = model._shadow(rows.form, rows.n_features, state, _largest_query=largest)
+    learner = PairwiseMixing(fitted, rows, generator, mixing)
+    Trainer(learner, rows.source(), watching.of_queries(fitted, rows)).run()
+    return fitted
+
+
+class OrdinalMixing(OnlineLearner):
+    """Learner of ordered labels, with passes over all shards."""
+
+    def __init__(self, fitted: Any, rows: ShardedRows, generator: Any, mixing: str) -> None:
+        self.fitted, self.n_iterations = fitted, int(fitted.max_iter)
+        self._rows, self._mixing, self._all_equal = rows, mixing, rows.all_equal
+        self._seed = int(generator.integers(2**63))
+
+    def open(self, number: int) -> None:
+        """As `Learner.open`: merging logs the pass."""
+
+    def learn(self, window: Window, generator: Any, number: int) -> None:
+        """As `Learner.learn`."""
+        fitted, base = self.fitted, self.fitted._state
+        models = learn_shards(fitted, self._rows, self._seed, number)
+        mistakes = [int(one._state.counts[2] - base.counts[2]) for one in models]
+        state = merge(models, shares(self._mixing, mistakes), base=fitted)._state
+        if len(state.log) < number:
+            raise ValueError("a pass visited no row: the weights of the rows are too small")
+        state.validation = base.validation
+        fitted._state = state
+        examples, total, _ = state.log[-1]
+        n_rows = self._rows.n_rows
+        report(Progress(number, self.n_iterations, n_rows, n_rows, total / examples))
+
+
+class PairwiseMixing(PairwiseLearner):
+    """Learner of a pairwise perceptron, with passes over all shards."""
+
+    def __init__(self, fitted: Any, rows: ShardedRows, generator: Any, mixing: str) -> None:
+        self.fitted, self.n_iterations = fitted, int(fitted.max_iter)
+        self._rows, self._mixing = rows, mixing
+        self._tied = all(one.tied for one in rows.stats)
+        self._seed = int(generator.integers(2**63))
+
+    def open(self, number: int) -> None:
+        """As `Learner.open`: mixing logs the pass."""
+
+    def learn(self, window: Window, generator: Any, number: int) -> None:
+        """As `Learner.learn`."""
+        base = self.fitted._state
+        models = learn_shards(self.fitted, self._rows, self._seed, number)
+        mistakes = [int(one._state.counts[4] - base.counts[4]) for one in models]
+        weights = shares(self._mixing, mistakes)
+        self.fitted._state = state = mix_pairwise([one._state for one in models], weights, base)
+        pairs, wrong, _, n, _ = state.log[-1]
+        share, what = wrong / max(pairs, 1), "share of mistakes"
+        report(Progress(number, self.n_iterations, n, n, share, what, "queries"))
+
+
+def learn_shards(model: Any, rows: ShardedRows, seed: int, epoch: int) -> list[Any]:
+    """Return the models after each shard's pass from ``model``."""
+    shards = rows.shards
+    with shards.sent(model) as sent:
+        seeds = [[seed, epoch, number] for number in shards.numbers]
+        return shards.gather(learn_pass, seeds, model=sent)
+
+
+def shares(mixing: str, mistakes: Sequence[int]) -> NDArray[np.float64]:
+    """Return the weights of models with these numbers of mistakes in their mean."""
+    if mixing == "uniform" or not sum(mistakes):
+        return np.full(len(mistakes), 1 / len(mistakes))
+    return np.array(mistakes) / sum(mistakes)
+
+
+def mix_pairwise(
+    states: Sequence[PairwiseState], weights: NDArray[np.float64], base: PairwiseState
+) -> PairwiseState:
+    """Return the mean of states that continued ``base``.
+
+    ``weights`` are those of the current hypotheses; in the average, all successes have the same.
+    """
+    mixed = deepcopy(base)
+    mixed.weights = weights @ np.array([one.weights for one in states])
+    # `sums` are such that total * weights - sums is the sum of hypotheses, by success.
+    before = base.total() * base.weights - base.sums
+    summed = sum(one.total() * one.weights - one.sums - before for one in states)
+    total = base.total() + sum(one.total() - base.total() for one in states)
+    mixed.sums = total * mixed.weights - (before + summed)
+    # The mixed weights are a new hypothesis, without successes.
+    mixed.clock = np.array([0.0, total, 0.0])
+    mixed.counts = base.counts + sum(one.counts - base.counts for one in states)
+    mixed.counts[1:3] = 0
+    mixed.members, mixed.longest, mixed.streaming = [], [], False
+    if not (np.isfinite(mixed.weights).all() and np.isfinite(mixed.sums).all()):
+        raise ValueError("the sums of the averages overflowed: the models' weights are too large")
+    pairs, mistakes, _, n_queries, skipped = np.sum([one.log[-1] for one in states], axis=0)
+    record = [pairs, mistakes, mixed.counts[4] + 1, n_queries, skipped]
+    mixed.log = [*base.log, [int(one) for one in record]]
+    return mixed
+
+
+def weigh_rows(model: Any, rows: ShardedRows, known: NDArray[Any]) -> None:
+    """Multiply the weights of rows by those of their classes, with means over all shards."""
+    if model.class_weight is None and not rows.weighted:
+        return
+    model._check_weighable()
+    of_classes = None
+    if model.class_weight is not None:
+        counts = np.zeros(known.size, dtype=np.int64)
+        for one in rows.stats:
+            counts[encode(one.labels, known)] += one.counts
+        of_classes = weights_of_classes(model.class_weight, counts, known)
+    found = rows.shards.gather(weight_facts, of_classes=of_classes, known=known)
+    facts = WeightFacts.together(found)
+    divisor = facts.divisor(visits=not model._weighs_steps)
+    rows.shards.keep([one.largest > 0 for one in found])
+    equal = facts.all_weigh(divisor)
+    rows.shards.transform(weigh, of_classes=of_classes, known=known, divisor=divisor, drop=equal)
+
+
+# ------------------------------------------------------------------------------ tasks
+
+
+def learn_pass(shard: Shard, seed: Sequence[int], model: Any) -> Any:
+    """Return a copy of a model after a pass over a shard."""
+    learner, n = deepcopy(model), shard.y.size
+    in_queries = hasattr(learner, "balance")
+    if learner.shuffle:
+        rng = np.random.default_rng(seed)
+        shard = take_rows(
+            shard, shuffled(group_rows(shard.qid, n), rng) if in_queries else rng.permutation(n)
+        )
+    if in_queries:
+        learner.partial_fit(shard.X, shard.y, qid=shard.qid, sample_weight=shard.weights)
+    else:
+        learner.class_weight = None  # a factor of the weights already
+        learner.partial_fit(shard.X, shard.y, sample_weight=shard.weights)
+    return learner
+
+
+def shuffled(queries: Any, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return rows in a random order of their queries."""
+    rows = np.arange(queries.bounds[-1]) if queries.rows is None else queries.rows
+    parts = np.split(rows, queries.bounds[1:-1])
+    return np.concatenate([parts[k] for k in rng.permutation(len(parts))])
+
+
+def moments(shard: Shard) -> NDArray[np.float64]:
+    """Return the sums of the features of a shard and of their squares."""
+    return moments_of(as_rows(shard.X))
+
+
+def divide_weights(shard: Shard, by: float) -> Shard:
+    """Divide the weights of rows by their mean."""
+    return replace(shard, weights=None if shard.weights is None else shard.weights / by)
+
+
+def row_weights(shard: Shard, of_classes: Any, known: Any) -> NDArray[np.float64]:
+    """Return the weights of rows times those of their classes."""
+    weights = np.ones(shard.y.size) if shard.weights is None else shard.weights
+    return weights if of_classes is None else weights * of_classes[encode(shard.y, known)]
+
+
+def weight_facts(shard: Shard, of_classes: Any, known: Any) -> WeightFacts:
+    """Summarise the weights of a shard."""
+    return WeightFacts.of(row_weights(shard, of_classes, known))
+
+
+def weigh(shard: Shard, of_classes: Any, known: Any, divisor: float, drop: bool) -> Shard:
+    """Set the weights of rows, or none if all of them are equal."""
+    weights = None if drop else row_weights(shard, of_classes, known) / divisor
+    return replace(shard, weights=weights)
