@@ -14,8 +14,9 @@ from typing import Any, Self
 from rankcore._core.params import check_count
 
 try:
-    import dask
     import distributed
+    from dask import delayed as delayed
+    from dask import is_dask_collection as is_dask_collection
     from distributed import Client as Client
 except ModuleNotFoundError as error:
     if error.name not in ("dask", "distributed"):
@@ -23,9 +24,6 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         f"rankcore.dask requires {error.name}: pip install 'rankcore[dask]'", name=error.name
     ) from error
-
-delayed: Any = dask.delayed
-is_collection: Any = dask.is_dask_collection
 
 
 def client_of(client: Any) -> Any:

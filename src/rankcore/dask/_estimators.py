@@ -23,7 +23,7 @@ from rankcore.dask._cluster import (
     client_of,
     count_shards,
     delayed,
-    is_collection,
+    is_dask_collection,
 )
 from rankcore.dask._shards import Columns, ShardedRows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
@@ -57,7 +57,7 @@ class Watching:
         sets = self.eval_set if isinstance(self.eval_set, list) else [self.eval_set]
         for one in sets:
             parts = one if isinstance(one, tuple) else ()
-            if any(isinstance(part, list) and any(map(is_collection, part)) for part in parts):
+            if any(isinstance(part, list) and any(map(is_dask_collection, part)) for part in parts):
                 raise TypeError(
                     "eval_set must be arrays at the client; found delayed blocks: compute "
                     "them first"
