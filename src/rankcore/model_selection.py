@@ -14,7 +14,8 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
 
 from rankcore._core.arguments import Folds, RowsLike, Seed
-from rankcore._core.inputs import n_rows_of
+from rankcore._core.frames import as_series
+from rankcore._core.inputs import n_rows_of, take_rows
 from rankcore._core.params import as_generator, check_flag, check_integer
 from rankcore._core.queries import Queries, group_rows, query_numbers, whole_folds
 from rankcore.metrics.conventions import Convention
@@ -341,10 +342,7 @@ def cross_val_predict(
     """
     from sklearn.model_selection import cross_validate
 
-    if type(y).__name__ == "Categorical":  # scikit-learn cannot slice it
-        import pandas as pd
-
-        y = pd.Series(y)
+    y = as_series(y)
     found = cross_validate(
         estimator,
         X,
@@ -364,10 +362,8 @@ def cross_val_predict(
     n = n_rows_of(X)
     if not np.array_equal(np.sort(rows), np.arange(n)):
         raise ValueError("cv must hold out each row in one part; use cross_validate for others")
-    from sklearn.utils import _safe_indexing
-
     results = [
-        np.asarray(getattr(model, method)(_safe_indexing(X, part)))
+        np.asarray(getattr(model, method)(take_rows(X, part)))
         for model, part in zip(models, parts, strict=True)
     ]
     if method != "predict" and any(one.ndim == 2 for one in results):

@@ -21,12 +21,12 @@ class SparseLike(Protocol):
 
 
 class FrameLike(Protocol):
-    """A DataFrame of pandas or polars."""
+    """A DataFrame of pandas or polars, or a Table of Arrow."""
 
     @property
     def columns(self) -> Any: ...
     @property
-    def dtypes(self) -> Any: ...
+    def shape(self) -> tuple[int, int]: ...
     def __getitem__(self, key: Any, /) -> Any: ...
 
 

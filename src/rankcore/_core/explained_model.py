@@ -9,13 +9,13 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.contributions import dense_values, is_additive, used_features
 from rankcore._core.features import features_of
+from rankcore._core.frames import is_frame, is_row, row_as_frame
 from rankcore._core.front import Display, take_apart, takes_texts, thawed, transformed
-from rankcore._core.inputs import n_rows_of
+from rankcore._core.inputs import are_texts, n_rows_of
 from rankcore._core.model_spec import Specified
 from rankcore._core.numbers import Floats
 from rankcore._core.scoring import Scoring
@@ -121,16 +121,14 @@ class ExplainedModel:
         """
         if isinstance(x, str | bytes):
             x = [x]
-        elif takes_texts(self.front) or (isinstance(x, list | tuple) and len(x) == 1 and _texts(x)):
+        elif takes_texts(self.front) or (
+            isinstance(x, list | tuple) and len(x) == 1 and are_texts(x)
+        ):
             x = x if hasattr(x, "shape") else list(x)
-        elif hasattr(x, "to_frame") and not hasattr(x, "columns"):  # a row of a pandas frame
-            frame = x.to_frame().T
-            missing = frame.columns[frame.isna().to_numpy()[0]]
-            x = frame.infer_objects()
-            if self.front and x.dtypes.nunique() > 1:  # a missing category is not a number
-                x = x.astype({name: object for name in missing})
+        elif is_row(x):
+            x = row_as_frame(x, missing_as_objects=bool(self.front))
         else:
-            x = x if sparse.issparse(x) or hasattr(x, "columns") else np.asarray(x)
+            x = x if sparse.issparse(x) or is_frame(x) else np.asarray(x)
             x = x.reshape((1, -1)) if x.ndim == 1 else x
         if n_rows_of(x) != 1:
             raise ValueError(f"{name} must be one row; found {n_rows_of(x)}")
@@ -189,17 +187,3 @@ class ExplainedModel:
         """As `dense`, for rows after the preprocessing steps."""
         values, base = self.learner._contributed(rows, background, output, self.of_columns)
         return (values if isinstance(values, np.ndarray) else values.toarray()), base
-
-
-def take(X: Any, rows: Any) -> Any:
-    """Some rows of a matrix, frame or list of texts."""
-    if hasattr(X, "tocsr"):
-        return X.tocsr()[rows]
-    if isinstance(X, list | tuple) and not _texts(X):
-        X = np.asarray(X)
-    return _safe_indexing(X, rows)
-
-
-def _texts(X: Sequence[Any]) -> bool:
-    """Whether a sequence starts with a text."""
-    return bool(X) and isinstance(X[0], str | bytes)

@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.utils import _safe_indexing, get_tags
 
+from rankcore._core.frames import frame_of, is_frame
 from rankcore._core.ids import as_names
 from rankcore._core.inputs import n_rows_of
 from rankcore._core.numbers import Floats
@@ -232,7 +233,7 @@ def width_of(where: slice) -> int:
 
 def _labels(step: Any, columns: Any, X: Any) -> Any:
     """Columns of a part: their names, if both the step and the rows have them."""
-    if not hasattr(X, "columns") or not hasattr(step, "feature_names_in_"):
+    if not is_frame(X) or not hasattr(step, "feature_names_in_"):
         return columns
     texts = columns if isinstance(columns, list | tuple) else [columns]
     if isinstance(columns, slice) or any(isinstance(one, str) for one in texts):
@@ -243,8 +244,9 @@ def _labels(step: Any, columns: Any, X: Any) -> Any:
 
 def _dense(X: Any) -> Floats:
     """Rows as a dense matrix; columns of a frame that are not numbers are NaN."""
-    if hasattr(X, "dtypes") and hasattr(X, "columns"):
-        return np.column_stack([_numbers(X[name]) for name in X.columns])
+    frame = frame_of(X)
+    if frame is not None:
+        return np.column_stack([_numbers(frame.values(j)) for j in range(len(frame.names))])
     return np.asarray(X.toarray() if sparse.issparse(X) else X, dtype=np.float64)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankcore._core.frames import plain_column
 from rankcore._core.inputs import refuse_mask
 from rankcore._core.numbers import check_lengths
 from rankcore._ext.strings import fill, measure
@@ -24,6 +25,7 @@ def unboxed(values: Any) -> Any:
     """Return the list of an array of objects, and other values as they are."""
     if isinstance(values, Sequence):
         return values
+    values = plain_column(values)
     array = np.asarray(values)
     if array.dtype.kind not in "OT" or array.ndim != 1 or np.ma.isMaskedArray(values):
         return values
@@ -56,7 +58,7 @@ def unchanged(values: Any, name: str) -> NDArray[Any]:
             refuse_mask(values, name)
         return array
     refuse_mask(values, name)
-    array = np.asarray(values)
+    array = np.asarray(plain_column(values))
     return array.astype(object) if array.dtype.kind == "T" else array
 
 

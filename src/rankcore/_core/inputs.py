@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from itertools import chain
 from numbers import Real
@@ -9,7 +10,9 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from rankcore._core.frames import Frame, frame_of, is_lazy, remedy_for
 from rankcore._ext.rows import Rows, csr_rows, dense_rows
 
 # Kernels use 32-bit column indices, with half the memory traffic of 64-bit ones.
@@ -32,11 +35,12 @@ def as_rows(X: Any, name: str = "X", nan: bool = False) -> Rows:
     is.
     """
     check_matrix(X, name)
+    if not hasattr(X, "tocsr"):
+        frame = frame_of(X)
+        X = X if frame is None else frame_matrix(frame, name)
     if hasattr(X, "tocsr") and hasattr(X, "format"):
         return _sparse_rows(X, name, nan)
     refuse_mask(X, name)
-    if hasattr(X, "dtypes") and hasattr(X, "columns"):
-        return _frame_rows(X, name, nan)
     return _dense_rows(X, name, nan)
 
 
@@ -44,18 +48,15 @@ def check_matrix(X: Any, name: str = "X") -> None:
     """Raise TypeError or ValueError, with a remedy, for objects that are no matrix."""
     if isinstance(X, np.ndarray) or (hasattr(X, "tocsr") and not isinstance(X, type)):
         return
-    found, remedy = f"a {type(X).__name__}", ""
+    if (frame := frame_of(X)) is not None:
+        _check_names(frame.names, name)
+        return
+    found, remedy = f"a {type(X).__name__}", remedy_for(X, name)
     kind: type[Exception] = TypeError
     if isinstance(X, type):
         found = f"the class {X.__name__}"
-    elif hasattr(X, "collect_schema") and not hasattr(X, "shape"):
-        remedy = f"read its rows by {name}.collect()"
-    elif hasattr(X, "to_frame") and not hasattr(X, "columns"):
-        kind = ValueError
-        remedy = (
-            "for one row take a frame of one row, as frame.iloc[[0]] (polars: frame[[0]]); for one "
-            f"column pass {name}.to_frame()"
-        )
+    elif remedy:
+        kind = TypeError if is_lazy(X) else ValueError
     elif hasattr(X, "shape"):
         return
     elif isinstance(X, dict):
@@ -78,41 +79,70 @@ def check_matrix(X: Any, name: str = "X") -> None:
     )
 
 
-def _frame_rows(X: Any, name: str, nan: bool) -> Rows:
-    """Rows of a pandas or polars DataFrame with numeric columns."""
-    dtypes = list(X.dtypes)
-    for column, dtype in zip(X.columns, dtypes, strict=True):
-        # pandas has the kind of a dtype as a letter, polars as methods.
-        kind = getattr(dtype, "kind", None)
-        odd = kind in ("c", "m", "M")
-        if hasattr(dtype, "is_temporal"):
-            odd = not (dtype.is_numeric() or str(dtype) in ("Boolean", "Object", "Null"))
-        elif hasattr(dtype, "categories") or str(dtype).startswith(("str", "period", "interval")):
-            odd = True
-        if odd:
-            raise ValueError(
-                f"{name} must be numeric; its column {column!r} has dtype {dtype}: "
-                + ("complex numbers are not supported" if kind == "c" else _ENCODERS)
-            )
-        if str(dtype) in ("object", "Object"):
-            try:
-                objects_as_floats(
-                    np.asarray(X[column], dtype=object), f"column {column!r} of {name}"
-                )
-            except TypeError as error:  # of a frame, for any dtype of such a column
-                raise ValueError(str(error)) from None
-    if hasattr(X, "iloc"):  # pandas
-        sparse = [hasattr(dtype, "subtype") and hasattr(dtype, "fill_value") for dtype in dtypes]
-        if sparse and all(sparse):
-            return _sparse_rows(X.sparse.to_coo(), name, nan)
-        if any(dtype.kind not in "fiub" or not isinstance(dtype, np.dtype) for dtype in dtypes):
-            X = X.to_numpy(dtype=np.float64, na_value=np.nan)
-    return _dense_rows(X, name, nan)
+def _check_names(names: list[Any], name: str) -> None:
+    """Raise ValueError if two columns of a frame have the same name."""
+    if len(set(names)) < len(names):
+        twice = next(one for one in names if names.count(one) > 1)
+        raise ValueError(
+            f"{name} must have columns with different names; found {names.count(twice)} named "
+            f"{twice!r}: rename all but one of them"
+        )
+
+
+def frame_matrix(frame: Frame, name: str, codes: Mapping[int, NDArray[Any]] | None = None) -> Any:
+    """Return a data frame with numeric columns as a matrix: sparse if all columns are.
+
+    ``codes`` replace some columns.
+    """
+    whole = None if codes else frame.whole()
+    if whole is not None:
+        return whole
+    columns = [
+        codes[j] if codes and j in codes else _frame_column(frame, j, name)
+        for j in range(len(frame.names))
+    ]
+    return np.column_stack(columns) if columns else np.empty(frame.shape)
+
+
+def _frame_column(frame: Frame, j: int, name: str) -> NDArray[Any]:
+    """Return a column of a data frame as numbers; ValueError if it has others."""
+    kind, column = frame.kind(j), frame.names[j]
+    if kind not in ("number", "object"):
+        raise ValueError(
+            f"{name} must be numeric; its column {column!r} has dtype {frame.dtypes[j]}: "
+            + ("complex numbers are not supported" if kind == "complex" else _ENCODERS)
+        )
+    values = frame.values(j)
+    if values.dtype.kind != "O":
+        return values
+    try:
+        return objects_as_floats(values, f"column {column!r} of {name}")
+    except TypeError as error:  # of a frame, for any dtype of such a column
+        raise ValueError(str(error)) from None
 
 
 def n_rows_of(X: Any) -> int:
     """Number of rows of a matrix, frame or list of texts."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def take_rows(X: Any, rows: Any) -> Any:
+    """Return some rows of a matrix, frame or list of texts."""
+    if hasattr(X, "tocsr"):
+        return X.tocsr()[rows]
+    frame = frame_of(X)
+    if frame is not None:
+        return frame.take(rows)
+    if isinstance(X, list | tuple) and not are_texts(X):
+        X = np.asarray(X)
+    from sklearn.utils import _safe_indexing
+
+    return _safe_indexing(X, rows)
+
+
+def are_texts(X: Sequence[Any]) -> bool:
+    """Return whether a sequence starts with a text."""
+    return bool(X) and isinstance(X[0], str | bytes)
 
 
 def _check_shape(shape: tuple[int, ...], name: str) -> None:

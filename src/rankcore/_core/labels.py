@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.frames import declared_order
 from rankcore._core.ids import as_column, unboxed
 from rankcore._core.params import Checked, Constraints
 from rankcore._core.warning import warn
@@ -31,11 +32,11 @@ _NUMBERED = (
 def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
     """Labels as a one-dimensional array, and their declared order, or None.
 
-    The order is that of an ordered pandas categorical or a polars Enum, lowest first.
+    The order is that of `declared_order`, lowest first.
     """
     if y is None:
         raise ValueError("this learner requires y to be passed, but the target y is None")
-    classes = order_of(y)
+    classes = declared_order(y)
     labels = as_column(unboxed(y), "Input y")
     if labels.ndim != 1:
         from sklearn.utils import column_or_1d
@@ -47,14 +48,6 @@ def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
             f"{labels.shape[0]} labels"
         )
     return _with_order(labels, "y"), classes
-
-
-def order_of(y: Any) -> np.ndarray | None:
-    """The categories of an ordered pandas categorical or a polars Enum; None for other labels."""
-    dtype: Any = getattr(y, "dtype", None)
-    if getattr(dtype, "ordered", False) or type(dtype).__name__ == "Enum":
-        return np.asarray(dtype.categories)
-    return None
 
 
 def _with_order(labels: np.ndarray, name: str) -> np.ndarray:

@@ -17,6 +17,7 @@ from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import consistent_read, replace_state
 from rankcore._core.contributions import Contributions, contributions_of
 from rankcore._core.fitted import keep_names
+from rankcore._core.frames import is_frame
 from rankcore._core.inputs import as_rows, check_matrix
 from rankcore._core.params import check_names
 from rankcore._core.scoring import Scoring
@@ -90,7 +91,7 @@ class Specified:
     def _more_rows(self, X: Any) -> Rows:
         """Rows for a fitted model; ValueError if they have other features, by number or by name."""
         check_matrix(X)
-        named = hasattr(X, "columns")
+        named = is_frame(X)
         if named:  # before categories are encoded by column
             validate_data(self, X, skip_check_array=True, reset=False)
         rows = self._as_rows(X)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.frames import plain_column
 from rankcore._core.inputs import objects_as_floats, refuse_mask
 
 Floats = NDArray[np.float64]
@@ -27,7 +28,7 @@ def as_reals(values: Any, name: str) -> NDArray[Any]:
     integer beyond the range of float64.
     """
     refuse_mask(values, name)
-    array = np.asarray(values)
+    array = np.asarray(plain_column(values))
     if array.dtype.kind == "O":
         return objects_as_floats(array, name)
     if array.dtype.kind not in "biuf":

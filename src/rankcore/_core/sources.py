@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.equal_rows import equal_rows
+from rankcore._core.frames import names_of
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import some_rows
 from rankcore._core.numbers import Floats, power_of_two
@@ -183,7 +184,7 @@ class Source(ABC):
     @property
     def names(self) -> list[str] | None:
         """Names of the features, if there are any."""
-        names = getattr(self.given, "feature_names", getattr(self.given, "columns", None))
+        names = getattr(self.given, "feature_names", names_of(self.given))
         return None if names is None else [str(name) for name in names]
 
     def seed(self, generator: np.random.Generator) -> int:

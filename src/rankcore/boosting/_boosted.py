@@ -45,11 +45,11 @@ class Boosted:
         Maximum number of bins of a feature, 2 to 255; neighbouring values share a bin where there
         are more. None: every threshold is tried.
     categorical_features : "from_dtype", array-like or None, default="from_dtype"
-        Categorical features: columns of a pandas or polars DataFrame with a categorical dtype
-        ("from_dtype"), or a mask, numbers or names of columns. Values are integers from 0 to 65535,
-        with at most ``max_bins`` distinct ones in the training rows; values below 0 are missing.
-        Columns of a DataFrame may hold strings. Categories that are not in the training rows are
-        missing. Not with ``missing="zero"``.
+        Categorical features: columns of a frame of pandas, polars or Arrow with a categorical
+        dtype ("from_dtype"), or a mask, numbers or names of columns. Values are integers from 0 to
+        65535, with at most ``max_bins`` distinct ones in the training rows; values below 0 are
+        missing. Columns of a frame may hold strings. Categories that are not in the training rows
+        are missing. Not with ``missing="zero"``.
     early_stopping_rounds : int, optional
         Stop after this many consecutive rounds that do not improve ``eval_metric`` on the
         ``eval_set``, and keep the rounds up to the best one.

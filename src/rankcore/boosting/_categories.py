@@ -9,6 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.frames import Frame, frame_of, names_of
+from rankcore._core.inputs import frame_matrix
 from rankcore._ext.rows import Rows
 
 # Maximum number of categories: a set of them takes one bit each.
@@ -35,7 +37,7 @@ class Categories:
 
     def names(self, X: Any) -> dict[int, str]:
         """Names of the columns of a matrix or frame, for error messages."""
-        known = _names(X)
+        known = names_of(X)
         return {
             column: str(column) if known is None else repr(known[column]) for column in self.numbers
         }
@@ -47,39 +49,41 @@ class Categories:
         ``given`` is the parameter ``categorical_features``. Codes of ``known`` categories, from
         the fit that ``warm_start`` continues, are kept; new categories follow.
         """
-        names = _names(X)
-        if given is None or (names is None and isinstance(given, str) and given == "from_dtype"):
+        frame = frame_of(X)
+        if given is None or (frame is None and isinstance(given, str) and given == "from_dtype"):
             return None
         shape = X.shape if hasattr(X, "shape") else np.shape(X)
         if len(shape) != 2:  # `as_rows` raises the error
             return None
-        numbers: list[int] = np.flatnonzero(_mask(given, shape[1], names, X)).tolist()
+        numbers: list[int] = np.flatnonzero(_mask(given, shape[1], frame)).tolist()
         if not numbers:
             return None
         labels = {}
-        if names is None:
+        if frame is None:
             return cls(numbers, shape[1])
         for column in numbers:
-            found = _labels(X, column)
+            found = _labels(frame, column)
             if found is None:
                 continue
             before = known.labels.get(column, []) if known is not None else []
             labels[column] = before + [label for label in found if label not in set(before)]
             if len(labels[column]) > MAX_CATEGORIES:
                 raise ValueError(
-                    f"column {names[column]!r} has {len(labels[column])} categories; at most "
+                    f"column {frame.names[column]!r} has {len(labels[column])} categories; at most "
                     f"{MAX_CATEGORIES} are supported"
                 )
         return cls(numbers, shape[1], labels)
 
     def encode(self, X: Any) -> Any:
-        """Replace the categories of a data frame by their codes; -1 (missing) if unknown."""
-        names = _names(X)
-        if not self.labels or names is None or len(names) != self.n_features:
+        """Return a data frame as a matrix with codes of categories; -1 (missing) if unknown.
+
+        Other input is returned as it is.
+        """
+        frame = frame_of(X)
+        if not self.labels or frame is None or len(frame.names) != self.n_features:
             return X
-        for column, labels in self.labels.items():
-            X = _encoded(X, column, labels)
-        return X
+        codes = {column: _codes(frame, column, some) for column, some in self.labels.items()}
+        return frame_matrix(frame, "X", codes)
 
     def check(self, rows: Rows, X: Any) -> None:
         """Raise ValueError unless the categorical columns of rows hold codes."""
@@ -115,12 +119,7 @@ class Categories:
         return cls(numbers, n_features, labels)
 
 
-def _names(X: Any) -> list[Any] | None:
-    """Names of the columns of a data frame, else None."""
-    return list(X.columns) if hasattr(X, "dtypes") and hasattr(X, "columns") else None
-
-
-def _mask(given: Any, d: int, names: list[Any] | None, X: Any) -> NDArray[np.bool_]:
+def _mask(given: Any, d: int, frame: Frame | None) -> NDArray[np.bool_]:
     """``categorical_features`` as a mask."""
     mask = np.zeros(d, dtype=bool)
     if isinstance(given, str):
@@ -129,7 +128,7 @@ def _mask(given: Any, d: int, names: list[Any] | None, X: Any) -> NDArray[np.boo
                 "categorical_features must be None, 'from_dtype' or a list of columns; found "
                 f"{given!r}"
             )
-        return np.array([_is_categorical(dtype) for dtype in X.dtypes], dtype=bool)
+        return mask if frame is None else np.array([frame.kind(j) == "category" for j in range(d)])
     columns = np.asarray(given)
     if columns.ndim != 1 or (columns.size and columns.dtype.kind not in "biuUO"):
         raise ValueError(
@@ -143,9 +142,9 @@ def _mask(given: Any, d: int, names: list[Any] | None, X: Any) -> NDArray[np.boo
         return columns.copy()
     for column in columns.tolist():
         if isinstance(column, str):
-            if names is None or column not in names:
+            if frame is None or column not in frame.names:
                 raise ValueError(f"categorical_features names a column not in X: {column!r}")
-            mask[names.index(column)] = True
+            mask[frame.names.index(column)] = True
         elif isinstance(column, int) and 0 <= column < d:
             mask[column] = True
         else:
@@ -156,76 +155,32 @@ def _mask(given: Any, d: int, names: list[Any] | None, X: Any) -> NDArray[np.boo
     return mask
 
 
-def _is_categorical(dtype: Any) -> bool:
-    """Whether a dtype is pandas' CategoricalDtype or polars' Categorical or Enum."""
-    return type(dtype).__name__ in ("CategoricalDtype", "Categorical", "Enum")
-
-
-def _column(X: Any, column: int) -> Any:
-    return X.iloc[:, column] if hasattr(X, "iloc") else X.to_series(column)
-
-
-def _is_number(dtype: Any) -> bool:
-    if hasattr(dtype, "is_numeric"):  # polars
-        return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
-    return getattr(dtype, "kind", "O") in "fiub"
-
-
-def _labels(X: Any, column: int) -> list[Any] | None:
+def _labels(frame: Frame, column: int) -> list[Any] | None:
     """Categories of a data frame column, in the order of its dtype, else ascending.
 
     None if the column holds numbers, which are the codes.
     """
-    series = _column(X, column)
-    dtype = series.dtype
-    if _is_categorical(dtype) and type(dtype).__name__ != "Categorical":
-        found = dtype.categories.to_list()
-    elif _is_number(dtype):
+    if frame.kind(column) == "number":
         return None
-    else:
+    found = frame.categories(column)
+    if found is None:
         try:
-            present = series.dropna() if hasattr(series, "dropna") else series.drop_nulls()
-            found = sorted(set(present.to_list()))
+            found = sorted(frame.distinct(column))
         except TypeError:
             found = [None]
     found = [one.item() if isinstance(one, np.generic) else one for one in found]
     if any(type(label) not in LABELS for label in found):
         raise ValueError(
-            f"categories must be strings or numbers; column {list(X.columns)[column]!r} has others"
+            f"categories must be strings or numbers; column {frame.names[column]!r} has others"
         )
     return found
 
 
-def _encoded(X: Any, column: int, labels: list[Any]) -> Any:
-    """A data frame with the codes of the categories in one column."""
-    series = _column(X, column)
-    if _is_number(series.dtype) and any(isinstance(label, str) for label in labels):
+def _codes(frame: Frame, column: int, labels: list[Any]) -> NDArray[np.float32]:
+    """Codes of the categories in one column of a data frame."""
+    if frame.kind(column) == "number" and any(isinstance(label, str) for label in labels):
         raise ValueError(
-            f"column {list(X.columns)[column]!r} must hold categories such as {labels[0]!r}; found "
-            f"dtype {series.dtype}"
+            f"column {frame.names[column]!r} must hold categories such as {labels[0]!r}; found "
+            f"dtype {frame.dtypes[column]}"
         )
-    if hasattr(X, "iloc"):
-        X = X.copy(deep=False)
-        X.isetitem(column, _pandas_numbers(series, labels).astype(np.float32))
-        return X
-    import polars
-
-    if any(isinstance(label, str) for label in labels):
-        series = series.cast(polars.String)
-    numbers = dict(zip(labels, range(len(labels)), strict=True))
-    if numbers:
-        series = series.replace_strict(numbers, default=-1, return_dtype=polars.Float32)
-    else:
-        series = polars.repeat(-1, len(series), dtype=polars.Float32, eager=True)
-    return X.with_columns(series.fill_null(-1).alias(X.columns[column]))
-
-
-def _pandas_numbers(series: Any, labels: list[Any]) -> NDArray[Any]:
-    """Index of each value of a pandas Series in ``labels``; -1 if it is not there."""
-    import pandas
-
-    index = pandas.Index(labels, dtype=object)
-    if not _is_categorical(series.dtype):
-        return index.get_indexer(series.astype(object))
-    places = np.append(index.get_indexer(series.cat.categories.astype(object)), -1)
-    return places[series.cat.codes]
+    return frame.codes(column, {label: code for code, label in enumerate(labels)})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from rankcore._core.arguments import FrameLike
+from rankcore._core.frames import frame_of
 from rankcore._core.ids import as_words
 from rankcore.datasets.ids import first_rows
 from rankcore.metrics.tables import Table
@@ -119,13 +120,19 @@ class _Pairs:
     @classmethod
     def _from_frame(cls, frame: Any) -> list[np.ndarray]:
         names = ["query_id", "doc_id", cls._column]
+        known = frame_of(frame)
+        if known is None:
+            raise TypeError(
+                "frame must be a data frame of pandas, polars or Arrow; found a "
+                f"{type(frame).__name__}"
+            )
         for name in names:
-            if name not in frame.columns:
+            if name not in known.names:
                 raise ValueError(
                     f"the frame must have the columns {', '.join(names)}; found "
-                    f"{', '.join(map(str, frame.columns))}"
+                    f"{', '.join(map(str, known.names))}"
                 )
-        return [np.asarray(frame[name]) for name in names]
+        return [known.values(known.names.index(name)) for name in names]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -189,7 +196,7 @@ class Qrels(_Pairs):
 
         Parameters
         ----------
-        frame : pandas or polars DataFrame
+        frame : DataFrame of pandas or polars, or pyarrow.Table
             With the columns ``query_id``, ``doc_id`` and ``relevance``.
 
         Returns
@@ -261,7 +268,7 @@ class Run(_Pairs):
 
         Parameters
         ----------
-        frame : pandas or polars DataFrame
+        frame : DataFrame of pandas or polars, or pyarrow.Table
             With the columns ``query_id``, ``doc_id`` and ``score``.
         tag : str
 

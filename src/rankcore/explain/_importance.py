@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from rankcore._core.arguments import RowsLike
-from rankcore._core.explained_model import ExplainedModel, take
-from rankcore._core.inputs import n_rows_of
+from rankcore._core.explained_model import ExplainedModel
+from rankcore._core.inputs import n_rows_of, take_rows
 from rankcore._core.numbers import Floats, largest
 from rankcore._core.queries import group_rows
 from rankcore.explain._results import Shown
@@ -136,17 +136,17 @@ def global_importance(
         sums = np.zeros(len(explained.names))
         for first, last in pairwise(queries.bounds.tolist()):
             places = np.arange(first, last)
-            rows = take(X, places if queries.rows is None else queries.rows[places])
+            rows = take_rows(X, places if queries.rows is None else queries.rows[places])
             sums += np.abs(explained.dense(rows, rows)[0]).sum(axis=0)
         return GlobalImportance(explained.names, sums / n, n, True)
     if background is None:
         background = X
         if not explained.additive and n > _BACKGROUND:
             drawn = np.random.default_rng(random_state).choice(n, _BACKGROUND, replace=False)
-            background = take(X, np.sort(drawn))
+            background = take_rows(X, np.sort(drawn))
     sums = np.zeros(len(explained.names))
     step = max(1, _VALUES // sums.size)  # contributions are dense, unlike rows of texts
     for first in range(0, n, step):
-        block = X if step >= n else take(X, np.arange(first, min(first + step, n)))
+        block = X if step >= n else take_rows(X, np.arange(first, min(first + step, n)))
         sums += np.abs(explained.dense(block, background)[0]).sum(axis=0)
     return GlobalImportance(explained.names, sums / n, n, False)

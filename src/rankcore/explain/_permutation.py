@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.explained_model import ExplainedModel
+from rankcore._core.frames import frame_of
 from rankcore._core.inputs import n_rows_of
 from rankcore._core.labels import as_labels, encode
 from rankcore._core.numbers import Floats
@@ -296,6 +297,7 @@ class Columns:
 
     def __init__(self, X: Any) -> None:
         self._X = X
+        self._frame = frame_of(X)
         self._by_column: Any = X.tocsc() if hasattr(X, "tocsr") else None
 
     def permuted(self, columns: list[int], source: NDArray[np.int64]) -> Any:
@@ -311,14 +313,8 @@ class Columns:
                 X.indices[first:last] = rows[order]
                 X.data[first:last] = X.data[first:last][order]
             return X.tocsr()
-        if hasattr(self._X, "iloc"):
-            X = self._X.copy()
-            for j in columns:
-                X.isetitem(j, self._X.iloc[source, j].array)
-            return X
-        if hasattr(self._X, "with_columns"):  # polars
-            names = [self._X.columns[j] for j in columns]
-            return self._X.with_columns([self._X[name].gather(source) for name in names])
+        if self._frame is not None:
+            return self._frame.permuted(columns, source)
         X = np.array(self._X)
         X[:, columns] = X[source][:, columns]
         return X

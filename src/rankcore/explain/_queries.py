@@ -12,9 +12,9 @@ from sklearn.base import BaseEstimator
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.docs import documented
-from rankcore._core.explained_model import ExplainedModel, take
+from rankcore._core.explained_model import ExplainedModel
 from rankcore._core.ids import as_column
-from rankcore._core.inputs import n_rows_of
+from rankcore._core.inputs import n_rows_of, take_rows
 from rankcore._core.numbers import Floats, largest
 from rankcore._core.params import check_count
 from rankcore._core.queries import group_rows
@@ -188,7 +188,7 @@ def query(
             raise ValueError(
                 f"X and {name} must have the same length; found {n_rows_of(X)} and {n_rows_of(one)}"
             )
-    documents = take(X, rows)
+    documents = take_rows(X, rows)
     parts, base = explained.dense(documents, documents)
     scores = base + parts.sum(axis=1)
     order = np.argsort(-scores, kind="stable")

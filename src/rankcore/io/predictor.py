@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.arguments import RowsLike
+from rankcore._core.frames import names_of
 from rankcore._core.inputs import as_rows, check_matrix
 from rankcore._ext.model_scores import Model
 from rankcore._ext.rows import Rows
@@ -191,8 +192,8 @@ class Predictor:
     def _rows(self, X: Any) -> Rows:
         """Validate rows, as the learner does."""
         check_matrix(X)
-        if self.feature_names_in_ is not None and hasattr(X, "columns"):
-            _check_names(list(X.columns), self.feature_names_in_.tolist())
+        if self.feature_names_in_ is not None and (names := names_of(X)) is not None:
+            _check_names(names, self.feature_names_in_.tolist())
         if self._categories is not None:
             X = self._categories.encode(X)
         rows = as_rows(X, nan=self._model.takes_nan)

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.frames import declared_order
 from rankcore._core.ids import as_column as as_given
 from rankcore._core.ids import unboxed
-from rankcore._core.labels import agree, order_of, sortable
+from rankcore._core.labels import agree, sortable
 from rankcore._core.numbers import Floats
 
 
@@ -19,7 +20,7 @@ def ordered(labels: Any, *columns: Any) -> Any:
     Numbers are in their own order. ValueError for categoricals with contradictory orders.
     """
     for column in columns:
-        order = order_of(column)
+        order = declared_order(column)
         if order is None or order.dtype.kind in "biuf":
             continue
         if labels is None:

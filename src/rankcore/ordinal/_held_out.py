@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_matrix, issparse, isspmatrix
 from sklearn.base import clone
-from sklearn.utils import _safe_indexing, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils.validation import _num_samples
 
 from rankcore._core.front import take_apart, thawed, transformed
-from rankcore._core.inputs import as_rows
+from rankcore._core.inputs import are_texts, as_rows, take_rows
 from rankcore._core.kernels import as_matrix
 from rankcore._core.labels import encode, is_rising
 from rankcore._core.numbers import Floats
@@ -157,7 +157,7 @@ def sliceable(X: Any, estimator: Any) -> tuple[Any, int]:
     inner = thawed(estimator)
     nan = accepts_nan(inner)
     if (nan or take_apart(inner)[0]) and not issparse(X):
-        texts = isinstance(X, list) and X and isinstance(X[0], str | bytes)
+        texts = isinstance(X, list) and are_texts(X)
         indexed = X if texts or hasattr(X, "shape") else np.asarray(X)
         return indexed, _num_samples(indexed)
     rows = as_rows(X, nan=nan)
@@ -165,10 +165,10 @@ def sliceable(X: Any, estimator: Any) -> tuple[Any, int]:
         if X.format == "csr":
             return X, rows.n_rows
         return csr_matrix(as_matrix(rows)) if isspmatrix(X) else as_matrix(rows), rows.n_rows
-    return X if hasattr(X, "iloc") or hasattr(X, "shape") else np.asarray(X), rows.n_rows
+    return X if hasattr(X, "shape") else np.asarray(X), rows.n_rows
 
 
 def _taken(X: Any, rows: NDArray[Any]) -> Any:
     if rows.size == _num_samples(X) and rows[0] == 0:
         return X
-    return _safe_indexing(X, rows)
+    return take_rows(X, rows)

@@ -14,9 +14,9 @@ from sklearn.base import BaseEstimator
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.contributions import cuts_of, dense_values
-from rankcore._core.explained_model import ExplainedModel, take
+from rankcore._core.explained_model import ExplainedModel
 from rankcore._core.front import feature_names as names_of
-from rankcore._core.inputs import n_rows_of
+from rankcore._core.inputs import n_rows_of, take_rows
 from rankcore._core.numbers import largest
 from rankcore._ext.rows import dense_rows
 from rankcore.plotting._style import (
@@ -126,7 +126,7 @@ def plot_contributions(
 def _some(X: Any, most: int) -> Any:
     """Select rows at equal steps, if there are more."""
     n = n_rows_of(X)
-    return X if n <= most else take(X, np.linspace(0, n - 1, most).astype(np.int64))
+    return X if n <= most else take_rows(X, np.linspace(0, n - 1, most).astype(np.int64))
 
 
 def _number_of(feature: int | str, names: list[str]) -> int:

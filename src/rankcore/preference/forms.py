@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankcore._core.frames import is_frame
 from rankcore._core.params import check_integer, check_real
 
 
@@ -363,7 +364,7 @@ def as_items(items: Any) -> Any:
     """Return items as an indexable sequence: arrays unchanged, all else as a list."""
     if isinstance(items, np.ndarray):
         return items
-    unordered = isinstance(items, Set | Mapping) or hasattr(items, "columns")
+    unordered = isinstance(items, Set | Mapping) or is_frame(items)
     if unordered or not hasattr(items, "__len__"):
         raise TypeError(
             "items must be a sequence, such as a list or an array; found "

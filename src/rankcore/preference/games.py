@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from rankcore._core.frames import frame_of
 from rankcore._core.ids import as_column, unboxed
 from rankcore._core.numbers import Floats, check_lengths
 from rankcore._core.params import check_integer, check_option
@@ -336,7 +337,7 @@ def read_games(
     ----------
     source : path, text file or frame
         A CSV file with a header, or a JSON array or lines of objects if its name has ``.json`` in
-        it; compressed if it ends with ``.gz``. Or a frame of pandas or polars.
+        it; compressed if it ends with ``.gz``. Or a frame of pandas, polars or Arrow.
     first, second : str
         Columns of the two items, in the order shown.
     winner : str
@@ -456,8 +457,9 @@ def _missing(value: Any) -> bool:
 
 def _read_table(source: Any) -> tuple[dict[str, list[Any]], str]:
     """Columns by name, and what to call the source in an error."""
-    if hasattr(source, "columns"):
-        return {str(name): source[name].to_list() for name in source.columns}, "the frame"
+    frame = frame_of(source)
+    if frame is not None:
+        return {str(name): frame.to_list(j) for j, name in enumerate(frame.names)}, "the frame"
     if hasattr(source, "read"):
         return _parse_csv(source, "the file"), "the file"
     path = os.fspath(source)

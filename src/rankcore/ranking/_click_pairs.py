@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from rankcore._core.inputs import as_rows
+from rankcore._core.inputs import as_rows, n_rows_of
 from rankcore._core.kernels import as_matrix
 from rankcore._core.numbers import Floats
 from rankcore._core.queries import Queries, query_numbers
@@ -108,7 +108,7 @@ def weigh_clicks(
     X, qid = take_queries(X, qid, group)
     if y is None or (qid is None and group is None):
         raise ValueError("propensity requires y, the clicks, and qid, the session of each row")
-    clicks = as_relevance(y, X.shape[0] if hasattr(X, "shape") else len(X))
+    clicks = as_relevance(y, n_rows_of(X))
     if (clicks < 0).any():
         raise ValueError("propensity requires non-negative y, the clicks")
     theta, trust = getattr(propensity, "theta", propensity), trust_of(propensity)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.eval_sets import as_eval_sets
+from rankcore._core.frames import frame_of
 from rankcore._core.inputs import as_rows, check_matrix, refuse_mask
 from rankcore._core.labels import as_labels
 from rankcore._core.numbers import Floats, as_weights
@@ -34,13 +35,13 @@ def take_queries(X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
     if not (isinstance(shape, tuple) and len(shape) == 1):  # texts are for steps of a pipeline
         check_matrix(X)
     named = isinstance(qid, str)
-    columns = getattr(X, "columns", None)
-    if columns is None:
+    frame = frame_of(X)
+    if frame is None:
         if named:
             raise TypeError(f"qid={qid!r} names a column, which requires a DataFrame X")
         return X, qid
     name = qid if named else QUERY_COLUMN
-    there = any(isinstance(one, str) and one == name for one in columns)
+    there = any(isinstance(one, str) and one == name for one in frame.names)
     if qid is not None and not named:
         if there:
             raise ValueError(
@@ -50,13 +51,13 @@ def take_queries(X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
         return X, qid
     if not there:
         if named:
-            raise ValueError(f"X has no column named {qid!r}; it has {list(columns)}")
+            raise ValueError(f"X has no column named {qid!r}; it has {frame.names}")
         return X, qid
     if group is not None:
         raise ValueError(
             f"found both group and a column named {name!r}, which have the same meaning: pass one"
         )
-    return X.drop(columns=[name]) if hasattr(X, "iloc") else X.drop(name), X[name]
+    return frame.without(name), frame.column(frame.names.index(name))
 
 
 def held_out_sets(held_out: tuple[Any, ...]) -> list[tuple[Any, Any, Any, Any]]:
