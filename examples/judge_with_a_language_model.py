@@ -144,7 +144,7 @@ def main():
             top_k=options.top_k,
             concurrency=options.concurrency,
             max_calls=options.max_calls,
-            journal=options.journal and Journal(options.journal, run=options.query),
+            journal=options.journal and Journal(options.journal, options.query, options.model),
             progress=show,
         )
     )

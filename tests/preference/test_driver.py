@@ -1,6 +1,9 @@
 """The ranker as a driver: calls, budgets, retries, concurrency and the journal."""
 
 import asyncio
+import contextvars
+import functools
+import operator
 import os
 import pickle
 import random
@@ -11,7 +14,9 @@ import sys
 import threading
 import time
 from contextlib import closing
-from pathlib import Path
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -27,6 +32,7 @@ from rankcore.preference import (
     PreferenceRanker,
     from_scores,
 )
+from rankcore.preference.retries import named_wait
 
 METHODS = ["rating", "quicksort", "degree", "halving"]
 ITEMS = np.random.default_rng(3).permutation(20).tolist()
@@ -113,6 +119,49 @@ def test_calls_run_in_parallel_up_to_the_concurrency():
 
     PreferenceRanker(judge, method="degree", concurrency=5, random_state=0).rank(list(range(8)))
     assert most[0] == 5
+
+
+def test_many_aranks_share_a_loop_and_one_can_be_cancelled():
+    """More rankings than threads of the loop's executor, whose judges use it themselves."""
+    calls = [0]
+
+    async def judge(u, v):
+        calls[0] += 1
+        return await asyncio.to_thread(smaller, u, v)
+
+    async def main():
+        rankers = [PreferenceRanker(judge, concurrency=2, random_state=k) for k in range(40)]
+        found = await asyncio.gather(*(ranker.arank(ITEMS[:5]) for ranker in rankers))
+        slow = PreferenceRanker(smaller_later, concurrency=3, random_state=0)
+        task = asyncio.create_task(slow.arank(ITEMS))
+        await asyncio.sleep(0.02)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert 0 < slow.n_calls_ == slow.sampler_.n_answers
+        assert not slow.complete_
+        return found, await slow.arank(ITEMS)
+
+    found, whole = asyncio.run(main())
+    assert found == [sorted(ITEMS[:5])] * 40
+    assert whole == sorted(ITEMS)
+
+
+def test_judges_see_the_context_of_the_caller():
+    caller = contextvars.ContextVar("caller", default="nobody")
+    seen = set()
+
+    def judge(u, v):
+        seen.add(caller.get())
+        return u < v
+
+    async def later(u, v):
+        return judge(u, v)
+
+    caller.set("me")
+    for one in (judge, later):
+        PreferenceRanker(one, concurrency=2).rank(ITEMS)
+    assert seen == {"me"}
 
 
 def test_arank_awaits_in_a_running_loop_and_runs_functions_in_threads():
@@ -260,14 +309,54 @@ def test_without_tenacity_there_is_one_attempt(monkeypatch):
         PreferenceRanker(judge, retry=3).rank(ITEMS)
 
 
+class Response:
+    headers: ClassVar = {"Retry-After": "0.25"}
+
+
+SOON = datetime.now(UTC) + timedelta(seconds=1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("named", "seconds"),
+    [
+        ({"retry_after": 30}, 30),
+        ({"retry_after": 0.25}, 0.25),
+        ({"retry_after": "30"}, 30),
+        ({"retry_after": -5}, 0),
+        ({"retry_after": timedelta(minutes=1)}, 60),
+        ({"retry_after": SOON}, 1_000_000),
+        ({"retry_after": format_datetime(SOON, usegmt=True)}, 1_000_000),
+        ({"retry_after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0),
+        ({"response": Response()}, 0.25),
+        ({"retry_after": "soon"}, None),
+        ({"retry_after": float("nan")}, None),
+        ({"retry_after": [3]}, None),
+        ({"response": None}, None),
+        ({}, None),
+    ],
+)
+def test_waits_that_errors_name(named, seconds):
+    error = ConnectionError("busy")
+    error.__dict__ |= named
+    found = named_wait(error)
+    assert found == (None if seconds is None else pytest.approx(seconds, rel=0.01))
+
+
 def test_retry_after_is_obeyed():
     pytest.importorskip("tenacity")
     error = ConnectionError("busy")
-    error.retry_after = 0.01
+    error.retry_after = "0.01"
     ranker = PreferenceRanker(Flaky(1, error), random_state=0)
     start = time.monotonic()
     assert ranker.rank([3, 1, 2]) == [1, 2, 3]
     assert time.monotonic() - start < 0.5  # of exponential waits, from a second on
+
+
+def test_policies_of_async_retries_are_rejected():
+    tenacity = pytest.importorskip("tenacity")
+    for judge in (smaller, smaller_later):
+        with pytest.raises(TypeError, match=r"a tenacity.Retrying\(...\), which serves async"):
+            PreferenceRanker(judge, retry=tenacity.AsyncRetrying()).rank(ITEMS)
 
 
 @pytest.mark.parametrize("policy", [0, True, "often"])
@@ -414,7 +503,8 @@ def test_resume_with_items_in_another_order_asks_nothing_twice(method, tmp_path)
         calls.append((u, v))
         return u < v
 
-    params = {"method": method, "max_calls": 40, "journal": tmp_path / "answers.sqlite"}
+    journal = Journal(tmp_path / "answers.sqlite", judge="j")
+    params = {"method": method, "max_calls": 40, "journal": journal}
     PreferenceRanker(judge, **params).rank(ITEMS)
     assert len(calls) == 40
     shuffled = random.Random(1).sample(ITEMS, 20)
@@ -427,35 +517,95 @@ def test_resume_with_items_in_another_order_asks_nothing_twice(method, tmp_path)
     # A subset reuses what is about its items, with another seed and batches too.
     half = [item for item in shuffled if item < 10]
     again = PreferenceRanker(
-        Batch(lambda pairs: [judge(*pair) for pair in pairs], 4), method="rating",
-        max_calls=1000, random_state=7,
-        journal=Journal(params["journal"], judge=rows_of(params["journal"], "judge")[0][0]),
-    )  # fmt: skip
+        Batch(lambda pairs: [judge(*pair) for pair in pairs], 4),
+        method="rating",
+        max_calls=1000,
+        random_state=7,
+        journal=journal,
+    )
     again.rank(half)
     known = sum(u < 10 and v < 10 for u, v in asked)
     assert again.n_reused_ == known > 0
 
 
-def test_answers_of_another_judge_or_run_are_not_reused(tmp_path):
+def test_answers_of_another_judge_or_run_are_not_reused_or_counted(tmp_path):
     path = tmp_path / "answers.sqlite"
     PreferenceRanker(smaller, journal=Journal(path, run="a")).rank(ITEMS)
+    larger = lambda u, v: u > v  # noqa: E731
     for journal, judge in (
-        (Journal(path, run="a"), lambda u, v: u > v),
-        (Journal(path, run="a", judge="other"), smaller),
+        (Journal(path, run="a"), slow_smaller),
+        (Journal(path, run="a", judge="other"), larger),
         (Journal(path, run="b"), smaller),
+        (Journal(path, run="a"), Judges({"ann": larger})),
     ):
-        ranker = PreferenceRanker(judge, journal=journal)
+        ranker = PreferenceRanker(judge, journal=journal, max_calls=30, method="rating")
         ranker.rank(ITEMS)
-        assert ranker.n_reused_ == 0
+        assert (ranker.n_reused_, ranker.n_calls_) == (0, 30)
     same = PreferenceRanker(smaller, journal=Journal(path, run="a"))
     same.rank(ITEMS)
     assert same.n_reused_ > 50
 
 
+class Prompted:
+    def __init__(self, prompt):
+        self.prompt = prompt
+
+    def __call__(self, u, v):
+        return u < v
+
+    def judge(self, u, v):
+        return u < v
+
+
+def made(prompt):
+    def judge(u, v):
+        return bool(prompt) and u < v
+
+    return judge
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        lambda u, v: u < v,
+        made("which is smaller?"),
+        functools.partial(smaller),
+        Prompted("which is smaller?"),
+        Prompted("which is smaller?").judge,
+        Batch(lambda pairs: [u < v for u, v in pairs]),
+        Choice(np.argmin, 2),
+        operator.lt,
+        Judges([smaller]),
+    ],
+)
+def test_judges_without_a_name_of_their_own_need_one_for_a_journal(tmp_path, judge):
+    path = tmp_path / "answers.sqlite"
+    params = {"method": "rating", "max_calls": 30}
+    with pytest.raises(ValueError, match=r"a journal requires (a name of the judge|names of)"):
+        PreferenceRanker(judge, journal=path, **params).rank(ITEMS)
+    assert not path.exists()
+    if not isinstance(judge, Judges):
+        PreferenceRanker(judge, journal=Journal(path, judge="j"), **params).rank(ITEMS)
+        assert {name for (name,) in rows_of(path, "judge")} == {"j"}
+
+
+def test_answers_of_another_form_are_not_reused(tmp_path):
+    """The second of two items as the best is position 1, not the degree 1 of the first."""
+    journal = Journal(tmp_path / "answers.sqlite", judge="j")
+    params = {"journal": journal, "max_calls": 120, "random_state": 0}
+    judges = [Choice(np.argmin, 2), Order(np.argsort, 2), smaller]
+    for k, judge in enumerate(judges):
+        ranker = PreferenceRanker(judge, **{**params, "max_calls": 120 * (k + 1)})
+        assert ranker.rank(ITEMS) == sorted(ITEMS)
+        assert ranker.n_reused_ == 0
+
+
 def test_journal_is_one_table_that_a_person_can_read(tmp_path):
     path = tmp_path / "answers.sqlite"
     judge = Flaky(1)
-    ranker = PreferenceRanker(judge, journal=path, retry=no_wait(2), random_state=0)
+    ranker = PreferenceRanker(
+        judge, journal=Journal(path, judge="j"), retry=no_wait(2), random_state=0
+    )
     ranker.rank(["b", "a"])
     columns = "run, comparison, shown, judge, degree, failure"
     failed, answered = rows_of(path, columns)
@@ -539,7 +689,9 @@ def test_rows_that_no_ranker_has_written_are_rejected(tmp_path, change, required
         file.commit()
     calls = []
     with pytest.raises(ValueError, match=f"in row 3.*{required}") as caught:
-        PreferenceRanker(lambda u, v: calls.append(1), journal=path).rank(ITEMS)
+        PreferenceRanker(
+            lambda u, v: calls.append(1), journal=Journal(path, judge=f"{__name__}.smaller")
+        ).rank(ITEMS)
     assert str(path) in str(caught.value)
     assert calls == []
 
@@ -581,7 +733,7 @@ def test_damaged_bytes_are_an_error_with_the_path_or_an_order(tmp_path):
 
 def test_items_without_lasting_keys_need_a_key(tmp_path):
     items = [{"n": 2}, {"n": 1}]
-    params = {"journal": tmp_path / "a.sqlite", "random_state": 0}
+    params = {"journal": Journal(tmp_path / "a.sqlite", judge="j"), "random_state": 0}
     with pytest.raises(TypeError, match="pass key="):
         PreferenceRanker(lambda u, v: u["n"] < v["n"], **params).rank(items)
     with pytest.raises(TypeError, match="key= must return strings"):
@@ -592,29 +744,115 @@ def test_items_without_lasting_keys_need_a_key(tmp_path):
     assert ranker.rank(items) == items[::-1]
 
 
-def test_full_disk_keeps_the_answers_in_memory(tmp_path, monkeypatch):
+POLICIES = {
+    "one attempt": lambda tenacity: 1,
+    "default": lambda tenacity: None,
+    "all errors": lambda tenacity: tenacity.Retrying(
+        stop=tenacity.stop_after_attempt(4), retry=tenacity.retry_if_exception(lambda error: True)
+    ),
+    "handled": lambda tenacity: tenacity.Retrying(
+        stop=tenacity.stop_after_attempt(4), retry_error_callback=lambda state: None
+    ),
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("judge", [smaller, smaller_later])
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_full_disk_is_no_failure_of_the_judge(tmp_path, monkeypatch, policy, judge, concurrency):
+    tenacity = pytest.importorskip("tenacity")
     from rankcore.preference.journal import OpenJournal
 
-    calls, write = [], OpenJournal.write
-
-    def judge(u, v):
-        calls.append(1)
-        return u < v
+    write, written = OpenJournal.write, []
 
     def full(self, records):
-        if len(calls) > 10 and records:
-            raise OSError("the journal is on a full disk")
+        if len(written) > 10 and records:
+            raise OSError(28, "No space left on device")
+        written.extend(records)
         write(self, records)
 
-    ranker = PreferenceRanker(judge, journal=tmp_path / "a.sqlite", retry=1)
+    journal = Journal(tmp_path / "a.sqlite", judge="j")
+    ranker = PreferenceRanker(
+        judge, journal=journal, retry=POLICIES[policy](tenacity), concurrency=concurrency
+    )
     monkeypatch.setattr(OpenJournal, "write", full)
-    with pytest.raises(OSError, match="full disk"):
+    with pytest.raises(OSError, match="No space left"):
         ranker.rank(ITEMS)
-    before = len(calls)
+    before = ranker.n_calls_
+    assert 11 < before <= 11 + concurrency
+    assert ranker.sampler_.n_answers == before
     monkeypatch.setattr(OpenJournal, "write", write)
     assert ranker.rank(ITEMS) == sorted(ITEMS)
-    assert len(rows_of(tmp_path / "a.sqlite")) == len(calls) > before
-    assert Path(tmp_path / "a.sqlite").exists()
+    rows = rows_of(tmp_path / "a.sqlite", "failure")
+    assert len(rows) == ranker.n_calls_ > before
+    assert set(rows) == {(None,)}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("judge", [smaller, smaller_later])
+@pytest.mark.parametrize("error", [ValueError("mine"), KeyError("mine"), IndexError("mine")])
+def test_errors_of_progress_are_raised_as_they_are(policy, judge, error):
+    tenacity = pytest.importorskip("tenacity")
+    seen = []
+
+    def progress(state):
+        seen.append(state)
+        if len(seen) == 5:
+            raise error
+
+    ranker = PreferenceRanker(
+        judge, progress=progress, retry=POLICIES[policy](tenacity), random_state=0
+    )
+    with pytest.raises(type(error)) as caught:
+        ranker.rank(ITEMS)
+    assert caught.value is error
+    assert (ranker.n_calls_, ranker.sampler_.n_answers, seen[-1].failed) == (5, 5, 0)
+    ranker.progress = None
+    assert ranker.rank(ITEMS) == sorted(ITEMS)
+
+
+@pytest.mark.parametrize("make", [lambda f: f, lambda f: Batch(lambda pairs: [f(*pairs[0])], 1)])
+@pytest.mark.parametrize("is_async", [False, True])
+def test_functions_of_a_policy_are_called(make, is_async):
+    tenacity = pytest.importorskip("tenacity")
+    called = []
+    policy = tenacity.Retrying(
+        stop=tenacity.stop_after_attempt(2),
+        before=lambda state: called.append("before"),
+        after=lambda state: called.append("after"),
+        before_sleep=lambda state: called.append("before_sleep"),
+        retry_error_callback=lambda state: called.append("error"),
+    )
+    never = {(4, 5), (5, 4)}
+
+    def judge(u, v):
+        if (u, v) in never:
+            raise ConnectionError("away")
+        return u < v
+
+    async def later(u, v):
+        return judge(u, v)
+
+    one = make(later if is_async and make(judge) is judge else judge)
+    ranker = PreferenceRanker(one, method="degree", retry=policy, random_state=0)
+    ranker.rank(list(range(8)))
+    assert called.count("before") == ranker.n_calls_ == 28 + 1
+    assert [name for name in called if name != "before"] == [
+        "after", "before_sleep", "after", "error"
+    ]  # fmt: skip
+    assert ranker.complete_  # the pair that failed counts as an abstention
+    assert ranker.sampler_.n_answers == 27
+
+
+def test_errors_of_functions_of_a_policy_are_raised_as_they_are():
+    tenacity = pytest.importorskip("tenacity")
+
+    def broken(state):
+        raise LookupError("mine")
+
+    policy = tenacity.Retrying(stop=tenacity.stop_after_attempt(3), before_sleep=broken)
+    with pytest.raises(LookupError, match="mine"):
+        PreferenceRanker(Flaky(1), retry=policy).rank(ITEMS)
 
 
 def test_batch_without_a_size_takes_all_comparisons_in_one_call():

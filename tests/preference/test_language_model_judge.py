@@ -143,7 +143,7 @@ def test_documents_are_put_in_order_and_the_cost_is_known(server):
 
 
 def test_a_journal_and_a_budget(server, tmp_path):
-    journal = Journal(tmp_path / "answers.sqlite", run="which is relevant")
+    journal = Journal(tmp_path / "answers.sqlite", run="which is relevant", judge="m")
     _, ranker, _ = rerank(server, journal=journal, max_calls=150)
     assert server.requests == ranker.n_calls_ == 150
     assert not ranker.complete_

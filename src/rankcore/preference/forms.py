@@ -149,6 +149,7 @@ class Judges:
         functions: Sequence[Callable[[Any, Any], Any]] | Mapping[str, Callable[[Any, Any], Any]],
         prices: Sequence[float] | Mapping[str, float] | None = None,
     ):
+        self.named = isinstance(functions, Mapping)
         if isinstance(functions, Mapping):
             self.functions = {str(name): function for name, function in functions.items()}
         else:

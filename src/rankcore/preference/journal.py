@@ -8,11 +8,12 @@ import sqlite3
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from rankcore.preference.forms import shown
+from rankcore.preference.forms import Batch, Choice, Judges, shown
 
 _TABLE = """
 create table if not exists comparisons (
@@ -60,7 +61,9 @@ class Journal:
         Name of the run, such as the query. Answers of other runs in the same file are ignored.
     judge : str, optional
         Name of the judge, such as that of a model and its prompt; answers of others are ignored.
-        None: the name of the function or class of the preference. Not used for `Judges`.
+        None: the name of the preference, if it is a function of a module; lambdas, methods, partial
+        functions and other objects require a name here. Not used for `Judges`, which have names of
+        their own.
 
     Notes
     -----
@@ -198,11 +201,33 @@ class OpenJournal:
             raise OSError(f"the journal {self._path!r} cannot be {done}: {error}{hint}") from error
 
 
-def judge_name(preference: Any) -> str:
-    """Return a name for a preference that is the same in every process."""
-    function = getattr(preference, "function", preference)
-    name = getattr(function, "__qualname__", type(function).__qualname__)
-    return f"{getattr(function, '__module__', '')}.{name}"
+def as_journal(journal: str | os.PathLike[str] | Journal) -> Journal:
+    """Return a journal, or that of a path."""
+    return journal if isinstance(journal, Journal) else Journal(journal)
+
+
+def judge_name(journal: Journal, preference: Any) -> str:
+    """Return the name of a judge: that of the journal, or that of a function of a module.
+
+    ValueError for other preferences, whose names are those of other judges, too.
+    """
+    if isinstance(preference, Judges):
+        if not preference.named:
+            raise ValueError(
+                "a journal requires names of Judges: pass a mapping of names to functions"
+            )
+        return ""
+    if journal.judge is not None:
+        return journal.judge
+    function = preference.function if isinstance(preference, Batch | Choice) else preference
+    name = getattr(function, "__qualname__", "")
+    if not isinstance(function, FunctionType) or "<" in name:
+        raise ValueError(
+            "a journal requires a name of the judge, by which its answers are found: pass "
+            "journal=Journal(path, judge=name). Only a function of a module has a name of its "
+            f"own; found {shown(preference)}"
+        )
+    return f"{function.__module__}.{name}"
 
 
 def lasting_key(item: Any) -> str:

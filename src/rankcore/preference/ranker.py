@@ -6,7 +6,9 @@ import asyncio
 import os
 import warnings
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, nullcontext
+from contextvars import copy_context
 from typing import Any, ClassVar, Literal
 from zlib import crc32
 
@@ -36,6 +38,7 @@ from rankcore.preference.journal import (
     Journal,
     OpenJournal,
     Record,
+    as_journal,
     check_keys,
     judge_name,
     lasting_key,
@@ -111,13 +114,14 @@ class PreferenceRanker(Constrained, Documented, BaseEstimator):
     concurrency : int
         Maximum number of calls in parallel: in threads, or in the event loop for an ``async``
         preference. The result does not depend on it.
-    retry : int or policy of tenacity, optional
-        Attempts per call, or a ``tenacity.Retrying``. None: three attempts with increasing delays,
-        or after the ``retry_after`` seconds of the error, if tenacity is installed (``pip install
+    retry : int or tenacity.Retrying, optional
+        Attempts per call, or a policy, also for ``async`` preferences. None: three attempts with
+        increasing delays, or after the time that the error names (``retry_after``, or the header
+        Retry-After of its ``response``), if tenacity is installed (``pip install
         'rankcore[judges]'``), else one. Errors such as TypeError, of the judge's own code, are not
         repeated.
     progress : callable, optional
-        Called with a `RankingProgress` after each answer, one at a time.
+        Called with a `RankingProgress` after each call, one at a time.
     random_state : int, numpy.random.Generator or None
         Seed of the sampler. None: drawn once for this ranker, or 0 with a journal.
 
@@ -252,17 +256,12 @@ class PreferenceRanker(Constrained, Documented, BaseEstimator):
         RuntimeError
             For an ``async`` preference inside a running event loop; await `arank` there.
         """
+        if is_async(self.preference):
+            _reject_loop()
+            return asyncio.run(self.arank(items))
         items = as_items(items)
-        with self._driving(items) as driver:
-            computed = as_indexed(self.preference, len(items))
-            if computed is not None:
-                driver.compute(computed)
-            elif is_async(self.preference):
-                _reject_loop()
-                asyncio.run(_send_rounds(driver))
-            else:
-                while (requests := driver.next_round()) is not None:
-                    driver.send_all(requests)
+        with self._driving(items, None) as driver:
+            driver.run()
         return in_order(items, self.order_[: self.top_k])
 
     async def arank(self, items: Items) -> Any:
@@ -276,50 +275,56 @@ class PreferenceRanker(Constrained, Documented, BaseEstimator):
         -------
         list or ndarray
         """
-        items = as_items(items)
-        with self._driving(items) as driver:
-            computed = as_indexed(self.preference, len(items))
-            if computed is not None:
-                driver.compute(computed)
-            else:
-                await _send_rounds(driver)
+        items, loop = as_items(items), asyncio.get_running_loop()
+        with (
+            self._driving(items, loop if is_async(self.preference) else None) as driver,
+            ThreadPoolExecutor(1, thread_name_prefix="preference") as pool,
+        ):
+            run = loop.run_in_executor(pool, copy_context().run, driver.run)
+            try:
+                await asyncio.shield(run)
+            except asyncio.CancelledError:
+                driver.stop()
+                await asyncio.wait([run])
+                run.exception()  # the cancellation is raised instead
+                raise
         return in_order(items, self.order_[: self.top_k])
 
     @contextmanager
-    def _driving(self, items: Any) -> Iterator[Driver]:
+    def _driving(self, items: Any, loop: asyncio.AbstractEventLoop | None) -> Iterator[Driver]:
         """Yield a driver; its results become attributes even if it fails."""
         self._check_params()
-        keys = self._keys(items)
+        computed = as_indexed(self.preference, len(items))
+        journal = None if self.journal is None else as_journal(self.journal)
+        keys = self._keys(items) if computed is None else list(range(len(items)))
         place = {key: k for k, key in reversed(list(enumerate(keys)))}
         # Different items; with a journal in the order of their keys, so that theirs is the same
         # whatever the order of the items.
-        distinct = sorted(place, key=str) if self.journal is not None else list(dict.fromkeys(keys))
-        asked = [items[place[key]] for key in distinct]
+        distinct = sorted(place, key=str) if journal is not None else list(dict.fromkeys(keys))
         number = {key: k for k, key in enumerate(distinct)}
         same = np.array([number[key] for key in keys], dtype=np.intp)
-        method = self.method_name(len(items))
-        sampler = self._sampler(asked, method, [place[key] for key in distinct], items)
-        max_calls, confidence = self._limits(method, len(asked))
-        with self._opened() as journal:
+        sampler = self._sampler(items, [place[key] for key in distinct])
+        judge = "" if journal is None else judge_name(journal, self.preference)
+        with nullcontext() if journal is None else closing(OpenJournal(journal)) as opened:
             driver = Driver(
                 sampler,
                 self.preference,
                 distinct,
-                self._earlier(items, journal),
-                judge="" if self.journal is None else self._journal_judge(),
-                max_calls=max_calls,
-                confidence=confidence,
-                both_orders=self.both_orders,
+                self._earlier(items, opened),
+                computed=computed,
+                loop=loop,
+                judge=judge,
+                max_calls=self._max_calls(sampler),
+                confidence=self._confidence(sampler),
                 concurrency=self.concurrency,
                 retry=make_retry(self.retry),
-                journal=journal,
+                journal=opened,
                 unwritten=self._unwritten,
                 progress=self.progress,
             )
             try:
                 yield driver
             finally:
-                driver.finish()
                 self._learn(driver, items, same)
 
     def _learn(self, driver: Driver, items: Any, same: Places) -> None:
@@ -387,51 +392,44 @@ class PreferenceRanker(Constrained, Documented, BaseEstimator):
         rated = sure or (noisy and self.noise != 0 and n <= _RATED)
         return "rating" if rated else "quicksort"
 
-    def _sampler(self, items: list[Any], method: str, first: list[int], all_items: Any) -> Sampler:
-        seed = self._seed()
-        if method == "quicksort":
-            return QuickSortSampler(
-                items, top_k=self.top_k, decide=self.decide, repeats=self.repeats,
-                both_orders=self.both_orders, noise=self.noise, seed=seed,
-            )  # fmt: skip
-        if method == "degree":
-            return DegreeSampler(
-                items, top_k=self.top_k, repeats=self.repeats, both_orders=self.both_orders,
-                noise=self.noise, seed=seed,
-            )  # fmt: skip
-        if method == "halving":
-            return HalvingSampler(
-                items, top_k=self.top_k, opponents=self.opponents, repeats=self.repeats,
-                both_orders=self.both_orders, noise=self.noise, seed=seed,
-            )  # fmt: skip
-        judge = self.preference
-        scores = prior_scores(self.prior, all_items)
-        several = isinstance(judge, Choice)
-        return Sampler(
-            items,
-            top_k=self.top_k,
-            size=judge.k if isinstance(judge, Choice) else 2,
-            answers="order" if isinstance(judge, Order) else "best" if several else "degree",
-            noise=self.noise,
-            prior=None if scores is None else scores[first],
-            judges=judge.prices if isinstance(judge, Judges) else None,
-            seed=seed,
-        )
-
-    def _limits(self, method: str, n: int) -> tuple[int | None, float | None]:
+    def _sampler(self, items: Any, first: list[int]) -> Sampler:
+        """Return the sampler of the different items, whose first positions are given."""
+        method = self.method_name(len(items))
+        asked = [items[k] for k in first]
+        params: dict[str, Any] = {"top_k": self.top_k, "noise": self.noise, "seed": self._seed()}
         if method != "rating":
-            return self.max_calls, None
-        if self.max_calls is not None:
-            return self.max_calls, self.confidence
-        confidence = _CONFIDENCE if self.confidence is None else self.confidence
-        return max(n * (n - 1) // 2, 20 * n), confidence
+            params |= {"repeats": self.repeats, "both_orders": self.both_orders}
+        if method == "quicksort":
+            return QuickSortSampler(asked, decide=self.decide, **params)
+        if method == "degree":
+            return DegreeSampler(asked, **params)
+        if method == "halving":
+            return HalvingSampler(asked, opponents=self.opponents, **params)
+        judge, scores = self.preference, prior_scores(self.prior, items)
+        if isinstance(judge, Choice):
+            params |= {"size": judge.k, "answers": "order" if isinstance(judge, Order) else "best"}
+        if isinstance(judge, Judges):
+            params["judges"] = judge.prices
+        return Sampler(asked, prior=None if scores is None else scores[first], **params)
+
+    def _max_calls(self, sampler: Sampler) -> int | None:
+        if self.max_calls is not None or isinstance(sampler, RoundSampler):
+            return self.max_calls
+        n = len(sampler.items)
+        return max(n * (n - 1) // 2, 20 * n)
+
+    def _confidence(self, sampler: Sampler) -> float | None:
+        """The confidence at which to stop, of ratings alone."""
+        if isinstance(sampler, RoundSampler):
+            return None
+        if self.confidence is None and self.max_calls is None:
+            return _CONFIDENCE
+        return self.confidence
 
     # ------------------------------------------------------------------ earlier answers
 
     def _keys(self, items: Any) -> list[Hashable]:
-        """Keys of the items; their positions for a computed preference."""
-        if as_indexed(self.preference, len(items)) is not None:
-            return list(range(len(items)))
+        """Keys of the items of a preference that is called."""
         key = self.key or (memory_key if self.journal is None else lasting_key)
         keys = [key(item) for item in items]
         if self.journal is not None:
@@ -440,7 +438,7 @@ class PreferenceRanker(Constrained, Documented, BaseEstimator):
 
     def _earlier(self, items: Any, journal: OpenJournal | None) -> list[Record]:
         """Earlier answers and failed calls, of the journal or of this ranker."""
-        asked = (self.preference, None if self.journal is None else repr(self._journal()))
+        asked = (self.preference, None if self.journal is None else repr(as_journal(self.journal)))
         before = self.__dict__.get("_asked", (None, None))
         if asked[0] is not before[0] or asked[1] != before[1]:
             self._asked = asked
@@ -455,31 +453,15 @@ class PreferenceRanker(Constrained, Documented, BaseEstimator):
         self._records = journal.records()
         return self._records
 
-    def _opened(self) -> AbstractContextManager[OpenJournal | None]:
-        return nullcontext() if self.journal is None else closing(OpenJournal(self._journal()))
-
-    def _journal(self) -> Journal:
-        journal = self.journal
-        assert journal is not None
-        return journal if isinstance(journal, Journal) else Journal(journal)
-
-    def _journal_judge(self) -> str:
-        return self._journal().judge or judge_name(self.preference)
-
     def _seed(self) -> Any:
         """The random state; if there is none, a seed of the run or drawn once for this ranker."""
         if self.random_state is not None:
             return self.random_state
         if self.journal is not None:
-            return crc32(self._journal().run.encode())
+            return crc32(as_journal(self.journal).run.encode())
         if "_drawn_seed" not in self.__dict__:
             self._drawn_seed = int(np.random.SeedSequence().generate_state(1)[0])
         return self._drawn_seed
-
-
-async def _send_rounds(driver: Driver) -> None:
-    while (requests := driver.next_round()) is not None:
-        await driver.send_all_async(requests)
 
 
 def _reject_loop() -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from math import isfinite
+from numbers import Real
 from typing import Any
 
 # Errors of the code of a judge, which another attempt would meet again.
@@ -36,23 +40,15 @@ class AnswerError(ValueError):
     """An answer is not of the expected form; the call is repeated."""
 
 
-class OutOfBudget(BaseException):
-    """No call is left, which no policy of retries should catch."""
-
-
 def make_retry(retry: Any) -> Any:
     """Return a tenacity policy from a number of attempts, a policy, or None for the default.
 
     None if there is one attempt only, as without tenacity.
     """
-    if retry is not None and not isinstance(retry, int):
-        if not hasattr(retry, "copy") or not hasattr(retry, "stop"):
-            raise TypeError(
-                "retry must be None, a number of attempts or a policy of tenacity, such as "
-                f"tenacity.Retrying(...); found {retry!r}"
-            )
+    if isinstance(retry, bool) or not isinstance(retry, int | None):
+        _check_policy(retry)
         return retry
-    if isinstance(retry, bool) or (retry is not None and retry < 1):
+    if retry is not None and retry < 1:
         raise ValueError(f"retry must be at least one attempt; found {retry!r}")
     attempts = _ATTEMPTS if retry is None else retry
     if attempts == 1:
@@ -68,28 +64,61 @@ def make_retry(retry: Any) -> Any:
     backoff = tenacity.wait_random_exponential(multiplier=1.0, max=_LONGEST_WAIT)
 
     def pause(state: Any) -> float:
-        named = getattr(state.outcome.exception(), "retry_after", None)
-        return backoff(state) if named is None else max(0.0, float(named))
+        named = named_wait(state.outcome.exception())
+        return backoff(state) if named is None else named
 
     return tenacity.Retrying(
         stop=tenacity.stop_after_attempt(attempts),
         wait=pause,
-        retry=tenacity.retry_if_exception(is_passing),
+        retry=tenacity.retry_if_exception(lambda error: not isinstance(error, _BUGS)),
         reraise=True,
     )
 
 
-def is_passing(error: BaseException) -> bool:
-    """Return whether another attempt may succeed: not after an error of the judge's own code."""
-    return isinstance(error, Exception) and not isinstance(error, (*_BUGS, OutOfBudget))
+def _check_policy(retry: Any) -> None:
+    try:
+        from tenacity import Retrying
+    except ImportError:
+        usable = False
+    else:
+        usable = isinstance(retry, Retrying)
+    if not usable:
+        raise TypeError(
+            "retry must be None, a number of attempts or a tenacity.Retrying(...), which serves "
+            f"async preferences as well; found {retry!r}"
+        )
 
 
-def as_async(retry: Any) -> Any:
-    """Return a policy for calls that are awaited."""
-    import tenacity
+def named_wait(error: BaseException) -> float | None:
+    """Return the seconds to wait that an error names; None if it names none.
 
-    if isinstance(retry, tenacity.AsyncRetrying):
-        return retry.copy()
-    return tenacity.AsyncRetrying(
-        stop=retry.stop, wait=retry.wait, retry=retry.retry, reraise=retry.reraise
-    )
+    It is its ``retry_after`` or the header Retry-After of its ``response``: seconds, a duration, a
+    time, or a date of HTTP.
+    """
+    named = getattr(error, "retry_after", None)
+    if named is None:
+        headers = getattr(getattr(error, "response", None), "headers", None)
+        get = getattr(headers, "get", None)
+        named = get("Retry-After") if callable(get) else None
+    if isinstance(named, timedelta):
+        named = named.total_seconds()
+    elif isinstance(named, str | datetime):
+        named = _seconds(named)
+    if not isinstance(named, Real) or not isfinite(named):
+        return None
+    return max(0.0, float(named))
+
+
+def _seconds(named: str | datetime) -> float | None:
+    """Return the seconds of a number in a string, or until a time."""
+    if isinstance(named, str):
+        try:
+            return float(named)
+        except ValueError:
+            pass
+        try:
+            named = parsedate_to_datetime(named)
+        except ValueError:
+            return None
+    zone = named.tzinfo or UTC
+    return (named.replace(tzinfo=zone) - datetime.now(zone)).total_seconds()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, deque
 from collections.abc import Hashable
 from copy import deepcopy
 from typing import Any, Literal, Protocol
@@ -38,7 +39,7 @@ class RoundSampler(Sampler):
 
     See `QuickSortSampler`, `DegreeSampler` and `HalvingSampler`; `ratings` and `uncertainty` are
     those of a `Sampler` that was told the same answers. The degree of a pair is the mean of its
-    answers. An abstention counts as 1/2.
+    answers, an abstention counts as 1/2, and answers about pairs of later rounds are kept for them.
     """
 
     def __init__(
@@ -55,7 +56,8 @@ class RoundSampler(Sampler):
         check_count(repeats, "repeats")
         check_flag(both_orders, "both_orders")
         self._repeats, self._both_orders = repeats, both_orders
-        self._known: dict[tuple[int, int], float] = {}  # degrees of pairs of earlier rounds
+        self._sums: dict[tuple[int, int], float] = {}  # of degrees, by the positions shown
+        self._n_told: Counter[tuple[int, int]] = Counter()
         self._method = self._make(len(self.items))
         self._begin()
 
@@ -70,13 +72,12 @@ class RoundSampler(Sampler):
         ndarray of intp, shape (n,)
             Of an unfinished round, the answers so far are used.
         """
-        if self._open and self._told_answers.any():
-            degrees = self._degrees()
-            if not np.isnan(degrees).all():
-                method = deepcopy(self._method)
-                method.receive(degrees)
-                return method.order()
-        return self._method.order()
+        degrees = self._degrees()
+        if np.isnan(degrees).all():
+            return self._method.order()
+        method = deepcopy(self._method)
+        method.receive(degrees)
+        return method.order()
 
     def done(self, confidence: float | None = None) -> bool:
         """Return whether all comparisons of the method are answered.
@@ -90,59 +91,63 @@ class RoundSampler(Sampler):
         -------
         bool
         """
-        return not self._open and (confidence is None or super().done(confidence))
+        return not self._shown_pairs and (confidence is None or super().done(confidence))
 
     def _enough(self, n: int | None, found: int) -> bool:
         return False
 
     def _begin(self) -> None:
-        """Start the current round of the method; known pairs are not asked again."""
+        """Start the next round of the method that lacks answers."""
+        self._calls: deque[tuple[int, int]] | None = None  # that are not queued yet
         while (pairs := self._method.pending()) is not None:
-            degrees = np.array(
-                [
-                    self._known.get(pair, np.nan)
-                    for pair in zip(pairs[0].tolist(), pairs[1].tolist(), strict=True)
-                ],
-                dtype=np.float64,
-            )
-            if np.isnan(degrees).any():
-                break
-            self._method.receive(degrees)
-        self._open = pairs is not None
-        i, j = pairs if pairs is not None else (np.empty(0, np.intp), np.empty(0, np.intp))
-        known = np.full(i.size, np.nan) if pairs is None else degrees
-        # The order shown is random, so that it tells nothing about the items.
-        self._turned = self._rng.random(i.size) < 0.5
-        self._first, self._second = np.where(self._turned, j, i), np.where(self._turned, i, j)
-        asked = np.isnan(known)
-        self._sums = np.where(asked, 0.0, np.where(self._turned, 1 - known, known))
-        self._told_answers = np.where(asked, 0, 1)
-        self._left = np.where(asked, self._repeats << self._both_orders, 0)
-        self._asked_rows = np.flatnonzero(asked)
-        self._n_queued = 0
-        shown = zip(self._first.tolist(), self._second.tolist(), strict=True)
-        self._rows = {pair: row for row, pair in enumerate(shown)}
+            i, j = pairs
+            # The order shown is random, so that it tells nothing about the items.
+            self._turned = self._rng.random(i.size) < 0.5
+            first, second = np.where(self._turned, j, i), np.where(self._turned, i, j)
+            self._shown_pairs = list(zip(first.tolist(), second.tolist(), strict=True))
+            wanted = self._shown_pairs
+            if self._both_orders:
+                wanted = wanted + [(v, u) for u, v in wanted]
+            # Answers that are missing; without both orders, in any order.
+            self._lacks = {
+                pair: lacking
+                for pair in wanted
+                if (lacking := self._repeats - self._count(pair)) > 0
+            }
+            if self._lacks:
+                return
+            self._method.receive(self._degrees())
+        self._shown_pairs, self._lacks = [], {}
+        self._turned = np.empty(0, dtype=bool)
+
+    def _count(self, pair: tuple[int, int]) -> int:
+        return self._n_told[pair] + (0 if self._both_orders else self._n_told[pair[::-1]])
 
     def _degrees(self) -> Floats:
-        """Mean degrees of the round, NaN for pairs without all of their answers."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            means = self._sums / self._told_answers
-        means[self._told_answers == 0] = 0.5
-        means[self._left > 0] = np.nan
-        return np.where(self._turned, 1 - means, means)
+        """Return the mean degrees of the round, NaN for pairs without all of their answers."""
+        found = np.full(len(self._shown_pairs), np.nan)
+        for k, pair in enumerate(self._shown_pairs):
+            turned = pair[::-1]
+            if pair in self._lacks or turned in self._lacks:
+                continue
+            forth, back = self._n_told[pair], self._n_told[turned]
+            won, lost = self._sums.get(pair, 0.0), self._sums.get(turned, 0.0)
+            if self._both_orders:
+                found[k] = (won / forth + 1 - lost / back) / 2
+            else:
+                found[k] = (won + back - lost) / (forth + back)
+        return np.where(self._turned, 1 - found, found)
 
     def _plan(self) -> bool:
         """Queue the next calls of the round; False if its answers are needed first."""
-        n_calls = self._asked_rows.size * (self._repeats << self._both_orders)
-        part = range(self._n_queued, min(n_calls, self._n_queued + _QUEUED))
-        self._n_queued = part.stop
-        for call in part:
-            repeat, index = divmod(call, self._asked_rows.size)
-            row = self._asked_rows[index]
-            u, v = int(self._first[row]), int(self._second[row])
-            turned = repeat >= self._repeats
-            self._queue.append(self._comparison((v, u) if turned else (u, v), None))
-        return len(part) > 0
+        if self._calls is None:
+            lacks = self._lacks.items()
+            self._calls = deque(
+                pair for call in range(self._repeats) for pair, lacking in lacks if lacking > call
+            )
+        for _ in range(min(_QUEUED, len(self._calls))):
+            self._queue.append(self._comparison(self._calls.popleft(), None))
+        return bool(self._queue)
 
     def tell(self, comparison: Comparison, answer: Any, judge: Hashable = None) -> None:
         """Take the answer to a comparison; see `Sampler.tell`.
@@ -160,23 +165,18 @@ class RoundSampler(Sampler):
         """
         super().tell(comparison, answer, judge)
         u, v = comparison.places
-        row, turned = self._rows.get((u, v)), False
-        if row is None:
-            row, turned = self._rows.get((v, u)), True
-        if row is None or self._left[row] == 0:
-            return  # it was not asked in this round, and is known to the ratings only
-        if answer is not None:
-            self._sums[row] += 1 - float(answer) if turned else float(answer)
-            self._told_answers[row] += 1
-        self._left[row] -= 1
-        if not self._left.any():
-            degrees = self._degrees()
-            i = np.where(self._turned, self._second, self._first).tolist()
-            j = np.where(self._turned, self._first, self._second).tolist()
-            for pair, degree in zip(zip(i, j, strict=True), degrees.tolist(), strict=True):
-                self._known[pair], self._known[pair[::-1]] = degree, 1 - degree
-            self._method.receive(degrees)
-            self._begin()
+        pair = (u, v)
+        self._sums[pair] = self._sums.get(pair, 0.0) + (0.5 if answer is None else float(answer))
+        self._n_told[pair] += 1
+        if pair not in self._lacks and not self._both_orders:
+            pair = (v, u)
+        if pair in self._lacks:
+            self._lacks[pair] -= 1
+            if self._lacks[pair] == 0:
+                del self._lacks[pair]
+                if not self._lacks:
+                    self._method.receive(self._degrees())
+                    self._begin()
 
 
 class QuickSortSampler(RoundSampler):

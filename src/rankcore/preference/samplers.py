@@ -113,7 +113,7 @@ class Sampler:
         self.n_answers = 0
         n = len(self.items)
         self._top_k = None if top_k is None or top_k >= n else top_k
-        self._size, self._answers = size, answers
+        self._size, self.answers = size, answers
         self._judges = judge_names(judges)
         prices = list(judges.values()) if isinstance(judges, Mapping) else [1.0] * len(self._judges)
         for price in prices:
@@ -203,7 +203,7 @@ class Sampler:
         self._new.append((places, parsed, number))
         self._counts[list(places)] += 1
         self._by_judge[number] += 1
-        self._first_won[number] += parsed if self._answers == "degree" else 0.5
+        self._first_won[number] += parsed if self.answers == "degree" else 0.5
         self.n_answers += 1
 
     def ranking(self) -> Places:
@@ -362,9 +362,9 @@ class Sampler:
         n = len(comparison.places)
         if answer is None:
             return None
-        if self._answers == "degree":
+        if self.answers == "degree":
             return as_degree(answer, n)
-        if self._answers == "best":
+        if self.answers == "best":
             return as_positions([answer], n, answer)[0]
         if not isinstance(answer, Sequence | np.ndarray) or isinstance(answer, str):
             raise TypeError(f"an order must be a list of positions; found {shown(answer)}")
@@ -377,10 +377,10 @@ class Sampler:
 
     def _learn(self, places: tuple[int, ...], answer: Any, judge: int) -> None:
         """Add a parsed answer."""
-        if self._answers == "degree":
+        if self.answers == "degree":
             self._model.add_pair(places[0], places[1], answer, judge)
         else:
-            best = self._answers == "best"
+            best = self.answers == "best"
             order = [places[place] for place in ([answer] if best else answer)]
             if best:
                 order += [place for place in places if place != order[0]]
