@@ -16,7 +16,6 @@ from benchmarks.limits import N_L
 from benchmarks.measure import machine, sized
 from benchmarks.metrics import judged
 from rankcore._core.threads import Threads
-from rankcore.boosting._tree_grower import TreeGrower
 from rankcore.datasets import make_letor, make_ordinal
 
 MORE = (2, 4, 8, 16)
@@ -77,7 +76,7 @@ def two_beside_one(task, repeat):
 
 def share(task):
     """Share of one thread's time that more threads would divide."""
-    divided, crews = [0.0], TreeGrower.__init__
+    divided = [0.0]
 
     def timed(function):
         def run(*args):
@@ -88,15 +87,7 @@ def share(task):
 
         return run
 
-    def grower(self, *args):
-        crews(self, *args)
-        crew = self._crew
-        self._crew = mock.Mock(look=timed(crew.look), serve=crew.serve, dismiss=crew.dismiss)
-
-    with (
-        mock.patch.object(Threads, "map", timed(Threads.map)),
-        mock.patch.object(TreeGrower, "__init__", grower),
-    ):
+    with mock.patch.object(Threads, "map", timed(Threads.map)):
         start = perf_counter()
         task(1)
         return divided[0] / (perf_counter() - start)

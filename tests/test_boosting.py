@@ -305,7 +305,7 @@ def test_potentials_of_graded_labels():
         factors, None, np.arange(4), np.array([0, 3]), np.ones(1), np.empty((2, 3))
     )
     pi = np.empty(3)
-    assert weights.potentials(pi) == pytest.approx(4.973534, abs=1e-6)
+    assert weights.differentiate(pi, None) == pytest.approx(4.973534, abs=1e-6)
     np.testing.assert_allclose(pi, [0.453451, 0.424598, -0.878048], atol=1e-6)
     pairs, D = plain.label_pairs([2, 1, 0])
     D, _ = plain.reweigh(D, pairs, scores, 1.0)

@@ -66,7 +66,7 @@ def expected(pairing, steps, scores, change_of):
         all_weights[here, here] = weights * (labels[:, None] > labels)
     total = all_weights.sum()
     won, lost = all_weights.sum(axis=1) / total, all_weights.sum(axis=0) / total
-    return won, lost, all_weights / total
+    return won - lost, won + lost, all_weights / total
 
 
 @pytest.mark.parametrize("kind", list(MEASURES))
@@ -74,25 +74,25 @@ def expected(pairing, steps, scores, change_of):
 def test_pairs_weigh_what_swapping_them_changes(kind, seed):
     pairing, steps, scores = problem(seed, graded=kind != "map")
     focus = Focus(pairing, steps, kind, scores)
-    won, lost = np.empty((2, scores.size))
-    assert focus.shares(won, lost) > 0
+    gradients, hessians = np.empty((2, scores.size))
+    assert focus.differentiate(gradients, hessians) > 0
     answers = expected(pairing, steps, scores, lambda labels, s: swapped(labels, s, MEASURES[kind]))
-    np.testing.assert_allclose(won, answers[0], rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(lost, answers[1], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(gradients, answers[0], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(hessians, answers[1], rtol=1e-9, atol=1e-12)
     leaf_of = np.random.default_rng(seed).integers(0, 3, scores.size).astype(np.int32)
     between = np.zeros((3, 3))
     np.add.at(between, (leaf_of[:, None], leaf_of), answers[2])
     np.testing.assert_allclose(focus.between(leaf_of, 3), between, rtol=1e-9, atol=1e-12)
     values = np.array([0.5, -1.0, 2.0])
     focus.move(leaf_of, values)
-    focus.shares(won, lost)
+    focus.differentiate(gradients, hessians)
     moved = expected(
         pairing,
         steps,
         scores + values[leaf_of],
         lambda labels, s: swapped(labels, s, MEASURES[kind]),
     )
-    np.testing.assert_allclose(won, moved[0], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(gradients, moved[0], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -108,11 +108,11 @@ def test_pairs_weigh_what_a_function_says(seed):
         return by_labels_and_places(labels, places)
 
     focus = Focus(pairing, steps, by_labels_and_places, scores)
-    won, lost = np.empty((2, scores.size))
-    focus.shares(won, lost)
+    gradients, hessians = np.empty((2, scores.size))
+    focus.differentiate(gradients, hessians)
     answers = expected(pairing, steps, scores, change)
-    np.testing.assert_allclose(won, answers[0], rtol=1e-12, atol=1e-15)
-    np.testing.assert_allclose(lost, answers[1], rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(gradients, answers[0], rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(hessians, answers[1], rtol=1e-12, atol=1e-15)
     leaf_of = np.arange(scores.size, dtype=np.int32)
     np.testing.assert_allclose(focus.between(leaf_of, scores.size), answers[2], atol=1e-15)
 

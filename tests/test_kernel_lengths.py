@@ -47,6 +47,12 @@ FREE = {
     ("kernel_scores.outputs", "lengths", 0),
     ("kernel_scores.outputs", "norms", 0),
     ("kernel_scores.outputs", "starts", 0),
+    ("histogram_layout.count_row_entries", "features", 0),
+    ("histogram_layout.lay_out_panels", "features", 0),
+    ("histograms.FeatureBlock.find_splits", "rows", 0),
+    ("histograms.column_histogram", "node_of", 0),
+    ("histograms.column_histogram", "rows", 0),
+    ("histograms.quantise", "rows", 0),
     ("kernel_scores.outputs", "vectors", 0),
     ("kernel_scores.squared_lengths", "out", 0),
     ("letor.parse", "columns", 0),
@@ -56,23 +62,14 @@ FREE = {
     ("online_loop.learn_few", "marks", 0),
     ("ordinal.threshold_ranks", "thresholds", 0),
     ("pairs.learn", "sequence", 0),
+    ("partition.label_rows", "rows", 0),
+    ("partition.partition_rows", "rows", 0),
     ("rows.csr_rows", "indptr", 0),
     ("rows.dense_rows", "X", 0),
     ("rows.dense_rows", "X", 1),
     ("stumps.evaluate", "scratch", 0),
     ("survey.sum_squares", "values", 0),
     ("tokens.first_equal", "words", 1),
-    ("tree_histograms.count_cells", "features", 0),
-    ("tree_histograms.lay_out", "features", 0),
-    ("tree_histograms.quantise", "rows", 0),
-    ("tree_histograms.quantise_slopes", "rows", 0),
-    ("tree_leaves.divide", "rows", 0),
-    ("tree_leaves.label", "rows", 0),
-    ("tree_looks.Look.prepare", "rows", 0),
-    ("tree_splits.mark_set", "leaf_of", 0),
-    ("tree_splits.mark_set", "rows", 0),
-    ("tree_splits.search_counted", "leaf_of", 0),
-    ("tree_splits.search_counted", "rows", 0),
 }
 # Functions without arrays, or with those of any length only.
 UNCHECKED = {
@@ -87,14 +84,11 @@ UNCHECKED = {
     "listed_weights.ListedWeights.listed",
     "pair_weights.LabelWeights.centre",
     "rows.dense_rows",
+    "splitting.hessian",
+    "splitting.leaf_gain",
+    "splitting.leaf_value",
     "strings.measure",
     "survey.sum_squares",
-    "tree_looks.Crew.dismiss",
-    "tree_looks.Crew.look",
-    "tree_looks.Crew.serve",
-    "tree_splits.mass",
-    "tree_splits.value",
-    "tree_splits.worth",
 }
 
 
@@ -319,7 +313,7 @@ def kernels_of_clusters(folder):
     weights = _ext.pair_weights.LabelWeights(
         factors, None, levels, np.array([0, 2]), np.ones(1), np.empty((2, 2))
     )
-    weights.potentials_by_query(np.empty(60), np.empty(1))
+    weights.differentiate_by_query(np.empty(60), np.empty(1))
     weights.measure_by_query(np.zeros(60, np.uint8), np.empty((1, 4)))
     weights.measure(np.zeros(60, np.uint8))
     rows_of_pairs = np.ascontiguousarray(PAIRS.T, dtype=np.int32)

@@ -15,7 +15,7 @@ import rankcore as rc
 from rankcore._core.inputs import as_rows
 from rankcore._ext import trees as kernels
 from rankcore.boosting._booster import LONGEST
-from rankcore.boosting._tree_shards import Rules
+from rankcore.boosting._grower import GrowthParams
 from rankcore.datasets import make_letor
 from reference import boosting as plain
 from reference import trees as plain_trees
@@ -63,8 +63,8 @@ def follow(model, X, pairs, D, rate, line_search, rules):
         np.add.at(won, pairs[:, 0], D)
         np.add.at(lost, pairs[:, 1], D)
         nodes = as_nodes(tree)
-        best = plain_trees.grow(X, won, lost, rules)
-        assert tree.gains[0] == pytest.approx(best[1][0], abs=1e-6)  # weights are rounded to 2^-32
+        best = plain_trees.grow(X, won - lost, won + lost, rules)
+        assert tree.gains[0] == pytest.approx(best[1][0], abs=1e-6)  # weights are rounded to 2^-31
         leaf_of = np.array([plain_trees.find_leaf(nodes, x) for x in X])
         n = len(nodes) + 1
         w, m = (np.bincount(leaf_of, mass, n) for mass in (won, lost))
@@ -93,7 +93,7 @@ def follow(model, X, pairs, D, rate, line_search, rules):
 def test_rounds_are_those_on_every_pair(seed, sparse, balance, line_search):
     X, y, qid, weight = problem(seed)
     pairs, D = plain.label_pairs(y, qid, balance, weight)
-    rules = Rules(4, 3, 2, 0.0, 0.01)
+    rules = GrowthParams(4, 3, 2, 0.0, 0.01)
     model = rc.RankBoost(
         5,
         max_leaf_nodes=4,
@@ -131,7 +131,7 @@ def test_listed_pairs_and_two_labels(seed, listed):
     else:
         model.fit(X, qid=qid, **given_pairs)
     rows = X[docs]
-    scores = follow(model, rows, np.searchsorted(docs, pairs), D, 1.0, True, Rules(2))
+    scores = follow(model, rows, np.searchsorted(docs, pairs), D, 1.0, True, GrowthParams(2))
     np.testing.assert_allclose(model.predict(rows), scores, rtol=1e-12, atol=1e-12)
 
 

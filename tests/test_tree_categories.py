@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 import rankcore as rc
 from rankcore._core.inputs import as_rows
-from rankcore.boosting._tree_shards import Rules
+from rankcore.boosting._grower import GrowthParams
 from rankcore.progress import watch
 from reference import boosting as plain
 from reference import trees as plain_trees
@@ -76,12 +76,15 @@ def test_the_first_tree_is_that_of_the_plain_grower(seed, sparse):
     won, lost = np.zeros((2, len(X)))
     np.add.at(won, pairs[:, 0], D)
     np.add.at(lost, pairs[:, 1], D)
-    rules = Rules(6, None, 2)
-    nodes, gains, _, _ = plain_trees.grow(X, won, lost, rules, won + lost > 0, categorical={1})
+    rules = GrowthParams(6, None, 2)
+    derivatives = won - lost, won + lost
+    nodes, gains, _, _ = plain_trees.grow(
+        X, *derivatives, rules, derivatives[1] > 0, categorical={1}
+    )
     model = rc.RankBoost(4, categorical_features=[1], **TREES)
     model.fit(sp.csr_array(X) if sparse else X, y, qid=qid)
     first = model._state.model.trees[0]
-    # Words are rounded: with the order of the rows, sums of weights differ in the last place.
+    # Weights are rounded: with the order of the rows, sums of weights differ in the last place.
     np.testing.assert_allclose(first.gains[0], gains[0], atol=1e-8)
     if np.unique(gains).size == len(gains):
         assert [node[:1] for node in as_nodes(first)] == [node[:1] for node in nodes]

@@ -1,6 +1,5 @@
-"""Trees on pair weights, column sums and partitions: against the plain grower, to the bit."""
+"""Trees, their histograms, splits and partitions: against the plain grower, to the bit."""
 
-import time
 from fractions import Fraction
 from math import inf
 
@@ -12,20 +11,26 @@ from hypothesis import strategies as st
 
 from rankcore._core.inputs import as_rows
 from rankcore._core.threads import Threads
-from rankcore._ext import tree_histograms, tree_leaves, tree_looks, tree_splits
-from rankcore.boosting import _tree_shards
+from rankcore._ext import histogram_layout, histograms, partition, splitting
+from rankcore.boosting import _histograms
 from rankcore.boosting._binning import Binning
-from rankcore.boosting._tree_grower import TreeGrower
-from rankcore.boosting._tree_shards import Rules
+from rankcore.boosting._grower import GrowthParams, Leaf, Split, TreeGrower, Units
+from rankcore.boosting._histograms import LEAF, SPLIT, Features, MemoryHistograms
 from reference import trees as plain
 from strategies import examples
 
 pytestmark = pytest.mark.kernel
 
 
+def pair_derivatives(weights):
+    """Gradients and hessians of rows by the weights of pairs that they win and lose."""
+    won, lost = weights
+    return won - lost, won + lost
+
+
 @st.composite
 def problems(draw):
-    """Rows with ties, blocks of zeros and missing values; what each wins and loses with."""
+    """Rows with ties, blocks of zeros and missing values; gradients and hessians."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n, d = rng.integers(2, 50), rng.integers(1, 12)  # not drawn: those would be small
     X = rng.integers(-3, 4, size=(n, d)) * (rng.random((n, d)) < draw(st.sampled_from([0.2, 1.0])))
@@ -38,12 +43,13 @@ def problems(draw):
         won, lost = won**20, lost**20
     elif kind == "tied":
         won, lost = np.round(3 * won), np.round(3 * lost)
-    return X, won / max(won.sum(), 1e-300), lost / max(lost.sum(), 1e-300)
+    won, lost = won / max(won.sum(), 1e-300), lost / max(lost.sum(), 1e-300)
+    return X, *pair_derivatives((won, lost))
 
 
-def rules(rng, d):
+def random_params(rng, d):
     """Most of the time loose: trees that grow show more than those that do not."""
-    return Rules(
+    return GrowthParams(
         int(rng.choice([40, 40, 8, 3, 2])),
         [None, None, None, 3, 1][rng.integers(5)],
         int(rng.choice([1, 1, 2, 5])),
@@ -53,46 +59,52 @@ def rules(rng, d):
     )
 
 
-def grow(X, won, lost, how, n_jobs=1, max_bins=255, zero_missing=False, mask=None, **drawn):
+def grow(X, gradients, hessians, params, n_jobs=1, max_bins=255, zero_missing=False, mask=None,
+         **drawn):  # fmt: skip
     rows = as_rows(X, nan=True)
     categorical = {} if mask is None else {f: str(f) for f in np.flatnonzero(mask).tolist()}
     binning = Binning(rows, np.arange(rows.n_rows), max_bins, zero_missing, categorical)
     with Threads(n_jobs) as threads:
-        grower = TreeGrower(binning, how, threads)
-        tree = grower.grow(won, lost, **drawn)
-        again = grower.grow(won, lost, **drawn)  # what is left of a tree does not matter
-    assert described(tree, binning) == described(again, binning)
-    return described(tree, binning)
+        source = MemoryHistograms(binning, params, threads)
+        grower, trees = TreeGrower(source, params), []
+        for _ in range(2):  # what is left of a tree does not matter
+            tree = grower.grow(source.begin_tree(gradients, hessians, **drawn))
+            trees.append(described(tree, source.leaf_of(tree.leaves), binning))
+    assert trees[0] == trees[1]
+    return trees[0]
 
 
-def described(tree, binning):
+def described(tree, leaf_of, binning):
+    categories = tree.categories
     thresholds = [
-        frozenset(tree.sets[node].tolist()) if node in tree.sets else binning.threshold(*cut)
+        frozenset(categories[node].tolist()) if node in categories else binning.threshold(*cut)
         for node, cut in enumerate(zip(tree.features, tree.bins, strict=True))
     ]
     nodes = [
         [feature, threshold, side, *children]
         for feature, threshold, side, children in zip(
-            tree.features, thresholds, tree.sides, tree.children, strict=True
+            tree.features, thresholds, tree.missing_right, tree.children, strict=True
         )
     ]
     ranges = list(zip(tree.lows.tolist(), tree.highs.tolist(), strict=True))
-    return nodes, tree.gains, tree.leaf_of.tolist(), ranges
+    return nodes, tree.gains, leaf_of.tolist(), ranges
 
 
 @settings(max_examples=examples(200), deadline=None)
 @given(problems(), st.integers(0, 2**32 - 1), st.booleans(), st.booleans())
 def test_trees_are_those_of_the_plain_grower(problem, seed, sparse, zero_missing):
-    X, won, lost = problem
+    X, gradients, hessians = problem
     rng = np.random.default_rng(seed)
-    how, max_bins = rules(rng, X.shape[1]), [255, None][rng.integers(2)]
+    params, max_bins = random_params(rng, X.shape[1]), [255, None][rng.integers(2)]
     drawn = {}
     if rng.random() < 0.4:
-        drawn["taken"] = rng.random(len(X)) < 0.7
+        drawn["drawn"] = rng.random(len(X)) < 0.7
         drawn["allowed"] = rng.random(X.shape[1]) < 0.7
-    expected = plain.grow(X, won, lost, how, drawn.get("taken"), drawn.get("allowed"), zero_missing)
+    expected = plain.grow(
+        X, gradients, hessians, params, drawn.get("drawn"), drawn.get("allowed"), zero_missing
+    )
     given_X = sp.csr_array(X) if sparse else X
-    found = grow(given_X, won, lost, how, 1, max_bins, zero_missing, **drawn)
+    found = grow(given_X, gradients, hessians, params, 1, max_bins, zero_missing, **drawn)
     assert found[0] == expected[0]
     assert found[1:3] == (expected[1], expected[2])
     assert found[3] == expected[3]
@@ -111,21 +123,23 @@ def categorical(X, rng):
 @settings(max_examples=examples(200), deadline=None)
 @given(problems(), st.integers(0, 2**32 - 1), st.booleans())
 def test_splits_of_categories_are_those_of_the_plain_grower(problem, seed, sparse):
-    X, won, lost = problem
+    X, gradients, hessians = problem
     rng = np.random.default_rng(seed)
     X, mask = categorical(X, rng)
-    how, max_bins = rules(rng, X.shape[1]), [255, None][rng.integers(2)]
-    if how.signs is not None:
-        how.signs[mask] = 0
+    params, max_bins = random_params(rng, X.shape[1]), [255, None][rng.integers(2)]
+    if params.signs is not None:
+        params.signs[mask] = 0
     drawn = {}
     if rng.random() < 0.4:
-        drawn["taken"] = rng.random(len(X)) < 0.7
+        drawn["drawn"] = rng.random(len(X)) < 0.7
         drawn["allowed"] = rng.random(X.shape[1]) < 0.7
     where = frozenset(np.flatnonzero(mask).tolist())
-    expected = plain.grow(X, won, lost, how, drawn.get("taken"), drawn.get("allowed"), False, where)
+    expected = plain.grow(
+        X, gradients, hessians, params, drawn.get("drawn"), drawn.get("allowed"), False, where
+    )
     given_X = sp.csr_array(X) if sparse else X
     for n_jobs in (1, 3):
-        found = grow(given_X, won, lost, how, n_jobs, max_bins, False, mask, **drawn)
+        found = grow(given_X, gradients, hessians, params, n_jobs, max_bins, False, mask, **drawn)
         assert found[0] == expected[0]
         assert found[1:3] == (expected[1], expected[2])
         assert found[3] == expected[3]
@@ -163,252 +177,351 @@ def test_no_set_of_categories_gains_more_than_the_sorted_ones(masses, l2, bounds
 def test_a_leaf_of_very_many_categories():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 300, size=(1500, 1)).astype(float)
-    won, lost = rng.random((2, 1500)) / 750
+    gradients, hessians = pair_derivatives(rng.random((2, 1500)) / 750)
     mask = np.ones(1, dtype=bool)
-    found = grow(X, won, lost, Rules(2), max_bins=None, mask=mask)
-    assert found[:3] == plain.grow(X, won, lost, Rules(2), categorical={0})[:3]
+    found = grow(X, gradients, hessians, GrowthParams(2), max_bins=None, mask=mask)
+    assert found[:3] == plain.grow(X, gradients, hessians, GrowthParams(2), categorical={0})[:3]
     with pytest.raises(ValueError, match="column 0 has .* more than max_bins=255: set max_bins"):
-        grow(X, won, lost, Rules(2), mask=mask)
+        grow(X, gradients, hessians, GrowthParams(2), mask=mask)
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(problems(), st.integers(0, 2**32 - 1), st.booleans(), st.sampled_from([2, 3, 7]))
 def test_trees_do_not_depend_on_threads(problem, seed, sparse, n_jobs):
-    X, won, lost = problem
-    how = rules(np.random.default_rng(seed), X.shape[1])
+    X, gradients, hessians = problem
+    params = random_params(np.random.default_rng(seed), X.shape[1])
     X = sp.csr_array(X) if sparse else X
-    assert grow(X, won, lost, how, n_jobs) == grow(X, won, lost, how)
+    assert grow(X, gradients, hessians, params, n_jobs) == grow(X, gradients, hessians, params)
 
 
 @pytest.mark.parametrize("kept", [0, 2, 10**9])
 def test_bounds_of_sparse_columns_spare_nothing_that_matters(kept, monkeypatch):
     rng = np.random.default_rng(5)
     X = sp.random(400, 60, density=0.05, random_state=rng, format="csr")
-    won, lost = rng.random((2, 400)) ** 3 / 400
-    how = Rules(30, None, 3)
-    expected = grow(X.toarray(), won, lost, how)
-    monkeypatch.setattr(_tree_shards, "ENTRIES_PER_BIN", kept)
-    assert grow(X, won, lost, how) == expected
+    gradients, hessians = pair_derivatives(rng.random((2, 400)) ** 3 / 400)
+    params = GrowthParams(30, None, 3)
+    expected = grow(X.toarray(), gradients, hessians, params)
+    monkeypatch.setattr(_histograms, "ENTRIES_PER_BIN", kept)
+    assert grow(X, gradients, hessians, params) == expected
     assert len(expected[0]) == 29
 
 
 @settings(max_examples=examples(100), deadline=None)
-@given(st.integers(1, 200), st.integers(0, 2**32 - 1), st.sampled_from([1, 30]))
-def test_sums_of_words_are_as_close_as_stated(n, seed, power):
+@given(st.integers(1, 200), st.integers(0, 2**32 - 1), st.sampled_from([1, 30]), st.booleans())
+def test_packed_sums_are_as_close_as_stated(n, seed, power, bounded):
     rng = np.random.default_rng(seed)
-    won, lost = rng.random((2, n)) ** power
-    won, lost = won / won.sum(), lost / lost.sum()
+    weights = rng.random((2, n)) ** power
+    gradients, hessians = pair_derivatives(weights)
+    if not bounded:
+        gradients *= 100 * rng.random(n) ** power
     rows = np.flatnonzero(rng.random(n) < 0.8).astype(np.int32)
-    words = np.empty(n, dtype=np.uint64)
-    scale = tree_histograms.quantise(won, lost, rows, words)
-    assert not np.delete(words, rows).any()
-    words = words[rows]
-    W, L = words >> np.uint64(32), words & np.uint64(2**32 - 1)
-    assert int(W.sum()) < 2**32
-    assert int(L.sum()) < 2**32
-    part = rng.random(rows.size) < 0.5
-    for mass, units in ((won, W), (lost, L)):
-        wrong = abs(mass[rows][part].sum() - float(units[part].sum()) / scale) if scale else 0.0
-        assert wrong <= part.sum() / 2 / scale + 1e-12 if scale else True
+    packed = np.empty(n, dtype=np.uint64)
+    scale, by = histograms.quantise(gradients, hessians, rows, bounded, packed)
+    assert not np.delete(packed, rows).any()
+    first = (packed >> np.uint64(32)).astype(np.uint32).view(np.int32).astype(np.int64)
+    second = (packed & np.uint64(2**32 - 1)).astype(np.int64)
+    assert np.abs(first).sum() < 2**31
+    assert second.sum() < 2**32
+    assert by == 1 if bounded else not rows.size or np.frexp(by)[0] == 0.5
+    if bounded:
+        assert (np.abs(first) <= second).all()
+    part = rows[rng.random(rows.size) < 0.5]
+    for exact, units, unit in (
+        (gradients, first, scale * by), (hessians, second, scale)
+    ):  # fmt: skip
+        wrong = abs(exact[part].sum() * unit - units[part].sum())
+        assert wrong <= part.size + 1e-6 * unit * hessians.sum() * 1e-3
     if rows.size:
-        whole = max(won[rows].sum(), lost[rows].sum())
-        assert 1 / scale <= 1.0001 * whole / 2**32
+        again = np.empty(n, dtype=np.uint64)
+        assert histograms.quantise(gradients, hessians, rows, bounded, again, scale, by) == (
+            scale, by,
+        )  # fmt: skip
+        assert (again == packed).all()
 
 
-def record(is_less=0):
-    return np.array([(1, 10, -np.inf, np.inf, 0, is_less)], dtype=_tree_shards.LEAF)
+def record(is_summed=1):
+    return np.array([(1, 10, -np.inf, np.inf, 0, is_summed)], dtype=LEAF)
 
 
 @pytest.mark.parametrize("d", [1, 8, 17, 24, 136, 257, 300, 600])
 @pytest.mark.parametrize("n", [1, 25, 1024, 1025, 3000])
-def test_sums_of_dense_columns_are_those_of_a_loop(n, d):
+def test_histograms_of_dense_columns_are_those_of_a_loop(n, d):
     rng = np.random.default_rng(1000 * n + d)
     X = rng.integers(0, 255, (n, d)).astype(np.float32)
     X[rng.random((n, d)) < 0.05] = np.nan
     binning = Binning(as_rows(X, nan=True), np.arange(n), 255, False)
-    features = np.arange(d, dtype=np.int32)
-    words = rng.integers(0, 2**53, n, dtype=np.uint64)
-    shard = _tree_shards.Shard(binning, features, Rules(2))
-    shard.begin(1.0, np.zeros(n, np.int32), words, None)
-    crew = tree_looks.Crew([shard.look])
+    packed = rng.integers(0, 2**53, n, dtype=np.uint64)
+    features = Features.of(binning, np.arange(d, dtype=np.int32), GrowthParams(2))
+    features.block.begin_tree(packed, np.zeros(n, np.int32), None, 0.0, 1.0)
+    found, splits = np.empty(features.n_sums, np.uint64), np.empty((1, d), SPLIT)
     for rows in (np.arange(n), np.flatnonzero(rng.random(n) < 0.3), np.arange(n // 3, n)):
-        sums, _ = shard.prepare(rows.astype(np.int32), record(), None)
-        crew.look()
-        sums = sums.reshape(-1, tree_histograms.CODES)
+        features.block.find_splits(rows.astype(np.int32), found, None, record(), splits)
+        by_column = found.reshape(-1, histogram_layout.CODES)
         for f in range(d):
             bins = int(binning.n_bins[f])
             present = np.unique(X[:, f][~np.isnan(X[:, f])])  # a bin for each value
             codes = np.where(np.isnan(X[:, f]), bins, np.searchsorted(present, X[:, f]))
-            expected = np.zeros(tree_histograms.CODES, np.uint64)
-            np.add.at(expected, codes[rows], words[rows])
-            assert (sums[f] == expected).all()
+            expected = np.zeros(histogram_layout.CODES, np.uint64)
+            np.add.at(expected, codes[rows], packed[rows])
+            assert (by_column[f] == expected).all()
 
 
-def test_kernels_refuse_what_does_not_fit():
+@settings(max_examples=examples(60), deadline=None)
+@given(problems(), st.integers(0, 2**32 - 1), st.booleans())
+def test_histograms_of_one_column_are_those_of_a_loop(problem, seed, sparse):
+    X, gradients, hessians = problem
+    rng = np.random.default_rng(seed)
+    binning = Binning(
+        as_rows(sp.csr_array(X) if sparse else X, nan=True), np.arange(len(X)), 255, False
+    )
+    packed = np.empty(len(X), np.uint64)
+    histograms.quantise(gradients, hessians, np.arange(len(X), dtype=np.int32), True, packed)
+    node_of = rng.integers(0, 2, len(X)).astype(np.int32)
+    rows = np.flatnonzero(node_of == 1).astype(np.int32)
+    for f, column in enumerate(X.T):
+        n = int(binning.n_bins[f]) + 1
+        found, counts = np.empty(n, np.uint64), np.empty(n, np.int32)
+        histograms.column_histogram(
+            binning.columns, f, rows, packed, packed[rows].sum(), node_of, 1, found, counts
+        )
+        edges = [binning.threshold(f, b) for b in range(1, n - 1)]
+        codes = np.where(np.isnan(column), n - 1, np.searchsorted(edges, column))
+        expected, expected_counts = np.zeros(n, np.uint64), np.zeros(n, np.int32)
+        np.add.at(expected, codes[rows], packed[rows])
+        np.add.at(expected_counts, codes[rows], 1)
+        assert found.tolist() == expected.tolist()
+        assert counts.tolist() == expected_counts.tolist()
+
+
+class Shards:
+    """A `HistogramSource` whose rows lie in shards: plain, with histograms summed over these."""
+
+    def __init__(self, binning, params, n_shards, batch_size):
+        self.binning, self.params, self.batch_size = binning, params, batch_size
+        self.n_shards, self.n_expanded, self.n_calls = n_shards, 0, 0
+        self.offsets = np.concatenate([[0], np.cumsum(binning.n_bins + 1)]).astype(np.int64)
+
+    def begin_tree(self, gradients, hessians):
+        n = gradients.size
+        self.packed, rows = np.empty(n, np.uint64), np.arange(n, dtype=np.int32)
+        units = Units(*histograms.quantise(gradients, hessians, rows, True, self.packed))
+        self.rows = [rows]
+        root = Leaf(0, n, int(self.packed.sum()), units)
+        self.search([root])
+        return root
+
+    def search(self, leaves):
+        for leaf in (leaf for leaf in leaves if leaf.may_split(self.params)):
+            whole = np.zeros(self.offsets[-1], np.uint64), np.zeros(self.offsets[-1], np.int32)
+            for shard in range(self.n_shards):
+                rows = self.rows[leaf.node]
+                rows = rows[rows % self.n_shards == shard]
+                for f in range(self.offsets.size - 1):
+                    at = slice(*self.offsets[f : f + 2])
+                    part = [np.empty(at.stop - at.start, one.dtype) for one in whole]
+                    histograms.column_histogram(
+                        self.binning.columns, f, rows, self.packed, 0, None, 0, *part
+                    )
+                    for one, more in zip(whole, part, strict=True):
+                        one[at] += more
+            params, units = self.params, leaf.units
+            room = 4 * int(np.diff(self.offsets).max())
+            splits = np.empty(self.offsets.size - 1, SPLIT)
+            splitting.find_splits(
+                whole[0], self.offsets, whole[1],
+                np.array([(leaf.packed, leaf.n_rows, leaf.low, leaf.high, 0, 1)], LEAF),
+                None, params.signs, None, units.l2(params), units.min_hessian(params),
+                params.min_samples_leaf, np.empty(room, np.uint64), np.empty(room), splits,
+            )  # fmt: skip
+            best = int(splits["gain"].argmax())
+            gain, packed, bin, missing_right = splits[best].tolist()
+            leaf.take(Split(gain, packed, best, bin, missing_right), params)
+
+    def expand(self, leaves, search):
+        self.n_calls += 1
+        for leaf in leaves:
+            split, rows = leaf.split, self.rows[leaf.node].copy()
+            n_left = partition.partition_rows(
+                self.binning.columns, split.feature, split.bin, split.missing_right, None,
+                self.params.min_samples_leaf, np.empty(self.packed.size, np.uint8), rows,
+                np.empty(rows.size, np.int32),
+            )  # fmt: skip
+            assert n_left >= 0  # splits were found with counts
+            nodes = len(self.rows), len(self.rows) + 1
+            self.rows += [rows[:n_left], rows[n_left:]]
+            leaf.children = leaf.divide(self.params, nodes, n_left)
+            if search:
+                self.search(leaf.children)
+
+    def recount(self, leaf):
+        raise AssertionError
+
+    def leaf_of(self, leaves):
+        found = np.full(self.packed.size, -1, np.int32)
+        for leaf in leaves:
+            partition.label_rows(self.rows[leaf.node], leaf.number, found)
+        return found
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(problems(), st.integers(0, 2**32 - 1), st.integers(1, 3), st.sampled_from([1, 2, 8]))
+def test_trees_depend_neither_on_shards_nor_on_leaves_expanded_ahead(
+    problem, seed, n_shards, batch_size
+):
+    X, gradients, hessians = problem
+    params = random_params(np.random.default_rng(seed), X.shape[1])
+    binning = Binning(as_rows(X, nan=True), np.arange(len(X)), 255, False)
+    source = Shards(binning, params, n_shards, batch_size)
+    tree = TreeGrower(source, params).grow(source.begin_tree(gradients, hessians))
+    found = described(tree, source.leaf_of(tree.leaves), binning)
+    assert found == grow(X, gradients, hessians, params)
+
+
+def test_leaves_expanded_ahead_save_calls():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 3))
+    signal = X[:, 0] + X[:, 1] * X[:, 2] + 0.5 * rng.normal(size=4000)
+    gradients, hessians = np.tanh(signal) / 4000, np.full(4000, 1 / 4000)
+    params = GrowthParams(31, None, 20)
+    binning = Binning(as_rows(X), np.arange(4000), 64, False)
+    calls = []
+    for batch_size in (1, 8):
+        source = Shards(binning, params, 1, batch_size)
+        tree = TreeGrower(source, params).grow(source.begin_tree(gradients, hessians))
+        calls.append(source.n_calls)
+        depth = max(leaf.depth for leaf in tree.leaves)
+    assert len(tree.leaves) == 31
+    assert calls[0] == 30
+    assert calls[1] == depth == 8
+
+
+def test_kernels_reject_arrays_that_do_not_fit():
     X = np.arange(20.0).reshape(10, 2)
     columns = Binning(as_rows(X), np.arange(10), 255, False).columns
     wide = Binning(as_rows(X), np.arange(10), None, False).columns
     features, rows = np.arange(2, dtype=np.int32), np.arange(10, dtype=np.int32)
-    words, fires = np.ones(10, np.uint64), np.empty(10, np.uint8)
+    packed, goes_right = np.ones(10, np.uint64), np.empty(10, np.uint8)
     spare = np.empty(10, np.int32)
     beyond = np.full(10, 10, dtype=np.int32)
     with pytest.raises(ValueError, match="do not fit"):
-        tree_histograms.quantise(np.ones(9), np.ones(10), rows, words)
+        histograms.quantise(np.ones(9), np.ones(10), rows, True, packed)
     with pytest.raises(ValueError, match="do not fit"):
-        tree_histograms.quantise(np.ones(10), np.ones(10), beyond, words)
+        histograms.quantise(np.ones(10), np.ones(10), beyond, True, packed)
     with pytest.raises(ValueError, match="not dense, of one byte"):
-        tree_histograms.lay_out(wide, features, np.empty(80, np.uint8))
+        histogram_layout.lay_out_panels(wide, features, np.empty(80, np.uint8))
     with pytest.raises(IndexError, match="no column 2"):
-        tree_histograms.lay_out(columns, features + 1, np.empty(80, np.uint8))
+        histogram_layout.lay_out_panels(columns, features + 1, np.empty(80, np.uint8))
     with pytest.raises(ValueError, match="not sparse"):
-        tree_histograms.count_cells(columns, features, np.empty(11, np.int64))
+        histogram_layout.count_row_entries(columns, features, np.empty(11, np.int64))
     bounds = np.zeros(11, np.int64)
     with pytest.raises(ValueError, match="not sparse"):
-        tree_histograms.lay_out_cells(
-            columns, features, np.array([0, 11, 22]), fires[:2], bounds[:2], bounds, 0, 10, spare
-        )
+        histogram_layout.lay_out_rows(
+            columns, features, np.array([0, 11, 22]), goes_right[:2], bounds[:2], bounds, 0, 10,
+            spare,
+        )  # fmt: skip
     stored = Binning(as_rows(sp.csr_array(X)), np.arange(10), 255, False).columns
     layout = stored, features, np.array([0, 12, 24]), np.zeros(2, np.uint8)
-    tree_histograms.count_cells(stored, features, bounds)
-    cells = np.empty(bounds[-1], np.int32)
+    histogram_layout.count_row_entries(stored, features, bounds)
+    row_sums = np.empty(bounds[-1], np.int32)
     with pytest.raises(ValueError, match="not sparse, or the arrays"):
-        tree_histograms.lay_out_cells(*layout, np.array([0, 9]), bounds, 0, 11, cells)
+        histogram_layout.lay_out_rows(*layout, np.array([0, 9]), bounds, 0, 11, row_sums)
     with pytest.raises(ValueError, match="not of their columns"):
-        tree_histograms.lay_out_cells(*layout, np.array([0, 8]), bounds, 0, 10, cells)
-    with pytest.raises(ValueError, match="do not fit the columns"):
-        tree_leaves.divide(columns, 0, 1, 0, None, 0, fires, beyond, spare)
-    with pytest.raises(ValueError, match="do not fit the columns"):
-        tree_leaves.divide(columns, 2, 1, 0, None, 0, fires, rows, spare)
-    with pytest.raises(ValueError, match="do not fit the columns"):
-        tree_leaves.divide(columns, 0, 1, 0, fires, 0, fires, rows, spare)
-    with pytest.raises(ValueError, match="no such rows"):
-        tree_leaves.label(beyond, 0, rows.copy())
-    mass, leaves = np.ones(10), np.zeros(10, np.int32)
-    with pytest.raises(ValueError, match="leaves do not fit the rows"):
-        tree_leaves.weigh(leaves + 1, mass, mass, None, *np.empty((3, 1)))
-    with pytest.raises(ValueError, match="do not fit the rows"):
-        tree_leaves.weigh(leaves, mass, mass[:9], None, *np.empty((3, 1)))
-    with pytest.raises(ValueError, match="do not fit the rows"):
-        tree_leaves.weigh(leaves, mass, mass, fires[:9], *np.empty((3, 1)))
-    room = np.empty(80, np.uint64), np.empty(80)
-    with pytest.raises(ValueError, match="do not fit the columns"):
-        tree_splits.search_counted(
-            columns, 0, 0, False, beyond, words, 10, 0.0, 1.0, 1, -np.inf, np.inf, None, 0,
-            *room, np.empty(20, np.int32),
-        )  # fmt: skip
-    for odd_rows, n_codes in ((beyond, 11), (rows, 10)):
+        histogram_layout.lay_out_rows(*layout, np.array([0, 8]), bounds, 0, 10, row_sums)
+    for odd in ((0, 1, 0, None, 0, goes_right, beyond), (2, 1, 0, None, 0, goes_right, rows),
+                (0, 1, 0, goes_right, 0, goes_right, rows)):  # fmt: skip
         with pytest.raises(ValueError, match="do not fit the columns"):
-            tree_splits.mark_set(
-                columns, 0, 1, 0, odd_rows, words, 10, None, 0, room[0],
-                np.empty(20, np.int32), np.empty(n_codes, np.uint8),
+            partition.partition_rows(columns, *odd, spare)
+    with pytest.raises(ValueError, match="no such rows"):
+        partition.label_rows(beyond, 0, rows.copy())
+    ones, leaves, sums = np.ones(10), np.zeros(10, np.int32), np.empty((2, 1))
+    with pytest.raises(ValueError, match="leaves do not fit the rows"):
+        partition.sum_by_leaf(leaves + 1, ones, ones, None, sums, np.empty(1))
+    for odd in ((ones, ones[:9], None, sums), (ones, ones, goes_right[:9], sums),
+                (ones, ones, None, sums.T)):  # fmt: skip
+        with pytest.raises(ValueError, match="do not fit the rows"):
+            partition.sum_by_leaf(leaves, *odd, np.empty(1))
+    found = np.empty(11, np.uint64), np.empty(11, np.int32)
+    for odd in ((0, beyond, packed, 10, None, 0, *found), (2, rows, packed, 10, None, 0, *found),
+                (0, rows, packed, 10, None, 0, found[0][1:], found[1])):  # fmt: skip
+        with pytest.raises(ValueError, match="do not fit the columns"):
+            histograms.column_histogram(columns, *odd)
+    histogram, scratch = np.ones(22, np.uint64), np.empty(80, np.uint64)
+    splits = np.empty(2, SPLIT)
+    for offsets, counts, leaf, mask, room, out in (
+        ([0, 11, 23], None, record(), None, scratch, splits),
+        ([0, 1, 22], None, record(), None, scratch, splits),
+        ([0, 11, 22], found[1], record(), None, scratch, splits),
+        ([0, 11, 22], None, record().repeat(2), None, scratch, splits),
+        ([0, 11, 22], None, record(), goes_right, scratch, splits),
+        ([0, 11, 22], None, record(), None, scratch[:43], splits),
+        ([0, 11, 22], None, record(), None, scratch, splits[1:]),
+    ):
+        with pytest.raises(ValueError, match="do not fit together"):
+            splitting.find_splits(
+                histogram, np.array(offsets), counts, leaf, mask, None, None, 0.0, 1.0, 1, room,
+                np.empty(80), out,
             )  # fmt: skip
+    for sums, out in ((histogram[:11], goes_right), (histogram[:1], goes_right[:1])):
+        with pytest.raises(ValueError, match="do not fit together"):
+            splitting.mark_categories(sums, 1, 0, scratch, out)
 
 
-def test_looks_refuse_what_does_not_fit():
+def test_feature_blocks_reject_arrays_that_do_not_fit():
     X = np.arange(20.0).reshape(10, 2)
     columns = Binning(as_rows(X), np.arange(10), 255, False).columns
     wide = Binning(as_rows(X), np.arange(10), None, False).columns
     features, offsets = np.arange(2, dtype=np.int32), np.array([0, 11, 22])
-    room = np.empty(0, np.uint8), np.empty(80, np.uint64), np.empty(80), np.empty(20, np.int32)
     panels, ones = np.zeros(80, np.uint8), np.ones(2, np.uint8)
 
-    def made(columns=wide, features=features, offsets=offsets, size=22, whole=None, panels=None,
-             cells=None, room=room):  # fmt: skip
-        bounds = None if cells is None else np.zeros(11, np.int64)
-        return tree_looks.Look(
-            columns, features, offsets, size, whole, None, None, panels, bounds, cells, *room, 1,
-            False,
-        )  # fmt: skip
+    def made(columns=wide, features=features, offsets=offsets, size=22, one_sum=None, panels=None,
+             row_sums=None):  # fmt: skip
+        bounds = None if row_sums is None else np.zeros(11, np.int64)
+        return histograms.FeatureBlock(
+            columns, features, offsets, size, one_sum, None, None, panels, bounds, row_sums, 1
+        )
 
     for odd in (
         {"features": features + 1},
         {"offsets": offsets[:2]},
         {"offsets": offsets - 1},
         {"size": 21},
-        {"whole": ones},
+        {"one_sum": ones},
         {"panels": panels},
         {"columns": columns, "panels": panels},
         {"columns": columns, "panels": panels[1:], "size": 2048},
-        {"cells": np.empty(0, np.int32)},
-        {"room": (room[0], room[1][:54], *room[2:])},
+        {"row_sums": np.empty(0, np.int32)},
     ):
         with pytest.raises(ValueError, match="do not fit the columns"):
             made(**odd)
-    look = made()
-    words, leaf_of = np.ones(10, np.uint64), np.zeros(10, np.int32)
-    rows = np.arange(10, dtype=np.int32)
-    out = [np.empty((1, 2), dtype) for dtype in (np.float64, np.uint64, np.int32, np.uint8)]
+    block = made()
+    packed, node_of = np.ones(10, np.uint64), np.zeros(10, np.int32)
+    rows, splits = np.arange(10, dtype=np.int32), np.empty((1, 2), SPLIT)
     enough = np.ones(22, np.uint64)
     with pytest.raises(ValueError, match="do not fit"):  # no tree has begun
-        look.prepare(rows, enough, None, record(), *out)
-    for odd in ((words[1:], leaf_of, None), (words, leaf_of[1:], None), (words, leaf_of, ones[1:])):
+        block.find_splits(rows, enough, None, record(), splits)
+    for odd in (
+        (packed[1:], node_of, None), (packed, node_of[1:], None), (packed, node_of, ones[1:])
+    ):  # fmt: skip
         with pytest.raises(ValueError, match="do not fit the columns"):
-            look.begin(*odd, 0.0, 1.0)
-    look.begin(words, leaf_of, None, 0.0, 1.0)
+            block.begin_tree(*odd, 0.0, 1.0)
+    block.begin_tree(packed, node_of, None, 0.0, 1.0)
     for odd in (
         (rows + 1, enough, None, record()),
-        (rows, words, None, record()),
-        (rows, enough, words, record()),
-        (rows, enough, None, record(1)),
+        (rows, packed, None, record()),
+        (rows, enough, packed, record()),
+        (rows, enough, None, record(0)),
         (rows, enough, enough, record().repeat(2)),
         (rows, enough, None, record()[:0]),
     ):
         with pytest.raises(ValueError, match="do not fit the columns"):
-            look.prepare(*odd, *out)
-    with pytest.raises(ValueError, match="not prepared"):
-        tree_looks.Crew([look]).look()
-    with pytest.raises(IndexError, match="no look 1"):
-        tree_looks.Crew([look]).serve(1)
-    with pytest.raises(TypeError):
-        tree_looks.Crew([None])
-
-
-def test_a_crew_that_sleeps_wakes_and_may_be_late(monkeypatch):
-    rng = np.random.default_rng(0)
-    n, d = 500, 24
-    X = rng.normal(size=(n, d))
-    won, lost = rng.random((2, n))
-    expected = grow(X, won, lost, Rules(20))
-    binning = Binning(as_rows(X), np.arange(n), 255, False, {})
-    with Threads(3) as threads:
-        late = [threads.submit(time.sleep, 0.05) for _ in range(2)]
-        grower = TreeGrower(binning, Rules(20), threads)
-        look = grower._look
-
-        def slow(*leaves):
-            time.sleep(0.002)
-            look(*leaves)
-
-        grower._look = slow
-        assert described(grower.grow(won, lost), binning) == expected
-        assert all(one.done() for one in late)
-
-        def failing(*leaves):
-            raise KeyboardInterrupt
-
-        grower._look = failing
-        with pytest.raises(KeyboardInterrupt):
-            grower.grow(won, lost)
-        grower._look = look
-        assert described(grower.grow(won, lost), binning) == expected
-        start, started = threads.submit, []
-
-        def submit(*args):
-            if started:
-                raise RuntimeError("can't start new thread")
-            started.append(start(*args))
-
-        monkeypatch.setattr(threads, "submit", submit)
-        with pytest.raises(RuntimeError, match="start new thread"):
-            grower.grow(won, lost)
-        assert started[0].result() is None
+            block.find_splits(*odd, splits)
 
 
 def test_a_leaf_without_rows_divides_only_if_parts_may_be_empty():
     columns = Binning(as_rows(np.arange(20.0).reshape(10, 2)), np.arange(10), 255, False).columns
     rows, fires = np.empty(0, np.int32), np.empty(10, np.uint8)
     found = [
-        tree_leaves.divide(columns, 0, 1, 0, None, least, fires, rows, rows)
+        partition.partition_rows(columns, 0, 1, 0, None, least, fires, rows, rows)
         for least in (-1, 0, 1, 2)
     ]
     assert found == [0, 0, -1, -1]
@@ -421,21 +534,21 @@ def test_a_leaf_without_rows_divides_only_if_parts_may_be_empty():
     st.booleans(),
 )
 @settings(max_examples=examples(60))
-def test_leaves_are_weighed_in_the_order_of_the_rows(n, n_leaves, seed, all_taken):
+def test_leaves_are_summed_in_the_order_of_the_rows(n, n_leaves, seed, all_drawn):
     rng = np.random.default_rng(seed)
-    won, lost = rng.random((2, n)) ** 20
+    gradients, hessians = rng.random((2, n)) ** 20
     leaf_of = rng.integers(0, n_leaves, n).astype(np.int32)
-    taken = None if all_taken else rng.integers(0, 2, n).astype(np.uint8)
-    found = np.empty((3, n_leaves))
-    tree_leaves.weigh(leaf_of, won, lost, taken, *found)
+    drawn = None if all_drawn else rng.integers(0, 2, n).astype(np.uint8)
+    sums, of_all = np.empty((2, n_leaves)), np.empty(n_leaves)
+    partition.sum_by_leaf(leaf_of, gradients, hessians, drawn, sums, of_all)
     expected = np.zeros((3, n_leaves))
     for row, leaf in enumerate(leaf_of):
-        counts = taken is None or taken[row]
-        expected[:, leaf] += won[row] * counts, lost[row] * counts, won[row] - lost[row]
-    assert (found == expected).all()
+        counts = drawn is None or drawn[row]
+        expected[:, leaf] += gradients[row] * counts, hessians[row] * counts, gradients[row]
+    assert (np.vstack([sums, of_all]) == expected).all()
 
 
 def test_labels_are_of_the_rows_alone():
     leaf_of = np.arange(6, dtype=np.int32)
-    tree_leaves.label(np.array([1, 4], np.int32), 9, leaf_of)
+    partition.label_rows(np.array([1, 4], np.int32), 9, leaf_of)
     assert leaf_of.tolist() == [0, 9, 2, 3, 9, 5]

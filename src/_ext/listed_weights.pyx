@@ -34,20 +34,32 @@ cdef class ListedWeights:
         self.losers = losers
         self.n_rows = n_rows
 
-    def potentials(self, double[::1] out not None):
-        """Write the potential of each row; returns Z. As `LabelWeights.potentials`, O(n_pairs)."""
+    def differentiate(self, double[::1] gradients not None, double[::1] hessians):
+        """Write gradients and hessians of the rows, and return Z.
+
+        As `LabelWeights.differentiate`, O(n_pairs).
+        """
         cdef int64_t p
         cdef double total, w
-        if out.shape[0] != self.n_rows:
-            raise ValueError("out does not fit the rows")
+        if gradients.shape[0] != self.n_rows or not (
+            hessians is None or hessians.shape[0] == self.n_rows
+        ):
+            raise ValueError("gradients and hessians do not fit the rows")
         with nogil:
             total = sum_of(&self.weights[0], self.weights.shape[0])
             for p in range(self.n_rows):
-                out[p] = 0.0
+                gradients[p] = 0.0
             for p in range(self.weights.shape[0]):
                 w = self.weights[p] / total
-                out[self.winners[p]] += w
-                out[self.losers[p]] -= w
+                gradients[self.winners[p]] += w
+                gradients[self.losers[p]] -= w
+            if hessians is not None:
+                for p in range(self.n_rows):
+                    hessians[p] = 0.0
+                for p in range(self.weights.shape[0]):
+                    w = self.weights[p] / total
+                    hessians[self.winners[p]] += w
+                    hessians[self.losers[p]] += w
         return total
 
     def measure(self, const uint8_t[::1] fires not None):
@@ -78,23 +90,6 @@ cdef class ListedWeights:
                 self.weights[p] *= by[
                     1 + (fires[self.winners[p]] & 1) - (fires[self.losers[p]] & 1)
                 ]
-
-    def shares(self, double[::1] won not None, double[::1] lost not None):
-        """Write per-row sums of pair weights; return Z. As `LabelWeights.shares`, O(n_pairs).
-        """
-        cdef int64_t p
-        cdef double total, w
-        if not won.shape[0] == lost.shape[0] == self.n_rows:
-            raise ValueError("won and lost do not fit the rows")
-        with nogil:
-            total = sum_of(&self.weights[0], self.weights.shape[0])
-            for p in range(self.n_rows):
-                won[p] = lost[p] = 0.0
-            for p in range(self.weights.shape[0]):
-                w = self.weights[p] / total
-                won[self.winners[p]] += w
-                lost[self.losers[p]] += w
-        return total
 
     def between(
         self,

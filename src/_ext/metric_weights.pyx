@@ -40,9 +40,10 @@ def weigh(
     # (n_queries,): c_q over the ideal DCG, or over the number of relevant rows
     const double[::1] scales not None,
     const int32_t[::1] leaf_of,  # (n_rows,), or None: the leaf of each row, for ``between``
-    # out, each (n_rows,), or None: weights of the pairs that each row wins and loses
-    double[::1] won,
-    double[::1] lost,
+    # out, each (n_rows,), or None: weights of the pairs that each row wins minus those it loses,
+    # and of both
+    double[::1] gradients,
+    double[::1] hessians,
     # out, (n_leaves, n_leaves), or None: ``between[a, b]`` is of winners in leaf a and losers in
     # leaf b
     double[:, ::1] between,
@@ -62,8 +63,8 @@ def weigh(
         and order.shape[0] == levels.shape[0] == gains.shape[0] == places.shape[0] == n
         and (row_weights is None or row_weights.shape[0] == n)
         and scales.shape[0] == n_queries
-        and (won is None) == (lost is None)
-        and (won is None or won.shape[0] == lost.shape[0] == n)
+        and (gradients is None) == (hessians is None)
+        and (gradients is None or gradients.shape[0] == hessians.shape[0] == n)
         and (between is None) == (leaf_of is None)
         and (between is None or between.shape[0] == between.shape[1])
         and (leaf_of is None or leaf_of.shape[0] == n)
@@ -87,9 +88,9 @@ def weigh(
     if not fits:
         raise ValueError("the rows, queries and leaves do not fit together")
     with nogil:
-        if won is not None:
+        if gradients is not None:
             for i in range(n):
-                won[i] = lost[i] = 0.0
+                gradients[i] = hessians[i] = 0.0
         if between is not None:
             for a in range(between.shape[0]):
                 for b in range(between.shape[0]):
@@ -123,9 +124,11 @@ def weigh(
                     w = min(max(scores[j] - scores[i], -WIDEST), WIDEST)
                     w = one * other * change * exp(w)
                     total += w
-                    if won is not None:
-                        won[i] += w
-                        lost[j] += w
+                    if gradients is not None:
+                        gradients[i] += w
+                        gradients[j] -= w
+                        hessians[i] += w
+                        hessians[j] += w
                     if between is not None:
                         between[leaf_of[i], leaf_of[j]] += w
     return total

@@ -77,35 +77,48 @@ cdef class LabelWeights:
         self.scales = scales
         self.sums = sums
 
-    def potentials(self, double[::1] out not None):  # out: (n_rows,)
-        """Write the potential of each row, for weights normalised to sum 1.
+    def differentiate(
+        self,
+        double[::1] gradients not None,  # out, (n_rows,): the potential of each row
+        # out, (n_rows,), or None: sum of the weights of all pairs of the row, which is the second
+        # derivative of Z by its score
+        double[::1] hessians,
+        double total=0.0,  # divisor of the weights; 0: their sum
+    ):
+        """Write gradients and hessians of the rows, for weights normalised to sum 1.
 
-        Returns Z, the sum of the weights before they are normalised. O(n_rows).
+        Returns Z, the sum of the weights before they are divided. O(n_rows).
         """
-        cdef double total = 0.0
+        cdef double z = 0.0, by
         cdef int64_t q
-        if out.shape[0] != self.factors.shape[0]:
-            raise ValueError("out does not fit the rows")
+        cdef double *second = NULL
+        if gradients.shape[0] != self.factors.shape[0] or not (
+            hessians is None or hessians.shape[0] == gradients.shape[0]
+        ):
+            raise ValueError("gradients and hessians do not fit the rows")
+        if hessians is not None:
+            second = &hessians[0]
         with nogil:
             for q in range(self.scales.shape[0]):
-                total += self._sum_query(q)
+                z += self._sum_query(q)
+            by = total if total > 0 else z
             for q in range(self.scales.shape[0]):
-                self._spread_query(q, total, &out[0])
-        return total
+                self._spread_query(q, by, &gradients[0], second)
+        return z
 
-    def potentials_by_query(
+    def differentiate_by_query(
         self,
         double[::1] out not None,  # (n_rows,)
         double[::1] totals not None,  # out, (n_queries,): functions of the rows of the query alone
     ):
-        """Write the potential of each row, of weights as they are, and each query's part of Z."""
+        """Write the gradient of each row, of weights as they are, and each query's part of Z."""
         cdef int64_t q
         if out.shape[0] != self.factors.shape[0] or totals.shape[0] != self.scales.shape[0]:
             raise ValueError("out and totals do not fit the rows")
         with nogil:
             for q in range(self.scales.shape[0]):
                 totals[q] = self._sum_query(q)
-                self._spread_query(q, 1.0, &out[0])
+                self._spread_query(q, 1.0, &out[0], NULL)
 
     cdef double _sum_query(self, int64_t q) noexcept nogil:
         """Sums 0 and 1: U of each level, V of those below; returns the query's part of Z."""
@@ -128,21 +141,32 @@ cdef class LabelWeights:
             below += v
         return z * self.scales[q]
 
-    cdef void _spread_query(self, int64_t q, double total, double *out) noexcept nogil:
+    cdef void _spread_query(
+        self, int64_t q, double total, double *gradients, double *hessians
+    ) noexcept nogil:
+        """Write derivatives from the sums of levels; hessians may be NULL."""
         cdef int64_t k, i, first = self.queries[q], last = self.queries[q + 1] - 1
-        cdef double scale = self.scales[q] / total, above = 0.0, win, lose
+        cdef double scale = self.scales[q] / total, above = 0.0, win, lose, won, lost
         for k in range(first, last + 1):
             win = scale * self.sums[1, k]
             lose = scale * above
             if k == first:
                 for i in range(self.levels[k], self.levels[k + 1]):
-                    out[i] = win * self.factors[i]
+                    gradients[i] = win * self.factors[i]
+                    if hessians != NULL:
+                        hessians[i] = gradients[i]
             elif k == last:
                 for i in range(self.levels[k], self.levels[k + 1]):
-                    out[i] = -lose * self.factors[i]
+                    gradients[i] = -lose * self.factors[i]
+                    if hessians != NULL:
+                        hessians[i] = -gradients[i]
             else:
                 for i in range(self.levels[k], self.levels[k + 1]):
-                    out[i] = win * self.factors[i] - lose * self._other(i)
+                    won = win * self.factors[i]
+                    lost = lose * self._other(i)
+                    gradients[i] = won - lost
+                    if hessians != NULL:
+                        hessians[i] = won + lost
             above += self.sums[0, k]
 
     cdef inline double _other(self, int64_t i) noexcept nogil:
@@ -225,41 +249,6 @@ cdef class LabelWeights:
                 by[1] = exp(alpha)
                 for i in range(start, stop):
                     self.factors[i] *= by[fires[i] & 1]
-
-    def shares(
-        self,
-        # out, each (n_rows,): sums of the weights of the pairs that the row is to win, and to lose.
-        # Their difference is its potential, their sum the second derivative of Z by its score.
-        double[::1] won not None,
-        double[::1] lost not None,
-    ):
-        """Write per-row sums of pair weights, won and lost, normalised to sum 1.
-
-        Returns Z, the sum of the weights before they are normalised. O(n_rows).
-        """
-        cdef double total = 0.0, scale, above
-        cdef int64_t q, k, i, first, last
-        if not won.shape[0] == lost.shape[0] == self.factors.shape[0]:
-            raise ValueError("won and lost do not fit the rows")
-        with nogil:
-            for q in range(self.scales.shape[0]):
-                total += self._sum_query(q)
-            for q in range(self.scales.shape[0]):
-                scale = self.scales[q] / total
-                first = self.queries[q]
-                last = self.queries[q + 1] - 1
-                above = 0.0
-                for k in range(first, last + 1):
-                    for i in range(self.levels[k], self.levels[k + 1]):
-                        won[i] = lost[i] = 0.0
-                        if k < last:
-                            won[i] = scale * self.sums[1, k] * self.factors[i]
-                        if k == last:
-                            lost[i] = scale * above * self.factors[i]
-                        elif k > first:
-                            lost[i] = scale * above * self._other(i)
-                    above += self.sums[0, k]
-        return total
 
     def between(
         self,

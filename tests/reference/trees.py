@@ -1,4 +1,7 @@
-"""A regression tree on weights that rows win and lose with, plain and slow.
+"""A regression tree on gradients and hessians of rows, plain and slow.
+
+No gradient exceeds its hessian: half their sum and half their difference are rounded to integers W
+and L, so that the gradient is W - L and the hessian W + L.
 
 A tree is a list of nodes (feature, threshold, default, low, high): rows go high where the value is
 above the threshold, and where it is missing if default is 1. low and high are the number of a node,
@@ -18,14 +21,13 @@ from reference.boosting import is_missing, midpoints
 LEAST_GAIN = 1e-12
 
 
-def rounded(won, lost, rows):
-    """Weights of some rows as integers, and the scale."""
-    n = len(rows)
-    whole = max(sum(won[i] for i in rows), sum(lost[i] for i in rows))
-    scale = (2**32 - 1 - n) / whole if whole > 0 else 0.0
+def rounded(gradients, hessians, rows):
+    """W and L of some rows, and the scale."""
+    whole = sum(hessians[i] for i in rows)
+    scale = (2**31 - 1 - 2 * len(rows)) / whole if whole > 0 else 0.0
     return (
-        {i: int(won[i] * scale + 0.5) for i in rows},
-        {i: int(lost[i] * scale + 0.5) for i in rows},
+        {i: int(0.5 * (hessians[i] + gradients[i]) * scale + 0.5) for i in rows},
+        {i: int(0.5 * (hessians[i] - gradients[i]) * scale + 0.5) for i in rows},
         scale,
     )
 
@@ -106,7 +108,7 @@ def numeric_cuts(column, leaf, W, L, thresholds, zero_missing):
 def best_cut(X, leaf, W, L, scale, thresholds, signs, features, rules, zero_missing):
     """Worth and cut."""
     whole = (sum(W[i] for i in leaf.rows), sum(L[i] for i in leaf.rows))
-    least = max(rules.min_pair_weight * scale, 1.0)
+    least = max(rules.min_hessian * scale, 1.0)
     l2 = rules.l2_leaf * scale
     best, found = 0.0, None
     for f in features:
@@ -131,20 +133,27 @@ def best_cut(X, leaf, W, L, scale, thresholds, signs, features, rules, zero_miss
 
 
 def grow(
-    X, won, lost, rules, taken=None, features=None, zero_missing=False, categorical=frozenset()
+    X,
+    gradients,
+    hessians,
+    rules,
+    drawn=None,
+    allowed=None,
+    zero_missing=False,
+    categorical=frozenset(),
 ):
     """Nodes, gains, leaf of each row, and the range of each leaf's value."""
     n, d = X.shape
-    taken = range(n) if taken is None else np.flatnonzero(taken).tolist()
-    features = range(d) if features is None else np.flatnonzero(features).tolist()
+    drawn = range(n) if drawn is None else np.flatnonzero(drawn).tolist()
+    features = range(d) if allowed is None else np.flatnonzero(allowed).tolist()
     signs = [0] * d if rules.signs is None else rules.signs.tolist()
-    W, L, scale = rounded(won, lost, list(taken))
+    W, L, scale = rounded(gradients, hessians, list(drawn))
     thresholds = [
         None if f in categorical else midpoints(column, zero_missing)
         for f, column in enumerate(X.T)
     ]
     l2 = rules.l2_leaf * scale
-    leaves, nodes, gains, places = [Leaf(list(taken))], [], [], [None]
+    leaves, nodes, gains, places = [Leaf(list(drawn))], [], [], [None]
 
     def candidate(leaf):
         w, m = sum(W[i] for i in leaf.rows), sum(L[i] for i in leaf.rows)

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.disk_arrays import allocator_beside, release
+from rankcore._core.disk_arrays import Allocate, allocator_beside, release
 from rankcore._core.numbers import Floats
 from rankcore._core.threads import for_each
 from rankcore._ext import columns as kernels
@@ -33,6 +33,17 @@ class Bins:
     zero_bin: NDArray[np.int32]  # the code of 0
     has_missing: NDArray[np.uint8]
     narrow: bool  # whether codes have one byte
+    empty: Allocate  # of arrays of the size of the columns: in memory, or on disk
+    categories: dict[int, NDArray[np.int64]]  # of categorical columns: the category of each bin
+
+    @property
+    def is_categorical(self) -> NDArray[np.uint8] | None:
+        """Return the mask of categorical columns; None if there are none."""
+        if not self.categories:
+            return None
+        mask = np.zeros(self.n_bins.size, dtype=np.uint8)
+        mask[list(self.categories)] = 1
+        return mask
 
     @abstractmethod
     def threshold(self, feature: int, bin: int) -> float:
@@ -59,7 +70,7 @@ class Binning(Bins):
         n_jobs: int = 1,
     ) -> None:
         self.rows, self.taken = rows, taken
-        self.categories: dict[int, NDArray[np.int64]] = {}  # by column, those of its bins
+        self.categories = {}
         self._categorical = categorical or {}
         n, d = taken.size, rows.n_features
         if n > MAX_ROWS:

@@ -79,27 +79,27 @@ class Focus:
         """Add the value of each row's leaf to its score."""
         self._scores += values[leaf_of]
 
-    def shares(self, won: Floats, lost: Floats) -> float:
-        """Write the weights each row wins and loses with, scaled to sums of 1.
+    def differentiate(self, gradients: Floats, hessians: Floats) -> float:
+        """Write gradients and hessians of the rows, for weights of pairs scaled to sum 1.
 
         Returns the sum before scaling; 0 if no pair changes the measure.
         """
         self._order = np.lexsort((-self._scores, self._query_of)).astype(np.int32)
-        total = self._weigh(None, won, lost, None)
+        total = self._weigh(None, gradients, hessians, None)
         if total > 0:
-            won /= total
-            lost /= total
+            gradients /= total
+            hessians /= total
         return total
 
     def between(self, leaf_of: NDArray[np.int32], n_leaves: int) -> Floats:
-        """Weights of the pairs between leaves, of sum 1, for the ranking of the last `shares`."""
+        """Return the weights of pairs between leaves, of sum 1, for the last `differentiate`."""
         out = np.empty((n_leaves, n_leaves))
         total = self._weigh(leaf_of, None, None, out)
         return out / total
 
-    def _weigh(self, leaf_of: Any, won: Any, lost: Any, between: Any) -> float:
+    def _weigh(self, leaf_of: Any, gradients: Any, hessians: Any, between: Any) -> float:
         if callable(self._kind):
-            return self._weigh_by(self._kind, leaf_of, won, lost, between)
+            return self._weigh_by(self._kind, leaf_of, gradients, hessians, between)
         return metric_weights.weigh(
             self._scores,
             self._order,
@@ -110,17 +110,19 @@ class Focus:
             self._row_weights,
             self._scales,
             leaf_of,
-            won,
-            lost,
+            gradients,
+            hessians,
             between,
             self._places,
             self._room,
         )
 
-    def _weigh_by(self, kind: Any, leaf_of: Any, won: Any, lost: Any, between: Any) -> float:
+    def _weigh_by(
+        self, kind: Any, leaf_of: Any, gradients: Any, hessians: Any, between: Any
+    ) -> float:
         """Weights by a function of each query."""
         total = 0.0
-        for out in (won, lost, between):
+        for out in (gradients, hessians, between):
             if out is not None:
                 out[:] = 0
         for q, (first, last) in enumerate(zip(self._bounds[:-1], self._bounds[1:], strict=True)):
@@ -140,8 +142,9 @@ class Focus:
             if self._row_weights is not None:
                 weights *= np.multiply.outer(self._row_weights[here], self._row_weights[here])
             total += float(weights.sum())
-            if won is not None:
-                won[here], lost[here] = weights.sum(axis=1), weights.sum(axis=0)
+            if gradients is not None:
+                won, lost = weights.sum(axis=1), weights.sum(axis=0)
+                gradients[here], hessians[here] = won - lost, won + lost
             if between is not None:
                 rows = leaf_of[here]
                 np.add.at(between, (rows[:, None], rows), weights)

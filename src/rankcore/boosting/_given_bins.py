@@ -253,6 +253,7 @@ class GivenBins(Bins):
         empty: Allocate = np.empty,
     ) -> None:
         self._cuts, self.n_entries, self.n_rows = cuts, entries, n_rows
+        self.empty, self.categories = empty, {}
         self.n_bins, self.zero_bin, self.has_missing = cuts.n_bins, cuts.zero_bin, cuts.has_missing
         bounds = cursors = places = None
         if entries is None:

@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
-from rankcore._ext import ordinal_trees, tree_leaves
+from rankcore._ext import ordinal_trees
+from rankcore.boosting._grower import GrownTree
 from rankcore.boosting._ordinal_rounds import OrdinalRounds
-from rankcore.boosting._tree_grower import Grown
+from rankcore.boosting._tree_booster import leaf_sums, newton_values
 
 # Precision per row of a normal prior on the biases around the initial ones, which keeps the
 # probabilities of ranks without rows positive.
@@ -22,7 +23,7 @@ class OneScoreRounds(OrdinalRounds):
 
     def _allocate(self, n: int) -> None:
         n_tasks = self._occurring.ranks.size - 1
-        self._steep, self._curved = np.empty(n), np.empty(n)
+        self._gradients, self._hessians = np.empty(n), np.empty(n)
         self._bias_slopes, self._bias_curvatures = np.empty(n_tasks), np.empty((n_tasks, n_tasks))
         weights = self._training.weights
         self._total = float(n if weights is None else weights.sum())
@@ -40,25 +41,21 @@ class OneScoreRounds(OrdinalRounds):
             form.cumulative,
             self._training.ranks,
             self._training.weights,
-            self._steep,
-            self._curved,
+            self._gradients,
+            self._hessians,
             bias_slopes,
             bias_curvatures,
         )
         return float(loss / self._total)
 
-    def _slopes(self) -> tuple[Floats, Floats]:
-        return self._steep, self._curved
+    def _derivatives(self) -> tuple[Floats, Floats]:
+        return self._gradients, self._hessians
 
-    def _values(self, grown: Grown, taken: NDArray[np.uint8] | None) -> Floats:
-        n = grown.lows.size
-        slopes, curvatures, unused = np.empty(n), np.empty(n), np.empty(n)
-        tree_leaves.weigh(
-            grown.leaf_of, self._steep, self._curved, taken, slopes, curvatures, unused
-        )
-        mass = curvatures + self._rules.l2_leaf
-        values = np.divide(slopes, mass, out=np.zeros(n), where=mass > 0)
-        return np.clip(values, grown.lows, grown.highs)[np.newaxis]
+    def _values(
+        self, grown: GrownTree, leaf_of: NDArray[np.int32], drawn: NDArray[np.bool_] | None
+    ) -> Floats:
+        sums, _ = leaf_sums(leaf_of, self._gradients, self._hessians, drawn, grown)
+        return newton_values(sums, self._growth.l2_leaf, grown)[np.newaxis]
 
     def _settle(self) -> None:
         if not self.model.form.shared or self._occurring.ranks.size == 2:

@@ -16,23 +16,23 @@ from rankcore._ext import ordinal_trees
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Binning
 from rankcore.boosting._boosted import Splits
+from rankcore.boosting._grower import GrownTree, GrowthParams, TreeGrower
+from rankcore.boosting._histograms import MemoryHistograms
 from rankcore.boosting._ordinal_sum import Form, OrdinalSum
 from rankcore.boosting._params import least_rows
 from rankcore.boosting._tree_booster import Draws, made_tree
-from rankcore.boosting._tree_grower import Grown, TreeGrower
-from rankcore.boosting._tree_shards import Rules
 from rankcore.boosting._tree_sum import Tree
 from rankcore.boosting._vector_leaves import BLOCK_ROWS
 from rankcore.ordinal._curves import CumulativeLogits, with_absent
 
 # Minimum sum of second derivatives in a leaf, as in LightGBM and scikit-learn.
-LEAST_CURVATURE = 1e-3
+MIN_HESSIAN = 1e-3
 # Initial weight of a rank without rows, relative to the minimum of the others. The probability of
 # such a rank then stays below this multiple of that of another rank.
 UNSEEN = 1e-7
 # A rank with fewer expected rows than this multiple of its rows is new to a model.
 SURPRISING = 1e-3
-# Rows of a fit: words of their slopes have 32 bits.
+# Rows of a fit: packed gradients have 32 bits.
 MAX_ROWS = 2**30 - 1
 
 
@@ -162,11 +162,13 @@ class OrdinalRounds(ABC):
             n_jobs,
         )
         least = least_rows(params.min_samples_leaf, training.taken.size)
-        self._rules = Rules.of(params, least, LEAST_CURVATURE, splits.signs, slopes=True)
+        growth = GrowthParams.of(params, least, MIN_HESSIAN, splits.signs, bounded=False)
+        self._growth = growth
         draws_directions = not model.form.shared and params.random_state is not None
         self._draws = Draws(params, seeded=draws_directions)
         self._threads = Threads(n_jobs)
-        self._grower = TreeGrower(self._binning, self._rules, self._threads)
+        self._histograms = MemoryHistograms(self._binning, growth, self._threads)
+        self._grower = TreeGrower(self._histograms, growth)
         self._allocate(training.taken.size)
         self.go_back(model)
         if self._learns and not model.form.shared:
@@ -181,12 +183,14 @@ class OrdinalRounds(ABC):
         """Write what the scores and biases imply for each row; return the mean loss."""
 
     @abstractmethod
-    def _slopes(self) -> tuple[Floats, Floats]:
+    def _derivatives(self) -> tuple[Floats, Floats]:
         """Return minus the first, and the second derivative of each row's loss, for the splits."""
 
     @abstractmethod
-    def _values(self, grown: Grown, taken: NDArray[np.uint8] | None) -> Floats:
-        """Return the values of leaves, shape (n_scores, n_leaves); ``taken`` is a mask of rows."""
+    def _values(
+        self, grown: GrownTree, leaf_of: NDArray[np.int32], drawn: NDArray[np.bool_] | None
+    ) -> Floats:
+        """Return the values of leaves, shape (n_scores, n_leaves); ``drawn`` is a mask of rows."""
 
     def close(self) -> None:
         """Shut down the threads."""
@@ -239,14 +243,14 @@ class OrdinalRounds(ABC):
         if not self._learns:
             return False
         n, n_features = self._training.taken.size, self._binning.n_bins.size
-        taken, allowed = self._draws.masks(len(self.model), n, n_features)
-        slopes, curvatures = self._slopes()
-        grown = self._grower.grow(slopes, curvatures, taken, allowed)
+        drawn, allowed = self._draws.masks(len(self.model), n, n_features)
+        gradients, hessians = self._derivatives()
+        grown = self._grower.grow(self._histograms.begin_tree(gradients, hessians, drawn, allowed))
         if not grown.features:
             return False
-        mask = None if taken is None else taken.view(np.uint8)
-        values = np.ascontiguousarray(self._rate * self._values(grown, mask))
-        self._add_to_scores(grown.leaf_of, values)
+        leaf_of = self._histograms.leaf_of(grown.leaves)
+        values = np.ascontiguousarray(self._rate * self._values(grown, leaf_of, drawn))
+        self._add_to_scores(leaf_of, values)
         self._settle()
         biases = self._occurring.restored_biases(self._biases, self.model.biases[-1], self._scores)
         self.model.add(self._trees(grown, self._occurring.restored_values(values)), biases)
@@ -265,7 +269,7 @@ class OrdinalRounds(ABC):
 
         self._threads.for_each(add, range(0, n, BLOCK_ROWS))
 
-    def _trees(self, grown: Grown, values: Floats) -> list[Tree]:
+    def _trees(self, grown: GrownTree, values: Floats) -> list[Tree]:
         """Return a tree for each score, which differ in their values only."""
         first = made_tree(self._binning, grown, values[0])
         return [first._replace(values=of_score) for of_score in values]

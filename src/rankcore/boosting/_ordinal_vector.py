@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
 from rankcore._ext import ordinal_trees
+from rankcore.boosting._grower import GrownTree
 from rankcore.boosting._ordinal_rounds import OrdinalRounds
-from rankcore.boosting._tree_grower import Grown
 from rankcore.boosting._vector_leaves import (
     BLOCK_ROWS,
     TableRows,
@@ -55,17 +55,20 @@ class VectorRounds(OrdinalRounds):
     def probabilities(self) -> Floats:
         return self._table if self._occurring.whole else super().probabilities()
 
-    def _slopes(self) -> tuple[Floats, Floats]:
+    def _derivatives(self) -> tuple[Floats, Floats]:
         rng = np.random.default_rng([self._draws.seed, len(self.model), DIRECTION])
         direction = rng.normal(size=len(self._scores))
-        if self._rules.signs is not None:
+        if self._growth.signs is not None:
             # Along the direction, splits that improve all tasks are found.
             direction = np.abs(direction)
         return directed(direction, self._table_rows, self._threads)
 
-    def _values(self, grown: Grown, taken: NDArray[np.uint8] | None) -> Floats:
-        sums = leaf_sums(grown.leaf_of, taken, grown.lows.size, self._table_rows, self._threads)
-        l2_leaf, signs = self._rules.l2_leaf, self._rules.signs
+    def _values(
+        self, grown: GrownTree, leaf_of: NDArray[np.int32], drawn: NDArray[np.bool_] | None
+    ) -> Floats:
+        mask = None if drawn is None else drawn.view(np.uint8)
+        sums = leaf_sums(leaf_of, mask, len(grown.leaves), self._table_rows, self._threads)
+        l2_leaf, signs = self._growth.l2_leaf, self._growth.signs
         if signs is None:
             return newton_steps(sums, l2_leaf).T
         children = np.array(grown.children, dtype=np.int32)

@@ -129,7 +129,7 @@ class StumpRounds(Rounds, Weighed):
         self._potentials, self._fires = np.empty(n), np.empty(n, dtype=np.uint8)
 
     def _sum(self) -> float:
-        return self._weights.potentials(self._potentials)
+        return self._weights.differentiate(self._potentials, None)
 
     def _renew(self) -> None:
         self._search.renew()

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from rankcore._core.numbers import Floats
 from rankcore._core.params import as_generator
 from rankcore._core.threads import Threads
-from rankcore._ext import tree_leaves
+from rankcore._ext import partition
 from rankcore._ext.rows import Rows
-from rankcore.boosting._binning import Binning, Bins
+from rankcore.boosting._binning import Bins
 from rankcore.boosting._booster import LEAST, LONGEST, Rounds
 from rankcore.boosting._focus import Focus
 from rankcore.boosting._given_bins import BlockRows
+from rankcore.boosting._grower import GrownTree, GrowthParams, TreeGrower
+from rankcore.boosting._histograms import MemoryHistograms
 from rankcore.boosting._params import BoostingParams, Schedule, least_rows
-from rankcore.boosting._tree_grower import Grown, TreeGrower
-from rankcore.boosting._tree_shards import Rules
 from rankcore.boosting._tree_sum import NONE, Tree, TreeSum, pack_set
 from rankcore.ranking._pairs import Pairing
 
@@ -56,19 +56,21 @@ class TreeRounds(Rounds):
         self._line_search = params.leaf_step == "search"
         self._query_of = np.repeat(np.arange(pairing.bounds.size - 1), np.diff(pairing.bounds))
         least = least_rows(params.min_samples_leaf, pairing.docs.size)
-        self._rules = Rules.of(params, least, float(params.min_pair_weight), signs)
-        assert isinstance(self._binning, Binning)
+        growth = GrowthParams.of(params, least, float(params.min_pair_weight), signs, bounded=True)
+        self._l2_leaf = growth.l2_leaf
         self._threads = Threads(self._n_jobs)
-        self._grower = TreeGrower(self._binning, self._rules, self._threads)
+        self._histograms = MemoryHistograms(self._binning, growth, self._threads)
+        self._grower = TreeGrower(self._histograms, growth)
 
     def _prepare(self, n: int) -> None:
         self._exhausted = False  # whether no pair changes the measure
-        self._won, self._lost = np.empty(n), np.empty(n)
+        self._gradients, self._hessians = np.empty(n), np.empty(n)
 
     def _sum(self) -> float:
-        total = self._weights.shares(self._won, self._lost)
-        if self._focus is not None and not self._focus.shares(self._won, self._lost) > 0:
-            self._exhausted = True
+        total = self._weights.differentiate(self._gradients, self._hessians)
+        if self._focus is not None:
+            mass = self._focus.differentiate(self._gradients, self._hessians)
+            self._exhausted = not mass > 0
         return total
 
     def close(self) -> None:
@@ -80,20 +82,22 @@ class TreeRounds(Rounds):
         if self._exhausted:
             return None
         n_rows, n_features = self._query_of.size, self._binning.n_bins.size
-        taken, allowed = self._draws.masks(len(self.state), n_rows, n_features, self._query_of)
-        grown = self._grower.grow(self._won, self._lost, taken, allowed)
+        drawn, allowed = self._draws.masks(len(self.state), n_rows, n_features, self._query_of)
+        root = self._histograms.begin_tree(self._gradients, self._hessians, drawn, allowed)
+        grown = self._grower.grow(root)
         if not grown.features:
             return None
-        values, gains = self._values(grown, taken)
+        leaf_of = self._histograms.leaf_of(grown.leaves)
+        values, gains = self._values(grown, leaf_of, drawn)
         width = float(values.max() - values.min())
         edge = float(gains @ values) / width if width > 0 else 0.0
         self.state.add(made_tree(self._binning, grown, values))
         # Only differences of scores matter. Centring keeps long steps along almost equal values
         # within the range of the weights' factors.
         centred = values - 0.5 * (values.min() + values.max())
-        self._weights.move(grown.leaf_of, centred)
+        self._weights.move(leaf_of, centred)
         if self._focus is not None:
-            self._focus.move(grown.leaf_of, centred)
+            self._focus.move(leaf_of, centred)
         self._moved += width
         before = self._total
         self._total = self._sum()
@@ -121,37 +125,57 @@ class TreeRounds(Rounds):
             cap = min(cap, 1 - self._rate + self._rate * sqrt(1 - right**2))
         return cap
 
-    def _values(self, grown: Grown, taken: NDArray[np.bool_] | None) -> tuple[Floats, Floats]:
-        """Value of each leaf, and sum of the potentials of its rows."""
-        n = grown.lows.size
-        wins, losses, gains = np.empty((3, n))
-        drawn = None if taken is None else taken.view(np.uint8)
-        tree_leaves.weigh(grown.leaf_of, self._won, self._lost, drawn, wins, losses, gains)
-        mass = wins + losses + self._rules.l2_leaf
-        values = np.divide(wins - losses, mass, out=np.zeros(n), where=mass > 0)
-        values = np.clip(values, grown.lows, grown.highs)
+    def _values(
+        self, grown: GrownTree, leaf_of: NDArray[np.int32], drawn: NDArray[np.bool_] | None
+    ) -> tuple[Floats, Floats]:
+        """Return the value of each leaf, and the sum of the gradients of its rows."""
+        sums, gradients = leaf_sums(leaf_of, self._gradients, self._hessians, drawn, grown)
+        values = newton_values(sums, self._l2_leaf, grown)
         if self._line_search:
+            n = values.size
             between = np.empty((n, n))
             if self._focus is not None:
-                between = self._focus.between(grown.leaf_of, n)
+                between = self._focus.between(leaf_of, n)
             else:
-                self._weights.between(grown.leaf_of, np.empty(n), np.empty(n), between)
+                self._weights.between(leaf_of, np.empty(n), np.empty(n), between)
             values *= best_step(between, values)
-        return self._rate * values, gains
+        return self._rate * values, gradients
 
 
-def made_tree(binning: Bins, grown: Grown, values: Floats) -> Tree:
+def leaf_sums(
+    leaf_of: NDArray[np.int32],
+    gradients: Floats,
+    hessians: Floats,
+    drawn: NDArray[np.bool_] | None,
+    grown: GrownTree,
+) -> tuple[Floats, Floats]:
+    """Sum gradients and hessians by leaf, shape (2, n_leaves), and the gradients of all rows."""
+    n = len(grown.leaves)
+    sums, of_all = np.empty((2, n)), np.empty(n)
+    mask = None if drawn is None else drawn.view(np.uint8)
+    partition.sum_by_leaf(leaf_of, gradients, hessians, mask, sums, of_all)
+    return sums, of_all
+
+
+def newton_values(sums: Floats, l2_leaf: float, grown: GrownTree) -> Floats:
+    """Return the values of leaves within their bounds, from sums of gradients and hessians."""
+    gradients, hessians = sums[0], sums[1] + l2_leaf
+    values = np.divide(gradients, hessians, out=np.zeros(gradients.size), where=hessians > 0)
+    return np.clip(values, grown.lows, grown.highs)
+
+
+def made_tree(bins: Bins, grown: GrownTree, values: Floats) -> Tree:
     """Convert a tree on bins to one on feature values, with the values of its leaves."""
-    nodes = range(len(grown.features))
+    nodes, categories = range(len(grown.features)), grown.categories
     thresholds = [
-        inf if node in grown.sets else binning.threshold(feature, bin)
-        for node, (feature, bin) in enumerate(zip(grown.features, grown.bins, strict=True))
+        inf if node in categories else bins.threshold(grown.features[node], grown.bins[node])
+        for node in nodes
     ]
-    words = [pack_set(grown.sets[node]) if node in grown.sets else NONE for node in nodes]
+    words = [pack_set(categories[node]) if node in categories else NONE for node in nodes]
     return Tree(
         np.array(grown.features, dtype=np.int32),
         np.array(thresholds, dtype=np.float64),
-        np.array(grown.sides, dtype=np.uint8),
+        np.array(grown.missing_right, dtype=np.uint8),
         np.array(grown.children, dtype=np.int32).reshape(-1, 2),
         np.array(grown.gains, dtype=np.float64),
         values,

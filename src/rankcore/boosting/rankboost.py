@@ -130,7 +130,7 @@ class RankBoost(PairwiseFitMixin, PairBoosting, Ranker):
     weight of pairs to second order: they maximise the sum of (W - L)^2 / (W + L + l2_leaf) over the
     children. Z is then computed exactly, so that the product of all Z bounds the training error as
     for stumps. With ``leaf_step="search"``, no Z exceeds 1. For the choice of splits only, W and L
-    of each row are rounded to 32-bit integers, with an error of at most 2^-33 of the weight of all
+    of each row are rounded to 32-bit integers, with an error of at most 2^-31 of the weight of all
     pairs: sums are exact, so that trees do not depend on the order of rows or on ``n_jobs``. With
     ``max_bins=None``, splits between all values are tried. A tree costs at most O(stored values *
     depth / 2), and O(stored values) for sparse columns; columns that cannot have the best split

@@ -2,7 +2,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 
-cdef extern from "_tree_sums.h" nogil:
+cdef extern from "_row_histograms.h" nogil:
     enum:
         RC_EIGHT
         RC_CODES
@@ -10,8 +10,8 @@ cdef extern from "_tree_sums.h" nogil:
         RC_PANEL
 
     void rc_sum_panel(
-        const uint8_t *codes, int64_t width, const int32_t *rows, const uint64_t *words, int64_t n,
-        uint8_t *blocks, uint64_t *sums
+        const uint8_t *codes, int64_t width, const int32_t *rows, const uint64_t *packed, int64_t n,
+        uint8_t *blocks, uint64_t *histogram
     ) noexcept
 
 

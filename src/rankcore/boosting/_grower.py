@@ -1,0 +1,264 @@
+"""Best-first growth of trees, wherever the rows are.
+
+A `TreeGrower` decides which leaf is split next; a `HistogramSource` has the rows. It sums their
+gradients and hessians by bin (histograms), finds the best split of leaves and partitions rows: in
+memory (`rankcore.boosting._histograms`), or on the workers of a cluster. Histograms are sums of
+integers, so that trees do not depend on the source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import count
+from math import inf
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.numbers import Floats
+from rankcore._ext import splitting
+
+# Minimum gain of a split as a fraction of the hessian of its rows; less may be rounding errors.
+MIN_GAIN = 1e-12
+# Mask of 64-bit integers.
+BITS_64 = 2**64 - 1
+
+
+@dataclass(frozen=True)
+class GrowthParams:
+    """Constraints on the growth of a tree."""
+
+    max_leaf_nodes: int
+    max_depth: int | None = None
+    min_samples_leaf: int = 1
+    min_hessian: float = 0.0  # of a leaf
+    l2_leaf: float = 0.0  # added to the hessian in the values of leaves
+    # (n_features,): monotone constraint of each feature, 1, 0 or -1.
+    signs: NDArray[np.int8] | None = None
+    # Whether no row's gradient exceeds its hessian, which bounds the gain of sparse features.
+    bounded: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        params: Any,
+        min_samples_leaf: int,
+        min_hessian: float,
+        signs: NDArray[np.int8] | None,
+        bounded: bool,
+    ) -> Self:
+        """Take the constraints from the parameters of a learner."""
+        depth = None if params.max_depth is None else int(params.max_depth)
+        most, l2_leaf = int(params.max_leaf_nodes or 2 ** (depth or 1)), float(params.l2_leaf)
+        return cls(most, depth, min_samples_leaf, min_hessian, l2_leaf, signs, bounded)
+
+
+class Units(NamedTuple):
+    """Units of the packed sums of a tree: integers for a hessian of 1, and gradients by this."""
+
+    scale: float
+    power: float  # gradients are ``scale * power`` units
+
+    def min_hessian(self, params: GrowthParams) -> float:
+        """Return the minimum hessian of a leaf."""
+        return max(params.min_hessian * self.scale, 1.0)
+
+    def l2(self, params: GrowthParams) -> float:
+        """Return ``l2_leaf``."""
+        return params.l2_leaf * self.scale
+
+
+class Split(NamedTuple):
+    """Best split of a leaf.
+
+    Rows of the bin and of those above go to the right child and, if ``missing_right``, those with
+    missing values. For a categorical feature, ``bin`` is the number of categories on the right.
+    """
+
+    gain: float = -1.0  # of both children, without subtracting that of the leaf; negative: no split
+    packed: int = 0  # sum over the rows of the right child
+    feature: int = -1
+    bin: int = -1
+    missing_right: int = 0
+
+
+NO_SPLIT = Split()
+
+
+@dataclass(eq=False)
+class Leaf:
+    """Leaf of a growing tree."""
+
+    node: int  # the source's number of the leaf
+    n_rows: int
+    packed: int  # sum of the gradients and hessians of its rows
+    units: Units
+    depth: int = 0
+    # Bounds on its value, in units.
+    low: float = -inf
+    high: float = inf
+    split: Split = NO_SPLIT
+    gain: float = -1.0  # of the split, over the leaf as it is
+    # Left and right child, once the source has expanded the leaf; none if one has too few rows.
+    children: tuple[Leaf, Leaf] | tuple[()] | None = None
+    # Categories on the other side than missing values, if the split is categorical.
+    categories: NDArray[np.int64] | None = None
+    # Place in the tree: number of the leaf, node of the parent (-1: none), side of it.
+    number: int = 0
+    parent: int = -1
+    is_right: int = 0
+
+    def may_split(self, params: GrowthParams) -> bool:
+        """Return whether the leaf is large enough for two children."""
+        return (
+            (params.max_depth is None or self.depth < params.max_depth)
+            and self.n_rows >= 2 * params.min_samples_leaf
+            and splitting.hessian(self.packed) >= 2 * self.units.min_hessian(params)
+        )
+
+    def take(self, split: Split, params: GrowthParams) -> None:
+        """Set the split."""
+        own = splitting.leaf_gain(self.packed, self.units.l2(params), self.low, self.high)
+        self.split, self.gain = split, split.gain - own if split.gain > 0 else -1.0
+
+    def divide(
+        self, params: GrowthParams, nodes: tuple[int, int], n_left: int
+    ) -> tuple[Leaf, Leaf]:
+        """Return the children of the split, with bounds by which the tree is monotone."""
+        sums = (self.packed - self.split.packed) & BITS_64, self.split.packed
+        left, right = (
+            Leaf(node, n_rows, packed, self.units, self.depth + 1, self.low, self.high)
+            for node, n_rows, packed in zip(
+                nodes, (n_left, self.n_rows - n_left), sums, strict=True
+            )
+        )
+        sign = 0 if params.signs is None else int(params.signs[self.split.feature])
+        if sign:
+            l2 = self.units.l2(params)
+            middle = 0.5 * sum(
+                splitting.leaf_value(packed, l2, self.low, self.high) for packed in sums
+            )
+            lower, upper = (left, right) if sign > 0 else (right, left)
+            lower.high = upper.low = middle
+        return left, right
+
+
+class HistogramSource(Protocol):
+    """Rows of a fit: their gradients and hessians, histograms and partition.
+
+    A source also begins trees: a method with arguments of its own returns the root, whose split is
+    found.
+    """
+
+    @property
+    def batch_size(self) -> int:
+        """Number of leaves to expand at a time, the best first; those not used are forgotten."""
+
+    def expand(self, leaves: Sequence[Leaf], search: bool) -> None:
+        """Set the children of leaves by their splits and, if ``search``, the children's splits.
+
+        Children are those of `Leaf.divide`; their splits are set by `Leaf.take` where
+        `Leaf.may_split`. ``children`` is empty if one has fewer rows than ``min_samples_leaf``.
+        """
+
+    def recount(self, leaf: Leaf) -> None:
+        """Replace a split that leaves a child too few rows by the best one that does not."""
+
+
+@dataclass
+class GrownTree:
+    """A tree on binned features."""
+
+    features: list[int] = field(default_factory=list)
+    # For each node: rows of the bin and above go right and, if 1, those with missing values.
+    bins: list[int] = field(default_factory=list)
+    missing_right: list[int] = field(default_factory=list)
+    # For nodes that split categories: those on the other side than missing values. The bins of
+    # these nodes are unused.
+    categories: dict[int, NDArray[np.int64]] = field(default_factory=dict)
+    # For each node, the left and the right child: a node, or ``~leaf``.
+    children: list[list[int]] = field(default_factory=list)
+    gains: list[float] = field(default_factory=list)
+    leaves: list[Leaf] = field(default_factory=list)
+    # (n_leaves,): bounds on the value of each leaf.
+    lows: Floats = field(default_factory=lambda: np.empty(0))
+    highs: Floats = field(default_factory=lambda: np.empty(0))
+
+    def add(self, leaf: Leaf) -> None:
+        """Replace a leaf by its children."""
+        node, split, units = len(self.features), leaf.split, leaf.units
+        assert leaf.children
+        if leaf.parent >= 0:
+            self.children[leaf.parent][leaf.is_right] = node
+        self.features.append(split.feature)
+        self.bins.append(split.bin)
+        self.missing_right.append(split.missing_right)
+        if leaf.categories is not None:
+            self.categories[node] = leaf.categories
+        numbers = leaf.number, len(self.leaves)
+        self.children.append([~number for number in numbers])
+        self.gains.append(leaf.gain / (units.scale * units.power**2))
+        for is_right, (child, number) in enumerate(zip(leaf.children, numbers, strict=True)):
+            child.number, child.parent, child.is_right = number, node, is_right
+        self.leaves[leaf.number] = leaf.children[0]
+        self.leaves.append(leaf.children[1])
+
+
+class TreeGrower:
+    """Grows trees leaf by leaf: the one whose split gains most is split next."""
+
+    def __init__(self, source: HistogramSource, params: GrowthParams) -> None:
+        self._source, self._params = source, params
+
+    def grow(self, root: Leaf) -> GrownTree:
+        """Grow a tree from its root; it has one leaf if no split gains."""
+        most = self._params.max_leaf_nodes
+        tree = GrownTree(leaves=[root])
+        heap: list[tuple[float, int, Leaf]] = []
+        self._push(heap, root)
+        while heap and len(tree.leaves) < most:
+            leaf = heappop(heap)[-1]
+            if leaf.children is None:
+                self._expand(leaf, heap, most - len(tree.leaves))
+            if not leaf.children:
+                # Sources may count rows only when a leaf is split. Until then, the gain of its
+                # best split is an upper bound.
+                self._source.recount(leaf)
+                leaf.children = None
+                self._push(heap, leaf)
+                continue
+            tree.add(leaf)
+            for child in leaf.children:
+                self._push(heap, child)
+        power = root.units.power
+        tree.lows = np.array([leaf.low for leaf in tree.leaves]) / power
+        tree.highs = np.array([leaf.high for leaf in tree.leaves]) / power
+        return tree
+
+    def _expand(self, leaf: Leaf, heap: list[tuple[float, int, Leaf]], room: int) -> None:
+        """Expand a leaf, and with it those that are likely to be split next.
+
+        These are the next ones if no child of a leaf to expand gains more.
+        """
+        batch, n_split, order = [leaf], 1, count()
+        ahead = [(key, next(order), one) for key, _, one in sorted(heap)]
+        while ahead and len(batch) < self._source.batch_size and n_split < room:
+            one, n_split = heappop(ahead)[-1], n_split + 1
+            if one.children is None:
+                batch.append(one)
+            for child in one.children or ():
+                if self._gains(child):
+                    heappush(ahead, (-child.gain, next(order), child))
+        self._source.expand(batch, room > 1)
+
+    @staticmethod
+    def _gains(leaf: Leaf) -> bool:
+        """Return whether the split of a leaf gains more than rounding errors."""
+        return leaf.gain > MIN_GAIN * leaf.units.power**2 * splitting.hessian(leaf.packed)
+
+    def _push(self, heap: list[tuple[float, int, Leaf]], leaf: Leaf) -> None:
+        if self._gains(leaf):
+            heappush(heap, (-leaf.gain, leaf.number, leaf))
