@@ -313,8 +313,6 @@ def kernels_of_clusters(folder):
     weights = _ext.pair_weights.LabelWeights(
         factors, None, levels, np.array([0, 2]), np.ones(1), np.empty((2, 2))
     )
-    weights.differentiate_by_query(np.empty(60), np.empty(1))
-    weights.measure_by_query(np.zeros(60, np.uint8), np.empty((1, 4)))
     weights.measure(np.zeros(60, np.uint8))
     rows_of_pairs = np.ascontiguousarray(PAIRS.T, dtype=np.int32)
     listed = _ext.listed_weights.ListedWeights(np.ones(len(PAIRS)), *rows_of_pairs, 60)

@@ -106,20 +106,6 @@ cdef class LabelWeights:
                 self._spread_query(q, by, &gradients[0], second)
         return z
 
-    def differentiate_by_query(
-        self,
-        double[::1] out not None,  # (n_rows,)
-        double[::1] totals not None,  # out, (n_queries,): functions of the rows of the query alone
-    ):
-        """Write the gradient of each row, of weights as they are, and each query's part of Z."""
-        cdef int64_t q
-        if out.shape[0] != self.factors.shape[0] or totals.shape[0] != self.scales.shape[0]:
-            raise ValueError("out and totals do not fit the rows")
-        with nogil:
-            for q in range(self.scales.shape[0]):
-                totals[q] = self._sum_query(q)
-                self._spread_query(q, 1.0, &out[0], NULL)
-
     cdef double _sum_query(self, int64_t q) noexcept nogil:
         """Sums 0 and 1: U of each level, V of those below; returns the query's part of Z."""
         cdef int64_t k, i, first = self.queries[q], last = self.queries[q + 1] - 1
@@ -188,26 +174,6 @@ cdef class LabelWeights:
             for q in range(self.scales.shape[0]):
                 self._measure_query(q, &fires[0], sums)
         return sums[0] / sums[3], sums[1] / sums[3], sums[2] / sums[3]
-
-    def measure_by_query(
-        self,
-        const uint8_t[::1] fires not None,  # (n_rows,)
-        # out, (n_queries, 4): ordered rightly, wrongly, where it fires on both, and all
-        double[:, ::1] sums not None,
-    ):
-        """Write the same for each query, of weights as they are."""
-        cdef int64_t q, k
-        if (
-            fires.shape[0] != self.factors.shape[0]
-            or sums.shape[0] != self.scales.shape[0]
-            or sums.shape[1] != 4
-        ):
-            raise ValueError("fires and sums do not fit the rows")
-        with nogil:
-            for q in range(self.scales.shape[0]):
-                for k in range(4):
-                    sums[q, k] = 0.0
-                self._measure_query(q, &fires[0], &sums[q, 0])
 
     cdef void _measure_query(self, int64_t q, const uint8_t *fires, double *sums) noexcept nogil:
         cdef double scale = self.scales[q]

@@ -13,29 +13,25 @@
 enum { RC_LANES = 8, RC_CODES = 256 };
 
 /* sums[lane * RC_CODES + code] += values[i] for the code of each row i in eight columns. */
-#define RC_DEFINE_SUM_LANES(name, number)                                                 \
-    static inline void name(const uint8_t *const columns[RC_LANES], const number *values, \
-                            int64_t n, number *sums)                                      \
-    {                                                                                     \
-        const uint8_t *const c0 = columns[0], *const c1 = columns[1];                     \
-        const uint8_t *const c2 = columns[2], *const c3 = columns[3];                     \
-        const uint8_t *const c4 = columns[4], *const c5 = columns[5];                     \
-        const uint8_t *const c6 = columns[6], *const c7 = columns[7];                     \
-        int64_t i;                                                                        \
-        for (i = 0; i < n; i++) {                                                         \
-            const number value = values[i];                                               \
-            sums[c0[i]] += value;                                                         \
-            sums[RC_CODES + c1[i]] += value;                                              \
-            sums[2 * RC_CODES + c2[i]] += value;                                          \
-            sums[3 * RC_CODES + c3[i]] += value;                                          \
-            sums[4 * RC_CODES + c4[i]] += value;                                          \
-            sums[5 * RC_CODES + c5[i]] += value;                                          \
-            sums[6 * RC_CODES + c6[i]] += value;                                          \
-            sums[7 * RC_CODES + c7[i]] += value;                                          \
-        }                                                                                 \
+static inline void rc_sum_lanes(const uint8_t *const columns[RC_LANES], const double *values,
+                                int64_t n, double *sums)
+{
+    const uint8_t *const c0 = columns[0], *const c1 = columns[1];
+    const uint8_t *const c2 = columns[2], *const c3 = columns[3];
+    const uint8_t *const c4 = columns[4], *const c5 = columns[5];
+    const uint8_t *const c6 = columns[6], *const c7 = columns[7];
+    int64_t i;
+    for (i = 0; i < n; i++) {
+        const double value = values[i];
+        sums[c0[i]] += value;
+        sums[RC_CODES + c1[i]] += value;
+        sums[2 * RC_CODES + c2[i]] += value;
+        sums[3 * RC_CODES + c3[i]] += value;
+        sums[4 * RC_CODES + c4[i]] += value;
+        sums[5 * RC_CODES + c5[i]] += value;
+        sums[6 * RC_CODES + c6[i]] += value;
+        sums[7 * RC_CODES + c7[i]] += value;
     }
-
-RC_DEFINE_SUM_LANES(rc_sum_lanes, double)
-RC_DEFINE_SUM_LANES(rc_sum_lanes_of_integers, int64_t)
+}
 
 #endif /* RANKCORE_HISTOGRAMS_H */
