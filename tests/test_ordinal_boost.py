@@ -535,7 +535,7 @@ def test_zero_weights_are_no_rows_for_the_size_of_leaves():
 def test_size_of_leaves_is_auto_or_a_number():
     X, y = data(30)
     with pytest.raises(
-        ValueError, match="min_samples_leaf must be 'auto' or a number; found 'few'"
+        ValueError, match="min_samples_leaf must be 'auto' or an integer >= 1; found 'few'"
     ):
         rc.OrdinalBoost(5, min_samples_leaf="few").fit(X, y)
 
