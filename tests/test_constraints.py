@@ -12,11 +12,11 @@ from rankcore._core.params import (
     N_JOBS,
     VERBOSE,
     Checked,
-    Constrained,
     Function,
     Integer,
     Options,
     Real,
+    check_params,
 )
 from rankcore.structured import CuSumTask, KernelStructuredPerceptron, StructuredPerceptron
 
@@ -48,7 +48,7 @@ LEARNERS = [
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: type(one).__name__)
 def test_every_parameter_is_checked(learner):
-    learner._check_params()
+    check_params(learner)
     for name, valid in learner.get_params(deep=False).items():
         if name in ELSEWHERE:
             continue
@@ -56,7 +56,7 @@ def test_every_parameter_is_checked(learner):
         with pytest.raises(
             (ValueError, TypeError), match=rf"^{type(learner).__name__}: {name} must "
         ):
-            learner._check_params()
+            check_params(learner)
         setattr(learner, name, valid)
 
 
@@ -64,20 +64,20 @@ def test_a_subclass_adds_to_the_constraints_of_its_bases():
     class Bounded(rc.PRank):
         _constraints: ClassVar = {"max_iter": Integer(1, 5)}
 
-    Bounded(max_iter=5)._check_params()
-    rc.PRank(max_iter=6)._check_params()
+    check_params(Bounded(max_iter=5))
+    check_params(rc.PRank(max_iter=6))
     with pytest.raises(
         ValueError, match=r"^Bounded: max_iter must be an integer in \[1, 5\]; found 6$"
     ):
-        Bounded(max_iter=6)._check_params()
+        check_params(Bounded(max_iter=6))
     with pytest.raises(
         ValueError, match="^Bounded: tie must be one of 'crammer', 'strict'; found 'loose'$"
     ):
-        Bounded(max_iter=5, tie="loose")._check_params()
+        check_params(Bounded(max_iter=5, tie="loose"))
 
 
 def test_types_that_say_all_are_constraints():
-    class Chosen(Constrained):
+    class Chosen:
         def __init__(
             self,
             one: Literal["a", "b"] = "a",
@@ -87,13 +87,13 @@ def test_types_that_say_all_are_constraints():
         ):
             self.one, self.some, self.any_, self.flag = one, some, any_, flag
 
-    Chosen("b", "c", "what it is, no check knows")._check_params()
+    check_params(Chosen("b", "c", "what it is, no check knows"))
     with pytest.raises(ValueError, match="^Chosen: one must be one of 'a', 'b'; found 'c'$"):
-        Chosen("c")._check_params()
+        check_params(Chosen("c"))
     with pytest.raises(TypeError, match="^Chosen: some must be 'c' or None; found 3$"):
-        Chosen(some=3)._check_params()
+        check_params(Chosen(some=3))
     with pytest.raises(TypeError, match="^Chosen: flag must be True or False; found 1$"):
-        Chosen(flag=1)._check_params()
+        check_params(Chosen(flag=1))
 
 
 def _even(value, name):

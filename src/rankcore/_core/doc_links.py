@@ -16,12 +16,8 @@ def documentation_url() -> str:
     return ""
 
 
-class Documented:
-    """Mixin that links the HTML form of an estimator to its guide. Not public."""
-
-    _doc_link_module = "rankcore"
-
-    @property
-    def _doc_link_template(self) -> str:
-        url, declared = documentation_url(), declaration_of(type(self))
-        return f"{url}/{declared.guide}.html" if url and declared else ""
+@property  # type: ignore[misc]
+def guide_link(estimator: object) -> str:
+    """Link of an estimator's HTML form: its class has it as ``_doc_link_template``."""
+    url, declared = documentation_url(), declaration_of(type(estimator))
+    return f"{url}/{declared.guide}.html" if url and declared else ""

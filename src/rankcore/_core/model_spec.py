@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Hashable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import consistent_read, replace_state
 from rankcore._core.contributions import Contributions, contributions_of
+from rankcore._core.doc_links import guide_link
 from rankcore._core.fitted import keep_names
 from rankcore._core.frames import is_frame
 from rankcore._core.inputs import as_rows, check_matrix
-from rankcore._core.params import check_names
+from rankcore._core.params import SHARED, Constraints, check_names, check_params
 from rankcore._core.scoring import Scoring
 from rankcore._ext.rows import Rows
 
@@ -52,6 +53,9 @@ class Specified:
     # Reason why model files cannot hold models of this class; empty if they can.
     _no_file: str = ""
 
+    _constraints: ClassVar[Constraints] = SHARED
+    _doc_link_module, _doc_link_template = "rankcore", guide_link
+
     n_features_in_: int
     _state: Any
 
@@ -83,6 +87,10 @@ class Specified:
     @abstractmethod
     def _summary(self) -> dict[str, Any]:
         """Readable summary of the model."""
+
+    def _check_params(self) -> None:
+        """Raise if a parameter is invalid, or parameters exclude each other."""
+        check_params(self)
 
     def _as_rows(self, X: Any) -> Rows:
         """Check a feature matrix."""

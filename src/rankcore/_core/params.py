@@ -225,20 +225,16 @@ SHARED: Constraints = {
 }
 
 
-class Constrained:
-    """An estimator that declares what its parameters accept. Not public."""
+def check_params(estimator: Any) -> None:
+    """Raise if a parameter of an estimator is invalid, or if parameters exclude each other.
 
-    # Constraints of parameters that a class adds or restricts, beside those of its bases. A
-    # parameter whose type is ``bool`` or ``Literal`` needs none.
-    _constraints: ClassVar[Constraints] = SHARED
-
-    def _check_params(self) -> None:
-        """Raise if a parameter is invalid, or parameters exclude each other."""
-        check_declared(self)
-        self._check_together()
-
-    def _check_together(self) -> None:
-        """Raise if parameters exclude each other."""
+    A class declares what its parameters accept beside its constructor, in ``_constraints``, which
+    adds to those of its bases; a parameter whose type is ``bool`` or ``Literal`` needs no entry. A
+    method ``_check_together``, if any, raises for parameters that exclude each other.
+    """
+    check_declared(estimator)
+    if hasattr(estimator, "_check_together"):
+        estimator._check_together()
 
 
 def check_declared(estimator: object, *names: str) -> None:

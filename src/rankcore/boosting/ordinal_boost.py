@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from rankcore._core.arguments import ClassWeight, EvalSet, Measures, RowsLike, Seed
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.declaration import Declaration
-from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented, parameters
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import check_fitted
@@ -20,7 +19,7 @@ from rankcore._core.labels import check_classes, first_ranks
 from rankcore._core.model_spec import Field, ModelSpec, Specified, read_fields
 from rankcore._core.monitor import Callback, Monitor, as_callbacks
 from rankcore._core.numbers import Floats
-from rankcore._core.params import Checked, Constrained, Constraints
+from rankcore._core.params import Checked, Constraints
 from rankcore._core.sources import MemoryRows, RowBlocks, check_alone
 from rankcore.boosting._boosted import Boosted
 from rankcore.boosting._categories import Categories
@@ -85,8 +84,6 @@ class OrdinalBoost(
     CheapestRanks,
     Boosted,
     Specified,
-    Constrained,
-    Documented,
     ClassifierMixin,
     BaseEstimator,
 ):

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.docs import documented
 from rankcore._core.numbers import Floats
+from rankcore._core.params import check_params
 from rankcore._ext.clicks import bayesian_pass, bayesian_probabilities
 from rankcore.clicks._counts import Counts, count
 from rankcore.clicks._maximum import MARGIN, maximise
@@ -142,7 +143,7 @@ class CascadeModel(_TopDown):
     @documented(ClickRates.fit)
     def fit(self, log: Log) -> Self:
         """Learn from a log."""
-        self._check_params()
+        check_params(self)
         counts = count(log, first_clicks, 3, by_position=False)
         clicked = counts.events[:, CLICKED]
         examined = clicked + counts.events[:, SKIPPED]
@@ -232,7 +233,7 @@ class DynamicBayesianModel(_TopDown):
     @documented(ClickRates.fit)
     def fit(self, log: Log) -> Self:
         """Learn from a log."""
-        self._check_params()
+        check_params(self)
         counts = count(log, last_clicks, 4, by_position=False)
         satisfied = counts.events[:, SATISFIED]
         clicked = counts.events[:, CLICKED] + satisfied

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.numbers import Floats
-from rankcore._core.params import COUNT, FLAG, Constrained, Constraints, Real
+from rankcore._core.params import COUNT, FLAG, Constraints, Real, check_params
 from rankcore.clicks._counts import Pairs, clicks, count
 from rankcore.clicks.log import ClickLog, Log, windows
 
@@ -19,7 +19,7 @@ from rankcore.clicks.log import ClickLog, Log, windows
 Z = 1.959963984540054
 
 
-class ClickModel(Constrained, BaseEstimator):
+class ClickModel(BaseEstimator):
     """A model of the clicks in a session. Not public.
 
     A subclass has ``fit`` and ``_probabilities``; ``_pairs`` are its documents of queries.
@@ -148,7 +148,7 @@ class ClickRates(ClickModel):
         -------
         self
         """
-        self._check_params()
+        check_params(self)
         found = count(log, clicks, 2)
         if self.by == "document":
             events = found.by_pair()

@@ -20,7 +20,7 @@ from rankcore._core.fitted import keep_names
 from rankcore._core.kernels import as_matrix
 from rankcore._core.model_spec import Field, ModelSpec, Specified, check_n_features, read_fields
 from rankcore._core.numbers import Floats, as_reals, check_scores
-from rankcore._core.params import COUNT, Constrained, Constraints, Real
+from rankcore._core.params import COUNT, Constraints, Real
 from rankcore._core.scoring import Scoring
 from rankcore._core.state import MOST_COUNTED
 from rankcore._ext.rows import Rows, project
@@ -39,7 +39,7 @@ class State:
     spread: float = 0.0  # running variance of the features within a query; 0: none yet
 
 
-class PairwiseGradientRanker(Specified, Documented, Constrained, BaseEstimator):
+class PairwiseGradientRanker(Specified, BaseEstimator):
     """A linear ranker that learns from the clicks on its own lists.
 
     Lists are sampled by the scores, with better documents more often on top. Weights move towards

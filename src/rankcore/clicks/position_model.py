@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from rankcore._core.docs import documented
 from rankcore._core.numbers import Floats
+from rankcore._core.params import check_params
 from rankcore._ext.clicks import position_pass
 from rankcore.clicks._counts import Counts, clicks, count
 from rankcore.clicks._maximum import MARGIN, maximise
@@ -92,7 +93,7 @@ class PositionBasedModel(ClickModel):
     @documented(ClickRates.fit)
     def fit(self, log: Log) -> Self:
         """Learn from a log."""
-        self._check_params()
+        check_params(self)
         counts = count(log, clicks, 2)
         check_linked(counts)
         found, self.n_iter_ = fit_positions(counts, self.smoothing, self.tol, self.max_iter)

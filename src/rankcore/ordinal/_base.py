@@ -12,14 +12,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
 from rankcore._core.arguments import EvalSet, RowsLike
 from rankcore._core.concurrency import consistent_read, exclusive
-from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import check_fitted
 from rankcore._core.labels import RankedLabels, as_labels, check_classes, ranks_beside
 from rankcore._core.model_spec import Field, ModelSpec, Specified, check_n_features, outline
 from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_model
-from rankcore._core.params import Constrained
 from rankcore._core.scales import mean_square_length
 from rankcore._core.scoring import FORMS, Scoring
 from rankcore._core.sources import RowBlocks, as_source
@@ -45,9 +43,7 @@ from rankcore.progress import watched
 Zeros = Callable[..., np.ndarray]  # creates arrays, as `numpy.zeros`
 
 
-class OnlineOrdinalClassifier(
-    EpochParams, RankedLabels, Specified, Constrained, Documented, ClassifierMixin, BaseEstimator
-):
+class OnlineOrdinalClassifier(EpochParams, RankedLabels, Specified, ClassifierMixin, BaseEstimator):
     """Base class of online learners of ordered labels. Not public.
 
     A subclass provides ``_built_in``, ``_arrays`` and ``_other_arrays`` (or ``_new_state``),

@@ -14,13 +14,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankcore._core.arguments import Folds, RowsLike, Seed
 from rankcore._core.contributions import Contributions
 from rankcore._core.declaration import Declaration
-from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented, parameters
 from rankcore._core.front import is_frozen, take_apart, thawed, transformed
 from rankcore._core.labels import RankedLabels, as_labels, check_classes, encode, ranks_among
 from rankcore._core.model_spec import Field, ModelSpec, Specified, read_fields
 from rankcore._core.numbers import Floats, as_weights
-from rankcore._core.params import Constrained
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._curves import expected_costs, fit_cumulative, fit_isotonic, restored_curves
@@ -58,8 +56,6 @@ class CalibratedOrdinal(
     CalibratedParameters,
     CheapestRanks,
     Specified,
-    Constrained,
-    Documented,
     ClassifierMixin,
     BaseEstimator,
 ):

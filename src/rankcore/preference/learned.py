@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.declaration import Declaration
-from rankcore._core.doc_links import Documented
+from rankcore._core.doc_links import guide_link
 from rankcore._core.docs import documented
 from rankcore._core.inputs import check_matrix
 from rankcore._core.numbers import Floats
-from rankcore._core.params import COUNT, Constrained, Constraints, Function, Options
+from rankcore._core.params import COUNT, Constraints, Function, Options, check_params
 from rankcore._core.queries import query_numbers
 from rankcore.preference.degree import mean_degrees
 from rankcore.preference.forms import Degrees, Indexed, Places, from_scores
@@ -45,7 +45,7 @@ group : array-like of int, optional
     Sizes of queries with consecutive rows, instead of ``qid``."""
 
 
-class PairwisePreference(Constrained, Documented, BaseEstimator):
+class PairwisePreference(BaseEstimator):
     """A preference between rows, learned from queries with graded rows, and a ranker by it.
 
     The two stages of Balcan et al. (2008) and Ailon and Mohri (2010): `fit` learns h from pairs,
@@ -106,6 +106,8 @@ class PairwisePreference(Constrained, Documented, BaseEstimator):
         "features": Options("difference", "concatenation") | Function(),
         "max_pairs": COUNT | None,
     }
+    _doc_link_module, _doc_link_template = "rankcore", guide_link
+
     estimator_: Any
     n_features_in_: int
     n_pairs_: int
@@ -146,7 +148,7 @@ class PairwisePreference(Constrained, Documented, BaseEstimator):
             If no query has rows of different labels, or for unknown options. A failed fit leaves
             the estimator unchanged.
         """
-        self._check_params()
+        check_params(self)
         check_matrix(X)
         fitted = copy(self)
         fitted._fit(validate_data(fitted, X, accept_sparse="csr", dtype=np.float64), y, qid, group)

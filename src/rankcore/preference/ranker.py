@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from rankcore._core.declaration import Declaration
-from rankcore._core.doc_links import Documented
-from rankcore._core.params import COUNT, Checked, Constrained, Constraints, Function, Integer, Real
+from rankcore._core.doc_links import guide_link
+from rankcore._core.params import COUNT, Checked, Constraints, Function, Integer, Real, check_params
 from rankcore.preference.comparisons import prior_scores
 from rankcore.preference.driver import Driver, RankingProgress, logger
 from rankcore.preference.forms import (
@@ -61,7 +61,7 @@ _RATED = 2000
 _CONFIDENCE = 0.95
 
 
-class PreferenceRanker(Constrained, Documented, BaseEstimator):
+class PreferenceRanker(BaseEstimator):
     """Ranker of items by a preference: a model, a person, or a language model.
 
     A `Sampler` chooses the comparisons; this class makes the calls.
@@ -184,6 +184,8 @@ class PreferenceRanker(Constrained, Documented, BaseEstimator):
         "concurrency": COUNT,
         "progress": Function() | None,
     }
+    _doc_link_module, _doc_link_template = "rankcore", guide_link
+
     order_: Places
     complete_: bool
     n_calls_: int
@@ -293,7 +295,7 @@ class PreferenceRanker(Constrained, Documented, BaseEstimator):
     @contextmanager
     def _driving(self, items: Any, loop: asyncio.AbstractEventLoop | None) -> Iterator[Driver]:
         """Yield a driver; its results become attributes even if it fails."""
-        self._check_params()
+        check_params(self)
         computed = as_indexed(self.preference, len(items))
         journal = None if self.journal is None else as_journal(self.journal)
         keys = self._keys(items) if computed is None else list(range(len(items)))

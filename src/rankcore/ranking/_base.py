@@ -15,13 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import consistent_read
-from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented
 from rankcore._core.eval_sets import as_metrics, measure_names
 from rankcore._core.fitted import keep_names
 from rankcore._core.model_spec import Specified
 from rankcore._core.numbers import Floats
-from rankcore._core.params import Constrained, Constraints
+from rankcore._core.params import Constraints
 from rankcore._core.queries import Queries, query_numbers
 from rankcore._core.state import LearnerState
 from rankcore._ext.rows import Rows
@@ -46,7 +45,7 @@ class ModelState(LearnerState):
     model: Any  # with a method ``score`` that takes `Rows`
 
 
-class Ranker(Specified, Constrained, Documented, BaseEstimator):
+class Ranker(Specified, BaseEstimator):
     """Base class of rankers, which score rows to order those of each query. Not public.
 
     Subclasses provide ``fit``, ``_scores``, ``_figures`` (names of the figures in the log) and,

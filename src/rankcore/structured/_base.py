@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from math import isfinite
 from numbers import Integral, Real
 from time import perf_counter
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -18,10 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.arguments import Seed
 from rankcore._core.concurrency import exclusive
-from rankcore._core.doc_links import Documented
+from rankcore._core.doc_links import guide_link
 from rankcore._core.docs import documented, parameters
 from rankcore._core.monitor import Monitor
-from rankcore._core.params import Constrained, as_generator
+from rankcore._core.params import SHARED, Constraints, as_generator, check_params
 from rankcore._core.sources import MemoryRows, Window
 from rankcore._core.state import LearnerState, checkpoints
 from rankcore._core.training import Trainer
@@ -112,12 +112,15 @@ class StructuredParams:
     verbose: int = 0
 
 
-class StructuredLearner(StructuredParams, Documented, Constrained, BaseEstimator):
+class StructuredLearner(StructuredParams, BaseEstimator):
     """Base class of structured perceptrons.
 
-    A subclass implements ``_losses`` and ``_predict``; it may extend ``_settings``, ``_examples``,
-    ``_new_state`` and ``_check_params``.
+    A subclass implements ``_losses`` and ``_predict``; it may extend ``_settings``, ``_examples``
+    and ``_new_state``.
     """
+
+    _constraints: ClassVar[Constraints] = SHARED
+    _doc_link_module, _doc_link_template = "rankcore", guide_link
 
     coef_: Array
     _state: Any
@@ -141,7 +144,7 @@ class StructuredLearner(StructuredParams, Documented, Constrained, BaseEstimator
         X and Y are sequences of inputs and true outputs, or the arguments of the task's
         ``examples``. A failed or interrupted fit leaves the estimator unchanged.
         """
-        self._check_params()
+        check_params(self)
         examples = self._examples(X, Y)
         fitted = copy(self)
         fitted._state = self._new_state(examples)
@@ -159,7 +162,7 @@ class StructuredLearner(StructuredParams, Documented, Constrained, BaseEstimator
         ``task``, ``average``, the numbers of parameters and labels, the kernel and its budget. A
         failed or interrupted call leaves the estimator unchanged.
         """
-        self._check_params()
+        check_params(self)
         begun = hasattr(self, "coef_")
         if begun:
             self._state.check_settings(self._settings(), {})
