@@ -18,11 +18,11 @@ from threadpoolctl import threadpool_limits
 import rankcore as rc
 from benchmarks.measure import machine, medians, show, sized
 from rankcore._core.inputs import as_rows
+from rankcore._core.queries import queries_of
 from rankcore.datasets import make_bipartite, make_letor
 from rankcore.metrics import ndcg_score
-from rankcore.ranking._base import queries_of
-from rankcore.ranking._pairs import pair_by_label
-from rankcore.ranking.svm._losses import PairLosses, Terms
+from rankcore.ranking.pairs import pair_by_label
+from rankcore.ranking.svm.losses import PairLosses, Terms
 
 N_QUERIES, N_B = sized(2000, 20), sized(200_000, 2_000)
 N_TRAIN = N_QUERIES * 120

@@ -81,7 +81,7 @@ def test_early_stopping_ends_before_the_auto_rounds():
 @pytest.mark.parametrize("name", ["n_estimators", "learning_rate"])
 def test_auto_is_the_only_word_for_rounds_and_rate(name):
     X, y, qid = graded()
-    with pytest.raises(ValueError, match=f"{name} must be 'auto' or a number; found 'few'"):
+    with pytest.raises(ValueError, match=f"{name} must be 'auto' or a.*; found 'few'"):
         rc.RankBoost(**{name: "few"}).fit(X, y, qid=qid)
 
 
@@ -284,7 +284,7 @@ def test_a_file_with_a_parameter_out_of_range_is_refused(tmp_path):
     model = rc.BipartiteRankBoost(2).fit(X, y)
     model.rel = "some"
     rc.save(model, tmp_path / "model")
-    with pytest.raises(ValueError, match="damaged: rel must be"):
+    with pytest.raises(ValueError, match="damaged: BipartiteRankBoost: rel must be"):
         rc.load(tmp_path / "model")
 
 

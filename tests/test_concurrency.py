@@ -16,8 +16,8 @@ from rankcore._core.inputs import as_rows
 from rankcore._core.queries import group_rows
 from rankcore._ext.pairs import learn as learn_pairs
 from rankcore.progress import watch
-from rankcore.ranking._pairs import pair_by_label
-from rankcore.ranking._training import bind_pairs
+from rankcore.ranking.pairs import pair_by_label
+from rankcore.ranking.perceptron_training import bind_pairs
 
 pytestmark = pytest.mark.kernel
 
@@ -322,7 +322,7 @@ def test_model_is_valid_after_any_ctrl_c(model, tmp_path, monkeypatch):
     from sklearn.base import clone
 
     monkeypatch.setattr("rankcore.ordinal._base.OnlineOrdinalClassifier._block_values", 100)
-    monkeypatch.setattr("rankcore.ranking._training.BUDGET", 50)
+    monkeypatch.setattr("rankcore.ranking.perceptron_training.BUDGET", 50)
     model = learn(clone(model))
     interrupted = 0
 

@@ -19,7 +19,7 @@ from dask import delayed
 import rankcore.dask as rd
 from rankcore.dask._shards import Shard
 from rankcore.dask._svm import prepare
-from rankcore.ranking.svm._losses import Terms
+from rankcore.ranking.svm.losses import Terms
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from rankcore._core.inputs import as_rows
 from rankcore._core.scales import deviations_of, moments_of
 from rankcore._ext.survey import add_moments, column_moments
 from rankcore.datasets import dump_letor, open_rows
-from rankcore.ranking._feature_scale import WIDE, feature_scale
+from rankcore.ranking.feature_scale import WIDE, feature_scale
 
 WIDTHS = np.array([0.01, 1.0, 300.0, 0.2, 5.0])
 

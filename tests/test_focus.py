@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import rankcore as rc
+from rankcore._core.queries import queries_of
 from rankcore._ext import metric_weights
 from rankcore.boosting._focus import Focus
 from rankcore.metrics import average_precision, ndcg_score
-from rankcore.ranking._base import queries_of
-from rankcore.ranking._pairs import pair_by_label
+from rankcore.ranking.pairs import pair_by_label
 
 pytestmark = pytest.mark.kernel
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankcore._core.inputs import as_rows
+from rankcore._core.queries import queries_of
 from rankcore._ext import pair_loss as kernels
-from rankcore.ranking._base import queries_of
-from rankcore.ranking._pairs import pair_by_label, pair_by_list
-from rankcore.ranking.svm._losses import PairLosses, Terms
+from rankcore.ranking.pairs import pair_by_label, pair_by_list
+from rankcore.ranking.svm.losses import PairLosses, Terms
 from reference import pair_loss as plain
 from strategies import examples
 

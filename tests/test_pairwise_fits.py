@@ -144,8 +144,8 @@ def test_pauses_change_nothing(order, solver, monkeypatch):
         "voted", combine="rank", shuffle=order == "shuffle", solver=solver, random_state=0
     )
     whole = solved_by(solver, clone(model)).fit(X, y, qid=qid)
-    monkeypatch.setattr("rankcore.ranking._training.BUDGET", 1)
-    monkeypatch.setattr("rankcore.ranking._perceptron_state.ROOM", 2)
+    monkeypatch.setattr("rankcore.ranking.perceptron_training.BUDGET", 1)
+    monkeypatch.setattr("rankcore.ranking.perceptron_state.ROOM", 2)
     steps = []
     with watch(steps.append):
         model.fit(X, y, qid=qid)
@@ -158,7 +158,7 @@ def test_pauses_change_nothing(order, solver, monkeypatch):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_wide_rows_pause_more_often(solver, form, monkeypatch):
-    monkeypatch.setattr("rankcore.ranking._training.BUDGET", 2000)
+    monkeypatch.setattr("rankcore.ranking.perceptron_training.BUDGET", 2000)
     X, y, qid = real_data()
     pauses = []
     for n_features in [1, 20_000]:
@@ -187,7 +187,7 @@ def test_voters_of_very_many_features_take_room_as_they_come():
 
 def test_voted_hypotheses_fit_the_memory_limit(monkeypatch):
     X, y, qid = real_data()
-    monkeypatch.setattr("rankcore.ranking._perceptron_state.ROOM", 4)
+    monkeypatch.setattr("rankcore.ranking.perceptron_state.ROOM", 4)
     every = perceptron("voted", combine="rank", max_hypotheses=None)
     for limit in [200, 3 * 4 * 64 - 1]:  # 64 bytes a hypothesis; 4 old ones while 8 new are made
         with pytest.raises(ValueError, match="4 hypotheses.*set max_hypotheses"):
@@ -419,7 +419,7 @@ def test_queries_of_too_many_pairs_are_warned_of_before_they_are_visited():
 
 
 def test_the_warning_of_many_pairs_names_the_line_that_fits(monkeypatch):
-    monkeypatch.setattr("rankcore.ranking._pairs.MANY_PAIRS", 3)
+    monkeypatch.setattr("rankcore.ranking.pairs.MANY_PAIRS", 3)
     model = rc.PairwisePerceptron(max_iter=1)
     for learn in (model.fit, model.partial_fit):
         with pytest.warns(UserWarning, match="a query has 4 pairs") as caught:

@@ -165,7 +165,9 @@ def test_errors_of_a_block_come_through():
         with pytest.raises(ValueError, match="of 0"):
             run_blocks(run, np.array([0, 3, 5]), n_jobs)
     for wrong in (0, 1.5, "2"):
-        with pytest.raises(ValueError, match="n_jobs must be None, positive or negative; found"):
+        with pytest.raises(
+            ValueError, match="n_jobs must be an integer >= 1, an integer <= -1 or None; found"
+        ):
             run_blocks(run, np.array([0, 3, 5]), wrong)
 
 

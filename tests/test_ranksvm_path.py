@@ -98,7 +98,7 @@ def test_folds_of_ones_own_weights_and_kernels():
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"Cs": [0.0, 1.0]}, "Cs must list finite numbers above 0"),
+        ({"Cs": [0.0, 1.0]}, "Cs must list finite numbers > 0"),
         ({"Cs": []}, "Cs must list"),
         ({"Cs": 0}, "Cs"),
         ({"Cs": True}, "Cs must list"),

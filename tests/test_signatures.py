@@ -1,12 +1,15 @@
 """Types in the signatures of public functions, as help() shows them."""
 
+import ast
 import importlib
 import inspect
 import re
+import sys
 import typing
 from importlib.util import find_spec
 
 import pytest
+from sklearn.base import BaseEstimator
 
 import rankcore
 from rankcore._core.params import Options
@@ -16,6 +19,7 @@ MODULES = [
     "rankcore.bounds",
     "rankcore.callbacks",
     "rankcore.clicks",
+    "rankcore.clicks.online",
     "rankcore.dask",
     "rankcore.datasets",
     "rankcore.explain",
@@ -36,6 +40,31 @@ ANYTHING = {"args", "params", "options", "_", "answer", "more"}
 DRAWN = {"why", "found", "path", "ratings", "ranker"}
 # Fields of classes that users are given and do not make.
 RESULTS = {"Iteration", "LetorData", "QueryExplanation"}
+# Estimators whose constructors are still generated.
+GENERATED = {
+    "BipartiteRankBoost",
+    "CuSumRank",
+    "KernelCuSumRank",
+    "KernelOAPBPM",
+    "KernelPRank",
+    "MulticlassPerceptron",
+    "OAPBPM",
+    "OAPBagging",
+    "OAPVoting",
+    "OrdinalBoost",
+    "PRank",
+    "PythonRule",
+    "PythonScoreRule",
+    "RankBoost",
+    "VotedPRank",
+    "WidrowHoff",
+}
+ESTIMATORS = {
+    name: found
+    for module in map(importlib.import_module, {*MODULES} - {"rankcore.dask"})
+    for name, found in ((name, getattr(module, name)) for name in getattr(module, "__all__", ()))
+    if inspect.isclass(found) and issubclass(found, BaseEstimator)
+}
 LEARNERS = sorted(
     name
     for name in rankcore.__all__
@@ -116,3 +145,52 @@ def test_help_names_the_types():
     assert text.startswith("(y_true: 'ArrayLike', y_score: 'ArrayLike', *, qid: 'ArrayLike | None'")
     text = str(inspect.signature(rankcore.PRank))
     assert "tie: \"Literal['crammer', 'strict']\" = 'crammer'" in text
+
+
+def documented_parameters(learner):
+    """Names and defaults of the section Parameters, as it stands in the file of a class."""
+    tree = ast.parse(inspect.getsource(sys.modules[learner.__module__]))
+    (written,) = (
+        node
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and node.name == learner.__name__
+    )
+    doc = inspect.cleandoc(ast.get_docstring(written) or "")
+    section = re.search(r"\nParameters\n-+\n(.*?)(?=\n\n\w[\w ]*\n-{3,}\n|\Z)", doc, re.DOTALL)
+    assert section is not None, "the docstring has no section Parameters"
+    for line in re.findall(r"^\S.*", section[1], re.MULTILINE):
+        names, _, kind = line.partition(" : ")
+        value = re.search(r"default=(.*)$", kind)
+        default = inspect.Parameter.empty
+        if value is not None:
+            default = eval(value[1], {"__builtins__": {}})
+        elif kind.endswith("optional"):
+            default = None
+        for name in names.split(", "):
+            yield name, default
+
+
+@pytest.mark.parametrize("name", sorted(ESTIMATORS.keys() - GENERATED))
+def test_docstrings_of_estimators_have_the_parameters_of_the_signature(name):
+    learner = ESTIMATORS[name]
+    assert "__init__" in vars(learner), "write the constructor in the class"
+    shown = [
+        (one.name, one.default)
+        for one in list(inspect.signature(learner.__init__).parameters.values())[1:]
+    ]
+    assert list(documented_parameters(learner)) == shown
+
+
+@pytest.mark.parametrize("name", sorted(ESTIMATORS.keys() - GENERATED))
+def test_at_most_three_classes_stand_above_an_estimator(name):
+    above = [
+        one.__name__
+        for one in ESTIMATORS[name].__mro__[1:]
+        if one is not object and not one.__module__.startswith("sklearn.")
+    ]
+    assert len(above) <= 3, above
+
+
+def test_estimators_with_their_own_constructor_are_not_listed_as_generated():
+    own = "    def __init__("
+    assert {name for name in GENERATED if own in inspect.getsource(ESTIMATORS[name])} == set()

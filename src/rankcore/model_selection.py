@@ -16,14 +16,21 @@ from sklearn.model_selection import check_cv
 from rankcore._core.arguments import Folds, RowsLike, Seed
 from rankcore._core.frames import as_series
 from rankcore._core.inputs import n_rows_of, take_rows
+from rankcore._core.labels import as_relevance
 from rankcore._core.params import as_generator, check_flag, check_integer
-from rankcore._core.queries import Queries, group_rows, query_numbers, whole_folds
+from rankcore._core.queries import (
+    Queries,
+    group_rows,
+    query_means,
+    query_numbers,
+    take_queries,
+    whole_folds,
+)
 from rankcore.metrics.conventions import Convention
 from rankcore.metrics.names import greater_is_better
 from rankcore.metrics.scorers import make_scorer
 from rankcore.metrics.tables import Table, Tabular, fold_table
-from rankcore.ranking._pairs import weights_of_rows
-from rankcore.ranking._queries import as_relevance, query_means, take_queries
+from rankcore.ranking.pairs import weights_of_rows
 
 __all__ = ["QueryKFold", "QueryScores", "cross_val_predict", "cross_validate_queries"]
 

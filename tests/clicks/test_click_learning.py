@@ -21,7 +21,8 @@ from rankcore.clicks import (
     simulate_sessions,
     to_judgments,
 )
-from rankcore.ranking._click_pairs import weigh_clicks
+from rankcore.ranking.click_pairs import weigh_clicks
+from rankcore.ranking.data import RankingData
 
 N_QUERIES, N_DOCUMENTS = 25, 12
 THETA = 1 / np.arange(1, 11)
@@ -417,23 +418,24 @@ def test_rows_of_a_session_differ_by_relevance_in_expectation():
     p = given.theta[position - 1] * relevance + given.trust[position - 1]
     expected = np.zeros((3, 3))
     for clicks in product([0.0, 1.0], repeat=3):
-        found = weigh_clicks((np.eye(3), clicks, [0] * 3, None), {}, given, position)
+        data = RankingData(np.eye(3), clicks, [0] * 3)
+        found = weigh_clicks(data, given, position, weigh_queries=True)
         probability = np.prod(np.where(clicks, p, 1 - p))
-        assert (found["pairs_weight"] > 0).all()
-        np.add.at(expected, tuple(found["pairs"].T), probability * found["pairs_weight"])
+        assert (found.pairs_weight > 0).all()
+        np.add.at(expected, tuple(found.pairs.T), probability * found.pairs_weight)
     net = relevance[:, None] - relevance
     assert expected - expected.T == pytest.approx(net, abs=1e-12)
 
 
 def test_rows_without_trust_have_the_pairs_of_no_trust():
     *_, log = problem(200)
-    given = (np.zeros((len(log), 1)), log.clicked, log.session, None)
-    found = [
-        weigh_clicks(given, {}, theta, log.position)
+    data = RankingData(np.zeros((len(log), 1)), log.clicked, log.session)
+    one, other = (
+        weigh_clicks(data, theta, log.position, weigh_queries=True)
         for theta in (THETA, Propensities(THETA, trust=np.zeros(10)))
-    ]
-    for name, value in found[0].items():
-        assert np.array_equal(value, found[1][name])
+    )
+    for name in ("pairs", "pairs_weight", "sample_weight"):
+        assert np.array_equal(getattr(one, name), getattr(other, name))
 
 
 @pytest.mark.parametrize(

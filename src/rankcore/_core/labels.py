@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.frames import declared_order
 from rankcore._core.ids import as_column, unboxed
+from rankcore._core.numbers import Floats
 from rankcore._core.params import Checked, Constraints
 from rankcore._core.warning import warn
 
@@ -225,6 +226,25 @@ def ranks_beside(labels: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, n
 
 def _check_given(classes: Any, name: str) -> None:
     check_classes(classes, name)
+
+
+def as_relevance(y: Any, n_rows: int) -> Floats:
+    """Labels as finite numbers; ValueError for integers that float64 cannot represent."""
+    labels, _ = as_labels(y, n_rows)
+    if labels.dtype.kind not in "biuf":
+        raise ValueError(
+            f"labels of rankers must be numbers, higher for more relevant; found dtype "
+            f"{labels.dtype}"
+        )
+    numbers = labels.astype(np.float64)
+    if labels.dtype.kind in "iu" and np.abs(numbers).max() >= 2**53:  # 2**53 + 1 rounds to it
+        lost = numbers.astype(object) != labels
+        if lost.any():
+            raise ValueError(
+                f"labels of rankers are float64, which cannot represent {labels[lost.argmax()]} "
+                "exactly: number the levels"
+            )
+    return numbers
 
 
 class RankedLabels:

@@ -11,14 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.frames import frame_of
 from rankcore._core.ids import check_missing, unchanged
+from rankcore._core.inputs import check_matrix, refuse_mask
 from rankcore._core.numbers import Floats, as_weights, weighted_mean
 from rankcore._core.threads import for_each, n_threads
+from rankcore._core.warning import warn
 
 # Rows between two checks for signals: about a tenth of a second.
 _BLOCK_ROWS = 4_000_000
 # Rows whose ids are compared with the next ones at a time, so that what is found fits a cache.
 _RUN_ROWS = 1 << 18
+# Column of a data frame that has the queries.
+QUERY_COLUMN = "qid"
+# Rows to predict without qid that exceed this cause a warning.
+PLAUSIBLE_ROWS = 2500
 
 
 @dataclass(frozen=True)
@@ -160,3 +167,95 @@ def run_blocks(
     edges = np.unique(np.concatenate([[0], cuts, [n_queries]])).tolist()
     parts = list(pairwise(edges))
     for_each(lambda part: run(*part), parts, threads)
+
+
+def take_queries(X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
+    """Return X and qid; if qid is a column of a data frame X, remove it from X.
+
+    A string ``qid`` names the column. Without qid and group, it is "qid" if X has such a column.
+    """
+    shape = getattr(X, "shape", None)
+    if not (isinstance(shape, tuple) and len(shape) == 1):  # texts are for steps of a pipeline
+        check_matrix(X)
+    named = isinstance(qid, str)
+    frame = frame_of(X)
+    if frame is None:
+        if named:
+            raise TypeError(f"qid={qid!r} names a column, which requires a DataFrame X")
+        return X, qid
+    name = qid if named else QUERY_COLUMN
+    there = any(isinstance(one, str) and one == name for one in frame.names)
+    if qid is not None and not named:
+        if there:
+            raise ValueError(
+                f"found both qid and a column named {name!r}, which have the same meaning: drop "
+                "the column, or omit qid"
+            )
+        return X, qid
+    if not there:
+        if named:
+            raise ValueError(f"X has no column named {qid!r}; it has {frame.names}")
+        return X, qid
+    if group is not None:
+        raise ValueError(
+            f"found both group and a column named {name!r}, which have the same meaning: pass one"
+        )
+    return frame.without(name), frame.column(frame.names.index(name))
+
+
+def queries_of(qid: Any, group: Any, n_rows: int) -> Queries:
+    """Group rows by query, from ids or sizes of contiguous queries; without either, one query."""
+    if group is None:
+        return group_rows(qid, n_rows)
+    if qid is not None:
+        raise ValueError("found both qid and group, which have the same meaning: pass one")
+    refuse_mask(group, "group")
+    sizes = np.asarray(group)
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
+        raise ValueError(f"group must list the sizes of the queries; found {group!r}")
+    total = sum(sizes.tolist())  # Python integers do not overflow
+    if total != n_rows:
+        raise ValueError(f"sizes in group must sum to the number of rows, {n_rows}; found {total}")
+    sizes = sizes.astype(np.int64)
+    return group_rows(np.repeat(np.arange(sizes.size), sizes), n_rows)
+
+
+def warn_without_qid() -> None:
+    """Warn of a fit without queries: it compares documents of different queries, if there are."""
+    # The message has no numbers of these rows, so that a search with many fits warns once.
+    warn(
+        "fit found no qid and compares all rows with each other, as one query. Pass "
+        "fit(..., qid=qid), the query of each row; if the n rows are one query, declare it by "
+        "qid=np.zeros(n)"
+    )
+
+
+def warn_of_one_query(n_rows: int, largest: int, method: str) -> None:
+    """Warn of more rows without qid than a query plausibly has.
+
+    ``largest`` is the number of rows of the largest training query, 0 if the fit had no queries.
+    """
+    if n_rows <= (2 * largest if largest else PLAUSIBLE_ROWS):
+        return
+    warn(
+        f"{method} found no qid and treats all {n_rows} rows as one query"
+        + (f"; the largest training query had {largest} rows" if largest else "")
+        + f". Pass {method}(..., qid=qid), the query of each row, or qid=np.zeros({n_rows}) if "
+        "they are one query"
+    )
+
+
+def query_weights(sample_weight: Any, queries: Queries) -> Floats | None:
+    """Weights of queries, given those of queries or of rows."""
+    n_rows, n_queries = int(queries.bounds[-1]), queries.ids.size
+    weights = as_weights(sample_weight, "sample_weight", {"row": n_rows, "query": n_queries})
+    if weights is None or weights.size == n_queries:
+        return weights
+    return query_means(weights, queries)
+
+
+def query_means(values: Floats, queries: Queries) -> Floats:
+    """Mean over the rows of each query."""
+    in_order = values if queries.rows is None else values[queries.rows]
+    sums: Floats = np.add.reduceat(in_order, queries.bounds[:-1])
+    return sums / np.diff(queries.bounds)

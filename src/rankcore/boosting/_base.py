@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from operator import methodcaller
 from typing import Any, Self
@@ -30,9 +30,9 @@ from rankcore.boosting._stump_sum import Contribution, StumpSum
 from rankcore.boosting._training import BOUND, FIGURES, RoundLearner, train_rounds
 from rankcore.boosting._tree_booster import TreeRounds
 from rankcore.boosting._tree_sum import TreeSum
-from rankcore.ranking._base import ModelState
-from rankcore.ranking._pairs import Pairing, check_useful
-from rankcore.ranking._queries import Given, ranking_source
+from rankcore.ranking.base import ModelState
+from rankcore.ranking.data import HeldOut, RankingData, ranking_source
+from rankcore.ranking.pairs import Pairing, check_useful
 
 
 class PairBoosting(BoostingParams, Boosted, Specified):
@@ -52,7 +52,9 @@ class PairBoosting(BoostingParams, Boosted, Specified):
 
     # ---------------------------------------------------------------- learning
 
-    def _source(self, given: Given, **more: Any) -> tuple[Any, Categories | None]:
+    def _source(
+        self, data: RankingData, *, one_query: bool = False
+    ) -> tuple[Any, Categories | None]:
         """Rows of a fit, and their categorical features."""
         categories: list[Categories | None] = [None]
 
@@ -63,7 +65,7 @@ class PairBoosting(BoostingParams, Boosted, Specified):
         # A new model of stumps needs only the bins of a row cache.
         bins_do = not grows_trees(self) and not self.warm_start and self.max_bins is not None
         whole = outlined if bins_do else methodcaller("whole")
-        source = ranking_source(given, as_rows=read, whole=whole, **more)
+        source = ranking_source(data, as_rows=read, whole=whole, one_query=one_query)
         return source, categories[0]
 
     def _begin_fit(self, X: Any) -> tuple[Rows | BlockRows, Categories | None]:
@@ -89,7 +91,7 @@ class PairBoosting(BoostingParams, Boosted, Specified):
         source: Any,
         categories: Categories | None,
         pairing: Pairing,
-        held_out: tuple[Any, ...],
+        held_out: Sequence[HeldOut],
         callbacks: Iterable[Callback] | None,
     ) -> None:
         given, window = source.given, source.window

@@ -18,7 +18,7 @@ from rankcore._core.state import log_array, restored_log, restored_validation, v
 from rankcore._ext.rows import Rows
 from rankcore.boosting._categories import Categories
 from rankcore.boosting._params import monotone_signs
-from rankcore.ranking._base import ModelState
+from rankcore.ranking.base import ModelState
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import MAX_BINS, Binning
 from rankcore.boosting._given_bins import BlockRows, GivenBins
 from rankcore.boosting._params import BoostingParams
-from rankcore.ranking._pairs import Pairing
+from rankcore.ranking.pairs import Pairing
 
 # If |edge| is this close to 1, the step would be infinite: all pairs that differ agree in order.
 LEAST = 1e-12

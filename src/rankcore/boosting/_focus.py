@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
 from rankcore._ext import metric_weights
-from rankcore.ranking._pairs import Pairing
+from rankcore.ranking.pairs import Pairing
 
 # Differences of scores are clipped to this, as in the kernel metric_weights.
 WIDEST = 60.0

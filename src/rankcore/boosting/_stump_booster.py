@@ -29,7 +29,7 @@ from rankcore.boosting._stump_search import (
     Stump,
 )
 from rankcore.boosting._stump_sum import StumpSum
-from rankcore.ranking._pairs import Pairing
+from rankcore.ranking.pairs import Pairing
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from rankcore.boosting._grower import GrownTree, GrowthParams, TreeGrower
 from rankcore.boosting._histograms import MemoryHistograms
 from rankcore.boosting._params import BoostingParams, Schedule, least_rows
 from rankcore.boosting._tree_sum import NONE, Tree, TreeSum, pack_set
-from rankcore.ranking._pairs import Pairing
+from rankcore.ranking.pairs import Pairing
 
 # Tolerance of the line search, as a change of scores.
 CLOSE = 1e-12

@@ -11,15 +11,15 @@ from numpy.typing import ArrayLike
 from rankcore._core.arguments import EvalSet, RowsLike
 from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented
+from rankcore._core.labels import as_relevance
 from rankcore._core.monitor import Callback
 from rankcore._core.sources import RowBlocks
 from rankcore.boosting._base import PairBoosting
 from rankcore.boosting._params import BipartiteParams
 from rankcore.boosting.rankboost import RankBoost
-from rankcore.ranking._base import Ranker
-from rankcore.ranking._fit import PairwiseFitMixin
-from rankcore.ranking._pairs import make_pairing
-from rankcore.ranking._queries import as_relevance
+from rankcore.ranking.base import Ranker
+from rankcore.ranking.data import RankingData, held_out_sets
+from rankcore.ranking.pairs import make_pairing
 
 __all__ = ["BipartiteRankBoost"]
 
@@ -76,8 +76,8 @@ class BipartiteRankBoost(BipartiteParams, PairBoosting, Ranker):
         instances=lambda: [BipartiteRankBoost(9), BipartiteRankBoost(5, weak="tree")],
     )
 
-    @documented(PairwiseFitMixin.fit)
-    def fit(
+    @documented(Ranker.fit)
+    def fit(  # type: ignore[override]
         self,
         X: RowsLike | RowBlocks,
         y: ArrayLike | None = None,
@@ -112,8 +112,9 @@ class BipartiteRankBoost(BipartiteParams, PairBoosting, Ranker):
             If input or parameters are invalid, or no query has both relevant and other documents.
         """
         self._check_params()
-        given = X, y, qid, group
-        source, categories = self._source(given, sample_weight=sample_weight, one_query=True)
+        held_out = held_out_sets(eval_set, eval_X, eval_y, eval_qid, eval_group)
+        data = RankingData(X, y, qid, group, sample_weight, held_out=held_out)
+        source, categories = self._source(data, one_query=True)
         labels = as_relevance(source.window.labels, source.window.rows.n_rows)
         relevant = labels > labels.min() if self.rel is None else labels >= self.rel
         labels[:] = relevant
@@ -124,6 +125,5 @@ class BipartiteRankBoost(BipartiteParams, PairBoosting, Ranker):
             relative_weights=True,
         )
         del labels, relevant
-        held_out = (eval_set, eval_X, eval_y, eval_qid, eval_group)
         self._boost(source, categories, pairing, held_out, callbacks)
         return self

@@ -40,7 +40,7 @@ from rankcore.ordinal._decisions import CheapestRanks, cheapest
 from rankcore.ordinal._projecting import margins
 from rankcore.ordinal._validation import held_out_labels
 from rankcore.ordinal._weights import CLASS_WEIGHT, row_weights
-from rankcore.ranking._base import ModelState
+from rankcore.ranking.base import ModelState
 
 __all__ = ["OrdinalBoost"]
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented
+from rankcore._core.monitor import Callback
 from rankcore.boosting._base import PairBoosting
-from rankcore.ranking._base import Ranker
-from rankcore.ranking._fit import Callbacks, HeldOut, PairwiseFitMixin, Weights
-from rankcore.ranking._pairs import make_pairing
-from rankcore.ranking._queries import Given
+from rankcore.ranking.base import Ranker
+from rankcore.ranking.data import RankingData
+from rankcore.ranking.pairs import make_pairing
 
 __all__ = ["RankBoost"]
 
 
 @documented()
-class RankBoost(PairwiseFitMixin, PairBoosting, Ranker):
+class RankBoost(PairBoosting, Ranker):
     """RankBoost with threshold stumps or trees, which reweights the pairs of each query.
 
     Each round adds the stump (1 where a feature is above a threshold, else 0) with the maximum
@@ -189,14 +190,12 @@ class RankBoost(PairwiseFitMixin, PairBoosting, Ranker):
         instances=lambda: [RankBoost(20), RankBoost(9, max_leaf_nodes=4)],
     )
 
-    def _fit(
-        self, given: Given, weights: Weights, held_out: HeldOut, callbacks: Callbacks | None
-    ) -> None:
-        source, categories = self._source(given, **weights)
+    def _fit(self, data: RankingData, callbacks: Iterable[Callback] | None) -> None:
+        source, categories = self._source(data)
         pairing = make_pairing(
             source.window,
             balanced=self.balance == "query",
             in_row_order=False,
             relative_weights=True,
         )
-        self._boost(source, categories, pairing, held_out, callbacks)
+        self._boost(source, categories, pairing, data.held_out, callbacks)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from rankcore._core.labels import as_relevance
 from rankcore._core.numbers import Floats, as_vector
+from rankcore._core.queries import queries_of
 from rankcore._core.threads import n_threads
 from rankcore.bounds._margin import check_numbers, kernel_margin_bound
-from rankcore.ranking._pairs import Pairing, check_useful, pair_by_label
-from rankcore.ranking._queries import as_relevance, queries_of
-from rankcore.ranking.svm._losses import PairLosses, Terms
+from rankcore.ranking.pairs import Pairing, check_useful, pair_by_label
+from rankcore.ranking.svm.losses import PairLosses, Terms
 
 # Default curve: number of points, and ratio of the minimum margin to the maximum distance.
 POINTS = 200

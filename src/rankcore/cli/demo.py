@@ -103,7 +103,7 @@ def cross_validate(X: np.ndarray, ranks: np.ndarray, estimator: Any, measure: An
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from rankcore.ranking._base import Ranker
+    from rankcore.ranking.base import Ranker
 
     one_query = {"learner__qid": np.zeros(len(ranks))} if isinstance(estimator, Ranker) else {}
     found = cross_validate(

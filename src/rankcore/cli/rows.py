@@ -84,7 +84,7 @@ class Rows:
                 "text files, without --stream and --cache"
             )
         from rankcore._core.queries import group_rows
-        from rankcore.ranking._pairs import weights_of_rows
+        from rankcore.ranking.pairs import weights_of_rows
 
         try:
             with open(path, "rb") as stream:

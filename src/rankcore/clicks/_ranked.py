@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.ids import Codes, id_list
 from rankcore._core.numbers import Floats, as_vector, check_lengths
-from rankcore.ranking._click_pairs import trust_of
+from rankcore.ranking.click_pairs import trust_of
 
 
 class Log(Protocol):

@@ -18,7 +18,7 @@ from rankcore.clicks.log import Log, windows
 from rankcore.clicks.models import ClickModel
 from rankcore.clicks.propensity import Propensities
 from rankcore.datasets.judgments import Qrels
-from rankcore.ranking._click_pairs import check_pairs, theta_at, trust_of
+from rankcore.ranking.click_pairs import check_pairs, theta_at, trust_of
 
 # Prior variance of a difference of relevance, as a fraction of the variance of a click.
 EXAMINATIONS = 10.0

@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import consistent_read, exclusive
 from rankcore._core.declaration import Declaration
-from rankcore._core.doc_links import Documented
 from rankcore._core.docs import documented
 from rankcore._core.fitted import keep_names
 from rankcore._core.kernels import as_matrix

@@ -18,7 +18,7 @@ from rankcore.clicks._maximum import MARGIN
 from rankcore.clicks.log import Log
 from rankcore.clicks.models import Z
 from rankcore.clicks.position_model import check_linked, fit_positions, listed, not_linked
-from rankcore.ranking._click_pairs import theta_at
+from rankcore.ranking.click_pairs import theta_at
 
 METHODS = ("swap", "allpairs", "em", "regression-em", "judged")
 # Passes end when no probability changes by more than this, or after this number.

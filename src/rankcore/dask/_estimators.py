@@ -28,6 +28,7 @@ from rankcore.dask._cluster import (
 from rankcore.dask._shards import Columns, ShardedRows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._validation import held_out_labels
+from rankcore.ranking.data import held_out_sets
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Watching:
     def of_queries(self, fitted: Any, rows: ShardedRows) -> Monitor:
         """Return the monitor of a ranker."""
         self._check()
-        sets = (self.eval_set, None, None, self.eval_qid, None)
+        sets = held_out_sets(self.eval_set, eval_qid=self.eval_qid)
         n_features = fitted.n_features_in_
         held_out = fitted._validation(rows.form, n_features, rows.in_queries, sets)
         return Monitor(fitted, held_out, self.callbacks)

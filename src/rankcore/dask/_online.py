@@ -28,9 +28,9 @@ from rankcore.ordinal._training import OnlineLearner
 from rankcore.ordinal._weights import WeightFacts, weights_of_classes
 from rankcore.ordinal.merge import merge
 from rankcore.progress import Progress, report
-from rankcore.ranking._feature_scale import fix_feature_scale
-from rankcore.ranking._perceptron_state import PairwiseState
-from rankcore.ranking._training import PairwiseLearner
+from rankcore.ranking.feature_scale import fix_feature_scale
+from rankcore.ranking.perceptron_state import PairwiseState
+from rankcore.ranking.perceptron_training import PairwiseLearner
 
 
 def fit_ordinal(

@@ -16,20 +16,20 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from rankcore._core.inputs import as_rows
+from rankcore._core.labels import as_relevance
 from rankcore._core.numbers import Floats
 from rankcore._core.params import as_generator
-from rankcore._core.queries import group_rows
+from rankcore._core.queries import group_rows, warn_without_qid
 from rankcore._core.training import Trainer
 from rankcore.dask._cluster import Shards
 from rankcore.dask._estimators import Watching
 from rankcore.dask._shards import Shard, ShardedRows, check_supported
-from rankcore.ranking._base import ModelState
-from rankcore.ranking._pairs import Pairing, nothing_to_learn, pair_by_label
-from rankcore.ranking._queries import as_relevance, warn_without_qid
-from rankcore.ranking.svm._losses import Evaluation, PairLosses, Terms
-from rankcore.ranking.svm._models import LinearModel
-from rankcore.ranking.svm._newton import NewtonLearner, newton_steps
-from rankcore.ranking.svm._spaces import WeightSpace
+from rankcore.ranking.base import ModelState
+from rankcore.ranking.pairs import Pairing, nothing_to_learn, pair_by_label
+from rankcore.ranking.svm.losses import Evaluation, PairLosses, Terms
+from rankcore.ranking.svm.models import LinearModel
+from rankcore.ranking.svm.newton import NewtonLearner, newton_steps
+from rankcore.ranking.svm.spaces import WeightSpace
 
 
 def fit_ranksvm(model: Any, rows: ShardedRows, watching: Watching) -> Any:

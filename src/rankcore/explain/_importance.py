@@ -14,10 +14,9 @@ from rankcore._core.arguments import RowsLike
 from rankcore._core.explained_model import ExplainedModel
 from rankcore._core.inputs import n_rows_of, take_rows
 from rankcore._core.numbers import Floats, largest
-from rankcore._core.queries import group_rows
+from rankcore._core.queries import group_rows, take_queries
 from rankcore.explain._results import Shown
 from rankcore.metrics.tables import Table
-from rankcore.ranking._queries import take_queries
 
 # Rows of the background for trees with interactions: each row is compared with each of them.
 _BACKGROUND = 100

@@ -17,14 +17,13 @@ from rankcore._core.inputs import n_rows_of
 from rankcore._core.labels import as_labels, encode
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count, check_option, check_real
-from rankcore._core.queries import Queries, group_rows
+from rankcore._core.queries import Queries, group_rows, take_queries
 from rankcore.explain._results import Shown, signed
 from rankcore.metrics.evaluation import evaluate
 from rankcore.metrics.names import greater_is_better
 from rankcore.metrics.scorers import ranking_scores
 from rankcore.metrics.significance import bootstrap_interval
 from rankcore.metrics.tables import Table
-from rankcore.ranking._queries import take_queries
 
 SCOPES = ("within", "among")
 # The measure of predicted ranks, which is a mean over rows; all others are means over queries.

@@ -17,11 +17,10 @@ from rankcore._core.ids import as_column
 from rankcore._core.inputs import n_rows_of, take_rows
 from rankcore._core.numbers import Floats, largest
 from rankcore._core.params import check_count
-from rankcore._core.queries import group_rows
+from rankcore._core.queries import group_rows, take_queries
 from rankcore.explain._importance import global_importance
 from rankcore.explain._results import Shown, signed, typical
 from rankcore.metrics.tables import Table
-from rankcore.ranking._queries import take_queries
 
 
 @dataclass(frozen=True, repr=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -14,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankcore._core.arguments import Folds, RowsLike, Seed
 from rankcore._core.contributions import Contributions
 from rankcore._core.declaration import Declaration
-from rankcore._core.docs import documented, parameters
+from rankcore._core.docs import documented
 from rankcore._core.front import is_frozen, take_apart, thawed, transformed
 from rankcore._core.labels import RankedLabels, as_labels, check_classes, encode, ranks_among
 from rankcore._core.model_spec import Field, ModelSpec, Specified, read_fields
@@ -38,22 +37,7 @@ from rankcore.ordinal.oap import OAPVoting
 from rankcore.ordinal.prank import PRank
 
 
-@parameters
-class CalibratedParameters:
-    """Parameters of `CalibratedOrdinal`."""
-
-    estimator: BaseEstimator | None = None
-    _: KW_ONLY
-    method: Literal["cumulative", "isotonic"] = "cumulative"
-    cv: Folds = 5
-    loss: Literal["absolute", "zero_one", "squared", "kappa"] = "absolute"
-    random_state: Seed | None = 0
-    classes: ArrayLike | None = None
-
-
-@documented()
 class CalibratedOrdinal(
-    CalibratedParameters,
     CheapestRanks,
     Specified,
     ClassifierMixin,
@@ -67,9 +51,10 @@ class CalibratedOrdinal(
 
     Parameters
     ----------
-    estimator : ordinal learner, or a pipeline that ends in one, default=PRank()
-        Copied, not changed. A fitted learner in a `sklearn.frozen.FrozenEstimator` is not fitted
-        again; the rows given to `fit` must then not be those it was fitted to.
+    estimator : ordinal learner, or a pipeline that ends in one, optional
+        Copied, not changed. None: ``PRank()``. A fitted learner in a
+        `sklearn.frozen.FrozenEstimator` is not fitted again; the rows given to `fit` must then not
+        be those it was fitted to.
     method : {"cumulative", "isotonic"}, default="cumulative"
         Cumulative logits, ``P(rank <= r) = 1 / (1 + exp(slope * score - threshold[r]))``, or the
         mean of these and one isotonic regression for each threshold, with a weight of the logits of
@@ -77,6 +62,10 @@ class CalibratedOrdinal(
     cv : int, splitter or iterable of splits, default=5
         Cross-validation folds; for an int, stratified by label and shuffled. Splitters get the
         ranks of the labels, 0 for the lowest.
+    loss : {"absolute", "zero_one", "squared", "kappa"}, default="absolute"
+        Loss whose expectation `predict` minimises: the distance in ranks (minimised by the median),
+        mistakes (by the most probable rank), the squared distance, or one minus the quadratic
+        weighted kappa of all predictions.
     random_state : int, Generator, RandomState or None, default=0
         Seed of the folds.
     classes : array-like, shape (n_classes,), optional
@@ -94,6 +83,14 @@ class CalibratedOrdinal(
         Number of features, unless X is a list of texts.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Only if X had string column names.
+    costs_ : ndarray of float64, shape (n_classes, n_classes)
+        Cost of a prediction (column) for a true rank (row).
+    conformal_scores_ : ndarray of float64, shape (n,)
+        Calibration scores, only after `conformalize`.
+    classes_ : ndarray, shape (n_classes,)
+        Labels in ascending order, as the columns of results.
+    ranks_ : ndarray, shape (n_classes,)
+        Labels, lowest rank first.
 
     Notes
     -----
@@ -145,6 +142,23 @@ class CalibratedOrdinal(
 
     # scikit-learn's metadata routing passes these on.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"groups": True}
+
+    def __init__(
+        self,
+        estimator: BaseEstimator | None = None,
+        *,
+        method: Literal["cumulative", "isotonic"] = "cumulative",
+        cv: Folds = 5,
+        loss: Literal["absolute", "zero_one", "squared", "kappa"] = "absolute",
+        random_state: Seed | None = 0,
+        classes: ArrayLike | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.cv = cv
+        self.loss = loss
+        self.random_state = random_state
+        self.classes = classes
 
     @documented(PRank.fit)
     def fit(

@@ -17,16 +17,16 @@ from rankcore._core.declaration import Declaration
 from rankcore._core.doc_links import guide_link
 from rankcore._core.docs import documented
 from rankcore._core.inputs import check_matrix
+from rankcore._core.labels import as_relevance
 from rankcore._core.numbers import Floats
 from rankcore._core.params import COUNT, Constraints, Function, Options, check_params
-from rankcore._core.queries import query_numbers
+from rankcore._core.queries import queries_of, query_numbers
 from rankcore.preference.degree import mean_degrees
 from rankcore.preference.forms import Degrees, Indexed, Places, from_scores
 from rankcore.preference.ordering import computed_order
 from rankcore.preference.quicksort import QuickSort
-from rankcore.ranking._base import SCORE
-from rankcore.ranking._queries import as_relevance, queries_of
-from rankcore.ranking._validation import measure
+from rankcore.ranking.base import SCORE
+from rankcore.ranking.validation import measure
 
 # Pairs per block when degrees are computed.
 _BLOCK = 1 << 15
@@ -57,14 +57,14 @@ class PairwisePreference(BaseEstimator):
     estimator : classifier or ranker
         Any scikit-learn classifier, for pair features with the class 1 if the first row should
         precede the second, else 0; or a ranker with ``fit(X, y, qid=...)`` and ``predict(X)``.
-    features : {"difference", "concatenation"} or callable
+    features : {"difference", "concatenation"} or callable, default="difference"
         Features of a pair of rows. A function takes two matrices of shape (m, n_features) and
         returns one of m rows. Ignored for a ranker.
-    method : {"degree", "quicksort"}
+    method : {"degree", "quicksort"}, default="degree"
         Method of `predict` to order the rows of a query.
-    max_pairs : int, optional
+    max_pairs : int or None, default=1000
         Maximum number of pairs per query to learn from, drawn at random. None: all.
-    random_state : int, numpy.random.Generator or None
+    random_state : int or numpy Generator, optional
         Seed of the draw of pairs, and of QuickSort.
 
     Attributes

@@ -74,7 +74,7 @@ class PreferenceRanker(BaseEstimator):
         `Judges` are several judges, a `Choice` names the best of k items, an `Order` orders k
         items, an `Indexed` is computed from positions, and a matrix has the degree in row u and
         column v.
-    method : {"auto", "rating", "quicksort", "degree", "halving"}
+    method : {"auto", "rating", "quicksort", "degree", "halving"}, default="auto"
         "auto": "rating" if there is a ``confidence``; else "halving" if there is a ``top_k``; else
         "rating" if ``max_calls`` or ``noise`` is given; else "quicksort", as for ``noise=0``. With
         more than 2,000 items "rating" is chosen only for judges of several items, for which it is
@@ -86,15 +86,15 @@ class PreferenceRanker(BaseEstimator):
         Maximum number of calls of the judge about these items, each of which may be about a
         `Batch`, including failed calls and those in the journal. None: no limit; for "rating" n (n
         - 1) / 2, or 20 n if that is more.
-    repeats : int
+    repeats : int, default=1
         For other methods than "rating": answers per pair, which are averaged. Repeats reduce random
         errors, not systematic ones.
-    both_orders : bool
+    both_orders : bool, default=False
         For other methods than "rating", which learns the position bias: whether pairs are shown in
         both orders, and the answers averaged.
-    decide : {"majority", "draw"}
+    decide : {"majority", "draw"}, default="majority"
         How QuickSort converts a degree to a decision, as in `quicksort_rank`.
-    opponents : int
+    opponents : int, default=8
         For "halving": comparisons of each item per round; an even number.
     noise : float, optional
         Approximate fraction of wrong answers, from 0 to 1/2. None: learned from the answers.
@@ -111,7 +111,7 @@ class PreferenceRanker(BaseEstimator):
     journal : str, path-like or Journal, optional
         File in which answers are stored. A ranker with the same journal continues where another
         one, or a killed process, stopped, whatever the order of the items.
-    concurrency : int
+    concurrency : int, default=1
         Maximum number of calls in parallel: in threads, or in the event loop for an ``async``
         preference. The result does not depend on it.
     retry : int or tenacity.Retrying, optional
@@ -122,7 +122,7 @@ class PreferenceRanker(BaseEstimator):
         repeated.
     progress : callable, optional
         Called with a `RankingProgress` after each call, one at a time.
-    random_state : int, numpy.random.Generator or None
+    random_state : int or numpy Generator, optional
         Seed of the sampler. None: drawn once for this ranker, or 0 with a journal.
 
     Attributes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
@@ -13,27 +13,40 @@ from numpy.typing import ArrayLike, NDArray
 from rankcore._core.arguments import Measures, RowsLike, Seed
 from rankcore._core.concurrency import consistent_read, exclusive
 from rankcore._core.declaration import Declaration
-from rankcore._core.docs import documented, parameters
+from rankcore._core.docs import documented
 from rankcore._core.hypotheses import MAX_HYPOTHESES, limited, warn_of_dropped_votes
 from rankcore._core.inputs import as_rows
 from rankcore._core.model_spec import ModelSpec, check_n_features
-from rankcore._core.monitor import Monitor, as_callbacks, resumed_model
+from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_model
 from rankcore._core.numbers import Floats, check_scores
-from rankcore._core.params import Constraints, as_generator, check_declared
-from rankcore._core.queries import Queries
+from rankcore._core.params import (
+    COUNT,
+    VERBOSE,
+    Constraints,
+    Integer,
+    Real,
+    as_generator,
+    check_declared,
+)
+from rankcore._core.queries import Queries, queries_of, take_queries
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._core.sources import Window
 from rankcore._core.state import validation_arrays
 from rankcore._core.training import Trainer
 from rankcore._ext.rows import Rows, project
-from rankcore.ranking._base import Ranker
-from rankcore.ranking._feature_scale import rows_of_pass
-from rankcore.ranking._fit import Callbacks, HeldOut, PairwiseFitMixin, Weights
-from rankcore.ranking._pairs import weighted_rows
-from rankcore.ranking._perceptron_state import Committee, PairwiseState, borda, votes
-from rankcore.ranking._queries import Given, queries_of, ranking_source, take_queries
-from rankcore.ranking._training import FIGURES, PairwiseLearner, bind_pairs, pairing_of, run_pass
-from rankcore.ranking._validation import METRIC, Validation, merit
+from rankcore.ranking.base import Ranker
+from rankcore.ranking.data import RankingData, ranking_source
+from rankcore.ranking.feature_scale import rows_of_pass
+from rankcore.ranking.pairs import weighted_rows
+from rankcore.ranking.perceptron_state import Committee, PairwiseState, borda, votes
+from rankcore.ranking.perceptron_training import (
+    FIGURES,
+    PairwiseLearner,
+    bind_pairs,
+    pairing_of,
+    run_pass,
+)
+from rankcore.ranking.validation import METRIC, Validation, merit
 
 __all__ = ["Committee", "PairwisePerceptron"]
 
@@ -41,30 +54,7 @@ __all__ = ["Committee", "PairwisePerceptron"]
 SETTINGS = {"capacity": "committee_size, or variant or max_hypotheses", "judged": "quality"}
 
 
-@parameters
-class PairwiseParameters:
-    """Parameters of `PairwisePerceptron`."""
-
-    variant: Literal["averaged", "committee", "voted", "pocket", "last"] = "averaged"
-    committee_size: int = 20
-    combine: Literal["auto", "score", "rank"] = "auto"
-    max_iter: int = 10
-    margin: float = 1.0
-    balance: Literal["query"] | None = "query"
-    shuffle: bool = True
-    count: Literal["pair", "query"] = "pair"
-    quality: str | Callable[..., float] | None = None
-    max_hypotheses: int | str | None = "auto"
-    feature_scale: Literal["auto"] | None = "auto"
-    early_stopping_rounds: int | None = None
-    eval_metric: Measures = "ndcg@10"
-    memory_limit: int = 2**31
-    random_state: Seed | None = None
-    verbose: int = 0
-
-
-@documented()
-class PairwisePerceptron(PairwiseParameters, PairwiseFitMixin, Ranker):
+class PairwisePerceptron(Ranker):
     """Perceptron on pairs of documents: averaged, committee, voted, pocket or last hypothesis.
 
     Each pass visits each pair of documents of a query that differ in label. If the better document
@@ -118,6 +108,10 @@ class PairwisePerceptron(PairwiseParameters, PairwiseFitMixin, Ranker):
     early_stopping_rounds : int, optional
         Stop after this many consecutive passes that do not improve ``eval_metric`` on the
         ``eval_set``, and keep the model of the best pass.
+    eval_metric : str, callable or list of them, default="ndcg@10"
+        Measures on the ``eval_set`` after each pass, round or step: names known to
+        `rankcore.metrics.evaluate`, or functions of labels, scores and qid (higher is better).
+        Named losses are minimised. The first of a list is used for early stopping.
     memory_limit : int, default=2**31
         Maximum bytes of the cache of Gram matrices, on which the model does not depend, and of the
         hypotheses of "voted", beyond which ``fit`` raises an error.
@@ -144,6 +138,10 @@ class PairwisePerceptron(PairwiseParameters, PairwiseFitMixin, Ranker):
         Figures of each pass: ``pairs``; ``mistakes``; ``hypotheses`` so far; ``queries`` visited;
         ``skipped`` queries, without two documents of different labels; and, with an ``eval_set``,
         each ``eval_metric``, as ``valid_ndcg@10``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Only if X had string column names.
 
     Notes
     -----
@@ -215,18 +213,58 @@ class PairwisePerceptron(PairwiseParameters, PairwiseFitMixin, Ranker):
     _in_windows = True
 
     _constraints: ClassVar[Constraints] = {
+        "committee_size": COUNT,
+        "max_iter": COUNT,
+        "margin": Real(0, 1e100),
         "quality": METRIC | None,
         "max_hypotheses": MAX_HYPOTHESES,
+        "early_stopping_rounds": COUNT | None,
+        "memory_limit": Integer(0),
+        "verbose": VERBOSE,
     }
+
+    def __init__(
+        self,
+        variant: Literal["averaged", "committee", "voted", "pocket", "last"] = "averaged",
+        committee_size: int = 20,
+        combine: Literal["auto", "score", "rank"] = "auto",
+        max_iter: int = 10,
+        margin: float = 1.0,
+        balance: Literal["query"] | None = "query",
+        shuffle: bool = True,
+        count: Literal["pair", "query"] = "pair",
+        quality: str | Callable[..., float] | None = None,
+        max_hypotheses: int | str | None = "auto",
+        feature_scale: Literal["auto"] | None = "auto",
+        early_stopping_rounds: int | None = None,
+        eval_metric: Measures = "ndcg@10",
+        memory_limit: int = 2**31,
+        random_state: Seed | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.variant = variant
+        self.committee_size = committee_size
+        self.combine = combine
+        self.max_iter = max_iter
+        self.margin = margin
+        self.balance = balance
+        self.shuffle = shuffle
+        self.count = count
+        self.quality = quality
+        self.max_hypotheses = max_hypotheses
+        self.feature_scale = feature_scale
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.memory_limit = memory_limit
+        self.random_state = random_state
+        self.verbose = verbose
 
     # ---------------------------------------------------------------- learning
 
-    def _fit(
-        self, given: Given, weights: Weights, held_out: HeldOut, callbacks: Callbacks | None
-    ) -> None:
+    def _fit(self, data: RankingData, callbacks: Iterable[Callback] | None) -> None:
         watching = as_callbacks(callbacks)
-        source = ranking_source(given, whole=None, **weights)
-        learner = PairwiseLearner(self, source, held_out, resumed_model(watching))
+        source = ranking_source(data, whole=None)
+        learner = PairwiseLearner(self, source, data.held_out, resumed_model(watching))
         fitted = learner.fitted
         Trainer(learner, source, Monitor(fitted, learner.validation, watching)).run()
         if self.variant == "voted" and self.max_hypotheses == "auto":
@@ -242,7 +280,7 @@ class PairwisePerceptron(PairwiseParameters, PairwiseFitMixin, Ranker):
         self._state.keep_features(n_features)
 
     @exclusive
-    @documented(PairwiseFitMixin.fit)
+    @documented(Ranker.fit)
     def partial_fit(
         self,
         X: RowsLike,

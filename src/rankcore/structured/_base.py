@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
+import numbers
 import reprlib
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from math import isfinite
-from numbers import Integral, Real
 from time import perf_counter
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from rankcore._core.arguments import Seed
 from rankcore._core.concurrency import exclusive
 from rankcore._core.doc_links import guide_link
-from rankcore._core.docs import documented, parameters
 from rankcore._core.monitor import Monitor
-from rankcore._core.params import SHARED, Constraints, as_generator, check_params
+from rankcore._core.params import COUNT, VERBOSE, Constraints, Real, as_generator, check_params
 from rankcore._core.sources import MemoryRows, Window
 from rankcore._core.state import LearnerState, checkpoints
 from rankcore._core.training import Trainer
-from rankcore.ordinal._parameters import EpochParams
 from rankcore.ordinal._training import PassLearner
 from rankcore.progress import Progress, report
 from rankcore.structured.task import Array, Pair
@@ -62,66 +59,27 @@ class Examples:
     n_parameters: int
 
 
-@documented(EpochParams)
-@parameters
-class StructuredParams:
-    """A task, and the steps and passes that learn it.
-
-    Parameters
-    ----------
-    update : {"perceptron", "pa", "pa1", "pa2"}, default="perceptron"
-        Step size: 1, or passive-aggressive: the smallest step after which the true output beats
-        its rival by the loss ("pa"), at most C ("pa1"), or damped by C ("pa2").
-    C : float, default=1.0
-        Aggressiveness of "pa1" and "pa2": a smaller C gives smaller steps.
-    margin : float, default=0.0
-        In training the rival is the output that maximises score plus margin times loss, so
-        correct outputs must win by a margin. The passive-aggressive updates make no step if the
-        true output beats the rival by its loss.
-    average : bool, default=False
-        Predict with the average of the parameters after every example instead of the last ones.
-    shuffle : bool, default=False
-        Visit the examples in a new random order in each pass.
-    tol : float, optional
-        Stop after 5 successive passes whose mean loss is not below the best by more than this, or
-        after a pass without mistakes. By default make all ``max_iter`` passes.
-
-    Attributes
-    ----------
-    n_iter_, t_ : int
-        Number of passes, and of examples learned in all passes.
-    history_ : dict of lists
-        Per pass: ``examples``, ``mistakes`` (examples with loss), ``loss`` (the mean) and
-        ``average_loss`` (the mean since the first example). Each example is predicted, without
-        margin, before it is learned.
-    loss_curve_ : ndarray, shape (n_points, 2)
-        Examples seen and mean loss while learning, of the last weights; with ``average``,
-        `predict` uses others, which usually lose less.
-    """
-
-    task: Any
-    _: KW_ONLY
-    update: Literal["perceptron", "pa", "pa1", "pa2"] = "perceptron"
-    C: float = 1.0
-    margin: float = 0.0
-    average: bool = False
-    max_iter: int = 1
-    shuffle: bool = False
-    tol: float | None = None
-    random_state: Seed | None = None
-    verbose: int = 0
-
-
-class StructuredLearner(StructuredParams, BaseEstimator):
+class StructuredLearner(BaseEstimator):
     """Base class of structured perceptrons.
 
     A subclass implements ``_losses`` and ``_predict``; it may extend ``_settings``, ``_examples``
     and ``_new_state``.
     """
 
-    _constraints: ClassVar[Constraints] = SHARED
+    _constraints: ClassVar[Constraints] = {
+        "C": Real(1e-100, 1e100),
+        "margin": Real(0, 1e100),
+        "max_iter": COUNT,
+        "tol": Real(0) | None,
+        "verbose": VERBOSE,
+    }
     _doc_link_module, _doc_link_template = "rankcore", guide_link
 
+    task: Any
+    update: str
+    C: float
+    margin: float
+    average: bool
     coef_: Array
     _state: Any
     _protocol: type  # the methods that a task must have
@@ -211,7 +169,7 @@ class StructuredLearner(StructuredParams, BaseEstimator):
         if len(inputs) == 0:
             raise ValueError("Found 0 sample(s) in X while a minimum of 1 is required.")
         size = self.task.n_parameters(inputs)
-        if not isinstance(size, Integral) or size < self._least_parameters:
+        if not isinstance(size, numbers.Integral) or size < self._least_parameters:
             wanted = "a positive integer" if self._least_parameters else "an integer, at least 0"
             raise ValueError(f"{task}.n_parameters must return {wanted}; found {size!r}")
         if fitted and size != self.coef_.size:
@@ -278,7 +236,7 @@ class StructuredLearner(StructuredParams, BaseEstimator):
 
     def _loss(self, y: Any, z: Any) -> float:
         loss = self.task.loss(y, z)
-        if not isinstance(loss, Real | np.bool_) or not 0 <= float(loss) < np.inf:
+        if not isinstance(loss, numbers.Real | np.bool_) or not 0 <= float(loss) < np.inf:
             raise ValueError(
                 f"{type(self.task).__name__}.loss must return a finite number, at least 0; found "
                 f"{reprlib.repr(loss)}"

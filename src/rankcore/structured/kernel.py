@@ -13,20 +13,19 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
+from rankcore._core.arguments import Gamma, Seed
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.declaration import Declaration
-from rankcore._core.docs import documented, parameters
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import COMPILED, gram
-from rankcore._core.params import Constraints, Function, Options
+from rankcore._core.params import N_JOBS, Constraints, Function, Options
 from rankcore._ext.kernel_learners import KernelAtomsState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal.kernel import _pool
-from rankcore.ordinal.kernel._dual import BudgetParams, DualLearner
+from rankcore.ordinal.kernel._dual import DualLearner
 from rankcore.structured._base import (
     Examples,
     StructuredLearner,
-    StructuredParams,
     StructuredState,
     difference,
     read_only,
@@ -63,16 +62,7 @@ class KernelExamples(Examples):
     n_labels: int
 
 
-@parameters
-class KernelParameters(BudgetParams, StructuredParams):
-    """Parameters of `KernelStructuredPerceptron`."""
-
-    task: KernelTask
-    kernel: Literal["rbf", "poly", "linear"] | Callable[..., Any] = "rbf"
-
-
-@documented()
-class KernelStructuredPerceptron(KernelParameters, DualLearner, StructuredLearner):
+class KernelStructuredPerceptron(DualLearner, StructuredLearner):
     """Kernel structured perceptron for outputs that consist of atoms.
 
     `StructuredPerceptron` in the feature space of a kernel. The score of an atom, a part
@@ -87,17 +77,56 @@ class KernelStructuredPerceptron(KernelParameters, DualLearner, StructuredLearne
     kernel : {"rbf", "poly", "linear"} or callable, default="rbf"
         A function of two parts of inputs. A callable takes two blocks of parts, arrays or CSR, and
         returns their kernel values, shape (n_parts_1, n_parts_2).
-    gamma
-        "scale" and "auto" are computed from the parts of the first call.
-    update
-        The step size is added to the counts.
-    budget
-        The budget covers the support vectors of all labels; the parts of a mistake join one after
-        the other. The weights of linear features are not affected.
-    decay
-        "norma" shrinks once per example.
-    random_state
-        Also seeds the policy "random".
+    gamma : {"scale", "half", "auto"} or float, default="scale"
+        Parameter of "rbf" and "poly". "scale" is ``1 / (n_features * P.var())``, of the matrix P of
+        the parts of the first call; "half" is half of that, for a wider kernel; "auto" is ``1 /
+        n_features``.
+    degree : int, default=2
+        Degree of "poly", ``(gamma * x.z + coef0) ** degree``.
+    coef0 : float, default=1.0
+        Constant of "poly".
+    budget : int, optional
+        Maximum number of support vectors, of all labels together; the parts of a mistake join one
+        after the other. By default all are kept: memory grows with the number of mistakes. The
+        weights of linear features are not affected.
+    budget_policy : str, default="oldest"
+        Support vector to remove beyond the budget: the "oldest"; a "random" one; the "smallest",
+        the one of minimum ``|coefficient| * sqrt(K(x, x))``; for "forgetron" the oldest, after
+        shrinking all as the bound of the Forgetron requires; for "norma" the oldest, with all
+        shrunk by ``decay`` at every example; for "projectron" none: a part near the span of the
+        support vectors, or beyond the budget, is projected onto this span, and added to their
+        coefficients. `KernelPRank` has the sources.
+    decay : float, default=0.01
+        Fraction of each coefficient that "norma" removes at every example.
+    projection_tol : float, default=1e-6
+        "projectron" projects a part onto the span of the support vectors if the square of its
+        distance from the span is at most this fraction of ``K(x, x)``.
+    n_jobs : int, optional
+        Threads for kernel values; -1 for all processors. The result does not depend on it.
+    update : {"perceptron", "pa", "pa1", "pa2"}, default="perceptron"
+        Step size: 1, or passive-aggressive: the smallest step after which the true output beats
+        its rival by the loss ("pa"), at most C ("pa1"), or damped by C ("pa2"). It is added to the
+        counts.
+    C : float, default=1.0
+        Aggressiveness of "pa1" and "pa2": a smaller C gives smaller steps.
+    margin : float, default=0.0
+        In training the rival is the output that maximises score plus margin times loss, so
+        correct outputs must win by a margin. The passive-aggressive updates make no step if the
+        true output beats the rival by its loss.
+    average : bool, default=False
+        Predict with the average of the parameters after every example instead of the last ones.
+    max_iter : int, default=1
+        Passes over the data in ``fit``.
+    shuffle : bool, default=False
+        Visit the examples in a new random order in each pass.
+    tol : float, optional
+        Stop after 5 successive passes whose mean loss is not below the best by more than this, or
+        after a pass without mistakes. By default make all ``max_iter`` passes.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the shuffling and of the policy "random". The same seed gives the same model on
+        every platform.
+    verbose : int, default=0
+        Print one line every ``verbose`` passes; 0 prints none.
 
     Attributes
     ----------
@@ -112,6 +141,17 @@ class KernelStructuredPerceptron(KernelParameters, DualLearner, StructuredLearne
         Weights of linear features.
     n_features_in_ : int
         Columns of the parts.
+    gamma_ : float
+        The resolved ``gamma``.
+    n_iter_, t_ : int
+        Number of passes, and of examples learned in all passes.
+    history_ : dict of lists
+        Per pass: ``examples``, ``mistakes`` (examples with loss), ``loss`` (the mean) and
+        ``average_loss`` (the mean since the first example). Each example is predicted, without
+        margin, before it is learned.
+    loss_curve_ : ndarray, shape (n_points, 2)
+        Examples seen and mean loss while learning, of the last weights; with ``average``,
+        `predict` uses others, which usually lose less.
 
     Notes
     -----
@@ -153,7 +193,55 @@ class KernelStructuredPerceptron(KernelParameters, DualLearner, StructuredLearne
     _least_parameters = 0
 
     # X itself has no columns.
-    _constraints: ClassVar[Constraints] = {"kernel": Options(*COMPILED) | Function()}
+    _constraints: ClassVar[Constraints] = {
+        "kernel": Options(*COMPILED) | Function(),
+        "n_jobs": N_JOBS,
+    }
+
+    def __init__(
+        self,
+        task: KernelTask,
+        kernel: Literal["rbf", "poly", "linear"] | Callable[..., Any] = "rbf",
+        gamma: Gamma = "scale",
+        degree: int = 2,
+        coef0: float = 1.0,
+        *,
+        budget: int | None = None,
+        budget_policy: Literal[
+            "oldest", "random", "smallest", "forgetron", "norma", "projectron"
+        ] = "oldest",
+        decay: float = 0.01,
+        projection_tol: float = 1e-6,
+        n_jobs: int | None = None,
+        update: Literal["perceptron", "pa", "pa1", "pa2"] = "perceptron",
+        C: float = 1.0,
+        margin: float = 0.0,
+        average: bool = False,
+        max_iter: int = 1,
+        shuffle: bool = False,
+        tol: float | None = None,
+        random_state: Seed | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.task = task
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.budget = budget
+        self.budget_policy = budget_policy
+        self.decay = decay
+        self.projection_tol = projection_tol
+        self.n_jobs = n_jobs
+        self.update = update
+        self.C = C
+        self.margin = margin
+        self.average = average
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
 
     @property
     @consistent_read

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from rankcore._core.arguments import Seed
 from rankcore._core.declaration import Declaration
-from rankcore._core.docs import documented, parameters
 from rankcore.structured._base import (
     Examples,
     StructuredLearner,
-    StructuredParams,
     StructuredState,
     difference,
     read_only,
@@ -23,15 +22,7 @@ from rankcore.structured.task import Array, Task, dot, features_of
 __all__ = ["StructuredPerceptron"]
 
 
-@parameters
-class PerceptronParameters(StructuredParams):
-    """Parameters of `StructuredPerceptron`."""
-
-    task: Task
-
-
-@documented()
-class StructuredPerceptron(PerceptronParameters, StructuredLearner):
+class StructuredPerceptron(StructuredLearner):
     """Structured perceptron for the outputs of a `Task`: sequences, trees, matchings, ranks.
 
     The model scores an output by the inner product of its parameters with the task's features, and
@@ -42,11 +33,42 @@ class StructuredPerceptron(PerceptronParameters, StructuredLearner):
     ----------
     task : Task
         Parameters, candidates, features, search and loss.
+    update : {"perceptron", "pa", "pa1", "pa2"}, default="perceptron"
+        Step size: 1, or passive-aggressive: the smallest step after which the true output beats
+        its rival by the loss ("pa"), at most C ("pa1"), or damped by C ("pa2").
+    C : float, default=1.0
+        Aggressiveness of "pa1" and "pa2": a smaller C gives smaller steps.
+    margin : float, default=0.0
+        In training the rival is the output that maximises score plus margin times loss, so
+        correct outputs must win by a margin. The passive-aggressive updates make no step if the
+        true output beats the rival by its loss.
+    average : bool, default=False
+        Predict with the average of the parameters after every example instead of the last ones.
+    max_iter : int, default=1
+        Passes over the data in ``fit``.
+    shuffle : bool, default=False
+        Visit the examples in a new random order in each pass.
+    tol : float, optional
+        Stop after 5 successive passes whose mean loss is not below the best by more than this, or
+        after a pass without mistakes. By default make all ``max_iter`` passes.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the shuffling. The same seed gives the same model on every platform.
+    verbose : int, default=0
+        Print one line every ``verbose`` passes; 0 prints none.
 
     Attributes
     ----------
     coef_ : ndarray of float64, shape (n_parameters,)
         Parameters for prediction, in the order of the task.
+    n_iter_, t_ : int
+        Number of passes, and of examples learned in all passes.
+    history_ : dict of lists
+        Per pass: ``examples``, ``mistakes`` (examples with loss), ``loss`` (the mean) and
+        ``average_loss`` (the mean since the first example). Each example is predicted, without
+        margin, before it is learned.
+    loss_curve_ : ndarray, shape (n_points, 2)
+        Examples seen and mean loss while learning, of the last weights; with ``average``,
+        `predict` uses others, which usually lose less.
 
     Notes
     -----
@@ -80,6 +102,31 @@ class StructuredPerceptron(PerceptronParameters, StructuredLearner):
 
     _protocol = Task
     _least_parameters = 1
+
+    def __init__(
+        self,
+        task: Task,
+        *,
+        update: Literal["perceptron", "pa", "pa1", "pa2"] = "perceptron",
+        C: float = 1.0,
+        margin: float = 0.0,
+        average: bool = False,
+        max_iter: int = 1,
+        shuffle: bool = False,
+        tol: float | None = None,
+        random_state: Seed | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.task = task
+        self.update = update
+        self.C = C
+        self.margin = margin
+        self.average = average
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.tol = tol
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _predict(self, examples: Examples) -> list[Any]:
         weights = read_only(self.coef_)

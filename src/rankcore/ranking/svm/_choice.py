@@ -12,41 +12,20 @@ from sklearn.model_selection import GroupKFold, check_cv
 
 from rankcore._core.arguments import Folds, Gamma, KernelLike, RowsLike, Seed
 from rankcore._core.declaration import Declaration
-from rankcore._core.docs import documented, parameters
+from rankcore._core.labels import as_relevance
 from rankcore._core.numbers import Floats
+from rankcore._core.params import Checked, Constraints
 from rankcore._core.queries import Queries, group_rows, query_numbers, whole_folds
-from rankcore.ranking._base import ModelState, Ranker
-from rankcore.ranking._pairs import Pairing, check_useful, make_pairing
-from rankcore.ranking._queries import as_relevance, ranking_source
-from rankcore.ranking._validation import check_defined, check_metric, measure, merit
-from rankcore.ranking.svm._estimator import RankSVM
-from rankcore.ranking.svm._path import along, as_cs
+from rankcore.ranking.base import ModelState, Ranker
+from rankcore.ranking.data import RankingData, ranking_source
+from rankcore.ranking.pairs import Pairing, check_useful, make_pairing
+from rankcore.ranking.svm._estimator import CONSTRAINTS, RankSVM
+from rankcore.ranking.svm._path import along, as_cs, check_cs
 from rankcore.ranking.svm._problems import Problem
+from rankcore.ranking.validation import METRIC, check_defined, measure, merit
 
 
-@parameters
-class RankSVMCVParameters:
-    """Parameters of `RankSVMCV`."""
-
-    Cs: int | Sequence[float] = 12
-    cv: Folds | None = None
-    scoring: str | Callable[..., float] = "ndcg@10"
-    loss: str = "squared_hinge"
-    balance: Literal["query"] | None = "query"
-    kernel: KernelLike | None = None
-    gamma: Gamma = "scale"
-    degree: int = 3
-    coef0: float = 1.0
-    tol: float = 1e-4
-    max_iter: int = 200
-    memory_limit: int = 2**31
-    n_jobs: int | None = None
-    random_state: Seed | None = None
-    verbose: int = 0
-
-
-@documented()
-class RankSVMCV(RankSVMCVParameters, Ranker):
+class RankSVMCV(Ranker):
     """Ranking SVM with C chosen by cross-validation over queries.
 
     Each fold holds out whole queries and fits one path over C. The C with the best mean score is
@@ -62,9 +41,39 @@ class RankSVMCV(RankSVMCVParameters, Ranker):
     scoring : str or callable, default="ndcg@10"
         Measure of held-out queries: a name known to `rankcore.metrics.evaluate`, or a function of
         labels, scores and qid (higher is better). Named losses are minimised.
-    loss, balance, kernel, gamma, degree, coef0, tol, max_iter, memory_limit, n_jobs, \
-random_state, verbose
-        As for `RankSVM`.
+    loss : {"squared_hinge", "hinge"}, default="squared_hinge"
+        Loss of a pair. "squared_hinge" is faster to minimise.
+    balance : {"query"}, optional, default="query"
+        "query": c_q is 1 / (weight of the pairs of q), so that queries have equal weight. None: c_q
+        is 1, as in the papers; then divide C by about the number of pairs in a query.
+    kernel : {"linear", "poly", "rbf", "precomputed"}, callable or None, default=None
+        None: a linear model with one weight per feature. Otherwise a model with one coefficient per
+        training document: "linear", K(x, z) = x'z; "poly", (gamma x'z + coef0)^degree; "rbf",
+        exp(-gamma |x - z|^2); "precomputed", X has kernel values, with training documents as
+        columns; or a function of two matrices that returns the kernel matrix of their rows. The
+        kernel must be positive semidefinite.
+    gamma : {"scale", "half", "auto"} or float, default="scale"
+        gamma of "poly" and "rbf": "scale", 1 / (n_features * variance of X); "half", half of it;
+        "auto", 1 / n_features; or a positive number.
+    degree : int, default=3
+        Degree of "poly", at least 1.
+    coef0 : float, default=1.0
+        Constant of "poly", at least 0.
+    tol : float, default=1e-4
+        Tolerance: iteration stops when the duality gap is at most this share of the objective, and
+        of its decrease from w = 0.
+    max_iter : int, default=200
+        Maximum number of Newton steps; 4 to 10 usually suffice, some more with the hinge.
+    memory_limit : int, default=2**31
+        Maximum bytes of the kernel matrix, 8 per pair of rows; ``fit`` raises an error beyond it.
+    n_jobs : int, optional
+        Number of threads, which share the queries. None: 1, -1: one per processor. The model does
+        not depend on it.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the sample of queries for the preconditioner of Newton steps. The minimum is unique:
+        within ``tol`` the model does not depend on it.
+    verbose : int, default=0
+        Print one line every ``verbose`` steps; 0 prints none.
 
     Attributes
     ----------
@@ -82,6 +91,10 @@ random_state, verbose
         Steps of the fit to all queries.
     history_ : dict of lists
         Figures of these steps, as for `RankSVM`.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Only if X had string column names.
 
     Notes
     -----
@@ -109,7 +122,47 @@ random_state, verbose
     early_stopping_rounds = None
     _figures = ()
 
-    def fit(
+    _constraints: ClassVar[Constraints] = {
+        **CONSTRAINTS,
+        "Cs": Checked(check_cs, "numbers > 0, or their number"),
+        "scoring": METRIC,
+    }
+
+    def __init__(
+        self,
+        Cs: int | Sequence[float] = 12,
+        cv: Folds | None = None,
+        scoring: str | Callable[..., float] = "ndcg@10",
+        loss: Literal["squared_hinge", "hinge"] = "squared_hinge",
+        balance: Literal["query"] | None = "query",
+        kernel: KernelLike | None = None,
+        gamma: Gamma = "scale",
+        degree: int = 3,
+        coef0: float = 1.0,
+        tol: float = 1e-4,
+        max_iter: int = 200,
+        memory_limit: int = 2**31,
+        n_jobs: int | None = None,
+        random_state: Seed | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.Cs = Cs
+        self.cv = cv
+        self.scoring = scoring
+        self.loss = loss
+        self.balance = balance
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.max_iter = max_iter
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(  # type: ignore[override]
         self,
         X: RowsLike,
         y: ArrayLike,
@@ -135,12 +188,11 @@ random_state, verbose
             If input or parameters are invalid, or a fold divides a query. A failed or interrupted
             fit does not change the estimator.
         """
+        self._check_params()
         Cs = as_cs(self.Cs)
-        check_metric(self.scoring, "scoring")
         model = RankSVM(**self._params(float(Cs[0])))
-        model._check_params()
-        given: dict[str, Any] = {"as_rows": model._as_rows, "sample_weight": sample_weight}
-        source: Any = ranking_source((X, y, qid, group), **given)
+        data = RankingData(X, y, qid, group, sample_weight)
+        source: Any = ranking_source(data, as_rows=model._as_rows)
         X, rows = source.given, source.window.rows
         queries = group_rows(source.window.queries, rows.n_rows)
         numbers = query_numbers(queries)

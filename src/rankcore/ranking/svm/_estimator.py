@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
@@ -12,13 +12,21 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankcore._core.arguments import Gamma, KernelLike, Measures, Seed
 from rankcore._core.declaration import Declaration
-from rankcore._core.docs import documented, parameters
 from rankcore._core.equal_rows import equal_in_groups
 from rankcore._core.kernels import GAMMAS, KERNELS
 from rankcore._core.model_spec import ModelSpec, check_n_features
-from rankcore._core.monitor import Monitor
+from rankcore._core.monitor import Callback, Monitor
 from rankcore._core.numbers import Floats, check_scores
-from rankcore._core.params import COUNT, Constraints, Function, Options, Real
+from rankcore._core.params import (
+    COUNT,
+    N_JOBS,
+    VERBOSE,
+    Constraints,
+    Function,
+    Integer,
+    Options,
+    Real,
+)
 from rankcore._core.queries import Queries
 from rankcore._core.scoring import Scoring
 from rankcore._core.state import (
@@ -30,42 +38,32 @@ from rankcore._core.state import (
 )
 from rankcore._core.training import Trainer
 from rankcore._core.warning import warn
-from rankcore.ranking._base import ModelState, Ranker
-from rankcore.ranking._fit import Callbacks, HeldOut, PairwiseFitMixin, Weights
-from rankcore.ranking._pairs import Pairing, check_useful, make_pairing, weighted_rows
-from rankcore.ranking._queries import Given, ranking_source
-from rankcore.ranking._validation import Validation
-from rankcore.ranking.svm._models import KernelModel, LinearModel
-from rankcore.ranking.svm._newton import NewtonLearner, Solution, Step
+from rankcore.ranking.base import ModelState, Ranker
+from rankcore.ranking.data import HeldOut, RankingData, ranking_source
+from rankcore.ranking.pairs import Pairing, check_useful, make_pairing, weighted_rows
 from rankcore.ranking.svm._problems import Problem
+from rankcore.ranking.svm.models import KernelModel, LinearModel
+from rankcore.ranking.svm.newton import NewtonLearner, Solution, Step
+from rankcore.ranking.validation import Validation
 
 # Figures of each step.
 FIGURES = ("objective", "gap", "gradient_norm", "products")
+# What the parameters accept, `RankSVMCV`'s too.
+CONSTRAINTS: Constraints = {
+    "C": Real(0, 1e100, closed="right"),
+    "kernel": Options(*KERNELS) | Function() | None,
+    "gamma": Options(*GAMMAS) | Real(0, 1e100, closed="right"),
+    "degree": COUNT,
+    "coef0": Real(0, 1e100),
+    "tol": Real(0, 1e100, closed="right"),
+    "max_iter": COUNT,
+    "memory_limit": Integer(0),
+    "n_jobs": N_JOBS,
+    "verbose": VERBOSE,
+}
 
 
-@parameters
-class RankSVMParameters:
-    """Parameters of `RankSVM`."""
-
-    C: float = 1.0
-    loss: Literal["squared_hinge", "hinge"] = "squared_hinge"
-    balance: Literal["query"] | None = "query"
-    kernel: KernelLike | None = None
-    gamma: Gamma = "scale"
-    degree: int = 3
-    coef0: float = 1.0
-    tol: float = 1e-4
-    max_iter: int = 200
-    warm_start: bool = False
-    eval_metric: Measures = "ndcg@10"
-    memory_limit: int = 2**31
-    n_jobs: int | None = None
-    random_state: Seed | None = None
-    verbose: int = 0
-
-
-@documented()
-class RankSVM(RankSVMParameters, PairwiseFitMixin, Ranker):
+class RankSVM(Ranker):
     """Ranking SVM: L2-regularised pairwise hinge loss, linear or with a kernel.
 
     It minimises ::
@@ -106,6 +104,10 @@ class RankSVM(RankSVMParameters, PairwiseFitMixin, Ranker):
         Maximum number of Newton steps; 4 to 10 usually suffice, some more with the hinge.
     warm_start : bool, default=False
         Whether ``fit`` starts at the current model. With a kernel the rows must be the same.
+    eval_metric : str, callable or list of them, default="ndcg@10"
+        Measures on the ``eval_set`` after each pass, round or step: names known to
+        `rankcore.metrics.evaluate`, or functions of labels, scores and qid (higher is better).
+        Named losses are minimised. The first of a list is used for early stopping.
     memory_limit : int, default=2**31
         Maximum bytes of the kernel matrix, 8 per pair of rows; ``fit`` raises an error beyond it.
     n_jobs : int, optional
@@ -136,6 +138,10 @@ class RankSVM(RankSVMParameters, PairwiseFitMixin, Ranker):
         Figures of each step: ``objective``; ``gap``, as a share of it; ``gradient_norm``;
         ``products``, the number of Hessian-vector products; and, with an ``eval_set``, each
         ``eval_metric``, as ``valid_ndcg@10``.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Only if X had string column names.
 
     Warns
     -----
@@ -187,22 +193,47 @@ class RankSVM(RankSVMParameters, PairwiseFitMixin, Ranker):
     _figures = FIGURES
     early_stopping_rounds = None
 
-    _constraints: ClassVar[Constraints] = {
-        "C": Real(0, 1e100, closed="right"),
-        "kernel": Options(*KERNELS) | Function() | None,
-        "gamma": Options(*GAMMAS) | Real(0, 1e100, closed="right"),
-        "degree": COUNT,
-        "coef0": Real(0, 1e100),
-        "tol": Real(0, 1e100, closed="right"),
-    }
+    _constraints: ClassVar[Constraints] = CONSTRAINTS
+
+    def __init__(
+        self,
+        C: float = 1.0,
+        loss: Literal["squared_hinge", "hinge"] = "squared_hinge",
+        balance: Literal["query"] | None = "query",
+        kernel: KernelLike | None = None,
+        gamma: Gamma = "scale",
+        degree: int = 3,
+        coef0: float = 1.0,
+        tol: float = 1e-4,
+        max_iter: int = 200,
+        warm_start: bool = False,
+        eval_metric: Measures = "ndcg@10",
+        memory_limit: int = 2**31,
+        n_jobs: int | None = None,
+        random_state: Seed | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.C = C
+        self.loss = loss
+        self.balance = balance
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.eval_metric = eval_metric
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     # ---------------------------------------------------------------- learning
 
-    def _fit(
-        self, given: Given, weights: Weights, held_out: HeldOut, callbacks: Callbacks | None
-    ) -> None:
-        source: Any = ranking_source(given, as_rows=self._as_rows, **weights)
-        pairing, fitted, validation = self._begin(source, held_out)
+    def _fit(self, data: RankingData, callbacks: Iterable[Callback] | None) -> None:
+        source: Any = ranking_source(data, as_rows=self._as_rows)
+        pairing, fitted, validation = self._begin(source, data.held_out)
         rows, weighted = source.window.rows, weighted_rows(source.window)
         # The pairs have copies of the labels and queries that they use.
         source.window = replace(source.window, labels=None, queries=None)
@@ -227,7 +258,7 @@ class RankSVM(RankSVMParameters, PairwiseFitMixin, Ranker):
         self._state.model = LinearModel(self._state.model.weights[:n_features].copy())
 
     def _begin(
-        self, source: Any, held_out: tuple[Any, ...]
+        self, source: Any, held_out: Sequence[HeldOut]
     ) -> tuple[Pairing, Self, list[Validation]]:
         """Pairs of a fit, a copy of the estimator to fit, and held-out rows."""
         window, rows = source.window, source.window.rows

@@ -18,12 +18,12 @@ from rankcore._core.params import check_count
 from rankcore._core.sources import RowBlocks
 from rankcore.metrics.tables import Table
 from rankcore.progress import Progress, report
-from rankcore.ranking._base import ModelState
-from rankcore.ranking._queries import ranking_source
-from rankcore.ranking._validation import Validation, merit
+from rankcore.ranking.base import ModelState
+from rankcore.ranking.data import RankingData, held_out_sets, ranking_source
 from rankcore.ranking.svm._estimator import RankSVM
-from rankcore.ranking.svm._newton import Step, minimise, step_line
 from rankcore.ranking.svm._problems import Problem
+from rankcore.ranking.svm.newton import Step, minimise, step_line
+from rankcore.ranking.validation import Validation, merit
 
 # Ends of the default path, as powers of ten.
 LEAST, MOST = -4, 2
@@ -124,16 +124,14 @@ def ranksvm_path(
             raise ValueError("early_stopping_rounds requires eval_set; found eval_set=None")
     if "C" in params:
         raise TypeError("found C; pass the values of C as Cs")
+    check_cs(Cs, "Cs")
     values_of_c = as_cs(Cs)
     model = RankSVM(float(values_of_c[0]), **params)
     model._check_params()
-    weights: dict[str, Any] = {
-        "sample_weight": sample_weight,
-        "pairs": pairs,
-        "pairs_weight": pairs_weight,
-    }
-    source: Any = ranking_source((X, y, qid, group), as_rows=model._as_rows, **weights)
-    rows, held_out = source.window.rows, (eval_set, None, None, eval_qid, eval_group)
+    held_out = held_out_sets(eval_set, eval_qid=eval_qid, eval_group=eval_group)
+    data = RankingData(X, y, qid, group, sample_weight, pairs, pairs_weight, held_out)
+    source: Any = ranking_source(data, as_rows=model._as_rows)
+    rows = source.window.rows
     pairing, shadow, sets = model._begin(source, held_out)
     held = sets[0] if sets else None
     fitted, values = [], []
@@ -154,16 +152,22 @@ def ranksvm_path(
     return SVMPath(tried, tuple(fitted), norms, measure, np.array(values), best)
 
 
-def as_cs(Cs: int | Sequence[float]) -> Floats:
-    """Values of C, ascending; ValueError unless they are numbers above 0."""
+def check_cs(Cs: Any, name: str) -> None:
+    """Raise unless a parameter lists values of C, or is their number."""
     if isinstance(Cs, Integral) and not isinstance(Cs, bool):
-        check_count(Cs, "Cs")
-        return np.logspace(LEAST, MOST, int(Cs))
+        check_count(Cs, name)
+        return
     values = np.asarray(Cs)
     listed = values.ndim == 1 and values.size and values.dtype.kind in "iuf"
     if not listed or not np.isfinite(values).all() or (values <= 0).any():
-        raise ValueError(f"Cs must list finite numbers above 0, or be their number; found {Cs!r}")
-    return np.unique(values.astype(np.float64))
+        raise ValueError(f"{name} must list finite numbers > 0, or be their number; found {Cs!r}")
+
+
+def as_cs(Cs: int | Sequence[float]) -> Floats:
+    """Return checked values of C, ascending."""
+    if isinstance(Cs, Integral):
+        return np.logspace(LEAST, MOST, int(Cs))
+    return np.unique(np.asarray(Cs, dtype=np.float64))
 
 
 def along(

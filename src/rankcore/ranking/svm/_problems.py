@@ -17,11 +17,11 @@ from rankcore._core.numbers import Floats
 from rankcore._core.params import as_generator
 from rankcore._core.threads import for_each, n_threads
 from rankcore._ext.rows import Rows
-from rankcore.ranking._pairs import Pairing
-from rankcore.ranking.svm._losses import PairLosses, Terms
-from rankcore.ranking.svm._models import Kernel, KernelModel, LinearModel
-from rankcore.ranking.svm._newton import Goal, Solution, Space, Step, minimise, newton_steps
-from rankcore.ranking.svm._spaces import MOST_FEATURES, FeatureSpace, KernelSpace
+from rankcore.ranking.pairs import Pairing
+from rankcore.ranking.svm.losses import PairLosses, Terms
+from rankcore.ranking.svm.models import Kernel, KernelModel, LinearModel
+from rankcore.ranking.svm.newton import Goal, Solution, Space, Step, minimise, newton_steps
+from rankcore.ranking.svm.spaces import MOST_FEATURES, FeatureSpace, KernelSpace
 
 Model = LinearModel | KernelModel
 # Values of a precomputed matrix that are copied and compared at a time.

@@ -17,7 +17,7 @@ from rankcore._core.queries import Queries
 from rankcore._core.state import LearnerState, are_counts, restored_validation, widened
 from rankcore._ext.pairs import PairState
 from rankcore._ext.rows import Rows, project
-from rankcore.ranking._feature_scale import NONE
+from rankcore.ranking.feature_scale import NONE
 
 # Initial capacity if all hypotheses are kept: hypotheses, and numbers in them (1 MiB).
 ROOM, ROOM_VALUES = 1024, 2**17

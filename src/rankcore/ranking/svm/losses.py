@@ -13,7 +13,7 @@ from rankcore._core.numbers import Floats
 from rankcore._core.threads import Threads
 from rankcore._ext import pair_loss as kernels
 from rankcore._ext.rows import Rows
-from rankcore.ranking._pairs import Pairing
+from rankcore.ranking.pairs import Pairing
 
 # Blocks of queries. Their sums are added in order, so that results do not depend on n_jobs.
 BLOCKS = 32

@@ -12,8 +12,8 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from rankcore._core.numbers import Floats
 from rankcore._ext.rows import Rows
-from rankcore.ranking.svm._losses import Evaluation, PairLosses, Terms, overflow
-from rankcore.ranking.svm._newton import Solve, Space
+from rankcore.ranking.svm.losses import Evaluation, PairLosses, Terms, overflow
+from rankcore.ranking.svm.newton import Solve, Space
 
 # Maximum number of features for which the matrix of second derivatives is computed, and maximum
 # number of its multiplications per stored value: dense rows reach both together. After n times
@@ -52,12 +52,15 @@ class WeightSpace(Space):
         self._sample = Sample(sizes, n_features, generator, n_values)
 
     def zero(self) -> Floats:
+        """Implement `Space.zero`."""
         return np.zeros(self._n_features)
 
     def dot(self, u: Floats, v: Floats) -> float:
+        """Implement `Space.dot`."""
         return float(u @ v)
 
     def preconditioner(self, at: Evaluation, products: int) -> Solve | None:
+        """Implement `Space.preconditioner`."""
         sample = self._sample.draw(products)
         if sample is None:
             return None
@@ -79,14 +82,17 @@ class FeatureSpace(WeightSpace):
         self._losses, self._rows = losses, rows
 
     def evaluate(self, w: Floats, terms: Terms) -> tuple[Evaluation, Floats]:
+        """Implement `Space.evaluate`."""
         at = self._losses.evaluate(terms, rows=self._rows, weights=w)
         assert at.pulled is not None
         return at, w + at.pulled
 
     def along(self, scores: Floats, terms: Terms) -> Evaluation:
+        """Implement `Space.along`."""
         return self._losses.evaluate(terms, scores=scores)
 
     def curve(self, p: Floats, at: Evaluation) -> tuple[Floats, Floats]:
+        """Implement `Space.curve`."""
         z, _, pulled = self._losses.curve(at, rows=self._rows, weights=p)
         assert pulled is not None
         return z, pulled
@@ -111,6 +117,7 @@ class KernelSpace(Space):
         self._largest = float(max(kernel.max(), -kernel.min()))
 
     def zero(self) -> Floats:
+        """Implement `Space.zero`."""
         return np.zeros((2, self._kernel.shape[0]))
 
     def element(self, coefficients: Floats) -> Floats:
@@ -122,6 +129,7 @@ class KernelSpace(Space):
         return float(u[0] @ v[1])
 
     def evaluate(self, w: Floats, terms: Terms) -> tuple[Evaluation, Floats]:
+        """Implement `Space.evaluate`."""
         at = self._losses.evaluate(terms, scores=w[1])
         slopes = self.element(at.slopes)
         if self.dot(slopes, slopes) < -INDEFINITE * self._largest * (at.slopes @ at.slopes):
@@ -132,9 +140,11 @@ class KernelSpace(Space):
         return at, w + slopes
 
     def along(self, scores: Floats, terms: Terms) -> Evaluation:
+        """Implement `Space.along`."""
         return self._losses.evaluate(terms, scores=scores)
 
     def curve(self, p: Floats, at: Evaluation) -> tuple[Floats, Floats]:
+        """Implement `Space.curve`."""
         _, product, _ = self._losses.curve(at, z=p[1])
         return p[1], self.element(product)
 

@@ -25,7 +25,7 @@ from rankcore._core.numbers import Floats
 from rankcore._core.sources import Window
 from rankcore._core.training import Learner
 from rankcore.progress import Progress, report
-from rankcore.ranking.svm._losses import Evaluation, Terms
+from rankcore.ranking.svm.losses import Evaluation, Terms
 
 Solve = Callable[[Floats], Floats]
 
@@ -290,6 +290,7 @@ class NewtonLearner(Learner):
         self.monitor = monitor
 
     def learn(self, window: Window, generator: np.random.Generator, number: int) -> None:
+        """Implement `Learner.learn`."""
         try:
             w, step = next(self._steps)
         except StopIteration as end:
@@ -305,6 +306,7 @@ class NewtonLearner(Learner):
         report(Progress(number, self.n_iterations, 1, 1, step.share, "gap", "steps"))
 
     def outputs(self, held_out: list[Any]) -> list[Any]:
+        """Implement `Learner.outputs`."""
         return [self.fitted._scores(one.rows, one.queries) for one in held_out]
 
     def idle(self) -> str | None:
@@ -312,6 +314,7 @@ class NewtonLearner(Learner):
         return EQUAL_WITHIN_QUERIES if self._tied else None
 
     def line(self, number: int) -> str:
+        """Implement `Learner.line`."""
         return step_line(self.fitted, number, self._step)
 
     def exhausted(self) -> None:

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.inputs import refuse_mask
+from rankcore._core.labels import as_relevance
 from rankcore._core.numbers import LEAST, Floats, as_weights, exact_sum, scaled
 from rankcore._core.queries import Queries, group_rows, query_numbers
 from rankcore._core.sources import Window, rows_of_weight
 from rankcore._core.warning import warn, warn_of_small_weights
 from rankcore._ext.rows import Rows
-from rankcore.ranking._queries import as_relevance
 
 # With more pairs than this in one query, a pass takes minutes.
 MANY_PAIRS = 10**9

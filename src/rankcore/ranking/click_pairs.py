@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,11 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.inputs import as_rows, n_rows_of
 from rankcore._core.kernels import as_matrix
+from rankcore._core.labels import as_relevance
 from rankcore._core.numbers import Floats
-from rankcore._core.queries import Queries, query_numbers
+from rankcore._core.queries import Queries, queries_of, query_numbers, take_queries
 from rankcore._core.sources import RowBlocks
 from rankcore._ext.rows import Rows
-from rankcore.ranking._queries import Given, as_relevance, queries_of, take_queries
+from rankcore.ranking.data import RankingData
 
 
 class PropensitiesLike(Protocol):
@@ -90,19 +92,20 @@ def against_others(weights: Floats, queries: Queries) -> tuple[NDArray[np.int64]
 
 
 def weigh_clicks(
-    given: Given, weights: dict[str, Any], propensity: Any, position: ArrayLike | None
-) -> dict[str, Any]:
-    """Pairs and weights of a fit whose rows are impressions and whose labels are clicks.
+    data: RankingData, propensity: Any, position: ArrayLike | None, weigh_queries: bool
+) -> RankingData:
+    """Add weighted pairs to the data of a fit whose rows are impressions and labels are clicks.
 
     The weight of a pair is the number of clicks of a row, less those by trust, divided by the
     propensity; in expectation it is the row's relevance, at every position (Vardasbi et al. 2020).
-    The weight of a query is the sum of its pairs' weights, relative to the mean: otherwise
-    ``balance="query"`` would cancel the propensities of sessions with one click.
+    If the fit weighs queries, the weight of a query is the sum of its pairs' weights, relative to
+    the mean: otherwise ``balance="query"`` would cancel the propensities of sessions with one
+    click.
     """
-    for name, value in weights.items():
-        if value is not None:
+    for name in ("sample_weight", "pairs", "pairs_weight"):
+        if getattr(data, name) is not None:
             raise ValueError(f"propensity sets the weights of pairs; found {name} as well: omit it")
-    X, y, qid, group = given
+    X, y, qid, group = data.X, data.y, data.qid, data.group
     if isinstance(X, RowBlocks):
         raise ValueError("propensity requires rows in memory; found rows on disk")
     X, qid = take_queries(X, qid, group)
@@ -128,21 +131,18 @@ def weigh_clicks(
     pairs, of_pairs = against_others(votes / np.maximum(theta, TAU), queries)
     if not len(pairs):
         raise ValueError("no pairs to learn from: no query has a click and another row")
-    of = query_numbers(queries)[pairs[:, 0]]
-    of_queries = np.bincount(of, of_pairs, queries.ids.size)
-    return {
-        "pairs": pairs,
-        "pairs_weight": of_pairs,
-        "sample_weight": of_queries,
-    }
+    of_queries = None
+    if weigh_queries:
+        of = query_numbers(queries)[pairs[:, 0]]
+        of_queries = np.bincount(of, of_pairs, queries.ids.size)
+    return replace(data, pairs=pairs, pairs_weight=of_pairs, sample_weight=of_queries)
 
 
-def with_positions(given: Given, position: ArrayLike) -> tuple[Given, NDArray[np.int64]]:
-    """Arguments of a fit with one more indicator feature per position, and the positions."""
-    X, y, qid, group = given
-    if isinstance(X, RowBlocks):
+def with_positions(data: RankingData, position: ArrayLike) -> tuple[RankingData, NDArray[np.int64]]:
+    """Return the data of a fit with one more indicator feature per position, and the positions."""
+    if isinstance(data.X, RowBlocks):
         raise ValueError("position requires rows in memory; found rows on disk")
-    X, qid = take_queries(X, qid, group)
+    X, qid = take_queries(data.X, data.qid, data.group)
     rows = as_rows(X)
     found = np.asarray(position)
     if found.shape != (rows.n_rows,) or found.dtype.kind not in "iu" or (found < 1).any():
@@ -151,7 +151,8 @@ def with_positions(given: Given, position: ArrayLike) -> tuple[Given, NDArray[np
             f"{found.shape} and dtype {found.dtype}"
         )
     places, column = np.unique(found, return_inverse=True)
-    return (with_columns(rows, places.size, column), y, qid, group), places.astype(np.int64)
+    wide = with_columns(rows, places.size, column)
+    return replace(data, X=wide, qid=qid), places.astype(np.int64)
 
 
 def with_columns(rows: Rows, n: int, ones: NDArray[np.intp] | None = None) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,15 +19,16 @@ from rankcore._core.training import Learner
 from rankcore._ext import pairs as kernels
 from rankcore._ext.rows import Rows
 from rankcore.progress import Progress, report
-from rankcore.ranking._feature_scale import fix_feature_scale, rows_of_pass
-from rankcore.ranking._pairs import (
+from rankcore.ranking.data import HeldOut
+from rankcore.ranking.feature_scale import fix_feature_scale, rows_of_pass
+from rankcore.ranking.pairs import (
     Pairing,
     check_useful,
     make_pairing,
     warn_of_pairs,
     weighted_rows,
 )
-from rankcore.ranking._perceptron_state import PairwiseState
+from rankcore.ranking.perceptron_state import PairwiseState
 
 # Logged figures of each pass.
 FIGURES = ("pairs", "mistakes", "hypotheses", "queries", "skipped")
@@ -44,12 +45,11 @@ PANEL = 8
 class PairwiseLearner(Learner):
     """Learner of `PairwisePerceptron`.
 
-    ``model`` does not change; ``held_out`` has the arguments of ``fit`` for held-out rows,
-    ``resumed`` is a model to continue.
+    ``model`` does not change; ``resumed`` is a model to continue.
     """
 
     def __init__(
-        self, model: Any, source: Source, held_out: tuple[Any, ...], resumed: Any = None
+        self, model: Any, source: Source, held_out: Sequence[HeldOut], resumed: Any = None
     ) -> None:
         self.n_iterations, self.shuffle = int(model.max_iter), bool(model.shuffle)
         n_features, known = source.n_features, source.kept
@@ -92,11 +92,13 @@ class PairwiseLearner(Learner):
         return self.fitted._state.log[-1]
 
     def open(self, number: int) -> None:
+        """Implement `Learner.open`."""
         log = self.fitted._state.log
         if number > len(log):
             log.append([0] * len(FIGURES))
 
     def learn(self, window: Window, generator: np.random.Generator, number: int) -> None:
+        """Implement `Learner.learn`."""
         fitted, state = self.fitted, self.fitted._state
         pairing, skipped, passes = self._pairing, 0, self.n_iterations
         if pairing is None:
@@ -128,15 +130,18 @@ class PairwiseLearner(Learner):
         return EQUAL_WITHIN_QUERIES if self._tied else None
 
     def close(self) -> None:
+        """Implement `Learner.close`."""
         if self._record[0] == 0:
             raise ValueError(
                 "nothing to learn from: no query has two documents with different labels"
             )
 
     def outputs(self, held_out: list[Any]) -> list[Any]:
+        """Implement `Learner.outputs`."""
         return [self.fitted._scores(one.rows, one.queries) for one in held_out]
 
     def line(self, number: int) -> str:
+        """Implement `Learner.line`."""
         pairs, mistakes, *_ = self._record
         return f"epoch {number} of {self.n_iterations}: {mistakes} mistakes in {pairs} pairs"
 
