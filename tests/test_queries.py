@@ -164,10 +164,8 @@ def test_errors_of_a_block_come_through():
     for n_jobs in (None, 2):
         with pytest.raises(ValueError, match="of 0"):
             run_blocks(run, np.array([0, 3, 5]), n_jobs)
-    for wrong in (0, 1.5, "2"):
-        with pytest.raises(
-            ValueError, match="n_jobs must be an integer >= 1, an integer <= -1 or None; found"
-        ):
+    for wrong, error in ((0, ValueError), (1.5, TypeError), ("2", TypeError)):
+        with pytest.raises(error, match="n_jobs must be an integer >= 1, an integer <= -1 or None"):
             run_blocks(run, np.array([0, 3, 5]), wrong)
 
 
