@@ -5,8 +5,8 @@ import shutil
 import pytest
 
 import rankcore as rc
+from declared import QID, X, Y
 from test_cli import fail, succeed
-from test_model_file import QID, X, Y
 
 
 @pytest.fixture

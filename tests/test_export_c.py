@@ -9,13 +9,14 @@ from itertools import cycle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import rankcore as rc
+from declared import RNG, X, Y, fitted, name_of, ranks_queries
 from rankcore.exporters.c_source import parts
-from test_export import LEARNERS, clone_of, model_of
+from test_export import LEARNERS, model_of
 from test_export_search import FIVE, hostile
-from test_model_file import RANKERS, RNG, X, Y, fitted
 
 CC = shutil.which("cc")
 pytestmark = pytest.mark.skipif(
@@ -51,7 +52,9 @@ class Exported:
 
 
 @pytest.mark.parametrize(
-    ("learner", "form"), [*zip(LEARNERS, cycle([np.asarray, sp.csr_array]), strict=False)], ids=str
+    ("learner", "form"),
+    [*zip(LEARNERS, cycle([np.asarray, sp.csr_array]), strict=False)],
+    ids=name_of,
 )
 def test_dense_and_sparse_rows(tmp_path, learner, form):
     model = fitted(learner, form)
@@ -59,7 +62,7 @@ def test_dense_and_sparse_rows(tmp_path, learner, form):
     dense = np.vstack([X, X[:20].round(1), np.zeros((2, 5)), 1e3 * X[:10]])
     rows = form(dense * (RNG.random(dense.shape) < 0.8))
     kind = "_sparse" if sp.issparse(rows) else ""
-    if learner in RANKERS:
+    if ranks_queries(learner):
         scores = found.call(f"score{kind}", ctypes.c_double, rows)
         np.testing.assert_array_equal(scores, model.predict(rows))
         return
@@ -175,7 +178,7 @@ def test_sanitizers_find_nothing(tmp_path, learner):
                        input=b"int main(void) { return 0; }", capture_output=True)  # fmt: skip
     except subprocess.CalledProcessError:
         pytest.skip("the compiler has no sanitizer")
-    model = model_of(clone_of(learner))
+    model = model_of(clone(learner))
     rc.export(model, tmp_path / "ranker.c", "c")
     text = "double total = 0, x[5] = {0};\nfor (x[0] = -3; x[0] < 3; x[0] += 0.1)\n"
     main = f'#include "ranker.h"\nint main(void) {{ {text} total += ranker_score(x);\n'

@@ -6,8 +6,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 import rankcore as rc
+from declared import QID, X, Y, fitted, ranks_queries, walk
 from test_export import LEARNERS
-from test_model_file import ORDINAL, QID, X, Y, fitted
 
 onnx = pytest.importorskip("onnx", reason="no onnx")
 runtime = pytest.importorskip("onnxruntime", reason="no onnxruntime")
@@ -20,13 +20,13 @@ def outputs_of(file, rows, name="rows"):
     return dict(zip(names, session.run(None, {name: rows}), strict=True))
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+@walk(LEARNERS)
 def test_scores_ranks_and_labels(tmp_path, learner):
     model = fitted(learner)
     rc.export(model, tmp_path / "m.onnx", "onnx")
     found = outputs_of(tmp_path / "m.onnx", SINGLE)
     rows = SINGLE.astype(np.float64)
-    if learner not in ORDINAL:
+    if ranks_queries(learner):
         assert found.keys() == {"score"}
         np.testing.assert_allclose(found["score"], model.predict(rows), rtol=1e-12, atol=1e-13)
         return
@@ -34,6 +34,9 @@ def test_scores_ranks_and_labels(tmp_path, learner):
     np.testing.assert_array_equal(model.ranks_[found["rank"]], model.predict(rows))
     if hasattr(model, "project"):
         np.testing.assert_allclose(found["score"], model.project(rows), rtol=1e-12, atol=1e-13)
+    elif "scores" not in found:
+        shares = model.predict_proba(rows)
+        np.testing.assert_allclose(found["probabilities"], shares, rtol=1e-12, atol=1e-13)
     else:
         # There a class has its distance from the best of the others.
         scores = np.sort(found["scores"], axis=1)
@@ -110,7 +113,7 @@ def test_a_model_without_stumps(tmp_path):
     rc.export(model, tmp_path / "m.onnx", "onnx", check=rows)
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+@walk(LEARNERS)
 def test_skl2onnx_converts_learners_and_pipelines(learner):
     skl2onnx = pytest.importorskip("skl2onnx", reason="no skl2onnx")
     names = rc.exporters.register_onnx_converters()
@@ -122,7 +125,7 @@ def test_skl2onnx_converts_learners_and_pipelines(learner):
         found = outputs_of(content, SINGLE, "X")
         rows = make_pipeline(*front).transform(SINGLE) if front else SINGLE
         rows = rows.astype(np.float64)
-        if learner not in ORDINAL:
+        if ranks_queries(learner):
             np.testing.assert_allclose(found["score"], model.predict(rows), rtol=1e-4, atol=1e-6)
             continue
         # The scaler is skl2onnx's, in single precision: ranks next to a threshold may differ.

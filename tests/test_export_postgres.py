@@ -12,8 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import rankcore as rc
+from declared import QID, RNG, X, Y
 from test_export_search import FIVE, fitted, hostile, scores
-from test_model_file import QID, RNG, X, Y
 
 TINY = np.finfo(np.float64).smallest_subnormal
 

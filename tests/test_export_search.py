@@ -13,11 +13,11 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 import export_engines as engines
 import rankcore as rc
+from declared import QID, RNG, X, Y
 from rankcore._core.scoring import Scoring
 from rankcore.exporters import boosters, expressions, search
 from rankcore.exporters.described import Described
 from rankcore.exporters.front import Step
-from test_model_file import QID, RNG, X, Y
 
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = ["title", "body", "age"]

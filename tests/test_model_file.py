@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 import rankcore as rc
+from declared import QID, SAVED, X, Y, answer, fitted, ranks_queries, walk
 from model_files import CHECKSUM, rewrite, set_in, taken_apart
 from rankcore._core import scoring as scoring_names
 from rankcore.clicks.online import PairwiseGradientRanker
@@ -21,57 +22,12 @@ from rankcore.io import contents, model_file
 
 pytestmark = pytest.mark.kernel
 
-RNG = np.random.default_rng(0)
-X, Y = RNG.normal(size=(90, 5)), RNG.integers(1, 5, size=90)
-QID = np.repeat(np.arange(9), 10)
 DOCUMENT = Path(__file__).parents[1] / "docs" / "model_file.md"
 needs_document = pytest.mark.skipif(not DOCUMENT.exists(), reason="the sources are not here")
 
-ORDINAL = [
-    rc.PRank(random_state=0),
-    rc.PRank(average=False, random_state=0),
-    rc.CuSumRank(decision="count", random_state=0),
-    rc.WidrowHoff(random_state=0),
-    rc.MulticlassPerceptron(random_state=0),
-    rc.VotedPRank(max_iter=1, random_state=0),
-    rc.OAPBPM(5, random_state=0),
-    rc.OAPBagging(5, random_state=0),
-    rc.OAPVoting(5, average_members=False, random_state=0),
-    rc.KernelPRank(max_iter=2, random_state=0),
-    rc.KernelPRank(budget=20, budget_policy="forgetron", average=False, random_state=0),
-    rc.KernelCuSumRank(budget=20, budget_policy="projectron", random_state=0),
-    rc.KernelOAPBPM(3, budget=20, budget_policy="random", random_state=0),
-    rc.CalibratedOrdinal(rc.CuSumRank(random_state=0)),
-    rc.CalibratedOrdinal(rc.OAPVoting(5, random_state=0), method="isotonic", loss="kappa"),
-]
-RANKERS = [
-    rc.PairwisePerceptron(max_iter=2, random_state=0),
-    rc.PairwisePerceptron("voted", combine="rank", max_hypotheses=None, max_iter=1, random_state=0),
-    rc.RankSVM(),
-    rc.RankSVM(kernel="poly"),
-    rc.RankBoost(20),
-    rc.RankBoost(9, max_leaf_nodes=4),
-    rc.BipartiteRankBoost(9),
-]
-
-
-def fitted(learner, form=np.asarray):
-    if hasattr(learner, "balance"):
-        binary = isinstance(learner, rc.BipartiteRankBoost)
-        y = (Y > 2).astype(int) if binary else Y
-        held_out = {"eval_set": (X, y), "eval_qid": QID}
-        return clone(learner).fit(form(X), y, qid=QID, **held_out)
-    held_out = {} if isinstance(learner, rc.CalibratedOrdinal) else {"eval_set": (X, Y)}
-    return clone(learner).fit(form(X), Y, **held_out)
-
-
-def answer(model, rows):
-    queries = {"qid": QID[: rows.shape[0]]} if "PairwisePerceptron" in repr(model) else {}
-    return model.predict(rows, **queries)
-
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("learner", ORDINAL + RANKERS, ids=str)
+@walk(SAVED)
 def test_the_library_of_the_format_reads_and_writes_them(tmp_path, learner, form):
     numpy_file = pytest.importorskip("safetensors.numpy", reason="no safetensors")
     from safetensors import safe_open
@@ -94,14 +50,14 @@ def test_the_library_of_the_format_reads_and_writes_them(tmp_path, learner, form
     np.testing.assert_array_equal(answer(loaded, X), answer(model, X))
 
 
-@pytest.mark.parametrize("learner", ORDINAL + RANKERS, ids=str)
+@walk(SAVED)
 def test_equal_models_have_equal_files(tmp_path, learner):
     for name in ["one", "two"]:
         rc.save(fitted(learner), tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
-@pytest.mark.parametrize("learner", ORDINAL + RANKERS, ids=str)
+@walk(SAVED)
 def test_large_files_are_mapped(tmp_path, monkeypatch, learner):
     model, path = fitted(learner), tmp_path / "m"
     rc.save(model, path)
@@ -110,7 +66,7 @@ def test_large_files_are_mapped(tmp_path, monkeypatch, learner):
         loaded = rc.load(path, verify=verify)
         np.testing.assert_array_equal(answer(loaded, X), answer(model, X))
     if hasattr(model, "partial_fit"):
-        queries = {"qid": QID} if learner in RANKERS else {}
+        queries = {"qid": QID} if ranks_queries(learner) else {}
         for one in (model, loaded):
             one.partial_fit(X, Y, **queries)
         np.testing.assert_array_equal(answer(loaded, X), answer(model, X))
@@ -180,7 +136,7 @@ def files(tmp_path_factory):
     path, found = tmp_path_factory.mktemp("models") / "m", []
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X, columns=list("abcde"))
-    models = [fitted(one, form) for one in ORDINAL + RANKERS for form in (np.asarray, sp.csr_array)]
+    models = [fitted(one, form) for one in SAVED for form in (np.asarray, sp.csr_array)]
     models += [
         make_pipeline(scaler, rc.PRank()).fit(frame, Y)
         for scaler in (StandardScaler(), MaxAbsScaler(), MinMaxScaler(clip=True))
@@ -241,7 +197,7 @@ def test_dtypes_and_dimensions_are_those_of_the_document(files):
 @needs_document
 def test_the_example_of_the_document_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    rc.save(fitted(ORDINAL[0]), "model.rankcore")
+    rc.save(rc.PRank(random_state=0).fit(X, Y), "model.rankcore")
     code = re.search(r"```python\n(import json.*?)```", DOCUMENT.read_text(), flags=re.S)[1]
     scope = {}
     exec(code, scope)
@@ -255,7 +211,7 @@ SCALED = [make_pipeline(one, rc.PRank()) for one in (StandardScaler(), MinMaxSca
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("learner", [*ORDINAL, *RANKERS, rc.OrdinalBoost(3), *SCALED], ids=str)
+@walk([*SAVED, *SCALED])
 def test_load_verifies_what_other_readers_score_with(tmp_path, learner, form):
     if learner in SCALED and form is not np.asarray:
         pytest.skip("scalers that centre take dense rows")

@@ -9,10 +9,10 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import rankcore as rc
+from declared import ORDINAL, QID, SAVED, X, Y, answer, fitted, name_of, walk
 from model_files import CHECKSUM, DOCUMENTS, put_together, rewrite, set_in, signed, taken_apart
 from rankcore._core.state import MOST_COUNTED
 from rankcore.io import bounded_json, safetensors, text_arrays
-from test_model_file import ORDINAL, QID, RANKERS, X, Y, answer, fitted
 
 pytestmark = pytest.mark.kernel
 
@@ -104,7 +104,7 @@ def test_memory_is_in_proportion_to_the_file(path, content):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-@pytest.mark.parametrize("learner", ORDINAL + RANKERS, ids=str)
+@walk(SAVED)
 def test_sizes_are_compared_before_anything_is_allocated(path, learner, form):
     """A number in the metadata that stands for many gigabytes takes none."""
     rc.save(fitted(learner, form), path)
@@ -147,7 +147,7 @@ def test_labels_are_compared_before_a_table_of_costs(path):
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize(
-    "learner", [one for one in ORDINAL if type(one).__name__.startswith("Kernel")], ids=str
+    "learner", [one for one in ORDINAL if type(one).__name__.startswith("Kernel")], ids=name_of
 )
 def test_kernel_models_without_support_vectors(path, learner, form):
     """They load without room for vectors, which is made when one joins."""

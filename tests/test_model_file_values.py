@@ -11,10 +11,9 @@ import pytest
 import scipy.sparse as sp
 
 import rankcore as rc
+from declared import QID, SAVED, X, Y, fitted, walk
 from model_files import put_together, taken_apart
-from test_model_file import ORDINAL, QID, RANKERS, X, Y, fitted
 
-LEARNERS = [*ORDINAL, *RANKERS, rc.OrdinalBoost(3), rc.OrdinalBoost(3, tasks="shared")]
 EXTREMES = [0, -1, 1, 2, 7, 2**31 - 1, -(2**31), 2**40, 2**50, 2**62, -(2**62), 2**63 - 1, -(2**63)]
 
 
@@ -78,7 +77,7 @@ def spoil(path, seed, n):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+@walk(SAVED)
 def test_no_value_of_a_model_file_crashes_a_reader(tmp_path, learner):
     n = 60 * int(os.environ.get("RANKCORE_HOSTILE", "1"))
     program = (

@@ -14,9 +14,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 import rankcore as rc
+from declared import QID, SAVED, X, Y, fitted, walk
 from model_files import rewrite, set_in
 from rankcore.io import contents
-from test_model_file import ORDINAL, QID, RANKERS, X, Y, fitted
 
 pytestmark = pytest.mark.kernel
 
@@ -50,7 +50,7 @@ def assert_answers_as(model, found, rows):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("form", [np.ascontiguousarray, sp.csr_array])
-@pytest.mark.parametrize("learner", [*ORDINAL, *RANKERS, rc.OrdinalBoost(5)], ids=str)
+@walk(SAVED)
 def test_every_learner(tmp_path, learner, form, dtype):
     model = fitted(learner, form)
     if getattr(model, "combine", "score") == "rank":

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 import rankcore as rc
-from test_model_file import QID, X
+from declared import QID, X
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "other_languages"

@@ -23,9 +23,9 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 import rankcore as rc
 import test_c_header
+from declared import QID, SAVED, X, Y, fitted
 from test_c_header import EXAMPLE, SOURCES
 from test_c_model import UNSUPPORTED, corpus
-from test_model_file import ORDINAL, QID, RANKERS, X, Y, fitted
 
 HERE = Path(__file__).parent
 INCLUDE = Path(rc.get_include())
@@ -120,8 +120,8 @@ def rows_of_every_kind():
 def models():
     """A model of every form, with its name."""
     labels = ["schlecht", "mäßig", "gut", "sehr"]
-    names = [f"{type(one).__name__} {i}" for i, one in enumerate(ORDINAL + RANKERS)]
-    yield from zip(names, map(fitted, ORDINAL + RANKERS), strict=True)
+    names = [f"{type(one).__name__} {i}" for i, one in enumerate(SAVED)]
+    yield from zip(names, map(fitted, SAVED), strict=True)
     yield "sparse support vectors", fitted(rc.KernelPRank(max_iter=2, random_state=0), sp.csr_array)
     yield "labels", rc.PRank(random_state=0).fit(X, np.array(labels)[Y - 1], classes=labels)
     isotonic = rc.CalibratedOrdinal(rc.PRank(random_state=0), method="isotonic")
