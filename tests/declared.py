@@ -38,6 +38,21 @@ SAVED_RANKERS = instances("queries", "binary queries", of=has_description)
 SAVED = [*instances("labels", of=has_description), *SAVED_RANKERS]
 
 
+def first_of_each(learners):
+    """Return the first of the instances of each class, for tests that take long."""
+    return [*{type(one): one for one in reversed(learners)}.values()][::-1]
+
+
+def with_defaults(learners):
+    """Return one learner of each class with its defaults, for tests of quality."""
+    return [type(one)(random_state=0) for one in first_of_each(learners)]
+
+
+# Those that learn streams.
+ONLINE = [one for one in ORDINAL if hasattr(one, "partial_fit")]
+ONLINE_RANKERS = [one for one in SAVED_RANKERS if hasattr(one, "partial_fit")]
+
+
 def name_of(learner):
     """Return a representation in one line, without addresses: the name of a test."""
     return re.sub(r" at 0x\w+|\n *", "", repr(learner))

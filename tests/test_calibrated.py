@@ -29,6 +29,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import get_tags
 
 import rankcore as rc
+from declared import ONLINE, walk, with_defaults
 from model_files import rewrite, set_in
 from rankcore.ordinal._curves import fit_cumulative, fit_isotonic
 from rankcore.ordinal._decisions import before_each, conformal_quantile
@@ -227,23 +228,10 @@ def test_scores_are_of_rows_that_were_held_out():
     assert model.scale_ == X.std()
 
 
-LEARNERS = [
-    rc.PRank(random_state=0),
-    rc.VotedPRank(random_state=0),
-    rc.CuSumRank(random_state=0),
-    rc.OAPBPM(5, random_state=0),
-    rc.OAPBagging(5, random_state=0),
-    rc.OAPVoting(5, random_state=0),
-    rc.KernelPRank(random_state=0),
-    rc.KernelCuSumRank(random_state=0),
-    rc.KernelOAPBPM(3, random_state=0),
-    rc.WidrowHoff(random_state=0),
-    rc.MulticlassPerceptron(random_state=0),
-    make_pipeline(StandardScaler(), rc.PRank(random_state=0)),
-]
+PIPED = make_pipeline(StandardScaler(), rc.PRank(random_state=0))
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: type(one).__name__)
+@walk([*with_defaults(ONLINE), PIPED])
 @pytest.mark.parametrize(("method", "k"), [("cumulative", 4), ("isotonic", 2)])
 def test_every_ordinal_learner(learner, method, k):
     X, y = problem(k=k)

@@ -5,12 +5,15 @@ import warnings
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
 import rankcore as rc
+from declared import ONLINE, walk, with_defaults
 from rankcore.datasets import dump_letor, open_rows
 from rankcore.ordinal._training import FEW_ROWS, MEASURED_ROWS, constant_loss
 
-LINEAR = ["PRank", "CuSumRank", "WidrowHoff", "MulticlassPerceptron", "OAPBPM", "OAPBagging"]
+# Whose fits are measured: others count votes, or compute kernels, which may cost more than the fit.
+MEASURED = [one for one in with_defaults(ONLINE) if one._checks_constant]
 MESSAGE = "no better than the best constant label"
 
 
@@ -55,22 +58,22 @@ def test_a_curve_is_not_fitted_by_a_direction(n, form):
     assert not messages(rc.KernelPRank(random_state=0, max_iter=5), X[:300], y[:300])
 
 
-@pytest.mark.parametrize("name", LINEAR)
-def test_a_direction_that_explains_little_is_better_than_a_constant(name):
+@walk(MEASURED)
+def test_a_direction_that_explains_little_is_better_than_a_constant(learner):
     X, y = noisy()
-    model = getattr(rc, name)(random_state=0)
+    model = clone(learner)
     assert not messages(model, X, y)
     constant = constant_loss(np.bincount(y))
     assert -model.score(X, y) < constant
-    if name == "PRank":  # the mean of the models is better than each
+    if isinstance(learner, rc.PRank):  # the mean of the models is better than each
         assert model.history_["rank_loss"][-1] > constant
 
 
-@pytest.mark.parametrize("name", [*LINEAR, "VotedPRank", "OAPVoting", "KernelPRank"])
-def test_rows_of_one_label_are_named(name):
+@walk(ONLINE)
+def test_rows_of_one_label_are_named(learner):
     X = noisy(60)[0]
     with pytest.warns(UserWarning, match="all training rows have the label 2, and") as of:
-        getattr(rc, name)(random_state=0).fit(X, np.full(60, 2), classes=[1, 2, 3])
+        clone(learner).fit(X, np.full(60, 2), classes=[1, 2, 3])
     assert len(of) == 1
 
 

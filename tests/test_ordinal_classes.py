@@ -11,32 +11,24 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankcore as rc
+from declared import ONLINE, first_of_each, walk
 
 WORDS = ["bad", "ok", "good"]
 RNG = np.random.default_rng(1)
 X = RNG.normal(size=(90, 3))
 RANKS = np.digitize(X @ [1.0, 2.0, -1.0], [-1.0, 1.0])
 Y = np.array(WORDS)[RANKS]
-LEARNERS = [
-    *("PRank", "VotedPRank", "CuSumRank", "WidrowHoff", "MulticlassPerceptron", "OAPBPM"),
-    *("OAPBagging", "OAPVoting", "KernelPRank", "KernelCuSumRank", "KernelOAPBPM"),
-]
 
 
-def learner(name, **params):
-    if name.startswith("OAP") or name == "KernelOAPBPM":
-        params["n_estimators"] = 5
-    return getattr(rc, name)(max_iter=2, random_state=0, **params)
-
-
-@pytest.mark.parametrize("name", LEARNERS)
-def test_every_learner_keeps_the_order_in_copies_searches_pipelines_and_files(name, tmp_path):
-    numbers = learner(name).fit(X, RANKS)
+@walk(first_of_each(ONLINE))
+def test_every_learner_keeps_the_order_in_copies_searches_pipelines_and_files(learner, tmp_path):
+    name = type(learner).__name__
+    numbers = clone(learner).fit(X, RANKS)
     expected = np.array(WORDS)[numbers.predict(X)]
-    made = learner(name, classes=WORDS)
+    made = type(learner)(**{**learner.get_params(deep=False), "classes": WORDS})
     assert made.get_params()["classes"] is WORDS
     assert clone(made).classes == WORDS
-    assert learner(name).set_params(classes=WORDS).classes is WORDS
+    assert clone(learner).set_params(classes=WORDS).classes is WORDS
     model = clone(made).fit(X, Y)
     assert model.ranks_.tolist() == WORDS
     assert model.classes_.tolist() == sorted(WORDS)
@@ -57,11 +49,11 @@ def test_every_learner_keeps_the_order_in_copies_searches_pipelines_and_files(na
     assert (loaded.decision_function(X) == values).all()
 
 
-@pytest.mark.parametrize("name", LEARNERS)
-def test_two_words_in_descending_order(name):
+@walk(first_of_each(ONLINE))
+def test_two_words_in_descending_order(learner):
     labels, ranks = np.array(["poor", "fine"]), (RANKS > 0).astype(int)
-    numbers = learner(name).fit(X, ranks)
-    model = learner(name, classes=labels).fit(X, labels[ranks])
+    numbers = clone(learner).fit(X, ranks)
+    model = clone(learner).set_params(classes=labels).fit(X, labels[ranks])
     assert model.classes_.tolist() == ["fine", "poor"]
     values = model.decision_function(X)
     assert ((values > 0) == (model.predict(X) == "poor")).all()

@@ -18,7 +18,6 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rankcore as rc
 from checks_in_turn import checks_in_turn
@@ -579,13 +578,6 @@ NO_KERNEL = {
 
 def differences_of(estimator):
     return NO_KERNEL if estimator.kernel == "precomputed" else {}
-
-
-@parametrize_with_checks([rc.RankSVM(tol=1e-14, random_state=0)])
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore:fit found no qid")  # the checks know of no queries
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @checks_in_turn(VARIANTS, differences_of)
