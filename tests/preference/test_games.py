@@ -239,6 +239,88 @@ def test_frames_are_read():
         assert (games.n_self_play, games.n_missing) == (1, 1)
 
 
+def test_missing_values_of_any_kind_are_gaps():
+    pandas = pytest.importorskip("pandas")
+    pyarrow = pytest.importorskip("pyarrow")
+    columns = {
+        "model_a": ["x", "y", None, "z", "x"],
+        "model_b": ["y", "z", "x", "", "y"],
+        "winner": ["model_a", "tie", "tie", "tie", "model_b"],
+        "weight": [1, None, 2, 3, 4],
+    }
+    whole = pandas.DataFrame(columns)
+    for frame in (whole, whole.convert_dtypes(), pyarrow.table(columns)):
+        games = read_games(frame, weight="weight")
+        assert (games.first, games.second) == (["x", "x"], ["y", "y"])
+        assert games.weight.tolist() == [1.0, 4.0]
+        assert games.n_missing == 3
+
+
+def test_lazy_frames_are_rejected():
+    polars = pytest.importorskip("polars")
+    with pytest.raises(TypeError, match=r"source.collect\(\)"):
+        read_games(polars.LazyFrame({"winner": ["a"]}))
+
+
+SEPARATORS = "a\u2028b\u2029c\x85d\x0be"
+
+
+def test_separators_of_unicode_do_not_end_lines_of_json(tmp_path):
+    path = tmp_path / "log.jsonl"
+    rows = [{"winner": "x", "loser": "y", "text": SEPARATORS}] * 2
+    text = "\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    path.write_text(text, encoding="utf-8", newline="")
+    assert read_games(path).first == ["x", "x"]
+
+
+def test_long_fields_are_read_and_the_limit_is_restored(tmp_path):
+    limit = csv.field_size_limit()
+    path = tmp_path / "log.csv"
+    path.write_text(f'winner,loser,text\nx,y,"{"long, " * 100_000}"\n')
+    assert read_games(path).first == ["x"]
+    assert csv.field_size_limit() == limit
+
+
+WHOLE = gzip.compress(ARENA.encode() * 100)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "error", "what"),
+    [
+        ("log.csv.gz", WHOLE[:-20], OSError, "is not a whole gzip file"),
+        ("log.csv.gz", WHOLE[:-6], OSError, "is not a whole gzip file"),
+        ("log.csv.gz", WHOLE[:60] + b"??" + WHOLE[62:], OSError, "is not a whole gzip file"),
+        ("log.csv.gz", ARENA.encode(), OSError, "is not a whole gzip file"),
+        ("log.csv.gz", b"", ValueError, "a column 'model_a' is required; found none"),
+        ("log.csv", "winner,loser\nMüller,y\n".encode("latin-1"), ValueError, "text in UTF-8"),
+        ("log.csv", ARENA.encode("utf-16"), ValueError, "text in UTF-8"),
+        ("log.jsonl", b'{"winner": "\xff"}', ValueError, "text in UTF-8"),
+        ("log.csv", b"winner,loser\nx,y,z\n", ValueError, "line 2: at most 2 fields.*found 3"),
+        ("log.jsonl", b'{"winner": 1}\n[3]\n', ValueError, r"line 2: .* object; found \[3\]"),
+        ("log.jsonl", b'{"winner": 1}\n"x"\n', ValueError, "line 2: .* object; found 'x'"),
+        ("log.json", b'[{"winner": 1}, null]', ValueError, "must be an object; found None"),
+        ("log.json", b'{\n"winner": 1}', ValueError, "line 1: .*an array of objects, or an object"),
+    ],
+)
+def test_damaged_files_are_named(tmp_path, name, data, error, what):
+    path = tmp_path / name
+    path.write_bytes(data)
+    with pytest.raises(error, match=what) as caught:
+        read_games(path)
+    if data:
+        assert str(path) in str(caught.value)
+    done = run(path)
+    assert done.exit_code == 1
+    assert str(caught.value).split(":")[-1].split()[-1] in done.stderr
+
+
+def test_degrees_require_the_loser():
+    text = "model_a,model_b,winner,d\nx,y,model_a,0.8\n"
+    with pytest.raises(ValueError, match="degree='d' requires loser"):
+        read_games(io.StringIO(text), degree="d")
+    assert read_games(io.StringIO("winner,loser,d\nx,y,0.8\n"), degree="d").degree == [0.8]
+
+
 @pytest.mark.parametrize(
     ("text", "params", "what"),
     [

@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import os
+import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,16 +18,18 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from rankcore._core.frames import frame_of
+from rankcore._core.frames import frame_of, is_lazy
 from rankcore._core.ids import as_column, unboxed
 from rankcore._core.numbers import Floats, check_lengths
 from rankcore._core.params import check_integer, check_option
 from rankcore.preference.bradley_terry import Comparisons, Posterior, fit
-from rankcore.preference.forms import Places
+from rankcore.preference.forms import Places, shown
 from rankcore.preference.ratings import Ratings
 
 # Prior standard deviation of strengths.
 SCALE = 1.5
+# Characters of a field of a CSV file, such as a conversation; the module's own limit is 131,072.
+_LONGEST_FIELD = 2**31 - 1
 # What the winner column of an arena may say: the degree to which the first model won, and whether
 # it is a tie.
 _OUTCOMES = {"model_a": 1.0, "model_b": 0.0, "tie": 0.5, "tie (bothbad)": 0.5, "both_bad": 0.5}
@@ -347,7 +350,7 @@ def read_games(
     loser : str, optional
         Column of the item that lost, instead of ``first`` and ``second``.
     degree : str, optional
-        Column of the degree to which the winner won, in [0, 1]; with ``loser`` only.
+        Column of the degree to which the winner won, in [0, 1]; requires ``loser``.
     judge, weight : str, optional
         Columns of judges and of weights.
     covariates : sequence of str
@@ -362,9 +365,9 @@ def read_games(
     Raises
     ------
     ValueError
-        For missing columns and unknown outcomes.
+        For missing columns, unknown outcomes, and files that are not UTF-8, CSV or JSON.
     OSError
-        For a file that cannot be read.
+        For a file that cannot be read, or is not compressed as its name says.
 
     Examples
     --------
@@ -378,6 +381,11 @@ def read_games(
     table, title = _read_table(source)
     if loser is None and first not in table and "loser" in table:
         loser = "loser"
+    if degree is not None and loser is None:
+        raise ValueError(
+            f"degree={degree!r} requires loser, the column of the item that lost: with first and "
+            "second the outcome is in the column of the winner"
+        )
     items = [winner, loser] if loser is not None else [first, second]
     wanted: list[str] = [name for name in [*items, degree, judge, weight] if name is not None]
     if loser is None:
@@ -451,8 +459,10 @@ def _floats(columns: Mapping[str, Any], name: str, rows: list[int], title: str) 
 
 
 def _missing(value: Any) -> bool:
-    """Whether a value is None, NaN or empty."""
-    return value is None or value != value or (isinstance(value, str) and not value.strip())
+    """Whether a value is None, NaN, pandas' NA or empty."""
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or type(value).__name__ == "NAType" or value != value
 
 
 def _read_table(source: Any) -> tuple[dict[str, list[Any]], str]:
@@ -460,36 +470,66 @@ def _read_table(source: Any) -> tuple[dict[str, list[Any]], str]:
     frame = frame_of(source)
     if frame is not None:
         return {str(name): frame.to_list(j) for j, name in enumerate(frame.names)}, "the frame"
-    if hasattr(source, "read"):
-        return _parse_csv(source, "the file"), "the file"
-    path = os.fspath(source)
-    compressed = path.endswith(".gz")
-    with (gzip.open if compressed else open)(path, "rt", newline="", encoding="utf-8-sig") as file:
-        if ".json" in os.path.basename(path):
-            return _parse_json(file, path), path
-        return _parse_csv(file, path), path
+    if is_lazy(source):
+        raise TypeError("source must be a frame with rows: read them by source.collect()")
+    title = "the file" if hasattr(source, "read") else os.fspath(source)
+    try:
+        if hasattr(source, "read"):
+            return _parse_csv(source, title), title
+        unpack = gzip.open if title.endswith(".gz") else open
+        parse = _parse_json if ".json" in os.path.basename(title) else _parse_csv
+        with unpack(title, "rt", newline="", encoding="utf-8-sig") as file:
+            return parse(file, title), title
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{title} must be text in UTF-8; {error}: convert it first") from error
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise OSError(
+            f"{title} is not a whole gzip file ({error}): compress or download it again"
+        ) from error
 
 
 def _parse_csv(lines: Iterable[str], title: str) -> dict[str, list[Any]]:
     reader = csv.reader(lines, strict=True)
+    limit = csv.field_size_limit(_LONGEST_FIELD)
     try:
         header = next(reader, [])
         if len(set(header)) < len(header):
             raise ValueError(f"{title}: names of columns must differ; found {', '.join(header)}")
-        rows = [row + [""] * (len(header) - len(row)) for row in reader if row]
+        rows = []
+        for row in reader:
+            if len(row) > len(header):
+                raise ValueError(
+                    f"{title}, line {reader.line_num}: at most {len(header)} fields are required, "
+                    f"as in the header; found {len(row)}: quote fields with commas"
+                )
+            if row:
+                rows.append(row + [""] * (len(header) - len(row)))
     except csv.Error as error:
         raise ValueError(f"{title}, line {reader.line_num}: {error}") from error
+    finally:
+        csv.field_size_limit(limit)
     return {name: [row[k] for row in rows] for k, name in enumerate(header)}
 
 
 def _parse_json(file: IO[str], title: str) -> dict[str, list[Any]]:
     text = file.read()
-    try:
-        if text.lstrip().startswith("["):
-            rows = json.loads(text)
-        else:
-            rows = [json.loads(line) for line in text.splitlines() if line.strip()]
-    except ValueError as error:
-        raise ValueError(f"{title}: {error}") from error
+    whole = text.lstrip().startswith("[")
+    # Lines end with \n alone: strings may have U+2028 and other separators.
+    parts = [text] if whole else text.split("\n")
+    rows = []
+    for number, part in enumerate(parts, start=1):
+        if not part.strip():
+            continue
+        where = title if whole else f"{title}, line {number}"
+        try:
+            found = json.loads(part)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(
+                f"{where}: {error}; required is an array of objects, or an object in each line"
+            ) from error
+        for row in found if whole else [found]:
+            if not isinstance(row, dict):
+                raise ValueError(f"{where}: each game must be an object; found {shown(row)}")
+            rows.append(row)
     names = list(dict.fromkeys(name for row in rows for name in row))
     return {name: [row.get(name) for row in rows] for name in names}
