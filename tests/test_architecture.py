@@ -2,6 +2,8 @@
 
 import ast
 import functools
+import importlib
+import inspect
 from pathlib import Path
 
 import rankcore
@@ -123,3 +125,46 @@ def test_rooms_of_one_level_have_no_circles():
 
     for room in below:
         visit(room, [])
+
+
+# Rooms whose private names others still import, and how often at most.
+PRIVATE_IMPORTS = {"boosting": 5, "ordinal": 26}
+# Rooms that are the ground of all others, whose modules are what they offer.
+GROUND = {"_core", "_ext"}
+MOST_OFFERED = 30
+
+
+def imported_names():
+    """Room that imports, room, module and name that it imports, for imports across rooms."""
+    for path in PACKAGE.rglob("*.py"):
+        room = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+        if room == "__init__":
+            continue  # binds public names on first use
+        for node in import_statements(path):
+            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("rank"):
+                continue
+            for alias in node.names:
+                parts = f"{node.module}.{alias.name}".split(".")[1:]
+                if parts[0] not in GROUND | {room}:
+                    yield room, parts[0], node.module, alias.name, parts[1:]
+
+
+def test_rooms_import_only_public_names_of_others():
+    private = {}
+    for room, other, module, name, inner in imported_names():
+        if any(part.startswith("_") for part in inner):
+            private.setdefault(other, []).append(f"{room} imports {name} of {module}")
+    for other, found in private.items():
+        assert len(found) <= PRIVATE_IMPORTS.get(other, 0), found
+
+
+def test_rooms_offer_few_names_with_docstrings():
+    offered = {}
+    for _, other, module, name, _ in imported_names():
+        offered.setdefault(other, {})[name] = module
+    for room, names in offered.items():
+        assert len(names) <= MOST_OFFERED, (room, sorted(names))
+        for name, module in names.items():
+            found = getattr(importlib.import_module(module), name, None)
+            if inspect.isclass(found) or inspect.isfunction(found) or inspect.ismodule(found):
+                assert inspect.getdoc(found), f"{module}.{name} has no docstring"

@@ -135,6 +135,35 @@ def weighted_ranking_loss(
     return mean_or_values((queries.ids, values), per_query, query_weight)
 
 
+def weight_table(w: Any, n: int) -> Floats:
+    """Return the weights of all pairs of positions 1 .. n, with a zero diagonal.
+
+    ``w`` is as in `weighted_ranking_loss`.
+    """
+    table: Floats
+    i, j = np.indices((n, n)) + 1
+    name, number = _named_weight(w) or ("", 0)
+    if name in _VALUES:
+        values = _VALUES[name](np.arange(1.0, n + 1))
+        table = np.abs(values[:, None] - values)
+    elif name:
+        first, second = i <= number, j <= number
+        pairs = {"unit": True, "top_k": first | second, "bipartite": first != second}
+        table = np.full((n, n), pairs[name], dtype=np.float64)
+    elif callable(w):
+        weights = np.asarray(w(i.ravel(), j.ravel()), dtype=np.float64)
+        table = np.broadcast_to(weights, (n * n,)).reshape(n, n).copy()
+    else:
+        table = np.asarray(w, dtype=np.float64)
+        if table.ndim != 2 or min(table.shape) < n:
+            raise ValueError(f"w must be a table for {n} positions; found shape {table.shape}")
+        table = table[:n, :n].copy()
+    np.fill_diagonal(table, 0.0)
+    if not (np.isfinite(table) & (table >= 0)).all():
+        raise ValueError("w must be finite and not negative")
+    return table
+
+
 def _named_weight(w: Any) -> tuple[str, int] | None:
     """Return name of a weight and its number (0 if it has none); None for tables and callables."""
     number: Any = None

@@ -12,7 +12,7 @@ from rankcore._core.arguments import PairWeights
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count
 from rankcore.metrics import weighted_ranking_loss
-from rankcore.metrics.weighted_loss import _VALUES, _named_weight
+from rankcore.metrics.weighted_loss import weight_table
 from rankcore.preference.forms import Indexed, Places, as_indexed
 
 
@@ -117,32 +117,6 @@ def preference_loss(
 def label_positions(labels: Floats) -> Places:
     """Positions in the order of the labels: 1 plus the number of larger labels."""
     return np.searchsorted(np.sort(-labels), -labels) + 1
-
-
-def weight_table(w: Any, n: int) -> Floats:
-    """Weights of all pairs of positions 1 .. n as a matrix with zero diagonal."""
-    table: Floats
-    i, j = np.indices((n, n)) + 1
-    name, number = _named_weight(w) or ("", 0)
-    if name in _VALUES:
-        values = _VALUES[name](np.arange(1.0, n + 1))
-        table = np.abs(values[:, None] - values)
-    elif name:
-        first, second = i <= number, j <= number
-        pairs = {"unit": True, "top_k": first | second, "bipartite": first != second}
-        table = np.full((n, n), pairs[name], dtype=np.float64)
-    elif callable(w):
-        weights = np.asarray(w(i.ravel(), j.ravel()), dtype=np.float64)
-        table = np.broadcast_to(weights, (n * n,)).reshape(n, n).copy()
-    else:
-        table = np.asarray(w, dtype=np.float64)
-        if table.ndim != 2 or min(table.shape) < n:
-            raise ValueError(f"w must be a table for {n} positions; found shape {table.shape}")
-        table = table[:n, :n].copy()
-    np.fill_diagonal(table, 0.0)
-    if not (np.isfinite(table) & (table >= 0)).all():
-        raise ValueError("w must be finite and not negative")
-    return table
 
 
 @dataclass(frozen=True)
