@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from rankcore._core.inputs import as_rows
 from rankcore.boosting._binning import Binning
-from rankcore.boosting._given_bins import ValueGroups
+from rankcore.boosting._streamed_bins import ValueGroups
 from reference import bins as plain
 from strategies import examples
 
@@ -44,4 +44,4 @@ def test_thresholds_are_those_of_the_plain_rule(column, max_bins):
     for form in (X, sp.csr_array(X)):
         rows, taken = as_rows(form), np.arange(len(column))
         assert thresholds(Binning(rows, taken, max_bins, False)) == expected
-        assert thresholds(ValueGroups.of(rows, taken).cuts(max_bins, False)) == expected
+        assert thresholds(ValueGroups.of(rows, taken).edges(max_bins, False)) == expected

@@ -6,7 +6,7 @@ from scipy.sparse import csr_matrix
 
 import rankcore as rc
 from rankcore._core import disk_arrays
-from rankcore.boosting import _binning, _given_bins, _tree_shards
+from rankcore.boosting import _binning, _histograms, _streamed_bins
 from rankcore.datasets import (
     dump_letor,
     file_rows,
@@ -44,10 +44,10 @@ def small(monkeypatch):
         monkeypatch.setattr(module, "BLOCK_VALUES", 500)
     for module, name in (
         (disk_arrays, "SMALL"),
-        (_given_bins, "MERGED"),
-        (_given_bins, "RELEASED"),
-        (_tree_shards, "ARRANGED"),
-        (_tree_shards, "ARRANGED_OF_COLUMN"),
+        (_streamed_bins, "MERGED"),
+        (_streamed_bins, "RELEASED"),
+        (_histograms, "ARRANGED"),
+        (_histograms, "ARRANGED_OF_COLUMN"),
         (_binning, "BLOCK_VALUES"),
     ):
         monkeypatch.setattr(module, name, 1)

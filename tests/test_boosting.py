@@ -223,7 +223,7 @@ def test_columns_are_spared():
             looked.append(features.size)
             super()._look(potentials, features)
 
-    from rankcore.boosting import _stump_booster as rounds
+    from rankcore.boosting import _stump_rounds as rounds
 
     original = rounds.FiringSearch
     rounds.FiringSearch = Counted

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import rankcore as rc
 from rankcore._ext import contributions as kernels
-from rankcore.boosting._tree_sum import Tree
+from rankcore.boosting._tree_model import Tree
 from reference.shapley import shapley_values
 from strategies import examples
 

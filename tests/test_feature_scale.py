@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import rankcore as rc
 from rankcore._core.inputs import as_rows
 from rankcore._core.scales import deviations_of, moments_of
-from rankcore._ext.survey import add_moments, column_moments
+from rankcore._ext.column_stats import add_moments, column_moments
 from rankcore.datasets import dump_letor, open_rows
 from rankcore.ranking.feature_scale import WIDE, feature_scale
 

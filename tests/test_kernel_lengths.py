@@ -25,8 +25,8 @@ from rankcore._core.inputs import as_rows
 # than is used, and what a kernel is given in parts.
 FREE = {
     ("auc.count_buckets", "scores", 0),
-    ("columns.count", "taken", 0),
-    ("columns.gather", "taken", 0),
+    ("binning.count_entries", "taken", 0),
+    ("binning.gather_columns", "taken", 0),
     ("contributions.directions", "out", 0),
     ("contributions.interventional", "others", 0),
     ("ensemble.draws", "cumulative", 0),
@@ -68,7 +68,7 @@ FREE = {
     ("rows.dense_rows", "X", 0),
     ("rows.dense_rows", "X", 1),
     ("stumps.evaluate", "scratch", 0),
-    ("survey.sum_squares", "values", 0),
+    ("column_stats.sum_squares", "values", 0),
     ("tokens.first_equal", "words", 1),
 }
 # Functions without arrays, or with those of any length only.
@@ -88,7 +88,7 @@ UNCHECKED = {
     "splitting.leaf_gain",
     "splitting.leaf_value",
     "strings.measure",
-    "survey.sum_squares",
+    "column_stats.sum_squares",
 }
 
 

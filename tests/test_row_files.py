@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import row_files
 from rankcore._core.sources import StatsCollector
-from rankcore._ext.survey import raise_sizes, sum_squares
+from rankcore._ext.column_stats import raise_sizes, sum_squares
 from rankcore.datasets import (
     dump_letor,
     load_letor,

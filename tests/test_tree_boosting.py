@@ -14,8 +14,8 @@ from sklearn.base import clone
 import rankcore as rc
 from rankcore._core.inputs import as_rows
 from rankcore._ext import trees as kernels
-from rankcore.boosting._booster import LONGEST
 from rankcore.boosting._grower import GrowthParams
+from rankcore.boosting._pair_rounds import LONGEST
 from rankcore.datasets import make_letor
 from reference import boosting as plain
 from reference import trees as plain_trees
@@ -450,7 +450,7 @@ def damaged(arrays, **changes):
 
 
 def test_arrays_that_are_no_trees_are_refused():
-    from rankcore.boosting._tree_sum import TreeSum
+    from rankcore.boosting._tree_model import TreeSum
 
     X, y, qid = ranking_data()
     model = rc.RankBoost(2, max_leaf_nodes=4, min_samples_leaf=3).fit(X, y, qid=qid)

@@ -17,7 +17,7 @@ from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._columns cimport Binned, binned_of, sweep
 from rankcore.core cimport rc_row, rc_rows, rc_rows_get
 
-cdef extern from "_histograms.h" nogil:
+cdef extern from "_column_histograms.h" nogil:
     void RC_FETCH_(const void *address) noexcept
 
 cdef enum:

@@ -19,7 +19,7 @@ from rankcore._ext._stump_arrays cimport bind_stumps
 from rankcore.core cimport rc_row, rc_rows, rc_rows_get, rc_stumps, rc_stumps_score
 
 
-cdef extern from "_histograms.h" nogil:
+cdef extern from "_column_histograms.h" nogil:
     enum:
         RC_LANES
         RC_CODES

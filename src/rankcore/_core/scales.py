@@ -9,8 +9,8 @@ import numpy as np
 
 from rankcore._core.numbers import Floats, power_of_two
 from rankcore._core.warning import warn
+from rankcore._ext.column_stats import column_moments, most_reach, raise_sizes, sum_squares
 from rankcore._ext.rows import Rows
-from rankcore._ext.survey import column_moments, most_reach, raise_sizes, sum_squares
 
 # Minimum ratio of a feature's magnitude to the median at which scales differ.
 ORDERS = 1000.0

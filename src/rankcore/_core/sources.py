@@ -31,8 +31,8 @@ from rankcore._core.scales import (
     share_of_nonzero,
     sizes_differ,
 )
+from rankcore._ext.column_stats import add_moments, raise_sizes, sum_squares
 from rankcore._ext.rows import Rows
-from rankcore._ext.survey import add_moments, raise_sizes, sum_squares
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "_histograms.h"
+#include "_column_histograms.h"
 
 /* Prefetch distance in rows; columns of a block, and minimum of the last one; rows that are
  * copied at a time, and maximum width of a panel of columns: together they fit into the

@@ -21,15 +21,15 @@ from rankcore._core.queries import Queries
 from rankcore._core.sources import RowBlocks
 from rankcore._ext.rows import Rows
 from rankcore.boosting._boosted import Boosted
-from rankcore.boosting._booster import Rounds
 from rankcore.boosting._categories import Categories
-from rankcore.boosting._given_bins import BlockRows
+from rankcore.boosting._pair_rounds import Rounds
 from rankcore.boosting._params import BoostingParams, Schedule, grows_trees
-from rankcore.boosting._stump_booster import StumpRounds
-from rankcore.boosting._stump_sum import Contribution, StumpSum
+from rankcore.boosting._streamed_bins import DiskRows
+from rankcore.boosting._stump_model import Contribution, StumpSum
+from rankcore.boosting._stump_rounds import StumpRounds
 from rankcore.boosting._training import BOUND, FIGURES, RoundLearner, train_rounds
-from rankcore.boosting._tree_booster import TreeRounds
-from rankcore.boosting._tree_sum import TreeSum
+from rankcore.boosting._tree_model import TreeSum
+from rankcore.boosting._tree_rounds import TreeRounds
 from rankcore.ranking.base import ModelState
 from rankcore.ranking.data import HeldOut, RankingData, ranking_source
 from rankcore.ranking.pairs import Pairing, check_useful
@@ -58,7 +58,7 @@ class PairBoosting(BoostingParams, Boosted, Specified):
         """Rows of a fit, and their categorical features."""
         categories: list[Categories | None] = [None]
 
-        def read(X: Any) -> Rows | BlockRows:
+        def read(X: Any) -> Rows | DiskRows:
             rows, categories[0] = self._begin_fit(X)
             return rows
 
@@ -68,9 +68,9 @@ class PairBoosting(BoostingParams, Boosted, Specified):
         source = ranking_source(data, as_rows=read, whole=whole, one_query=one_query)
         return source, categories[0]
 
-    def _begin_fit(self, X: Any) -> tuple[Rows | BlockRows, Categories | None]:
+    def _begin_fit(self, X: Any) -> tuple[Rows | DiskRows, Categories | None]:
         """Check the training rows, and encode their categories."""
-        if isinstance(X, BlockRows):
+        if isinstance(X, DiskRows):
             return X, None
         if grows_trees(self):
             return self._tree_rows(X)
@@ -234,4 +234,4 @@ class PairBoosting(BoostingParams, Boosted, Specified):
 def outlined(blocks: RowBlocks) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
     """Rows on disk of which a fit keeps only bins, with their labels and queries."""
     labels, queries = blocks.outline()
-    return BlockRows(blocks, labels.size), labels, queries
+    return DiskRows(blocks, labels.size), labels, queries

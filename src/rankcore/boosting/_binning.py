@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from rankcore._core.disk_arrays import Allocate, allocator_beside, release
 from rankcore._core.numbers import Floats
 from rankcore._core.threads import for_each
-from rankcore._ext import columns as kernels
-from rankcore._ext.columns import Columns
+from rankcore._ext import binning as kernels
+from rankcore._ext.binning import Columns
 from rankcore._ext.rows import Rows
 
 # Values that are sorted at a time, and the least that are gathered.
@@ -78,7 +78,7 @@ class Binning(Bins):
         sparse = rows.columns is not None
         counts = np.zeros(d, dtype=np.int64) if sparse else np.full(d, n, dtype=np.int64)
         if sparse:
-            kernels.count(rows, taken, counts)
+            kernels.count_entries(rows, taken, counts)
         bounds = np.concatenate([[0], np.cumsum(counts)])
         self.empty = allocator_beside(rows.arrays[0])
         codes = self.empty(bounds[-1], np.int32 if max_bins is None else np.uint8)
@@ -133,7 +133,7 @@ class Binning(Bins):
     ) -> Floats:
         """Gather, bin and encode some columns; return the thresholds to store."""
         values = np.empty(codes.size)
-        kernels.gather(
+        kernels.gather_columns(
             self.rows, self.taken, here.start, here.stop, offsets[:-1].copy(), values, places
         )
         blocks, kept = list(blocks_of(offsets, BLOCK_VALUES)), []
@@ -159,7 +159,7 @@ class Binning(Bins):
         ascending = ascending.astype(np.float64, copy=False)
         thresholds = np.empty(values.size // kernels.ENTRIES_KEPT)
         room = np.empty(2 * int(np.diff(offsets).max()) + 1)
-        n_kept = kernels.encode(
+        n_kept = kernels.encode_columns(
             values,
             ascending,
             offsets,

@@ -18,10 +18,10 @@ from rankcore.boosting._binning import Binning
 from rankcore.boosting._boosted import Splits
 from rankcore.boosting._grower import GrownTree, GrowthParams, TreeGrower
 from rankcore.boosting._histograms import MemoryHistograms
-from rankcore.boosting._ordinal_sum import Form, OrdinalSum
+from rankcore.boosting._ordinal_model import Form, OrdinalSum
 from rankcore.boosting._params import least_rows
-from rankcore.boosting._tree_booster import Draws, made_tree
-from rankcore.boosting._tree_sum import Tree
+from rankcore.boosting._tree_model import Tree
+from rankcore.boosting._tree_rounds import Draws, made_tree
 from rankcore.boosting._vector_leaves import BLOCK_ROWS
 from rankcore.ordinal._curves import CumulativeLogits, with_absent
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankcore._core import params
 from rankcore._core.arguments import Measures, Seed
 from rankcore.boosting._binning import MAX_BINS
-from rankcore.boosting._focus import check_pair_weight
+from rankcore.boosting._metric_weights import check_pair_weight
 
 # Parameters of stumps only, and of trees only; with the other kind they must be the defaults.
 OF_STUMPS = ("select", "smoothing", "step")

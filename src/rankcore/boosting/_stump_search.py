@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rankcore._core.numbers import Floats
 from rankcore._core.threads import Threads
 from rankcore._ext import incremental_histograms, normalizer_search, stumps
-from rankcore._ext.columns import Columns
+from rankcore._ext.binning import Columns
 from rankcore._ext.listed_weights import ListedWeights
 from rankcore._ext.pair_weights import LabelWeights
 from rankcore.boosting._binning import Binning, Bins

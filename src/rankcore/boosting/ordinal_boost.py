@@ -23,9 +23,9 @@ from rankcore._core.params import Checked, Constraints
 from rankcore._core.sources import MemoryRows, RowBlocks, check_alone
 from rankcore.boosting._boosted import Boosted
 from rankcore.boosting._categories import Categories
-from rankcore.boosting._ordinal_one_score import OneScoreRounds
+from rankcore.boosting._ordinal_model import MAX_RANKS, Form, OrdinalSum
 from rankcore.boosting._ordinal_rounds import OrdinalRounds, TrainingRows, first_biases
-from rankcore.boosting._ordinal_sum import MAX_RANKS, Form, OrdinalSum
+from rankcore.boosting._ordinal_shared import OneScoreRounds
 from rankcore.boosting._ordinal_training import (
     FIGURES,
     HeldOutTables,

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import rankcore as rc
 from rankcore._core.inputs import as_rows
 from rankcore._ext import stumps
-from rankcore.boosting import _given_bins
+from rankcore.boosting import _streamed_bins
 from rankcore.boosting._binning import Binning
-from rankcore.boosting._given_bins import GivenBins, ValueGroups, gathered
+from rankcore.boosting._streamed_bins import StreamedBins, ValueGroups, merge_parts
 from rankcore.datasets import dump_letor, load_letor, make_bipartite, make_letor, open_rows
 
 
@@ -42,7 +42,7 @@ def test_thresholds_are_those_of_memory(kind, max_bins, zero_missing):
     rows = as_rows(table(0, kind=kind), nan=True)
     taken = np.flatnonzero(np.arange(rows.n_rows) % 5)[::-1].copy()
     expected = Binning(rows, taken, max_bins, zero_missing)
-    cuts = ValueGroups.of(rows, taken).cuts(max_bins, zero_missing)
+    cuts = ValueGroups.of(rows, taken).edges(max_bins, zero_missing)
     assert cuts.n_bins.tolist() == expected.n_bins.tolist()
     assert cuts.zero_bin.tolist() == expected.zero_bin.tolist()
     assert cuts.has_missing.tolist() == expected.has_missing.tolist()
@@ -80,12 +80,12 @@ def test_groups_do_not_depend_on_how_rows_are_divided(data):
     column = np.array(values)[:, None]
     cut = data.draw(st.lists(st.integers(0, len(values)), max_size=4).map(sorted))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_given_bins, "MOST", most)
+        patch.setattr(_streamed_bins, "MOST", most)
         rows = as_rows(column)
         whole = ValueGroups.of(rows, np.arange(len(values)))
         edges = [0, *cut, len(values)]
         parts = [ValueGroups.of(rows, np.arange(a, b)) for a, b in pairwise(edges)]
-        for joined in [gathered(parts, 1), ValueGroups.joined(parts[::-1])]:
+        for joined in [merge_parts(parts, 1), ValueGroups.joined(parts[::-1])]:
             for name in ["low", "high", "counts", "bounds", "shifts", "zeros", "entries"]:
                 assert np.array_equal(getattr(joined, name), getattr(whole, name)), name
     groups = list(zip(whole.low.tolist(), whole.high.tolist(), strict=True))
@@ -101,9 +101,9 @@ def test_bins_of_many_values_are_about_equal():
     rng = np.random.default_rng(0)
     X = np.stack([rng.normal(size=60_000), np.exp(4 * rng.normal(size=60_000))], axis=1)
     groups = ValueGroups.of(as_rows(X), np.arange(len(X)))
-    assert (np.diff(groups.bounds) <= _given_bins.MOST).all()
+    assert (np.diff(groups.bounds) <= _streamed_bins.MOST).all()
     assert groups.shifts.min() > 0
-    cuts = groups.cuts(255, False)
+    cuts = groups.edges(255, False)
     for f in range(2):
         counts = np.bincount(np.searchsorted(thresholds(cuts, f), X[:, f]), minlength=255)
         # A bin is wrong by one group at most, at each end.
@@ -129,7 +129,7 @@ def test_columns_filled_in_parts_are_those_of_memory(kind):
             yield as_rows(X, nan=True), here, places[here]
 
     entries = groups.entries if kind == "csr" else None
-    found = GivenBins(parts(), taken.size, entries, groups.cuts(20, False))
+    found = StreamedBins(parts(), taken.size, entries, groups.edges(20, False))
     fires = np.empty((2, taken.size), dtype=np.uint8)
     for f in range(rows.n_features):
         for b in range(int(expected.n_bins[f]) + 1):
@@ -195,21 +195,21 @@ def test_trees_and_every_value_still_look_at_the_rows(files):
 
 
 def test_kernels_refuse_what_does_not_fit(files):
-    from rankcore._ext.given_bins import cut_groups, place
+    from rankcore._ext.streamed_bins import encode_rows, find_edges
 
     one, zero = np.ones(1), np.zeros(1, dtype=np.uint8)
     counts, bounds = np.ones(1, dtype=np.int64), np.array([0, 1])
     with pytest.raises(ValueError, match="do not fit together"):
-        cut_groups(one, one, counts, bounds, zero, 5, np.empty(1), bounds.copy())
+        find_edges(one, one, counts, bounds, zero, 5, np.empty(1), bounds.copy())
     rows = as_rows(np.ones((2, 1)))
     taken, places = np.array([0, 1]), np.array([0, 2], dtype=np.int32)
     codes = np.empty(2, dtype=np.uint8)
     with pytest.raises(ValueError, match="no such rows"):
-        place(rows, taken, places, 2, one, bounds, False, codes, None, None)
+        encode_rows(rows, taken, places, 2, one, bounds, False, codes, None, None)
     with pytest.raises(ValueError, match="do not fit together"):
-        place(rows, taken, places, 3, one, bounds, False, codes, None, None)
+        encode_rows(rows, taken, places, 3, one, bounds, False, codes, None, None)
     sparse = as_rows(sp.csr_array(np.ones((2, 1))))
     places = np.array([0, 1], dtype=np.int32)
     room = np.empty(1, dtype=np.int32)
     with pytest.raises(ValueError, match="more entries than room"):
-        place(sparse, taken, places, 2, one, bounds, False, codes[:1], np.zeros(1, int), room)
+        encode_rows(sparse, taken, places, 2, one, bounds, False, codes[:1], np.zeros(1, int), room)

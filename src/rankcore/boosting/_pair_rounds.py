@@ -16,8 +16,8 @@ from rankcore._ext.listed_weights import ListedWeights
 from rankcore._ext.pair_weights import SPREAD, LabelWeights
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import MAX_BINS, Binning
-from rankcore.boosting._given_bins import BlockRows, GivenBins
 from rankcore.boosting._params import BoostingParams
+from rankcore.boosting._streamed_bins import DiskRows, StreamedBins
 from rankcore.ranking.pairs import Pairing
 
 # If |edge| is this close to 1, the step would be infinite: all pairs that differ agree in order.
@@ -41,7 +41,7 @@ class Rounds:
     def __init__(
         self,
         params: BoostingParams,
-        rows: Rows | BlockRows,
+        rows: Rows | DiskRows,
         pairing: Pairing,
         state: Any,
         categorical: Mapping[int, str] | None = None,
@@ -49,8 +49,8 @@ class Rounds:
         self.state, max_bins = state, params.max_bins
         self._n_jobs = min(n_threads(params.n_jobs), rows.n_features)  # threads share the features
         n = pairing.docs.size
-        self._binning: Binning | GivenBins
-        if isinstance(rows, BlockRows):
+        self._binning: Binning | StreamedBins
+        if isinstance(rows, DiskRows):
             self._binning = rows.binned(pairing.docs, max_bins or MAX_BINS, state.zero_missing)
             scores = np.zeros(n)
         else:

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from rankcore._core.disk_arrays import Allocate, disk_array, release
 from rankcore._core.numbers import Floats
 from rankcore._core.sources import RowBlocks
-from rankcore._ext import columns as kernels
-from rankcore._ext.columns import Columns
-from rankcore._ext.given_bins import cut_groups, distinct, join_neighbours, place
+from rankcore._ext import binning as kernels
+from rankcore._ext.binning import Columns
 from rankcore._ext.rows import Rows
+from rankcore._ext.streamed_bins import distinct, encode_rows, find_edges, merge_groups
 from rankcore.boosting._binning import Bins, blocks_of
 from rankcore.progress import Progress, report
 
@@ -40,7 +40,7 @@ RELEASED = 1 << 23
 
 
 @dataclass(frozen=True)
-class Cuts:
+class BinEdges:
     """Thresholds of columns."""
 
     values: Floats  # column by column, ascending
@@ -91,7 +91,7 @@ class ValueGroups:
         if rows.columns is None:
             return np.full(rows.n_features, taken.size, dtype=np.int64)
         counts = np.zeros(rows.n_features, dtype=np.int64)
-        kernels.count(rows, taken, counts)
+        kernels.count_entries(rows, taken, counts)
         return counts
 
     @classmethod
@@ -137,7 +137,7 @@ class ValueGroups:
     def _coarsened(self) -> ValueGroups:
         """Merge groups of the same leading bits; overwrites the arrays."""
         low, high, counts = self.low, self.high, self.counts
-        join_neighbours(low, high, counts, self.bounds, self.shifts, MOST)
+        merge_groups(low, high, counts, self.bounds, self.shifts, MOST)
         n = int(self.bounds[-1])
         # Copies, so that the longer arrays are freed.
         return replace(self, low=low[:n].copy(), high=high[:n].copy(), counts=counts[:n].copy())
@@ -149,13 +149,13 @@ class ValueGroups:
         found = _concatenated(parts, cls.OF_COLUMNS + cls.OF_GROUPS)
         return cls(parts[0].n_rows, bounds=np.concatenate([[0], np.cumsum(sizes)]), **found)
 
-    def cuts(self, max_bins: int, zero_missing: bool) -> Cuts:
+    def edges(self, max_bins: int, zero_missing: bool) -> BinEdges:
         """Thresholds between groups, by the rule of fits in memory."""
         implied = self.entries < self.n_rows
         zero = ((self.zeros > 0) | implied) & (not zero_missing)
         values = np.empty(self.low.size + self.entries.size)
         bounds = np.empty_like(self.bounds)
-        cut_groups(
+        find_edges(
             self.low,
             self.high,
             self.counts,
@@ -172,7 +172,7 @@ class ValueGroups:
             zero_bin = np.diff(bounds) + 1
         else:
             zero_bin = np.bincount(_columns(bounds)[values < 0], minlength=implied.size)
-        return Cuts(
+        return BinEdges(
             values, bounds, zero_bin.astype(np.int32), missing.astype(np.uint8), zero_missing
         )
 
@@ -182,7 +182,7 @@ def _concatenated(parts: Sequence[ValueGroups], names: tuple[str, ...]) -> dict[
     return {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
 
 
-def gathered(parts: Iterable[ValueGroups], n_features: int) -> ValueGroups:
+def merge_parts(parts: Iterable[ValueGroups], n_features: int) -> ValueGroups:
     """Groups of the rows of many parts, few of which are in memory at a time."""
     held = [ValueGroups.none(n_features)]
     for part in parts:
@@ -213,7 +213,7 @@ def _sorted_columns(
     d = entries.size
     bounds = np.concatenate([[0], np.cumsum(entries)])
     values = np.empty(bounds[-1])
-    kernels.gather(rows, taken, first, first + d, bounds[:-1].copy(), values, None)
+    kernels.gather_columns(rows, taken, first, first + d, bounds[:-1].copy(), values, None)
     for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         values[start:stop].sort()  # NaN last
     counts = np.empty(values.size, dtype=np.int64)
@@ -233,7 +233,7 @@ def _columns(bounds: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.repeat(np.arange(bounds.size - 1, dtype=np.int32), np.diff(bounds))
 
 
-class GivenBins(Bins):
+class StreamedBins(Bins):
     """Binned columns without the rows they were built from.
 
     Each part is a triple: rows, indices of the rows to take, and their row numbers in the columns.
@@ -249,12 +249,16 @@ class GivenBins(Bins):
         parts: Iterable[tuple[Rows, NDArray[np.int64], NDArray[np.int32]]],
         n_rows: int,
         entries: NDArray[np.int64] | None,
-        cuts: Cuts,
+        edges: BinEdges,
         empty: Allocate = np.empty,
     ) -> None:
-        self._cuts, self.n_entries, self.n_rows = cuts, entries, n_rows
+        self._edges, self.n_entries, self.n_rows = edges, entries, n_rows
         self.empty, self.categories = empty, {}
-        self.n_bins, self.zero_bin, self.has_missing = cuts.n_bins, cuts.zero_bin, cuts.has_missing
+        self.n_bins, self.zero_bin, self.has_missing = (
+            edges.n_bins,
+            edges.zero_bin,
+            edges.has_missing,
+        )
         bounds = cursors = places = None
         if entries is None:
             codes = empty(n_rows * self.n_bins.size, np.uint8)
@@ -268,14 +272,14 @@ class GivenBins(Bins):
             if where.size:
                 ascending &= bool((np.diff(where, prepend=last) > 0).all())
                 last = int(where[-1])
-            place(
+            encode_rows(
                 rows,
                 taken,
                 where,
                 n_rows,
-                cuts.values,
-                cuts.bounds,
-                cuts.zero_missing,
+                edges.values,
+                edges.bounds,
+                edges.zero_missing,
                 codes,
                 cursors,
                 places,
@@ -312,17 +316,17 @@ class GivenBins(Bins):
         return sum(array.nbytes for array in self._arrays if array is not None)
 
     def threshold(self, feature: int, bin: int) -> float:
-        return self._cuts.threshold(feature, bin)
+        return self._edges.threshold(feature, bin)
 
 
-class BlockRows:
+class DiskRows:
     """Rows on disk, of which a fit keeps only bins."""
 
     def __init__(self, blocks: RowBlocks, n_rows: int) -> None:
         self.blocks, self.n_rows = blocks, n_rows
         self.n_features = blocks.stats().n_features
 
-    def binned(self, taken: NDArray[np.int64], max_bins: int, zero_missing: bool) -> GivenBins:
+    def binned(self, taken: NDArray[np.int64], max_bins: int, zero_missing: bool) -> StreamedBins:
         """Binned columns of the rows ``taken``, in this order.
 
         Reads all rows twice, for thresholds and for codes. The columns are on disk.
@@ -342,6 +346,6 @@ class BlockRows:
                 report(Progress(0, 0, done, total, float(last), "rows", "bytes"))
                 first = last
 
-        groups = gathered((ValueGroups.of(rows, at) for rows, at, _ in parts()), self.n_features)
-        cuts = groups.cuts(max_bins, zero_missing)
-        return GivenBins(parts(), taken.size, groups.entries, cuts, disk_array)
+        groups = merge_parts((ValueGroups.of(rows, at) for rows, at, _ in parts()), self.n_features)
+        edges = groups.edges(max_bins, zero_missing)
+        return StreamedBins(parts(), taken.size, groups.entries, edges, disk_array)

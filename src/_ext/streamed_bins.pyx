@@ -1,8 +1,13 @@
-"""Columns binned by given thresholds, from rows in parts.
+"""Bin rows that come in parts: groups of values, thresholds between them, then codes.
 
-The values of a column are grouped: first distinct values, then neighbours with equal leading bits.
-Thresholds are computed from groups and their numbers of rows, by the rule of `columns`; then rows
-are converted to columns of codes, part by part.
+Parts are read twice. The first time, the values of each column are grouped: `distinct` values, which
+`merge_groups` merges with neighbours of equal leading bits. ``low``, ``high`` and ``counts``
+(n_groups,) have the minimum, maximum and number of rows of each, column by column from ``bounds``.
+`find_edges` computes thresholds from them, by the rule of `binning`. The second time,
+`encode_rows` writes the codes of the rows of a part to their places in columns of bytes.
+
+Cost: O(values) for groups, after a sort, and O(values * log(bins)) for codes, eight searches at a
+time, whose steps do not wait for each other.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
@@ -10,7 +15,7 @@ from libc.string cimport memcpy, memset
 
 from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._columns cimport stored
-from rankcore._ext._cuts cimport count_below, cut
+from rankcore._ext._bin_edges cimport count_below, cut
 from rankcore.core cimport rc_row, rc_rows, rc_rows_get
 
 
@@ -112,7 +117,7 @@ cdef int64_t _shift(const double *low, int64_t n, int64_t least, int64_t most) n
     return shift
 
 
-def join_neighbours(
+def merge_groups(
     # in and out, each (n,): minimum and maximum of each group, ascending within a column
     double[::1] low not None,
     double[::1] high not None,
@@ -156,7 +161,7 @@ def join_neighbours(
         bounds[d] = made
 
 
-def cut_groups(
+def find_edges(
     # each (n_groups,): minimum and maximum of each group, ascending within a column, without 0 and
     # NaN
     const double[::1] low not None,
@@ -226,12 +231,12 @@ cdef void _place_dense(
                 codes[f * n_rows + places[i + k]] = <uint8_t> found[k]
 
 
-def place(
+def encode_rows(
     object rows not None,
     const int64_t[::1] taken not None,  # (n,): which of them to look at, in this order
     const int32_t[::1] places not None,  # (n,): which row of the columns each is
     int64_t n_rows,  # rows of the columns
-    const double[::1] cuts not None,  # from `cut_groups`; at most 254 of a column
+    const double[::1] cuts not None,  # from `find_edges`; at most 254 of a column
     const int64_t[::1] cut_bounds not None,
     bint zero_missing,  # whether 0 is missing, as NaN is
     # out: of dense columns, all rows of the first, then of the second, and so on

@@ -30,7 +30,7 @@ def check_pair_weight(value: Any, name: str) -> None:
         )
 
 
-class Focus:
+class MetricPairWeights:
     """Per-row sums of metric-weighted pairs.
 
     Documents of ``pairing`` are in descending order of label; ``steps`` has a weight for each

@@ -34,7 +34,7 @@ from rankcore._core.scoring import Scoring
 from rankcore._ext import ordinal_trees
 from rankcore._ext.rows import Rows
 from rankcore._ext.trees import Trees, add_sums
-from rankcore.boosting._tree_sum import Tree, TreeSum
+from rankcore.boosting._tree_model import Tree, TreeSum
 
 MAX_RANKS: int = ordinal_trees.MAX_RANKS
 

@@ -1,12 +1,16 @@
-"""Binned columns: each value replaced by the number of thresholds below it.
+"""Bin rows in memory: columns of codes, each the number of thresholds below a value.
 
 Thresholds lie halfway between neighbouring distinct values of a column where there are at most
-``max_bins`` of them; else neighbours share bins of about equal counts, zero keeps one of its own.
-Only those of columns of many values are kept: in others the threshold between two bins is found
-again from the values in them, for the few stumps that are chosen.
+``max_bins`` of them; else neighbours share bins of about equal counts, and zero keeps one of its
+own. They are kept for columns of many values only: in others, the threshold between two bins is
+found again from the values in them, for the few splits that are chosen.
 
-A sparse matrix becomes columns of (row, code) entries, five bytes each; its zeros are one block
-that no kernel touches. A dense one becomes columns of codes.
+`Columns` holds the result: dense rows become one code per value, column by column,
+``codes[f * n_rows + row]``; sparse ones entries (row, code) of column f from ``bounds[f]``, five
+bytes each, and their zeros one block that no kernel visits. Codes have one byte for at most 255
+bins, else four; the code n_bins[f] means missing.
+
+Cost: O(values * log(bins)) after a sort, some columns at a time, whose values fit the cache.
 """
 
 from cpython.pycapsule cimport PyCapsule_New
@@ -16,7 +20,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._columns cimport Binned, binned_of, code_t, find, stored, value_at
-from rankcore._ext._cuts cimport count_below, cut, split
+from rankcore._ext._bin_edges cimport count_below, cut, split
 from rankcore.core cimport RC_FLOAT32, rc_row, rc_rows, rc_rows_get
 
 
@@ -114,7 +118,7 @@ cdef const rc_rows *_taken(object rows, const int64_t[::1] taken) except NULL:
     return X
 
 
-def count(
+def count_entries(
     object rows not None,  # sparse
     const int64_t[::1] taken not None,  # the rows to look at
     int64_t[::1] counts not None,  # in and out, (n_features,)
@@ -148,7 +152,7 @@ cdef void _gather_dense(
             values[starts[k - first] + i] = stored(&x, k)
 
 
-def gather(
+def gather_columns(
     object rows not None,
     const int64_t[::1] taken not None,  # the rows, in the order wanted
     int64_t first,  # the columns first .. last - 1
@@ -217,7 +221,7 @@ cdef void _encode(
             codes[i + k] = <code_t> places[k]
 
 
-def encode(
+def encode_columns(
     # the columns one after the other, as they are and each sorted, NaN last
     const double[::1] values not None,
     const double[::1] ascending not None,

@@ -6,7 +6,7 @@ import pytest
 import rankcore as rc
 from rankcore._core.queries import queries_of
 from rankcore._ext import metric_weights
-from rankcore.boosting._focus import Focus
+from rankcore.boosting._metric_weights import MetricPairWeights
 from rankcore.metrics import average_precision, ndcg_score
 from rankcore.ranking.pairs import pair_by_label
 
@@ -73,7 +73,7 @@ def expected(pairing, steps, scores, change_of):
 @pytest.mark.parametrize("seed", range(6))
 def test_pairs_weigh_what_swapping_them_changes(kind, seed):
     pairing, steps, scores = problem(seed, graded=kind != "map")
-    focus = Focus(pairing, steps, kind, scores)
+    focus = MetricPairWeights(pairing, steps, kind, scores)
     gradients, hessians = np.empty((2, scores.size))
     assert focus.differentiate(gradients, hessians) > 0
     answers = expected(pairing, steps, scores, lambda labels, s: swapped(labels, s, MEASURES[kind]))
@@ -107,7 +107,7 @@ def test_pairs_weigh_what_a_function_says(seed):
         places[np.argsort(-s)] = np.arange(1, s.size + 1)
         return by_labels_and_places(labels, places)
 
-    focus = Focus(pairing, steps, by_labels_and_places, scores)
+    focus = MetricPairWeights(pairing, steps, by_labels_and_places, scores)
     gradients, hessians = np.empty((2, scores.size))
     focus.differentiate(gradients, hessians)
     answers = expected(pairing, steps, scores, change)

@@ -1,4 +1,7 @@
-"""Survey of rows: magnitudes and moments of features, a sum of squares, features on one scale."""
+"""Statistics of columns: maximum magnitudes, sums and sums of squares, in one pass over rows.
+
+Values come as (column, value) pairs, or as rows. O(values).
+"""
 
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t

@@ -15,13 +15,13 @@ from rankcore._core.threads import Threads
 from rankcore._ext import partition
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Bins
-from rankcore.boosting._booster import LEAST, LONGEST, Rounds
-from rankcore.boosting._focus import Focus
-from rankcore.boosting._given_bins import BlockRows
 from rankcore.boosting._grower import GrownTree, GrowthParams, TreeGrower
 from rankcore.boosting._histograms import MemoryHistograms
+from rankcore.boosting._metric_weights import MetricPairWeights
+from rankcore.boosting._pair_rounds import LEAST, LONGEST, Rounds
 from rankcore.boosting._params import BoostingParams, Schedule, least_rows
-from rankcore.boosting._tree_sum import NONE, Tree, TreeSum, pack_set
+from rankcore.boosting._streamed_bins import DiskRows
+from rankcore.boosting._tree_model import NONE, Tree, TreeSum, pack_set
 from rankcore.ranking.pairs import Pairing
 
 # Tolerance of the line search, as a change of scores.
@@ -36,20 +36,20 @@ class TreeRounds(Rounds):
     def __init__(
         self,
         params: BoostingParams,
-        rows: Rows | BlockRows,
+        rows: Rows | DiskRows,
         pairing: Pairing,
         state: TreeSum,
         signs: NDArray[np.int8] | None,
         categorical: Mapping[int, str] | None,
     ) -> None:
         assert isinstance(rows, Rows)  # trees need more than bins
-        self._focus: Focus | None = None
+        self._metric_weights: MetricPairWeights | None = None
         if params.pair_weight is not None:
             if pairing.listed is not None:
                 raise ValueError("pair_weight requires labels; found pairs")
             scores = state.score(rows)[pairing.docs]
             steps = pairing.steps(params.balance == "query")
-            self._focus = Focus(pairing, steps, params.pair_weight, scores)
+            self._metric_weights = MetricPairWeights(pairing, steps, params.pair_weight, scores)
         super().__init__(params, rows, pairing, state, categorical)
         self._draws = Draws(params)
         self._rate = Schedule.of(params).learning_rate
@@ -68,8 +68,8 @@ class TreeRounds(Rounds):
 
     def _sum(self) -> float:
         total = self._weights.differentiate(self._gradients, self._hessians)
-        if self._focus is not None:
-            mass = self._focus.differentiate(self._gradients, self._hessians)
+        if self._metric_weights is not None:
+            mass = self._metric_weights.differentiate(self._gradients, self._hessians)
             self._exhausted = not mass > 0
         return total
 
@@ -96,8 +96,8 @@ class TreeRounds(Rounds):
         # within the range of the weights' factors.
         centred = values - 0.5 * (values.min() + values.max())
         self._weights.move(leaf_of, centred)
-        if self._focus is not None:
-            self._focus.move(leaf_of, centred)
+        if self._metric_weights is not None:
+            self._metric_weights.move(leaf_of, centred)
         self._moved += width
         before = self._total
         self._total = self._sum()
@@ -120,7 +120,7 @@ class TreeRounds(Rounds):
         """
         edge = min(max(edge, -1.0), 1.0)
         cap = 0.5 * ((1 + edge) * exp(-width) + (1 - edge) * exp(width))
-        if self._line_search and self._focus is None:
+        if self._line_search and self._metric_weights is None:
             right = min(max(edge, 0.0), 1 - LEAST)
             cap = min(cap, 1 - self._rate + self._rate * sqrt(1 - right**2))
         return cap
@@ -134,8 +134,8 @@ class TreeRounds(Rounds):
         if self._line_search:
             n = values.size
             between = np.empty((n, n))
-            if self._focus is not None:
-                between = self._focus.between(leaf_of, n)
+            if self._metric_weights is not None:
+                between = self._metric_weights.between(leaf_of, n)
             else:
                 self._weights.between(leaf_of, np.empty(n), np.empty(n), between)
             values *= best_step(between, values)

@@ -9,7 +9,7 @@ from rankcore._core.numbers import Floats
 from rankcore._ext import ordinal_trees
 from rankcore.boosting._grower import GrownTree
 from rankcore.boosting._ordinal_rounds import OrdinalRounds
-from rankcore.boosting._tree_booster import leaf_sums, newton_values
+from rankcore.boosting._tree_rounds import leaf_sums, newton_values
 
 # Precision per row of a normal prior on the biases around the initial ones, which keeps the
 # probabilities of ranks without rows positive.

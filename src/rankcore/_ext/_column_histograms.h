@@ -1,10 +1,11 @@
-/* Sums by bin for columns of one-byte codes, several columns at a time. Private.
+/* Sum potentials by bin, for eight columns of one-byte codes at a time. Private.
  *
+ * columns has eight pointers to the codes (n,) of a column each; values (n,); sums (8, RC_CODES).
  * In C, so that the distance between histograms is a constant: in a register it would leave too
  * few for the columns, and the loop would take 1.7 times as long. Each addition depends on the
- * previous one in the same bin; eight columns at a time hide this latency. */
-#ifndef RANKCORE_HISTOGRAMS_H
-#define RANKCORE_HISTOGRAMS_H
+ * previous one in the same bin; eight columns at a time hide this latency. O(8 n). */
+#ifndef RANKCORE_COLUMN_HISTOGRAMS_H
+#define RANKCORE_COLUMN_HISTOGRAMS_H
 
 #include <stdint.h>
 
@@ -34,4 +35,4 @@ static inline void rc_sum_lanes(const uint8_t *const columns[RC_LANES], const do
     }
 }
 
-#endif /* RANKCORE_HISTOGRAMS_H */
+#endif /* RANKCORE_COLUMN_HISTOGRAMS_H */

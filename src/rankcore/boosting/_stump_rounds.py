@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from rankcore._ext import stumps
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Binning, Bins
-from rankcore.boosting._booster import LEAST, LONGEST, Rounds
-from rankcore.boosting._given_bins import BlockRows, Cuts
+from rankcore.boosting._pair_rounds import LEAST, LONGEST, Rounds
 from rankcore.boosting._params import BoostingParams, Schedule
+from rankcore.boosting._streamed_bins import BinEdges, DiskRows
+from rankcore.boosting._stump_model import StumpSum
 from rankcore.boosting._stump_search import (
     BoundedSearch,
     FiringSearch,
@@ -28,7 +29,6 @@ from rankcore.boosting._stump_search import (
     Search,
     Stump,
 )
-from rankcore.boosting._stump_sum import StumpSum
 from rankcore.ranking.pairs import Pairing
 
 
@@ -83,7 +83,7 @@ class Weighed(ABC):
         """Update the weights by a step; return the ratio of their sum to the previous sum."""
 
 
-def next_stump(weighed: Weighed, bins: Bins | Cuts, step: Step) -> Round | None:
+def next_stump(weighed: Weighed, bins: Bins | BinEdges, step: Step) -> Round | None:
     """Add the best stump to weights of binned rows; None if no stump improves the model."""
     stump = weighed.best()
     if stump.bin < 0 or not abs(stump.edge) > LEAST:
@@ -101,7 +101,7 @@ class StumpRounds(Rounds, Weighed):
     state: StumpSum
 
     def __init__(
-        self, params: BoostingParams, rows: Rows | BlockRows, pairing: Pairing, state: StumpSum
+        self, params: BoostingParams, rows: Rows | DiskRows, pairing: Pairing, state: StumpSum
     ) -> None:
         super().__init__(params, rows, pairing, state)
         self._step = Step.of(params, int(pairing.n_pairs.sum()))
