@@ -1,7 +1,7 @@
 """Bin rows that come in parts: groups of values, thresholds between them, then codes.
 
-Parts are read twice. The first time, the values of each column are grouped: `distinct` values, which
-`merge_groups` merges with neighbours of equal leading bits. ``low``, ``high`` and ``counts``
+Parts are read twice. The first time, the values of each column are grouped: `distinct` values,
+which `merge_groups` merges with neighbours of equal leading bits. ``low``, ``high`` and ``counts``
 (n_groups,) have the minimum, maximum and number of rows of each, column by column from ``bounds``.
 `find_edges` computes thresholds from them, by the rule of `binning`. The second time,
 `encode_rows` writes the codes of the rows of a part to their places in columns of bytes.
