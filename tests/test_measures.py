@@ -23,6 +23,7 @@ from rankcore.metrics import (
     reciprocal_rank,
     weighted_ranking_loss,
 )
+from rankcore.metrics.registry import MEASURES
 from strategies import examples
 
 pytestmark = pytest.mark.kernel
@@ -568,15 +569,17 @@ def test_cutoffs_of_64_bits():
             weighted_ranking_loss([1, 0], [1, 2], ("bipartite", k))
 
 
-def test_kernel_checks_what_it_is_given():
-    from rankcore._ext import measures
+def test_a_name_means_one_measure():
+    names = [name for kind in MEASURES.values() for name in kind.names]
+    assert sorted({*names}) == sorted(names)
+    assert all(name == name.lower() for name in names)
 
-    plan = np.zeros(
-        1,
-        dtype=[(name, "i4") for name in "abcdef"]
-        + [("k", "i8"), ("z", "i8")]
-        + [("rel", "f8"), ("x", "f8"), ("weights", "f8", 4)],
-    )
+
+def test_kernel_checks_what_it_is_given():
+    from rankcore._ext import measures, relevance_measures
+
+    plan = np.zeros(1, dtype=np.asarray(measures.layout()).dtype)
+    functions = [relevance_measures.precision]
     s, out, one = np.zeros(3), np.zeros((1, 1)), np.ones(1)
     good = np.array([0, 3])
     for arguments in [
@@ -590,7 +593,10 @@ def test_kernel_checks_what_it_is_given():
         (s, s, None, None, None, good, -1, 1),
     ]:
         with pytest.raises(ValueError, match="match|wrong length|bounds"):
-            measures.measure(*arguments, plan, one, 0, out)
+            measures.measure(*arguments, plan, functions, one, 0, out)
     rows = np.array([0, 1, 3])
-    trouble, _ = measures.measure(s, s, None, rows, None, good, 0, 1, plan, one, 0, out)
-    assert measures.TROUBLES[trouble] == "row"
+    trouble, _ = measures.measure(s, s, None, rows, None, good, 0, 1, plan, functions, one, 0, out)
+    assert trouble == measures.Trouble.ROW
+    for wrong in ([], functions * 2, ["precision"]):
+        with pytest.raises(ValueError, match="wrong length|PyCapsule"):
+            measures.measure(s, s, None, None, None, good, 0, 1, plan, wrong, one, 0, out)

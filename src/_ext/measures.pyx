@@ -12,24 +12,8 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from rankcore._ext._by_score cimport Room, allocate
-from rankcore._ext._measure cimport is_number, value_of
 from rankcore._ext._order cimport descending_key, order
-from rankcore._ext._query cimport (
-    BPREF,
-    DCG,
-    ERR,
-    GIVEN,
-    GRADED_G,
-    INFERRED_AP,
-    NDCG,
-    NDCG_AT_LEVELS,
-    PHI,
-    R_MULTIPLE,
-    R_PRECISION,
-    RBP_RESIDUAL,
-    Measure,
-    Query,
-)
+from rankcore._ext._query cimport Measure, Query, as_function, value_t
 
 cdef extern from "_scan.h" nogil:
     enum:
@@ -41,30 +25,13 @@ cdef extern from "_scan.h" nogil:
     double rc_reached(const double *x, int64_t n, int64_t k)
     int64_t rc_places_from(const double *x, int64_t n, double least, uint32_t *places)
 
-cdef dict _numbered(str names):
-    """The numbers of names that are in the order of an enum."""
-    return {name: number for number, name in enumerate(names.split())}
-
-
-# In the order of the enums in _query.pxd.
-KINDS = _numbered(
-    "precision recall r_precision hit reciprocal_rank average_precision phi dcg ndcg err rbp "
-    "rbp_residual judged unjudged bpref hits f1 relative_precision r_multiple inferred_ap "
-    "interpolated_precision binary_g graded_g ndcg_at_relevant ndcg_at_levels set_precision "
-    "set_recall set_f set_ap set_relative_precision utility n_retrieved n_relevant "
-    "n_relevant_retrieved n_nonrelevant_retrieved"
-)
-GAINS = _numbered("linear exp2 given")
-DIVISORS = _numbered("k available relevant reachable found")
-
-cdef enum Ties:
+# Order of tied documents.
+cpdef enum Ties:
     AVERAGE
     FIRST
     LAST
     OPTIMISTIC
     PESSIMISTIC
-
-TIES = _numbered("average first last optimistic pessimistic")
 
 cdef enum:
     # Maximum length of a prefix that is selected instead of sorted, if the query is several times
@@ -74,22 +41,18 @@ cdef enum:
     # Of so few, a number that they reach is found first.
     FEW = 16
 
-cdef enum Trouble:
+# Why a query cannot be measured.
+cpdef enum Trouble:
     NOTHING
-    NO_MEMORY
-    BAD_ROW
-    ODD_SCORE
-    ODD_LABEL
-    ODD_GAIN
-    NEGATIVE_GAIN
-    HUGE_GAIN
+    MEMORY
+    ROW
+    SCORE
+    LABEL
+    GAIN
+    NEGATIVE
+    HUGE
     TIED
     BEYOND
-
-# Errors of a query, by number.
-TROUBLES = [
-    "", "memory", "row", "score", "label", "gain", "negative", "huge", "tied", "beyond"
-]
 
 
 cdef struct Desk:
@@ -288,7 +251,7 @@ cdef int32_t _load(const Data *data, Desk *desk, Query *q, int64_t start, int64_
         for i in range(start, start + n):
             row = data.rows[i] if data.rows else i
             if not 0 <= row < data.n_rows:
-                return BAD_ROW
+                return ROW
             if data.retrieved == NULL or data.retrieved[row]:
                 to = q.n
                 q.n += 1
@@ -300,35 +263,20 @@ cdef int32_t _load(const Data *data, Desk *desk, Query *q, int64_t start, int64_
             if data.gains:
                 desk.gain[to] = data.gains[row]
     if not rc_all_finite(q.score, q.n):
-        return ODD_SCORE
+        return SCORE
     if not rc_all_finite(q.label, n):
-        return ODD_LABEL
+        return LABEL
     if data.gains and not rc_all_finite(q.gain, n):
-        return ODD_GAIN
+        return GAIN
     return NOTHING
-
-
-cdef inline bint _takes_gains(int32_t kind) noexcept nogil:
-    return kind == DCG or kind == NDCG or GRADED_G <= kind <= NDCG_AT_LEVELS
-
-
-cdef inline bint _looks_at_all(int32_t kind) noexcept nogil:
-    """Whether a measure has no cut-off."""
-    return (
-        kind == PHI
-        or kind == R_PRECISION
-        or kind == RBP_RESIDUAL
-        or kind == BPREF
-        or kind >= R_MULTIPLE
-    )
 
 
 cdef int32_t _measure(
     Desk *desk,
     Query *q,
     const Measure *measures,
+    value_t *functions,
     int64_t n_measures,
-    const double *discount,
     int32_t ties,
     double *values,
     int64_t stride,
@@ -337,40 +285,44 @@ cdef int32_t _measure(
     cdef int64_t ideal_depth[2]
     cdef int64_t ideal_filled = -1
     cdef double rel = 0.0
-    cdef bint with_gains = False, given
+    cdef bint with_gains = False
     cdef const Measure *m
     cdef const double *x
     ideal_depth[:] = [0, 0]
     for j in range(n_measures):
         m = measures + j
-        given = m.gain == GIVEN
-        depth = max(depth, q.n if _looks_at_all(m.kind) else m.k)
-        if _takes_gains(m.kind):
-            with_gains |= given
-            if m.kind != DCG:
-                ideal_depth[given] = max(ideal_depth[given], m.k)
+        depth = max(depth, q.n if m.whole else m.k)
+        with_gains |= m.given
+        if m.ideal:
+            ideal_depth[m.given] = max(ideal_depth[m.given], m.k)
     _put_in_order(desk, q, depth, ties, with_gains)
     for j in range(n_measures):
         m = measures + j
-        if q.grouped and INFERRED_AP <= m.kind <= NDCG_AT_LEVELS:
+        if q.grouped and m.ordered:
             return TIED
-        if m.kind == ERR and rc_count_from(q.label, q.n_judged, nextafter(m.x, INFINITY)):
+        if m.bounded and rc_count_from(q.label, q.n_judged, nextafter(m.x, INFINITY)):
             return BEYOND
-        if _takes_gains(m.kind) and m.kind != DCG:
-            given = m.gain == GIVEN
-            x = q.gain if given else q.label
+        if m.ideal:
+            x = q.gain if m.given else q.label
             if not m.clipped and rc_count_from(x, q.n_judged, 0.0) < q.n_judged:
-                return NEGATIVE_GAIN
-            if ideal_filled != given:
-                _fill_ideal(desk, q, ideal_depth[given], given)
-                ideal_filled = given
-        if m.kind != DCG and m.kind != NDCG and (relevant < 0 or m.rel != rel):
+                return NEGATIVE
+            if ideal_filled != m.given:
+                _fill_ideal(desk, q, ideal_depth[m.given], m.given)
+                ideal_filled = m.given
+        if m.counted and (relevant < 0 or m.rel != rel):
             rel = m.rel
             relevant = rc_count_from(q.label, q.n_judged, rel)
-        values[j * stride] = value_of(m, q, discount, relevant)
-        if (m.kind == DCG or m.kind == NDCG) and not is_number(m, q, values[j * stride], discount):
-            return HUGE_GAIN
+        values[j * stride] = functions[j](m, q, relevant)
+        if values[j * stride] == INFINITY:
+            return HUGE
     return NOTHING
+
+
+def layout():
+    """Return an object whose dtype in NumPy is that of a measure's parameters."""
+    cdef Measure none
+    memset(&none, 0, sizeof(none))
+    return (<Measure[:1]> &none).copy()
 
 
 def measure(
@@ -383,6 +335,7 @@ def measure(
     int64_t first,
     int64_t last,
     const Measure[::1] measures not None,
+    list functions not None,
     const double[::1] discounts not None,
     int32_t ties,
     double[:, ::1] values not None,
@@ -390,10 +343,11 @@ def measure(
     """Measure the queries from ``first`` up to ``last``.
 
     Query ``i`` has the rows ``bounds[i]`` up to ``bounds[i + 1]``, or those that ``rows`` names at
-    these places. Column ``i`` of ``values`` gets the values of the measures; NaN where undefined.
+    these places. ``functions`` are the measures' own, of other kernels. Column ``i`` of ``values``
+    gets the values of the measures; NaN where undefined.
     The GIL is released.
 
-    Returns an index into `TROUBLES`, 0 if all went well, and the query in which it came up.
+    Returns a `Trouble`, 0 if all went well, and the query in which it came up.
     """
     cdef Desk desk
     cdef Query q
@@ -407,6 +361,7 @@ def measure(
         or (rows is not None and rows.shape[0] != n_rows)
         or (retrieved is not None and retrieved.shape[0] != n_rows)
         or values.shape[0] != measures.shape[0]
+        or len(functions) != measures.shape[0]
         or values.shape[1] < last
     ):
         raise ValueError("an array has the wrong length")
@@ -417,9 +372,11 @@ def measure(
     if longest >= <int64_t> 1 << 32:
         raise ValueError("a query has more than 4294967295 documents")
     for i in range(measures.shape[0]):
-        if measures[i].k < 0 or (measures[i].gain == GIVEN and gains is None):
+        if measures[i].k < 0 or (measures[i].given and gains is None):
             raise ValueError("a measure requires data that are missing")
-        if _takes_gains(measures[i].kind):
+        if measures[i].given not in (0, 1):
+            raise ValueError("given must be 0 or 1")
+        if measures[i].gained:
             deepest = max(deepest, min(measures[i].k, longest))
     if discounts.shape[0] < deepest:
         raise ValueError("there are fewer discounts than positions")
@@ -431,10 +388,19 @@ def measure(
     data.rows = &rows[0] if rows is not None and n_rows else NULL
     data.retrieved = &retrieved[0] if retrieved is not None and n_rows else NULL
     data.n_rows = n_rows
-    cdef const double *discount = &discounts[0] if deepest else NULL
+    q.discount = &discounts[0] if deepest else NULL
+    cdef value_t *values_of = <value_t *> malloc(measures.shape[0] * sizeof(value_t))
+    if values_of == NULL:
+        return MEMORY, first
+    try:
+        for i in range(measures.shape[0]):
+            values_of[i] = as_function(functions[i])
+    except BaseException:
+        free(values_of)
+        raise
     with nogil:
         if not _allocate(&desk, longest):
-            trouble = NO_MEMORY
+            trouble = MEMORY
         i = first
         while trouble == NOTHING and i < last:
             n = bounds[i + 1] - bounds[i]
@@ -442,11 +408,12 @@ def measure(
             if trouble == NOTHING:
                 q.chances, q.products = desk.chances, desk.products
                 trouble = _measure(
-                    &desk, &q, &measures[0], measures.shape[0], discount, ties,
+                    &desk, &q, &measures[0], values_of, measures.shape[0], ties,
                     &values[0, i], values.shape[1],
                 )
             if trouble == NOTHING:
                 i += 1
+        free(values_of)
         free(desk.block)
         free(desk.room.block)
     return trouble, i

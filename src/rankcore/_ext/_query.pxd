@@ -1,75 +1,32 @@
 # A query with sorted documents, and the parameters of a measure. Private.
+#
+# Documents of equal score that have no order are a group: every order of them is as likely, and
+# a measure is worth its expectation.
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from libc.math cimport exp2
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 
-cdef enum Kind:
-    PRECISION
-    RECALL
-    R_PRECISION
-    HIT
-    RECIPROCAL_RANK
-    AVERAGE_PRECISION
-    PHI
-    DCG
-    NDCG
-    ERR
-    RBP
-    RBP_RESIDUAL
-    JUDGED
-    UNJUDGED
-    BPREF
-    HITS
-    F1
-    RELATIVE_PRECISION
-    R_MULTIPLE
-    # no expectation over the orders of tied documents in closed form
-    INFERRED_AP
-    INTERPOLATED_PRECISION
-    BINARY_G
-    # with the gains of an ideal order
-    GRADED_G
-    NDCG_AT_RELEVANT
-    NDCG_AT_LEVELS
-    # whatever the order
-    SET_PRECISION
-    SET_RECALL
-    SET_F
-    SET_AP
-    SET_RELATIVE_PRECISION
-    UTILITY
-    N_RETRIEVED
-    N_RELEVANT
-    N_RELEVANT_RETRIEVED
-    N_NONRELEVANT_RETRIEVED
-
-
-cdef enum Gain:
-    LINEAR
-    EXP2
-    GIVEN
-
-
-cdef enum Divisor:
-    BY_CUTOFF
-    BY_AVAILABLE
-    BY_RELEVANT
-    BY_REACHABLE
-    BY_FOUND
-
-
 cdef struct Measure:
-    int32_t kind
-    int32_t gain  # of DCG and NDCG
-    int32_t divisor  # of PRECISION, AVERAGE_PRECISION; RBP: BY_RELEVANT has binary gains
+    # What the engine must know.
+    int32_t whole  # reads all positions, whatever k is
+    int32_t gained  # reads gains of labels, and discounts
+    int32_t ideal  # reads the ideal order
+    int32_t ordered  # has no expectation over the orders of tied documents in closed form
+    int32_t counted  # reads the number of relevant documents
+    int32_t bounded  # labels are at most x
+    # What the measure itself reads; of most of these, each measure some.
+    int32_t given  # gains are those of the query; else they are computed from labels
+    int32_t exp2  # 2**y - 1 instead of y
     int32_t clipped  # negative gains count 0
-    int32_t together  # AVERAGE_PRECISION: a group stands where it ends
-    int32_t up  # INTERPOLATED_PRECISION: shares of the relevant documents are rounded up
-    int64_t k  # positions looked at; of PHI its m, 0 for the number of relevant documents
-    int64_t z  # PHI's Z, 0 for the number of relevant documents
+    int32_t option  # of an enum of the measure, or a truth value
+    int32_t together  # a group of tied documents stands where it ends
+    int32_t up  # fractions of the relevant documents are rounded up
+    int64_t k  # positions looked at; of phi its m, 0 for the number of relevant documents
+    int64_t z  # of phi, 0 for the number of relevant documents
     double rel  # least relevant label
-    double x  # parameter: RBP's persistence, ERR's maximum label, a recall, a multiple, F's weight
-    double weights[4]  # of UTILITY
+    double x  # the parameter in the measure's name
+    double weights[4]
 
 
 cdef struct Query:
@@ -86,6 +43,21 @@ cdef struct Query:
     int64_t n_ideal  # how many there are
     double *chances  # room for n + 1 numbers
     double *products  # the same again
+    const double *discount  # reciprocal, by position, as deep as the gains are read
+
+
+# The value for a query, given the number of its relevant documents: NAN if it is undefined without
+# these, INFINITY if a sum is beyond float64.
+ctypedef double (*value_t)(const Measure *m, const Query *q, int64_t relevant) noexcept nogil
+
+
+cdef inline object registered(value_t value):
+    """Return the function as an object, which `as_function` reads."""
+    return PyCapsule_New(<void *> value, "rankcore.measure", NULL)
+
+
+cdef inline value_t as_function(object capsule) except NULL:
+    return <value_t> PyCapsule_GetPointer(capsule, "rankcore.measure")
 
 
 cdef inline int64_t count_relevant(
@@ -97,9 +69,22 @@ cdef inline int64_t count_relevant(
     return count
 
 
+cdef inline double found_in(const Query *q, int64_t depth, double rel) noexcept nogil:
+    """Relevant documents in the first `depth` positions, expected if the last are tied."""
+    cdef int64_t start, stop, r
+    if not q.grouped or q.ends[depth - 1] == depth:
+        return count_relevant(q, 0, depth, rel)
+    start = depth - 1
+    stop = q.ends[start]
+    while start > 0 and q.ends[start - 1] == stop:
+        start -= 1
+    r = count_relevant(q, start, stop, rel)
+    return count_relevant(q, 0, start, rel) + r * <double> (depth - start) / (stop - start)
+
+
 cdef inline double gain_of(const Measure *m, double x) noexcept nogil:
     cdef int64_t level
-    if m.gain == EXP2:
+    if m.exp2:
         if 0 <= x < 63:
             level = <int64_t> x
             x = <double> ((<int64_t> 1 << level) - 1) if level == x else exp2(x) - 1.0

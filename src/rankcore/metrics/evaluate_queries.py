@@ -17,7 +17,8 @@ from rankcore._core.queries import Queries, group_rows, query_numbers, run_block
 from rankcore._ext import measures as kernels
 from rankcore._ext.concordance import sort_queries
 from rankcore.metrics.conventions import Convention
-from rankcore.metrics.names import LARGEST_CUT, Measure
+from rankcore.metrics.names import LARGEST_CUT
+from rankcore.metrics.registry import MAXIMUM_LABEL, MEASURES, UNJUDGED_LABEL, Measure
 
 
 @dataclass(frozen=True)
@@ -73,32 +74,8 @@ def check_rows(labels: NDArray[Any], scores: NDArray[Any]) -> None:
         raise ValueError("y_true and y_score are empty; a measure requires at least one row")
 
 
-_IDEAL = {"graded_g", "ndcg_at_relevant", "ndcg_at_levels"}
-_GAINED = {"dcg", "ndcg", *_IDEAL}
-_CUT_BY_DEFAULT = {"ndcg", "average_precision"}
-# Binary measures that are defined without relevant documents.
-_DEFINED = {"precision", "hit"}
-# Measures that distinguish unjudged documents from those judged not relevant.
-OF_JUDGMENTS = {
-    "judged",
-    "unjudged",
-    "rbp_residual",
-    "bpref",
-    "inferred_ap",
-    "n_nonrelevant_retrieved",
-}
-_NOBODYS = -float(np.finfo(np.float64).max)
-# Measures without a closed-form expectation over the orders of tied documents.
-_ORDERED = {"inferred_ap", "interpolated_precision", "binary_g", *_IDEAL}
-# Default maximum label of ERR, as in gdeval.
-_MAXIMUM_LABEL = 4.0
-# The layout of the kernel's struct.
-_MEASURE = np.dtype(
-    [(name, "i4") for name in ("kind", "gain", "divisor", "clipped", "together", "up")]
-    + [(name, "i8") for name in ("k", "z")]
-    + [(name, "f8") for name in ("rel", "x")]
-    + [("weights", "f8", 4)]
-)
+# The kernel's struct of a measure.
+_LAYOUT = np.asarray(kernels.layout()).dtype
 
 
 def measure_queries(
@@ -124,19 +101,19 @@ def measure_queries(
     task = _Task(scores, labels, queries, found, convention, n_jobs)
     if convention.cutoff is not None:
         measures = [
-            replace(m, k=convention.cutoff) if m.k is None and m.kind in _CUT_BY_DEFAULT else m
+            replace(m, k=convention.cutoff) if m.k is None and MEASURES[m.kind].default_cut else m
             for m in measures
         ]
     values = np.empty((len(measures), queries.bounds.size - 1))
     groups: dict[Any, list[int]] = {}
     for i, m in enumerate(measures):
-        apart = unjudged is not None and m.kind in OF_JUDGMENTS
+        apart = unjudged is not None and MEASURES[m.kind].judgments
         groups.setdefault((apart, m.gains), []).append(i)
     for (apart, gains), members in groups.items():
         one = task
         if apart:
             nobodys = _as_mask(unjudged, n, "unjudged").view(np.bool_)
-            one = replace(one, labels=np.where(nobodys, _NOBODYS, labels))
+            one = replace(one, labels=np.where(nobodys, UNJUDGED_LABEL, labels))
         if gains is not None:
             one = replace(one, convention=replace(convention, gain=partial(_named_gains, gains)))
         values[members] = _averaged(one, [measures[i] for i in members])
@@ -172,6 +149,7 @@ def _run(task: _Task, measures: Sequence[Measure]) -> Floats:
     gains = _given_gains(measures, convention, task.labels)
     sizes = np.diff(queries.bounds)
     plan = _plan(measures, convention)
+    functions = [MEASURES[m.kind].value for m in measures]
     discounts = _discounts(convention.discount, measures, int(sizes.max()))
     values = np.empty((len(measures), sizes.size))
 
@@ -186,12 +164,14 @@ def _run(task: _Task, measures: Sequence[Measure]) -> Floats:
             first,
             last,
             plan,
+            functions,
             discounts,
-            kernels.TIES[convention.ties],
+            kernels.Ties[convention.ties.upper()],
             values,
         )
         if trouble:
-            raise _complaint(kernels.TROUBLES[trouble], queries.ids[query], convention, measures)
+            said = kernels.Trouble(trouble).name.lower()
+            raise _complaint(said, queries.ids[query], convention, measures)
 
     run_blocks(run, queries.bounds, task.n_jobs)
     for measure, value in zip(measures, values, strict=True):
@@ -235,7 +215,8 @@ def _given_gains(
 ) -> Floats | None:
     """Compute the gains of the rows from a table or function; None for named gains."""
     gain = convention.gain
-    if isinstance(gain, str) or not any(m.kind in _GAINED and m.gain is None for m in measures):
+    gained = [m for m in measures if MEASURES[m.kind].gained]
+    if isinstance(gain, str) or not any(m.gain is None for m in gained):
         return None
     if callable(gain):
         gains = as_reals(gain(labels), "the gains")
@@ -258,38 +239,29 @@ def _given_gains(
 
 def _plan(measures: Sequence[Measure], convention: Convention) -> NDArray[Any]:
     """Convert measures to structs of the kernel."""
-    plan = np.zeros(len(measures), dtype=_MEASURE)
+    plan = np.zeros(len(measures), dtype=_LAYOUT)
     for row, m in zip(plan, measures, strict=True):
-        gain = m.gain or (convention.gain if isinstance(convention.gain, str) else "given")
-        row["kind"] = kernels.KINDS[m.kind]
-        row["gain"] = kernels.GAINS[gain] if m.kind in _GAINED else 0
+        kind = MEASURES[m.kind]
+        for name in ("whole", "gained", "ideal", "ordered", "counted", "bounded"):
+            row[name] = getattr(kind, name)
+        if kind.gained:
+            gain = m.gain or convention.gain
+            row["given"] = not isinstance(gain, str)
+            row["exp2"] = gain == "exp2"
         row["clipped"] = convention.negative == "zero"
         row["k"] = m.k or LARGEST_CUT
         row["rel"] = convention.rel if m.rel is None else m.rel
         row["up"] = convention.recall_points == "up"
         row["x"] = 1.0 if m.x is None else m.x
         row["weights"] = m.weights or 0.0
-        if m.kind in ("rbp", "rbp_residual"):
-            row["x"] = convention.persistence if m.x is None else m.x
-            row["divisor"] = kernels.DIVISORS["k" if m.rel is None else "relevant"]
-        elif m.kind == "err":
-            row["x"] = _MAXIMUM_LABEL if m.x is None else m.x
-        elif m.kind == "judged":
-            row["rel"] = _NOBODYS / 2
-        if m.kind == "precision":
-            row["divisor"] = kernels.DIVISORS[convention.precision_divisor]
-        elif m.kind == "average_precision":
-            row["divisor"] = kernels.DIVISORS[convention.ap_divisor]
-            row["together"] = convention.ap_ties == "together"
-        elif m.kind == "phi":
-            row["k"] = m.m or 0
-            row["z"] = m.Z or 0
+        if kind.settings is not None:
+            kind.settings(row, m, convention)
     return plan
 
 
 def _discounts(name: str, measures: Sequence[Measure], longest: int) -> Floats:
     """Return the reciprocal discounts of the positions, up to the maximum depth of DCG."""
-    depth = max([m.k or longest for m in measures if m.kind in _GAINED], default=0)
+    depth = max([m.k or longest for m in measures if MEASURES[m.kind].gained], default=0)
     position = np.arange(1, min(depth, longest) + 1, dtype=np.float64)
     if name == "letor":
         return 1.0 / np.maximum(np.log2(position), 1.0)
@@ -301,17 +273,19 @@ def _complaint(
 ) -> Exception:
     if trouble == "memory":
         return MemoryError(f"{named(query)} does not fit into memory")
+    ordered = {m.kind for m in measures if MEASURES[m.kind].ordered}
+    bounds = [m.x or MAXIMUM_LABEL for m in measures if MEASURES[m.kind].bounded]
     what = {
         "score": "y_score must be finite" + " as float32" * convention.single_precision,
         "label": "y_true must be finite",
         "gain": "gain must be finite for every label",
         "negative": "ndcg is not defined for negative gains: shift the labels, or choose another "
         "gain; found one",
-        "tied": f"{', '.join(sorted({m.kind for m in measures if m.kind in _ORDERED}))} has no "
+        "tied": f"{', '.join(sorted(ordered))} has no "
         "expectation over the orders of tied documents in closed form: choose another "
         "ties=, such as the one of convention='trec_eval' with docid=; found ties",
         "beyond": "ERR requires labels up to "
-        f"{max((m.x or _MAXIMUM_LABEL for m in measures if m.kind == 'err'), default=0):g}: name "
+        f"{max(bounds, default=0):g}: name "
         "the maximum, as in 'ERR(max_rel=5)@10'; found one above",
         "huge": "y_true must be labels whose gains do not add up beyond float64 (choose "
         "gain='linear', or a table)",
@@ -342,9 +316,9 @@ def _settle(
         if empty == "raise":
             query = queries.ids[np.flatnonzero(undefined)[0]]
             raise ValueError(f"{named(query)} has nothing relevant, so {measure.kind} is undefined")
-        number = 0.0 if measure.kind in _DEFINED else empty
+        number = 0.0 if MEASURES[measure.kind].defined else empty
         values[undefined] = np.nan if empty == "skip" else number
-    if measure.kind not in ("dcg", "ndcg"):
+    if not MEASURES[measure.kind].dcg:
         return
     if convention.single != "value" and (sizes == 1).any():
         if convention.single == "raise":

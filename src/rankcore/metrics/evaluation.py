@@ -15,7 +15,8 @@ from rankcore.metrics.conventions import Convention, resolve
 from rankcore.metrics.evaluate_queries import judged, measure_queries
 from rankcore.metrics.names import parse
 from rankcore.metrics.one_measure import OF_QUERIES
-from rankcore.metrics.pairwise import PairCounts, count_pairs
+from rankcore.metrics.pairwise import count_pairs
+from rankcore.metrics.registry import MEASURES
 from rankcore.metrics.tables import Table, Tabular
 
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ _OVER: dict[str, Callable[[Any, Any], float]] = {
     "geometric": _geometric_mean,
     "sum": _sum,
 }
-_COUNTED = {"misranking": PairCounts.misranking, "kendall_tau": PairCounts.kendall_tau}
-_OF_PAIRS = {"auc", *_COUNTED}
 
 
 class Evaluation(Tabular, Mapping[str, float]):
@@ -219,16 +218,15 @@ def evaluate(
     data = judged(y_true, y_score, qid, n_jobs)
     ids = data.queries.ids
     ranked = data.by_id(docid)
-    ranking = {
-        name: m for name, m in measures.items() if m.kind not in _OF_PAIRS and m.kind != "n_queries"
-    }
-    of_pairs = {name: m for name, m in measures.items() if m.kind in _OF_PAIRS}
+    kinds = {name: MEASURES[m.kind] for name, m in measures.items()}
+    ranking = {name: m for name, m in measures.items() if kinds[name].value is not None}
+    of_pairs = {name: m for name, m in measures.items() if m.kind == "auc" or kinds[name].of_pairs}
     if of_pairs and retrieved is not None:
         raise ValueError(
             f"{next(iter(of_pairs))} compares the scores of all documents, and some were not "
             "retrieved"
         )
-    walks = len({"pairs" if m.kind in _COUNTED else m.kind for m in of_pairs.values()})
+    walks = len({"areas" if kinds[name].of_pairs is None else "pairs" for name in of_pairs})
     if walks + bool(ranking) > 1 and not meant.single_precision and unjudged is None:
         data = ranked = ranked.sorted(n_jobs)
     per_query: dict[str, NDArray[np.float64]] = {}
@@ -248,7 +246,8 @@ def evaluate(
         if m.kind == "n_queries":
             per_query[name] = np.ones(ids.size)
     for name, m in of_pairs.items():
-        if m.kind == "auc":
+        of_counts = kinds[name].of_pairs
+        if of_counts is None:
             rel = meant.rel if m.rel is None else m.rel
             area: Any = auc_score(
                 data.labels, data.scores, qid=grouped, rel=rel, per_query=True, n_jobs=n_jobs
@@ -256,7 +255,7 @@ def evaluate(
             per_query[name] = area[1]
             continue
         counts = counts or count_pairs(data, n_jobs)
-        per_query[name] = _COUNTED[m.kind](counts)
+        per_query[name] = of_counts(counts)
     values_of = {name: per_query[name] for name in measures}
     over = {name: m.over for name, m in measures.items()}
     weights: Any = query_weight  # checked there

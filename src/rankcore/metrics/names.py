@@ -6,95 +6,21 @@ import ast
 import difflib
 import math
 import re
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 from rankcore.metrics import trec_names
+from rankcore.metrics.registry import MEASURES, Measure, Number
 
-
-@dataclass(frozen=True)
-class _Kind:
-    """What a measure is called, and what its name may be combined with."""
-
-    names: tuple[str, ...]  # those of other tools included; case does not matter
-    cut: Literal["none", "optional", "required"] = "none"  # a cut-off
-    binary: bool = False  # takes the smallest relevant label
-    loss: bool = False  # smaller values are better
-    summed: bool = False  # a count, summed over queries
-
-
-_MEASURES = {
-    "ndcg": _Kind(("ndcg", "ndcg_score", "ndcg_cut"), cut="optional"),
-    "dcg": _Kind(("dcg", "dcg_score"), cut="optional"),
-    "average_precision": _Kind(
-        ("map", "ap", "map_cut", "average_precision", "mean_average_precision"),
-        cut="optional",
-        binary=True,
-    ),
-    "precision": _Kind(
-        ("p", "pre", "precision", "precision_at_k", "prec"), cut="optional", binary=True
-    ),
-    "recall": _Kind(("r", "recall", "recall_at_k"), cut="required", binary=True),
-    "r_precision": _Kind(("rprec", "r_precision", "r-precision"), binary=True),
-    "reciprocal_rank": _Kind(
-        ("mrr", "rr", "recip_rank", "reciprocal_rank"), cut="optional", binary=True
-    ),
-    "hit": _Kind(("hit", "hit_rate", "success"), cut="optional", binary=True),
-    "hits": _Kind(("hits",), cut="optional", binary=True),
-    "f1": _Kind(("f1",), cut="optional", binary=True),
-    "auc": _Kind(("auc", "auc_score"), binary=True),
-    "misranking": _Kind(("misranking", "pairwise_misranking"), loss=True),
-    "kendall_tau": _Kind(("kendall_tau", "tau", "kendall")),
-    "err": _Kind(("err",), cut="optional"),
-    "rbp": _Kind(("rbp",), cut="optional", binary=True),
-    "rbp_residual": _Kind(("rbp_resid",), loss=True),
-    "judged": _Kind(("judged",), cut="optional"),
-    "unjudged": _Kind(("unj",), cut="required", loss=True),
-    "bpref": _Kind(("bpref", "gm_bpref"), binary=True),
-    "inferred_ap": _Kind(("infap",), binary=True),
-    "interpolated_precision": _Kind(("iprec", "iprec_at_recall", "11pt_avg"), binary=True),
-    "relative_precision": _Kind(("relative_p",), cut="required", binary=True),
-    "r_multiple": _Kind(("rprec_mult",), binary=True),
-    "binary_g": _Kind(("bing",), binary=True),
-    "graded_g": _Kind(("g",)),
-    "ndcg_at_relevant": _Kind(("ndcg_rel",)),
-    "ndcg_at_levels": _Kind(("rndcg",)),
-    "set_precision": _Kind(("set_p", "setp"), binary=True),
-    "set_recall": _Kind(("set_recall", "setr"), binary=True),
-    "set_f": _Kind(("set_f", "setf"), binary=True),
-    "set_ap": _Kind(("set_map", "setap"), binary=True),
-    "set_relative_precision": _Kind(("set_relative_p", "setrelp"), binary=True),
-    "utility": _Kind(("utility",)),
-    "n_queries": _Kind(("num_q", "numq"), summed=True),
-    "n_retrieved": _Kind(("num_ret", "numret"), summed=True),
-    "n_relevant": _Kind(("num_rel", "numrel"), binary=True, summed=True),
-    "n_relevant_retrieved": _Kind(("num_rel_ret", "numrelret"), binary=True, summed=True),
-    "n_nonrelevant_retrieved": _Kind(("num_nonrel_judged_ret",), loss=True, summed=True),
-}
-_KINDS = {name: kind for kind, measure in _MEASURES.items() for name in measure.names}
-_KINDS["gm_map"] = "average_precision"
+_KINDS = {name: kind for kind, measure in MEASURES.items() for name in measure.names}
 # ranx and ir-measures have a separate name for each gain of NDCG.
 _KINDS |= {"ndcg_burges": "ndcg", "dcg_burges": "dcg"}
 _DCG = {"log2": "linear", "exp-log2": "exp2"}
 
-# Measures that need the number of retrieved documents if they have no cut-off.
-_OF_ALL_RETRIEVED = {"precision": "set_precision", "f1": "set_f"}
 # Positions are 64-bit integers.
 LARGEST_CUT = 2**63 - 1
 # Measures of predicted ranks, which have no queries.
 _RANK_LOSSES = {"rank_loss", "macro_rank_loss", "max_rank_loss"}
-# Keys of numbers in parentheses, with their ranges.
-_NUMBERS = {
-    ("rbp", "p"): (0.0, 1.0),
-    ("rbp_residual", "p"): (0.0, 1.0),
-    ("err", "max_rel"): (0.0, 1000.0),
-    ("set_f", "beta"): (0.0, math.inf),
-    ("interpolated_precision", "recall"): (0.0, 1.0),
-    ("r_multiple", "multiple"): (0.0, math.inf),
-}
-# Measures for which a number after @, _ or . is not a cut-off, but this parameter.
-_AT_NUMBER = {"interpolated_precision": "recall", "r_multiple": "multiple", "set_f": "beta"}
-
 # Name, arguments in parentheses, cut-offs after "@", "_" or ".", ranx's relevance level "-l2",
 # XGBoost's "-".
 _FORM = re.compile(
@@ -104,26 +30,6 @@ _FORM = re.compile(
         (?: -l(?P<level> \d+) | (?P<minus> -))?""",
     re.VERBOSE | re.IGNORECASE,
 )
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A measure, with its deviations from the convention."""
-
-    kind: str
-    k: int | None = None  # cut-off; None: all positions
-    rel: float | None = None  # smallest relevant label
-    gain: str | None = None  # of a label in DCG
-    empty: float | None = None  # value of queries without relevant documents
-    Z: int | None = None  # divisor of the Phi family; likewise m
-    m: int | None = None
-    # RBP's persistence, ERR's maximum label, F's weight of recall, a recall, or a multiple of R
-    x: float | None = None
-    levels: tuple[float, ...] | None = None  # to average over
-    weights: tuple[float, ...] | None = None  # of the four terms of utility
-    # gains of some labels in DCG; others are their own gains
-    gains: tuple[tuple[float, float], ...] | None = None
-    over: str = "mean"  # aggregate over queries: "mean", "geometric" or "sum"
 
 
 def parse(name: str) -> list[tuple[str, Measure]]:
@@ -148,31 +54,32 @@ def parse(name: str) -> list[tuple[str, Measure]]:
     if kind is None:
         raise ValueError(f"there is no measure {name!r}{_nearest(form['name'], name.strip())}")
     if form["cuts"] is None:
-        kind = _OF_ALL_RETRIEVED.get(kind, kind)
+        kind = MEASURES[kind].without_cut or kind
+    known = MEASURES[kind]
     measure = _measure(kind, gain="exp2" if form["name"].lower().endswith("_burges") else None)
     if form["name"].lower().startswith("gm_"):
         measure = replace(measure, over="geometric")
     measure = _with_arguments(measure, name, form["arguments"])
     if form["level"]:
-        if not _MEASURES[kind].binary:
+        if not known.binary:
             raise ValueError(
                 f"{name!r}: a relevance level, -l{form['level']}, requires a binary measure; "
                 f"{form['name']} has none"
             )
         measure = replace(measure, rel=float(form["level"]))
     if form["minus"]:
-        if kind not in {"ndcg", "average_precision", "precision"}:
+        if not known.minus:
             raise ValueError(f"{name!r}: only ndcg, map and pre have a form that ends in '-'")
         measure = replace(measure, empty=0.0)
     if form["cuts"] is None:
-        if _MEASURES[kind].cut == "required" or form["name"].lower().endswith("_cut"):
+        if known.cut == "required" or form["name"].lower().endswith("_cut"):
             raise ValueError(f"{name!r} needs a cut-off, such as {form['name']}@10")
-        if kind in _AT_NUMBER and kind != "set_f" and measure.x is None:
+        if known.number and known.number.required and measure.x is None:
             raise ValueError(f"{name!r} needs a number, such as {form['name']}@0.5")
         return [(name, measure)]
-    if kind in _AT_NUMBER:
-        return [(name, _with_number(measure, name, _AT_NUMBER[kind], form["cuts"]))]
-    if _MEASURES[kind].cut == "none":
+    if known.number and known.number.at_end:
+        return [(name, _with_number(measure, name, known.number, form["cuts"]))]
+    if known.cut == "none":
         raise ValueError(f"{name!r}: {form['name']} has no cut-off")
     cuts = [_cut(name, k) for k in form["cuts"].split(",")]
     stem = name.strip()[: form.start("mark")]
@@ -186,7 +93,7 @@ def parse(name: str) -> list[tuple[str, Measure]]:
 
 def _measure(kind: str, **parameters: Any) -> Measure:
     """Build a measure with the aggregate over queries that its kind implies."""
-    return Measure(kind, over="sum" if _MEASURES[kind].summed else "mean", **parameters)
+    return Measure(kind, over="sum" if MEASURES[kind].summed else "mean", **parameters)
 
 
 def _cut(name: str, text: str) -> int:
@@ -200,15 +107,16 @@ def _cut(name: str, text: str) -> int:
     return k
 
 
-def _with_number(measure: Measure, name: str, key: str, value: Any) -> Measure:
+def _with_number(measure: Measure, name: str, number: Number, value: Any) -> Measure:
     """Add a numeric parameter."""
-    low, high = _NUMBERS[measure.kind, key]
     try:
         x = float(value)
     except ValueError:
         x = math.nan
-    if not low <= x <= high:
-        raise ValueError(f"{name!r}: {key} must be a number from {low:g} to {high:g}")
+    if not number.low <= x <= number.high:
+        raise ValueError(
+            f"{name!r}: {number.key} must be a number from {number.low:g} to {number.high:g}"
+        )
     return replace(measure, x=x)
 
 
@@ -217,13 +125,14 @@ def greater_is_better(name: str) -> bool:
     if name in _RANK_LOSSES:
         return False
     try:
-        return not _MEASURES[parse(name)[0][1].kind].loss
+        return not MEASURES[parse(name)[0][1].kind].loss
     except ValueError:
         return True
 
 
 def _with_arguments(measure: Measure, name: str, text: str | None) -> Measure:
     """Add parameters in parentheses, as in ir-measures: ``rel=2``, ``dcg='exp-log2'``."""
+    kind = MEASURES[measure.kind]
     for argument in (text or "").split(","):
         if not argument.strip():
             continue
@@ -234,12 +143,12 @@ def _with_arguments(measure: Measure, name: str, text: str | None) -> Measure:
             raise ValueError(
                 f"{name!r}: {argument.strip()!r} is not of the form key=value"
             ) from None
-        if key == "rel" and _MEASURES[measure.kind].binary and type(value) in (int, float):
+        if key == "rel" and kind.binary and type(value) in (int, float):
             measure = replace(measure, rel=float(value))
-        elif key == "dcg" and measure.kind in {"dcg", "ndcg"} and str(value) in _DCG:
+        elif key == "dcg" and kind.dcg and str(value) in _DCG:
             measure = replace(measure, gain=_DCG[str(value)])
-        elif (measure.kind, key) in _NUMBERS and type(value) in (int, float):
-            measure = _with_number(measure, name, key, value)
+        elif kind.number and kind.number.key == key and type(value) in (int, float):
+            measure = _with_number(measure, name, kind.number, value)
         else:
             raise ValueError(
                 f"{name!r}: {argument.strip()!r} is not understood; binary measures take "

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from rankcore._core.queries import query_mean
 from rankcore.metrics.conventions import Convention, Gain, resolve
 from rankcore.metrics.evaluate_queries import judged, measure_queries
-from rankcore.metrics.names import Measure
+from rankcore.metrics.registry import Measure
 
 PerQuery = tuple[NDArray[Any], NDArray[np.float64]]
 # Shared sections of docstrings; the range of values is inserted.

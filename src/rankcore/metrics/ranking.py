@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike
 
 from rankcore._core.docs import documented
 from rankcore.metrics.evaluate_queries import as_cutoff
-from rankcore.metrics.names import Measure
 from rankcore.metrics.one_measure import (
     OF_QUERIES,
     BinaryOptions,
@@ -17,6 +16,7 @@ from rankcore.metrics.one_measure import (
     PerQuery,
     measured,
 )
+from rankcore.metrics.registry import Measure
 
 _SHARES = OF_QUERIES % "Between 0 and 1"
 _SELECTED = f"""\

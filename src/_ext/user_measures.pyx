@@ -1,8 +1,9 @@
-# Measures by models of how far a user reads. Private.
+"""Measures by models of how far a user reads."""
+
 from libc.math cimport exp2
 from libc.stdint cimport int64_t
 
-from rankcore._ext._query cimport BY_RELEVANT, Measure, Query
+from rankcore._ext._query cimport Measure, Query, registered
 
 
 cdef inline double _satisfied(const Measure *m, double y) noexcept nogil:
@@ -50,11 +51,9 @@ cdef inline double _group_stops(
     return value
 
 
-cdef inline double expected_reciprocal_rank(
-    const Measure *m, const Query *q, int64_t depth
-) noexcept nogil:
+cdef double _err(const Measure *m, const Query *q, int64_t relevant) noexcept nogil:
     """Chapelle et al. (2009): a user stops at a document with chance (2^y - 1) / 2^(max y)."""
-    cdef int64_t start = 0, stop
+    cdef int64_t start = 0, stop, depth = min(m.k, q.n)
     cdef double value = 0.0, left = 1.0, chance
     while start < depth:
         if not q.grouped or q.ends[start] == start + 1:
@@ -69,14 +68,14 @@ cdef inline double expected_reciprocal_rank(
     return value
 
 
-cdef inline double rank_biased(const Measure *m, const Query *q, int64_t depth) noexcept nogil:
+cdef double _rbp(const Measure *m, const Query *q, int64_t relevant) noexcept nogil:
     """Moffat and Zobel (2008): a user continues to the next document with probability x.
 
     Gains above 1 are divided by the maximum of the query.
     """
-    cdef int64_t start = 0, stop, i, _i
+    cdef int64_t start = 0, stop, i, _i, depth = min(m.k, q.n)
     cdef double value = 0.0, weight = 1.0, most = 1.0, gains, weights
-    cdef bint binary = m.divisor == BY_RELEVANT
+    cdef bint binary = m.option
     if not binary:
         for i in range(q.n_judged):
             most = max(most, q.label[i])
@@ -96,7 +95,7 @@ cdef inline double rank_biased(const Measure *m, const Query *q, int64_t depth) 
     return (1.0 - m.x) * value
 
 
-cdef inline double rank_biased_residual(const Measure *m, const Query *q) noexcept nogil:
+cdef double _rbp_residual(const Measure *m, const Query *q, int64_t relevant) noexcept nogil:
     """Residual: maximum value of unjudged documents; 0 if there are none, as in trec_eval."""
     cdef int64_t start = 0, stop, i, unjudged = 0, here
     cdef double value = 0.0, weight = 1.0, weights
@@ -112,3 +111,8 @@ cdef inline double rank_biased_residual(const Measure *m, const Query *q) noexce
         value += <double> here / (stop - start) * weights
         start = stop
     return weight + (1.0 - m.x) * value if unjudged else 0.0
+
+
+err = registered(_err)
+rbp = registered(_rbp)
+rbp_residual = registered(_rbp_residual)
