@@ -89,7 +89,7 @@ def _writable(value: Any) -> Any:
         return value if value.flags.writeable else value.copy(order="K")
     if isinstance(value, dict):
         return {name: _writable(part) for name, part in value.items()}
-    return tuple(map(_writable, value)) if isinstance(value, tuple) else value
+    return value._make(map(_writable, value)) if hasattr(value, "_make") else value
 
 
 def validation_arrays(log: Mapping[str, Sequence[float]]) -> dict[str, NDArray[Any]]:

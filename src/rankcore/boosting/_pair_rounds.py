@@ -64,7 +64,7 @@ class Rounds:
         self._weights: LabelWeights | ListedWeights
         self._factors: Floats | None = None
         self._levels: NDArray[np.int64] | None = None
-        if pairing.listed is None:
+        if pairing.listed_pairs is None:
             self._weights, self._factors, self._levels = weights_of(scores, pairing, steps)
         else:
             weights, winners, losers = _listed(scores, pairing, steps)
@@ -172,11 +172,12 @@ def _listed(
     scores: Floats, pairing: Pairing, steps: Floats
 ) -> tuple[Floats, NDArray[np.int32], NDArray[np.int32]]:
     """Weights, winners and losers of listed pairs."""
-    assert pairing.listed is not None
-    offsets, winners, losers, weights = pairing.listed
-    counts = np.diff(offsets)
+    listed = pairing.listed_pairs
+    assert listed is not None
+    counts = np.diff(listed.offsets)
     base = np.repeat(pairing.bounds[:-1], counts)
-    winners, losers = (winners + base).astype(np.int32), (losers + base).astype(np.int32)
-    total = np.repeat(steps, counts) * (1.0 if weights is None else weights)
+    winners = (listed.winners + base).astype(np.int32)
+    losers = (listed.losers + base).astype(np.int32)
+    total = np.repeat(steps, counts) * (1.0 if listed.weights is None else listed.weights)
     with np.errstate(over="ignore"):
         return total * np.exp(scores[losers] - scores[winners]), winners, losers

@@ -45,7 +45,7 @@ class TreeRounds(Rounds):
         assert isinstance(rows, Rows)  # trees need more than bins
         self._metric_weights: MetricPairWeights | None = None
         if params.pair_weight is not None:
-            if pairing.listed is not None:
+            if pairing.listed_pairs is not None:
                 raise ValueError("pair_weight requires labels; found pairs")
             scores = state.score(rows)[pairing.docs]
             steps = pairing.steps(params.balance == "query")

@@ -155,7 +155,7 @@ def mix_pairwise(
     mixed.clock = np.array([0.0, total, 0.0])
     mixed.counts = base.counts + sum(one.counts - base.counts for one in states)
     mixed.counts[1:3] = 0
-    mixed.members, mixed.longest, mixed.streaming = [], [], False
+    mixed.committee, mixed.longest, mixed.streaming = [], [], False
     if not (np.isfinite(mixed.weights).all() and np.isfinite(mixed.sums).all()):
         raise ValueError("the sums of the averages overflowed: the models' weights are too large")
     pairs, mistakes, _, n_queries, skipped = np.sum([one.log[-1] for one in states], axis=0)

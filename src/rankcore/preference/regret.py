@@ -16,8 +16,9 @@ from rankcore._core.arguments import PairWeights
 from rankcore._core.docs import documented
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_integer
+from rankcore.metrics.weighted_loss import weight_table
 from rankcore.preference.forms import Indexed, Places, as_indexed
-from rankcore.preference.losses import label_positions, weight_table
+from rankcore.preference.losses import label_positions
 from rankcore.preference.ordering import computed_order
 from rankcore.preference.quicksort import QuickSort
 

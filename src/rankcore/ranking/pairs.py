@@ -26,6 +26,17 @@ MAX_PAIRS = 2**50
 
 
 @dataclass(frozen=True)
+class ListedPairs:
+    """Listed pairs of positive weight, by query."""
+
+    offsets: NDArray[np.int64]  # (n_queries + 1,): query q has the pairs from ``offsets[q]`` on
+    # (n_pairs,): indices of the documents among those of their query.
+    winners: NDArray[np.int32]
+    losers: NDArray[np.int32]
+    weights: Floats | None  # (n_pairs,); None if all are 1
+
+
+@dataclass(frozen=True, kw_only=True)
 class Pairing:
     """Pairs of the queries that have at least one."""
 
@@ -35,9 +46,7 @@ class Pairing:
     bounds: NDArray[np.int64]
     labels: Floats  # of each of ``docs``
     doc_weights: Floats | None  # the weight of a pair is the product of its two
-    # Listed pairs: offsets of the queries, winners, losers (indices among the query's documents)
-    # and weights or None. None: all pairs of different labels.
-    listed: tuple[Any, Any, Any, Any] | None
+    listed_pairs: ListedPairs | None  # None: all pairs of different labels
     n_pairs: NDArray[np.int64]  # (n_queries,)
     weights: Floats  # (n_queries,): sum of the weights of each query's pairs
     # (n_queries,): index of each query in the input.
@@ -72,15 +81,15 @@ class Pairing:
         sizes = np.diff(self.bounds)
         docs = np.repeat(kept, sizes)
         return Pairing(
-            self.docs[docs],
-            np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64),
-            self.labels[docs],
-            None if self.doc_weights is None else self.doc_weights[docs],
-            None,
-            self.n_pairs[kept],
-            self.weights[kept],
-            self.queries[kept],
-            None if self.query_weights is None else self.query_weights[kept],
+            docs=self.docs[docs],
+            bounds=np.concatenate([[0], np.cumsum(sizes[kept])]).astype(np.int64),
+            labels=self.labels[docs],
+            doc_weights=None if self.doc_weights is None else self.doc_weights[docs],
+            listed_pairs=None,
+            n_pairs=self.n_pairs[kept],
+            weights=self.weights[kept],
+            queries=self.queries[kept],
+            query_weights=None if self.query_weights is None else self.query_weights[kept],
         )
 
 
@@ -202,14 +211,14 @@ def pair_by_label(
     docs = rows[order]
     counts = np.bincount(of[order], minlength=n_queries)[useful]
     pairing = Pairing(
-        docs,
-        np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-        labels[docs],
-        None if row_weights is None else row_weights[docs],
-        None,
-        n_pairs[useful].astype(np.int64),
-        weights[useful],
-        np.flatnonzero(useful),
+        docs=docs,
+        bounds=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        labels=labels[docs],
+        doc_weights=None if row_weights is None else row_weights[docs],
+        listed_pairs=None,
+        n_pairs=n_pairs[useful].astype(np.int64),
+        weights=weights[useful],
+        queries=np.flatnonzero(useful),
     )
     return pairing if query_weights is None else pairing.weigh(query_weights)
 
@@ -220,7 +229,7 @@ def check_useful(pairing: Pairing, n_rows: int) -> None:
         return
     if n_rows == 1:
         raise ValueError("learning to rank requires at least 2 rows; found 1 sample")
-    if pairing.listed is not None:
+    if pairing.listed_pairs is not None:
         raise ValueError("nothing to learn from: all pairs have weight 0")
     raise nothing_to_learn()
 
@@ -360,19 +369,20 @@ def pair_by_list(
     bounds = np.concatenate([[0], np.cumsum(n_docs)]).astype(np.int64)
     place = np.empty(query.size, dtype=np.int32)
     place[docs] = np.arange(docs.size) - np.repeat(bounds[:-1], n_docs)
+    listed = ListedPairs(
+        offsets=np.concatenate([[0], np.cumsum(counts[useful])]).astype(np.int64),
+        winners=np.ascontiguousarray(place[pairs[:, 0]]),
+        losers=np.ascontiguousarray(place[pairs[:, 1]]),
+        weights=total if weighted else None,
+    )
     pairing = Pairing(
-        docs,
-        bounds,
-        np.zeros(docs.size),
-        None,
-        (
-            np.concatenate([[0], np.cumsum(counts[useful])]).astype(np.int64),
-            np.ascontiguousarray(place[pairs[:, 0]]),
-            np.ascontiguousarray(place[pairs[:, 1]]),
-            total if weighted else None,
-        ),
-        counts[useful].astype(np.int64),
-        _sum_by(query[pairs[:, 0]], total, n_queries)[useful],
-        np.flatnonzero(useful),
+        docs=docs,
+        bounds=bounds,
+        labels=np.zeros(docs.size),
+        doc_weights=None,
+        listed_pairs=listed,
+        n_pairs=counts[useful].astype(np.int64),
+        weights=_sum_by(query[pairs[:, 0]], total, n_queries)[useful],
+        queries=np.flatnonzero(useful),
     )
     return pairing if query_weights is None else pairing.weigh(query_weights)

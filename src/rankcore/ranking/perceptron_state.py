@@ -39,6 +39,32 @@ KEPT = {
 JUDGED = {"values": Field(("members",)), "longest": Field(("longest",))}
 
 
+class Hypothesis(NamedTuple):
+    """A weight vector between two mistakes; never changed."""
+
+    weights: Floats  # (n_features,)
+    successes: float
+    number: int  # of earlier hypotheses
+    quality: float  # its value by the criterion of the committee, by default the successes
+
+    @property
+    def merit(self) -> tuple[float, int]:
+        """Sort key, higher for better hypotheses and, among ties, for earlier ones."""
+        return self.quality, -self.number
+
+
+class AllHypotheses(NamedTuple):
+    """All hypotheses, with free capacity at the end."""
+
+    weights: Floats  # (capacity, n_features)
+    successes: Floats  # (capacity,)
+    numbers: NDArray[np.int64]  # (capacity,)
+
+    def first(self, n: int) -> AllHypotheses:
+        """Return the first n hypotheses."""
+        return AllHypotheses(self.weights[:n], self.successes[:n], self.numbers[:n])
+
+
 @dataclass(frozen=True)
 class PairwiseParameterCopy:
     """Copies of the fields of a `PairwiseState` that learning changes, by their names there."""
@@ -47,9 +73,9 @@ class PairwiseParameterCopy:
     sums: Floats
     clock: Floats
     counts: NDArray[np.int64]
-    members: list[tuple[Floats, float, int, float]]
+    committee: list[Hypothesis]
     longest: list[float]
-    every: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None
+    all_hypotheses: AllHypotheses | None
 
 
 @dataclass
@@ -65,16 +91,14 @@ class PairwiseState(LearnerState):
     # (3,): successes of the current hypothesis and of all, without those in the current unit; the
     # unit.
     clock: Floats
-    # (6,): hypotheses in ``every``; successes of the current hypothesis and of all, in the current
-    # unit; pairs; mistakes; visits of queries.
+    # (6,): hypotheses in ``all_hypotheses``; successes of the current hypothesis and of all, in the
+    # current unit; pairs; mistakes; visits of queries.
     counts: NDArray[np.int64]
     seed: int  # of the order of pairs
-    # Best hypotheses, as immutable tuples: weights, successes, number, and criterion.
-    members: list[tuple[Floats, float, int, float]] = field(default_factory=list)
-    # With a criterion other than successes: the largest numbers of successes, one per member.
+    committee: list[Hypothesis] = field(default_factory=list)  # the best
+    # With a criterion other than successes: the largest numbers of successes, as many as members.
     longest: list[float] = field(default_factory=list)
-    # If all hypotheses are kept: weights, successes and numbers, with free capacity at the end.
-    every: tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None = None
+    all_hypotheses: AllHypotheses | None = None  # unless only a committee is kept
     # (n_features,): factors of the features while learning, powers of two; empty for none, None
     # until the first rows. All weights are those of features without factors.
     scale: Floats | None = None
@@ -85,14 +109,16 @@ class PairwiseState(LearnerState):
         every = None
         if settings["capacity"] is None:
             room = max(1, min(ROOM, ROOM_VALUES // n_features))
-            every = (np.empty((room, n_features)), np.empty(room), np.empty(room, dtype=np.int64))
+            every = AllHypotheses(
+                np.empty((room, n_features)), np.empty(room), np.empty(room, dtype=np.int64)
+            )
         return cls(
             weights=np.zeros(n_features),
             sums=np.zeros(n_features),
             clock=np.zeros(3),
             counts=np.zeros(6, dtype=np.int64),
             seed=seed,
-            every=every,
+            all_hypotheses=every,
             scale=None if settings["feature_scale"] == "auto" else NONE,
             settings=settings,
         )
@@ -101,9 +127,16 @@ class PairwiseState(LearnerState):
 
     def bind(self, margin: float) -> PairState:
         """Return the arrays in the form of the kernel."""
-        members, survived, born = self.every or (None, None, None)
+        every = self.all_hypotheses
         return PairState(
-            self.weights, self.sums, members, survived, born, self.clock, self.counts, float(margin)
+            self.weights,
+            self.sums,
+            None if every is None else every.weights,
+            None if every is None else every.successes,
+            None if every is None else every.numbers,
+            self.clock,
+            self.counts,
+            float(margin),
         )
 
     @contextmanager
@@ -118,8 +151,8 @@ class PairwiseState(LearnerState):
         yield
         self.weights *= self.scale
         self.sums *= self.scale
-        if self.every is not None:
-            self.every[0][kept : int(self.counts[0])] *= self.scale
+        if self.all_hypotheses is not None:
+            self.all_hypotheses.weights[kept : int(self.counts[0])] *= self.scale
 
     def bar(self) -> float:
         """Successes that a hypothesis must exceed to become a candidate.
@@ -130,7 +163,9 @@ class PairwiseState(LearnerState):
         capacity = self.settings["capacity"]
         if capacity is None:
             return np.inf
-        lives = self.longest if self.settings["judged"] else [m[1] for m in self.members]
+        lives = self.longest
+        if not self.settings["judged"]:
+            lives = [member.successes for member in self.committee]
         return -1.0 if len(lives) < capacity else min(lives)
 
     def offer(
@@ -148,38 +183,45 @@ class PairwiseState(LearnerState):
         if quality is not None:
             lives = sorted([*self.longest, successes], reverse=True)
             self.longest = lives[: self.settings["capacity"]]
-        member = (weights, successes, int(self.counts[4]), value)
-        if len(self.members) < self.settings["capacity"]:
-            self.members = [*self.members, member]
+        member = Hypothesis(weights, successes, int(self.counts[4]), value)
+        if len(self.committee) < self.settings["capacity"]:
+            self.committee = [*self.committee, member]
             return
-        least = min(range(len(self.members)), key=lambda k: _order(self.members[k]))
-        if value > self.members[least][3]:
-            self.members = [*self.members[:least], *self.members[least + 1 :], member]
+        worst = min(self.committee, key=lambda one: one.merit)
+        if value > worst.quality:
+            self.committee = [*(one for one in self.committee if one is not worst), member]
 
     def grow(self, memory_limit: int) -> None:
         """Double the capacity for hypotheses."""
-        assert self.every is not None
-        old = self.every
-        room = 2 * max(len(old[1]), 1)
-        size = (room + len(old[1])) * 8 * (self.weights.size + 2)  # old and new, while copied
+        old = self.all_hypotheses
+        assert old is not None
+        n = len(old.successes)
+        room = 2 * max(n, 1)
+        size = (room + n) * 8 * (self.weights.size + 2)  # old and new, while copied
         if size > memory_limit:
             raise ValueError(
-                f"variant='voted' has {len(old[1])} hypotheses, and more require "
+                f"variant='voted' has {n} hypotheses, and more require "
                 f"{size / 1e9:.3g} GB, above memory_limit ({memory_limit / 1e9:.3g} GB): set "
                 "max_hypotheses to keep the best"
             )
-        members, successes, born = (widened(array, (room, *array.shape[1:])) for array in old)
-        self.every = members, successes, born
+        self.all_hypotheses = AllHypotheses(
+            widened(old.weights, (room, self.weights.size)),
+            widened(old.successes, (room,)),
+            widened(old.numbers, (room,)),
+        )
 
     def keep_features(self, n_features: int) -> None:
         """Remove all but the first features from all hypotheses."""
         self.weights, self.sums = (array[:n_features].copy() for array in (self.weights, self.sums))
-        self.members = [(w[:n_features].copy(), s, b, v) for w, s, b, v in self.members]
+        self.committee = [
+            one._replace(weights=one.weights[:n_features].copy()) for one in self.committee
+        ]
         if self.scale is not None:
             self.scale = self.scale[:n_features].copy()
-        if self.every is not None:
-            members, successes, born = self.every
-            self.every = np.ascontiguousarray(members[:, :n_features]), successes, born
+        every = self.all_hypotheses
+        if every is not None:
+            kept = np.ascontiguousarray(every.weights[:, :n_features])
+            self.all_hypotheses = every._replace(weights=kept)
 
     def tally(self) -> tuple[int, int]:
         """Pairs and mistakes so far."""
@@ -204,9 +246,9 @@ class PairwiseState(LearnerState):
             sums=self.sums.copy(),
             clock=self.clock.copy(),
             counts=self.counts.copy(),
-            members=self.members,
+            committee=self.committee,
             longest=self.longest,
-            every=self.every,
+            all_hypotheses=self.all_hypotheses,
         )
 
     def restore(self, saved: PairwiseParameterCopy) -> None:
@@ -215,9 +257,9 @@ class PairwiseState(LearnerState):
         self.sums[:] = saved.sums
         self.clock[:] = saved.clock
         self.counts[:] = saved.counts
-        self.members = saved.members
+        self.committee = saved.committee
         self.longest = saved.longest
-        self.every = saved.every
+        self.all_hypotheses = saved.all_hypotheses
 
     # ---------------------------------------------------------------- files
 
@@ -226,15 +268,22 @@ class PairwiseState(LearnerState):
         arrays: dict[str, NDArray[Any]] = {name: getattr(self, name) for name in OWN}
         arrays["scale"] = NONE if self.scale is None else self.scale
         arrays["log"] = np.array(self.log, dtype=np.int64).reshape(-1, 5)
-        if self.every is not None:
-            kept = int(self.counts[0])
-            return arrays | {n: a[:kept] for n, a in zip(KEPT, self.every, strict=True)}
-        parts = [*zip(*self.members, strict=True)] or [()] * 4
-        for name, part in zip([*KEPT, "values"], parts, strict=True):
-            arrays[name] = np.array(part, dtype=(KEPT | JUDGED)[name].dtype)
-        arrays["members"] = arrays["members"].reshape(len(self.members), self.weights.size)
-        arrays["longest"] = np.array(self.longest, dtype=np.float64)
-        return arrays
+        if self.all_hypotheses is not None:
+            every = self.all_hypotheses.first(int(self.counts[0]))
+            return arrays | {
+                "members": every.weights,
+                "successes": every.successes,
+                "born": every.numbers,
+            }
+        best, n = self.committee, len(self.committee)
+        weights = np.array([one.weights for one in best], dtype=np.float64)
+        return arrays | {
+            "members": weights.reshape(n, self.weights.size),
+            "successes": np.array([one.successes for one in best], dtype=np.float64),
+            "born": np.array([one.number for one in best], dtype=np.int64),
+            "values": np.array([one.quality for one in best], dtype=np.float64),
+            "longest": np.array(self.longest, dtype=np.float64),
+        }
 
     @classmethod
     def from_spec(cls, spec: ModelSpec, n_features: int) -> Self:
@@ -250,23 +299,31 @@ class PairwiseState(LearnerState):
         if own["scale"].size not in (0, n_features):
             raise ValueError("scale must hold a factor for each feature, or nothing")
         state = cls(**own, seed=seed, settings=settings, log=log)
-        members, successes, born = read_fields(arrays, KEPT, features=n_features).values()
-        n_members = len(members)
+        kept = read_fields(arrays, KEPT, features=n_features)
+        every = AllHypotheses(kept["members"], kept["successes"], kept["born"])
+        n_members = len(every.successes)
         if settings["capacity"] is None:
-            state.every = members, successes, born
+            state.all_hypotheses = every
         else:
             sizes = {"members": n_members, "longest": n_members if settings["judged"] else 0}
             judged = {name: a.tolist() for name, a in read_fields(arrays, JUDGED, **sizes).items()}
             state.longest = judged["longest"]
-            parts = zip(members, successes.tolist(), born.tolist(), judged["values"], strict=True)
-            state.members = [(np.ascontiguousarray(w), s, b, v) for w, s, b, v in parts]
+            state.committee = [
+                Hypothesis(
+                    np.ascontiguousarray(every.weights[k]),
+                    float(every.successes[k]),
+                    int(every.numbers[k]),
+                    judged["values"][k],
+                )
+                for k in range(n_members)
+            ]
         expected = n_members if settings["capacity"] is None else 0
         counts = state.counts
         if (
             not are_counts(counts, np.array(state.log, dtype=np.int64))
             or counts[0] != expected
             or n_members > (settings["capacity"] or n_members)
-            or (successes < 0).any()
+            or (every.successes < 0).any()
         ):
             raise ValueError("its counts or its number of hypotheses are out of range")
         state.streaming = bool(spec.facts["streaming"])
@@ -291,31 +348,27 @@ class PairwiseState(LearnerState):
     def best(self, size: int | None) -> tuple[Floats, Floats]:
         """Weights and successes of the best hypotheses and the current one, best first."""
         now = self.present()
-        if self.every is not None:
-            kept = int(self.counts[0])
-            weights, counts, born = (array[:kept] for array in self.every)
-            counts = np.append(counts, now)
-            order = np.lexsort((np.append(born, self.counts[4]), -counts))[:size]
-            return np.vstack([weights, self.weights])[order], counts[order]
+        number = int(self.counts[4])
+        if self.all_hypotheses is not None:
+            every = self.all_hypotheses.first(int(self.counts[0]))
+            successes = np.append(every.successes, now)
+            order = np.lexsort((np.append(every.numbers, number), -successes))[:size]
+            return np.vstack([every.weights, self.weights])[order], successes[order]
         capacity = self.settings["capacity"]
-        members = list(self.members)
+        members = list(self.committee)
         # With ``quality``, only measured hypotheses compete; without a mistake there are none.
         if not self.settings["judged"] or not members:
-            members.append((self.weights, now, int(self.counts[4]), now))
-        members.sort(key=_order, reverse=True)
+            members.append(Hypothesis(self.weights, now, number, now))
+        members.sort(key=lambda one: one.merit, reverse=True)
         members = members[: min(capacity, size or capacity)]
-        return np.array([m[0] for m in members]), np.array([m[1] for m in members])
+        weights = np.array([one.weights for one in members])
+        return weights, np.array([one.successes for one in members])
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        if self.every is not None:  # without free capacity
-            state["every"] = tuple(array[: max(int(self.counts[0]), 1)] for array in self.every)
+        if self.all_hypotheses is not None:  # without free capacity
+            state["all_hypotheses"] = self.all_hypotheses.first(max(int(self.counts[0]), 1))
         return state
-
-
-def _order(member: tuple[Any, float, int, float]) -> tuple[float, int]:
-    """Sort key, higher for better members and, among ties, for earlier ones."""
-    return member[3], -member[2]
 
 
 class Committee(NamedTuple):

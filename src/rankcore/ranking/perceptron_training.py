@@ -162,7 +162,7 @@ def pairing_of(model: Any, window: Window, in_part: bool = False) -> tuple[Pairi
         in_row_order=not model.shuffle,
         in_part=in_part,
     )
-    if pairing.listed is None:
+    if pairing.listed_pairs is None:
         warn_of_pairs(int(pairing.n_pairs.max(initial=0)))
     skipped = queries.ids.size - pairing.n_pairs.size
     largest = 0 if window.queries is None else queries.largest
@@ -244,19 +244,17 @@ def bind_pairs(
         fits = (sizes > 0) & (stops <= int(model.memory_limit) // 8)
         cached[fits] = (stops - sizes)[fits]
         size = int(stops[fits].max(initial=0))
-    offsets = winners = losers = pair_weights = None
-    if pairing.listed is not None:
-        offsets, winners, losers, pair_weights = pairing.listed
+    listed = pairing.listed_pairs
     return kernels.PairData(
         rows,
         pairing.docs,
         pairing.bounds,
         pairing.labels,
         pairing.doc_weights,
-        offsets,
-        winners,
-        losers,
-        pair_weights,
+        None if listed is None else listed.offsets,
+        None if listed is None else listed.winners,
+        None if listed is None else listed.losers,
+        None if listed is None else listed.weights,
         pairing.n_pairs,
         ways,
         cached,

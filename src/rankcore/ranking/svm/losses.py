@@ -87,9 +87,21 @@ class PairLosses:
         sizes = np.diff(pairing.bounds)
         places = np.arange(self.n_docs) - np.repeat(pairing.bounds[:-1], sizes)
         order = places.astype(np.uint32)
-        docs = pairing.docs, pairing.bounds, *_levels(pairing), pairing.doc_weights
-        listed = pairing.listed or (None, None, None, None)
-        self.kernel = kernels.PairLoss(*docs, steps, *listed, order)
+        levels, n_levels = _levels(pairing)
+        listed = pairing.listed_pairs
+        self.kernel = kernels.PairLoss(
+            pairing.docs,
+            pairing.bounds,
+            levels,
+            n_levels,
+            pairing.doc_weights,
+            steps,
+            None if listed is None else listed.offsets,
+            None if listed is None else listed.winners,
+            None if listed is None else listed.losers,
+            None if listed is None else listed.weights,
+            order,
+        )
         most = BLOCKS
         if rows is not None:
             most = max(1, min(BLOCKS, rows.n_values // (8 * rows.n_features)))
@@ -214,7 +226,7 @@ def overflow() -> ValueError:
 def _levels(pairing: Pairing) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
     """Level of each document within its query, from 0, and the number of levels."""
     n_docs, n_queries = pairing.docs.size, pairing.n_pairs.size
-    if pairing.listed is not None:
+    if pairing.listed_pairs is not None:
         return np.zeros(n_docs, dtype=np.uint32), np.ones(n_queries, dtype=np.int64)
     of = np.repeat(np.arange(n_queries), np.diff(pairing.bounds))
     by_label = np.lexsort((pairing.labels, of))
