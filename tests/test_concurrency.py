@@ -399,7 +399,7 @@ def test_long_answers_pause_between_parts(monkeypatch):
 def test_a_large_gram_matrix_is_made_in_parts(sparse, monkeypatch):
     import scipy.sparse as sp
 
-    from rankcore.ranking import _training as pairwise
+    from rankcore.ranking import perceptron_training as pairwise
 
     monkeypatch.setattr(pairwise, "BUDGET", 20_000)
     rng = np.random.default_rng(0)

@@ -38,6 +38,10 @@ ABSENT = set() if find_spec("dask") else {"rankcore.dask"}
 ANYTHING = {"args", "params", "options", "_", "answer", "more"}
 # Results of rooms above `plotting`, which may not import them.
 DRAWN = {"why", "found", "path", "ratings", "ranker"}
+STARS = dict.fromkeys(inspect._ParameterKind, "") | {
+    inspect.Parameter.VAR_POSITIONAL: "*",
+    inspect.Parameter.VAR_KEYWORD: "**",
+}
 # Fields of classes that users are given and do not make.
 RESULTS = {"Iteration", "LetorData", "QueryExplanation"}
 # Estimators whose constructors are still generated.
@@ -147,27 +151,34 @@ def test_help_names_the_types():
     assert "tie: \"Literal['crammer', 'strict']\" = 'crammer'" in text
 
 
-def documented_parameters(learner):
-    """Names and defaults of the section Parameters, as it stands in the file of a class."""
+def documented_parameters(doc):
+    """Names and types in the section Parameters of a docstring."""
+    section = re.search(
+        r"^Parameters\n-+\n(.*?)(?=\n\n\w[\w ]*\n-{3,}\n|\Z)", doc, re.DOTALL | re.M
+    )
+    for line in re.findall(r"^\S.*", section[1] if section else "", re.MULTILINE):
+        names, _, kind = line.partition(" : ")
+        for name in names.split(", "):
+            yield name, kind
+
+
+def default_of(kind):
+    """The default that the type of a parameter in a docstring names."""
+    value = re.search(r"default=(.*)$", kind)
+    if value is not None:
+        return eval(value[1], {"__builtins__": {}})
+    return None if kind.endswith("optional") else inspect.Parameter.empty
+
+
+def written_docstring(learner):
+    """The docstring as it stands in the file of a class."""
     tree = ast.parse(inspect.getsource(sys.modules[learner.__module__]))
     (written,) = (
         node
         for node in tree.body
         if isinstance(node, ast.ClassDef) and node.name == learner.__name__
     )
-    doc = inspect.cleandoc(ast.get_docstring(written) or "")
-    section = re.search(r"\nParameters\n-+\n(.*?)(?=\n\n\w[\w ]*\n-{3,}\n|\Z)", doc, re.DOTALL)
-    assert section is not None, "the docstring has no section Parameters"
-    for line in re.findall(r"^\S.*", section[1], re.MULTILINE):
-        names, _, kind = line.partition(" : ")
-        value = re.search(r"default=(.*)$", kind)
-        default = inspect.Parameter.empty
-        if value is not None:
-            default = eval(value[1], {"__builtins__": {}})
-        elif kind.endswith("optional"):
-            default = None
-        for name in names.split(", "):
-            yield name, default
+    return inspect.cleandoc(ast.get_docstring(written) or "")
 
 
 @pytest.mark.parametrize("name", sorted(ESTIMATORS.keys() - GENERATED))
@@ -178,7 +189,8 @@ def test_docstrings_of_estimators_have_the_parameters_of_the_signature(name):
         (one.name, one.default)
         for one in list(inspect.signature(learner.__init__).parameters.values())[1:]
     ]
-    assert list(documented_parameters(learner)) == shown
+    written = documented_parameters(written_docstring(learner))
+    assert [(parameter, default_of(kind)) for parameter, kind in written] == shown
 
 
 @pytest.mark.parametrize("name", sorted(ESTIMATORS.keys() - GENERATED))
@@ -198,3 +210,20 @@ def test_estimators_with_their_own_constructor_are_not_listed_as_generated():
         if re.search(r"^    def __init__\(", inspect.getsource(ESTIMATORS[name]), re.MULTILINE)
     }
     assert own == set()
+
+
+def test_docstrings_of_functions_have_the_names_of_the_signature():
+    wrong = [
+        (name, documented, named)
+        for name, function, signature in functions()
+        if (documented := [one for one, _ in documented_parameters(inspect.getdoc(function) or "")])
+        and documented
+        != (
+            named := [
+                f"{STARS[one.kind]}{one.name}"
+                for one in signature.parameters.values()
+                if one.name != "self"
+            ]
+        )
+    ]
+    assert wrong == []

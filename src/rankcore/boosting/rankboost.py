@@ -26,6 +26,10 @@ class RankBoost(PairBoosting, Ranker):
 
     Parameters
     ----------
+    eval_metric : str, callable or list of them, default="ndcg@10"
+        Measures on the ``eval_set`` after each round: names known to `rankcore.metrics.evaluate`,
+        or functions of labels, scores and qid (higher is better). Named losses are minimised. The
+        first of a list is used for early stopping.
     n_estimators : int or "auto", default="auto"
         Maximum number of rounds; "auto" is 300 for stumps and 100 for trees. Fitting ends earlier
         if no stump is better than chance, if a stump orders every pair, or if weights underflow (if
@@ -103,6 +107,10 @@ class RankBoost(PairBoosting, Ranker):
         Share of each feature in the sum of |alpha|, or of the gains of the splits.
     categories_
         The codes represent them in ``estimators_``, in arrays and in C.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Only if X had string column names.
     history_ : dict of lists
         Statistics of each round. ``edge``: r. ``alpha``: the step. ``normalizer``: Z, the remaining
         weight. ``bound``: the product of all Z, an upper bound on the weighted fraction of training

@@ -7,14 +7,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.docs import documented
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_params
 from rankcore._ext.clicks import bayesian_pass, bayesian_probabilities
 from rankcore.clicks._counts import Counts, count
 from rankcore.clicks._maximum import MARGIN, maximise
 from rankcore.clicks.log import ClickLog, Log, windows
-from rankcore.clicks.models import ClickModel, ClickRates, Z, interval
+from rankcore.clicks.models import ClickModel, Z, interval
 
 # Events of impressions.
 UNSEEN = 0
@@ -140,9 +139,17 @@ class CascadeModel(_TopDown):
     def __init__(self, smoothing: float = 1.0) -> None:
         self.smoothing = smoothing
 
-    @documented(ClickRates.fit)
     def fit(self, log: Log) -> Self:
-        """Learn from a log."""
+        """Learn from a log.
+
+        Parameters
+        ----------
+        log : ClickLog or windows of one
+
+        Returns
+        -------
+        self
+        """
         check_params(self)
         counts = count(log, first_clicks, 3, by_position=False)
         clicked = counts.events[:, CLICKED]
@@ -230,9 +237,17 @@ class DynamicBayesianModel(_TopDown):
         self.tol = tol
         self.max_iter = max_iter
 
-    @documented(ClickRates.fit)
     def fit(self, log: Log) -> Self:
-        """Learn from a log."""
+        """Learn from a log.
+
+        Parameters
+        ----------
+        log : ClickLog or windows of one
+
+        Returns
+        -------
+        self
+        """
         check_params(self)
         counts = count(log, last_clicks, 4, by_position=False)
         satisfied = counts.events[:, SATISFIED]

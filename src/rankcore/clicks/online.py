@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import consistent_read, exclusive
 from rankcore._core.declaration import Declaration
-from rankcore._core.docs import documented
 from rankcore._core.fitted import keep_names
 from rankcore._core.kernels import as_matrix
 from rankcore._core.model_spec import Field, ModelSpec, Specified, check_n_features, read_fields
@@ -181,9 +180,28 @@ class PairwiseGradientRanker(Specified, BaseEstimator):
         """
         return self._learn(X, shown, clicked)
 
-    @documented(partial_fit)
     def fit(self, X: RowsLike, shown: ArrayLike, clicked: ArrayLike) -> Self:
-        """Reset the model and learn from one impression, as `partial_fit`."""
+        """Reset the model and learn from one impression, as `partial_fit`.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_documents, n_features)
+            Documents of the query, as for `rank`.
+        shown : array-like of int, shape (n_shown,)
+            The list that `rank` drew.
+        clicked : array-like of bool, shape (n_shown,)
+            Or 0 and 1.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            For features that are not finite or differ in number, a list with invalid or repeated
+            rows, or clicks of the wrong length or value.
+        """
         fitted = clone(self)._learn(X, shown, clicked)
         self._replace_with(fitted)
         return self

@@ -10,14 +10,13 @@ from numpy.typing import NDArray
 from scipy.sparse import block_array
 from scipy.sparse.csgraph import connected_components
 
-from rankcore._core.docs import documented
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_params
 from rankcore._ext.clicks import position_pass
 from rankcore.clicks._counts import Counts, clicks, count
 from rankcore.clicks._maximum import MARGIN, maximise
 from rankcore.clicks.log import ClickLog, Log
-from rankcore.clicks.models import ClickModel, ClickRates, Z, interval
+from rankcore.clicks.models import ClickModel, Z, interval
 
 # Documents of queries whose errors are computed at a time.
 ROWS = 1 << 14
@@ -90,9 +89,17 @@ class PositionBasedModel(ClickModel):
         self.tol = tol
         self.max_iter = max_iter
 
-    @documented(ClickRates.fit)
     def fit(self, log: Log) -> Self:
-        """Learn from a log."""
+        """Learn from a log.
+
+        Parameters
+        ----------
+        log : ClickLog or windows of one
+
+        Returns
+        -------
+        self
+        """
         check_params(self)
         counts = count(log, clicks, 2)
         check_linked(counts)

@@ -265,10 +265,12 @@ def iter_letor(
         ids it has exactly this many. The last one may be shorter.
     queries_per_batch : int, optional
         Number of queries per batch, instead of ``rows_per_batch``.
-    dtype, dense, docid, comments, ensure_all_finite, n_jobs
+    dtype, dense
         As for `load_letor`.
     zero_based : bool, default=False
         Whether features are numbered from 0, which cannot be detected from a part of a file.
+    docid, comments, ensure_all_finite, n_jobs
+        As for `load_letor`.
 
     Yields
     ------

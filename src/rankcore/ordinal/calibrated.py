@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankcore._core.arguments import Folds, RowsLike, Seed
 from rankcore._core.contributions import Contributions
 from rankcore._core.declaration import Declaration
-from rankcore._core.docs import documented
 from rankcore._core.front import is_frozen, take_apart, thawed, transformed
 from rankcore._core.labels import RankedLabels, as_labels, check_classes, encode, ranks_among
 from rankcore._core.model_spec import Field, ModelSpec, Specified, read_fields
@@ -160,7 +159,6 @@ class CalibratedOrdinal(
         self.random_state = random_state
         self.classes = classes
 
-    @documented(PRank.fit)
     def fit(
         self,
         X: RowsLike,
@@ -178,12 +176,19 @@ class CalibratedOrdinal(
             Or another input of a pipeline, such as a list of texts or a data frame.
         y : array-like, shape (n_samples,)
             Ordered labels.
+        classes : array-like, shape (n_classes,), optional
+            Every label, lowest rank first; by default the parameter ``classes``. Strings require
+            one of the two, or an ordered categorical, whose order scikit-learn's tools may drop.
         sample_weight : array-like, shape (n_samples,), optional
             Weights of the rows, for the learner and for the probabilities, whose loss they
             multiply.
         groups : array-like, shape (n_samples,), optional
             Group of each row, for example its user or author. Passed to ``cv``, such as a
             `sklearn.model_selection.GroupKFold`; for an int, the rows of a group are in one fold.
+
+        Returns
+        -------
+        self
 
         Raises
         ------
@@ -261,9 +266,12 @@ class CalibratedOrdinal(
         points = self.curves_.turning_points() * self.scale_ + self.center_
         return rank_changes(self._ranks_of_scores, points)
 
-    @documented(PRank.predict)
     def project(self, X: RowsLike) -> Floats:
         """Latent score of the estimator, from which probabilities are computed.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
 
         Returns
         -------
@@ -328,11 +336,37 @@ class CalibratedOrdinal(
         else:
             self.estimator_ = whole
 
-    @documented(Specified.contributions)
     def contributions(
         self, X: RowsLike, background: RowsLike | None = None, *, output: Hashable | None = None
     ) -> Contributions:
-        """Contributions of features to `project`; see `contributions` of the estimator."""
+        """Contributions of features to `project`; see `contributions` of the estimator.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+        background : array-like or scipy sparse, shape (n_background, n_features), optional
+            Rows to compare with, such as other documents of the query, or a sample of the training
+            data. None: a row of zeros, so that zeros contribute nothing.
+        output : label, optional
+            Rank to explain, for learners with a score for each rank. Required for
+            `MulticlassPerceptron`. For `CuSumRank` the default is the score of ``project``. For
+            `OrdinalBoost` with a score for each task, the score is the log-odds of this rank (by
+            default the highest) against the lowest. None: the score of ``predict`` or ``project``.
+
+        Returns
+        -------
+        Contributions
+            ``values``, shape (n_samples, n_features), and ``base``, the mean score of the
+            background. The values are sparse if X is and there is no background.
+
+        Raises
+        ------
+        TypeError
+            If the score is not a sum over features: for kernels that are not linear, votes and
+            combined ranks.
+        ValueError
+            If input is invalid, or ``output`` is unknown, missing or not supported.
+        """
         check_is_fitted(self)
         front, learner = take_apart(thawed(self.estimator_))
         self._check_projects(learner)

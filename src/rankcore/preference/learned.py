@@ -15,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankcore._core.arguments import RowsLike
 from rankcore._core.declaration import Declaration
 from rankcore._core.doc_links import guide_link
-from rankcore._core.docs import documented
 from rankcore._core.inputs import check_matrix
 from rankcore._core.labels import as_relevance
 from rankcore._core.numbers import Floats
@@ -31,18 +30,6 @@ from rankcore.ranking.validation import measure
 # Pairs per block when degrees are computed.
 _BLOCK = 1 << 15
 # Shared parameters of methods.
-_ROWS = """\
-Rows of queries.
-
-Parameters
-----------
-X : array-like or scipy sparse, shape (n_samples, n_features)
-y : array-like of numbers, shape (n_samples,)
-    Labels, higher is better.
-qid : array-like, shape (n_samples,), optional
-    The query of each row. None: all rows are of one query.
-group : array-like of int, optional
-    Sizes of queries with consecutive rows, instead of ``qid``."""
 
 
 class PairwisePreference(BaseEstimator):
@@ -127,7 +114,6 @@ class PairwisePreference(BaseEstimator):
         self.max_pairs = max_pairs
         self.random_state = random_state
 
-    @documented(_ROWS)
     def fit(
         self,
         X: RowsLike,
@@ -137,6 +123,16 @@ class PairwisePreference(BaseEstimator):
         group: ArrayLike | None = None,
     ) -> Self:
         """Learn from the pairs of rows of a query with different labels.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+        y : array-like of numbers, shape (n_samples,)
+            Labels, higher is better.
+        qid : array-like, shape (n_samples,), optional
+            The query of each row. None: all rows are of one query.
+        group : array-like of int, optional
+            Sizes of queries with consecutive rows, instead of ``qid``.
 
         Returns
         -------
@@ -214,11 +210,18 @@ class PairwisePreference(BaseEstimator):
         rows = self._more_rows(X)
         return Indexed(self._preference(rows), rows.shape[0])
 
-    @documented(_ROWS)
     def predict(
         self, X: RowsLike, *, qid: ArrayLike | None = None, group: ArrayLike | None = None
     ) -> Floats:
         """Scores by the order of the rows in their query; higher is better.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+        qid : array-like, shape (n_samples,), optional
+            The query of each row. None: all rows are of one query.
+        group : array-like of int, optional
+            Sizes of queries with consecutive rows, instead of ``qid``.
 
         Returns
         -------
@@ -250,7 +253,6 @@ class PairwisePreference(BaseEstimator):
             scores[rows[order]] = np.where(others > 0, behind / others, 0.5)
         return scores
 
-    @documented(_ROWS)
     def score(
         self,
         X: RowsLike,
@@ -260,6 +262,16 @@ class PairwisePreference(BaseEstimator):
         group: ArrayLike | None = None,
     ) -> float:
         """NDCG at 10 of the order, averaged over queries; higher is better.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+        y : array-like of numbers, shape (n_samples,)
+            Labels, higher is better.
+        qid : array-like, shape (n_samples,), optional
+            The query of each row. None: all rows are of one query.
+        group : array-like of int, optional
+            Sizes of queries with consecutive rows, instead of ``qid``.
 
         Returns
         -------

@@ -13,7 +13,6 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from rankcore._core.arguments import PairWeights
-from rankcore._core.docs import documented
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_integer
 from rankcore.metrics.weighted_loss import weight_table
@@ -160,7 +159,6 @@ def ranking_regret(
     return Regret(value, value - off, loss + off - least_low, exact, loss, least_high)
 
 
-@documented(ranking_regret)
 def preference_regret(
     preference: Indexed | ArrayLike,
     targets: ArrayLike,
@@ -174,11 +172,23 @@ def preference_regret(
     ----------
     preference : Indexed, or matrix of shape (n, n)
         Evaluated once per pair, with the earlier item first.
+    targets : array-like of numbers, shape (n,) or (n_targets, n)
+        Possible true labels of the n items, higher is better; NaN for items that are not in the
+        query.
+    probability : array-like, shape (n_targets,), optional
+        Probabilities of the targets, with sum 1. None: uniform.
+    w : str, (str, int), table or callable
+        As in `order_loss`.
 
     Returns
     -------
     Regret
         Always exact.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For unknown algorithms, or arrays of the wrong shape.
 
     Notes
     -----

@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.arguments import EvalSet, RowsLike
 from rankcore._core.concurrency import consistent_read
-from rankcore._core.docs import documented
 from rankcore._core.eval_sets import as_metrics, measure_names
 from rankcore._core.fitted import keep_names
 from rankcore._core.labels import as_relevance
@@ -247,7 +246,6 @@ class Ranker(Specified, BaseEstimator):
         return self._scores(rows, queries)
 
     @consistent_read
-    @documented(predict)
     def predict_rank(
         self, X: RowsLike, *, qid: ArrayLike | None = None, group: ArrayLike | None = None
     ) -> NDArray[np.int64]:
@@ -255,9 +253,12 @@ class Ranker(Specified, BaseEstimator):
 
         Parameters
         ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
         qid : array-like, shape (n_samples,), optional
             Query of each row, in any order, or a column as in `predict`. None: all rows belong to
             one query.
+        group : array-like of int, optional
+            Sizes of queries with contiguous rows, instead of ``qid``.
 
         Returns
         -------
@@ -273,7 +274,6 @@ class Ranker(Specified, BaseEstimator):
         return places
 
     @consistent_read
-    @documented(predict)
     def score(
         self,
         X: RowsLike,
@@ -287,6 +287,7 @@ class Ranker(Specified, BaseEstimator):
 
         Parameters
         ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
         y : array-like of numbers, shape (n_samples,)
             True labels, higher for more relevant.
         sample_weight : array-like, optional
@@ -295,6 +296,8 @@ class Ranker(Specified, BaseEstimator):
         qid : array-like, shape (n_samples,), or str
             Query of each row, or a column as in `predict`. Required if the model was fitted on
             queries.
+        group : array-like of int, optional
+            Sizes of queries with contiguous rows, instead of ``qid``.
 
         Returns
         -------

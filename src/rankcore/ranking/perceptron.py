@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from rankcore._core.arguments import Measures, RowsLike, Seed
 from rankcore._core.concurrency import consistent_read, exclusive
 from rankcore._core.declaration import Declaration
-from rankcore._core.docs import documented
 from rankcore._core.hypotheses import MAX_HYPOTHESES, limited, warn_of_dropped_votes
 from rankcore._core.inputs import as_rows
 from rankcore._core.model_spec import ModelSpec, check_n_features
@@ -280,7 +279,6 @@ class PairwisePerceptron(Ranker):
         self._state.keep_features(n_features)
 
     @exclusive
-    @documented(Ranker.fit)
     def partial_fit(
         self,
         X: RowsLike,
@@ -296,6 +294,29 @@ class PairwisePerceptron(Ranker):
 
         The model does not depend on the division of queries into calls, and with ``shuffle=False``
         is that of ``fit`` with ``max_iter=1``. All rows of a query must be in one call.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+            Finite. CSR and C-ordered float32 or float64 arrays are not copied: do not change them
+            before the call returns.
+        y : array-like of numbers, shape (n_samples,), optional
+            Labels, higher for more relevant. Optional with ``pairs``.
+        qid : array-like, shape (n_samples,), or str, optional
+            Query of each row, of any type and in any order, or the name of a column of a DataFrame
+            X; by default, a column named "qid" if X has one. None: all rows belong to one query.
+        group : array-like of int, optional
+            Sizes of queries with contiguous rows, instead of ``qid``.
+        sample_weight : array-like, optional
+            Weights of rows, shape (n_samples,); or of queries, in order of first appearance, shape
+            (n_queries,), which are those of all of their rows. Rows of weight 0 are left out. With
+            ``balance="query"`` the weight of a query is the mean of its rows' positive weights, as
+            given, and its pairs share it in proportion to the products of their rows' weights. With
+            ``balance=None`` the weight of a pair is this product.
+        pairs : array-like of int, shape (n_pairs, 2), optional
+            Rows of the winner and the loser of each pair to learn from, instead of labels.
+        pairs_weight : array-like, shape (n_pairs,), optional
+            Weights of ``pairs``.
 
         Returns
         -------

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import EvalSet, RowsLike
-from rankcore._core.docs import documented
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count
 from rankcore._core.sources import RowBlocks
@@ -65,7 +64,6 @@ class SVMPath:
         return str(Table(heads, rows, "gap: maximum distance of the objective from its minimum"))
 
 
-@documented(RankSVM.fit)
 def ranksvm_path(
     X: RowsLike | RowBlocks,
     y: ArrayLike | None = None,
@@ -86,8 +84,30 @@ def ranksvm_path(
 
     Parameters
     ----------
+    X : array-like or scipy sparse, shape (n_samples, n_features)
+        Finite. CSR and C-ordered float32 or float64 arrays are not copied: do not change them
+        before the call returns. With ``kernel="precomputed"``, the kernel matrix, shape (n_samples,
+        n_samples). Rows on disk, from `rankcore.datasets.open_rows`, include their labels and
+        queries, and are read into memory.
+    y : array-like of numbers, shape (n_samples,), optional
+        Labels, higher for more relevant: any real numbers. Optional with ``pairs``.
+    qid : array-like, shape (n_samples,), or str, optional
+        Query of each row, of any type and in any order, or the name of a column of a DataFrame
+        X; by default, a column named "qid" if X has one. None: all rows belong to one query.
+    group : array-like of int, optional
+        Sizes of queries with contiguous rows, instead of ``qid``.
     Cs : int or sequence of float, default=12
         Values of C, or the number of values from 1e-4 to 1e2 on a logarithmic scale.
+    sample_weight : array-like, optional
+        Weights of rows, shape (n_samples,); or of queries, in order of first appearance, shape
+        (n_queries,), which are those of all of their rows. Rows of weight 0 are left out. With
+        ``balance="query"`` the weight of a query is the mean of its rows' positive weights,
+        relative to that of all rows, and its pairs share it in proportion to the products of their
+        rows' weights. With ``balance=None`` the weight of a pair is this product.
+    pairs : array-like of int, shape (n_pairs, 2), optional
+        Rows of the winner and the loser of each pair to learn from, instead of labels.
+    pairs_weight : array-like, shape (n_pairs,), optional
+        Weights of ``pairs``.
     eval_set, eval_qid, eval_group
         Held-out rows, on which ``eval_metric`` is measured for each C.
     early_stopping_rounds : int, optional
