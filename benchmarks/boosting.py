@@ -8,14 +8,17 @@ environment variable RANKCORE_GROWTH names a file, a plot of the time of a round
 
 import os
 import tracemalloc
+from contextlib import contextmanager
 from functools import partial
 from importlib.util import find_spec
 from time import perf_counter, process_time
+from unittest import mock
 
 import numpy as np
 
 import rankcore as rc
 from benchmarks.measure import machine, show, sized
+from rankcore.boosting import _stump_search
 from rankcore.datasets import make_bipartite, make_letor
 from rankcore.metrics import auc_score, ndcg_score
 
@@ -26,10 +29,11 @@ N_B, N_QUERIES = sized(200_000, 2_000), sized(2000, 40)
 N_L = N_QUERIES * 120
 
 
-def all_searched(learner):
-    """Let a learner search every column in every round."""
-    learner._searches_all = True
-    return learner
+@contextmanager
+def all_columns():
+    """Evaluate every column in every round."""
+    with mock.patch.object(_stump_search, "MARGIN", np.inf):
+        yield
 
 
 def run(repeat: int) -> None:
@@ -86,7 +90,8 @@ def sparse(X, y, repeat):
     """B."""
     X_test, y_test, X, y = X[N_B:], y[N_B:], X[:N_B], y[:N_B]
     first, ours, _, model = median_fit(repeat, lambda: rc.BipartiteRankBoost(N_ROUNDS), X, y)
-    _, plain, _, other = median_fit(1, lambda: all_searched(rc.BipartiteRankBoost(N_PLAIN)), X, y)
+    with all_columns():
+        _, plain, _, other = median_fit(1, lambda: rc.BipartiteRankBoost(N_PLAIN), X, y)
     same = np.array_equal(model.estimators_[:N_PLAIN], other.estimators_)
     extra = held_bytes(lambda: rc.BipartiteRankBoost(2).fit(X, y))
     nnz = X.nnz
@@ -135,9 +140,10 @@ def dense(X, y, qid, repeat):
     _, ours, total, model = median_fit(
         repeat, lambda: rc.RankBoost(N_ROUNDS), X[train], y[train], qid=qid[train]
     )
-    _, plain, _, _ = median_fit(
-        1, lambda: all_searched(rc.RankBoost(N_PLAIN)), X[train], y[train], qid=qid[train]
-    )
+    with all_columns():
+        _, plain, _, _ = median_fit(
+            1, lambda: rc.RankBoost(N_PLAIN), X[train], y[train], qid=qid[train]
+        )
 
     def ndcg(scores):
         return f"{ndcg_score(y[test], scores, qid=qid[test], k=10):.4f}"
@@ -192,14 +198,16 @@ def growth(path):
     values = {}
     for n in sized((20_000, 40_000, 80_000, 160_000), (500, 1_000)):
         X, y = make_bipartite(n, random_state=0)
-        _, seconds, _ = fitted(all_searched(rc.BipartiteRankBoost(N_PLAIN)), X, y)
+        with all_columns():
+            _, seconds, _ = fitted(rc.BipartiteRankBoost(N_PLAIN), X, y)
         _, spared, _ = fitted(rc.BipartiteRankBoost(N_PLAIN), X, y)
         values[X.nnz] = (np.median(seconds) * 1e3, np.median(spared) * 1e3)
     queries = {}
     X, y, _ = make_letor(n_queries=sized(500, 10))
     for n in sized((10, 100, 1000, 10_000), (10, 100)):
         qid = np.arange(len(y)) * n // len(y)
-        _, seconds, _ = fitted(all_searched(rc.RankBoost(20)), X, y, qid=qid)
+        with all_columns():
+            _, seconds, _ = fitted(rc.RankBoost(20), X, y, qid=qid)
         queries[n] = np.median(seconds) * 1e3
     if path:
         draw(values, queries, path)

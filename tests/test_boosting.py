@@ -1,5 +1,8 @@
 """RankBoost and BipartiteRankBoost: against the plain form on every pair, and what theory says."""
 
+from contextlib import contextmanager
+from math import inf
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 import rankcore as rc
 from rankcore._core.inputs import as_rows
 from rankcore._ext import stumps
+from rankcore.boosting import _stump_search
 from reference import boosting as plain
 from strategies import examples
 
@@ -19,9 +23,12 @@ X_GOLDEN = np.array([3, 1, 2, 2.5, 0])[:, None]
 Y_GOLDEN = np.array([1, 1, 1, 0, 0])
 
 
-def all_searched(learner):
-    learner._searches_all = True
-    return learner
+@contextmanager
+def all_columns_evaluated():
+    """Let no bound rule out a column."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_stump_search, "MARGIN", inf)
+        yield
 
 
 @st.composite
@@ -189,50 +196,35 @@ def assert_same(one, other):
 
 @pytest.mark.parametrize("missing", ["learn", "zero"])
 @pytest.mark.parametrize("step", ["exact", "third"])
-def test_the_spared_columns_do_not_matter(step, missing, monkeypatch):
-    from rankcore.boosting import _stump_search as search
-    from rankcore.boosting._stump_search import Slab
-
-    monkeypatch.setattr(search, "RENEW", 40)
-    monkeypatch.setattr(search, "ENTRIES_PER_BIN", 0)  # carry weights along in small data too
-    made = []
-    monkeypatch.setattr(search, "Slab", lambda *args, made=made: made.append(1) or Slab(*args))
+def test_columns_that_are_ruled_out_do_not_matter(step, missing, monkeypatch):
+    monkeypatch.setattr(_stump_search, "RENEW", 40)
     X, y = text_like(missing=missing == "learn")
-    model = rc.BipartiteRankBoost(100, step=step, missing=missing)
-    expected = all_searched(rc.BipartiteRankBoost(100, step=step, missing=missing)).fit(X, y)
-    assert_same(model.fit(X, y), expected)
-    assert_same(
-        rc.BipartiteRankBoost(100, step=step, missing=missing, n_jobs=3).fit(X, y), expected
-    )
     weight = np.random.default_rng(0).uniform(0.1, 2, size=len(y))
-    assert_same(
-        model.fit(X, y, sample_weight=weight),
-        expected.fit(X, y, sample_weight=weight),
-    )
-    assert len(made) == 3
+    for weights in (None, weight):
+
+        def fit(n_jobs=None, weights=weights):
+            model = rc.BipartiteRankBoost(100, step=step, missing=missing, n_jobs=n_jobs)
+            return model.fit(X, y, sample_weight=weights)
+
+        with all_columns_evaluated():
+            expected = fit()
+        assert_same(fit(), expected)
+        assert_same(fit(3), expected)
 
 
-def test_columns_are_spared():
-    from rankcore.boosting._stump_search import FiringSearch
-
+@pytest.mark.parametrize("queries", [1, 40])
+def test_most_columns_are_ruled_out(queries, monkeypatch):
     X, y = text_like()
-    looked = []
+    evaluated, evaluate = [], _stump_search.StumpSearch._evaluate
 
-    class Counted(FiringSearch):
-        def _look(self, potentials, features):
-            looked.append(features.size)
-            super()._look(potentials, features)
+    def counted(self, gradients, features):
+        evaluated.append(features.size)
+        evaluate(self, gradients, features)
 
-    from rankcore.boosting import _stump_rounds as rounds
-
-    original = rounds.FiringSearch
-    rounds.FiringSearch = Counted
-    try:
-        rc.BipartiteRankBoost(100).fit(X, y)
-    finally:
-        rounds.FiringSearch = original
-    assert looked[0] == X.shape[1]
-    assert sum(looked[1:]) < 0.5 * 100 * X.shape[1]
+    monkeypatch.setattr(_stump_search.StumpSearch, "_evaluate", counted)
+    rc.BipartiteRankBoost(100).fit(X, y, qid=np.arange(len(y)) % queries)
+    assert sum(evaluated[:2]) == X.shape[1]
+    assert sum(evaluated[2:]) < 0.5 * 100 * X.shape[1]
 
 
 def graded(n=3000, d=30, seed=1, dtype=np.float32):
@@ -247,7 +239,8 @@ def graded(n=3000, d=30, seed=1, dtype=np.float32):
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
 def test_bounds_and_threads_do_not_matter(max_bins, layout):
     X, y, qid = graded()
-    expected = all_searched(rc.RankBoost(60, max_bins=max_bins)).fit(layout(X), y, qid=qid)
+    with all_columns_evaluated():
+        expected = rc.RankBoost(60, max_bins=max_bins).fit(layout(X), y, qid=qid)
     for n_jobs in (1, 2, 5):
         model = rc.RankBoost(60, max_bins=max_bins, n_jobs=n_jobs).fit(layout(X), y, qid=qid)
         assert_same(model, expected)

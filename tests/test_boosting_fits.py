@@ -290,7 +290,9 @@ def test_a_file_with_a_parameter_out_of_range_is_refused(tmp_path):
 
 @pytest.mark.parametrize("step", ["exact", "third", "mohri"])
 @pytest.mark.parametrize("smoothing", ["auto", 0.0])
-def test_spared_columns_do_not_matter_where_weights_fall_fast(step, smoothing):
+def test_columns_that_are_ruled_out_do_not_matter_where_weights_fall_fast(
+    step, smoothing, monkeypatch
+):
     rng = np.random.default_rng(1)
     n, d, per_row = 300, 300, 30
     p = 1.0 / (np.arange(d) + 200)
@@ -301,7 +303,7 @@ def test_spared_columns_do_not_matter_where_weights_fall_fast(step, smoothing):
     y = X[:, [3]].toarray()[:, 0] + 2 * X[:, [40]].toarray()[:, 0] > 3  # two columns tell it all
     model = rc.BipartiteRankBoost(200, step=step, smoothing=smoothing).fit(X, y)
     plain = rc.BipartiteRankBoost(200, step=step, smoothing=smoothing)
-    plain._searches_all = True
+    monkeypatch.setattr("rankcore.boosting._stump_search.MARGIN", np.inf)
     plain.fit(X, y)
     assert plain.history_["bound"][-1] < 1e-12
     np.testing.assert_array_equal(model.estimators_, plain.estimators_)

@@ -34,8 +34,6 @@ FREE = {
     ("ensemble.tally", "votes", 0),
     ("ensemble_mean.Mean.__init__", 1, 0),
     ("ensemble_mean.Mean.__init__", 4, 0),
-    ("incremental_histograms.count", "features", 0),
-    ("incremental_histograms.pack", "features", 0),
     ("interleave.credit", "taken", 0),
     ("interleave.credit", "weights", 0),
     ("interleave.draw", "offsets", 0),

@@ -112,9 +112,6 @@ class BoostingParams:
     pair_weight: str | Callable[..., ArrayLike] | None = None
     random_state: Seed | None = None
 
-    # Whether every round searches all columns, for comparison in tests and benchmarks.
-    _searches_all = False
-
     _constraints: ClassVar[params.Constraints] = {
         **GROWTH,
         "n_estimators": params.Options("auto") | params.COUNT,

@@ -18,17 +18,12 @@ from numpy.typing import NDArray
 from rankcore._ext import stumps
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Binning, Bins
+from rankcore.boosting._normalizer_search import NormalizerSearch
 from rankcore.boosting._pair_rounds import LEAST, LONGEST, Rounds
 from rankcore.boosting._params import BoostingParams, Schedule
 from rankcore.boosting._streamed_bins import BinEdges, DiskRows
 from rankcore.boosting._stump_model import StumpSum
-from rankcore.boosting._stump_search import (
-    BoundedSearch,
-    FiringSearch,
-    NormalizerSearch,
-    Search,
-    Stump,
-)
+from rankcore.boosting._stump_search import Stump, StumpSearch, TwoLabelSearch
 from rankcore.ranking.pairs import Pairing
 
 
@@ -105,14 +100,12 @@ class StumpRounds(Rounds, Weighed):
     ) -> None:
         super().__init__(params, rows, pairing, state)
         self._step = Step.of(params, int(pairing.n_pairs.sum()))
-        self._search: Search
+        self._search: StumpSearch
         factors, levels = self._factors, self._levels
         binning, n_jobs = self._binning, self._n_jobs
         sparse = binning.n_entries is not None and binning.narrow
         if params.select == "normalizer":
             self._search = NormalizerSearch(binning, n_jobs, self._weights)
-        elif params._searches_all:
-            self._search = Search(binning, n_jobs)
         elif (
             sparse
             and isinstance(binning, Binning)
@@ -120,16 +113,16 @@ class StumpRounds(Rounds, Weighed):
             and levels is not None
             and levels.size == 3
         ):
-            self._search = FiringSearch(binning, factors, int(levels[1]), n_jobs)
+            self._search = TwoLabelSearch(binning, factors, int(levels[1]), n_jobs)
         else:
-            self._search = BoundedSearch(binning, n_jobs)
+            self._search = StumpSearch(binning, n_jobs)
         self.done |= len(state) > 0 and self._ordered(pairing.docs)
 
     def _prepare(self, n: int) -> None:
-        self._potentials, self._fires = np.empty(n), np.empty(n, dtype=np.uint8)
+        self._gradients, self._fires = np.empty(n), np.empty(n, dtype=np.uint8)
 
     def _sum(self) -> float:
-        return self._weights.differentiate(self._potentials, None)
+        return self._weights.differentiate(self._gradients, None)
 
     def _renew(self) -> None:
         self._search.renew()
@@ -147,7 +140,7 @@ class StumpRounds(Rounds, Weighed):
         return made.figures
 
     def best(self) -> Stump:
-        stump = self._search.best(self._potentials)
+        stump = self._search.best(self._gradients)
         if stump.bin >= 0:
             columns = self._binning.columns
             stumps.mark(columns, stump.feature, stump.bin, stump.side, self._fires)
