@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankcore._core.docs import documented, parameters
+from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.numbers import Floats, check_scores
 from rankcore._core.params import Constraints
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._parameters import AveragingParams, EpochParams
 from rankcore.ordinal._projecting import Thresholds
 from rankcore.ordinal._rule_loop import RuleLearner, row_of
 from rankcore.ordinal._scale import OF_THRESHOLDS, SCALE, new_scale
@@ -24,15 +23,7 @@ from rankcore.ordinal.prank import Direction, scale_of
 __all__ = ["PythonRule", "PythonScoreRule"]
 
 
-@parameters
-class RuleParameters(AveragingParams, EpochParams):
-    """Parameters of `PythonRule`."""
-
-    threshold_scale: float | str = "auto"
-
-
-@documented()
-class PythonRule(RuleParameters, Direction, Thresholds, RuleLearner):
+class PythonRule(Direction, Thresholds, RuleLearner):
     """Base class of user-defined rules in Python with one direction and thresholds.
 
     A subclass defines ``update``, which learns one row; passes, held-out rows, early stopping,
@@ -44,12 +35,68 @@ class PythonRule(RuleParameters, Direction, Thresholds, RuleLearner):
     threshold_scale : "auto" or float, default="auto"
         Value of the equivalent constant feature of the thresholds, which are its square times
         ``steps``. "auto" is twice the root mean square length of the rows of the first call.
+    average : bool, default=True
+        Predict with the average of the parameters after every example instead of the last ones.
+        Usually much better, at about 1.5 times the training cost.
+    max_iter : int, default=10
+        Passes over the data in ``fit``.
+    shuffle : bool, default=True
+        Visit the rows in a new random order in each pass.
+    tol : float, optional
+        Stop after 5 successive passes whose mean rank loss is not lower than the best one by more
+        than this, or after a pass without mistakes. By default all ``max_iter`` passes are made.
+    early_stopping_rounds : int, optional
+        Stop after this many successive passes that do not improve ``eval_metric`` on the
+        ``eval_set``, and keep the model of the best pass.
+    eval_metric : str, callable or list of them, default="rank_loss"
+        Measures on held-out rows after each pass: ``"rank_loss"``, ``"accuracy"``,
+        ``"quadratic_weighted_kappa"``, ``"macro_rank_loss"``, ``"max_rank_loss"``,
+        ``"accuracy_within"``, or a function of true and predicted labels (higher is better). The
+        first of a list is used for early stopping.
+    class_weight : "balanced" or dict of label to weight, optional
+        Weights of the labels, multiplied with those of the rows; "balanced" gives each label the
+        same total.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the shuffling. The same seed gives the same model on every platform.
+    verbose : int, default=0
+        Print one line every ``verbose`` passes; 0 prints none.
+    classes : array-like, shape (n_classes,), optional
+        All labels, lowest rank first; required for strings. By default the order of an ordered
+        categorical, or the distinct numbers of y in ascending order.
 
     Attributes
     ----------
     thresholds_ : ndarray of float64, shape (n_classes - 1,)
         Ascending (a copy). A rule may leave them in any order, which does not change the number of
         thresholds that a projection reaches.
+    coef_ : ndarray of float64, shape (n_features,)
+        The direction (a copy).
+    threshold_scale_ : float
+        The resolved ``threshold_scale``: the given value, or the choice of "auto".
+    parameters_ : dict of str to ndarray
+        Copies of all arrays of ``start``, as used in predictions.
+    n_features_in_ : int
+        Number of features of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Only if X had string column names.
+    n_iter_ : int
+        Number of passes, including those after the best one.
+    best_iteration_ : int
+        Number, from 1, of the pass with the best value of the first ``eval_metric``; the model has
+        its parameters. Only with ``early_stopping_rounds``.
+    t_ : int
+        Examples learned from, over all passes.
+    history_ : dict of lists
+        Per pass: ``examples``, ``mistakes``, ``rank_loss`` and ``average_rank_loss``; with an
+        ``eval_set`` also each measure on it, as ``valid_rank_loss``.
+    loss_curve_ : ndarray, shape (n_points, 2)
+        Examples seen and time-averaged rank loss while learning: each example is predicted by the
+        last parameters before it is learned. `predict` loses less if it uses others (averages,
+        votes).
+    classes_ : ndarray, shape (n_classes,)
+        Labels in ascending order, as the columns of results.
+    ranks_ : ndarray, shape (n_classes,)
+        Labels, lowest rank first.
 
     See Also
     --------
@@ -96,6 +143,33 @@ class PythonRule(RuleParameters, Direction, Thresholds, RuleLearner):
     _checked = (*RuleLearner._checked, "threshold_scale")
     _built_in: ClassVar = OF_THRESHOLDS
     _constraints: ClassVar[Constraints] = {"threshold_scale": SCALE}
+
+    def __init__(
+        self,
+        threshold_scale: Literal["auto"] | float = "auto",
+        *,
+        average: bool = True,
+        max_iter: int = 10,
+        shuffle: bool = True,
+        tol: float | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Measures = "rank_loss",
+        class_weight: ClassWeight | None = None,
+        random_state: Seed | None = None,
+        verbose: int = 0,
+        classes: ArrayLike | None = None,
+    ) -> None:
+        self.threshold_scale = threshold_scale
+        self.average = average
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.tol = tol
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+        self.classes = classes
 
     def start(self, n_features: int, n_ranks: int) -> dict[str, NDArray[Any]]:
         """Create the arrays of a new model.
@@ -166,17 +240,69 @@ class PythonRule(RuleParameters, Direction, Thresholds, RuleLearner):
         return state.averaged(compute)
 
 
-@parameters
-class ScoreRuleParameters(AveragingParams, EpochParams):
-    """Parameters of `PythonScoreRule`."""
-
-
-@documented()
-class PythonScoreRule(ScoreRuleParameters, RuleLearner):
+class PythonScoreRule(RuleLearner):
     """Base class of user-defined rules in Python with a score for each rank.
 
     A subclass defines ``start``, which creates the arrays; ``scores``, which scores a row; and
     ``update``, which learns one. Everything else is as in `PythonRule`.
+
+    Parameters
+    ----------
+    average : bool, default=True
+        Predict with the average of the parameters after every example instead of the last ones.
+        Usually much better, at about 1.5 times the training cost.
+    max_iter : int, default=10
+        Passes over the data in ``fit``.
+    shuffle : bool, default=True
+        Visit the rows in a new random order in each pass.
+    tol : float, optional
+        Stop after 5 successive passes whose mean rank loss is not lower than the best one by more
+        than this, or after a pass without mistakes. By default all ``max_iter`` passes are made.
+    early_stopping_rounds : int, optional
+        Stop after this many successive passes that do not improve ``eval_metric`` on the
+        ``eval_set``, and keep the model of the best pass.
+    eval_metric : str, callable or list of them, default="rank_loss"
+        Measures on held-out rows after each pass: ``"rank_loss"``, ``"accuracy"``,
+        ``"quadratic_weighted_kappa"``, ``"macro_rank_loss"``, ``"max_rank_loss"``,
+        ``"accuracy_within"``, or a function of true and predicted labels (higher is better). The
+        first of a list is used for early stopping.
+    class_weight : "balanced" or dict of label to weight, optional
+        Weights of the labels, multiplied with those of the rows; "balanced" gives each label the
+        same total.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the shuffling. The same seed gives the same model on every platform.
+    verbose : int, default=0
+        Print one line every ``verbose`` passes; 0 prints none.
+    classes : array-like, shape (n_classes,), optional
+        All labels, lowest rank first; required for strings. By default the order of an ordered
+        categorical, or the distinct numbers of y in ascending order.
+
+    Attributes
+    ----------
+    parameters_ : dict of str to ndarray
+        Copies of all arrays of ``start``, as used in predictions.
+    n_features_in_ : int
+        Number of features of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Only if X had string column names.
+    n_iter_ : int
+        Number of passes, including those after the best one.
+    best_iteration_ : int
+        Number, from 1, of the pass with the best value of the first ``eval_metric``; the model has
+        its parameters. Only with ``early_stopping_rounds``.
+    t_ : int
+        Examples learned from, over all passes.
+    history_ : dict of lists
+        Per pass: ``examples``, ``mistakes``, ``rank_loss`` and ``average_rank_loss``; with an
+        ``eval_set`` also each measure on it, as ``valid_rank_loss``.
+    loss_curve_ : ndarray, shape (n_points, 2)
+        Examples seen and time-averaged rank loss while learning: each example is predicted by the
+        last parameters before it is learned. `predict` loses less if it uses others (averages,
+        votes).
+    classes_ : ndarray, shape (n_classes,)
+        Labels in ascending order, as the columns of results.
+    ranks_ : ndarray, shape (n_classes,)
+        Labels, lowest rank first.
 
     See Also
     --------
@@ -210,6 +336,31 @@ class PythonScoreRule(ScoreRuleParameters, RuleLearner):
     >>> Perceptron(random_state=0).fit(X, [3, 1, 2]).predict(X)
     array([3, 1, 2])
     """
+
+    def __init__(
+        self,
+        *,
+        average: bool = True,
+        max_iter: int = 10,
+        shuffle: bool = True,
+        tol: float | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Measures = "rank_loss",
+        class_weight: ClassWeight | None = None,
+        random_state: Seed | None = None,
+        verbose: int = 0,
+        classes: ArrayLike | None = None,
+    ) -> None:
+        self.average = average
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.tol = tol
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+        self.classes = classes
 
     @abstractmethod
     def scores(self, x: Floats) -> ArrayLike:
