@@ -16,7 +16,7 @@ from rankcore.datasets import (
     open_rows,
     row_cache_writer,
 )
-from rankcore.datasets.file_rows import ScaledRows
+from rankcore.datasets.scaled_rows import ScaledRows
 
 # The mean and variance of blocks are put together block by block, those of memory are summed over
 # all rows at once: they differ by the rounding of sums of 500 terms of like size.

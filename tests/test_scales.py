@@ -388,8 +388,8 @@ def test_the_file_says_which_learner(command, tmp_path):
 )
 def test_few_values_are_scaled_if_their_sizes_differ(scale, of_one_size, of_many):
     pytest.importorskip("typer")
-    from rankcore.cli.learning import Scale, scaler_for
     from rankcore.cli.registry import find_learner
+    from rankcore.cli.scaling import Scale, scaler_for
 
     learner = find_learner("prank")
     for sizes, kind in [([1, 1, 1, 1], of_one_size), ([1, 1, 1, 1e6], of_many)]:

@@ -9,9 +9,10 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from rankcore._core.labels import encode, find_classes
-from rankcore.cli.learning import Scale, fit, on_scale
+from rankcore.cli.learning import fit
 from rankcore.cli.registry import Learner
 from rankcore.cli.rows import Rows
+from rankcore.cli.scaling import Scale, on_scale
 from rankcore.metrics import Convention, Evaluation, accuracy_within, evaluate, rank_loss
 from rankcore.metrics.evaluation import DEFAULT_MEASURES
 from rankcore.metrics.scorers import ranking_scores

@@ -11,7 +11,7 @@ import rankcore
 from rankcore.cli.options import Layout
 from rankcore.cli.rows import Rows, read
 from rankcore.cli.terminal import progress_bar
-from rankcore.datasets.file_rows import as_it_takes
+from rankcore.datasets.scaled_rows import as_it_takes
 from rankcore.io.scaled import split_scaler
 
 

@@ -1,20 +1,18 @@
-"""Rows of files of any format, read again in each pass, a window at a time; and scaled rows."""
+"""Rows of files of any format, read again in each pass, a window at a time."""
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.disk_arrays import disk_array
 from rankcore._core.inputs import as_rows
-from rankcore._core.kernels import as_matrix, csr_in_place
+from rankcore._core.kernels import csr_in_place
 from rankcore._core.sources import DatasetStats, RowBlocks, StatsCollector, Window
 from rankcore.datasets.streams import Source, title
 from rankcore.progress import Progress, report
@@ -161,107 +159,3 @@ class FileRows(RowBlocks):
             of_rows = np.concatenate(queries) if queries else None
             self._whole = X, np.concatenate(labels), of_rows
         return self._whole
-
-
-# ------------------------------------------------------------------------ scaled rows
-
-
-def as_it_takes(scaler: Any, X: Any) -> Any:
-    """Return a sparse matrix, or a dense one for a scaler that shifts zeros."""
-    moves = getattr(scaler, "with_mean", False) or type(scaler).__name__ == "MinMaxScaler"
-    return X.toarray() if moves else X
-
-
-def fit_scaler(scaler: Any, blocks: RowBlocks) -> None:
-    """Fit a scaler to rows on disk: MaxAbsScaler from their statistics, others in one scan."""
-    known = blocks.stats()
-    if type(scaler).__name__ == "MaxAbsScaler":
-        scaler.fit(known.magnitudes[None].astype(blocks.dtype))
-        scaler.n_samples_seen_ = known.n_rows
-    else:
-        n_rows = 0
-        for window in blocks.windows(known.n_features, None):
-            # Sums of float32 values would be rounded to float32 after each block.
-            X = as_matrix(window.rows).astype(np.float64, copy=False)
-            scaler.partial_fit(as_it_takes(scaler, X))
-            n_rows += window.rows.n_rows
-            report_reading(window.done, blocks.size, n_rows)
-
-
-class ScaledRows(RowBlocks):
-    """Rows on disk, scaled by a fitted scaler in each pass.
-
-    The scaler has the feature names, and the scaled rows have none, as in a pipeline.
-    """
-
-    def __init__(self, blocks: RowBlocks, scaler: Any) -> None:
-        self._blocks = blocks
-        self._stats: DatasetStats | None = None
-        self.n_features = int(scaler.n_features_in_)
-        if blocks.n_features is not None and blocks.n_features != self.n_features:
-            raise ValueError(
-                f"the scaler was fitted to {self.n_features} features; {blocks!r} have "
-                f"{blocks.n_features} features"
-            )
-        self.size = blocks.size
-        self.dtype = blocks.dtype
-        self._nameless = copy(scaler)
-        self._nameless.__dict__.pop("feature_names_in_", None)
-        if blocks.feature_names is not None:
-            scaler.feature_names_in_ = blocks.feature_names
-
-    def __repr__(self) -> str:
-        return f"{self._blocks!r} scaled by {self._nameless}"
-
-    @property
-    def has_stats(self) -> bool:  # type: ignore[override]
-        """As `RowBlocks.has_stats`."""
-        return self._blocks.has_stats
-
-    def stats(self) -> DatasetStats:
-        """As `RowBlocks.stats`, in one scan, because scaling changes the scale."""
-        if self._stats is None:
-            pieces = self._pieces(self._blocks.stats())
-            self._stats = collect_stats(pieces, self.n_features, self.size, repr(self))
-        return self._stats
-
-    def _pieces(self, known: DatasetStats) -> Iterator[Piece]:
-        for window in self.windows(known.n_features, None):
-            values = window.rows.arrays[0]
-            columns = window.rows.columns
-            if columns is None:
-                columns = np.tile(np.arange(known.n_features, dtype=np.int32), len(values))
-            yield Piece(window.labels, columns, values.ravel(), known.in_queries, window.done)
-
-    def windows(self, n_features: int, order: tuple[int, int] | None) -> Iterator[Window]:
-        """As `RowBlocks.windows`."""
-        for window in self._blocks.windows(n_features, order):
-            yield replace(window, rows=as_rows(self.scaled(as_matrix(window.rows))))
-
-    def unchecked(self) -> Iterator[tuple[str, Any]]:
-        """As `RowBlocks.unchecked`: not scaled."""
-        return self._blocks.unchecked()
-
-    def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
-        """As `RowBlocks.outline`."""
-        return self._blocks.outline()
-
-    def whole(self) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
-        """As `RowBlocks.whole`: scaled values are written to a temporary file and memory-mapped."""
-        X, labels, queries = self._blocks.whole()
-        dense = getattr(self._nameless, "with_mean", False)
-        shape = X.shape if dense else X.data.shape
-        kept = disk_array(math.prod(shape), self.dtype).reshape(shape)
-        first = 0
-        for window in self.windows(X.shape[1], None):
-            values = window.rows.arrays[0]
-            kept[first : first + len(values)] = values
-            first += len(values)
-        if dense:
-            return kept, labels, queries
-        X.data = kept
-        return X, labels, queries
-
-    def scaled(self, X: Any) -> Any:
-        """Scale other rows; the result is dense if the scaler centres."""
-        return self._nameless.transform(as_it_takes(self._nameless, X))

@@ -17,11 +17,12 @@ from numpy.typing import DTypeLike
 
 from rankcore._core.params import check_count
 from rankcore._core.sources import RowBlocks
-from rankcore.datasets.file_rows import WINDOW, FileRows, ScaledRows, fit_scaler
+from rankcore.datasets.file_rows import WINDOW, FileRows
 from rankcore.datasets.letor_blocks import Options
 from rankcore.datasets.parquet_rows import ParquetRows, is_parquet, parquet_files
 from rankcore.datasets.row_cache import CachedRows, is_cache, read_description
 from rankcore.datasets.row_cache_writer import source_stamps, write_cache
+from rankcore.datasets.scaled_rows import ScaledRows, fit_scaler
 from rankcore.datasets.streams import Source, title
 from rankcore.datasets.text_rows import TextRows, reading_options
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rankcore.cli.learning import Choice, Scale, ScaleOption
+from rankcore.cli.learning import Choice
 from rankcore.cli.options import (
     JsonOption,
     Layout,
@@ -14,6 +14,7 @@ from rankcore.cli.options import (
     QuietOption,
     WeightsOption,
 )
+from rankcore.cli.scaling import Scale, ScaleOption
 from rankcore.cli.terminal import print_facts, print_table, progress_bar
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from rankcore.cli.checkpoint import Checkpoint
-from rankcore.cli.learning import Choice, Scale, ScaleOption, fit, on_scale, scale_fact
+from rankcore.cli.learning import Choice, fit
 from rankcore.cli.options import (
     JsonOption,
     Layout,
@@ -23,6 +23,7 @@ from rankcore.cli.options import (
 )
 from rankcore.cli.paths import Writes
 from rankcore.cli.registry import Learner
+from rankcore.cli.scaling import Scale, ScaleOption, on_scale, scale_fact
 from rankcore.cli.source import Source, Streaming
 from rankcore.cli.terminal import print_facts, progress_bar
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rankcore.cli.learning import Choice, Scale, ScaleOption, fit, on_scale
+from rankcore.cli.learning import Choice, fit
 from rankcore.cli.options import (
     JsonOption,
     Layout,
@@ -26,6 +26,7 @@ from rankcore.cli.options import (
 )
 from rankcore.cli.paths import Writes
 from rankcore.cli.registry import Learner, find_learner
+from rankcore.cli.scaling import Scale, ScaleOption, on_scale
 from rankcore.cli.search_space import (
     FEW,
     FOR_FEW_LABELS,
