@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import rankcore as rc
+from declared import ONLINE, ONLINE_RANKERS, first_of_each, name_of
 from pairwise_problems import perceptron, solved_by
 from rankcore._core.concurrency import uninterrupted
 from rankcore._core.inputs import as_rows
@@ -26,21 +27,9 @@ X = RNG.normal(size=(400, 12))
 Y = np.digitize(X @ RNG.normal(size=12) + RNG.normal(size=400), [-2, 0, 2])
 QID = np.repeat(np.arange(40), 10)
 
-ORDINAL = [
-    rc.PRank.published(average=True),
-    rc.VotedPRank.published(),
-    rc.VotedPRank.published(max_hypotheses=5),
-    rc.CuSumRank.published(average=True, update="pa1"),
-    rc.WidrowHoff.published(0.01),
-    rc.MulticlassPerceptron.published(average=True),
-    rc.OAPBPM.published(9, random_state=0),
-    rc.OAPVoting.published(9, random_state=0, n_jobs=2),
-]
-PAIRWISE = [
-    rc.PairwisePerceptron("voted", combine="rank", random_state=0),
-    rc.PairwisePerceptron("committee", random_state=0),
-    rc.PairwisePerceptron("averaged", combine="score", random_state=0),
-]
+PAIRWISE = ONLINE_RANKERS
+LEARNERS = [*first_of_each(ONLINE), *PAIRWISE]
+WITH_COEF = [one for one in LEARNERS if hasattr(type(one), "coef_")]
 
 
 def learn(model, rows=slice(None)):
@@ -79,7 +68,7 @@ def in_threads(*jobs):
         raise failures[0]
 
 
-@pytest.mark.parametrize("model", [*ORDINAL, *PAIRWISE], ids=repr)
+@pytest.mark.parametrize("model", LEARNERS, ids=name_of)
 def test_threads_that_learn_take_turns(model, tmp_path):
     from sklearn.base import clone
 
@@ -121,7 +110,7 @@ LOOKS = [
 
 
 @pytest.mark.parametrize("look", LOOKS, ids=["predict", "coef_", "history_"])
-@pytest.mark.parametrize("model", [ORDINAL[0], ORDINAL[3], ORDINAL[7], *PAIRWISE], ids=repr)
+@pytest.mark.parametrize("model", WITH_COEF, ids=name_of)
 def test_answers_are_of_one_moment(model, look):
     from sklearn.base import clone
 
@@ -180,7 +169,7 @@ def test_a_saved_file_is_of_one_moment(tmp_path):
         in_threads(job, saver)
 
 
-@pytest.mark.parametrize("model", PAIRWISE, ids=repr)
+@pytest.mark.parametrize("model", PAIRWISE, ids=name_of)
 def test_saving_and_learning_do_not_wait_for_each_other(model, tmp_path):
     """A file holds the committee, which is read by another method of the same model."""
     from sklearn.base import clone
@@ -308,15 +297,8 @@ def test_a_forked_process_does_not_wait_for_threads_that_it_lacks():
     thread.join()
 
 
-KERNELS = [
-    rc.KernelPRank.published(random_state=0),
-    rc.KernelCuSumRank.published(budget=20, random_state=0),
-    rc.KernelOAPBPM.published(5, random_state=0),
-]
-
-
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs interval timers")
-@pytest.mark.parametrize("model", [*ORDINAL, *KERNELS, *PAIRWISE], ids=repr)
+@pytest.mark.parametrize("model", LEARNERS, ids=name_of)
 def test_model_is_valid_after_any_ctrl_c(model, tmp_path, monkeypatch):
     """It can be saved, loaded and trained, and has learned some of the rows of the call."""
     from sklearn.base import clone

@@ -1,41 +1,37 @@
 """decision_function as scikit-learn has it, and the latent projection."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
 import rankcore as rc
+from declared import ONLINE, first_of_each, walk
 from rankcore.ordinal._projecting import margins
 from reference.decisions import cumulated
 from reference.decisions import margins as plain_margins
 from strategies import examples, ordinal_problems
 
+# Settings of predictions, each with the learners that have it.
+OPTIONS = {
+    "output": ["mean", "median", "plurality"],
+    "tie_break": ["low"],
+    "decision": ["count"],
+    "average": [False],
+}
 LEARNERS = [
-    rc.PRank(random_state=0),
-    rc.PRank.published(),
-    rc.VotedPRank(random_state=0),
-    rc.VotedPRank.published(output="median"),
-    rc.VotedPRank.published(output="plurality"),
-    rc.CuSumRank(random_state=0),
-    rc.CuSumRank.published(tie_break="low"),
-    rc.CuSumRank.published(decision="count"),
-    rc.WidrowHoff(random_state=0),
-    rc.MulticlassPerceptron(random_state=0),
-    rc.MulticlassPerceptron.published(),
-    rc.OAPBPM(5, random_state=0),
-    rc.OAPBagging(5, random_state=0),
-    rc.OAPBagging(5, output="mean", random_state=0),
-    rc.OAPVoting(5, output="median", random_state=0),
-    rc.KernelPRank(random_state=0),
-    rc.KernelCuSumRank(random_state=0, tie_break="low"),
-    rc.KernelCuSumRank.published(decision="count"),
-    rc.KernelOAPBPM(5, random_state=0),
+    *first_of_each(ONLINE),
+    *(
+        clone(one).set_params(**{name: value})
+        for one in first_of_each(ONLINE)
+        for name, values in OPTIONS.items()
+        for value in values
+        if name in one.get_params()
+    ),
 ]
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+@walk(LEARNERS)
 @given(problem=ordinal_problems(max_rows=12))
 @settings(max_examples=examples(25), deadline=None)
 def test_predict_is_the_argmax_ties_included(learner, problem):

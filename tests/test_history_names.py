@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import rankcore as rc
+from declared import ORDINAL, RANKERS, data_for, first_of_each, learns_from
 from rankcore._core.eval_sets import measure_names
 
 X, Y, QID = rc.datasets.make_letor(12, 10, random_state=0)
@@ -31,32 +33,16 @@ def gap(labels, scores, qid):
     return 0.5
 
 
-ORDINAL = [
-    rc.PRank(max_iter=2),
-    rc.VotedPRank(max_iter=2),
-    rc.CuSumRank(max_iter=2),
-    rc.WidrowHoff(max_iter=2),
-    rc.MulticlassPerceptron(max_iter=2),
-    rc.OAPBPM(3, max_iter=2),
-    rc.OAPBagging(3, max_iter=2),
-    rc.OAPVoting(3, max_iter=2),
-    rc.KernelPRank(max_iter=2),
-    rc.KernelCuSumRank(max_iter=2),
-    rc.KernelOAPBPM(3, max_iter=2),
-    Perceptron(max_iter=2),
-    rc.OrdinalBoost(2, min_samples_leaf=2),
-]
-RANKERS = [
-    rc.PairwisePerceptron(max_iter=2),
-    rc.RankBoost(2),
-    rc.RankBoost(2, max_leaf_nodes=4, min_samples_leaf=2),
-    rc.RankSVM(max_iter=3),
-    rc.RankSVM(kernel="rbf", max_iter=3),
-]
+LEARNERS = [one for one in first_of_each([*ORDINAL, *RANKERS]) if hasattr(one, "eval_metric")]
+OF_LABELS = ["rank_loss", "accuracy", spread]
+MEASURES = {
+    "labels": OF_LABELS,
+    "queries": ["ndcg@10", "map", gap],
+    "binary queries": ["auc", "map", gap],
+}
 CASES = [
-    *((model, ["rank_loss", "accuracy", spread], RANKS, {}) for model in ORDINAL),
-    *((model, ["ndcg@10", "map", gap], Y, {"qid": QID}) for model in RANKERS),
-    (rc.BipartiteRankBoost(2), ["auc", "map", gap], (Y > 1).astype(int), {"qid": QID}),
+    *((one, MEASURES[learns_from(one)], data_for(one, RANKS, QID)) for one in LEARNERS),
+    (Perceptron(max_iter=2), OF_LABELS, {"y": RANKS}),
 ]
 
 
@@ -65,26 +51,23 @@ def named(metrics):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(
-    ("model", "metrics", "y", "queries"), CASES, ids=lambda one: type(one).__name__
-)
-def test_held_out_measures_begin_with_valid(model, metrics, y, queries):
-    model.set_params(eval_metric=metrics)
-    plain = set(model.fit(X, y, **queries).history_)
+@pytest.mark.parametrize(("model", "metrics", "given"), CASES, ids=lambda one: type(one).__name__)
+def test_held_out_measures_begin_with_valid(model, metrics, given):
+    y = given["y"]
+    model = clone(model).set_params(eval_metric=metrics)
+    plain = set(model.fit(X, **given).history_)
     assert not any(name.startswith("valid") for name in plain)
-    held = {"eval_qid": QID} if queries else {}
+    held = {"eval_qid": QID} if "qid" in given else {}
     seen = []
-    model.fit(
-        X, y, **queries, **held, eval_set=(X, y), callbacks=[lambda now: seen.append(now.results)]
-    )
+    model.fit(X, **given, **held, eval_set=(X, y), callbacks=[lambda now: seen.append(now.results)])
     expected = [f"valid_{name}" for name in named(metrics)]
     assert set(model.history_) == plain | set(expected)
     assert [*seen[-1]] == expected
     assert [model.history_[name][-1] for name in expected] == [
         one.value for one in seen[-1].values()
     ]
-    held = {"eval_qid": [QID, QID]} if queries else {}
-    model.fit(X, y, **queries, **held, eval_set=[(X, y), (X, y)])
+    held = {"eval_qid": [QID, QID]} if "qid" in given else {}
+    model.fit(X, **given, **held, eval_set=[(X, y), (X, y)])
     both = {f"valid_{number}_{name}" for number in (0, 1) for name in named(metrics)}
     assert set(model.history_) == plain | both
 

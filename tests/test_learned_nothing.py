@@ -8,39 +8,13 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import rankcore as rc
-from rankcore.cli.registry import EVERY_LEARNER
+from declared import ORDINAL, SAVED_RANKERS, first_of_each, name_of, ranks_queries, walk
 from rankcore.datasets import dump_letor, open_rows
 from rankcore.structured import StructuredPerceptron, Task
 
-RANKERS = [
-    *(rc.PairwisePerceptron(v) for v in ("committee", "averaged", "pocket", "last")),
-    rc.PairwisePerceptron("voted", combine="rank", max_hypotheses=50, max_iter=2),
-    rc.RankSVM(),
-    rc.RankSVM(kernel="rbf", loss="hinge"),
-    rc.RankBoost(5),
-    rc.RankBoost(5, max_leaf_nodes=4),
-    rc.BipartiteRankBoost(5),
-    rc.BipartiteRankBoost(5, weak="tree"),
-]
-ORDINAL = [
-    rc.PRank(),
-    rc.PRank.published(),
-    rc.VotedPRank(),
-    rc.CuSumRank(),
-    rc.WidrowHoff(),
-    rc.MulticlassPerceptron(),
-    rc.OAPBPM(5),
-    rc.OAPBagging(5),
-    rc.OAPVoting(5),
-    rc.KernelPRank(),
-    rc.KernelCuSumRank(),
-    rc.KernelOAPBPM(5),
-    *(rc.OrdinalBoost(5, tasks=tasks) for tasks in ("vector", "shared")),
-    rc.CalibratedOrdinal(rc.CuSumRank(), cv=2),
-]
 BOOSTERS = [
     one
-    for one in (*RANKERS, *ORDINAL)
+    for one in (*SAVED_RANKERS, *ORDINAL)
     if hasattr(one, "n_estimators") and hasattr(one, "max_leaf_nodes")
 ]
 
@@ -48,16 +22,12 @@ BOOSTERS = [
 def fit(learner, X, y=None):
     n = X.shape[0]
     y = np.arange(n) % 3 if y is None else y
-    return clone(learner).fit(X, y, **({"qid": np.zeros(n)} if learner in RANKERS else {}))
-
-
-def test_every_learner_is_here():
-    names = {type(one).__name__ for one in (*RANKERS, *ORDINAL)}
-    assert {one.estimator for one in EVERY_LEARNER} <= names
+    return clone(learner).fit(X, y, **({"qid": np.zeros(n)} if ranks_queries(learner) else {}))
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
-@pytest.mark.parametrize("learner", [*RANKERS, *ORDINAL], ids=str)
+@walk([*SAVED_RANKERS, *ORDINAL])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_constant_features_warn(learner, form):
     for value in (0.0, 0.3):
         with pytest.warns(UserWarning, match="learned nothing: .*equal"):
@@ -67,7 +37,7 @@ def test_constant_features_warn(learner, form):
     fit(learner, form(one), np.arange(40) < 20)
 
 
-@pytest.mark.parametrize("learner", RANKERS, ids=str)
+@walk(SAVED_RANKERS)
 def test_features_of_queries_alone_warn(learner):
     qid = np.repeat(np.arange(10), 5)
     X = np.random.default_rng(0).normal(size=(10, 3))[qid]
@@ -78,28 +48,31 @@ def test_features_of_queries_alone_warn(learner):
     clone(learner).fit(X, y, qid=qid)
 
 
-@pytest.mark.parametrize("learner", BOOSTERS, ids=str)
+@walk(BOOSTERS)
 def test_a_continued_fit_without_new_rounds_warns(learner):
     rng = np.random.default_rng(0)
     X, more = rng.normal(size=(2, 80, 3))
     model = clone(learner).set_params(warm_start=True)
-    given = {"qid": np.zeros(80)} if learner in RANKERS else {}
+    given = {"qid": np.zeros(80)} if ranks_queries(learner) else {}
     model.fit(X, np.arange(80) % 3, **given)
     with pytest.warns(UserWarning, match="learned nothing: .* raise n_estimators"):
         model.fit(more, np.arange(80) % 3, **given)
-    model.set_params(n_estimators=7).fit(more, np.arange(80) % 3, **given)
-    assert model.n_iter_ == 7
+    more_rounds = model.n_estimators + 2
+    model.set_params(n_estimators=more_rounds).fit(more, np.arange(80) % 3, **given)
+    assert model.n_iter_ == more_rounds
 
 
 @pytest.mark.parametrize(
-    "learner", [one for one in BOOSTERS if one.max_leaf_nodes != 2 or one.weak == "tree"], ids=str
+    "learner",
+    [one for one in BOOSTERS if one.max_leaf_nodes != 2 or one.weak == "tree"],
+    ids=name_of,
 )
 def test_trees_split_few_rows_and_warn_if_none_may_be_split(learner):
     X = np.random.default_rng(0).normal(size=(12, 3))
     y = np.digitize(X[:, 0], [-0.3, 0.3])
     assert fit(learner, X, y).n_iter_ > 0
     large = clone(learner).set_params(min_samples_leaf=7)
-    given = {"qid": np.zeros(12)} if learner in RANKERS else {}
+    given = {"qid": np.zeros(12)} if ranks_queries(learner) else {}
     with pytest.warns(UserWarning, match="learned nothing: .*min_samples_leaf=7"):
         large.fit(X, y, **given)
 
@@ -173,11 +146,7 @@ def test_constant_features_on_a_cluster_warn(learner, client):
         getattr(rd, learner)().fit(parts[0], parts[1], **given)
 
 
-@pytest.mark.parametrize(
-    "learner",
-    [rc.PairwisePerceptron(), rc.RankSVM(), rc.RankBoost(5), rc.BipartiteRankBoost(5)],
-    ids=str,
-)
+@pytest.mark.parametrize("learner", first_of_each(SAVED_RANKERS), ids=name_of)
 def test_a_fit_without_queries_warns(learner):
     X = np.random.default_rng(0).normal(size=(6, 2))
     y = np.array([0, 1, 0, 1, 1, 0])

@@ -47,21 +47,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.semi_supervised import SelfTrainingClassifier
 
 import rankcore as rc
+from declared import ONLINE, SAVED_RANKERS, name_of, walk, with_defaults
 
-LEARNERS = [
-    rc.PRank(random_state=0),
-    rc.VotedPRank(random_state=0),
-    rc.CuSumRank(random_state=0),
-    rc.WidrowHoff(random_state=0),
-    rc.MulticlassPerceptron(random_state=0),
-    rc.OAPBPM(20, random_state=0),
-    rc.OAPBagging(20, random_state=0),
-    rc.OAPVoting(20, random_state=0),
-    rc.KernelPRank(random_state=0),
-    rc.KernelCuSumRank(random_state=0),
-    rc.KernelOAPBPM(10, random_state=0),
-]
-every = pytest.mark.parametrize("learner", LEARNERS, ids=lambda one: type(one).__name__)
+LEARNERS = with_defaults(ONLINE)
+for one in LEARNERS:
+    if hasattr(one, "n_estimators"):
+        one.set_params(n_estimators=20)
+every = walk(LEARNERS)
 # What a constant answer reaches on data() with as many rows in each class.
 CUTS = {2: [0.0], 4: [-1.5, 0.0, 1.5]}
 
@@ -267,7 +259,7 @@ def test_inspection(learner, k):
 @pytest.mark.parametrize(
     "learner",
     [one for one in LEARNERS if hasattr(type(one), "coef_")],
-    ids=lambda one: type(one).__name__,
+    ids=name_of,
 )
 def test_features_are_selected_by_weights(learner):
     X, y = data(4)
@@ -289,15 +281,10 @@ def test_several_outputs(learner):
 
 
 RANKERS = [
-    rc.PairwisePerceptron(random_state=0),
-    rc.RankSVM(random_state=0),
-    rc.RankBoost(40),
+    *(one for one in with_defaults(SAVED_RANKERS)),
     rc.RankBoost(20, max_leaf_nodes=4, learning_rate=0.3),
-    rc.BipartiteRankBoost(40),
 ]
-rankers = pytest.mark.parametrize(
-    "ranker", RANKERS, ids=["perceptron", "svm", "boost", "trees", "bipartite"]
-)
+rankers = pytest.mark.parametrize("ranker", RANKERS, ids=name_of)
 
 
 def queries(n_queries=36, seed=0):

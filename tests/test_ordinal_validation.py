@@ -8,24 +8,9 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import rankcore as rc
+from declared import ONLINE, walk
 from rankcore.callbacks import Checkpoint, EarlyStopping, Iteration, LogEvaluation, TimeLimit
 from rankcore.metrics import accuracy_within, quadratic_weighted_kappa, rank_loss
-
-LEARNERS = [
-    rc.PRank(random_state=0),
-    rc.PRank.published(shuffle=True, random_state=0),
-    rc.VotedPRank(random_state=0),
-    rc.CuSumRank(random_state=0),
-    rc.WidrowHoff(random_state=0),
-    rc.MulticlassPerceptron(random_state=0),
-    rc.OAPBPM(10, random_state=0),
-    rc.OAPBagging(10, random_state=0),
-    rc.OAPVoting(10, random_state=0),
-    rc.KernelPRank(random_state=0),
-    rc.KernelPRank(budget=20, budget_policy="projectron", random_state=0),
-    rc.KernelCuSumRank(random_state=0),
-    rc.KernelOAPBPM(5, random_state=0),
-]
 
 
 def data(n=160, seed=0):
@@ -38,7 +23,7 @@ X, Y = data()
 X_HELD, Y_HELD = data(90, seed=1)
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+@walk(ONLINE)
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
 def test_what_is_measured_is_what_shorter_fits_would_give(learner, form):
     model = clone(learner).set_params(max_iter=6)
@@ -52,7 +37,7 @@ def test_what_is_measured_is_what_shorter_fits_would_give(learner, form):
     np.testing.assert_array_equal(model.decision_function(X), plain.decision_function(X))
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+@walk(ONLINE)
 def test_early_stopping_keeps_the_model_of_the_best_pass(learner, tmp_path):
     model = clone(learner).set_params(max_iter=60, early_stopping_rounds=3)
     model.fit(X, Y, eval_set=(X_HELD, Y_HELD))

@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankcore as rc
+from declared import ONLINE, ONLINE_RANKERS, walk
 from model_files import rewrite, set_in, taken_apart
 from rankcore.io import safetensors
 from strategies import examples, ordinal_problems
@@ -30,8 +31,8 @@ def fitted(**params):
 
 
 def contents(model):
-    """All of a model's state but what is recomputed when asked for."""
-    return {name: part for name, part in vars(model._state).items() if name != "averages"}
+    """All that a model has learned, without free room and what is recomputed when asked for."""
+    return model._describe()
 
 
 def same(one, other):
@@ -62,21 +63,7 @@ def test_going_on_after_loading_is_going_on(problem, average, cut, tmp_path_fact
     assert loaded.n_iter_ == 1
 
 
-LEARNERS = [
-    rc.CuSumRank.published(update="pa1", average=True),
-    rc.CuSumRank.published(fit_intercept=False),
-    rc.WidrowHoff.published(eta0=0.01),
-    rc.MulticlassPerceptron.published(average=True),
-    rc.VotedPRank.published(),
-    rc.VotedPRank.published(max_hypotheses=7, count_init=0),
-    rc.OAPBPM.published(n_estimators=9, random_state=1),
-    rc.OAPBPM.published(n_estimators=9, average_members=True, sampling="poisson"),
-    rc.OAPBagging.published(n_estimators=1, tau=1.0),
-    rc.OAPVoting.published(n_estimators=9, weight="survival"),
-]
-
-
-@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+@walk(ONLINE)
 @pytest.mark.parametrize("width", [4, 12])
 def test_every_learner_goes_on_after_loading(tmp_path, monkeypatch, learner, width):
     # Members of ensembles in tiles as they were saved, whatever is the choice of today.
@@ -92,11 +79,11 @@ def test_every_learner_goes_on_after_loading(tmp_path, monkeypatch, learner, wid
     same(model.partial_fit(X[100:], y[100:]), loaded.partial_fit(X[100:], y[100:]))
     np.testing.assert_array_equal(model.predict(X), loaded.predict(X))
     for name, array in {**loaded._state.by_feature, **loaded._state.others}.items():
-        if min(array.shape) > 1:
+        if min(array.shape) > 1 and hasattr(model, "estimators_"):
             assert array.strides == model._state.array(name).strides
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=str)
+@walk(ONLINE)
 def test_edited_arrays_of_every_learner_are_refused(tmp_path, learner):
     rng = np.random.default_rng(0)
     model = clone(learner).fit(rng.normal(size=(100, 4)), rng.integers(1, 6, size=100))
@@ -475,12 +462,6 @@ def test_permissions_are_those_of_a_new_file(tmp_path):
 
 # ---------------------------------------------------------------------------- rankers
 
-RANKERS = [
-    rc.PairwisePerceptron("committee", committee_size=4, combine="rank", random_state=0),
-    rc.PairwisePerceptron("averaged", shuffle=False, count="query", max_iter=2),
-    rc.PairwisePerceptron("voted", combine="rank", margin=0.0, random_state=0),
-]
-
 
 def ranking_data():
     rng = np.random.default_rng(0)
@@ -488,7 +469,7 @@ def ranking_data():
     return X, np.digitize(X[:, 0] + rng.normal(size=120), [0, 1]), np.repeat(np.arange(8), 15)
 
 
-@pytest.mark.parametrize("learner", RANKERS, ids=str)
+@walk(ONLINE_RANKERS)
 def test_rankers_go_on_after_loading(tmp_path, learner):
     X, y, qid = ranking_data()
     model = clone(learner).fit(X, y, qid=qid, eval_set=(X, y), eval_qid=qid)
@@ -506,7 +487,7 @@ def test_rankers_go_on_after_loading(tmp_path, learner):
     np.testing.assert_equal(loaded._state.to_arrays(), model._state.to_arrays())
 
 
-@pytest.mark.parametrize("learner", RANKERS, ids=str)
+@walk(ONLINE_RANKERS)
 def test_edited_files_of_rankers_are_refused(tmp_path, learner):
     X, y, qid = ranking_data()
     rc.save(clone(learner).fit(X, y, qid=qid), tmp_path / "model")
@@ -544,7 +525,7 @@ def test_edited_files_of_rankers_are_refused(tmp_path, learner):
 )
 def test_edited_facts_of_rankers_are_refused(tmp_path, name, value):
     X, y, qid = ranking_data()
-    rc.save(clone(RANKERS[0]).fit(X, y, qid=qid), tmp_path / "model")
+    rc.save(clone(ONLINE_RANKERS[0]).fit(X, y, qid=qid), tmp_path / "model")
     where = (name,) if name == "n_features" else ("facts", name)
     rewrite(tmp_path / "model", set_in(*where, value=value))
     with pytest.raises(ValueError, match="is damaged"):
