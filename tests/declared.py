@@ -21,12 +21,12 @@ def learns_from(learner):
     return declaration_of(learner if isinstance(learner, type) else type(learner)).learns_from
 
 
-def instances(*kinds_of_data, of=lambda kind: True):
-    """Return the declared instances of the learners from some kinds of data that satisfy ``of``."""
+def instances(*kinds_of_data):
+    """Return the declared instances of the learners from some kinds of data; clone them to fit."""
     return [
         one
         for kind in LEARNERS
-        if learns_from(kind) in kinds_of_data and of(kind)
+        if learns_from(kind) in kinds_of_data
         for one in declaration_of(kind).instances()
     ]
 
@@ -34,8 +34,8 @@ def instances(*kinds_of_data, of=lambda kind: True):
 # All learners of labels and of queries, and those whose models have files and exports.
 ORDINAL = instances("labels")
 RANKERS = instances("queries", "binary queries")
-SAVED_RANKERS = instances("queries", "binary queries", of=has_description)
-SAVED = [*instances("labels", of=has_description), *SAVED_RANKERS]
+SAVED_RANKERS = [one for one in RANKERS if has_description(type(one))]
+SAVED = [*(one for one in ORDINAL if has_description(type(one))), *SAVED_RANKERS]
 
 
 def first_of_each(learners):
@@ -88,6 +88,13 @@ def fitted(learner, form=np.asarray):
         held_out = {"eval_qid": QID} if ranks_queries(learner) else {}
         given |= {"eval_set": (X, given["y"]), **held_out}
     return clone(learner).fit(form(X), **given)
+
+
+def adds_up(learner):
+    """Return whether the score is a weighted sum of the features."""
+    form = fitted(learner)._spec().scoring.form
+    sums = ("linear", "thresholds", "rounded", "tasks")
+    return form in sums or getattr(learner, "kernel", None) == "linear"
 
 
 def answer(model, rows):

@@ -5,6 +5,15 @@ import pytest
 from scipy.sparse import csr_matrix
 
 import rankcore as rc
+from declared import (
+    ONLINE,
+    ONLINE_RANKERS,
+    SAVED_RANKERS,
+    first_of_each,
+    learns_from,
+    ranks_queries,
+    walk,
+)
 from rankcore._core import disk_arrays
 from rankcore.boosting import _binning, _histograms, _streamed_bins
 from rankcore.datasets import (
@@ -18,23 +27,17 @@ from rankcore.datasets import (
     text_rows,
 )
 
-ORDINAL = {
-    "prank": rc.PRank(max_iter=3, random_state=3),
-    "published": rc.PRank.published(),
-    "voted": rc.VotedPRank(max_iter=2, max_hypotheses=100, random_state=3),
-    "cusum": rc.CuSumRank(max_iter=3, random_state=3),
-    "pa": rc.CuSumRank(update="pa1", max_iter=3, random_state=3),
-    "widrow-hoff": rc.WidrowHoff(max_iter=3, random_state=3),
-    "multiclass": rc.MulticlassPerceptron(max_iter=3, random_state=3),
-    "oap": rc.OAPBPM(9, max_iter=3, random_state=3),
-    "voting": rc.OAPVoting(9, max_iter=2, random_state=3, sampling="poisson"),
-    "balanced": rc.OAPBagging(9, max_iter=2, random_state=3, class_weight="balanced"),
-}
-PAIRWISE = {
-    "pairs": rc.PairwisePerceptron(max_iter=3, random_state=3),
-    "committee": rc.PairwisePerceptron("committee", max_iter=3, random_state=3),
-    "voted-pairs": rc.PairwisePerceptron("voted", combine="rank", max_iter=2, random_state=3),
-}
+IN_PASSES = [one for one in first_of_each(ONLINE) if not hasattr(one, "kernel")]
+OF_ALL_ROWS = [
+    *first_of_each(
+        [
+            one
+            for one in [*ONLINE, *SAVED_RANKERS]
+            if hasattr(one, "kernel") or not hasattr(one, "partial_fit")
+        ]
+    ),
+    rc.RankBoost(3, max_leaf_nodes=6),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -78,48 +81,41 @@ def clone(model, **params):
 
 
 @pytest.mark.parametrize("kind", ["text", "cache"])
-@pytest.mark.parametrize("name", ORDINAL)
-def test_in_file_order_ordinal_models_are_those_of_memory(name, kind, files, tmp_path):
+@walk([*IN_PASSES, rc.OAPBagging(9, max_iter=2, random_state=3, class_weight="balanced")])
+def test_in_file_order_ordinal_models_are_those_of_memory(learner, kind, files, tmp_path):
     data = load_letor(files / "ordinal.txt")
-    model = clone(ORDINAL[name], shuffle=False)
+    model = clone(learner, shuffle=False)
     expected = clone(model).fit(data.X, data.y.astype(int))
     found = clone(model).fit(opened(files / "ordinal.txt", kind, tmp_path))
     assert saved(found, tmp_path) == saved(expected, tmp_path)
 
 
 @pytest.mark.parametrize("kind", ["text", "cache"])
-@pytest.mark.parametrize("name", PAIRWISE)
+@walk(ONLINE_RANKERS)
 def test_in_file_order_pairwise_models_are_those_of_memory(
-    name, kind, files, tmp_path, monkeypatch
+    learner, kind, files, tmp_path, monkeypatch
 ):
     data = load_letor(files / "queries.txt")
     # The way of scores follows from how often a query will be visited, and sums in its own order.
     monkeypatch.setattr(rc.PairwisePerceptron, "_solver", "lazy")
-    model = clone(PAIRWISE[name], shuffle=False)
+    model = clone(learner, shuffle=False)
     expected = clone(model).fit(data.X, data.y, qid=data.qid)
     found = clone(model).fit(opened(files / "queries.txt", kind, tmp_path))
     assert saved(found, tmp_path) == saved(expected, tmp_path)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        rc.RankBoost(10),
-        rc.RankBoost(3, max_leaf_nodes=6),
-        rc.BipartiteRankBoost(10),
-        rc.RankSVM(),
-        rc.KernelPRank(budget=30, max_iter=2, random_state=0),
-    ],
-)
+@walk(OF_ALL_ROWS)
 @pytest.mark.parametrize("kind", ["text", "cache"])
-def test_learners_of_all_rows(model, kind, files, tmp_path):
+def test_learners_of_all_rows(learner, kind, files, tmp_path):
     data = load_letor(files / "queries.txt")
     y = data.y.astype(int)
-    more = {} if "Kernel" in type(model).__name__ else {"qid": data.qid}
-    expected = clone(model).fit(data.X, y, **more)
+    if learns_from(learner) == "binary queries":
+        learner = clone(learner, rel=1)
+    more = {"qid": data.qid} if ranks_queries(learner) else {}
+    expected = clone(learner).fit(data.X, y, **more)
     rows = opened(files / "queries.txt", kind, tmp_path)
     for _ in range(2):  # a second fit reads no file
-        found = clone(model).fit(rows)
+        found = clone(learner).fit(rows)
         assert np.array_equal(found.predict(data.X), expected.predict(data.X))
 
 

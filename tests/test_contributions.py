@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankcore as rc
+from declared import SAVED, adds_up, instances
 from rankcore._ext import contributions as kernels
 from rankcore.boosting._tree_model import Tree
 from reference.shapley import shapley_values
@@ -23,23 +24,10 @@ Y = np.digitize(X[:, 0] * X[:, 1] + X[:, 2] + 0.3 * RNG.normal(size=len(X)), [-1
 QID = np.repeat(np.arange(24), 10)
 HOLES = np.where(RNG.random(X.shape) < 0.15, np.nan, X)
 
-LINEAR = [
-    rc.PRank(random_state=0),
-    rc.OAPBPM(n_estimators=5, random_state=0),
-    rc.WidrowHoff(random_state=0),
-    rc.CuSumRank(random_state=0),
-    rc.CuSumRank(decision="count", average=False, random_state=0),
-    rc.KernelPRank(kernel="linear", random_state=0),
-    rc.KernelCuSumRank(kernel="linear", random_state=0),
-    rc.KernelOAPBPM(kernel="linear", n_estimators=3, random_state=0),
-    rc.PairwisePerceptron(max_iter=3, random_state=0),
-    rc.RankSVM(),
-    rc.RankSVM(kernel="linear"),
-]
+LINEAR = [*filter(adds_up, SAVED), rc.RankSVM(kernel="linear")]
 BOOSTED = [
-    rc.RankBoost(30),
+    *(one for one in instances("queries") if hasattr(one, "max_leaf_nodes")),
     rc.RankBoost(30, missing="zero"),
-    rc.RankBoost(8, max_leaf_nodes=6),
     rc.RankBoost(8, max_leaf_nodes=12, missing="zero"),
     rc.RankBoost(8, max_leaf_nodes=2, weak="tree"),
 ]
@@ -84,7 +72,7 @@ def test_they_add_up_to_the_score(model, form):
             assert isinstance(found.values, np.ndarray)
 
 
-@pytest.mark.parametrize("model", [LINEAR[0], LINEAR[3], LINEAR[5], *BOOSTED], ids=name)
+@pytest.mark.parametrize("model", [*LINEAR[::4], *BOOSTED], ids=name)
 def test_they_are_shapley_values(model):
     score = score_of(fitted(model))
     background = X[40:45]
@@ -243,7 +231,7 @@ def test_shap_of_trees(shap):
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("model", [LINEAR[0], LINEAR[9]], ids=name)
+@pytest.mark.parametrize("model", [rc.PRank(random_state=0), rc.RankSVM()], ids=name)
 def test_shap_of_weights(shap, model):
     fitted(model)
     masker = shap.maskers.Independent(X[:30], max_samples=30)

@@ -16,6 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, OrdinalEncoder, StandardScaler
 
 import rankcore as rc
+from declared import ORDINAL as ORDINAL_LEARNERS
+from declared import SAVED_RANKERS, adds_up
 from reference.shapley import shapley_values
 
 pd = pytest.importorskip("pandas")
@@ -59,21 +61,10 @@ ONE_HOT = OneHotEncoder()
 IMPUTED = make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder())
 PRANK = rc.PRank(random_state=0)
 BOOST = {"n_estimators": 8, "max_leaf_nodes": 6, "min_samples_leaf": 5}
-LEARNERS = [
-    rc.OAPBPM(n_estimators=3, random_state=0),
-    rc.WidrowHoff(random_state=0),
-    rc.CuSumRank(random_state=0),
-    rc.CuSumRank(decision="count", random_state=0),
-    rc.KernelPRank(kernel="linear", max_iter=2, random_state=0),
-    rc.KernelCuSumRank(kernel="linear", max_iter=2, random_state=0),
-    rc.KernelOAPBPM(kernel="linear", n_estimators=3, max_iter=2, random_state=0),
-]
+LEARNERS = [*filter(adds_up, ORDINAL_LEARNERS)]
 RANKERS = [
-    rc.PairwisePerceptron(max_iter=2, random_state=0),
-    rc.RankSVM(),
-    rc.RankBoost(20),
+    *(one for one in SAVED_RANKERS if adds_up(one) or hasattr(one, "max_leaf_nodes")),
     rc.RankBoost(**BOOST),
-    rc.BipartiteRankBoost(20),
 ]
 TREES = {
     "vector": rc.OrdinalBoost(**BOOST),

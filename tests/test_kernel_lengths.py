@@ -17,6 +17,7 @@ import pytest
 import scipy.sparse as sp
 
 import rankcore as rc
+from declared import ONLINE, with_defaults
 from kernel_structured_problems import Multiclass
 from rankcore import _ext, clicks, datasets, interleaving, metrics
 from rankcore._core.inputs import as_rows
@@ -201,16 +202,11 @@ TREES = {"max_leaf_nodes": 4, "min_samples_leaf": 2}
 
 
 def online_learners(folder):
-    for learner in (
-        rc.PRank(),
-        rc.CuSumRank(),
-        rc.VotedPRank(max_hypotheses=3),
-        rc.OAPBPM(5),
-        rc.OAPBagging(5),
-        rc.OAPVoting(5),
-        rc.WidrowHoff(),
-        rc.MulticlassPerceptron(),
-    ):
+    for learner in [*with_defaults(ONLINE), rc.KernelPRank(budget=9)]:
+        if hasattr(learner, "n_estimators"):
+            learner.set_params(n_estimators=5)
+        if hasattr(learner, "max_hypotheses"):
+            learner.set_params(max_hypotheses=3)
         for X in (DENSE, SPARSE, DENSE.astype(np.float32)):
             learner.fit(X, STARS).predict(X)
             learner.partial_fit(X[:1], STARS[:1])
@@ -224,14 +220,6 @@ def online_learners(folder):
 
 
 def kernel_learners(folder):
-    for learner in (
-        rc.KernelPRank(),
-        rc.KernelCuSumRank(),
-        rc.KernelOAPBPM(5),
-        rc.KernelPRank(budget=9),
-    ):
-        for X in (DENSE, SPARSE, DENSE.astype(np.float32)):
-            learner.fit(X, STARS).predict(X)
     task = Multiclass(((0, 1), (1, 0)))
     model = rc.KernelStructuredPerceptron(task, kernel="rbf", max_iter=1)
     model.fit(DENSE, (STARS > 2).astype(int).tolist()).predict(DENSE)

@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 import rankcore as rc
+from declared import ONLINE, first_of_each
 from model_files import put_together, taken_apart
 from rankcore._core.inputs import as_rows
 from rankcore._core.scales import (
@@ -184,9 +185,7 @@ OFF_SCALE = {
     "one column around 2000": ([1] * 6, [0, 0, 0, 0, 2000, 0], ["4"]),
     "columns around 1000 to 6000": ([1] * 6, np.arange(1, 7) * 1000, ["5", "4", "3", "2", "1"]),
 }
-LEARNERS = [rc.PRank, rc.VotedPRank, rc.CuSumRank, rc.WidrowHoff, rc.MulticlassPerceptron]
-LEARNERS += [rc.OAPBPM, rc.OAPBagging, rc.OAPVoting]
-LEARNERS += [rc.KernelPRank, rc.KernelCuSumRank, rc.KernelOAPBPM]
+LEARNERS = [type(one) for one in first_of_each(ONLINE)]
 
 
 def scales_warned_of(learner, X, y):

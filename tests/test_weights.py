@@ -17,9 +17,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 
 import rankcore as rc
-from declared import ONLINE, instances, walk
+from declared import ONLINE, SAVED_RANKERS, learns_from, walk
 from rankcore._core.declaration import declaration_of
-from rankcore._core.model_spec import has_description
 from rankcore.ordinal._members import least_draws
 from reference.ensemble import uniform32
 from strategies import examples, ordinal_problems
@@ -454,8 +453,8 @@ def test_equal_shares_beside_rows_of_no_weight_weigh_the_same(learner):
 RANKERS = [
     *(
         one
-        for one in instances("queries", of=has_description)
-        if one.get_params().get("combine") != "rank"
+        for one in SAVED_RANKERS
+        if learns_from(one) == "queries" and getattr(one, "combine", "score") != "rank"
     ),
     rc.RankBoost(5, balance=None),
 ]
