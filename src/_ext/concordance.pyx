@@ -11,9 +11,12 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from rankcore._ext._by_score cimport (
+    BAD_ROW,
     HUGE,
     NO_MEMORY,
     NOTHING,
+    ODD_LABEL,
+    ODD_SCORE,
     Data,
     Query,
     Room,
@@ -32,16 +35,21 @@ cdef enum:
     FEW = 256  # levels of labels whose counts stay in the nearest cache
 
 # Errors of a query, by number.
-TROUBLES = ["", "memory", "row", "score", "label", "huge"]
+TROUBLES = {
+    NO_MEMORY: "memory",
+    BAD_ROW: "row",
+    ODD_SCORE: "score",
+    ODD_LABEL: "label",
+    HUGE: "huge",
+}
 
-cdef enum:
+# Columns of the counts of pairs.
+cpdef enum:
     PAIRS
     DISCORDANT
     TIED
     APART
-    COLUMNS
-
-N_COLUMNS = COLUMNS
+    N_COUNTS
 
 
 # ---------------------------------------------------------------- counts
@@ -192,14 +200,14 @@ def count_pairs(
     in the wrong order and how many have one score, and all pairs with different scores. The GIL is
     released.
 
-    Returns an index into `TROUBLES`, 0 if all went well, and the query in which it came up.
+    Returns a key of `TROUBLES`, 0 if all went well, and the query in which it came up.
     """
     cdef Data data = data_of(scores, labels, rows, bounds)
     cdef int64_t i = first, longest = longest_query(bounds, first, last, data.n_rows)
     cdef int32_t trouble = NOTHING
     cdef Room room
     cdef Query q
-    if counts.shape[0] < last or counts.shape[1] != COLUMNS:
+    if counts.shape[0] < last or counts.shape[1] != N_COUNTS:
         raise ValueError("counts has the wrong shape")
     if not allocate(&room, longest):
         return NO_MEMORY, first

@@ -49,17 +49,13 @@ cdef extern from "rankcore_interleave.h" nogil:
         double *credit)
 
 # Methods; of credits by places there are two kinds, in the order of the header.
-cdef enum:
-    TEAM_DRAFT, BALANCED, PROBABILISTIC, PREFIXES, INVERSE, NEGATIVE
-
-METHODS = {
-    "team_draft": TEAM_DRAFT,
-    "balanced": BALANCED,
-    "probabilistic": PROBABILISTIC,
-    "prefixes": PREFIXES,
-    "inverse": INVERSE,
-    "negative": NEGATIVE,
-}
+cpdef enum Method:
+    TEAM_DRAFT
+    BALANCED
+    PROBABILISTIC
+    PREFIXES
+    INVERSE
+    NEGATIVE
 
 
 cdef rc_rankings _rankings(
@@ -77,8 +73,8 @@ cdef rc_rankings _rankings(
             f"rankings must be {2 if method == BALANCED else f'1 to {RC_INTERLEAVE_MAX_RANKINGS}'}"
             f"; found {n}"
         )
-    if not TEAM_DRAFT <= method <= NEGATIVE:
-        raise ValueError(f"method must be one of METHODS; found {method}")
+    if not 0 <= method <= <int> NEGATIVE:
+        raise ValueError(f"method must be a Method; found {method}")
     if offsets[0] < 0 or offsets[n] > documents.shape[0]:
         raise ValueError(
             f"offsets must be from 0 to the number of documents, {documents.shape[0]}; found "

@@ -21,13 +21,24 @@ cdef extern from "rankcore_random.h" nogil:
 
 # Kinds of answers: the first about a pair, a repeat in the same order that agrees or differs, and
 # the first in the other order that agrees or differs.
-cdef enum:
-    FIRST, SAME_AGREES, SAME_DIFFERS, TURNED_AGREES, TURNED_DIFFERS
+cpdef enum:
+    FIRST
+    SAME_AGREES
+    SAME_DIFFERS
+    TURNED_AGREES
+    TURNED_DIFFERS
 
 # Parameters of a judge, without bounds: logits, but a logarithm of the slope and the bias itself;
 # and the sign of the slope.
-cdef enum:
-    LAPSE, FAVOURED, SLOPE, BIAS, SAME, TURNED, SIGN, N_PARAMETERS
+cpdef enum:
+    LAPSE
+    FAVOURED
+    SLOPE
+    BIAS
+    SAME
+    TURNED
+    SIGN
+    N_PARAMETERS
 
 cdef enum:
     VISITED = 3  # parameters of a judge in a sweep: a parameter costs as much as half of the items

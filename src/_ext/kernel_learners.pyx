@@ -20,8 +20,17 @@ from libc.string cimport memcpy, memset
 from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._dual cimport (
     BOOK_SIZE,
+    FIRST,
+    FORGETRON,
+    JOINED,
     N_SUPPORT,
+    NORMA,
+    OLDEST,
+    PROJECTRON,
+    RANDOM,
+    SMALLEST,
     STORED,
+    UPDATES,
     Dual,
     age,
     begin_block,
@@ -58,6 +67,24 @@ from rankcore.core cimport (
     rc_rows,
     rc_rows_get,
 )
+
+
+# Policies of a budget, and places in the array "book", by name.
+POLICIES = {
+    "oldest": OLDEST,
+    "random": RANDOM,
+    "smallest": SMALLEST,
+    "forgetron": FORGETRON,
+    "norma": NORMA,
+    "projectron": PROJECTRON,
+}
+BOOK = {
+    "n_support": N_SUPPORT,
+    "stored": STORED,
+    "joined": JOINED,
+    "first": FIRST,
+    "updates": UPDATES,
+}
 
 
 cdef class DualState:

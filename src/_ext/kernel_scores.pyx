@@ -16,11 +16,16 @@ from rankcore._ext._kernel_block cimport (
 from rankcore.core cimport (
     RC_FLOAT32,
     RC_FLOAT64,
+    RC_KERNEL_LINEAR,
+    RC_KERNEL_POLY,
+    RC_KERNEL_RBF,
     rc_kernel,
     rc_norm2,
     rc_rows,
     rc_rows_get,
 )
+
+KERNELS = {"linear": RC_KERNEL_LINEAR, "poly": RC_KERNEL_POLY, "rbf": RC_KERNEL_RBF}
 
 ctypedef fused real:
     float

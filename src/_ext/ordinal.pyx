@@ -36,6 +36,9 @@ from rankcore.core cimport (
     RC_TIE_HIGH,
     RC_TIE_LOW,
     RC_TIE_STRICT,
+    RC_UPDATE_PA,
+    RC_UPDATE_PA1,
+    RC_UPDATE_PA2,
     RC_UPDATE_PERCEPTRON,
     rc_axpy,
     rc_axpys,
@@ -55,6 +58,14 @@ from rankcore.core cimport (
     rc_rows,
     rc_rows_get,
 )
+
+# Rules for the length of a step.
+UPDATES = {
+    "perceptron": RC_UPDATE_PERCEPTRON,
+    "pa": RC_UPDATE_PA,
+    "pa1": RC_UPDATE_PA1,
+    "pa2": RC_UPDATE_PA2,
+}
 
 
 cdef int32_t prank_update(rc_prank_state *m, rc_row x, int32_t rank) noexcept nogil:

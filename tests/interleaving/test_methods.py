@@ -47,7 +47,7 @@ def drawn(method, rankings, n, length=None, weights=None):
     scratch = np.empty(numbered.documents.size, np.uint8)
     weights = np.ones(1) if weights is None else weights
     interleave.draw(
-        interleave.METHODS[method], numbered.documents, numbered.offsets, weights, scratch,
+        interleave.Method[method.upper()], numbered.documents, numbered.offsets, weights, scratch,
         np.arange(n, dtype=np.uint64), shown, owners, lengths,
     )  # fmt: skip
     return numbered, shown, owners, lengths

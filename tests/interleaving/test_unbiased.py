@@ -31,7 +31,7 @@ def simulated(method, rankings, length, by_document):
         codes = [[numbered.codes[d] for d in documents] for documents in plan.lists]
         shown, lengths[:] = np.array(codes)[found], length
     else:
-        interleave.draw(interleave.METHODS[method], *common, seeds, shown, owners, lengths)
+        interleave.draw(interleave.Method[method.upper()], *common, seeds, shown, owners, lengths)
     rng = np.random.default_rng(5)
     p = np.broadcast_to(0.8 / np.arange(1, length + 1), (n, length))
     if by_document:
@@ -39,7 +39,9 @@ def simulated(method, rankings, length, by_document):
     clicks = (rng.random((n, length)) < p).astype(float)
     clicks[np.arange(length) >= lengths[:, None]] = 0
     credit = np.empty((n, len(numbered)))
-    interleave.credit(interleave.METHODS[method], *common, shown, owners, lengths, clicks, credit)
+    interleave.credit(
+        interleave.Method[method.upper()], *common, shown, owners, lengths, clicks, credit
+    )
     return credit
 
 

@@ -14,8 +14,8 @@ from rankcore._core.threads import for_each
 from rankcore._ext import kernel_scores
 from rankcore._ext.rows import Rows
 
-# In the order of rankcore.h.
-COMPILED = ("linear", "poly", "rbf")
+# Numbers of the functions that are compiled, by name.
+COMPILED: dict[str, int] = kernel_scores.KERNELS
 KERNELS = (*COMPILED, "precomputed")
 # Named values of ``gamma``.
 GAMMAS = ("scale", "half", "auto")

@@ -16,9 +16,6 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-# Rules for the length of a step, in the order of rankcore_capi.h.
-STEP_RULES = ("perceptron", "pa", "pa1", "pa2")
-
 
 class Constraint(ABC):
     """What a parameter accepts; ``str`` says it in a few words: "an integer >= 1".

@@ -86,7 +86,7 @@ class Credited(ABC):
         # A document in none of the rankings gets an unused number.
         codes = [rankings.codes.get(document, -1) for document in shown.documents]
         interleave.credit(
-            interleave.METHODS[self._method],
+            interleave.Method[self._method.upper()],
             rankings.documents,
             rankings.offsets,
             self._weights(rankings),

@@ -85,7 +85,7 @@ class Rankings:
         n = np.zeros(seeds.size, dtype=np.int32)
         if length:
             interleave.draw(
-                interleave.METHODS[method],
+                interleave.Method[method.upper()],
                 self.documents,
                 self.offsets,
                 weights,

@@ -253,7 +253,7 @@ class PairCounts:
 
 def count_pairs(data: Judged, n_jobs: int | None) -> PairCounts:
     """Count the pairs of each query."""
-    counts = np.empty((data.queries.ids.size, kernels.N_COLUMNS), dtype=np.int64)
+    counts = np.empty((data.queries.ids.size, kernels.N_COUNTS), dtype=np.int64)
 
     def run(first: int, last: int) -> tuple[int, int]:
         return kernels.count_pairs(
@@ -262,7 +262,10 @@ def count_pairs(data: Judged, n_jobs: int | None) -> PairCounts:
 
     run_kernel(run, data.queries, n_jobs)
     return PairCounts(
-        pairs=counts[:, 0], discordant=counts[:, 1], tied=counts[:, 2], apart=counts[:, 3]
+        pairs=counts[:, kernels.PAIRS],
+        discordant=counts[:, kernels.DISCORDANT],
+        tied=counts[:, kernels.TIED],
+        apart=counts[:, kernels.APART],
     )
 
 

@@ -12,7 +12,7 @@ from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented, parameters
 from rankcore._core.model_spec import Field
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import STEP_RULES, check_declared
+from rankcore._core.params import check_declared
 from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
@@ -152,7 +152,7 @@ class CuSumRank(CuSumParameters, CuSumClassifier, OnlineOrdinalClassifier):
             self.delta,
             self.margin,
             self.tie_break == "low",
-            STEP_RULES.index(self.update),
+            kernels.UPDATES[self.update],
             self.pa_loss == "zero_one",
             state.others["scale"][0],
         )

@@ -16,12 +16,24 @@ from scipy.special import expit, ndtri
 
 from rankcore._core.numbers import Floats
 from rankcore._ext import judge_noise
+from rankcore._ext.judge_noise import (
+    BIAS,
+    FAVOURED,
+    FIRST,
+    LAPSE,
+    SAME,
+    SAME_AGREES,
+    SAME_DIFFERS,
+    SIGN,
+    SLOPE,
+    TURNED,
+    TURNED_AGREES,
+    TURNED_DIFFERS,
+)
 
 Ints = NDArray[np.int32]
 
 CHAINS = 8
-# Columns of the parameters of a judge, as in the kernel.
-_LAPSE, _FAVOURED, _SLOPE, _BIAS, _SAME, _TURNED, _SIGN = range(7)
 # Two numbers for each: of beta distributions, but mean and standard deviation for slope and bias.
 # Lapse rates near 0 (no errors) and near 1 (a coin) are likelier than those between.
 _PRIORS = np.array([0.3, 0.7, 4, 4, np.log(6), 2.5, 0, 0.5, 0.5, 0.5, 0.5, 0.5, 1, 0], dtype=float)
@@ -29,8 +41,6 @@ _POSITIVE = 0.9  # prior probability that one of several judges is not an advers
 _START = np.array([-1.0, 0.0, np.log(6), 0.0, -1.0, -1.0, 1.0])
 # Answers that a given error rate counts for.
 _NOISE_COUNTS = 40.0
-# Kinds of answers, as in the kernel.
-FIRST, SAME_AGREES, SAME_DIFFERS, TURNED_AGREES, TURNED_DIFFERS = range(5)
 # Answers that one sweep of all chains may visit, so that time per fit stays bounded.
 _VISITS = 30_000
 
@@ -56,17 +66,17 @@ class Draws:
 
     def lapse(self) -> Floats:
         """Probability that a judge ignores the items, (draws, judges)."""
-        return expit(self.parameters[:, :, _LAPSE])
+        return expit(self.parameters[:, :, LAPSE])
 
     def position_bias(self) -> Floats:
         """Probability that a judge prefers the first of two equal items, minus 1/2."""
-        lapse, favoured = self.lapse(), expit(self.parameters[:, :, _FAVOURED])
-        equal = expit(self.parameters[:, :, _BIAS])
+        lapse, favoured = self.lapse(), expit(self.parameters[:, :, FAVOURED])
+        equal = expit(self.parameters[:, :, BIAS])
         return lapse * (favoured - 0.5) + (1 - lapse) * (equal - 0.5)
 
     def copies(self, *, turned: bool = False) -> Floats:
         """Probability that an answer about a pair repeats the one before."""
-        return expit(self.parameters[:, :, _TURNED if turned else _SAME])
+        return expit(self.parameters[:, :, TURNED if turned else SAME])
 
     def reliability(self, rng: np.random.Generator) -> Floats:
         """Fraction of right minus wrong answers about random pairs, (draws, judges)."""
@@ -76,7 +86,7 @@ class Draws:
         i = rng.integers(0, n, 200)
         j = (i + rng.integers(1, n, 200)) % n
         apart = np.abs(self.theta[:, i] - self.theta[:, j])
-        slope = self.parameters[:, :, _SIGN] * np.exp(self.parameters[:, :, _SLOPE])
+        slope = self.parameters[:, :, SIGN] * np.exp(self.parameters[:, :, SLOPE])
         right = np.tanh(slope[:, :, None] * apart[:, None, :] / 2).mean(axis=2)
         return (1 - self.lapse()) * right
 
@@ -97,7 +107,7 @@ class JudgeModel:
         self._n, self._n_judges = n, n_judges
         prior = _PRIORS.copy()
         if n_judges > 1:
-            prior[2 * _SIGN] = _POSITIVE
+            prior[2 * SIGN] = _POSITIVE
         if noise is not None:
             lapse = min(2 * noise, 1.0)
             prior[:2] = _NOISE_COUNTS * lapse + 0.5, _NOISE_COUNTS * (1 - lapse) + 0.5

@@ -24,12 +24,11 @@ from rankcore._core.numbers import check_scores
 from rankcore._core.params import Constraints, Function, Integer, Options, Real, as_generator
 from rankcore._core.threads import for_each, n_threads
 from rankcore._ext import kernel_scores
+from rankcore._ext.kernel_learners import POLICIES
 from rankcore._ext.rows import Rows
 from rankcore.ordinal.kernel import _pool
 
 Compiled = dict[str, Any]  # parameters of the compiled learners
-# In the order of _ext/_dual.pxd.
-POLICIES = ("oldest", "random", "smallest", "forgetron", "norma", "projectron")
 
 # Rows per block: large enough to compute kernel values together, small enough for these to fit into
 # the nearer caches.
@@ -198,7 +197,7 @@ class DualLearner(BudgetParams):
         settings = state.settings
         kernel = settings["kernel"]
         return {
-            "kind": COMPILED.index(kernel) if isinstance(kernel, str) and kernel in COMPILED else 0,
+            "kind": COMPILED[kernel] if isinstance(kernel, str) and kernel in COMPILED else 0,
             "gamma": float(state.others["gamma"][0]),
             "coef0": settings["coef0"],
             "degree": settings["degree"],
@@ -209,7 +208,7 @@ class DualLearner(BudgetParams):
         seed = state.others.get("evict_seed")
         return {
             "budget": -1 if settings["budget"] is None else settings["budget"],
-            "policy": POLICIES.index(settings["budget_policy"]),
+            "policy": POLICIES[settings["budget_policy"]],
             "decay": float(self.decay),
             "tolerance": float(self.projection_tol),
             "seed": 0 if seed is None else int(seed[0]),

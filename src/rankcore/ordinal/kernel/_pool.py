@@ -15,19 +15,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from rankcore._core.state import OnlineState, widened
+from rankcore._ext.kernel_learners import BOOK
 from rankcore._ext.rows import Rows
 
 Arrays = dict[str, np.ndarray]
 Zeros = Callable[..., np.ndarray]
 
 FIRST_CAPACITY = 64
-# Places in the array "book", as in _ext/_dual.pxd.
-N_SUPPORT = 0  # support vectors
-STORED = 1  # values of sparse support vectors, those of removed ones included
-JOINED = 2  # how often a vector has joined
-FIRST = 3  # number of the next row that is new
-UPDATES = 4  # outputs changed, over all examples
-BOOK_SIZE = 5
+# Places in the array "book".
+N_SUPPORT: int = BOOK["n_support"]  # support vectors
+STORED: int = BOOK["stored"]  # values of sparse support vectors, those of removed ones included
+JOINED: int = BOOK["joined"]  # how often a vector has joined
+FIRST: int = BOOK["first"]  # number of the next row that is new
 # Arrays with an entry for each slot, and those with an entry for each pair of slots.
 BY_SLOT = ("support", "born", "norms", "diagonal", "starts", "lengths")
 BY_PAIR = ("gram", "inverse")
@@ -56,7 +55,7 @@ def new_lists(n_outputs: int, averaged: bool, policy: str | None, zeros: Zeros) 
     ``zeros`` creates them, as `numpy.zeros`.
     """
     arrays: Arrays = {
-        "book": zeros(BOOK_SIZE, dtype=np.int64),
+        "book": zeros(len(BOOK), dtype=np.int64),
         "gamma": zeros(1),
         "support": zeros(FIRST_CAPACITY, dtype=np.int64),
         "born": zeros(FIRST_CAPACITY, dtype=np.int64),

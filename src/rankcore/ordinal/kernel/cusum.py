@@ -11,9 +11,10 @@ from rankcore._core.arguments import Gamma
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented, parameters
-from rankcore._core.params import STEP_RULES, check_declared
+from rankcore._core.params import check_declared
 from rankcore._core.state import OnlineState
 from rankcore._ext.kernel_learners import KernelCuSumState
+from rankcore._ext.ordinal import UPDATES
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._parameters import (
     AveragingParams,
@@ -130,7 +131,7 @@ class KernelCuSumRank(KernelCuSumParameters, CuSumClassifier, KernelClassifier):
             self.delta,
             self.margin,
             self.tie_break == "low",
-            STEP_RULES.index(self.update),
+            UPDATES[self.update],
             self.pa_loss == "zero_one",
             state.others["scale"][0],
         )

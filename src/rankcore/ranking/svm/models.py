@@ -174,7 +174,7 @@ class KernelModel:
             starts = vectors.indptr.astype(np.int64)
             csr = vectors.indices.astype(np.int32, copy=False), starts[:-1], np.diff(starts)
             vectors = vectors.data
-        kernel = asdict(self.kernel) | {"kind": COMPILED.index(str(self.kernel.kind))}
+        kernel = asdict(self.kernel) | {"kind": COMPILED[str(self.kernel.kind)]}
         slots = np.arange(n, dtype=np.int32)[np.newaxis]
         lists = slots, self.coefficients[np.newaxis], np.array([n])
         values = kernel, vectors.reshape(-1), *csr, self.norms, n, *lists
