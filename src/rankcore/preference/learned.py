@@ -175,10 +175,10 @@ class PairwisePreference(BaseEstimator):
                 f"n_samples={labels.size}"
             )
         # Both orders: a classifier that favours the first row would not be consistent.
-        both = np.concatenate([first, second]), np.concatenate([second, first])
+        one, other = np.concatenate([first, second]), np.concatenate([second, first])
         classes = np.repeat([1, 0], first.size)
         self.n_pairs_ = int(first.size)
-        self.estimator_ = clone(self.estimator).fit(self._pairs(X, *both), classes)
+        self.estimator_ = clone(self.estimator).fit(self._pairs(X, one, other), classes)
 
     def degree(self, u: ArrayLike, v: ArrayLike) -> float:
         """Degree to which one row should precede another.

@@ -386,7 +386,8 @@ class Sampler:
                 order += [place for place in places if place != order[0]]
             if len(places) == 2:
                 if len(order) == 2:
-                    self._model.add_pair(*places, float(order[0] == places[0]), judge)
+                    first_won = float(order[0] == places[0])
+                    self._model.add_pair(places[0], places[1], first_won, judge)
             elif len(order) > 1:
                 self._model.add_order(places, order, best_only=best)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,9 +104,9 @@ class PairLosses:
         if rows is not None:
             most = max(1, min(BLOCKS, rows.n_values // (8 * rows.n_features)))
         cuts = np.searchsorted(pairing.bounds, np.linspace(0, self.n_docs, most + 1)[1:-1])
-        edges = np.unique(np.concatenate([[0], cuts, [self.n_queries]])).tolist()
-        self._parts = list(pairwise(edges))
-        self._threads = Threads(min(n_jobs, len(self._parts)))
+        # Blocks of queries, which threads share.
+        self._edges = np.unique(np.concatenate([[0], cuts, [self.n_queries]])).tolist()
+        self._threads = Threads(min(n_jobs, len(self._edges) - 1))
 
     def __enter__(self) -> PairLosses:
         return self
@@ -135,13 +133,24 @@ class PairLosses:
         slopes, curvatures = np.empty(self.n_docs), np.empty(self.n_docs)
         sums = np.empty((self.n_queries, terms.margins.size, 2))
         parts = self._room(rows) if pull else None
-        loss_of = terms.margins, terms.factors, slopes, curvatures, sums
 
-        def run(k: int, first: int, last: int) -> None:
-            part = None if parts is None else parts[k]
-            kernels.evaluate(self.kernel, rows, weights, scores, *loss_of, part, first, last)
+        def run(k: int) -> None:
+            kernels.evaluate(
+                self.kernel,
+                rows,
+                weights,
+                scores,
+                terms.margins,
+                terms.factors,
+                slopes,
+                curvatures,
+                sums,
+                None if parts is None else parts[k],
+                self._edges[k],
+                self._edges[k + 1],
+            )
 
-        self._run(run)
+        self._threads.for_each(run, range(len(self._edges) - 1))
         total = sums.sum(axis=0)
         loss = float(terms.factors @ total[:, 1])
         pulled = None if parts is None else parts.sum(axis=0)
@@ -169,13 +178,24 @@ class PairLosses:
             z = np.empty(self.n_docs)
         out = np.empty(self.n_docs)
         parts = self._room(rows) if pull else None
-        loss_of = at.scores, at.terms.margins, at.terms.factors, at.curvatures
 
-        def run(k: int, first: int, last: int) -> None:
-            part = None if parts is None else parts[k]
-            kernels.curve(self.kernel, rows, weights, *loss_of, z, out, part, first, last)
+        def run(k: int) -> None:
+            kernels.curve(
+                self.kernel,
+                rows,
+                weights,
+                at.scores,
+                at.terms.margins,
+                at.terms.factors,
+                at.curvatures,
+                z,
+                out,
+                None if parts is None else parts[k],
+                self._edges[k],
+                self._edges[k + 1],
+            )
 
-        self._run(run)
+        self._threads.for_each(run, range(len(self._edges) - 1))
         return z, out, None if parts is None else parts.sum(axis=0)
 
     def curve_rows(self, at: Evaluation, rows: Rows, queries: NDArray[np.int64]) -> Floats:
@@ -189,7 +209,6 @@ class PairLosses:
         totals = np.zeros((len(groups), d, d))
         sizes = np.diff(self.pairing.bounds)
         room = max(BATCH, int(sizes[queries].max()))
-        loss_of = at.scores, at.terms.margins, at.terms.factors, at.curvatures
 
         def run(k: int) -> None:
             # Rows are buffered, as BLAS is slow for few rows.
@@ -199,8 +218,17 @@ class PairLosses:
                 if stop > room:
                     totals[k] += dense[:filled].T @ curved[:filled]
                     filled, stop = 0, int(sizes[q])
-                both = dense[filled:stop], curved[filled:stop]
-                kernels.curve_rows(self.kernel, rows, *loss_of, q, *both)
+                kernels.curve_rows(
+                    self.kernel,
+                    rows,
+                    at.scores,
+                    at.terms.margins,
+                    at.terms.factors,
+                    at.curvatures,
+                    q,
+                    dense[filled:stop],
+                    curved[filled:stop],
+                )
                 filled = stop
             totals[k] += dense[:filled].T @ curved[:filled]
 
@@ -208,11 +236,7 @@ class PairLosses:
         return np.asarray(totals.sum(axis=0))
 
     def _room(self, rows: Rows | None) -> Floats | None:
-        return None if rows is None else np.zeros((len(self._parts), rows.n_features))
-
-    def _run(self, run: Callable[[int, int, int], None]) -> None:
-        """Run a function on each block, given its number and range of queries."""
-        self._threads.for_each(lambda k: run(k, *self._parts[k]), range(len(self._parts)))
+        return None if rows is None else np.zeros((len(self._edges) - 1, rows.n_features))
 
 
 def overflow() -> ValueError:

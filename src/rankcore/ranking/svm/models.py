@@ -167,20 +167,34 @@ class KernelModel:
 
     def _score_compiled(self, rows: Rows, scores: Floats) -> None:
         """Write scores by the compiled kernels of the C interface, in blocks of rows."""
-        n, vectors, csr = self.support.size, self.vectors, (None, None, None)
+        n, vectors = self.support.size, self.vectors
         if n == 0:
             return
+        indices = starts = lengths = None
         if hasattr(vectors, "tocsr"):
-            starts = vectors.indptr.astype(np.int64)
-            csr = vectors.indices.astype(np.int32, copy=False), starts[:-1], np.diff(starts)
+            indices = vectors.indices.astype(np.int32, copy=False)
+            starts = vectors.indptr[:-1].astype(np.int64)
+            lengths = np.diff(vectors.indptr).astype(np.int64)
             vectors = vectors.data
         kernel = asdict(self.kernel) | {"kind": COMPILED[str(self.kernel.kind)]}
-        slots = np.arange(n, dtype=np.int32)[np.newaxis]
-        lists = slots, self.coefficients[np.newaxis], np.array([n])
-        values = kernel, vectors.reshape(-1), *csr, self.norms, n, *lists
         for start in range(0, rows.n_rows, SCORED_ROWS):
             stop = min(start + SCORED_ROWS, rows.n_rows)
-            kernel_scores.outputs(rows, start, stop, *values, scores[start:stop, np.newaxis])
+            kernel_scores.outputs(
+                rows,
+                start,
+                stop,
+                kernel,
+                vectors.reshape(-1),
+                indices,
+                starts,
+                lengths,
+                self.norms,
+                n,
+                np.arange(n, dtype=np.int32)[np.newaxis],
+                self.coefficients[np.newaxis],
+                np.array([n]),
+                scores[start:stop, np.newaxis],
+            )
 
     def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
         """Scoring form of the arrays of a model file."""
