@@ -14,7 +14,6 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from rankcore._core.docs import documented
 from rankcore._core.params import check_count
 
 
@@ -91,7 +90,6 @@ def rademacher_margin_bound(
     return loss + factor / rho * (complexity + complexity_other) + price + doubt
 
 
-@documented(rademacher_margin_bound)
 def kernel_margin_bound(
     loss: float,
     radius: float,
@@ -106,11 +104,31 @@ def kernel_margin_bound(
 
     Parameters
     ----------
+    loss : float
+        Empirical margin loss at ``rho``, from 0 to 1; see `rankcore.metrics.margin_loss`.
     radius : float
         Upper bound on the norm of a row: the square root of the maximum K(x, x), at least 0.
     norm : float
         Upper bound on the norm |w| of the functions, at least 0, fixed before the sample is seen.
         For a fitted model, divide its scores and ``rho`` by |w|, and use norm 1.
+    rho : float
+        Margin, above 0; with ``uniform`` at most 1.
+    m : int
+        Number of independent pairs.
+    delta : float, default=0.05
+        Probability that the bound fails.
+    uniform : bool, default=False
+        Whether rho may depend on the sample.
+
+    Returns
+    -------
+    float
+        Upper bound; vacuous if above 1.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a number outside its range.
 
     Notes
     -----
@@ -130,7 +148,6 @@ def kernel_margin_bound(
     return rademacher_margin_bound(loss, one, one, rho, m, delta, uniform=uniform)
 
 
-@documented(kernel_margin_bound)
 def svm_bound(slack: float, radius: float, norm: float, m: int, delta: float = 0.05) -> float:
     """Bound misranking by the mean slack of a ranking SVM.
 
@@ -138,12 +155,26 @@ def svm_bound(slack: float, radius: float, norm: float, m: int, delta: float = 0
     ----------
     slack : float
         Mean of max(0, 1 - d) over the pairs of the sample, at least 0.
+    radius : float
+        Upper bound on the norm of a row: the square root of the maximum K(x, x), at least 0.
+    norm : float
+        Upper bound on the norm |w| of the functions, at least 0, fixed before the sample is seen.
+        For a fitted model, divide its scores and ``rho`` by |w|, and use norm 1.
+    m : int
+        Number of independent pairs.
+    delta : float, default=0.05
+        Probability that the bound fails.
 
     Returns
     -------
     float
         slack + 4 radius norm / sqrt(m) + sqrt(log(1 / delta) / 2m). A ranking SVM minimises the
         first two terms.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a number outside its range.
 
     Examples
     --------
@@ -156,7 +187,6 @@ def svm_bound(slack: float, radius: float, norm: float, m: int, delta: float = 0
     return slack + kernel_margin_bound(0.0, radius, norm, 1.0, m, delta)
 
 
-@documented(rademacher_margin_bound)
 def ensemble_margin_bound(
     loss: float,
     complexity: float,
@@ -176,6 +206,26 @@ def ensemble_margin_bound(
         Empirical margin loss at ``rho`` of scores divided by the sum of |alpha|.
     complexity, complexity_other : float
         Rademacher complexities of the weak rankers; see `vc_complexity`.
+    rho : float
+        Margin, above 0; with ``uniform`` at most 1.
+    m : int
+        Number of independent pairs.
+    delta : float, default=0.05
+        Probability that the bound fails.
+    empirical : bool, default=False
+        Whether the complexities are empirical, rather than expected.
+    uniform : bool, default=False
+        Whether rho may depend on the sample.
+
+    Returns
+    -------
+    float
+        Upper bound; vacuous if above 1.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a number outside its range.
 
     Notes
     -----
@@ -231,7 +281,6 @@ def linear_complexity(squares: ArrayLike, norm: float = 1.0) -> float:
     return float(norm * np.sqrt(values.sum()) / values.size)
 
 
-@documented(rademacher_margin_bound)
 def vc_complexity(dimension: int, m: int) -> float:
     """Bound the Rademacher complexity of functions with two values of difference 1.
 
@@ -248,6 +297,11 @@ def vc_complexity(dimension: int, m: int) -> float:
     float
         sqrt(2 dimension log(e m / dimension) / m) / 2: half of the bound for values -1 and 1, by
         Massart's and Sauer's lemmas.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a number outside its range.
 
     Examples
     --------

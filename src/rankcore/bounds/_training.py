@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankcore._core.docs import documented
 from rankcore._core.params import check_integer
 from rankcore.bounds._margin import check_numbers
 
@@ -46,7 +45,6 @@ def pairwise_mistake_bound(radius: float, margin: float) -> float:
     return (radius / margin) ** 2
 
 
-@documented(pairwise_mistake_bound)
 def prank_mistake_bound(
     n_ranks: int,
     radius: float,
@@ -77,6 +75,11 @@ def prank_mistake_bound(
         ((k - 1) radius^2 + s^2 + 2 demanded) / margin^2, an upper bound on the sum of
         |predicted - true rank|.
 
+    Raises
+    ------
+    ValueError, TypeError
+        For a number outside its range.
+
     Notes
     -----
     A threshold is s times the weight of a constant feature of value s. Let v be the weights and
@@ -104,7 +107,6 @@ def prank_mistake_bound(
     return ((n_ranks - 1) * radius**2 + threshold_scale**2 + 2.0 * demanded) / margin**2
 
 
-@documented(prank_mistake_bound)
 def cusum_mistake_bound(radius: float, margin: float, *, demanded: float = 0.0) -> float:
     """Bound the total rank loss of CuSum Rank over any number of passes.
 
@@ -123,6 +125,11 @@ def cusum_mistake_bound(radius: float, margin: float, *, demanded: float = 0.0) 
     -------
     float
         (radius^2 + 2 demanded) / margin^2, an upper bound on the sum of |predicted - true rank|.
+
+    Raises
+    ------
+    ValueError, TypeError
+        For a number outside its range.
 
     Examples
     --------

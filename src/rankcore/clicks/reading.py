@@ -10,7 +10,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.docs import documented
 from rankcore._core.ids import Codes, check_ids
 from rankcore._core.params import check_count
 from rankcore.clicks.log import IDS, ClickLog, check_numbers, warn_of_dropped
@@ -77,7 +76,6 @@ def open_clicks(
     return ClickFile(path, columns or {}, window, on_error)
 
 
-@documented(open_clicks)
 def read_clicks(
     path: str | os.PathLike[str],
     *,
@@ -86,9 +84,27 @@ def read_clicks(
 ) -> ClickLog:
     r"""Read a whole click log into memory.
 
+    Parameters
+    ----------
+    path : str or path-like
+        CSV with a header, JSON lines or Parquet, recognised by its first bytes. Text may be
+        compressed by gzip, bzip2 or Zstandard. Parquet requires pyarrow.
+    columns : mapping of str to str, optional
+        Names in the file of the columns ``query``, ``document``, ``position``, ``clicked``,
+        ``session``, ``dwell`` and ``ranker``, if they differ. The last three are optional. In
+        windows, rows of a session must be contiguous. Without a session column, a session starts
+        where the query changes, or where the position is not larger than in the previous row.
+    on_error : {"raise", "drop"}, default="raise"
+        What to do with rows that repeat a document or a position of their session: see `ClickLog`.
+
     Returns
     -------
     ClickLog
+
+    Raises
+    ------
+    ValueError
+        For an invalid line, with its number, and as `ClickLog`; also while windows are read.
 
     Examples
     --------

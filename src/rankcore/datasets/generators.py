@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.arguments import RowsLike
-from rankcore._core.docs import documented
 
 # Draws per chunk: bounds temporary arrays of a large matrix.
 DRAW_BLOCK = 4_000_000
@@ -85,7 +84,6 @@ def make_ordinal(
     return X, np.searchsorted(cuts, target).astype(np.int64) + 1
 
 
-@documented(make_ordinal)
 def make_bipartite(
     n_samples: int = 250_000,
     n_features: int = 20_000,
@@ -102,12 +100,18 @@ def make_bipartite(
 
     Parameters
     ----------
+    n_samples, n_features : int
+        Shape of X.
     mean_nnz : float
         Approximate mean number of nonzeros per row.
     n_informative : int, optional
         Number of features with a nonzero weight; by default 1 of 5.
     relevant : float
         Share of the relevant rows, between 0 and 1.
+    noise : float
+        Standard deviation of the noise, relative to that of the linear function.
+    random_state : int or numpy Generator
+        Seed or generator.
 
     Returns
     -------
@@ -144,7 +148,6 @@ def make_bipartite(
     return X, (target > np.quantile(target, 1 - relevant)).astype(np.int32)
 
 
-@documented(make_ordinal)
 def make_letor(
     n_queries: int = 2500,
     n_docs: int = 120,
@@ -166,6 +169,8 @@ def make_letor(
         Number of queries, and of documents per query.
     n_features : int
         Number of features, at least 90.
+    random_state : int or numpy Generator
+        Seed or generator.
 
     Returns
     -------

@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from rankcore._core.docs import documented
 from rankcore._core.explained_model import ExplainedModel
 from rankcore._core.ids import as_names
 from rankcore._core.numbers import Floats, largest
-from rankcore.explain._importance import global_importance
 from rankcore.explain._results import Shown, number, signed
 from rankcore.metrics.tables import Table
 
@@ -96,7 +94,6 @@ class PairExplanation(Shown):
         return [Table(("feature", self.a, self.b, "adds"), rows, caption)]
 
 
-@documented(global_importance)
 def pair(
     model: BaseEstimator,
     a: ArrayLike,
@@ -109,10 +106,16 @@ def pair(
 
     Parameters
     ----------
+    model : estimator
+        A fitted learner with ``contributions``, or a pipeline or search that ends in one. Features
+        are then the columns of the input of its steps, where these keep columns apart: the columns
+        of an encoded category are one feature.
     a, b : array-like, shape (n_features,) or (1, n_features)
         The rows, dense, sparse or of a data frame; texts for a pipeline of texts.
     names : pair of str
         Names of the rows.
+    feature_names : sequence of str, optional
+        One name for each feature; None: the names of the input's columns.
 
     Returns
     -------

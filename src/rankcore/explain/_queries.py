@@ -11,14 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from rankcore._core.arguments import RowsLike
-from rankcore._core.docs import documented
 from rankcore._core.explained_model import ExplainedModel
 from rankcore._core.ids import as_column
 from rankcore._core.inputs import n_rows_of, take_rows
 from rankcore._core.numbers import Floats, largest
 from rankcore._core.params import check_count
 from rankcore._core.queries import group_rows, take_queries
-from rankcore.explain._importance import global_importance
 from rankcore.explain._results import Shown, signed, typical
 from rankcore.metrics.tables import Table
 
@@ -121,7 +119,6 @@ class QueryExplanation(Shown):
         return [top, Table(headings, documents, caption, n_names=2)]
 
 
-@documented(global_importance)
 def query(
     model: BaseEstimator,
     X: RowsLike,
@@ -137,6 +134,10 @@ def query(
 
     Parameters
     ----------
+    model : estimator
+        A fitted learner with ``contributions``, or a pipeline or search that ends in one. Features
+        are then the columns of the input of its steps, where these keep columns apart: the columns
+        of an encoded category are one feature.
     X : array-like, scipy sparse or frame, shape (n, n_features)
         The documents of one query, or of several.
     qid : array-like, shape (n,), or str, optional
@@ -149,6 +150,8 @@ def query(
         Names of documents. None: their rows in X, from 0.
     top_k : int
         Number of documents in the top; at most all but one.
+    feature_names : sequence of str, optional
+        One name for each feature; None: the names of the input's columns.
 
     Returns
     -------

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from rankcore._core.docs import documented
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count, check_option
 from rankcore._core.warning import warn
-from rankcore.interleaving.methods import Credited, Interleaved, TeamDraft
+from rankcore.interleaving.methods import Credited, Interleaved
 from rankcore.interleaving.rankings import Rankings, check_seed
 
 # Kinds of credit, by place.
@@ -49,14 +48,26 @@ class Plan:
     rankings: tuple[list[Any], ...]
     bias: float
 
-    @documented(TeamDraft.interleave)
     def draw(self, seed: int) -> Interleaved:
         """Draw the list of an impression.
+
+        Parameters
+        ----------
+        seed : int
+            Seed from 0 to 2**64 - 1; use a different one for each impression, such as a counter, or
+            a hash of the session and the query.
 
         Returns
         -------
         Interleaved
             A list without owners: every ranking has a credit for every click.
+
+        Raises
+        ------
+        ValueError
+            For repeated documents in a ranking, and numbers out of range.
+        TypeError
+            For rankings that are not sequences, and documents that are not hashable.
         """
         from rankcore._ext import interleave
 
@@ -118,13 +129,26 @@ class Optimized(Credited):
     def _method(self) -> str:
         return self.credit_by
 
-    @documented(TeamDraft.interleave)
     def plan(self, rankings: Iterable[Sequence[Hashable]], *, length: int | None = None) -> Plan:
         """Compute the distribution over lists.
+
+        Parameters
+        ----------
+        rankings : iterable of sequences
+            Documents of each ranker, best first, without repeats; any hashable values.
+        length : int, optional
+            Maximum number of documents to show; None: that of the shortest ranking.
 
         Returns
         -------
         Plan
+
+        Raises
+        ------
+        ValueError
+            For repeated documents in a ranking, and numbers out of range.
+        TypeError
+            For rankings that are not sequences, and documents that are not hashable.
 
         Warns
         -----
@@ -149,7 +173,6 @@ class Optimized(Credited):
         shown = [numbered.named(found[i]) for i in kept]
         return Plan(shown, probabilities[kept], numbered.lists(), bias)
 
-    @documented(TeamDraft.interleave)
     def interleave(
         self,
         rankings: Iterable[Sequence[Hashable]],
@@ -159,9 +182,26 @@ class Optimized(Credited):
     ) -> Interleaved:
         """Create the list of an impression from a new plan.
 
+        Parameters
+        ----------
+        rankings : iterable of sequences
+            Documents of each ranker, best first, without repeats; any hashable values.
+        length : int, optional
+            Maximum number of documents to show; None: that of the shortest ranking.
+        seed : int
+            Seed from 0 to 2**64 - 1; use a different one for each impression, such as a counter, or
+            a hash of the session and the query.
+
         Returns
         -------
         Interleaved
+
+        Raises
+        ------
+        ValueError
+            For repeated documents in a ranking, and numbers out of range.
+        TypeError
+            For rankings that are not sequences, and documents that are not hashable.
         """
         return self.plan(rankings, length=length).draw(seed)
 

@@ -37,6 +37,8 @@ def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
     ----------
     comparison : Comparison
         Result of `rankcore.metrics.compare`.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; None: new axes.
 
     Returns
     -------
@@ -44,6 +46,11 @@ def plot_comparison(comparison: Comparison, *, ax: Axes | None = None) -> Axes:
         One line per contrast, the first at the top: the difference of the means with its interval
         and the p-value after Holm's correction. Markers are filled, in the colour of the better
         system, if the p-value is below one minus the confidence level.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If Matplotlib is not installed.
 
     Examples
     --------
@@ -98,6 +105,8 @@ def plot_query_differences(
         Result of `rankcore.metrics.compare`.
     contrast : int
         Index of a contrast.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; None: new axes.
 
     Returns
     -------
@@ -109,6 +118,8 @@ def plot_query_differences(
     ------
     IndexError
         If there is no such contrast.
+    ModuleNotFoundError
+        If Matplotlib is not installed.
     """
     c = comparison[contrast]
     differences = comparison.differences(contrast)
@@ -160,6 +171,8 @@ def plot_place_intervals(
         Probability of an interval.
     top : int, optional
         Number of items to draw. None: all.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; None: new axes.
 
     Returns
     -------
@@ -171,6 +184,8 @@ def plot_place_intervals(
     ------
     ValueError
         If ``level`` is not between 0 and 1.
+    ModuleNotFoundError
+        If Matplotlib is not installed.
     """
     intervals = ratings.place_interval(level)
     shown = ratings.ranking[:top]

@@ -56,6 +56,8 @@ def plot_roc(
         The minimum positive label.
     name : str
         Name in the legend.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; None: new axes.
 
     Returns
     -------
@@ -68,6 +70,8 @@ def plot_roc(
     ------
     ValueError
         If a class is missing (with ``qid``: in every query), and as `rankcore.metrics.auc_score`.
+    ModuleNotFoundError
+        If Matplotlib is not installed.
     """
     labels, scores = as_vector(y_true, "y_true"), as_vector(y_score, "y_score")
     if qid is None:
@@ -160,6 +164,8 @@ def plot_learning_curve(
         Keys of ``history_``. None: the measures on held-out rows; without any, the main training
         statistic: the rank loss, the bound on the training error, the log loss, the objective or
         the share of mistakes among pairs.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; None: new axes.
 
     Returns
     -------
@@ -172,6 +178,8 @@ def plot_learning_curve(
         For a model without history.
     ValueError
         If there is no such figure, or the history is empty.
+    ModuleNotFoundError
+        If Matplotlib is not installed.
     """
     learner = learner_of(model)
     if not hasattr(learner, "history_"):
@@ -217,6 +225,8 @@ def plot_ranksvm_path(path: Any, *, ax: Axes | None = None) -> Axes:
     ----------
     path : SVMPath or RankSVMCV
         Fitted, and measured on held-out rows.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; None: new axes.
 
     Returns
     -------
@@ -228,6 +238,8 @@ def plot_ranksvm_path(path: Any, *, ax: Axes | None = None) -> Axes:
     ------
     ValueError
         If a path was not measured.
+    ModuleNotFoundError
+        If Matplotlib is not installed.
     """
     found: Any = path
     if hasattr(found, "scores_"):
@@ -275,11 +287,18 @@ def plot_margin_curve(
         Misranking of held-out pairs.
     norm : float, default=1.0
         Divisor of the margins: |w| for geometric margins.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; None: new axes.
 
     Returns
     -------
     matplotlib.axes.Axes
         The curve on a logarithmic scale of margins; the minimum bound is marked.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If Matplotlib is not installed.
     """
     ax = ax or new_axes()
     rhos = curve.rhos / norm

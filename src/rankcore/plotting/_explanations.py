@@ -35,12 +35,19 @@ def plot_pair(why: Any, *, max_features: int = 10, ax: Axes | None = None) -> Ax
         Result of `rankcore.explain.pair`.
     max_features : int
         Number of features with the largest contributions to draw; the others are summed.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; None: new axes.
 
     Returns
     -------
     matplotlib.axes.Axes
         From the score of the second row, at the top, to that of the first, at the bottom; each bar
         starts where the one above it ends, and shows the feature's values in both rows.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If Matplotlib is not installed.
     """
     listed = largest(why.contributions, max_features)
     names = [
@@ -107,12 +114,19 @@ def plot_query(
         Number of features to draw, by their effect on the top.
     max_documents : int
         Number of documents to draw.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; None: new axes.
 
     Returns
     -------
     matplotlib.axes.Axes
         One line per document, the best at the top: place, name, label, the contributions of
         features relative to the mean of the query, and the score. A line marks the end of the top.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If Matplotlib is not installed.
     """
     listed = largest(found.decided, max_features)
     n = min(found.rows.size, max_documents)
@@ -165,12 +179,19 @@ def plot_rank(why: Any, *, max_features: int = 10, ax: Axes | None = None) -> Ax
         Result of `rankcore.explain.rank`.
     max_features : int
         Number of features with the largest contributions to draw; the others are summed.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; None: new axes.
 
     Returns
     -------
     matplotlib.axes.Axes
         A waterfall from the score of the background to that of the row, relative to the nearest
         threshold; the other thresholds are lines if all apply to the same score.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        If Matplotlib is not installed.
     """
     near = why.nearest()
     parts = why.contributions[:, near]

@@ -84,6 +84,8 @@ def plot_contributions(
     ------
     TypeError, ValueError
         As ``contributions`` of the model.
+    ModuleNotFoundError
+        If Matplotlib is not installed.
     """
     from matplotlib import pyplot
 
@@ -249,6 +251,8 @@ def plot_importances(found: Any, *, max_features: int = 20, ax: Axes | None = No
         model with ``feature_importances_``.
     max_features : int
         Maximum number of features drawn; unused ones are omitted.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; None: new axes.
 
     Returns
     -------
@@ -262,6 +266,8 @@ def plot_importances(found: Any, *, max_features: int = 20, ax: Axes | None = No
         For anything else.
     ValueError
         If no feature is used.
+    ModuleNotFoundError
+        If Matplotlib is not installed.
     """
     if hasattr(found, "changes"):
         return _draw_changes(found, max_features, ax)
@@ -334,6 +340,8 @@ def plot_weights(
         None: the names of the model, or of its pipeline's steps.
     max_features : int
         Maximum number of features, selected by their maximum absolute weight.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; None: new axes.
 
     Returns
     -------
@@ -346,6 +354,8 @@ def plot_weights(
         For a model without feature weights.
     ValueError
         If all weights are 0, or the number of names is wrong.
+    ModuleNotFoundError
+        If Matplotlib is not installed.
     """
     learner = learner_of(model)
     if not hasattr(learner, "coef_"):

@@ -42,6 +42,8 @@ def plot_scores_by_rank(
     X : array-like or sparse, shape (n, n_features)
     y : array-like, shape (n,)
         True labels.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; None: new axes.
 
     Returns
     -------
@@ -54,6 +56,8 @@ def plot_scores_by_rank(
         For a model without thresholds, or with several scores per row.
     ValueError
         If ``X`` and ``y`` do not match, or ``y`` has a label that is not a rank of the model.
+    ModuleNotFoundError
+        If Matplotlib is not installed.
     """
     learner = learner_of(model)
     scores = np.asarray(ranking_scores(model, X, None)) if hasattr(learner, "thresholds_") else None
@@ -129,6 +133,8 @@ def plot_reliability(
         All labels, lowest rank first, as for `rankcore.metrics.ranked_probability_score`.
     n_bins : int
         Number of bins of equal size, by probability.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; None: new axes.
 
     Returns
     -------
@@ -139,6 +145,8 @@ def plot_reliability(
     ------
     ValueError, TypeError
         As `rankcore.metrics.ranked_probability_score`.
+    ModuleNotFoundError
+        If Matplotlib is not installed.
     """
     from matplotlib import colormaps
     from sklearn.calibration import calibration_curve
@@ -182,6 +190,8 @@ def plot_confusion(
         All labels, lowest first. None: the order of a categorical, or the numbers that occur.
     normalize : {"true", "pred", "all"}, optional
         Draw shares of each row, of each column, or of all rows, instead of counts.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw into; None: new axes.
 
     Returns
     -------
@@ -193,6 +203,8 @@ def plot_confusion(
     ------
     ValueError, TypeError
         As `rankcore.metrics.confusion_by_rank`.
+    ModuleNotFoundError
+        If Matplotlib is not installed.
     """
     labels = ordered(labels, y_true, y_pred)
     table = confusion_by_rank(y_true, y_pred, labels=labels, normalize=normalize)

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rankcore._core.docs import documented
 from rankcore._core.front import take_apart
 
 # Three colours of the colour-blind-safe palette of Okabe and Ito.
@@ -19,24 +18,10 @@ STYLE = Path(__file__).with_name("rankcore.mplstyle")
 Plot = TypeVar("Plot", bound=Callable[..., Any])
 
 
-_SHARED = """\
-Pictures.
-
-Parameters
-----------
-ax : matplotlib.axes.Axes, optional
-    Axes to draw into; None: new axes.
-
-Raises
-------
-ModuleNotFoundError
-    If Matplotlib is not installed."""
-
-
 def styled(plot: Plot) -> Plot:
-    """Draw in the style of this package; document ``ax`` and the error if Matplotlib is missing."""
+    """Draw in the style of this package; raise ModuleNotFoundError without Matplotlib."""
 
-    @wraps(documented(_SHARED)(plot))
+    @wraps(plot)
     def draw(*args: Any, **kwargs: Any) -> Any:
         try:
             from matplotlib import style
