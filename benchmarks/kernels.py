@@ -107,7 +107,7 @@ def stream(policy: str) -> tuple[str, str]:
             X = rng.normal(size=(CHUNK, 10))
             y = np.digitize(2 * np.sin(X[:, :3]).sum(axis=1), [-2, 0, 2])
             model.partial_fit(X, y, classes=range(4))
-            size = sum(array.nbytes for array in model._state.others.values())
+            size = sum(array.nbytes for array in model._state.pool.values())
             sizes[start + CHUNK] = size
 
     seconds = processor_seconds(1, stream=learn)["stream"]

@@ -30,7 +30,7 @@ def seconds(call, repeats):
 def model_of(n_features):
     X = sp.csr_array(([1.0, 1.0], [0, n_features - 1], [0, 1, 2]), shape=(2, n_features))
     model = rc.PRank(average=False, max_iter=1).fit(X, [0, 1])
-    model._state.by_feature["weights"][:] = np.random.default_rng(0).normal(size=n_features)
+    model._state.model["weights"][:] = np.random.default_rng(0).normal(size=n_features)
     return model
 
 

@@ -8,7 +8,6 @@ from benchmarks.measure import machine, medians, peak_bytes, process_seconds, sh
 from rankcore._core.inputs import as_rows
 from rankcore._core.labels import encode, find_classes
 from rankcore._ext.online_loop import learn
-from rankcore._ext.ordinal import PRankState
 from rankcore.datasets import make_ordinal
 
 N_TRAIN = sized(200_000, 2_000)
@@ -103,18 +102,9 @@ def import_seconds(repeat):
 
 def epoch(rows, ranks, average=False):
     """One pass of the kernel from zero."""
-    d, k, none = rows.n_features, 5, np.empty(0, np.int64)
-    state = PRankState(
-        np.zeros(d),
-        np.zeros(k - 1, np.int64),
-        np.zeros(k - 1),
-        np.zeros(d) if average else None,
-        np.zeros(k - 1, np.int64) if average else None,
-        1.0,
-        0.0,
-        False,
-    )
-    learn(state, rows, ranks, None, None, 0, rows.n_rows, np.zeros(3, np.int64), none, none)
+    learner, none = rc.PRank.published(average=average), np.empty(0, np.int64)
+    model = learner._new_model(rows.n_features, 5)
+    learn(model, learner, rows, ranks, None, None, 0, rows.n_rows, none, none)
 
 
 def rows_of_one(X):

@@ -163,5 +163,5 @@ def known(model):
     """Everything a model has learned, without free room."""
     state = model._state
     return pickle.loads(
-        pickle.dumps((_pool.trimmed(state.others), state.arrays, state.t, state.curve))
+        pickle.dumps((_pool.trimmed(state.pool), state.arrays, state.t, state.curve))
     )

@@ -754,8 +754,8 @@ def test_example_ranks_a_score_on_a_threshold_upwards(program, tmp_path):
 def known_model(path, weights, classes):
     """A PRank of these weights and the thresholds -1 and 1."""
     model = rc.PRank.published().fit(np.eye(3)[:, :2], classes, classes=classes)
-    model._state.by_feature["weights"][:] = weights
-    model._state.others["steps"][:] = model._state.others["thresholds"][:] = [-1, 1]
+    model._state.model["weights"][:] = weights
+    model._state.model["steps"][:] = model._state.model["thresholds"][:] = [-1, 1]
     rc.save(model, path)
 
 

@@ -413,8 +413,8 @@ def test_arrays_that_lead_beyond_others_are_refused(library, tmp_path):
     refused("offsets", arrays["offsets"] + 1)
     rc.save(rc.KernelPRank(random_state=0).fit(sp.csr_array(X), Y), path)
     arrays = taken_apart(path.read_bytes())[1]
-    refused("others.indices", arrays["others.indices"] + 1)
-    refused("others.indices", arrays["others.indices"] - 1)
+    refused("indices", arrays["indices"] + 1)
+    refused("indices", arrays["indices"] - 1)
     refused("scoring.indptr", arrays["scoring.indptr"] * 2)
     rc.save(rc.CalibratedOrdinal(rc.PRank(), method="isotonic").fit(X, Y), path)
     arrays = taken_apart(path.read_bytes())[1]

@@ -95,8 +95,8 @@ def test_shards_are_merged_after_each_pass(name, mixing, client, rows):
     # A state without examples, with the scale of all rows.
     model = learner(name, rc, max_iter=1, shuffle=False).fit(X, y)
     fresh = model._new_state(X.shape[1], 5)
-    for part in {"scale", "margin"} & fresh.others.keys():
-        fresh.others[part][:] = model._state.others[part]
+    for part in {"scale", "margin"} & fresh.model.arrays.keys():
+        fresh.model[part][:] = model._state.model[part]
     model._state = fresh
     for _ in range(3):
         copies = [

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import rankcore as rc
 from rankcore._core.inputs import as_rows
 from rankcore._ext import ensemble as kernels
-from rankcore._ext.ensemble_mean import Mean
 from rankcore._ext.online_loop import learn
 from rankcore.ordinal import _members as module
 from rankcore.ordinal._members import least_draws
@@ -117,7 +116,7 @@ def test_a_pass_may_begin_where_the_room_for_hypotheses_ends():
     # Sixteen mistakes fill the room there is at first; the next example needs more.
     X, y = np.ones((16, 1)), np.tile([1, 3], 8)
     model = rc.VotedPRank.published().fit(X, y, classes=[1, 2, 3])
-    assert model._state.others["progress"][0] == model._state.others["votes"].size == 16
+    assert model._state.model["progress"][0] == model._state.model["votes"].size == 16
     twice = rc.VotedPRank.published(max_iter=2).fit(X, y, classes=[1, 2, 3])
     model.partial_fit(X, y)
     np.testing.assert_array_equal(model.hypotheses_, twice.hypotheses_)
@@ -192,22 +191,22 @@ def test_golden_table(monkeypatch, width):
     y = [2, 1, 3, 2, 3, 2]
     model = rc.OAPVoting.published(n_estimators=2, tau=0.5)
     seed = seed_with(masks)
-    new_state = rc.OAPVoting._new_state
+    new_model = rc.OAPVoting._new_model
 
-    def seeded(self, n_features, n_ranks, like=None):
-        state = new_state(self, n_features, n_ranks, like)
-        state.others["seed"][:] = seed
-        return state
+    def seeded(self, n_features, n_ranks):
+        model = new_model(self, n_features, n_ranks)
+        model["seed"][:] = seed
+        return model
 
-    monkeypatch.setattr(rc.OAPVoting, "_new_state", seeded)
+    monkeypatch.setattr(rc.OAPVoting, "_new_model", seeded)
     for t, (w1, b1, w2, b2, votes, w, b) in enumerate(TRACE):
         model.partial_fit(X[[t]], y[t : t + 1], classes=[1, 2, 3])
         members = model.estimators_
         np.testing.assert_array_equal([m.coef_ for m in members], [w1, w2])
         np.testing.assert_array_equal([m.thresholds_ for m in members], [b1, b2])
         assert model._votes(model._state).tolist() == list(votes)
-        np.testing.assert_array_equal(model._state.by_feature["mean"], w)
-        np.testing.assert_array_equal(model._state.others["mean_thresholds"], b)
+        np.testing.assert_array_equal(model._state.model["mean"], w)
+        np.testing.assert_array_equal(model._state.model["mean_thresholds"], b)
         if t == 3:
             assert [m.predict([[1, 2]])[0] for m in members] == [1, 3]
             assert model.project([[1, 2]]) == 2.0
@@ -253,7 +252,7 @@ def test_members_are_pranks_on_what_they_drew(problem, n, tau, tie, seed, cut, a
         assert first.history_ == other.history_
         np.testing.assert_array_equal(first.loss_curve_, other.loss_curve_)
 
-    stream = int(first._state.others["seed"][0])
+    stream = int(first._state.model["seed"][0])
     masks = [[times(stream, j, t, tau) for t in range(len(y))] for j in range(n)]
     dense = X.toarray().astype(float)
     for member, mask in zip(first.estimators_, masks, strict=True):
@@ -287,7 +286,7 @@ def test_progressive_loss_is_that_of_the_mean(problem, n, seed):
     model = rc.OAPBPM.published(n_estimators=n, tau=0.5, random_state=seed).fit(
         X, y, classes=range(1, k + 1)
     )
-    stream = int(model._state.others["seed"][0])
+    stream = int(model._state.model["seed"][0])
     masks = [[times(stream, j, t, 0.5) for t in range(len(y))] for j in range(n)]
     _, w, b = oap(dense, y, k, masks)
     for t in range(len(y)):
@@ -329,7 +328,7 @@ def test_bagging_and_voting(monkeypatch, width, dtype, average):
     drawn = np.array([m.t_ for m in members])
     votes = drawn - [m.history_["mistakes"][0] for m in members]
     check_outputs(voting, X, ranks, votes, 5)
-    stream = int(voting._state.others["seed"][0])
+    stream = int(voting._state.model["seed"][0])
     survived = []
     for j in range(9):
         rows = [t for t in range(200) if times(stream, j, t, 0.3)]
@@ -392,7 +391,9 @@ def test_threads_and_seeds():
 def test_the_mean_cannot_outrun_its_members():
     rows = as_rows(np.eye(3))
     moved = np.zeros((2, 1), np.int32)
-    mean = Mean(np.zeros(3), np.zeros(1, np.int64), np.zeros(1), moved, 1.0, 2)
+    learner = rc.OAPBPM(2, threshold_scale=1.0)
+    model = learner._new_model(3, 2)
+    model.follow_members(moved)
     empty = np.empty(0, np.int64)
-    counts = np.zeros(3, np.int64)
-    assert learn(mean, rows, np.zeros(3, np.int32), None, None, 0, 3, counts, empty, empty) == 2
+    ranks = np.zeros(3, np.int32)
+    assert learn(model, learner, rows, ranks, None, None, 0, 3, empty, empty) == 2

@@ -393,7 +393,7 @@ def saved(tmp_path):
     [
         ({"more": np.arange(3)}, "does not have: .'more'"),
         ({"feature_names.ends": np.arange(4)}, "does not have: .'feature_names.ends'"),
-        ({"counts": None}, "it has no array counts"),
+        ({"counts": None}, "the array counts is missing"),
     ],
 )
 def test_arrays_that_no_model_has_are_refused(saved, arrays, message):

@@ -181,7 +181,7 @@ def test_oap_is_the_plain_one(form):
     model = rc.KernelOAPBPM.published(n, tau, kernel="rbf", gamma=0.3, random_state=7).fit(
         form(X), y
     )
-    seed = int(model._state.others["seed"][0])
+    seed = int(model._state.model["seed"][0])
     masks = np.array([[times(seed, j, t, tau) for t in range(len(X))] for j in range(n)])
     expected = kernel_oap(X, y, 4, rbf(0.3), masks)
     assert model.history_["rank_loss"] == [np.abs(expected["predictions"] - y).mean()]

@@ -38,7 +38,7 @@ def test_budgets_are_the_plain_ones(policy, epochs, kernel):
         max_iter=epochs,
         random_state=5,
     ).fit(X, y)
-    seed = model._state.others.get("evict_seed")
+    seed = model._state.pool.get("evict_seed")
     budget["seed"] = 0 if seed is None else int(seed[0])
     expected = kernel_prank(X, y, 4, plain, epochs=epochs, **budget)
     found = np.array(model.history_["rank_loss"])
@@ -62,7 +62,7 @@ def test_budgets_of_tasks_and_members_are_the_plain_ones(policy):
     params = {"budget": 15, "budget_policy": policy, "decay": 0.02, "projection_tol": 1e-3}
     params |= {"gamma": 0.3, "random_state": 5}
     cusum = rc.KernelCuSumRank.published(**params, margin=0.5).fit(X, y)
-    seed = cusum._state.others.get("evict_seed")
+    seed = cusum._state.pool.get("evict_seed")
     budget["seed"] = 0 if seed is None else int(seed[0])
     expected = kernel_cusum(X, y, 4, rbf(0.3), margin=0.5, **budget)
     assert cusum.history_["rank_loss"] == [np.abs(expected["predictions"] - y).mean()]
@@ -70,9 +70,9 @@ def test_budgets_of_tasks_and_members_are_the_plain_ones(policy):
     assert_array_equal(cusum.support_, np.array(expected["pool"].names)[order])
     assert_allclose(cusum.dual_coef_, expected["alpha"][order].T, rtol=1e-6, atol=1e-8)
     members = rc.KernelOAPBPM.published(4, 0.5, **params).fit(X, y)
-    seed = members._state.others.get("evict_seed")
+    seed = members._state.pool.get("evict_seed")
     budget["seed"] = 0 if seed is None else int(seed[0])
-    seed = int(members._state.others["seed"][0])
+    seed = int(members._state.model["seed"][0])
     masks = np.array([[times(seed, j, t, 0.5) for t in range(len(X))] for j in range(4)])
     expected = kernel_oap(X, y, 4, rbf(0.3), masks, **budget)
     order = np.argsort(expected["pool"].slots)
@@ -159,7 +159,7 @@ def test_memory_is_flat_under_a_budget(policy, form):
         X = rng.normal(size=(100, 6))
         y = 1 + np.digitize(np.sin(3 * X[:, 0]), [-0.5, 0.5])
         learner.partial_fit(form(X), y, classes=[1, 2, 3])
-        sizes.append(sum(array.nbytes for array in learner._state.others.values()))
+        sizes.append(sum(array.nbytes for array in learner._state.pool.values()))
     assert len(set(sizes[10:])) == 1
     assert learner.support_.size == 20
 
@@ -385,15 +385,15 @@ def test_threads_may_predict_while_one_learns(form, budget):
 @pytest.mark.parametrize(
     ("name", "spoil"),
     [
-        ("others.slots", lambda a: a.fill(10**6)),
-        ("others.slots", lambda a: a.fill(0)),
-        ("others.sizes", lambda a: a.fill(10**6)),
-        ("others.starts", lambda a: a.fill(10**6)),
-        ("others.lengths", lambda a: a.fill(-1)),
-        ("others.indices", lambda a: a.fill(10**6)),
-        ("others.support", lambda a: a.fill(-1)),
-        ("others.book", lambda a: a.fill(10**6)),
-        ("others.steps", lambda a: a.__setitem__(0, 10**6)),
+        ("slots", lambda a: a.fill(10**6)),
+        ("slots", lambda a: a.fill(0)),
+        ("sizes", lambda a: a.fill(10**6)),
+        ("starts", lambda a: a.fill(10**6)),
+        ("lengths", lambda a: a.fill(-1)),
+        ("indices", lambda a: a.fill(10**6)),
+        ("support", lambda a: a.fill(-1)),
+        ("book", lambda a: a.fill(10**6)),
+        ("steps", lambda a: a.__setitem__(0, 10**6)),
     ],
 )
 def test_load_rejects_states_beyond_their_arrays(name, spoil):

@@ -67,15 +67,15 @@ def test_what_is_mixed(problem, shares):
         for i in part:
             shard.partial_fit(X[[i]], y[[i]])
             last = shard._state
-            rounds_w.append(last.by_feature["weights"].copy())
-            rounds_b.append(last.others["thresholds"].copy())
+            rounds_w.append(last.model["weights"].copy())
+            rounds_b.append(last.model["thresholds"].copy())
     mixed = rc.merge(shards, shares, base=base)
     mu = np.array(shares) / sum(shares)
-    w = sum(m * s._state.by_feature["weights"] for m, s in zip(mu, shards, strict=True))
-    b = sum(m * s._state.others["steps"] for m, s in zip(mu, shards, strict=True))
-    np.testing.assert_allclose(mixed._state.by_feature["weights"], w, rtol=1e-14, atol=1e-14)
-    np.testing.assert_array_equal(mixed._state.others["steps"], np.rint(b))
-    assert (np.diff(mixed._state.others["steps"]) >= 0).all()
+    w = sum(m * s._state.model["weights"] for m, s in zip(mu, shards, strict=True))
+    b = sum(m * s._state.model["steps"] for m, s in zip(mu, shards, strict=True))
+    np.testing.assert_allclose(mixed._state.model["weights"], w, rtol=1e-14, atol=1e-14)
+    np.testing.assert_array_equal(mixed._state.model["steps"], np.rint(b))
+    assert (np.diff(mixed._state.model["steps"]) >= 0).all()
     assert mixed.t_ == cut + len(y)
     # Every example of every shard counts the same in the average.
     total_w = cut * base.coef_ + sum(rounds_w)
@@ -104,19 +104,17 @@ def test_members_of_ensembles_are_merged_one_by_one(name, average):
         np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(found.thresholds_, expected.thresholds_, rtol=1e-12)
         np.testing.assert_array_equal(found._state.counts, expected._state.counts)
-    mean = np.mean([one._state.by_feature["weights"] for one in alone], axis=0)
-    np.testing.assert_allclose(merged._state.by_feature["mean"], mean, rtol=1e-12, atol=1e-12)
-    steps = np.sum([one._state.others["steps"] for one in alone], axis=0)
-    np.testing.assert_array_equal(merged._state.others["totals"], steps)
+    mean = np.mean([one._state.model["weights"] for one in alone], axis=0)
+    np.testing.assert_allclose(merged._state.model["mean"], mean, rtol=1e-12, atol=1e-12)
+    steps = np.sum([one._state.model["steps"] for one in alone], axis=0)
+    np.testing.assert_array_equal(merged._state.model["totals"], steps)
     # Rows since the last mistake, the rows of all shards being later than those of the base.
-    survived = [one._state.others["survived"] for one in [base, *shards]]
-    unbroken = [
-        one._state.others["seen"][:, 2] == base._state.others["seen"][:, 2] for one in shards
-    ]
+    survived = [one._state.model["survived"] for one in [base, *shards]]
+    unbroken = [one._state.model["seen"][:, 2] == base._state.model["seen"][:, 2] for one in shards]
     for j in range(19):
         after = [survived[1 + k][j] - survived[0][j] * unbroken[k][j] for k in range(3)]
         before = survived[0][j] if all(one[j] for one in unbroken) else 0
-        assert merged._state.others["survived"][j] == before + sum(after)
+        assert merged._state.model["survived"][j] == before + sum(after)
     assert merged.partial_fit(X, y).score(X, y) > -1
 
 

@@ -11,7 +11,7 @@ from sklearn.base import clone
 import rankcore as rc
 from declared import ORDINAL, QID, SAVED, X, Y, answer, fitted, name_of, walk
 from model_files import CHECKSUM, DOCUMENTS, put_together, rewrite, set_in, signed, taken_apart
-from rankcore._core.state import MOST_COUNTED
+from rankcore._ext.online_model import MOST_COUNTED
 from rankcore.io import bounded_json, safetensors, text_arrays
 
 pytestmark = pytest.mark.kernel
@@ -141,7 +141,7 @@ def test_labels_are_compared_before_a_table_of_costs(path):
     document, arrays = taken_apart(path.read_bytes())
     many = np.arange(50_000)
     arrays |= {"classes": many, "estimator.classes": many}
-    arrays["estimator.others.n_ranks"] = np.array([many.size])
+    arrays["estimator.n_ranks"] = np.array([many.size])
     assert_refused_in_little_memory(path, put_together(document, arrays))
 
 
@@ -167,8 +167,8 @@ def test_kernel_models_without_support_vectors(path, learner, form):
     assert loaded.support_.size
     np.testing.assert_array_equal(loaded.project(more), model.project(more))
     document, arrays = taken_apart(path.read_bytes())
-    if arrays["others.vectors"].ndim == 2:
-        arrays["others.vectors"] = np.zeros((0, 10**9))
+    if arrays["vectors"].ndim == 2:
+        arrays["vectors"] = np.zeros((0, 10**9))
         path.write_bytes(put_together({**document, "n_features": 10**9}, arrays))
         tracemalloc.start()
         rc.load(path)
@@ -293,9 +293,8 @@ def begun(request, path):
 def moved(steps, sums=0):
     """Thresholds that are moved alike."""
     return {
-        "others.steps": np.full(3, steps),
-        "others.thresholds": np.full(3, float(steps)),
-        "others.steps_sums": np.full(3, sums),
+        "steps": np.full(3, steps),
+        "steps_sums": np.full(3, sums),
     }
 
 
@@ -333,83 +332,83 @@ def test_lazy_sums_are_exact_where_they_wrap():
     state, shift = model._state, 2**40
     expected = [
         (int(s) * (state.t + shift) - (int(u) + int(s) * shift)) / (state.t + shift)
-        for s, u in zip(state.others["steps"], state.others["steps_sums"], strict=True)
+        for s, u in zip(state.model["steps"], state.model["steps_sums"], strict=True)
     ]
-    far = state.others["steps"].astype(object) * shift + state.others["steps_sums"]
-    state.others["steps_sums"] = np.array([int(one) for one in far])
+    far = state.model["steps"].astype(object) * shift + state.model["steps_sums"]
+    state.model["steps_sums"][:] = [int(one) for one in far]
     state.counts[0] += shift
-    np.testing.assert_array_equal(state.mean("steps"), expected)
+    np.testing.assert_array_equal(state.model.mean("steps"), expected)
     # Learning on from here equals learning with integers that do not end.
-    before = state.others["steps"].astype(object), far
+    before = state.model["steps"].astype(object), far
     t = state.t
     model.partial_fit(X[:1], [1 if model.predict(X[:1])[0] != 1 else 4])
-    change = state.others["steps"].astype(object) - before[0]
+    change = state.model["steps"].astype(object) - before[0]
     exact = (before[1] + t * change + 2**63) % 2**64 - 2**63
-    np.testing.assert_array_equal(state.others["steps_sums"].astype(object), exact)
+    np.testing.assert_array_equal(state.model["steps_sums"].astype(object), exact)
 
 
 @pytest.mark.parametrize("learner", [rc.OAPVoting, rc.KernelOAPBPM])
 def test_counts_of_members_leave_room_for_learning_on(path, learner):
     rc.save(learner(4, threshold_scale=1.0, random_state=0).partial_fit(X, Y), path)
     arrays = taken_apart(path.read_bytes())[1]
-    seen = arrays["others.seen"]
+    seen = arrays["seen"]
     for value, fits in [(MOST_COUNTED, True), (MOST_COUNTED + 1, False), (2**62, False)]:
         for column in range(3):
             far = seen.copy()
             far[0, [0, column]] = value  # examples, and what is counted among them
-            assert loads(path, {"others.seen": far}) is fits
-    far = arrays["others.steps"].copy()
+            assert loads(path, {"seen": far}) is fits
+    far = arrays["steps"].copy()
     far[(0,) * far.ndim] = -MOST_COUNTED - 1  # the lowest threshold of the first member
-    assert not loads(path, {"others.steps": far})
+    assert not loads(path, {"steps": far})
     if learner is rc.OAPVoting:
-        survived = np.zeros_like(arrays["others.survived"])
+        survived = np.zeros_like(arrays["survived"])
         for values, fits in [
             ([MOST_COUNTED], True),
             ([MOST_COUNTED + 1], False),
             ([MOST_COUNTED, 1], False),
         ]:
             survived[: len(values)] = values
-            assert loads(path, {"others.survived": survived}) is fits
+            assert loads(path, {"survived": survived}) is fits
 
 
 @pytest.mark.parametrize("name", ["progress", "votes", "born"])
 def test_votes_leave_room_for_learning_on(path, name):
     rc.save(rc.VotedPRank(max_hypotheses=4, random_state=0).partial_fit(X, Y), path)
-    array = taken_apart(path.read_bytes())[1][f"others.{name}"]
+    array = taken_apart(path.read_bytes())[1][f"{name}"]
     places = [1, 2] if name == "progress" else [0]
     for at in places:
         for value, fits in [(MOST_COUNTED, name != "votes"), (MOST_COUNTED + 1, False)]:
             far = array.copy()
             far[at] = value
-            assert loads(path, {f"others.{name}": far}) is fits
+            assert loads(path, {f"{name}": far}) is fits
     if name == "votes":
         for beyond in (0, 1):
             far = array.copy()
             far[0] = MOST_COUNTED - int(far[1:].sum()) + beyond
-            assert loads(path, {f"others.{name}": far}) is not bool(beyond)
+            assert loads(path, {f"{name}": far}) is not bool(beyond)
 
 
 def test_a_pool_of_support_vectors_leaves_room_for_learning_on(path):
     rc.save(rc.KernelPRank(random_state=0).partial_fit(X, Y), path)
-    book = taken_apart(path.read_bytes())[1]["others.book"]
+    book = taken_apart(path.read_bytes())[1]["book"]
     for at in (2, 3, 4):  # vectors that joined, rows, updates
         for value, fits in [(MOST_COUNTED, True), (MOST_COUNTED + 1, False)]:
             far = book.copy()
             far[at] = value
-            assert loads(path, {"others.book": far}) is fits
+            assert loads(path, {"book": far}) is fits
 
 
 def test_sparse_support_vectors_lie_within_their_values(path):
     rc.save(rc.KernelPRank(random_state=0).fit(sp.csr_array(X), Y), path)
     arrays = taken_apart(path.read_bytes())[1]
-    starts, lengths = arrays["others.starts"], arrays["others.lengths"]
+    starts, lengths = arrays["starts"], arrays["lengths"]
     last = starts.size - 1
-    assert starts[last] + lengths[last] == arrays["others.vectors"].size
+    assert starts[last] + lengths[last] == arrays["vectors"].size
     for start, length in [(2**62, 2**62), (2**63 - 1, 2**63 - 1), (2**63 - 1, 1)]:
         far = starts.copy(), lengths.copy()
         far[0][last], far[1][last] = start, length
-        assert not loads(path, {"others.starts": far[0], "others.lengths": far[1]})
-    for change in ({"others.starts": starts + 1}, {"others.lengths": lengths + 1}):
+        assert not loads(path, {"starts": far[0], "lengths": far[1]})
+    for change in ({"starts": starts + 1}, {"lengths": lengths + 1}):
         assert not loads(path, change)
 
 

@@ -99,7 +99,7 @@ def test_members(problem, tie, margin, sampling, n):
         "random_state": 5,
     }
     model = rc.OAPBPM.published(**params).fit(X, y, range(1, k + 1))
-    seed, tau = int(model._state.others["seed"][0]), 0.4 if sampling == "bernoulli" else None
+    seed, tau = int(model._state.model["seed"][0]), 0.4 if sampling == "bernoulli" else None
     masks = np.array([[times(seed, j, t, tau) for t in range(len(y))] for j in range(n)])
     members, w, b = oap(dense, y, k, masks, tie, margin)
     for found, member in zip(model.estimators_, members, strict=True):
@@ -150,7 +150,7 @@ def test_thresholds_stay_ordered_whatever_margin_and_scale(rows, margin, scale, 
     before = np.zeros(4, np.int64)
     for x, one in zip(X, y, strict=True):
         model.partial_fit([x], [one], range(5))
-        steps = model._state.others["steps"]
+        steps = model._state.model["steps"]
         assert (np.diff(steps) >= 0).all()
         assert (np.diff(model.thresholds_) >= 0).all()
         assert (np.abs(steps - before) <= 1).all()
@@ -203,7 +203,7 @@ def test_the_bound_needs_the_margin():
 @pytest.mark.parametrize("kind", FAMILY)
 def test_auto_is_fixed_by_the_first_call(kind):
     X, y = numbers(scale=4.0)
-    square = quick(kind).fit(X, y)._state.others["scale"][0] / 4
+    square = quick(kind).fit(X, y)._state.model["scale"][0] / 4
     model = quick(kind, margin="auto").fit(X, y)
     assert model.margin_ == AUTO * square
     given_ = quick(kind, margin=AUTO * square).fit(X, y)
@@ -263,7 +263,7 @@ def test_files_keep_it(tmp_path, kind, margin):
 def test_load_rejects_negative_margins(tmp_path, kind):
     X, y = numbers()
     model = quick(kind, margin=1.0).fit(X, y)
-    model._state.others["margin"][0] = -2.0
+    model._state.model["margin"][0] = -2.0
     rc.save(model, tmp_path / "model")
     with pytest.raises(ValueError, match=r"its margin must be >= 0, .* found -2\.0"):
         rc.load(tmp_path / "model")

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 
+import rankcore as rc
 from rankcore._core.inputs import as_rows
 from rankcore._ext import ordinal, rows
 from rankcore._ext.online_loop import learn
@@ -249,12 +250,10 @@ def test_kernels_check_lengths_at_the_door():
     checked, ranks, none = as_rows(np.eye(3)), np.zeros(3, np.int32), np.empty(0, np.int64)
     order = np.array([0, 99, 1], np.int32)
 
-    def run(rows=checked, ranks=ranks, order=None, start=0, stop=3, d=3, counts=3, losses=none):
-        bound = ordinal.PRankState(
-            np.zeros(d), np.zeros(2, np.int64), np.zeros(2), None, None, 1.0, 0.0, False
-        )
-        counts = np.zeros(counts, np.int64)
-        return learn(bound, rows, ranks, order, None, start, stop, counts, none, losses)
+    def run(rows=checked, ranks=ranks, order=None, start=0, stop=3, d=3, losses=none):
+        learner = rc.PRank.published()
+        model = learner._new_model(d, 3)
+        return learn(model, learner, rows, ranks, order, None, start, stop, none, losses)
 
     assert run() == 3
     assert run(order=order) == 1  # there is no row 99
@@ -270,7 +269,6 @@ def test_kernels_check_lengths_at_the_door():
         {"start": -1},
         {"start": 3, "stop": 2},
         {"d": 4},
-        {"counts": 2},
         {"losses": np.zeros(1, np.int64)},
         {"rows": unsorted, "ranks": ranks[:1], "stop": 1, "d": 2},
     ]:
@@ -288,42 +286,6 @@ def test_kernels_check_lengths_at_the_door():
     fake = type("Fake", (), {"capsule": rows, "canonical": True})()
     with pytest.raises(ValueError, match="invalid PyCapsule"):
         run(rows=fake)
-
-
-F8, I8 = np.float64, np.int64
-STATES = {
-    # Constructor, arrays (size 3 features x 3 ranks), scalars.
-    ordinal.PRankState: ([(3, F8), (2, I8), (2, F8), (3, F8), (2, I8)], (1.0, 0.0, False)),
-    ordinal.CuSumState: (
-        [(6, F8), (2, F8), (6, F8), (2, F8), (6, F8)],
-        (1.0, 1.0, 0.0, False, 0, False, 1.0),
-    ),
-    ordinal.WidrowHoffState: ([(3, F8), (1, F8), (3, F8), (1, F8)], (0.1, 3, True, 1.0)),
-    ordinal.MulticlassState: (
-        [(9, F8), (3, F8), (9, F8), (3, F8), (3, F8)],
-        (False, 1.0),
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", STATES)
-def test_states_check_their_arrays(kind):
-    spec, scalars = STATES[kind]
-    arrays = [np.zeros(size, dtype) for size, dtype in spec]
-    kind(*arrays, *scalars)
-    for i, (size, dtype) in enumerate(spec):
-        first = i == 0 and kind in {ordinal.PRankState, ordinal.WidrowHoffState}
-        for wrong in [size + 1, 0]:  # a vector's own size defines the state, unless empty
-            changed = [*arrays]
-            changed[i] = np.zeros(wrong, dtype)
-            if wrong and (first and kind is ordinal.WidrowHoffState):
-                continue
-            with pytest.raises(ValueError, match=r"a state array has \d+ entries; it needs \d+"):
-                kind(*changed, *scalars)
-        changed = [*arrays]
-        changed[i] = np.zeros(size, np.float32)
-        with pytest.raises(ValueError, match="dtype mismatch"):
-            kind(*changed, *scalars)
 
 
 def test_zeros_that_fill_up_blocks_are_not_stored():

@@ -154,12 +154,12 @@ def test_ensembles_halve_their_automatic_scale_for_sparse_rows(name, n_filled, f
     models = [clone(learner).fit(rows, y) for rows in (X, sp.csr_array(X), stored)]
     models += [clone(learner).fit(rows) for rows in on_disk]
     for model in models:
-        assert model._state.others["scale"][0] == square
+        assert model._state.model["scale"][0] == square
         np.testing.assert_allclose(model.coef_, explicit.coef_, rtol=1e-12)
         np.testing.assert_allclose(model.thresholds_, explicit.thresholds_, rtol=1e-12)
     for model in streams.values():
-        assert model._state.others["scale"][0] == square
-    of_prank = rc.PRank().fit(X, y)._state.others["scale"][0]
+        assert model._state.model["scale"][0] == square
+    of_prank = rc.PRank().fit(X, y)._state.model["scale"][0]
     assert of_prank == 4 * mean_square_length(as_rows(X))
 
 
@@ -173,7 +173,7 @@ def test_models_of_other_scales_are_not_mixed():
 def test_load_rejects_negative_scales(tmp_path):
     X, y = data()
     model = rc.PRank(random_state=0).fit(X, y)
-    model._state.others["scale"][0] = -3.0
+    model._state.model["scale"][0] = -3.0
     rc.save(model, tmp_path / "model")
     with pytest.raises(ValueError, match=r"its scale must be >= 0, .* found -3\.0"):
         rc.load(tmp_path / "model")

@@ -241,7 +241,7 @@ def test_budgets_are_the_plain_ones(name, policy):
         max_iter=epochs,
         random_state=5,
     ).fit(X, Y)
-    seed = model._state.others.get("evict_seed")
+    seed = model._state.pool.get("evict_seed")
     params |= {"policy": policy, "tol": 1e-3, "seed": 0 if seed is None else int(seed[0])}
     expected = plain(task, X, Y, rbf(0.3), epochs=epochs, **params)
     losses = expected["losses"].reshape(epochs, -1).mean(axis=1)
@@ -292,7 +292,7 @@ def test_memory_is_flat_under_a_budget(policy):
     for _ in range(20):
         X = rng.normal(size=(100, 6))
         model.partial_fit(X, rng.integers(3, size=100).tolist())
-        sizes.append(sum(array.nbytes for array in model._state.others.values()))
+        sizes.append(sum(array.nbytes for array in model._state.pool.values()))
     assert len(set(sizes[5:])) == 1
     assert model.support_.size == 20
 

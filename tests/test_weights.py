@@ -54,7 +54,7 @@ def test_integer_weights_are_repeated_rows(learner, form):
         form(np.repeat(X, weights, axis=0)), np.repeat(y, weights), classes=range(4)
     )
     if getattr(learner, "threshold_scale", 1.0) == "auto":  # it is chosen by the rows of X
-        scale = whole._state.others["scale"][0]
+        scale = whole._state.model["scale"][0]
         fixed = clone(learner).set_params(threshold_scale=float(np.sqrt(scale)))
         whole = clone(fixed).fit(form(X), y, sample_weight=weights, classes=range(4))
         again = clone(fixed).fit(
@@ -276,10 +276,10 @@ def test_scales_are_those_of_rows_with_weight(learner, method, by):
     one = getattr(clone(learner), method)(X, y, classes=range(4), **given)
     left = clone(learner).set_params(class_weight=None)
     other = getattr(left, method)(X[there], y[there], classes=range(4))
-    scales = [name for name in ("scale", "margin", "gamma") if name in other._state.others]
+    scales = [name for name in ("scale", "margin", "gamma") if name in other._state.model.arrays]
     assert "scale" in scales
     for name in scales:
-        assert one._state.others[name].tolist() == other._state.others[name].tolist(), name
+        assert one._state.model[name].tolist() == other._state.model[name].tolist(), name
     if "OAP" not in str(learner):
         np.testing.assert_array_equal(one.predict(X), other.predict(X))  # draws count all rows
 

@@ -20,9 +20,18 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from array import array
 
+import numpy as np
+
 from rankcore._ext._checked cimport checked_rows
-from rankcore._ext._prank cimport less_late
-from rankcore.core cimport rc_counts, rc_row, rc_rows, rc_rows_get
+from rankcore._ext._prank cimport count, less_late
+from rankcore._ext.online_model cimport OnlineModel, update_t
+from rankcore.core cimport (
+    rc_axpy, rc_counts, rc_dot, rc_rank, rc_row, rc_rows, rc_rows_get
+)
+
+from rankcore._ext.online_model import (
+    MARGIN, MOST_COUNTED, SCALE, Array, are_counts, check_ascending, check_steps
+)
 
 
 cdef extern from "_lanes.h" nogil:
@@ -144,183 +153,281 @@ cdef void _end(const Tile *members, const rc_lanes *m) noexcept nogil:
         members.survived[j] = <int64_t> m.survived[j]
 
 
-@final
-cdef class Members:
-    """The members of an ensemble, whose arrays were checked.
+cdef struct MeanState:
+    double *weights  # n_features: the mean of the members' weights
+    int64_t *totals  # n_ranks - 1: the sum of the members' steps
+    double *thresholds  # n_ranks - 1: scale * totals / n_members
+    const int32_t *moved  # what the members moved their thresholds by, example for example
+    int64_t left  # examples in moved yet to come
+    double scale
+    double n_members
+    int32_t n_ranks
+    rc_counts seen
 
-    Arrays of n_tiles tiles of ``width`` members side by side, a multiple of 4; the lanes beyond
-    ``n_members`` are padding.
+
+cdef int32_t mean_update(MeanState *m, rc_row x, int32_t rank) noexcept nogil:
+    cdef double score = rc_dot(x, m.weights)
+    cdef int32_t predicted, r, tasks = m.n_ranks - 1, change = 0
+    if score - score != 0 or not 0 <= rank < m.n_ranks or m.left == 0:
+        return -1
+    predicted = rc_rank(m.thresholds, m.n_ranks, score)
+    for r in range(tasks):
+        change += m.moved[r]
+        m.totals[r] -= m.moved[r]
+        # Quotients of ordered integers by one divisor stay ordered.
+        m.thresholds[r] = m.scale * (<double> m.totals[r] / m.n_members)
+    if change:
+        rc_axpy(x, change / m.n_members, m.weights)
+    m.moved += tasks
+    m.left -= 1
+    count(&m.seen, predicted, rank)
+    return predicted
+
+
+@final
+cdef class OAPModel(OnlineModel):
+    """PRanks that sample one stream, in tiles of members side by side, and their mean.
+
+    The width of the tiles is a multiple of 4; lanes beyond the members are padding.
+
+    Each example is learned twice: a block of rows by the members, in `learn_members`, and then row
+    by row by the mean, in ``online_loop.learn`` after `follow_members`.
     """
 
-    cdef double[:, :, ::1] weights, thresholds, weight_sums
-    cdef int64_t[:, :, ::1] steps, step_sums
-    cdef int64_t[:, ::1] seen
-    cdef int64_t[::1] survived
-    cdef int64_t n_members, before
-    cdef double scale, margin
-    cdef bint strict
+    averaged_by = "average_members"
+    declared = {
+        "weights": Array("tiles", "features", "width", averaged=True, aligned=True),
+        "steps": Array("tiles", "tasks", "width", dtype="int64", averaged=True),
+        "thresholds": Array("tiles", "tasks", "width", derived=True),
+        "mean": Array("features"),
+        "totals": Array("tasks", dtype="int64"),
+        "mean_thresholds": Array("tasks", derived=True),
+        "seen": Array("lanes", 3, dtype="int64", added=True),
+        "survived": Array("lanes", dtype="int64"),
+        "seed": Array(1, dtype="int64"),
+        "scale": SCALE,
+        "margin": MARGIN,
+    }
 
-    def __init__(
-        self,
-        # each (n_tiles, n_features, width): the sums, those of the steps too, are None unless
-        # averaging
-        double[:, :, ::1] weights not None,
-        double[:, :, ::1] weight_sums,
-        int64_t[:, :, ::1] steps not None,  # each (n_tiles, n_ranks - 1, width)
-        double[:, :, ::1] thresholds not None,
-        int64_t[:, :, ::1] step_sums,
-        # (n_tiles * width, 3): examples drawn, their total rank loss, mistakes
-        int64_t[:, ::1] seen not None,
-        # (n_tiles * width,): examples ranked rightly since the last mistake
-        int64_t[::1] survived not None,
-        int64_t n_members,
-        double scale,  # as in ``PRankState``
-        double margin,
-        bint strict,
-        # members of the ensemble before these, a multiple of 4: who draws what depends on it
-        int64_t before=0,
-    ):
-        cdef int64_t n_tiles = weights.shape[0], width = weights.shape[2], tasks = steps.shape[1]
-        if (
-            tasks < 1
-            or before < 0
-            or before % 4
-            or width < 4
-            or width % 4
-            or weights.shape[1] < 1
-            or not 1 <= n_members <= n_tiles * width
-            or not _same_shape(steps.shape, n_tiles, tasks, width)
-            or not _same_shape(thresholds.shape, n_tiles, tasks, width)
-            or seen.shape[0] != n_tiles * width
-            or seen.shape[1] != 3
-            or survived.shape[0] != n_tiles * width
-            or (weight_sums is None) != (step_sums is None)
-            or (
-                weight_sums is not None
-                and not _same_shape(weight_sums.shape, n_tiles, weights.shape[1], width)
+    cdef MeanState m
+    cdef double *weights
+    cdef double *weight_sums
+    cdef int64_t *steps
+    cdef double *thresholds
+    cdef int64_t *step_sums
+    cdef rc_counts *seen
+    cdef int64_t *survived
+    cdef const double *scale
+    cdef readonly int64_t n_tiles, width
+    cdef object moved  # keeps alive what the mean is to follow
+
+    cdef int bind(self) except -1:
+        self.n_tiles, _, self.width = self["weights"].shape
+        if self.width < 4 or self.width % 4:
+            raise ValueError(
+                f"members must be stored in tiles of a multiple of 4; found tiles of {self.width}"
             )
-            or (step_sums is not None and not _same_shape(step_sums.shape, n_tiles, tasks, width))
+        n, n_lanes = self.settings["n_estimators"], self.n_tiles * self.width
+        if self.n_tiles != -(-n // self.width) or len(self["survived"]) != n_lanes:
+            raise ValueError(f"{self.n_tiles} tiles of {self.width} are not those of {n} members")
+        self.weights = <double *> self.at("weights")
+        self.weight_sums = <double *> self.at("weights_sums")
+        self.steps = <int64_t *> self.at("steps")
+        self.thresholds = <double *> self.at("thresholds")
+        self.step_sums = <int64_t *> self.at("steps_sums")
+        self.seen = <rc_counts *> self.at("seen")
+        self.survived = <int64_t *> self.at("survived")
+        self.scale = <const double *> self.at("scale")
+        self.m.weights = <double *> self.at("mean")
+        self.m.totals = <int64_t *> self.at("totals")
+        self.m.thresholds = <double *> self.at("mean_thresholds")
+        self.m.left = 0
+        self.m.n_members = self.settings["n_estimators"]
+        self.m.n_ranks = self.n_ranks
+        return self.learns_by(<update_t> mean_update, NULL, &self.m, &self.m.seen)
+
+    cdef int follow(self, object params) except -1:
+        self.m.scale = self.scale[0]
+        return 0
+
+    def derive(self):
+        self["thresholds"][...] = self["scale"] * self["steps"]
+        mean = self["totals"] / self.settings["n_estimators"]
+        self["mean_thresholds"][...] = self["scale"] * mean
+
+    def check(self):
+        seen, survived = self["seen"], self["survived"]
+        if (
+            not are_counts(seen, survived)
+            or survived.sum(dtype=np.float64) > MOST_COUNTED
+            or self["seed"][0] < 0
         ):
-            raise ValueError("the arrays of the members do not fit together")
-        self.weights, self.weight_sums = weights, weight_sums
-        self.steps, self.thresholds, self.step_sums = steps, thresholds, step_sums
-        self.seen, self.survived = seen, survived
-        self.n_members, self.before = n_members, before
-        self.scale, self.margin, self.strict = scale, margin, strict
+            raise ValueError(f"the counts of the members must be from 0 to {MOST_COUNTED}")
+        check_steps(self.arrays, axis=1)
+        check_ascending(self.arrays, "totals")
+
+    def members(self):
+        """Return the members' weights and thresholds for predictions, in tiles."""
+        if not self.averages:
+            return self["weights"], self["thresholds"]
+        return self.mean("weights"), self["scale"][0] * self.mean("steps")
+
+    def times(self):
+        return self["seen"][:, 0].reshape(self.n_tiles, 1, self.width)
+
+    def merge_counts(self, models, base):
+        survived = np.zeros_like(base["survived"])
+        unbroken = np.ones(survived.size, dtype=bool)
+        for one in models:
+            same = one["seen"][:, 2] == base["seen"][:, 2]  # no mistake since
+            survived += one["survived"] - base["survived"] * same
+            unbroken &= same
+        self["survived"][...] = survived + base["survived"] * unbroken
+
+    def renew(self):
+        self["mean"][...] = self._of_members(self["weights"]).mean(axis=1)
+        self["totals"][...] = self._of_members(self["steps"]).sum(axis=1)
+
+    def _of_members(self, tiles):
+        """Return the columns of the members in an array of tiles."""
+        n = self.settings["n_estimators"]
+        return tiles.transpose(1, 0, 2).reshape(tiles.shape[1], -1)[:, :n]
+
+    def compute(self):
+        """Return the means of the members' parameters, summed in the order of the members."""
+        if not self.averages:
+            return self["mean"], self["mean_thresholds"]
+        weights, thresholds = map(self._of_members, self.members())
+        return weights.copy().mean(axis=1), thresholds.copy().mean(axis=1)
+
+    def follow_members(self, const int32_t[:, ::1] moved not None):
+        """Let the mean learn further examples, whose threshold steps of all members are given."""
+        if moved.shape[0] < 1 or moved.shape[1] != self.n_ranks - 1:
+            raise ValueError("moved must have a row for each example and a column for each task")
+        self.moved = moved
+        self.m.moved = &moved[0, 0]
+        self.m.left = moved.shape[0]
 
     cdef void place(self, int64_t member, int64_t last, Tile *tile, rc_lanes *m) noexcept nogil:
         """Point to the members from one on, within its tile."""
-        cdef int64_t width = self.weights.shape[2]
+        cdef int64_t width = self.width, d = self.n_features, tasks = self.n_ranks - 1
         cdef int64_t t = member // width, lane = member % width
         m.n = min(last - member, width - lane)
-        m.weights = &self.weights[t, 0, lane]
-        m.weight_sums = &self.weight_sums[t, 0, lane] if self.weight_sums is not None else NULL
-        tile.steps = &self.steps[t, 0, lane]
-        tile.thresholds = &self.thresholds[t, 0, lane]
-        tile.step_sums = &self.step_sums[t, 0, lane] if self.step_sums is not None else NULL
-        tile.seen = <rc_counts *> &self.seen[member, 0]
-        tile.survived = &self.survived[member]
+        m.weights = self.weights + t * d * width + lane
+        m.weight_sums = NULL
+        if self.weight_sums != NULL:
+            m.weight_sums = self.weight_sums + t * d * width + lane
+        tile.steps = self.steps + t * tasks * width + lane
+        tile.thresholds = self.thresholds + t * tasks * width + lane
+        tile.step_sums = NULL
+        if self.step_sums != NULL:
+            tile.step_sums = self.step_sums + t * tasks * width + lane
+        tile.seen = self.seen + member
+        tile.survived = self.survived + member
 
-
-def learn_members(
-    Members members not None,  # in and out
-    object rows not None,  # as in ``online_loop.learn``
-    const int32_t[::1] ranks not None,
-    const int32_t[::1] order,
-    int64_t start,
-    int64_t stop,
-    int64_t t,  # examples seen before position start
-    uint64_t seed,  # of the draws, see `draws`
-    # (1 or n_rows, any): thresholds of the draws, for all rows or for each
-    const uint64_t[:, ::1] cumulative not None,
-    int64_t first,  # range of the members, padding included: multiples of 4
-    int64_t last,
-    # in and out, (stop - start, n_ranks - 1): the members' threshold steps are added
-    int32_t[:, ::1] moved not None,
-):
-    """Let the members first .. last - 1 learn the examples of a block that they draw.
-
-    Returns ``stop``, or a position whose score overflowed for some member.
-    """
-    cdef const rc_rows *X = checked_rows(rows)
-    cdef int64_t width = members.weights.shape[2], tasks = moved.shape[1]
-    cdef int64_t i, j, member = first, reached = stop
-    cdef Tile tile
-    cdef rc_lanes m
-    cdef rc_lesson lesson
-    if (
-        not rows.canonical
-        or ranks.shape[0] != X.n_rows
-        or not 0 <= start <= stop <= (X.n_rows if order is None else order.shape[0])
-        or moved.shape[0] != stop - start
-        or tasks != members.steps.shape[1]
-        or members.weights.shape[1] != X.n_features
-        or not 0 <= first <= last <= members.weights.shape[0] * width
-        or first % 4
-        or last % 4
-        or cumulative.shape[0] not in (1, X.n_rows)
-        or cumulative.shape[1] < 1
+    def learn_members(
+        self,
+        object params not None,  # parameters of the rule, as attributes: the estimator
+        object rows not None,  # as in ``online_loop.learn``
+        const int32_t[::1] ranks not None,
+        const int32_t[::1] order,
+        int64_t start,
+        int64_t stop,
+        # (1 or n_rows, any): thresholds of the draws, for all rows or for each, see `draws`
+        const uint64_t[:, ::1] cumulative not None,
+        int64_t first,  # range of the members, padding included: multiples of 4
+        int64_t last,
+        # in and out, (stop - start, n_ranks - 1): the members' threshold steps are added
+        int32_t[:, ::1] moved not None,
     ):
-        raise ValueError("rows, ranks, order, range and members do not fit together")
-    if order is not None:
-        for i in range(start, stop):
-            if not 0 <= order[i] < X.n_rows:
-                raise ValueError(f"order has no row {order[i]}")
-    if stop == start or first == last:
-        return stop
-    for i in range(cumulative.shape[0]):
-        for j in range(cumulative.shape[1]):
-            if cumulative[i, j] > <uint64_t> 1 << 32:
-                raise ValueError("cumulative has more than 32 bits")
-    cdef double[::1] lanes = array("d", bytes(8 * (2 * tasks + 8) * width))
-    cdef int64_t[::1] times = array("q", bytes(8 * 2 * width))
-    m.times = &times[0]
-    m.units = m.times + width
-    m.before = &lanes[0]
-    m.taken = m.before + width
-    m.rank_loss = m.taken + width
-    m.mistakes = m.rank_loss + width
-    m.survived = m.mistakes + width
-    m.scores = m.survived + width
-    m.moves = m.scores + width
-    m.changes = m.moves + width
-    m.steps = m.changes + width
-    m.late = m.steps + tasks * width if members.step_sums is not None else NULL
-    m.width = width
-    m.scale = members.scale
-    m.margin = members.margin
-    m.n_ranks = <int32_t> tasks + 1
-    m.ties_err = not members.strict
-    lesson.rows = X
-    lesson.ranks = &ranks[0]
-    lesson.order = &order[0] if order is not None else NULL
-    lesson.start = start
-    lesson.stop = stop
-    lesson.t = t
-    lesson.seed = seed
-    lesson.cumulative = &cumulative[0, 0]
-    lesson.n_cumulative = cumulative.shape[1]
-    lesson.per_row = cumulative.shape[1] if cumulative.shape[0] > 1 else 0
-    lesson.moved = &moved[0, 0]
-    cdef bint fetch = (  # the rows will use most columns
-        X.indptr != NULL and X.n_features < X.indptr[X.n_rows] // X.n_rows * (stop - start)
-    )
-    with nogil:
-        while member < last:
-            members.place(member, last, &tile, &m)
-            lesson.first = members.before + member
-            lesson.n = max(0, min(m.n, members.n_members - member))
-            if fetch:
-                rc_lane_fetch(m.weights, X.n_features, m.n, width)
-                if m.weight_sums != NULL:
-                    rc_lane_fetch(m.weight_sums, X.n_features, m.n, width)
-            _begin(&tile, &m)
-            reached = rc_lane_learn(&m, &lesson)
-            if reached < stop:
-                break
-            _end(&tile, &m)
-            member += m.n
-    return reached
+        """Let the members first .. last - 1 learn the examples of a block that they draw.
+
+        Threads may call it at once for different members. Returns ``stop``, or a position whose
+        score overflowed for some member.
+        """
+        cdef const rc_rows *X = checked_rows(rows)
+        cdef int64_t width = self.width, tasks = self.n_ranks - 1
+        cdef int64_t i, j, member = first, reached = stop
+        cdef int64_t n_members = self.settings["n_estimators"]
+        cdef Tile tile
+        cdef rc_lanes m
+        cdef rc_lesson lesson
+        if (
+            not rows.canonical
+            or ranks.shape[0] != X.n_rows
+            or not 0 <= start <= stop <= (X.n_rows if order is None else order.shape[0])
+            or moved.shape[0] != stop - start
+            or moved.shape[1] != tasks
+            or self.n_features != X.n_features
+            or not 0 <= first <= last <= self.n_tiles * width
+            or first % 4
+            or last % 4
+            or cumulative.shape[0] not in (1, X.n_rows)
+            or cumulative.shape[1] < 1
+        ):
+            raise ValueError("rows, ranks, order, range and members do not fit together")
+        if order is not None:
+            for i in range(start, stop):
+                if not 0 <= order[i] < X.n_rows:
+                    raise ValueError(f"order has no row {order[i]}")
+        if stop == start or first == last:
+            return stop
+        for i in range(cumulative.shape[0]):
+            for j in range(cumulative.shape[1]):
+                if cumulative[i, j] > <uint64_t> 1 << 32:
+                    raise ValueError("cumulative has more than 32 bits")
+        if not self.writable:
+            raise ValueError("the arrays of the members are read-only")
+        self.computed = None
+        cdef double[::1] lanes = array("d", bytes(8 * (2 * tasks + 8) * width))
+        cdef int64_t[::1] times = array("q", bytes(8 * 2 * width))
+        m.times = &times[0]
+        m.units = m.times + width
+        m.before = &lanes[0]
+        m.taken = m.before + width
+        m.rank_loss = m.taken + width
+        m.mistakes = m.rank_loss + width
+        m.survived = m.mistakes + width
+        m.scores = m.survived + width
+        m.moves = m.scores + width
+        m.changes = m.moves + width
+        m.steps = m.changes + width
+        m.late = m.steps + tasks * width if self.step_sums != NULL else NULL
+        m.width = width
+        m.scale = self.scale[0]
+        m.margin = self["margin"][0]
+        m.n_ranks = self.n_ranks
+        m.ties_err = params.tie != "strict"
+        lesson.rows = X
+        lesson.ranks = &ranks[0]
+        lesson.order = &order[0] if order is not None else NULL
+        lesson.start = start
+        lesson.stop = stop
+        lesson.t = self.counts[0]  # the mean learns the block later
+        lesson.seed = <uint64_t> (<int64_t> self["seed"][0])
+        lesson.cumulative = &cumulative[0, 0]
+        lesson.n_cumulative = cumulative.shape[1]
+        lesson.per_row = cumulative.shape[1] if cumulative.shape[0] > 1 else 0
+        lesson.moved = &moved[0, 0]
+        cdef bint fetch = (  # the rows will use most columns
+            X.indptr != NULL and X.n_features < X.indptr[X.n_rows] // X.n_rows * (stop - start)
+        )
+        with nogil:
+            while member < last:
+                self.place(member, last, &tile, &m)
+                lesson.first = member
+                lesson.n = max(0, min(m.n, n_members - member))
+                if fetch:
+                    rc_lane_fetch(m.weights, X.n_features, m.n, width)
+                    if m.weight_sums != NULL:
+                        rc_lane_fetch(m.weight_sums, X.n_features, m.n, width)
+                _begin(&tile, &m)
+                reached = rc_lane_learn(&m, &lesson)
+                if reached < stop:
+                    break
+                _end(&tile, &m)
+                member += m.n
+        return reached
 
 
 cdef bint _same_shape(const Py_ssize_t *shape, int64_t a, int64_t b, int64_t c) noexcept:

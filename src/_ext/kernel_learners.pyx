@@ -12,12 +12,16 @@ over the current lists of coefficients, so that the result does not depend on th
 stream into blocks.
 """
 
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cython cimport final
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
+import numpy as np
+
 from rankcore._ext._checked cimport checked_rows
+from rankcore._ext._cusum cimport follow_cusum
 from rankcore._ext._dual cimport (
     BOOK_SIZE,
     FIRST,
@@ -56,16 +60,18 @@ from rankcore._ext._kernel_block cimport (
     rc_block_fill,
     rc_block_values,
 )
-from rankcore._ext._learner cimport Learner, capsule_of, update_t, weighted_t
+from rankcore._ext.online_model cimport OnlineModel, update_t, weighted_t
 from rankcore.core cimport (
     RC_FLOAT32,
     RC_FLOAT64,
-    RC_TIE_HIGH,
-    RC_TIE_LOW,
     rc_counts,
     rc_cusum_state,
     rc_rows,
     rc_rows_get,
+)
+
+from rankcore._ext.online_model import (
+    MARGIN, MOST_COUNTED, SCALE, Array, are_counts, averages, check_ascending, check_steps
 )
 
 
@@ -91,8 +97,6 @@ cdef class DualState:
     """The pool and the lists of a learner, whose arrays were checked."""
 
     cdef Dual m
-    cdef Learner learner
-    cdef readonly object capsule  # the learner for ``online_loop.learn``, while this object lives
     cdef list arrays  # keeps alive what the state points to
     cdef double *values
     cdef double *room
@@ -221,13 +225,6 @@ cdef class DualState:
         m.wanted = <uint8_t *> (self.summed + 3 * m.n_outputs)
         return 0
 
-    cdef void bind(
-        self, update_t update, weighted_t weighted, void *state, rc_counts *seen, int32_t n_ranks
-    ):
-        self.capsule = capsule_of(
-            &self.learner, update, weighted, state, seen, self.m.pool.n_features, n_ranks
-        )
-
     def take(
         self,
         object rows not None,  # canonical
@@ -339,139 +336,329 @@ cdef class DualState:
                     )
 
 
+cdef class KernelModel(OnlineModel):
+    """A model in dual form: a pool of support vectors and lists of coefficients, with spare room.
+
+    ``rankcore.ordinal.kernel._pool`` describes the arrays, and enlarges them between blocks. A
+    block of rows is prepared by `take` and then learned.
+    """
+
+    cdef DualState block  # None if there is no block to learn
+
+    def _pool_forms(self, n_outputs, arrays):
+        """Return the declarations of the arrays of the pool, for a number of outputs."""
+        policy = None if self.settings["budget"] is None else self.settings["budget_policy"]
+        forms = {
+            "book": Array(BOOK_SIZE, dtype="int64"),
+            "gamma": Array(1),
+            "support": Array("room", dtype="int64"),
+            "born": Array("room", dtype="int64"),
+            "norms": Array("room"),
+            "diagonal": Array("room"),
+            "sizes": Array(n_outputs, dtype="int64"),
+            "slots": Array(n_outputs, "entries", dtype="int32"),
+            "coefs": Array(n_outputs, "entries", averaged=True),
+        }
+        if policy == "forgetron":
+            forms |= {"gram": Array("room", "room"), "damage": Array(1)}
+        if policy == "projectron":
+            forms["inverse"] = Array("room", "room")
+        if policy == "random":
+            forms["evict_seed"] = Array(1, dtype="int64")
+        if "vectors" not in arrays:  # a new model, or a precomputed kernel
+            return forms
+        dtype = arrays["vectors"].dtype
+        if dtype not in (np.float32, np.float64):
+            raise ValueError(f"support vectors must be float32 or float64; found {dtype}")
+        if "starts" not in arrays:
+            return forms | {"vectors": Array("room", "features", dtype=dtype)}
+        return forms | {
+            "vectors": Array("values", dtype=dtype),
+            "indices": Array("values", dtype="int32"),
+            "starts": Array("room", dtype="int64"),
+            "lengths": Array("room", dtype="int64"),
+        }
+
+    cdef int bind(self) except -1:
+        self.block = None
+        return 0
+
+    cdef Dual *taken(self) except NULL:
+        """Return the block, to be learned once."""
+        if self.block is None:
+            raise ValueError("there is no block of rows to learn: call take")
+        return &self.block.m
+
+    cdef void end(self) noexcept:
+        OnlineModel.end(self)
+        self.block = None
+
+    def take(
+        self,
+        dict kernel not None,
+        dict budget not None,
+        int32_t n_sums,  # number of outputs, the last ones, that are sums of others
+        object rows not None,  # these and the others as of ``DualState.take``
+        const int32_t[::1] order,
+        int64_t start,
+        int64_t stop,
+        int64_t first,
+        int32_t[::1] slot_of,
+        const double[:, ::1] values,
+        const double[:, ::1] among,
+        const double[:, ::1] gram,
+    ):
+        """Prepare for learning a block of rows."""
+        self.ensure_writable()
+        cdef DualState taken = DualState()
+        taken.bind_pool(dict(self.arrays), kernel, budget, self.n_features, n_sums)
+        taken.take(rows, order, start, stop, first, slot_of, values, among, gram)
+        self.block = taken
+
+    def check(self):
+        """As ``OnlineModel.check``: lists, counts and sparse vectors within their arrays."""
+        arrays = self.arrays
+        n, budget = arrays["support"].size, self.settings["budget"]
+        book, sizes = arrays["book"], arrays["sizes"]
+        used = np.arange(arrays["slots"].shape[1]) < sizes[:, np.newaxis]
+        slots = np.where(used, arrays["slots"], -1)
+        if (
+            book[N_SUPPORT] != n
+            or (budget is not None and n > budget)
+            or not are_counts(book, arrays["born"], arrays["support"])
+            or (arrays["norms"] < 0).any()
+            or arrays["gamma"][0] < 0
+        ):
+            raise ValueError("the number, counts or norms of its support vectors are out of range")
+        if (
+            (sizes < 0).any()
+            or (sizes > min(n, slots.shape[1])).any()
+            or (np.diff(slots, axis=1)[used[:, 1:]] < 1).any()
+            or (slots >= n).any()
+            or (slots[used] < 0).any()
+        ):
+            raise ValueError("its coefficients are not of its support vectors, in their order")
+        if "starts" in arrays:
+            n_values = arrays["vectors"].size
+            if (
+                (arrays["starts"] < 0).any()
+                or (arrays["lengths"] < 0).any()
+                or (arrays["lengths"] > n_values).any()
+                or (arrays["starts"] > n_values - arrays["lengths"]).any()
+                or book[STORED] != n_values
+                or (arrays["indices"] < 0).any()
+            ):
+                raise ValueError("its sparse support vectors are not within their values")
+        precomputed = self.settings["kernel"] == "precomputed"
+        if precomputed or "indices" in arrays:
+            if (arrays["support" if precomputed else "indices"] >= self.n_features).any():
+                raise ValueError(f"the columns of support vectors must be < {self.n_features}")
+
+    def lists(self):
+        """Return the slots, coefficients and sizes of the lists to predict with."""
+        return self["slots"], self.mean("coefs"), self["sizes"]
+
+    def compute(self):
+        """Return the lists and thresholds to predict with."""
+        return (*self.lists(), self.cuts())
+
+
 @final
-cdef class KernelPRankState(DualState):
-    """PRank in dual form. The sums are None unless averaging."""
+cdef class KernelPRankModel(KernelModel):
+    """PRank in dual form."""
 
     cdef PRankRule rule
+    cdef const double *scale
+    cdef const double *margin
 
-    def __init__(
-        self,
-        dict arrays not None,
-        dict kernel not None,
-        dict budget not None,
-        int64_t n_features,
-        double scale,
-        double margin,
-        bint strict,
-    ):
-        cdef int64_t tasks = arrays["steps"].size
-        self.bind_pool(arrays, kernel, budget, n_features, 0)
-        if self.m.n_outputs != 1:
-            raise ValueError("PRank has one output")
-        self.rule.dual = &self.m
-        self.rule.steps = self.integers(arrays["steps"], tasks)
-        self.rule.thresholds = self.doubles(arrays["thresholds"], tasks)
-        self.rule.step_sums = self.integers(arrays.get("steps_sums"), tasks)
-        self.rule.scale = scale
-        self.rule.margin = margin
-        self.rule.ties_err = not strict
-        self.rule.n_ranks = <int32_t> tasks + 1
-        self.bind(<update_t> prank_update, NULL, &self.rule, &self.rule.seen, self.rule.n_ranks)
+    def declare(self, arrays):
+        return {
+            "steps": Array("tasks", dtype="int64", averaged=True),
+            "thresholds": Array("tasks", derived=True),
+            "scale": SCALE,
+            "margin": MARGIN,
+        } | self._pool_forms(1, arrays)
+
+    cdef int bind(self) except -1:
+        self.block = None
+        self.rule.steps = <int64_t *> self.at("steps")
+        self.rule.thresholds = <double *> self.at("thresholds")
+        self.rule.step_sums = <int64_t *> self.at("steps_sums")
+        self.rule.n_ranks = self.n_ranks
+        self.scale = <const double *> self.at("scale")
+        self.margin = <const double *> self.at("margin")
+        return self.learns_by(<update_t> prank_update, NULL, &self.rule, &self.rule.seen)
+
+    cdef int follow(self, object params) except -1:
+        self.rule.dual = self.taken()
+        self.rule.scale = self.scale[0]
+        self.rule.margin = self.margin[0]
+        self.rule.ties_err = params.tie != "strict"
+        return 0
+
+    def derive(self):
+        self["thresholds"][...] = self["scale"] * self["steps"]
+
+    def check(self):
+        KernelModel.check(self)
+        check_steps(self.arrays)
+
+    def cuts(self):
+        """Return the thresholds to predict with."""
+        return self["scale"][0] * self.mean("steps")
 
 
 @final
-cdef class KernelCuSumState(DualState):
-    """CuSum Rank in dual form, see ``ordinal.CuSumState``."""
+cdef class KernelCuSumModel(KernelModel):
+    """CuSum Rank in dual form, see ``ordinal.CuSumModel``."""
 
     cdef CuSumRule rule
-    cdef double *scores
+    cdef const double *scale
 
     def __dealloc__(self):
-        free(self.scores)
+        PyMem_Free(self.rule.rule.scores)
 
-    def __init__(
-        self,
-        dict arrays not None,
-        dict kernel not None,
-        dict budget not None,
-        int64_t n_features,
-        double C,
-        double delta,
-        double margin,
-        bint low,
-        int32_t update,
-        bint zero_one,
-        double scale,
-    ):
-        cdef int64_t tasks = arrays["thresholds"].size
+    def declare(self, arrays):
+        return {
+            "thresholds": Array("tasks", averaged=True), "scale": SCALE
+        } | self._pool_forms(self.n_ranks - 1, arrays)
+
+    cdef int bind(self) except -1:
         cdef rc_cusum_state *rule = &self.rule.rule
-        self.bind_pool(arrays, kernel, budget, n_features, 0)
-        if self.m.n_outputs != tasks:
-            raise ValueError("CuSum Rank has an output for each task")
-        self.scores = <double *> malloc(2 * (tasks + 1) * sizeof(double))
-        if self.scores == NULL:
-            raise MemoryError
-        self.rule.dual = &self.m
-        rule.thresholds = self.doubles(arrays["thresholds"], tasks)
-        rule.threshold_sums = self.doubles(arrays.get("thresholds_sums"), tasks)
-        rule.scores = self.scores
-        rule.C = C
-        rule.delta = delta
-        rule.margin = margin
-        rule.n_features = n_features
-        rule.n_ranks = <int32_t> tasks + 1
-        rule.tie = RC_TIE_LOW if low else RC_TIE_HIGH
-        rule.update = update
-        rule.zero_one = zero_one
-        rule.scale = scale
-        cdef weighted_t weighted = <weighted_t> cusum_weighted
-        self.bind(<update_t> cusum_update, weighted, &self.rule, &rule.seen, rule.n_ranks)
+        self.block = None
+        if rule.scores == NULL:
+            rule.scores = <double *> PyMem_Malloc(2 * self.n_ranks * sizeof(double))
+            if rule.scores == NULL:
+                raise MemoryError
+        rule.thresholds = <double *> self.at("thresholds")
+        rule.threshold_sums = <double *> self.at("thresholds_sums")
+        rule.n_features = self.n_features
+        rule.n_ranks = self.n_ranks
+        self.scale = <const double *> self.at("scale")
+        return self.learns_by(
+            <update_t> cusum_update, <weighted_t> cusum_weighted, &self.rule, &rule.seen
+        )
+
+    cdef int follow(self, object params) except -1:
+        self.rule.dual = self.taken()
+        follow_cusum(&self.rule.rule, params, self.scale[0])
+        return 0
+
+    def cuts(self):
+        """Return the thresholds to predict with."""
+        return self.mean("thresholds")
 
 
 @final
-cdef class KernelOAPState(DualState):
+cdef class KernelOAPModel(KernelModel):
     """PRanks in dual form that sample one stream; the last output is the sum of the members."""
 
+    averaged_by = "average_members"
+
     cdef OAPRule rule
-    cdef uint64_t[::1] cumulative
+    cdef const uint64_t[::1] cumulative
+    cdef const double *scale
+    cdef const double *margin
     cdef char *drawing
 
     def __dealloc__(self):
-        free(self.drawing)
+        PyMem_Free(self.drawing)
 
-    def __init__(
-        self,
-        dict arrays not None,
-        dict kernel not None,
-        dict budget not None,
-        int64_t n_features,
-        double scale,
-        double margin,
-        bint strict,
-        uint64_t[::1] cumulative not None,
-    ):
+    def declare(self, arrays):
+        n = self.settings["n_estimators"]
+        return {
+            "steps": Array(n, "tasks", dtype="int64", averaged=True),
+            "thresholds": Array(n, "tasks", derived=True),
+            "totals": Array("tasks", dtype="int64"),
+            "mean_thresholds": Array("tasks", derived=True),
+            "seen": Array(n, 3, dtype="int64"),
+            "seed": Array(1, dtype="int64"),
+            "scale": SCALE,
+            "margin": MARGIN,
+        } | self._pool_forms(n + 1, arrays)
+
+    cdef int bind(self) except -1:
         cdef OAPRule *rule = &self.rule
-        cdef int64_t tasks = arrays["totals"].size, n
-        cdef int64_t *members
-        self.bind_pool(arrays, kernel, budget, n_features, 1)
-        n = self.m.n_free
-        if n < 1 or cumulative.shape[0] < 1:
-            raise ValueError("an ensemble needs members and a rule of drawing")
-        rule.dual = &self.m
-        rule.steps = self.integers(arrays["steps"], n * tasks)
-        rule.thresholds = self.doubles(arrays["thresholds"], n * tasks)
-        rule.step_sums = self.integers(arrays.get("steps_sums"), n * tasks)
-        members = self.integers(arrays["seen"], 3 * n)
-        rule.members = <rc_counts *> members
-        rule.totals = self.integers(arrays["totals"], tasks)
-        rule.mean_thresholds = self.doubles(arrays["mean_thresholds"], tasks)
-        self.cumulative = cumulative
-        rule.cumulative = &cumulative[0]
-        rule.n_cumulative = cumulative.shape[0]
-        self.drawing = <char *> malloc(16 * (n + 1) + 4 * tasks)
+        cdef int64_t n = self.settings["n_estimators"], tasks = self.n_ranks - 1
+        self.block = None
         if self.drawing == NULL:
-            raise MemoryError
+            self.drawing = <char *> PyMem_Malloc(16 * (n + 1) + 4 * tasks)
+            if self.drawing == NULL:
+                raise MemoryError
         rule.draws = <uint64_t *> self.drawing
         rule.times = <int64_t *> (rule.draws + n + 1)
         rule.moved = <int32_t *> (rule.times + n + 1)
-        rule.seed = <uint64_t> (<int64_t> arrays["seed"][0])
-        rule.scale = scale
-        rule.margin = margin
+        rule.steps = <int64_t *> self.at("steps")
+        rule.thresholds = <double *> self.at("thresholds")
+        rule.step_sums = <int64_t *> self.at("steps_sums")
+        rule.members = <rc_counts *> self.at("seen")
+        rule.totals = <int64_t *> self.at("totals")
+        rule.mean_thresholds = <double *> self.at("mean_thresholds")
         rule.n_members = <int32_t> n
-        rule.n_ranks = <int32_t> tasks + 1
-        rule.ties_err = not strict
-        self.bind(<update_t> oap_update, NULL, rule, &rule.seen, rule.n_ranks)
+        rule.n_ranks = self.n_ranks
+        self.scale = <const double *> self.at("scale")
+        self.margin = <const double *> self.at("margin")
+        return self.learns_by(<update_t> oap_update, NULL, rule, &rule.seen)
+
+    def draw_by(self, const uint64_t[::1] cumulative not None):
+        """Set the thresholds of draws with which members take an example, see `least_draws`."""
+        if cumulative.shape[0] < 1:
+            raise ValueError("cumulative is empty")
+        self.cumulative = cumulative
+        self.rule.cumulative = &cumulative[0]
+        self.rule.n_cumulative = cumulative.shape[0]
+
+    cdef int follow(self, object params) except -1:
+        if self.cumulative is None:
+            raise ValueError("an ensemble needs a rule of drawing: call draw_by")
+        self.rule.dual = self.taken()
+        self.rule.seed = <uint64_t> (<int64_t> self["seed"][0])
+        self.rule.scale = self.scale[0]
+        self.rule.margin = self.margin[0]
+        self.rule.ties_err = params.tie != "strict"
+        return 0
+
+    def derive(self):
+        self["thresholds"][...] = self["scale"] * self["steps"]
+        mean = self["totals"] / self.settings["n_estimators"]
+        self["mean_thresholds"][...] = self["scale"] * mean
+
+    def check(self):
+        KernelModel.check(self)
+        if not are_counts(self["seen"]) or self["seed"][0] < 0:
+            raise ValueError(f"the counts of the members must be from 0 to {MOST_COUNTED}")
+        check_steps(self.arrays)
+        check_ascending(self.arrays, "totals")
+
+    def member_coefs(self):
+        """Return the members' lists of coefficients for predictions; the last is the sum."""
+        if not self.averages:
+            return self["coefs"]
+        t = np.append(self["seen"][:, 0], 1)[:, np.newaxis]
+        return averages(self["coefs"], self["coefs_sums"], t)
+
+    def member_thresholds(self):
+        """Return the members' thresholds for predictions."""
+        if not self.averages:
+            return self["thresholds"]
+        return self["scale"][0] * averages(self["steps"], self["steps_sums"], self["seen"][:, :1])
+
+    def lists(self):
+        """As ``KernelModel.lists``: those of the mean of the members."""
+        n = self.settings["n_estimators"]
+        if not self.averages:
+            return self["slots"][n:], self["coefs"][n:] / n, self["sizes"][n:]
+        coefs, table = self.member_coefs(), np.zeros((n, self["book"][N_SUPPORT]))
+        for j, size in enumerate(self["sizes"][:n]):
+            table[j, self["slots"][j, :size]] = coefs[j, :size]
+        table = table.mean(axis=0, keepdims=True)
+        return np.arange(table.size, dtype=np.int32)[np.newaxis], table, np.array([table.size])
+
+    def cuts(self):
+        """Return the thresholds to predict with."""
+        if not self.averages:
+            return self["mean_thresholds"]
+        return self.member_thresholds().mean(axis=0)
 
 
 @final

@@ -1,7 +1,7 @@
 """Online ordinal learners: their updates, and the states they work on.
 
-Each learner has an update function, also for C programs, and a bound state, which validates the
-arrays of a state once and passes them to ``online_loop.learn``.
+Each learner has an update function, also for C programs, and a model, which declares and owns its
+arrays and passes the function to ``online_loop.learn``.
 
 PRank (Crammer and Singer, "Pranking with Ranking", NIPS 2001, figure 2): one direction w and
 ordered thresholds b. The rank of x is the number of thresholds that w.x reaches; a mistake moves
@@ -22,28 +22,25 @@ update adds (examples before it) * change to a second array; the average over t 
 weights - sums / t (Collins 2002; Daume 2006).
 """
 
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.pycapsule cimport PyCapsule_New
 from cython cimport final
 from libc.math cimport floor, pow
 from libc.stdint cimport int32_t, int64_t
 
 from rankcore._ext._checked cimport checked_rows
-from rankcore._ext._cusum cimport cusum_rival, cusum_step
-from rankcore._ext._learner cimport Learner, capsule_of, update_t, weighted_t
+from rankcore._ext._cusum cimport cusum_rival, cusum_step, follow_cusum
 from rankcore._ext._prank cimport count, less_late, prank_step
+from rankcore._ext.online_model cimport OnlineModel, update_t, weighted_t
 from rankcore.core cimport (
     RC_TIE_CRAMMER,
     RC_TIE_HIGH,
     RC_TIE_LOW,
     RC_TIE_STRICT,
-    RC_UPDATE_PA,
-    RC_UPDATE_PA1,
-    RC_UPDATE_PA2,
     RC_UPDATE_PERCEPTRON,
     rc_axpy,
     rc_axpys,
     rc_best,
-    rc_counts,
     rc_cusum,
     rc_cusum_rank,
     rc_cusum_state,
@@ -59,13 +56,7 @@ from rankcore.core cimport (
     rc_rows_get,
 )
 
-# Rules for the length of a step.
-UPDATES = {
-    "perceptron": RC_UPDATE_PERCEPTRON,
-    "pa": RC_UPDATE_PA,
-    "pa1": RC_UPDATE_PA1,
-    "pa2": RC_UPDATE_PA2,
-}
+from rankcore._ext.online_model import MARGIN, SCALE, Array, check_steps
 
 
 cdef int32_t prank_update(rc_prank_state *m, rc_row x, int32_t rank) noexcept nogil:
@@ -235,189 +226,156 @@ cdef inline void _mcp_move(rc_mcp_state *m, rc_row x, double step, int32_t r) no
             m.intercept_sums[r] += m.scale * late
 
 
-# ------------------------------------------------------------------------------ bound states
-
-
-cdef class Bound:
-    """A state with validated arrays, for ``online_loop.learn``."""
-
-    cdef Learner learner
-    cdef readonly object capsule  # the learner for ``online_loop.learn``, while this object lives
-    cdef list arrays  # keeps alive what the state points to
-
-    cdef int begin(self, bint weights, bint others) except -1:
-        """Prepare for arrays; the arguments say which sums are given, of weights and of others."""
-        if weights != others:
-            raise ValueError("averaging requires the sums of all parameters; found some of them")
-        self.arrays = []
-        return 0
-
-    cdef double *doubles(self, double[::1] array, int64_t size) except? NULL:
-        """Pointer to an array of a given size; NULL for None."""
-        if array is None:
-            return NULL
-        if array.shape[0] != size or size == 0:
-            raise ValueError(f"a state array has {array.shape[0]} entries; it needs {size}")
-        self.arrays.append(array)
-        return &array[0]
-
-    cdef int64_t *integers(self, int64_t[::1] array, int64_t size) except? NULL:
-        """The same for integers."""
-        if array is None:
-            return NULL
-        if array.shape[0] != size or size == 0:
-            raise ValueError(f"a state array has {array.shape[0]} entries; it needs {size}")
-        self.arrays.append(array)
-        return &array[0]
+# ------------------------------------------------------------------------------ models
 
 
 @final
-cdef class PRankState(Bound):
-    """PRank, see ``rc_prank_state``, ``prank_margin_update``; both sums None unless averaging."""
+cdef class PRankModel(OnlineModel):
+    """PRank, see ``rc_prank_state`` and ``prank_margin_update``."""
+
+    declared = {
+        "weights": Array("features", averaged=True),
+        "steps": Array("tasks", dtype="int64", averaged=True),
+        "thresholds": Array("tasks", derived=True),
+        "scale": SCALE,
+        "margin": MARGIN,
+    }
 
     cdef MarginState m
+    cdef const double *scale
+    cdef const double *margin
 
-    def __init__(
-        self,
-        double[::1] weights not None,
-        int64_t[::1] steps not None,
-        double[::1] thresholds not None,
-        double[::1] weight_sums,
-        int64_t[::1] step_sums,
-        double scale,
-        double margin,
-        bint strict,
-    ):
-        cdef int64_t d = weights.shape[0], tasks = steps.shape[0]
-        self.begin(weight_sums is not None, step_sums is not None)
-        self.m.prank.weights = self.doubles(weights, d)
-        self.m.prank.steps = self.integers(steps, tasks)
-        self.m.prank.thresholds = self.doubles(thresholds, tasks)
-        self.m.prank.weight_sums = self.doubles(weight_sums, d)
-        self.m.prank.step_sums = self.integers(step_sums, tasks)
-        self.m.prank.scale = scale
-        self.m.margin = margin
-        self.m.prank.n_features = d
-        self.m.prank.n_ranks = <int32_t> tasks + 1
-        self.m.prank.tie = RC_TIE_STRICT if strict else RC_TIE_CRAMMER
-        cdef rc_counts *seen = &self.m.prank.seen
-        cdef update_t step = <update_t> bound_prank_update
-        self.capsule = capsule_of(&self.learner, step, NULL, &self.m, seen, d, tasks + 1)
+    cdef int bind(self) except -1:
+        cdef rc_prank_state *m = &self.m.prank
+        m.weights = <double *> self.at("weights")
+        m.steps = <int64_t *> self.at("steps")
+        m.thresholds = <double *> self.at("thresholds")
+        m.weight_sums = <double *> self.at("weights_sums")
+        m.step_sums = <int64_t *> self.at("steps_sums")
+        m.n_features = self.n_features
+        m.n_ranks = self.n_ranks
+        self.scale = <const double *> self.at("scale")
+        self.margin = <const double *> self.at("margin")
+        return self.learns_by(<update_t> bound_prank_update, NULL, &self.m, &m.seen)
+
+    cdef int follow(self, object params) except -1:
+        self.m.prank.scale = self.scale[0]
+        self.m.margin = self.margin[0]
+        self.m.prank.tie = RC_TIE_STRICT if params.tie == "strict" else RC_TIE_CRAMMER
+        return 0
+
+    def derive(self):
+        self["thresholds"][...] = self["scale"] * self["steps"]
+
+    def check(self):
+        check_steps(self.arrays)
+
+    def compute(self):
+        return self.mean("weights"), self["scale"] * self.mean("steps")
 
 
 @final
-cdef class CuSumState(Bound):
-    """CuSum Rank, see ``rc_cusum_state``; weights flat, both sums None unless averaging."""
+cdef class CuSumModel(OnlineModel):
+    """CuSum Rank, see ``rc_cusum_state``."""
+
+    declared = {
+        "weights": Array("features", "tasks", averaged=True),
+        "thresholds": Array("tasks", averaged=True),
+        "scale": SCALE,
+    }
 
     cdef rc_cusum_state m
+    cdef const double *scale
 
-    def __init__(
-        self,
-        double[::1] weights not None,
-        double[::1] thresholds not None,
-        double[::1] weight_sums,
-        double[::1] threshold_sums,
-        double[::1] scratch not None,
-        double C,
-        double delta,
-        double margin,
-        bint low,
-        int32_t update,
-        bint zero_one,
-        double scale,
-    ):
-        cdef int64_t tasks = thresholds.shape[0]
-        cdef int64_t d = weights.shape[0] // tasks if tasks else 0
-        self.begin(weight_sums is not None, threshold_sums is not None)
-        self.m.weights = self.doubles(weights, d * tasks)
-        self.m.thresholds = self.doubles(thresholds, tasks)
-        self.m.weight_sums = self.doubles(weight_sums, d * tasks)
-        self.m.threshold_sums = self.doubles(threshold_sums, tasks)
-        self.m.scores = self.doubles(scratch, 2 * (tasks + 1))
-        self.m.C = C
-        self.m.delta = delta
-        self.m.margin = margin
-        self.m.n_features = d
-        self.m.n_ranks = <int32_t> tasks + 1
-        self.m.tie = RC_TIE_LOW if low else RC_TIE_HIGH
-        self.m.update = update
-        self.m.zero_one = zero_one
-        self.m.scale = scale
-        cdef update_t step = <update_t> cusum_update
-        cdef weighted_t weighted = <weighted_t> cusum_weighted
-        self.capsule = capsule_of(
-            &self.learner, step, weighted, &self.m, &self.m.seen, d, tasks + 1
-        )
+    def __dealloc__(self):
+        PyMem_Free(self.m.scores)
+
+    cdef int bind(self) except -1:
+        cdef rc_cusum_state *m = &self.m
+        if m.scores == NULL:
+            m.scores = <double *> PyMem_Malloc(2 * self.n_ranks * sizeof(double))
+            if m.scores == NULL:
+                raise MemoryError
+        m.weights = <double *> self.at("weights")
+        m.thresholds = <double *> self.at("thresholds")
+        m.weight_sums = <double *> self.at("weights_sums")
+        m.threshold_sums = <double *> self.at("thresholds_sums")
+        m.n_features = self.n_features
+        m.n_ranks = self.n_ranks
+        self.scale = <const double *> self.at("scale")
+        return self.learns_by(<update_t> cusum_update, <weighted_t> cusum_weighted, m, &m.seen)
+
+    cdef int follow(self, object params) except -1:
+        follow_cusum(&self.m, params, self.scale[0])
+        return 0
 
 
 @final
-cdef class WidrowHoffState(Bound):
-    """Widrow-Hoff, see ``rc_lms_state``; both sums None unless averaging."""
+cdef class WidrowHoffModel(OnlineModel):
+    """Widrow-Hoff, see ``rc_lms_state``."""
+
+    declared = {
+        "weights": Array("features", averaged=True),
+        "intercept": Array(1, averaged=True),
+        "scale": SCALE,
+    }
 
     cdef rc_lms_state m
+    cdef const double *scale
 
-    def __init__(
-        self,
-        double[::1] weights not None,
-        double[::1] intercept not None,
-        double[::1] weight_sums,
-        double[::1] intercept_sums,
-        double eta,
-        int32_t n_ranks,
-        bint normalized,
-        double scale,
-    ):
-        cdef int64_t d = weights.shape[0]
-        self.begin(weight_sums is not None, intercept_sums is not None)
-        self.m.weights = self.doubles(weights, d)
-        self.m.intercept = self.doubles(intercept, 1)
-        self.m.weight_sums = self.doubles(weight_sums, d)
-        self.m.intercept_sums = self.doubles(intercept_sums, 1)
-        self.m.eta = eta
-        self.m.scale = scale
-        self.m.n_features = d
-        self.m.n_ranks = n_ranks
-        self.m.normalized = normalized
-        cdef update_t step = <update_t> lms_update
-        cdef weighted_t weighted = <weighted_t> lms_weighted
-        self.capsule = capsule_of(
-            &self.learner, step, weighted, &self.m, &self.m.seen, d, n_ranks
-        )
+    cdef int bind(self) except -1:
+        cdef rc_lms_state *m = &self.m
+        m.weights = <double *> self.at("weights")
+        m.intercept = <double *> self.at("intercept")
+        m.weight_sums = <double *> self.at("weights_sums")
+        m.intercept_sums = <double *> self.at("intercept_sums")
+        m.n_features = self.n_features
+        m.n_ranks = self.n_ranks
+        self.scale = <const double *> self.at("scale")
+        return self.learns_by(<update_t> lms_update, <weighted_t> lms_weighted, m, &m.seen)
+
+    cdef int follow(self, object params) except -1:
+        self.m.scale = self.scale[0]
+        self.m.eta = params.eta0
+        self.m.normalized = params.step == "normalized"
+        return 0
 
 
 @final
-cdef class MulticlassState(Bound):
-    """Multiclass perceptron, see ``rc_mcp_state``; weights flat, sums None unless averaging."""
+cdef class MulticlassModel(OnlineModel):
+    """Multiclass perceptron, see ``rc_mcp_state``."""
+
+    declared = {
+        "weights": Array("features", "ranks", averaged=True),
+        "intercepts": Array("ranks", averaged=True),
+        "scale": SCALE,
+    }
 
     cdef rc_mcp_state m
+    cdef const double *scale
 
-    def __init__(
-        self,
-        double[::1] weights not None,
-        double[::1] intercepts not None,
-        double[::1] weight_sums,
-        double[::1] intercept_sums,
-        double[::1] scratch not None,
-        bint uniform,
-        double scale,
-    ):
-        cdef int64_t k = scratch.shape[0]
-        cdef int64_t d = weights.shape[0] // k if k else 0
-        self.begin(weight_sums is not None, intercept_sums is not None)
-        self.m.weights = self.doubles(weights, d * k)
-        self.m.intercepts = self.doubles(intercepts, k)
-        self.m.weight_sums = self.doubles(weight_sums, d * k)
-        self.m.intercept_sums = self.doubles(intercept_sums, k)
-        self.m.scores = self.doubles(scratch, k)
-        self.m.scale = scale
-        self.m.n_features = d
-        self.m.n_ranks = <int32_t> k
-        self.m.uniform = uniform
-        cdef update_t step = <update_t> mcp_update
-        cdef weighted_t weighted = <weighted_t> mcp_weighted
-        self.capsule = capsule_of(
-            &self.learner, step, weighted, &self.m, &self.m.seen, d, k
-        )
+    def __dealloc__(self):
+        PyMem_Free(self.m.scores)
+
+    cdef int bind(self) except -1:
+        cdef rc_mcp_state *m = &self.m
+        if m.scores == NULL:
+            m.scores = <double *> PyMem_Malloc(self.n_ranks * sizeof(double))
+            if m.scores == NULL:
+                raise MemoryError
+        m.weights = <double *> self.at("weights")
+        m.intercepts = <double *> self.at("intercepts")
+        m.weight_sums = <double *> self.at("weights_sums")
+        m.intercept_sums = <double *> self.at("intercepts_sums")
+        m.n_features = self.n_features
+        m.n_ranks = self.n_ranks
+        self.scale = <const double *> self.at("scale")
+        return self.learns_by(<update_t> mcp_update, <weighted_t> mcp_weighted, m, &m.seen)
+
+    cdef int follow(self, object params) except -1:
+        self.m.scale = self.scale[0]
+        self.m.uniform = params.update == "uniform"
+        return 0
 
 
 # ------------------------------------------------------------------------------ predicting
@@ -436,6 +394,32 @@ def threshold_ranks(
     with nogil:
         for i in range(scores.shape[0]):
             out[i] = rc_rank(&thresholds[0], n_ranks, scores[i])
+
+
+def projected_ranks(
+    object rows not None,
+    const double[::1] weights not None,  # (n_features,)
+    const double[::1] thresholds not None,  # (n_ranks - 1,): ascending
+    int32_t[::1] out not None,  # out, (n_rows,)
+):
+    """Write the rank of each row's projection, see `threshold_ranks`. O(n_values).
+
+    Returns the number of rows, or the first one whose projection overflowed.
+    """
+    cdef const rc_rows *X = checked_rows(rows)
+    cdef int64_t i, n = X.n_rows
+    cdef int32_t n_ranks = <int32_t> thresholds.shape[0] + 1
+    cdef double score
+    if weights.shape[0] != X.n_features or out.shape[0] != n or n_ranks < 2:
+        raise ValueError("rows, weights, thresholds and out do not fit together")
+    with nogil:
+        for i in range(n):
+            score = rc_dot(rc_rows_get(X, i), &weights[0])
+            if score - score != 0:
+                n = i
+                break
+            out[i] = rc_rank(&thresholds[0], n_ranks, score)
+    return n
 
 
 def rounded_ranks(

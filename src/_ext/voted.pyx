@@ -8,10 +8,14 @@ those with the most votes, in a queue of fixed size.
 from cython cimport final
 from libc.stdint cimport int32_t, int64_t
 
-from rankcore._ext._learner cimport Learner, capsule_of, update_t
+import numpy as np
+
 from rankcore._ext._prank cimport count, prank_step, too_close
-from rankcore.core cimport (
-    RC_TIE_CRAMMER, RC_TIE_STRICT, rc_counts, rc_dot, rc_prank_state, rc_rank, rc_row
+from rankcore._ext.online_model cimport OnlineModel, update_t
+from rankcore.core cimport RC_TIE_CRAMMER, RC_TIE_STRICT, rc_dot, rc_prank_state, rc_rank, rc_row
+
+from rankcore._ext.online_model import (
+    MARGIN, MOST_COUNTED, SCALE, Array, are_counts, check_steps
 )
 
 
@@ -88,85 +92,121 @@ cdef int32_t voted_update(VotedState *m, rc_row x, int32_t rank) noexcept nogil:
 
 
 @final
-cdef class Voted:
+cdef class VotedModel(OnlineModel):
     """PRank that keeps its hypotheses and how many examples each survived.
 
-    ``hypotheses`` (capacity, n_features), ``cuts`` (capacity, n_ranks - 1), ``votes`` and ``born``
-    (capacity,) are past ones; ``progress`` has how many are kept, the votes of the current one, and
-    how many there have been.
+    ``hypotheses``, ``cuts``, ``votes`` and ``born`` are past ones; ``progress`` has how many are
+    kept, the votes of the current one, and how many there have been. The axis "room" is grown by
+    `make_room`, if all hypotheses are kept.
     """
 
+    declared = {
+        "weights": Array("features"),
+        "steps": Array("tasks", dtype="int64"),
+        "thresholds": Array("tasks", derived=True),
+        "hypotheses": Array("room", "features", 1, past=True),  # tiles of one
+        "cuts": Array("room", "tasks", past=True),
+        "votes": Array("room", dtype="int64"),
+        "born": Array("room", dtype="int64"),
+        "progress": Array(3, dtype="int64"),
+        "scale": SCALE,
+        "margin": MARGIN,
+    }
+
     cdef VotedState m
-    cdef Learner learner
-    cdef readonly object capsule  # the learner for ``online_loop.learn``, while this object lives
-    cdef tuple arrays
+    cdef const double *scale
+    cdef const double *margin
 
-    def __init__(
-        self,
-        double[::1] weights not None,
-        int64_t[::1] steps not None,
-        double[::1] thresholds not None,
-        double[:, ::1] hypotheses not None,
-        double[:, ::1] cuts not None,
-        int64_t[::1] votes not None,
-        int64_t[::1] born not None,
-        int64_t[::1] progress not None,
-        double scale,
-        double margin,
-        bint strict,
-        int64_t first_vote,
-        bint capped,
-    ):
-        cdef int64_t d = weights.shape[0], tasks = steps.shape[0], capacity = votes.shape[0]
+    cdef int bind(self) except -1:
+        cdef VotedState *m = &self.m
+        m.prank.weights = <double *> self.at("weights")
+        m.prank.steps = <int64_t *> self.at("steps")
+        m.prank.thresholds = <double *> self.at("thresholds")
+        m.prank.weight_sums = NULL
+        m.prank.step_sums = NULL
+        m.prank.n_features = self.n_features
+        m.prank.n_ranks = self.n_ranks
+        m.weights = <double *> self.at("hypotheses")
+        m.thresholds = <double *> self.at("cuts")
+        m.votes = <int64_t *> self.at("votes")
+        m.born = <int64_t *> self.at("born")
+        m.progress = <int64_t *> self.at("progress")
+        m.capacity = len(self["votes"])
+        if m.capacity < 1 or not 0 <= m.progress[0] <= m.capacity:
+            raise ValueError(
+                f"the votes must be of at most {m.capacity} hypotheses; found {m.progress[0]}"
+            )
+        m.fewest = -1
+        m.first_vote = self.settings["count_init"]
+        m.capped = self.settings["max_hypotheses"] is not None
+        self.scale = <const double *> self.at("scale")
+        self.margin = <const double *> self.at("margin")
+        return self.learns_by(<update_t> voted_update, NULL, m, &m.prank.seen)
+
+    cdef int follow(self, object params) except -1:
+        self.m.prank.scale = self.scale[0]
+        self.m.margin = self.margin[0]
+        self.m.prank.tie = RC_TIE_STRICT if params.tie == "strict" else RC_TIE_CRAMMER
+        return 0
+
+    def derive(self):
+        self["thresholds"][...] = self["scale"] * self["steps"]
+
+    def check(self):
+        votes, cuts = self["votes"], self["cuts"][: self.kept]
+        check_steps(self.arrays)
         if (
-            d < 1
-            or tasks < 1
-            or capacity < 1
-            or thresholds.shape[0] != tasks
-            or hypotheses.shape[0] != capacity
-            or hypotheses.shape[1] != d
-            or cuts.shape[0] != capacity
-            or cuts.shape[1] != tasks
-            or born.shape[0] != capacity
-            or progress.shape[0] != 3
-            or not 0 <= progress[0] <= capacity
+            not are_counts(self["progress"], votes, self["born"])
+            or votes.sum(dtype=np.float64) > MOST_COUNTED
         ):
-            raise ValueError("the arrays of a voted state do not fit together")
-        self.arrays = (weights, steps, thresholds, hypotheses, cuts, votes, born, progress)
-        self.m.prank.weights = &weights[0]
-        self.m.prank.steps = &steps[0]
-        self.m.prank.thresholds = &thresholds[0]
-        self.m.prank.weight_sums = NULL
-        self.m.prank.step_sums = NULL
-        self.m.prank.scale = scale
-        self.m.margin = margin
-        self.m.prank.n_features = d
-        self.m.prank.n_ranks = <int32_t> tasks + 1
-        self.m.prank.tie = RC_TIE_STRICT if strict else RC_TIE_CRAMMER
-        self.m.weights = &hypotheses[0, 0]
-        self.m.thresholds = &cuts[0, 0]
-        self.m.votes = &votes[0]
-        self.m.born = &born[0]
-        self.m.progress = &progress[0]
-        self.m.capacity = capacity
-        self.m.fewest = -1
-        self.m.first_vote = first_vote
-        self.m.capped = capped
-        cdef rc_counts *seen = &self.m.prank.seen
-        cdef update_t update = <update_t> voted_update
-        self.capsule = capsule_of(&self.learner, update, NULL, &self.m, seen, d, tasks + 1)
+            raise ValueError(
+                f"the votes must be from 0 to {MOST_COUNTED}, of at most {votes.size} "
+                f"hypotheses; found {self.kept}"
+            )
+        if (np.diff(cuts, axis=1) < 0).any():
+            raise ValueError("the thresholds of each hypothesis must ascend")
 
+    @property
+    def kept(self):
+        """Number of past hypotheses."""
+        return self.m.progress[0]
 
-def place(
-    const int64_t[::1] votes not None,  # as of `Voted`
-    const int64_t[::1] born not None,
-    const int64_t[::1] progress not None,
-    bint capped,  # whether there are as many places as there will be
-):
-    """Slot of the current hypothesis after a mistake; -1 for none."""
-    if votes.shape[0] < 1 or born.shape[0] != votes.shape[0] or progress.shape[0] != 3:
-        raise ValueError("the arrays of a voted state do not fit together")
-    cdef int64_t fewest = -1
-    if not capped:
-        return progress[0]
-    return _slot(&votes[0], &born[0], &progress[0], votes.shape[0], &fewest)
+    def make_room(self):
+        """Double the capacity for past hypotheses if all are kept and it is exhausted."""
+        if self.m.capped or self.m.progress[0] < self.m.capacity:
+            return False
+        self.widen("room", 2 * self.m.capacity)
+        return True
+
+    def lineup(self):
+        """Return the voting hypotheses, oldest first, with the current one as after a mistake.
+
+        Indices of past hypotheses, whether the current one follows them, and all votes.
+        """
+        cdef VotedState *m = &self.m
+        cdef int64_t fewest = -1, displaced = m.progress[0]
+        if m.capped:
+            displaced = _slot(m.votes, m.born, m.progress, m.capacity, &fewest)
+        past = np.argsort(self["born"][: self.kept])
+        past = past[past != displaced]  # displaced by the current one
+        present = displaced >= 0
+        votes = np.append(self["votes"][past], self["progress"][1 : 1 + present])
+        return past, present, votes
+
+    def compute(self):
+        """Return the hypotheses, their thresholds and their votes, oldest first."""
+        past, present, votes = self.lineup()
+
+        def lined_up(kept, last):
+            out = np.empty((votes.size, last.size))
+            # In any other mode, `take` fills a copy of `out` first.
+            kept.take(past, axis=0, out=out[: past.size], mode="clip")
+            if present:
+                out[votes.size - 1] = last
+            return out
+
+        return (
+            lined_up(self["hypotheses"][:, :, 0], self["weights"]),
+            lined_up(self["cuts"], self["thresholds"]),
+            votes,
+        )

@@ -2,12 +2,31 @@
 from libc.stdint cimport int32_t
 
 from rankcore.core cimport (
+    RC_TIE_HIGH,
+    RC_TIE_LOW,
+    RC_UPDATE_PA,
     RC_UPDATE_PA1,
     RC_UPDATE_PA2,
     RC_UPDATE_PERCEPTRON,
     rc_best,
     rc_cusum_state,
 )
+
+
+cdef inline int follow_cusum(rc_cusum_state *m, object params, double scale) except -1:
+    """Read the parameters of the rule from attributes."""
+    cdef str update = params.update
+    m.update = (
+        RC_UPDATE_PERCEPTRON if update == "perceptron" else RC_UPDATE_PA if update == "pa"
+        else RC_UPDATE_PA1 if update == "pa1" else RC_UPDATE_PA2
+    )
+    m.C = params.C
+    m.delta = params.delta
+    m.margin = params.margin
+    m.tie = RC_TIE_LOW if params.tie_break == "low" else RC_TIE_HIGH
+    m.zero_one = params.pa_loss == "zero_one"
+    m.scale = scale
+    return 0
 
 
 cdef inline int32_t cusum_rival(

@@ -20,7 +20,7 @@ from rankcore._core.model_spec import Field, ModelSpec, Specified, check_n_featu
 from rankcore._core.numbers import Floats, as_reals, check_scores
 from rankcore._core.params import COUNT, Constraints, Real
 from rankcore._core.scoring import Scoring
-from rankcore._core.state import MOST_COUNTED
+from rankcore._ext.online_model import MOST_COUNTED
 from rankcore._ext.rows import Rows, project
 
 # Arrays of a model file.

@@ -40,7 +40,7 @@ def fit_ordinal(
     known = rows.ranks(model, classes)
     generator = as_generator(model.random_state)
     state = model._new_state(rows.n_features, known.size)
-    fix_scale(state, model, lambda: rows.mean_square, lambda: rows.share_of_nonzero)
+    fix_scale(state.model, model, lambda: rows.mean_square, lambda: rows.share_of_nonzero)
     weigh_rows(model, rows, known)
     fitted = model._shadow(rows.form, rows.n_features, state, ranks_=known)
     learner = OrdinalMixing(fitted, rows, generator, mixing)

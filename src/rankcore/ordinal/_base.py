@@ -16,19 +16,20 @@ from rankcore._core.docs import documented
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import check_fitted
 from rankcore._core.labels import RankedLabels, as_labels, check_classes, ranks_beside
-from rankcore._core.model_spec import Field, ModelSpec, Specified, check_n_features, outline
+from rankcore._core.model_spec import ModelSpec, Specified, check_n_features
 from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_model
 from rankcore._core.scales import mean_square_length
 from rankcore._core.scoring import FORMS, Scoring
 from rankcore._core.sources import RowBlocks, as_source
-from rankcore._core.state import OnlineState, check_columns, checkpoints, described, restored_state
+from rankcore._core.state import checkpoints
 from rankcore._core.training import Trainer
 from rankcore._ext.online_loop import learn_few
 from rankcore._ext.rows import Rows
 from rankcore.metrics import rank_loss
 from rankcore.ordinal._parameters import EpochParams
 from rankcore.ordinal._projecting import margins
-from rankcore.ordinal._scale import BuiltIn, check_scale, new_margin, new_scale
+from rankcore.ordinal._record import OnlineRecord, described, restored
+from rankcore.ordinal._scale import BuiltIn, check_scale
 from rankcore.ordinal._training import (
     OnlineLearner,
     partial_fit_online,
@@ -40,15 +41,12 @@ from rankcore.ordinal._validation import held_out_labels
 from rankcore.ordinal._weights import Block, Examples, as_steps
 from rankcore.progress import watched
 
-Zeros = Callable[..., np.ndarray]  # creates arrays, as `numpy.zeros`
-
 
 class OnlineOrdinalClassifier(EpochParams, RankedLabels, Specified, ClassifierMixin, BaseEstimator):
     """Base class of online learners of ordered labels. Not public.
 
-    A subclass provides ``_built_in``, ``_arrays`` and ``_other_arrays`` (or ``_new_state``),
-    ``_check_state``, ``_bind`` (the state in the form of its kernel), ``_ranks`` and ``_scored``;
-    all public methods are here.
+    A subclass provides ``_built_in``, ``_model_class`` (the model in ``_ext``), ``_form``,
+    ``_ranks`` and ``_scored``; all public methods are here.
 
     Attributes
     ----------
@@ -92,13 +90,16 @@ class OnlineOrdinalClassifier(EpochParams, RankedLabels, Specified, ClassifierMi
     )
     # Parameters that are built into the state's arrays, and the types they are saved as.
     _built_in: ClassVar[BuiltIn] = {}
-    # Arrays that are averaged over examples, and by `merge`; None if not supported.
-    _arrays: ClassVar[dict[str, Field]] = {}
+    # Class of the model in ``_ext``, which declares and owns its arrays.
+    _model_class: ClassVar[Any]
+    # Whether `merge` and clusters can average models.
+    _merges = False
     # Form of the scores, whose arrays `_parameters` returns in the order of `FORMS`.
     _form: ClassVar[str]
     # Whether a weight multiplies the step of a row; otherwise it is a number of visits.
     _weighs_steps = False
-    _state: OnlineState
+    _record_class: ClassVar[type[OnlineRecord]] = OnlineRecord
+    _state: OnlineRecord
     n_features_in_: int
     average: bool
 
@@ -108,57 +109,18 @@ class OnlineOrdinalClassifier(EpochParams, RankedLabels, Specified, ClassifierMi
         """Return the parameters that are built into the state's arrays."""
         return {name: kind(getattr(self, name)) for name, kind in self._built_in.items()}
 
-    def _new_state(
-        self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
-    ) -> OnlineState:
-        """Create a state with the declared ``_arrays``.
+    def _new_model(self, n_features: int, n_ranks: int) -> Any:
+        """Create a model that has learned nothing."""
+        return self._model_class(n_features, n_ranks, self._settings())
 
-        With the arrays of a spec, only an outline, of their sizes where sizes are free.
-        """
-        zeros = np.zeros if like is None else outline
-        sizes = {"features": n_features, "tasks": n_ranks - 1, "ranks": n_ranks}
-        state = OnlineState({}, self._other_arrays(n_ranks, zeros), settings=self._settings())
-        for name, (axes, dtype, _) in self._arrays.items():
-            arrays = state.by_feature if axes[0] == "features" else state.others
-            shape = tuple(sizes[axis] if isinstance(axis, str) else axis for axis in axes)
-            for sums in ["", "_sums"] if self.average else [""]:
-                arrays[name + sums] = zeros(shape, dtype=dtype)
-        return state
+    def _new_state(self, n_features: int, n_ranks: int) -> OnlineRecord:
+        """Create the record of a model that has learned nothing."""
+        model = self._new_model(n_features, n_ranks)
+        return self._record_class(model=model, settings=model.settings)
 
-    def _other_arrays(self, n_ranks: int, zeros: Zeros) -> dict[str, np.ndarray]:
-        """Create the arrays of a new state that are not averaged."""
-        settings = self._settings()
-        arrays = {"scale": new_scale(settings)}
-        return arrays | {"margin": new_margin(settings)} if "margin" in settings else arrays
-
-    def _parameters(self) -> tuple[np.ndarray, ...]:
-        """Return the declared arrays to predict with."""
-        state = self._fitted_state()
-        return state.averaged(lambda: (*map(state.mean, self._arrays),))
-
-    def _check_state(self, state: OnlineState, n_ranks: int) -> None:
-        """Raise ValueError if the values of the arrays are not possible."""
-
-    def _derive(self, state: OnlineState) -> None:
-        """Recompute derived arrays."""
-
-    @property
-    def _averaged(self) -> Sequence[str]:
-        """Names of the arrays that `merge` averages; none if it is not supported."""
-        return [*self._arrays]
-
-    def _times(self, state: OnlineState) -> Any:
-        """Return the number of examples over which arrays are averaged."""
-        return state.t
-
-    def _merge_counts(
-        self, merged: OnlineState, states: Sequence[OnlineState], base: OnlineState
-    ) -> None:
-        """Add the further counts of states that continued ``base``."""
-
-    @abstractmethod
-    def _bind(self, state: OnlineState) -> Any:
-        """Return validated arrays of the state in the form of the kernels."""
+    def _parameters(self) -> Any:
+        """Return the arrays to predict with."""
+        return self._fitted_state().model.parameters()
 
     def _ranks(self, rows: Rows) -> np.ndarray:
         """Predict ranks 0 .. k - 1."""
@@ -172,9 +134,9 @@ class OnlineOrdinalClassifier(EpochParams, RankedLabels, Specified, ClassifierMi
         """Predict ranks to measure against true ranks; may be real numbers."""
         return self._ranks(rows)
 
-    def _block_rows(self, rows: Rows, state: OnlineState) -> int:
+    def _block_rows(self, rows: Rows, state: OnlineRecord) -> int:
         """Return the rows to learn between two checks for signals: a few milliseconds of work."""
-        vectors = max(1, state.by_feature["weights"].size // rows.n_features)
+        vectors = max(1, state.model["weights"].size // rows.n_features)
         work = max(rows.n_values, rows.n_rows) * vectors
         return max(1, rows.n_rows * self._block_values // work)
 
@@ -194,23 +156,17 @@ class OnlineOrdinalClassifier(EpochParams, RankedLabels, Specified, ClassifierMi
     def _restore(self, spec: ModelSpec) -> None:
         arrays, n_features = spec.arrays, check_n_features(spec.n_features)
         classes, settings = check_classes(arrays["classes"]), spec.facts["settings"]
-        for name in arrays:
-            if name.startswith("by_feature."):
-                check_columns(arrays, name, n_features)
-        # A fresh state defines the required arrays, with dtypes and shapes, without allocating
-        # them. Its parameters are those built into the model; the parameters of the estimator may
-        # have been changed since.
+        # The parameters built into the model; those of the estimator may have been changed since.
         builder = clone(self).set_params(**settings)
         builder._check_params()
-        expected = builder._new_state(n_features, classes.size, arrays)
-        if settings != expected.settings:
+        if settings != builder._settings():
             raise ValueError(
                 f"{type(self).__name__} cannot restore the settings {settings}; it has "
-                f"{expected.settings}"
+                f"{builder._settings()}"
             )
-        state = restored_state(spec, expected)
-        check_scale(state)
-        self._check_state(state, classes.size)
+        model = self._model_class(n_features, classes.size, builder._settings(), arrays)
+        check_scale(model)
+        state = restored(spec, self._record_class(model=model, settings=model.settings))
         self.ranks_, self.n_features_in_, self._state = classes, n_features, state
         if spec.facts["best_iteration"] is not None:
             self.best_iteration_ = int(spec.facts["best_iteration"])
@@ -233,11 +189,11 @@ class OnlineOrdinalClassifier(EpochParams, RankedLabels, Specified, ClassifierMi
         """
         return 2
 
-    def _mean_square(self, state: OnlineState, rows: Rows) -> float:
+    def _mean_square(self, state: OnlineRecord, rows: Rows) -> float:
         """Square of the automatic scale from the first rows."""
         return mean_square_length(rows)
 
-    def _check_more_rows(self, state: OnlineState, rows: Rows) -> None:
+    def _check_more_rows(self, state: OnlineRecord, rows: Rows) -> None:
         """Raise if the state cannot learn these rows, before it is changed."""
 
     def _check_weighable(self) -> None:
@@ -249,22 +205,20 @@ class OnlineOrdinalClassifier(EpochParams, RankedLabels, Specified, ClassifierMi
         """Return the number of visits and step factor of each row; None if all are 1."""
         return as_steps(weights) if self._weighs_steps else (weights, None)
 
-    def _learn(self, state: OnlineState, block: Block) -> int:
+    def _learn(self, state: OnlineRecord, block: Block) -> int:
         """Learn a block; return the first position not learned."""
-        return block.learn(self._bind(state), block.examples.steps, state.counts)
+        return block.learn(state.model, self, block.examples.steps)
 
-    def _learn_few(self, state: OnlineState, rows: Rows, ranks: np.ndarray) -> bool:
+    def _learn_few(self, state: OnlineRecord, rows: Rows, ranks: np.ndarray) -> bool:
         """Learn a few rows of a stream in order, by one call of the kernel.
 
         Returns False if they must be learned in blocks.
         """
-        plain = type(state) is OnlineState and type(self)._learn is OnlineOrdinalClassifier._learn
+        plain = type(self)._learn is OnlineOrdinalClassifier._learn
         if not plain or watched() or rows.n_rows > self._block_rows(rows, state):
             return False
-        state.averages = None
-        reached = learn_few(
-            state, self._bind(state), rows, ranks, checkpoints(state.t, rows.n_rows)
-        )
+        marks = checkpoints(state.t, rows.n_rows)
+        reached = learn_few(state.model, self, rows, ranks, marks, state.log[-1], state.curve)
         if reached < rows.n_rows:
             raise_overflow(self, reached)
         return True
@@ -373,7 +327,7 @@ class OnlineOrdinalClassifier(EpochParams, RankedLabels, Specified, ClassifierMi
         partial_fit_online(self, X, y, self._declared(classes), sample_weight)
         return self
 
-    def _run_pass(self, state: OnlineState, examples: Examples, epoch: int, n_epochs: int) -> None:
+    def _run_pass(self, state: OnlineRecord, examples: Examples, epoch: int, n_epochs: int) -> None:
         """Learn the visits of a pass."""
         run_pass(self, state, examples, epoch, n_epochs)
 

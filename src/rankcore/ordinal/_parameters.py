@@ -12,7 +12,7 @@ from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.docs import parameters
 from rankcore._core.params import Checked, Constraints, Real
-from rankcore.ordinal._scale import MARGIN, OF_INTERCEPTS, SCALE, BuiltIn, margin_of
+from rankcore.ordinal._scale import MARGIN, OF_INTERCEPTS, SCALE, BuiltIn
 from rankcore.ordinal._validation import check_eval_metric
 from rankcore.ordinal._weights import CLASS_WEIGHT
 
@@ -179,7 +179,7 @@ class MarginParams:
     @consistent_read
     def margin_(self: Any) -> float:
         """The resolved ``margin``, in units of the projections."""
-        return margin_of(self._fitted_state())
+        return float(self._fitted_state().model["margin"][0])
 
 
 @parameters

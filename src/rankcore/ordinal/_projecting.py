@@ -56,9 +56,12 @@ class LatentScoreMixin:
 class Thresholds(LatentScoreMixin):
     """A latent score that ascending thresholds divide into ranks. Not public."""
 
-    @abstractmethod
+    _parameters: Callable[[], Any]  # of which the thresholds are the last
+
     def _cuts(self) -> np.ndarray:
         """Return the thresholds."""
+        thresholds: np.ndarray = self._parameters()[-1]
+        return thresholds
 
     @property
     @consistent_read

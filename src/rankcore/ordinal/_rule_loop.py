@@ -14,24 +14,35 @@ from numpy.typing import NDArray
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_declared
-from rankcore._core.state import OnlineState
+from rankcore._ext.online_model import SCALE, SUMS, Array, OnlineModel, first_scale
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
+from rankcore.ordinal._record import OnlineRecord
 from rankcore.ordinal._scale import BuiltIn
 from rankcore.ordinal._weights import Block
 
 # Values to learn between two checks for signals: a few milliseconds of Python.
 BLOCK_VALUES = 2**18
-# Suffix of the name of an array's lazy sum.
-SUMS = "_sums"
 # Attributes of a working copy besides the arrays.
 PROVIDED = ("t", "n_ranks", "scale")
+
+
+class RuleModel(OnlineModel):
+    """Arrays of a user-defined rule, which Python code learns."""
+
+    def declare(self, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Array]:
+        """Declare the arrays of ``start``, in the form that it gave them."""
+        forms = {
+            name: Array(*arrays[name].shape, dtype=arrays[name].dtype, averaged=True)
+            for name in self.settings["arrays"]
+        }
+        return forms | {"scale": SCALE} if "threshold_scale" in self.settings else forms
 
 
 class RuleLearner(OnlineOrdinalClassifier):
     """A learner with an update in Python. Not public: subclasses define how it scores.
 
-    All arrays of its state are in ``others``: a rule may change any value with any row.
+    No array of its model has an axis of features: a rule may change any value with any row.
 
     Attributes
     ----------
@@ -142,7 +153,7 @@ class RuleLearner(OnlineOrdinalClassifier):
         """
         predicted: list[int] = []
         here = self.__dict__
-        arrays = {name: here[name] for name in here["_arrays"]}
+        arrays = {name: here[name] for name in here["_array_names"]}
         for row in order.tolist():
             x = row_of(rows, row)
             rank = self.rank_of(x)
@@ -171,8 +182,8 @@ class RuleLearner(OnlineOrdinalClassifier):
         return {name: array.copy() for name, array in self._means().items()}
 
     def _means(self) -> dict[str, NDArray[Any]]:
-        state = self._fitted_state()
-        return {name: state.mean(name) for name in state.settings["arrays"]}
+        model = self._fitted_state().model
+        return dict(zip(model.settings["arrays"], model.parameters(), strict=True))
 
     def _check_params(self) -> None:
         for name in dir(type(self)):
@@ -183,45 +194,51 @@ class RuleLearner(OnlineOrdinalClassifier):
                 )
         check_declared(self, *self._checked)
 
-    def _new_state(
-        self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
-    ) -> OnlineState:
+    def _new_model(self, n_features: int, n_ranks: int) -> RuleModel:
         rule = copy(self)
         known = dict(vars(rule))
         arrays = rule.start(n_features, n_ranks)
         _check_attributes(rule, known, "start")
         _check_arrays(self, arrays)
-        others = {name: array.copy(order="C") for name, array in arrays.items()}
+        whole = {name: array.copy(order="C") for name, array in arrays.items()}
         if self.average:
-            others |= {name + SUMS: np.zeros_like(array) for name, array in arrays.items()}
-        settings = {**self._settings(), "arrays": [*arrays], "n_ranks": n_ranks}
-        return OnlineState({}, others, settings=settings)
+            whole |= {name + SUMS: np.zeros_like(array) for name, array in whole.items()}
+        whole["counts"] = np.zeros(3, dtype=np.int64)
+        settings = self._settings()
+        if "threshold_scale" in settings:
+            whole["scale"] = np.array([first_scale(settings)], dtype=np.float64)
+        return RuleModel(n_features, n_ranks, settings | {"arrays": [*arrays]}, whole)
 
-    def _bind(self, state: OnlineState) -> Any:
-        """A working copy: this estimator with the arrays of a state as attributes."""
+    def _working_copy(self, model: RuleModel) -> Any:
+        """A copy of this estimator with the arrays of a model as attributes."""
         rule = copy(self)
         rule.__dict__.pop("_state", None)  # would differ from the arrays
-        rule.__dict__ |= state.others
-        rule.__dict__["_arrays"] = state.settings["arrays"]
-        rule.t, rule.n_ranks = state.t, state.settings["n_ranks"]
+        rule.__dict__ |= {name: one for name, one in model.arrays.items() if name != "counts"}
+        rule.__dict__["_array_names"] = model.settings["arrays"]
+        rule.t, rule.n_ranks = int(model.t), int(model.n_ranks)
+        if "scale" in model.arrays:
+            rule.scale = float(model["scale"][0])
         return rule
 
-    def _block_rows(self, rows: Rows, state: OnlineState) -> int:
-        values = sum(array.size for array in state.others.values())
+    def _block_rows(self, rows: Rows, state: OnlineRecord) -> int:
+        values = sum(array.size for array in state.model.arrays.values())
         return max(1, BLOCK_VALUES // (1000 + values))
 
-    def _learn(self, state: OnlineState, block: Block) -> int:
+    def _learn(self, state: OnlineRecord, block: Block) -> int:
         examples, start, stop = block.examples, block.start, block.stop
         ranks, order, marks = examples.ranks, examples.order, block.marks
         places = np.arange(start, stop, dtype=np.int32) if order is None else order[start:stop]
-        rule, t = self._bind(state), state.t
+        model = state.model
+        model.ensure_writable()
+        model.changed()
+        rule, t = self._working_copy(model), state.t
         known = dict(vars(rule))
-        before = {name: array.copy() for name, array in state.others.items()}
+        before = model.copy().arrays
         try:
             predicted = np.asarray(rule.update_rows(examples.rows, ranks, places), dtype=np.int64)
         except Exception:  # of an update in Python: the rows of the block are not learned
             for name, array in before.items():
-                state.others[name][...] = array
+                model[name][...] = array
             raise
         rule.t = known["t"]
         _check_attributes(rule, known, "update")
@@ -235,7 +252,7 @@ class RuleLearner(OnlineOrdinalClassifier):
         totals = state.counts[1] + np.cumsum(distances)
         reached = (marks > t) & (marks <= t + n)
         block.losses[reached] = totals[marks[reached] - t - 1]
-        state.counts += [n, distances.sum(), np.count_nonzero(distances)]
+        model["counts"][...] += [n, distances.sum(), np.count_nonzero(distances)]
         return start + n
 
 

@@ -5,14 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from rankcore._core.params import Options, Real
-from rankcore._core.state import OnlineState
-
-# Value of an array of a state that is not known yet.
-UNKNOWN = -1.0
-
+from rankcore._ext.online_model import UNKNOWN
 
 # Names of parameters, and the types they are saved as.
 BuiltIn = Mapping[str, Callable[[Any], Any]]
@@ -43,49 +37,30 @@ OF_INTERCEPTS: BuiltIn = {
 }
 
 
-def new_scale(settings: Mapping[str, Any]) -> np.ndarray:
-    """Square of the constant, shape (1,); for "auto", `UNKNOWN` until rows are seen."""
-    value = _constant(settings)
-    return np.array([UNKNOWN if isinstance(value, str) else value**2])
-
-
-def new_margin(settings: Mapping[str, Any]) -> np.ndarray:
-    """The margin, shape (1,); for "auto", `UNKNOWN` until rows are seen."""
-    value = settings["margin"]
-    return np.array([UNKNOWN if isinstance(value, str) else value])
-
-
-def _constant(settings: Mapping[str, Any]) -> float | str:
-    """The constant feature of a state, 0 for none."""
-    if not settings.get("fit_intercept", True):
-        return 0.0
-    return settings.get("threshold_scale") or settings["intercept_scaling"]
-
-
 def fix_scale(
-    state: OnlineState, model: Any, mean_square: Callable[[], float], share: Callable[[], float]
+    model: Any, learner: Any, mean_square: Callable[[], float], share: Callable[[], float]
 ) -> None:
-    """Set constant and margin, if unknown, by the first rows.
+    """Set constant and margin of a model, if it has them and they are unknown, by the first rows.
 
     These have a mean squared norm, and a share of values that are not 0.
     """
-    unknown = {name for name in ("scale", "margin") if state.others.get(name, (0.0,))[0] == UNKNOWN}
+    unknown = {name for name in ("scale", "margin") if _value(model, name) == UNKNOWN}
     if not unknown:
         return
     square = mean_square()
     if "scale" in unknown:
-        state.others["scale"][0] = model._lengths(share) ** 2 * square
+        model["scale"][0] = learner._lengths(share) ** 2 * square
     if "margin" in unknown:
-        state.others["margin"][0] = AUTO_MARGIN * square
+        model["margin"][0] = AUTO_MARGIN * square
 
 
-def check_scale(state: OnlineState) -> None:
+def _value(model: Any, name: str) -> float:
+    return float(model[name][0]) if name in model.arrays else 0.0
+
+
+def check_scale(model: Any) -> None:
     """Raise ValueError unless a restored scale and margin are positive, 0 or not known yet."""
     for name in ("scale", "margin"):
-        value = float(state.others.get(name, (0.0,))[0])
+        value = _value(model, name)
         if not (value >= 0 or value == UNKNOWN):
             raise ValueError(f"its {name} must be >= 0, or {UNKNOWN} if unknown; found {value}")
-
-
-def margin_of(state: OnlineState) -> float:
-    return float(state.others["margin"][0])

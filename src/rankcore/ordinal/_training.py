@@ -17,11 +17,12 @@ from rankcore._core.labels import as_labels, check_agreement, encode, first_rank
 from rankcore._core.params import as_generator
 from rankcore._core.scales import share_of_nonzero, warn_of_scales
 from rankcore._core.sources import DatasetStats, MemoryRows, RowBlocks, Source, Window
-from rankcore._core.state import OnlineState, checkpoints
+from rankcore._core.state import checkpoints
 from rankcore._core.training import Learner
 from rankcore._core.warning import warn
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._parameters import AUTO_PASSES, PUBLISHED
+from rankcore.ordinal._record import OnlineRecord
 from rankcore.ordinal._scale import fix_scale
 from rankcore.ordinal._weights import (
     Block,
@@ -129,7 +130,7 @@ class OnlineLearner(PassLearner):
             state = resumed._state
             _check_resumed(resumed, self.classes, n_features)
         if known and model._in_windows:
-            fix_scale(state, model, source.mean_square, source.share_of_nonzero)
+            fix_scale(state.model, model, source.mean_square, source.share_of_nonzero)
         self.fitted = model._shadow(source.given, n_features, state, ranks_=self.classes)
         self._visits: Visits | None = None
         self._first: int | None = None  # the first pass of this fit
@@ -170,7 +171,7 @@ class OnlineLearner(PassLearner):
         return self._of_rows is not None or self._of_classes is not None
 
     @property
-    def _state(self) -> OnlineState:
+    def _state(self) -> OnlineRecord:
         return self.fitted._state
 
     def learn(self, window: Window, generator: np.random.Generator, number: int) -> None:
@@ -222,13 +223,14 @@ class OnlineLearner(PassLearner):
         return [self.fitted._measured(one.rows) for one in held_out]
 
 
-def run_pass(model: Any, state: OnlineState, examples: Examples, epoch: int, n_epochs: int) -> None:
+def run_pass(
+    model: Any, state: OnlineRecord, examples: Examples, epoch: int, n_epochs: int
+) -> None:
     """Learn the visits of a pass in blocks; signals are handled between blocks."""
     rows = examples.rows
     n = examples.n_visits
-    state.averages = None  # the cache is outdated
     fix_scale(
-        state,
+        state.model,
         model,
         lambda: model._mean_square(state, examples.weighted),
         lambda: share_of_nonzero(examples.weighted),
@@ -250,7 +252,7 @@ def run_pass(model: Any, state: OnlineState, examples: Examples, epoch: int, n_e
             state.curve.extend(zip(marks[passed].tolist(), losses[passed].tolist(), strict=True))
             before = state.counts.copy()
             base = list(record)
-            if reached < stop and state.make_room():
+            if reached < stop and state.model.make_room():
                 stop = reached
         if reached < stop:
             raise_overflow(model, reached if examples.order is None else examples.order[reached])
@@ -258,7 +260,7 @@ def run_pass(model: Any, state: OnlineState, examples: Examples, epoch: int, n_e
             continue
         start = stop
         report(Progress(epoch, n_epochs, start, n, record[1] / record[0]))
-    if not state.is_finite(rows.columns):
+    if not state.model.is_finite(rows.columns):
         raise_overflow(model, -1)
 
 

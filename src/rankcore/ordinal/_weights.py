@@ -200,18 +200,18 @@ class Block:
     marks: np.ndarray
     losses: np.ndarray
 
-    def learn(self, bound: Any, steps: np.ndarray | None, counts: np.ndarray) -> int:
-        """Let a kernel learn; return the first position not learned."""
+    def learn(self, model: Any, learner: Any, steps: np.ndarray | None) -> int:
+        """Let a model learn by a learner's parameters; return the first position not learned."""
         examples = self.examples
         return learn(
-            bound,
+            model,
+            learner,
             examples.rows,
             examples.ranks,
             examples.order,
             steps,
             self.start,
             self.stop,
-            counts,
             self.marks,
             self.losses,
         )

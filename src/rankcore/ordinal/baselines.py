@@ -10,13 +10,11 @@ import numpy as np
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented, parameters
-from rankcore._core.model_spec import Field
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import Constraints, Real
-from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project, project_many
-from rankcore.ordinal._base import OnlineOrdinalClassifier, Zeros
+from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._parameters import AveragingParams, EpochParams, InterceptParams
 from rankcore.ordinal._projecting import LatentScoreMixin, cumulated
 
@@ -95,7 +93,8 @@ class WidrowHoff(WidrowHoffParameters, LatentScoreMixin, OnlineOrdinalClassifier
     _published: ClassVar[dict[str, Any]] = {"eta0": 0.1, "step": "constant"}
     _one_direction = True
     _form = "rounded"
-    _arrays: ClassVar = {"weights": Field(("features",)), "intercept": Field((1,))}
+    _model_class = kernels.WidrowHoffModel
+    _merges = True
 
     _constraints: ClassVar[Constraints] = {"eta0": Real(1e-100, 1e100)}
 
@@ -113,27 +112,6 @@ class WidrowHoff(WidrowHoffParameters, LatentScoreMixin, OnlineOrdinalClassifier
     def intercept_(self) -> float:
         """The intercept."""
         return float(self._parameters()[1][0])
-
-    def _other_arrays(self, n_ranks: int, zeros: Zeros) -> dict[str, np.ndarray]:
-        # Scoring requires the number of ranks, which is in no array's shape.
-        of_ranks = {"n_ranks": np.array([n_ranks], dtype=np.int64)}
-        return of_ranks | super()._other_arrays(n_ranks, zeros)
-
-    def _check_state(self, state: OnlineState, n_ranks: int) -> None:
-        if state.others["n_ranks"][0] != n_ranks:
-            raise ValueError("the model must have as many ranks as classes")
-
-    def _bind(self, state: OnlineState) -> Any:
-        return kernels.WidrowHoffState(
-            state.by_feature["weights"],
-            state.others["intercept"],
-            state.by_feature.get("weights_sums"),
-            state.others.get("intercept_sums"),
-            self.eta0,
-            state.others["n_ranks"][0],
-            self.step == "normalized",
-            state.others["scale"][0],
-        )
 
     def _projected(self, rows: Rows) -> np.ndarray:
         weights, intercept = self._parameters()
@@ -208,7 +186,8 @@ class MulticlassPerceptron(MulticlassParameters, OnlineOrdinalClassifier):
         instances=lambda: [MulticlassPerceptron(random_state=0)],
     )
 
-    _arrays: ClassVar = {"weights": Field(("features", "ranks")), "intercepts": Field(("ranks",))}
+    _model_class = kernels.MulticlassModel
+    _merges = True
     _form = "classes"
     _published: ClassVar[dict[str, Any]] = {"update": "worst", "fit_intercept": False}
 
@@ -224,21 +203,9 @@ class MulticlassPerceptron(MulticlassParameters, OnlineOrdinalClassifier):
         """Intercepts in the order of ``classes_``, shape (n_classes,)."""
         return self._parameters()[1][self._ranks_of_columns()]
 
-    def _bind(self, state: OnlineState) -> Any:
-        intercepts = state.others["intercepts"]
-        return kernels.MulticlassState(
-            flat(state.by_feature["weights"]),
-            intercepts,
-            flat(state.by_feature.get("weights_sums")),
-            state.others.get("intercepts_sums"),
-            np.empty(intercepts.size),
-            self.update == "uniform",
-            state.others["scale"][0],
-        )
-
     def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         weights, intercepts = self._parameters()
         scores = np.empty((rows.n_rows, weights.shape[1]))
-        project_many(rows, flat(weights), scores)
+        project_many(rows, weights.reshape(-1), scores)
         scores = check_scores(scores + intercepts)
         return scores, scores.argmax(axis=1)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented, parameters
-from rankcore._core.model_spec import Field
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import check_declared
-from rankcore._core.state import OnlineState, flat
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
 from rankcore.ordinal._base import OnlineOrdinalClassifier
@@ -126,7 +124,8 @@ class CuSumRank(CuSumParameters, CuSumClassifier, OnlineOrdinalClassifier):
     )
 
     _form = "tasks"
-    _arrays: ClassVar = {"weights": Field(("features", "tasks")), "thresholds": Field(("tasks",))}
+    _model_class = kernels.CuSumModel
+    _merges = True
 
     @property
     @consistent_read
@@ -140,33 +139,18 @@ class CuSumRank(CuSumParameters, CuSumClassifier, OnlineOrdinalClassifier):
         """Intercepts of the tasks, shape (n_classes - 1,)."""
         return -self._parameters()[1]
 
-    def _bind(self, state: OnlineState) -> Any:
-        thresholds = state.others["thresholds"]
-        return kernels.CuSumState(
-            flat(state.by_feature["weights"]),
-            thresholds,
-            flat(state.by_feature.get("weights_sums")),
-            state.others.get("thresholds_sums"),
-            np.empty(2 * (thresholds.size + 1)),
-            self.C,
-            self.delta,
-            self.margin,
-            self.tie_break == "low",
-            kernels.UPDATES[self.update],
-            self.pa_loss == "zero_one",
-            state.others["scale"][0],
-        )
-
     def _cumulated(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         weights, thresholds = self._parameters()
         check_declared(self, "tie_break")
         scores = np.empty((rows.n_rows, thresholds.size + 1))
         ranks = np.empty(rows.n_rows, dtype=np.int32)
-        kernels.cusum_ranks(rows, flat(weights), thresholds, self.tie_break == "low", scores, ranks)
+        kernels.cusum_ranks(
+            rows, weights.reshape(-1), thresholds, self.tie_break == "low", scores, ranks
+        )
         return check_scores(scores), ranks
 
     def _tasks(self, rows: Rows) -> np.ndarray:
         weights, thresholds = self._parameters()
         tasks = np.empty((rows.n_rows, thresholds.size))
-        project_many(rows, flat(weights), tasks)
+        project_many(rows, weights.reshape(-1), tasks)
         return check_scores(tasks) - thresholds

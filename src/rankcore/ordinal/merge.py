@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.concurrency import read_model
 from rankcore._core.numbers import as_weights, scaled
-from rankcore._core.state import OnlineState
 from rankcore.ordinal._base import OnlineOrdinalClassifier
+from rankcore.ordinal._record import OnlineRecord
 
 Learner = TypeVar("Learner", bound=OnlineOrdinalClassifier)
 
@@ -87,18 +87,18 @@ def merge(
         begun = first._new_state(first.n_features_in_, first.ranks_.size)
     else:
         begun = _copied_state(base)
-    result._state = mixed(first, states, _shares(weights, len(models)), begun)
+    result._state = mixed(states, _shares(weights, len(models)), begun)
     return result
 
 
-def _copied_state(model: Any) -> OnlineState:
+def _copied_state(model: Any) -> OnlineRecord:
     """Return a copy of a state, for another thread may go on to learn."""
-    copied: OnlineState = read_model("merge", model, lambda: deepcopy(model._state))
+    copied: OnlineRecord = read_model("merge", model, lambda: deepcopy(model._state))
     return copied
 
 
 def _check_alike(model: Any, first: Any) -> None:
-    if not isinstance(model, OnlineOrdinalClassifier) or not model._averaged:
+    if not isinstance(model, OnlineOrdinalClassifier) or not model._merges:
         raise TypeError(
             "merge takes fitted PRank, CuSumRank, WidrowHoff, MulticlassPerceptron, OAPBPM, "
             f"OAPBagging or OAPVoting models; found {type(model).__name__}"
@@ -136,48 +136,27 @@ def _shares(weights: Any, n: int) -> np.ndarray:
     return shares / shares.sum()
 
 
-def mixed(
-    model: OnlineOrdinalClassifier, states: list[OnlineState], shares: np.ndarray, base: OnlineState
-) -> OnlineState:
-    """State of models that continued ``base``, averaged with weights that sum to 1.
+def mixed(states: list[OnlineRecord], shares: np.ndarray, base: OnlineRecord) -> OnlineRecord:
+    """Return the record of models that continued ``base``, averaged with weights that sum to 1.
 
     Raises ValueError if they have different scales, did not continue ``base``, or overflow.
     """
     for name, meaning in (("scale", "scales of their thresholds"), ("margin", "margins")):
-        if len({float(state.others[name][0]) for state in states if name in state.others}) > 1:
+        if len({float(one.model[name][0]) for one in states if name in one.model.arrays}) > 1:
             raise ValueError(
                 f"the models chose different {meaning} from their first rows: start all from "
                 f"copies of one model, or set the {name} to a number"
             )
-    fresh = model._new_state(model.n_features_in_, model.ranks_.size)
-    fresh.others = {name: array.copy() for name, array in states[0].others.items()}
-    fresh.counts = base.counts + sum(state.counts - base.counts for state in states)
     if any((state.counts < base.counts).any() for state in states):
         raise ValueError("base has learned from more examples than a model that continued it")
-    fresh.offered = base.offered + sum(state.offered - base.offered for state in states)
-    new = fresh.counts - base.counts
-    fresh.log = [list(figures) for figures in base.log]
-    if new[0]:
-        fresh.log.append(new.tolist())
-    model._merge_counts(fresh, states, base)
-    for name in model._averaged:
-        arrays = fresh.by_feature if name in fresh.by_feature else fresh.others
-        mean = sum(share * state.array(name) for share, state in zip(shares, states, strict=True))
-        if arrays[name].dtype.kind == "i":
-            mean = np.rint(mean).astype(np.int64)  # monotone: keeps the order of thresholds
-        arrays[name][...] = mean
-        if name + "_sums" in arrays:
-            # The sums represent the total of the parameter over all examples so far.
-            with np.errstate(over="ignore", invalid="ignore"):  # infinity is detected below
-                before = _total(model, base, name)
-                total = before + sum(_total(model, state, name) - before for state in states)
-                arrays[name + "_sums"][...] = model._times(fresh) * mean - total
-    model._derive(fresh)
-    if not fresh.is_finite(None):
+    new = np.sum([state.counts - base.counts for state in states], axis=0)
+    merged = states[0].model.mixed([state.model for state in states], shares, base.model)
+    if not merged.is_finite():
         raise ValueError("the sums of the averages overflowed: the models' weights are too large")
-    return fresh
-
-
-def _total(model: Any, state: OnlineState, name: str) -> np.ndarray:
-    total: np.ndarray = model._times(state) * state.array(name) - state.array(name + "_sums")
-    return total
+    log = [list(figures) for figures in base.log]
+    return OnlineRecord(
+        model=merged,
+        settings=merged.settings,
+        log=[*log, new.tolist()] if new[0] else log,
+        offered=base.offered + sum(state.offered - base.offered for state in states),
+    )

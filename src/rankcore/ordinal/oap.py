@@ -10,13 +10,13 @@ import numpy as np
 from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented, parameters
 from rankcore._core.params import check_declared
-from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._members import OAP, SamplingParams, member_parameters
+from rankcore.ordinal._members import OAP, SamplingParams
 from rankcore.ordinal._parameters import EpochParams, MarginParams, VoteParams
 from rankcore.ordinal._projecting import Thresholds, Voters, VotesRanks, cumulated
-from rankcore.ordinal.prank import Direction, scale_of
+from rankcore.ordinal._record import OnlineRecord
+from rankcore.ordinal.prank import Direction
 
 __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
 
@@ -72,7 +72,7 @@ class OAPBPM(BPMParameters, OAP, Direction, Thresholds, OnlineOrdinalClassifier)
 class MembersVote:
     """Votes of the members of an `OAP`, one each; a base class before `VotesRanks`. Not public."""
 
-    def _votes(self, state: OnlineState) -> np.ndarray:
+    def _votes(self, state: OnlineRecord) -> np.ndarray:
         """Return the votes of the members."""
         return np.ones(state.settings["n_estimators"], dtype=np.int64)
 
@@ -83,10 +83,11 @@ class MembersVote:
         mean = cumulated(Direction._projected(self, rows)[:, None] - self._cuts())
         short = mean - mean.max(axis=1, keepdims=True)
         n_votes = max(1, int(self._votes(self._state).sum()))
-        return scores + short / (scale_of(self._state) - short) / (4 * n_votes), winners
+        scale = float(self._state.model["scale"][0])
+        return scores + short / (scale - short) / (4 * n_votes), winners
 
     def _voters(self: Any) -> Voters:
-        weights, thresholds = member_parameters(self._state)
+        weights, thresholds = self._state.model.members()
         return Voters(weights, thresholds, self._votes(self._state))
 
 
@@ -169,8 +170,8 @@ class OAPVoting(
         instances=lambda: [OAPVoting(5, average_members=False, random_state=0)],
     )
 
-    def _votes(self, state: OnlineState) -> np.ndarray:
+    def _votes(self, state: OnlineRecord) -> np.ndarray:
         check_declared(self, "weight")
-        seen = state.others["seen"]
-        votes = state.others["survived"] if self.weight == "survival" else seen[:, 0] - seen[:, 2]
+        seen = state.model["seen"]
+        votes = state.model["survived"] if self.weight == "survival" else seen[:, 0] - seen[:, 2]
         return votes[: state.settings["n_estimators"]]

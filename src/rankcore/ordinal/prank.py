@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,15 +10,14 @@ import numpy as np
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented, parameters
-from rankcore._core.model_spec import Field, Specified
-from rankcore._core.numbers import check_scores
-from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts
-from rankcore._ext import ordinal as kernels
+from rankcore._core.model_spec import Specified
+from rankcore._core.numbers import check_reached, check_scores
+from rankcore._ext.ordinal import PRankModel, projected_ranks
 from rankcore._ext.rows import Rows, project
-from rankcore.ordinal._base import OnlineOrdinalClassifier, Zeros
+from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._parameters import AveragingParams, EpochParams, MarginParams
 from rankcore.ordinal._projecting import Thresholds
-from rankcore.ordinal._scale import OF_PRANK, margin_of
+from rankcore.ordinal._scale import OF_PRANK
 
 __all__ = ["PRank"]
 
@@ -49,15 +48,18 @@ class Direction(Specified):
     @consistent_read
     def threshold_scale_(self) -> float:
         """The resolved ``threshold_scale``; thresholds move in steps of its square."""
-        return float(np.sqrt(self._fitted_state().others["scale"][0]))
-
-    def _cuts(self) -> np.ndarray:
-        return self._parameters()[1]
+        return float(np.sqrt(self._fitted_state().model["scale"][0]))
 
     def _projected(self, rows: Rows) -> np.ndarray:
         scores = np.empty(rows.n_rows)
         project(rows, self._parameters()[0], scores)
         return check_scores(scores)
+
+    def _ranks(self, rows: Rows) -> np.ndarray:
+        weights, thresholds = self._parameters()
+        ranks = np.empty(rows.n_rows, dtype=np.int32)
+        check_reached(projected_ranks(rows, weights, thresholds, ranks), rows.n_rows)
+        return ranks
 
 
 @parameters
@@ -138,48 +140,6 @@ class PRank(PRankParameters, Direction, Thresholds, OnlineOrdinalClassifier):
         ],
     )
 
-    _arrays: ClassVar = {"weights": Field(("features",)), "steps": Field(("tasks",), "int64")}
     _built_in: ClassVar = OF_PRANK
-
-    def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
-        state = self._fitted_state()
-        return state.averaged(
-            lambda: (state.mean("weights"), scale_of(state) * state.mean("steps"))
-        )
-
-    def _other_arrays(self, n_ranks: int, zeros: Zeros) -> dict[str, np.ndarray]:
-        return {"thresholds": zeros(n_ranks - 1), **super()._other_arrays(n_ranks, zeros)}
-
-    def _derive(self, state: OnlineState) -> None:
-        state.others["thresholds"] = scale_of(state) * state.others["steps"]
-
-    def _check_state(self, state: OnlineState, n_ranks: int) -> None:
-        check_thresholds(state.others)
-
-    def _bind(self, state: OnlineState) -> Any:
-        return kernels.PRankState(
-            state.by_feature["weights"],
-            state.others["steps"],
-            state.others["thresholds"],
-            state.by_feature.get("weights_sums"),
-            state.others.get("steps_sums"),
-            scale_of(state),
-            margin_of(state),
-            self.tie == "strict",
-        )
-
-
-def scale_of(state: OnlineState) -> float:
-    """Return the squared scale of the thresholds: the length of their steps."""
-    return float(state.others["scale"][0])
-
-
-def check_thresholds(
-    others: Mapping[str, np.ndarray], names: Sequence[str] = ("thresholds",), axis: int = -1
-) -> None:
-    """Raise ValueError unless loaded thresholds ascend along ``axis``, and steps are countable."""
-    if not are_counts(np.maximum(others["steps"], -others["steps"])):
-        raise ValueError(f"the thresholds of the model moved by more than {MOST_COUNTED} steps")
-    for name in ("steps", *names):
-        if (np.diff(others[name], axis=axis) < 0).any():
-            raise ValueError(f"the {name} of the model must ascend from rank to rank")
+    _model_class = PRankModel
+    _merges = True

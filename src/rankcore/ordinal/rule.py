@@ -13,12 +13,11 @@ from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.numbers import Floats, check_scores
 from rankcore._core.params import Constraints
 from rankcore._core.scoring import Scoring, no_scoring
-from rankcore._core.state import OnlineState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._projecting import Thresholds
-from rankcore.ordinal._rule_loop import RuleLearner, row_of
-from rankcore.ordinal._scale import OF_THRESHOLDS, SCALE, new_scale
-from rankcore.ordinal.prank import Direction, scale_of
+from rankcore.ordinal._rule_loop import RuleLearner, RuleModel, row_of
+from rankcore.ordinal._scale import OF_THRESHOLDS, SCALE
+from rankcore.ordinal.prank import Direction
 
 __all__ = ["PythonRule", "PythonScoreRule"]
 
@@ -209,35 +208,23 @@ class PythonRule(Direction, Thresholds, RuleLearner):
             score = x @ self.weights
         return int(np.count_nonzero(score >= self.thresholds)) if np.isfinite(score) else -1
 
-    def _new_state(
-        self, n_features: int, n_ranks: int, like: Mapping[str, np.ndarray] | None = None
-    ) -> OnlineState:
-        state = super()._new_state(n_features, n_ranks, like)
+    def _new_model(self, n_features: int, n_ranks: int) -> RuleModel:
+        model = super()._new_model(n_features, n_ranks)
         for name, shape in (("weights", (n_features,)), ("steps", (n_ranks - 1,))):
-            found = state.others.get(name)
+            found = model.arrays.get(name)
             if found is None or found.shape != shape:
                 raise ValueError(
                     f"start must return an array {name!r} of shape {shape}; found "
                     f"{None if found is None else found.shape}"
                 )
-        state.others["scale"] = new_scale(state.settings)
-        return state
-
-    def _bind(self, state: OnlineState) -> Any:
-        rule = super()._bind(state)
-        rule.scale = scale_of(state)
-        return rule
+        return model
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
-        state = self._fitted_state()
-
-        def compute() -> tuple[np.ndarray, np.ndarray]:
-            # The order does not change the number of thresholds reached; a search requires
-            # ascending ones.
-            thresholds = np.sort(scale_of(state) * state.mean("steps"))
-            return state.mean("weights"), thresholds
-
-        return state.averaged(compute)
+        means = self._means()
+        # The order does not change the number of thresholds reached; a search requires ascending
+        # ones.
+        scale = float(self._fitted_state().model["scale"][0])
+        return means["weights"], np.sort(scale * means["steps"])
 
 
 class PythonScoreRule(RuleLearner):
@@ -404,7 +391,7 @@ class PythonScoreRule(RuleLearner):
         return no_scoring(f"Python code scores the rows of {type(self).__name__}")
 
     def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        rule = self._bind(self._fitted_state())
+        rule = self._working_copy(self._fitted_state().model)
         rule.__dict__ |= self._means()
         every = [rule._checked_scores(row_of(rows, row)) for row in range(rows.n_rows)]
         scores = check_scores(np.array(every))

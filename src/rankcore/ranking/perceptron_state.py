@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from rankcore._core.model_spec import Field, ModelSpec, read_fields
 from rankcore._core.numbers import Floats, check_scores
 from rankcore._core.queries import Queries
-from rankcore._core.state import LearnerState, are_counts, restored_validation, widened
+from rankcore._core.state import LearnerState, restored_validation, widened
+from rankcore._ext.online_model import are_counts
 from rankcore._ext.pairs import PairState
 from rankcore._ext.rows import Rows, project
 from rankcore.ranking.feature_scale import NONE

@@ -14,9 +14,9 @@ from rankcore._core.params import as_generator
 from rankcore._core.queries import group_rows
 from rankcore._core.scales import warn_of_scales
 from rankcore._core.sources import MemoryRows, RowBlocks, Source, Window
-from rankcore._core.state import zeros_by_line
 from rankcore._core.training import Learner
 from rankcore._ext import pairs as kernels
+from rankcore._ext.online_model import zeros_by_line
 from rankcore._ext.rows import Rows
 from rankcore.progress import Progress, report
 from rankcore.ranking.data import HeldOut

@@ -39,7 +39,7 @@ __all__ = ["KernelStructuredPerceptron"]
 class KernelStructuredState(StructuredState):
     """Coefficients of atoms, and the weights of linear features."""
 
-    others: _pool.Arrays  # the arrays of ``rankcore.ordinal.kernel._pool``; an output is a label
+    pool: _pool.Arrays  # the arrays of ``rankcore.ordinal.kernel._pool``; an output is a label
     n_features: int  # columns of the parts
 
     def is_zero(self) -> bool:
@@ -48,8 +48,8 @@ class KernelStructuredState(StructuredState):
 
     def copy(self) -> Self:
         """A copy to continue from."""
-        others = {name: array.copy() for name, array in self.others.items()}
-        return replace(super().copy(), others=others)
+        pool = {name: array.copy() for name, array in self.pool.items()}
+        return replace(super().copy(), pool=pool)
 
 
 @dataclass
@@ -275,7 +275,7 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
         return KernelStructuredState(
             arrays=np.zeros((1 + bool(self.average), examples.n_parameters)),
             settings=self._settings(),
-            others=self._new_pool(examples.n_labels, bool(self.average)),
+            pool=self._new_pool(examples.n_labels, bool(self.average)),
             n_features=examples.n_features,
         )
 
@@ -284,11 +284,11 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
         return self._state
 
     def _output_lists(self, state: Any) -> tuple[Array, Array, Array]:
-        others = state.others
-        coefs = others["coefs"]
-        if "coefs_sums" in others:
-            coefs = coefs - others["coefs_sums"] / state.t
-        return others["slots"], coefs, others["sizes"]
+        pool = state.pool
+        coefs = pool["coefs"]
+        if "coefs_sums" in pool:
+            coefs = coefs - pool["coefs_sums"] / state.t
+        return pool["slots"], coefs, pool["sizes"]
 
     def _examples(
         self, X: Any, Y: Any, fitted: bool = False, labelled: bool = True
@@ -302,7 +302,7 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
         if fitted:
             state = self._fitted_state()
             for what, found, known in [
-                ("n_labels", n_labels, state.others["sizes"].size),
+                ("n_labels", n_labels, state.pool["sizes"].size),
                 ("number of columns in parts", n_features, state.n_features),
             ]:
                 if found != known:
@@ -319,7 +319,7 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
     def _losses(
         self, state: KernelStructuredState, examples: KernelExamples, order: Array
     ) -> Iterator[float]:
-        rows, arrays = examples.rows, state.others
+        rows, arrays = examples.rows, state.pool
         first = int(arrays["book"][_pool.FIRST]) if state.streaming else 0
         slot_of = row_order = None
         sizes = np.diff(examples.ends)[order]
@@ -357,7 +357,7 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
         slot_of: Array | None,
     ) -> tuple[KernelAtomsState, Array | None]:
         """A block of rows to score and learn, with the kernel values among them, if given."""
-        arrays, values, among = state.others, None, None
+        arrays, values, among = state.pool, None, None
         filled = block.start < block.stop  # otherwise there are no parts to score
         if filled:
             which = row_order[block]

@@ -104,7 +104,7 @@ class DualLearner(BudgetParams):
     """A learner in dual form. Not public.
 
     Its state has ``settings``, which include those of ``_kernel_settings``, and
-    ``others``, the arrays of ``_pool``. A class with this base provides ``_fitted_state`` and
+    ``pool``, the arrays of ``_pool``. A class with this base provides ``_fitted_state`` and
     ``_output_lists``.
     """
 
@@ -183,14 +183,14 @@ class DualLearner(BudgetParams):
         if isinstance(self.kernel, str) and self.kernel in COMPILED:
             return None, None
         block = some_rows(rows, which)
-        n = int(state.others["book"][_pool.N_SUPPORT])
+        n = int(state.pool["book"][_pool.N_SUPPORT])
         if self.kernel == "precomputed":
-            support = state.others["support"][:n]
+            support = state.pool["support"][:n]
             return columns_of(block, support), columns_of(block, first + which)
         among = call_kernel(self.kernel, block, block)
         if n == 0:
             return np.empty((which.size, 0)), among
-        vectors = _pool.support_matrix(state.others, rows.n_features)
+        vectors = _pool.support_matrix(state.pool, rows.n_features)
         return call_kernel(self.kernel, block, vectors), among
 
     def _compiled_kernel(self, state: Any) -> Compiled:
@@ -198,14 +198,14 @@ class DualLearner(BudgetParams):
         kernel = settings["kernel"]
         return {
             "kind": COMPILED[kernel] if isinstance(kernel, str) and kernel in COMPILED else 0,
-            "gamma": float(state.others["gamma"][0]),
+            "gamma": float(state.pool["gamma"][0]),
             "coef0": settings["coef0"],
             "degree": settings["degree"],
         }
 
     def _compiled_budget(self, state: Any) -> Compiled:
         settings = state.settings
-        seed = state.others.get("evict_seed")
+        seed = state.pool.get("evict_seed")
         return {
             "budget": -1 if settings["budget"] is None else settings["budget"],
             "policy": POLICIES[settings["budget_policy"]],
@@ -221,7 +221,7 @@ class DualLearner(BudgetParams):
         state = self._fitted_state()
         # Copies: another thread may be learning, and validated arrays must not change.
         slots, coefs, sizes = (part.copy() for part in self._output_lists(state))
-        arrays = dict(state.others)
+        arrays = dict(state.pool)
         for name in ("starts", "lengths"):
             if name in arrays:
                 arrays[name] = arrays[name].copy()
@@ -277,14 +277,14 @@ class DualLearner(BudgetParams):
     @consistent_read
     def support_(self) -> np.ndarray:
         """Row numbers of the support vectors, in order of arrival."""
-        arrays = self._fitted_state().others
+        arrays = self._fitted_state().pool
         return arrays["support"][: arrays["book"][_pool.N_SUPPORT]].copy()
 
     @property
     @consistent_read
     def support_vectors_(self) -> Any:
         """Support vectors, shape (n_support, n_features): an array or CSR, like X."""
-        return _pool.support_matrix(self._fitted_state().others, self.n_features_in_)
+        return _pool.support_matrix(self._fitted_state().pool, self.n_features_in_)
 
     @property
     @consistent_read
@@ -292,11 +292,11 @@ class DualLearner(BudgetParams):
         """Coefficients of the support vectors in predictions, (n_outputs, n_support)."""
         state = self._fitted_state()
         slots, coefs, sizes = self._output_lists(state)
-        lists = {"book": state.others["book"], "slots": slots, "coefs": coefs, "sizes": sizes}
+        lists = {"book": state.pool["book"], "slots": slots, "coefs": coefs, "sizes": sizes}
         return _pool.coefficient_table(lists)
 
     @property
     @consistent_read
     def gamma_(self) -> float:
         """The resolved ``gamma``; 0 if the kernel has none."""
-        return float(self._fitted_state().others["gamma"][0])
+        return float(self._fitted_state().pool["gamma"][0])

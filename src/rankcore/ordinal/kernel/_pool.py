@@ -8,13 +8,12 @@ arrays and move nothing; arrays are grown and compacted here, between blocks.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from rankcore._core.state import OnlineState, widened
+from rankcore._core.state import widened
 from rankcore._ext.kernel_learners import BOOK
 from rankcore._ext.rows import Rows
 
@@ -33,20 +32,6 @@ BY_PAIR = ("gram", "inverse")
 BY_ENTRY = ("slots", "coefs", "coefs_sums")
 BY_VALUE = ("vectors", "indices")
 PAIR_OF_POLICY = {"forgetron": "gram", "projectron": "inverse"}
-
-
-@dataclass
-class DualState(OnlineState):
-    """State of a learner in dual form; all arrays are in ``others``."""
-
-    # During a pass: the number of the first row, and for each row the slot of its support vector or
-    # -1 (None if no row can be one).
-    visit: tuple[int, np.ndarray | None] = field(default=(0, None), repr=False, compare=False)
-    # During the later passes of a fit: the kernel matrix of its rows, if kept.
-    gram: np.ndarray | None = field(default=None, repr=False, compare=False)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "visit": (0, None), "gram": None}
 
 
 def new_lists(n_outputs: int, averaged: bool, policy: str | None, zeros: Zeros) -> Arrays:
@@ -74,13 +59,17 @@ def new_lists(n_outputs: int, averaged: bool, policy: str | None, zeros: Zeros) 
     return arrays
 
 
-def add_vectors(arrays: Arrays, rows: Rows) -> None:
-    """Set the format and dtype of the pool's vectors to those of the rows, or a wider dtype."""
+def add_vectors(arrays: Arrays, rows: Rows) -> bool:
+    """Set the format and dtype of the pool's vectors to those of the rows, or a wider dtype.
+
+    Returns whether arrays were replaced.
+    """
     dtype = rows.arrays[0].dtype
     capacity = arrays["support"].size
     if "vectors" in arrays:
-        if arrays["vectors"].dtype != dtype and dtype == np.float64:
-            arrays["vectors"] = arrays["vectors"].astype(np.float64)
+        if arrays["vectors"].dtype == dtype or dtype != np.float64:
+            return False
+        arrays["vectors"] = arrays["vectors"].astype(np.float64)
     elif rows.columns is None:
         arrays["vectors"] = np.zeros((capacity, rows.n_features), dtype=dtype)
     else:
@@ -88,15 +77,21 @@ def add_vectors(arrays: Arrays, rows: Rows) -> None:
         arrays["indices"] = np.zeros(FIRST_CAPACITY, dtype=np.int32)
         arrays["starts"] = np.zeros(capacity, dtype=np.int64)
         arrays["lengths"] = np.zeros(capacity, dtype=np.int64)
+    return True
 
 
-def make_room(arrays: Arrays, rows: Rows, which: np.ndarray, budget: int | None) -> None:
-    """Reserve capacity for the maximum number of rows that can become support vectors."""
+def make_room(arrays: Arrays, rows: Rows, which: np.ndarray, budget: int | None) -> bool:
+    """Reserve capacity for the maximum number of rows that can become support vectors.
+
+    Returns whether arrays were replaced.
+    """
+    changed = False
     n = int(arrays["book"][N_SUPPORT])
     capacity = arrays["support"].size
     wanted = n + which.size if budget is None else min(n + which.size, budget)
     if wanted > capacity:
         _grow_slots(arrays, max(wanted, 2 * capacity))
+        changed = True
         capacity = arrays["support"].size
     list_capacity = arrays["slots"].shape[1]
     longest = int(arrays["sizes"].max()) + which.size
@@ -106,12 +101,14 @@ def make_room(arrays: Arrays, rows: Rows, which: np.ndarray, budget: int | None)
         for name in BY_ENTRY:
             if name in arrays:
                 arrays[name] = widened(arrays[name], (arrays[name].shape[0], size))
+        changed = True
     if "starts" in arrays:
         if rows.columns is None:
             coming = which.size * rows.n_features
         else:
             coming = int(np.diff(rows.arrays[2])[which].sum())
-        _tidy_values(arrays, coming)
+        changed |= _tidy_values(arrays, coming)
+    return changed
 
 
 def _grow_slots(arrays: Arrays, capacity: int) -> None:
@@ -134,19 +131,19 @@ def _live_values(arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
     return place + np.arange(place.size), ends
 
 
-def _tidy_values(arrays: Arrays, coming: int) -> None:
+def _tidy_values(arrays: Arrays, coming: int) -> bool:
     """Reserve capacity for values of sparse support vectors; when full, drop removed ones."""
     room = arrays["vectors"].size
     stored = int(arrays["book"][STORED])
     if stored + coming <= room:
-        return
+        return False
     n_live = int(arrays["lengths"][: arrays["book"][N_SUPPORT]].sum())
     wanted = 2 * (n_live + coming)
     size = room if wanted <= room else max(2 * room, wanted)
     if n_live == stored:  # nothing was removed
         for name in BY_VALUE:
             arrays[name] = widened(arrays[name][:stored], (size,))
-        return
+        return True
     place, ends = _live_values(arrays)
     for name in BY_VALUE:
         tidy = np.zeros(size, dtype=arrays[name].dtype)
@@ -154,6 +151,7 @@ def _tidy_values(arrays: Arrays, coming: int) -> None:
         arrays[name] = tidy
     arrays["starts"][: ends.size] = ends - arrays["lengths"][: ends.size]
     arrays["book"][STORED] = place.size
+    return True
 
 
 def trimmed(arrays: Arrays) -> Arrays:

@@ -12,9 +12,7 @@ from rankcore._core.concurrency import consistent_read
 from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented, parameters
 from rankcore._core.params import check_declared
-from rankcore._core.state import OnlineState
-from rankcore._ext.kernel_learners import KernelCuSumState
-from rankcore._ext.ordinal import UPDATES
+from rankcore._ext.kernel_learners import KernelCuSumModel
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._parameters import (
     AveragingParams,
@@ -26,8 +24,6 @@ from rankcore.ordinal._projecting import cumulated
 from rankcore.ordinal.cusum import CuSumClassifier
 from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel._dual import BudgetParams
-from rankcore.ordinal.kernel._pool import DualState, Zeros
-from rankcore.ordinal.kernel.prank import mean_lists
 
 __all__ = ["KernelCuSumRank"]
 
@@ -103,6 +99,7 @@ class KernelCuSumRank(KernelCuSumParameters, CuSumClassifier, KernelClassifier):
         ],
     )
 
+    _model_class = KernelCuSumModel
     _published: ClassVar[dict[str, Any]] = {
         "margin": 0.0,
         "update": "perceptron",
@@ -115,32 +112,6 @@ class KernelCuSumRank(KernelCuSumParameters, CuSumClassifier, KernelClassifier):
     def intercept_(self) -> np.ndarray:
         """Intercepts of the tasks, shape (n_classes - 1,)."""
         return -self._cuts()
-
-    def _rule_arrays(self, n_ranks: int, zeros: Zeros) -> tuple[dict[str, np.ndarray], int]:
-        names = ["", "_sums"] if self.average else [""]
-        arrays = {f"thresholds{name}": zeros(n_ranks - 1) for name in names}
-        return arrays | self._other_arrays(n_ranks, zeros), n_ranks - 1
-
-    def _bind_rule(self, state: OnlineState, n_features: int) -> Any:
-        return KernelCuSumState(
-            state.others,
-            self._compiled_kernel(state),
-            self._compiled_budget(state),
-            n_features,
-            self.C,
-            self.delta,
-            self.margin,
-            self.tie_break == "low",
-            UPDATES[self.update],
-            self.pa_loss == "zero_one",
-            state.others["scale"][0],
-        )
-
-    def _cuts(self) -> np.ndarray:
-        return np.asarray(self._fitted_state().mean("thresholds"))
-
-    def _output_lists(self, state: DualState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return mean_lists(state)
 
     def _tasks(self, rows: Rows) -> np.ndarray:
         return self._outputs(rows) - self._cuts()

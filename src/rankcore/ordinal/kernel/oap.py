@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,17 +11,15 @@ from rankcore._core.concurrency import consistent_read
 from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented, parameters
 from rankcore._core.params import as_generator
-from rankcore._core.state import MOST_COUNTED, OnlineState, are_counts, averages
-from rankcore._ext.kernel_learners import KernelOAPState
+from rankcore._ext.kernel_learners import KernelOAPModel
 from rankcore.ordinal._members import SamplingParams, least_draws
 from rankcore.ordinal._parameters import EpochParams, MarginParams
 from rankcore.ordinal._projecting import Thresholds
-from rankcore.ordinal._scale import margin_of
+from rankcore.ordinal._record import OnlineRecord
+from rankcore.ordinal._weights import Block
 from rankcore.ordinal.kernel import _pool
 from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel._dual import BudgetParams
-from rankcore.ordinal.kernel._pool import DualState, Zeros
-from rankcore.ordinal.prank import check_thresholds, scale_of
 
 __all__ = ["KernelOAPBPM"]
 
@@ -94,90 +92,29 @@ class KernelOAPBPM(KernelOAPParameters, Thresholds, KernelClassifier):
         ],
     )
 
+    _model_class = KernelOAPModel
+    _n_sums = 1  # the last output is the sum of the members
+
     @property
     @consistent_read
     def member_dual_coef_(self) -> sp.csr_array:
         """Coefficients of the members, CSR of shape (n_estimators, n_support)."""
-        others = self._fitted_state().others
-        lists = {**others, "coefs": member_coefs(self._fitted_state())}
+        model = self._fitted_state().model
+        lists = {**model.arrays, "coefs": model.member_coefs()}
         return sp.csr_array(_pool.coefficient_table(lists)[:-1])
 
     @property
     @consistent_read
     def member_thresholds_(self) -> np.ndarray:
         """Thresholds of the members, shape (n_estimators, n_classes - 1)."""
-        return member_thresholds(self._fitted_state()).copy()
+        return np.array(self._fitted_state().model.member_thresholds())
 
-    def _averages(self) -> bool:
-        return bool(self.average_members)
+    def _new_model(self, n_features: int, n_ranks: int) -> KernelOAPModel:
+        seed = as_generator(self.random_state).integers(2**63, size=1)
+        model = super()._new_model(n_features, n_ranks)
+        model["seed"][:] = seed
+        return model
 
-    def _rule_arrays(self, n_ranks: int, zeros: Zeros) -> tuple[dict[str, np.ndarray], int]:
-        shape = (self.n_estimators, n_ranks - 1)
-        arrays = {
-            "steps": zeros(shape, dtype=np.int64),
-            "thresholds": zeros(shape),
-            "totals": zeros(n_ranks - 1, dtype=np.int64),
-            "mean_thresholds": zeros(n_ranks - 1),
-            "seen": zeros((self.n_estimators, 3), dtype=np.int64),
-            "seed": as_generator(self.random_state).integers(2**63, size=1),
-            **self._other_arrays(n_ranks, zeros),
-        }
-        if self.average_members:
-            arrays["steps_sums"] = zeros(shape, dtype=np.int64)
-        return arrays, self.n_estimators + 1  # the last is the sum of the members
-
-    def _check_state(self, state: Any, n_ranks: int) -> None:
-        super()._check_state(state, n_ranks)
-        others = state.others
-        if not are_counts(others["seen"]) or others["seed"][0] < 0:
-            raise ValueError(f"the counts of the members must be from 0 to {MOST_COUNTED}")
-        check_thresholds(others, ("thresholds", "mean_thresholds"))
-
-    def _bind_rule(self, state: OnlineState, n_features: int) -> Any:
-        return KernelOAPState(
-            state.others,
-            self._compiled_kernel(state),
-            self._compiled_budget(state),
-            n_features,
-            scale_of(state),
-            margin_of(state),
-            self.tie == "strict",
-            least_draws(state.settings)[0],
-        )
-
-    def _cuts(self) -> np.ndarray:
-        state = self._fitted_state()
-        if not state.settings["average_members"]:
-            return state.others["mean_thresholds"]
-        return member_thresholds(state).mean(axis=0)
-
-    def _output_lists(self, state: DualState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        others = state.others
-        n = state.settings["n_estimators"]
-        if not state.settings["average_members"]:
-            return others["slots"][n:], others["coefs"][n:] / n, others["sizes"][n:]
-
-        def mean() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-            lists = {**others, "coefs": member_coefs(state)}
-            table = _pool.coefficient_table(lists)[:-1].mean(axis=0, keepdims=True)
-            slots = np.arange(table.size, dtype=np.int32)[np.newaxis]
-            return slots, table, np.array([table.size])
-
-        return state.averaged(mean)
-
-
-def member_coefs(state: DualState) -> np.ndarray:
-    """Return the members' lists of coefficients for predictions; the last is the sum."""
-    others = state.others
-    if not state.settings["average_members"]:
-        return others["coefs"]
-    t = np.append(others["seen"][:, 0], 1)[:, np.newaxis]
-    return averages(others["coefs"], others["coefs_sums"], t)
-
-
-def member_thresholds(state: DualState) -> np.ndarray:
-    """Return the members' thresholds for predictions."""
-    others = state.others
-    if not state.settings["average_members"]:
-        return others["thresholds"]
-    return scale_of(state) * averages(others["steps"], others["steps_sums"], others["seen"][:, :1])
+    def _learn(self, state: OnlineRecord, block: Block) -> int:
+        state.model.draw_by(least_draws(state.settings)[0])
+        return super()._learn(state, block)

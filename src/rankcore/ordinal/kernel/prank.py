@@ -5,21 +5,16 @@ from __future__ import annotations
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
-import numpy as np
-
 from rankcore._core.arguments import Gamma
 from rankcore._core.declaration import Declaration
 from rankcore._core.docs import documented, parameters
 from rankcore._core.params import COUNT, Constraints, Options
-from rankcore._core.state import OnlineState
-from rankcore._ext.kernel_learners import KernelPRankState
+from rankcore._ext.kernel_learners import KernelPRankModel
 from rankcore.ordinal._parameters import AveragingParams, EpochParams, MarginParams
 from rankcore.ordinal._projecting import Thresholds
-from rankcore.ordinal._scale import OF_PRANK, margin_of
+from rankcore.ordinal._scale import OF_PRANK
 from rankcore.ordinal.kernel._base import KernelClassifier
 from rankcore.ordinal.kernel._dual import BudgetParams
-from rankcore.ordinal.kernel._pool import DualState, Zeros
-from rankcore.ordinal.prank import check_thresholds, scale_of
 
 __all__ = ["KernelPRank"]
 
@@ -117,43 +112,4 @@ class KernelPRank(KernelPRankParameters, Thresholds, KernelClassifier):
     _constraints: ClassVar[Constraints] = {"max_iter": Options("auto") | COUNT}
     _built_in: ClassVar = OF_PRANK
     _published: ClassVar[dict[str, Any]] = {"gamma": "scale"}
-
-    def _rule_arrays(self, n_ranks: int, zeros: Zeros) -> tuple[dict[str, np.ndarray], int]:
-        arrays = {
-            "steps": zeros(n_ranks - 1, dtype=np.int64),
-            "thresholds": zeros(n_ranks - 1),
-            **self._other_arrays(n_ranks, zeros),
-        }
-        if self.average:
-            arrays["steps_sums"] = zeros(n_ranks - 1, dtype=np.int64)
-        return arrays, 1
-
-    def _check_state(self, state: Any, n_ranks: int) -> None:
-        super()._check_state(state, n_ranks)
-        check_thresholds(state.others)
-
-    def _bind_rule(self, state: OnlineState, n_features: int) -> Any:
-        return KernelPRankState(
-            state.others,
-            self._compiled_kernel(state),
-            self._compiled_budget(state),
-            n_features,
-            scale_of(state),
-            margin_of(state),
-            self.tie == "strict",
-        )
-
-    def _cuts(self) -> np.ndarray:
-        state = self._fitted_state()
-        return scale_of(state) * state.mean("steps")
-
-    def _output_lists(self, state: DualState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return mean_lists(state)
-
-
-def mean_lists(state: DualState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All lists of a state, averaged if ``average``; cached until the next example."""
-    others = state.others
-    if "coefs_sums" not in others:
-        return others["slots"], others["coefs"], others["sizes"]
-    return state.averaged(lambda: (others["slots"], state.mean("coefs"), others["sizes"]))
+    _model_class = KernelPRankModel

@@ -30,7 +30,6 @@ from rankcore._core.params import (
 from rankcore._core.queries import Queries
 from rankcore._core.scoring import Scoring
 from rankcore._core.state import (
-    MOST_COUNTED,
     log_array,
     restored_log,
     restored_validation,
@@ -38,6 +37,7 @@ from rankcore._core.state import (
 )
 from rankcore._core.training import Trainer
 from rankcore._core.warning import warn
+from rankcore._ext.online_model import MOST_COUNTED
 from rankcore.ranking.base import ModelState, Ranker
 from rankcore.ranking.data import HeldOut, RankingData, ranking_source
 from rankcore.ranking.pairs import Pairing, check_useful, make_pairing, weighted_rows

@@ -1,0 +1,469 @@
+"""Models of online learners: arrays that are declared once, and all that follows from them.
+
+A learner is a subclass of `OnlineModel` that declares its arrays, points its C struct to them in
+``bind``, reads the parameters of its rule in ``follow``, and passes its update function to
+``learns_by``. Allocation, validation, copies, averages, files, merging and the check for overflow
+follow from the declarations; ``online_loop.learn`` calls the update function.
+"""
+
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from libc.stdint cimport int32_t, int64_t, uintptr_t
+
+import math
+from types import MappingProxyType
+
+import numpy as np
+
+from rankcore.core cimport rc_counts
+
+# Value of a scale or margin that the first rows are to determine.
+UNKNOWN = -1.0
+# Maximum count in a model file: more than any run counts, and small enough that further learning
+# exceeds neither int64 nor the integers of float64.
+MOST_COUNTED = 2**50
+SUMS = "_sums"  # ends the name of an array's lazy sum
+LANES = 8  # doubles in a line of cache
+
+
+class Array:
+    """Declaration of an array of a model.
+
+    Parameters
+    ----------
+    *axes : str or int
+        Names or sizes: "features", "ranks", "tasks" (one less than ranks), or a name of its own,
+        whose size is that of the given arrays, or an argument of the model.
+    dtype : str
+    averaged : bool
+        Whether predictions use its average over examples. `merge` averages it, too.
+    derived : bool
+        Whether ``derive`` computes it from the other arrays; it is not saved.
+    aligned : bool
+        Whether a new one, of float64, is aligned to cache lines.
+    added : bool
+        Whether it counts examples; `merge` adds the counts of models.
+    past : bool
+        Whether it has copies of earlier values: once one is not finite, it stays so.
+    first : callable, optional
+        Function of the settings that returns the values of a new array; zeros by default.
+    """
+
+    def __init__(
+        self, *axes, dtype="float64", averaged=False, derived=False, aligned=False, added=False,
+        past=False, first=None,
+    ):
+        self.axes, self.dtype = axes, np.dtype(dtype)
+        self.averaged, self.derived, self.aligned = averaged, derived, aligned
+        self.added, self.past, self.first = added, past, first
+
+    def zeros(self, shape):
+        """Return a new array of zeros."""
+        return zeros_by_line(shape) if self.aligned else np.zeros(shape, dtype=self.dtype)
+
+
+def zeros_by_line(shape):
+    """Return zeros aligned to cache lines; unaligned lanes cost up to twice as much."""
+    n = math.prod(shape)
+    buffer = np.zeros(n + LANES - 1)
+    first = -(buffer.ctypes.data // 8) % LANES
+    return buffer[first : first + n].reshape(shape)
+
+
+def first_scale(settings):
+    """Return the square of the constant feature; `UNKNOWN` for "auto", 0 without a constant."""
+    if not settings.get("fit_intercept", True):
+        return 0.0
+    value = settings.get("threshold_scale") or settings["intercept_scaling"]
+    return UNKNOWN if isinstance(value, str) else value**2
+
+
+def first_margin(settings):
+    """Return the margin; `UNKNOWN` for "auto"."""
+    return UNKNOWN if isinstance(settings["margin"], str) else settings["margin"]
+
+
+# Arrays of several learners: the square of the constant feature, and the margin.
+SCALE = Array(1, first=first_scale)
+MARGIN = Array(1, first=first_margin)
+
+
+def are_counts(*arrays):
+    """Return whether all numbers are from 0 to `MOST_COUNTED`."""
+    return all(((array >= 0) & (array <= MOST_COUNTED)).all() for array in arrays)
+
+
+def averages(last, sums, t):
+    """Compute averages of arrays over t examples, from their lazy sums."""
+    t = np.maximum(t, 1)
+    if last.dtype.kind == "i":
+        # One division of exact integers, so that equal averages are equal and the order is kept.
+        return np.asarray((last * t - sums) / t)
+    return np.asarray(last - sums / t)
+
+
+def check_ascending(arrays, *names, axis=-1):
+    """Raise ValueError unless arrays ascend along an axis, from rank to rank."""
+    for name in names:
+        if (np.diff(arrays[name], axis=axis) < 0).any():
+            raise ValueError(f"the {name} of the model must ascend from rank to rank")
+
+
+def check_steps(arrays, axis=-1):
+    """Raise ValueError unless steps of thresholds ascend along an axis, and are countable."""
+    if not are_counts(np.maximum(arrays["steps"], -arrays["steps"])):
+        raise ValueError(f"the thresholds of the model moved by more than {MOST_COUNTED} steps")
+    check_ascending(arrays, "steps", axis=axis)
+
+
+cdef class OnlineModel:
+    """Model of an online learner of ordered labels, which owns its arrays.
+
+    Parameters
+    ----------
+    n_features : int
+    n_ranks : int
+    settings : dict
+        Parameters that are built into the arrays.
+    arrays : mapping of str to ndarray, optional
+        Arrays by name, as declared; derived ones are computed. By default those of a new model.
+    **sizes : int
+        Sizes of further axes of a new model.
+
+    Raises
+    ------
+    ValueError
+        If an array is missing, or has another shape, dtype or order than declared.
+    """
+
+    # Arrays by name, except for the sums of averaged arrays and ``counts``.
+    declared = {}
+    # Setting on which averages are computed.
+    averaged_by = "average"
+
+    def __cinit__(self):
+        self.checked = NULL
+
+    def __dealloc__(self):
+        PyMem_Free(self.checked)
+
+    def __init__(self, n_features, n_ranks, settings, arrays=None, **sizes):
+        if n_features < 1 or n_ranks < 2:
+            raise ValueError(
+                f"a model requires n_features >= 1 and n_ranks >= 2; got {n_features} and {n_ranks}"
+            )
+        self.n_features, self.n_ranks, self.settings = n_features, n_ranks, dict(settings)
+        if arrays is None:
+            arrays = {}
+            for name, one in self._all_forms({}).items():
+                arrays[name] = one.zeros(self._shape(one, sizes))
+                if one.first is not None:
+                    arrays[name][...] = one.first(settings)
+        self.take_arrays(arrays)
+
+    def declare(self, arrays):
+        """Return the declarations of arrays by name, if they depend on settings or on arrays."""
+        return self.declared
+
+    def _all_forms(self, arrays):
+        forms = {}
+        for name, one in self.declare(arrays).items():
+            forms[name] = one
+            if one.averaged and self.averages:
+                forms[name + SUMS] = Array(*one.axes, dtype=one.dtype, aligned=one.aligned)
+        forms["counts"] = Array(3, dtype="int64", added=True)
+        return forms
+
+    def _shape(self, one, sizes):
+        known = {
+            **sizes, "features": self.n_features, "ranks": self.n_ranks, "tasks": self.n_ranks - 1
+        }
+        return tuple(known[axis] if isinstance(axis, str) else axis for axis in one.axes)
+
+    def take_arrays(self, arrays):
+        """Replace the arrays by others of the declared forms, which the model then owns."""
+        self.learner.update, self.n_checked = NULL, 0
+        forms, taken, sizes = self._all_forms(arrays), {}, {}
+        for name, one in forms.items():
+            if one.derived:
+                continue
+            if name not in arrays:
+                raise ValueError(f"the array {name} is missing")
+            array = arrays[name]
+            found = dict(zip(one.axes, array.shape, strict=False))
+            for axis in one.axes:  # free ones: that of the first array with this axis
+                sizes.setdefault(axis, found.get(axis, 0))
+            wanted = self._shape(one, sizes)
+            if array.shape != wanted or array.dtype != one.dtype:
+                raise ValueError(
+                    f"the array {name} has shape {array.shape} and dtype {array.dtype}; expected "
+                    f"{wanted} and {one.dtype}, for {self.n_features} features and {self.n_ranks} "
+                    "ranks"
+                )
+            if not array.flags.c_contiguous:
+                raise ValueError(f"the array {name} must be in C order")
+            taken[name] = array
+        for name, one in forms.items():
+            if one.derived:
+                taken[name] = one.zeros(self._shape(one, sizes))
+        self.forms, self.held, self.arrays = forms, taken, MappingProxyType(taken)
+        self.writable = all(array.flags.writeable for array in taken.values())
+        self.computed = None
+        self.derive()
+        self.counts = <int64_t *> self.at("counts")
+        self.bind()
+        self._bind_checked()
+
+    def _bind_checked(self):
+        """List the arrays of float64 that an overflow reaches."""
+        cdef Checked *one
+        PyMem_Free(self.checked)
+        self.checked = <Checked *> PyMem_Malloc((len(self.forms) + 1) * sizeof(Checked))
+        if self.checked == NULL:
+            raise MemoryError
+        for name, array in self.arrays.items():
+            form = self.forms[name]
+            if form.past or array.dtype != np.float64 or array.size == 0:
+                continue
+            one = &self.checked[self.n_checked]
+            one.data = <const double *> self.at(name)
+            one.by_feature = "features" in form.axes
+            axis = form.axes.index("features") if one.by_feature else array.ndim
+            one.outer = math.prod(array.shape[:axis])
+            one.inner = math.prod(array.shape[axis + 1 :])
+            self.n_checked += 1
+
+    def __reduce__(self):
+        return _rebuilt, (type(self), self.n_features, self.n_ranks, self.settings, self.saved())
+
+    def __eq__(self, other):
+        """Return whether another model has the same class, settings and arrays, bit for bit."""
+        if type(self) is not type(other) or self.settings != other.settings:
+            return False
+        mine, others = self.saved(), other.saved()
+        return mine.keys() == others.keys() and all(
+            array.shape == others[name].shape and array.tobytes() == others[name].tobytes()
+            for name, array in mine.items()
+        )
+
+    # ---------------------------------------------------------------- what a subclass defines
+
+    cdef int bind(self) except -1:
+        """Point to the arrays, and call ``learns_by``; called again when they are replaced."""
+        return 0
+
+    cdef int follow(self, object params) except -1:
+        """Read what the rule needs besides arrays, from attributes of the estimator."""
+        return 0
+
+    def derive(self):
+        """Compute the derived arrays."""
+
+    def check(self):
+        """Raise ValueError if the values of arrays are not possible."""
+
+    def times(self):
+        """Return the number of examples over which arrays are averaged."""
+        return self.t
+
+    def merge_counts(self, models, base):
+        """Set counts that are not just added, of the mean of models that continued ``base``."""
+
+    def renew(self):
+        """Compute what learning keeps up to date, of the mean of models."""
+
+    def compute(self):
+        """Return the arrays to predict with."""
+        return tuple(self.mean(name) for name, one in self.forms.items() if one.averaged)
+
+    def make_room(self):
+        """Enlarge the arrays if learning stopped for lack of capacity; return whether it did."""
+        return False
+
+    # ---------------------------------------------------------------- arrays
+
+    cdef void *at(self, str name) except? NULL:
+        """Return a pointer to an array; NULL if it is missing or empty."""
+        array = self.arrays.get(name)
+        if array is None or array.size == 0:
+            return NULL
+        return <void *> <uintptr_t> array.ctypes.data
+
+    def __getitem__(self, name):
+        return self.arrays[name]
+
+    @property
+    def t(self):
+        """Examples seen."""
+        return self.counts[0]
+
+    @property
+    def averages(self):
+        """Whether predictions use averages."""
+        return bool(self.settings.get(self.averaged_by))
+
+    def mean(self, name):
+        """Return the average of an array over all examples; without averaging, the array."""
+        last = self.arrays[name]
+        return averages(last, self.arrays[name + SUMS], self.times()) if self.averages else last
+
+    def parameters(self):
+        """Return the arrays to predict with; computed once after each change."""
+        if self.computed is None:
+            self.computed = self.compute()
+        return self.computed
+
+    def saved(self):
+        """Return the arrays that determine the model."""
+        derived = {name for name, one in self.forms.items() if one.derived}
+        return {name: array for name, array in self.arrays.items() if name not in derived}
+
+    def copy(self):
+        """Return a copy that does not change."""
+        arrays = {name: array.copy() for name, array in self.saved().items()}
+        return type(self)(self.n_features, self.n_ranks, self.settings, arrays)
+
+    def mixed(self, models, shares, base):
+        """Return the mean of models that continued ``base``, of which this is one.
+
+        ``shares`` weigh the current values; in averages all examples have the same weight.
+        """
+        mixed = self.copy()
+        for name, form in self.forms.items():
+            if form.added:
+                mixed[name][...] = base[name] + sum(one[name] - base[name] for one in models)
+        mixed.merge_counts(models, base)
+        for name, form in self.forms.items():
+            if not form.averaged:
+                continue
+            mean = sum(share * one[name] for share, one in zip(shares, models, strict=True))
+            # Rounding is monotone: it keeps the order of thresholds.
+            mixed[name][...] = mean if form.dtype.kind == "f" else np.rint(mean)
+            if self.averages:
+                # The sums represent the total of the parameter over all examples so far.
+                with np.errstate(over="ignore", invalid="ignore"):  # infinity is detected later
+                    before = base.total(name)
+                    total = before + sum(one.total(name) - before for one in models)
+                    mixed[name + SUMS][...] = mixed.times() * mixed[name] - total
+        mixed.renew()
+        mixed.derive()
+        return mixed
+
+    def total(self, name):
+        """Return the sum of an averaged array over all examples."""
+        return self.times() * self[name] - self[name + SUMS]
+
+    def by_feature(self):
+        """Return the arrays with a value or vector for each feature, and the axis of features."""
+        return {
+            name: (array, self.forms[name].axes.index("features"))
+            for name, array in self.arrays.items() if "features" in self.forms[name].axes
+        }
+
+    def widen(self, axis, size):
+        """Enlarge the arrays along an axis by zeros, which take no memory until they are set."""
+        arrays = self.saved()
+        for name, array in arrays.items():
+            if axis in self.forms[name].axes:
+                at = self.forms[name].axes.index(axis)
+                wider = np.zeros((*array.shape[:at], size, *array.shape[at + 1 :]), array.dtype)
+                wider[tuple(map(slice, array.shape))] = array
+                arrays[name] = wider
+        self.take_arrays(arrays)
+
+    def reshape(self, change):
+        """Let a function of the dict of arrays replace some; it returns whether it did.
+
+        It replaces them one by one, so that no second copy of all is in memory.
+        """
+        changed = True
+        try:
+            changed = change(self.held)
+        finally:
+            if changed:
+                self.take_arrays(self.saved())
+
+    def ensure_writable(self):
+        """Copy read-only arrays, such as those of a model mapped by joblib."""
+        if not self.writable:
+            self.take_arrays({
+                name: array if array.flags.writeable else array.copy()
+                for name, array in self.saved().items()
+            })
+
+    def is_finite(self, const int32_t[::1] columns=None):
+        """Return whether the arrays are finite, if only those of ``columns`` may have changed."""
+        cdef bint few = columns is not None and columns.shape[0] < self.n_features
+        cdef const int32_t *first = NULL
+        cdef int64_t i, n = columns.shape[0] if few else self.n_features
+        if few:
+            for i in range(n):
+                if not 0 <= columns[i] < self.n_features:
+                    raise ValueError(f"the model has no column {columns[i]}")
+            if n:
+                first = &columns[0]
+        with nogil:
+            few = self.finite(first, n)
+        return bool(few)
+
+    cdef bint finite(self, const int32_t *columns, int64_t n) noexcept nogil:
+        """Return whether some columns, or all if ``columns`` is NULL, and the rest are finite."""
+        cdef const Checked *one
+        cdef const double *at
+        cdef int64_t o, k, i, width
+        cdef int32_t c
+        cdef double sum = 0  # NaN if a value is infinite or NaN
+        for c in range(self.n_checked):
+            one = &self.checked[c]
+            if not one.by_feature:
+                for i in range(one.outer * one.inner):
+                    sum += one.data[i] - one.data[i]
+                continue
+            width = one.inner
+            for o in range(one.outer):
+                for k in range(n):
+                    at = one.data + (
+                        o * self.n_features + (k if columns == NULL else columns[k])
+                    ) * width
+                    for i in range(width):
+                        sum += at[i] - at[i]
+        return sum == 0
+
+    # ---------------------------------------------------------------- learning
+
+    cdef int learns_by(
+        self, update_t update, weighted_t weighted, void *state, rc_counts *seen
+    ) except -1:
+        """Set the functions that learn a row, their state, and its counts."""
+        self.learner.update = update
+        self.learner.weighted = weighted
+        self.learner.state = state
+        self.learner.seen = seen
+        return 0
+
+    cdef int begin(self, object params) except -1:
+        """Prepare for learning rows: writable arrays, current parameters and counts."""
+        if self.learner.update == NULL:
+            raise TypeError(f"{type(self).__name__} has no compiled update")
+        if not self.writable:
+            self.ensure_writable()
+        self.computed = None
+        self.follow(params)
+        self.learner.seen.t = self.counts[0]
+        self.learner.seen.rank_loss = self.counts[1]
+        self.learner.seen.mistakes = self.counts[2]
+        return 0
+
+    cdef void end(self) noexcept:
+        """Keep the counts."""
+        self.counts[0] = self.learner.seen.t
+        self.counts[1] = self.learner.seen.rank_loss
+        self.counts[2] = self.learner.seen.mistakes
+
+    def changed(self):
+        """Forget what was computed from arrays that have changed."""
+        self.computed = None
+
+
+def _rebuilt(kind, n_features, n_ranks, settings, arrays):
+    """Build a model from a pickle."""
+    return kind(n_features, n_ranks, settings, arrays)

@@ -1,0 +1,50 @@
+# The base class of the models of online learners, and what the loop over rows calls. Private.
+from libc.stdint cimport int32_t, int64_t
+
+from rankcore.core cimport rc_counts, rc_row
+
+# Predicts a row's rank, learns from the true one, returns the prediction; -1 if it could not.
+ctypedef int32_t (*update_t)(void *state, rc_row x, int32_t rank) noexcept nogil
+
+# The same with the weight of the row.
+ctypedef int32_t (*weighted_t)(void *state, rc_row x, int32_t rank, double weight) noexcept nogil
+
+
+cdef struct Learner:
+    update_t update
+    weighted_t weighted  # NULL if the learner takes no weights
+    void *state
+    rc_counts *seen
+
+
+# An array of float64 to check: (outer, n_features or 1, inner).
+cdef struct Checked:
+    const double *data
+    int64_t outer
+    int64_t inner
+    bint by_feature
+
+
+cdef class OnlineModel:
+    cdef Learner learner
+    cdef int64_t *counts  # examples seen, their total rank loss, mistakes
+    cdef readonly dict settings
+    cdef readonly int64_t n_features
+    cdef readonly int32_t n_ranks
+    cdef dict held  # all arrays by name
+    cdef readonly object arrays  # the same, read-only
+    cdef readonly dict forms  # their declarations
+    cdef bint writable
+    cdef object computed  # parameters for predictions, until the next row is learned
+    cdef Checked *checked
+    cdef int n_checked
+
+    cdef int bind(self) except -1
+    cdef int follow(self, object params) except -1
+    cdef void *at(self, str name) except? NULL
+    cdef int learns_by(
+        self, update_t update, weighted_t weighted, void *state, rc_counts *seen
+    ) except -1
+    cdef int begin(self, object params) except -1
+    cdef void end(self) noexcept
+    cdef bint finite(self, const int32_t *columns, int64_t n) noexcept nogil

@@ -1,0 +1,87 @@
+"""What an online learner of ordered labels knows besides its model: its passes and loss curve."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankcore._core.model_spec import Field, ModelSpec, read_fields
+from rankcore._core.state import LearnerState, restored_validation, validation_arrays
+from rankcore._ext.online_model import MOST_COUNTED, are_counts
+
+
+@dataclass(kw_only=True)
+class OnlineRecord(LearnerState):
+    """Passes of an online learner, and its model."""
+
+    model: Any  # an ``OnlineModel`` of ``_ext/online_model``
+    # Examples seen and total rank loss, at the marks of `checkpoints`.
+    curve: list[tuple[int, int]] = field(default_factory=list)
+    offered: int = 0  # weighted rows passed to `partial_fit`, visited or not
+
+    @property
+    def t(self) -> int:
+        """Examples seen."""
+        return int(self.model.t)
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Examples seen, their total rank loss, mistakes; also the statistics of a pass."""
+        counts: NDArray[np.int64] = self.model["counts"]
+        return counts
+
+    def parameters(self) -> tuple[Any, int]:
+        """Copy what was learned, for `restore`."""
+        return self.model.copy(), len(self.curve)
+
+    def restore(self, parameters: tuple[Any, int]) -> None:
+        """Restore a copy; the log is unchanged."""
+        self.model, n_curve = parameters
+        del self.curve[n_curve:]
+
+    def ensure_writable(self) -> None:
+        """Copy read-only arrays."""
+        self.model.ensure_writable()
+
+
+def described(record: OnlineRecord) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the facts and arrays of a spec for `restored`."""
+    arrays: dict[str, NDArray[Any]] = record.model.saved()
+    arrays["curve"] = np.array(record.curve, dtype=np.int64).reshape(-1, 2)
+    arrays["log"] = np.array(record.log, dtype=np.int64).reshape(-1, 3)
+    arrays |= validation_arrays(record.validation)
+    facts = {
+        "settings": record.settings,
+        "streaming": record.streaming,
+        "validation": [*record.validation],
+        "offered": record.offered,
+    }
+    return facts, arrays
+
+
+def restored(spec: ModelSpec, record: OnlineRecord) -> OnlineRecord:
+    """Restore the record of a spec, whose model is restored already.
+
+    Raises ValueError if an array has another form, or values are impossible.
+    """
+    if not getattr(spec.arrays, "mapped", False):  # values are read when they are needed
+        for name, array in record.model.saved().items():
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise ValueError(f"the array {name} must be finite; found NaN or infinity")
+    record.model.check()
+    tables = {"curve": Field(("points", 2), "int64"), "log": Field(("passes", 3), "int64")}
+    curve, log = read_fields(spec.arrays, tables).values()
+    record.curve, record.log = [tuple(point) for point in curve.tolist()], log.tolist()
+    record.streaming, record.offered = bool(spec.facts["streaming"]), int(spec.facts["offered"])
+    if record.offered < 0:
+        raise ValueError(f"the number of weighted rows must be >= 0; found {record.offered}")
+    record.validation = restored_validation(spec, len(log))
+    best = spec.facts["best_iteration"]
+    if best is not None and not 1 <= int(best) <= len(log):
+        raise ValueError(f"the best pass must be in 1 .. {len(log)}; found {best!r}")
+    if not are_counts(log, curve, record.counts) or (record.streaming and not record.log):
+        raise ValueError(f"its counts must be from 0 to {MOST_COUNTED}, with a pass to continue")
+    return record
