@@ -1,6 +1,8 @@
 """What samplers claim about their errors, against the truth of simulated judges."""
 
+import functools
 import warnings
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -11,38 +13,77 @@ from rankcore.preference import Judges, PreferenceRanker, Sampler
 from rankcore.preference.noise import JudgeModel
 from simulated_judges import Judge, answer_all
 
-# Judges, and the range of the coverage of 90% intervals: discrete intervals cover more.
-CASES = {
-    "none": ({}, (0.9, 1.0)),
-    "a tenth": ({"noise": 0.1}, (0.85, 1.0)),
-    "a fifth": ({"noise": 0.2}, (0.85, 0.98)),
-    "a fifth of pairs": ({"noise": 0.2, "repeats": True}, (0.85, 0.98)),
-    "two fifths": ({"noise": 0.4}, (0.85, 0.98)),
-    "two fifths of pairs": ({"noise": 0.4, "repeats": True}, (0.85, 0.98)),
-    "by distance": ({"closeness": 3.0}, (0.85, 1.0)),
-    "position": ({"noise": 0.2, "first": 0.2}, (0.85, 0.98)),
-}
+# Errors of judges, by kind and the fraction of wrong answers about random pairs of 30 items; of
+# those by position a fifth of the answers is for the item shown first, besides.
+CLOSENESS = {0.1: 2.74, 0.2: 5.91, 0.4: 24.96}
+JUDGES = {"none": {}, "a coin": {"noise": 0.5}, "a coin of pairs": {"noise": 0.5, "repeats": True}}
+for share in (0.1, 0.2, 0.4):
+    JUDGES |= {
+        f"independent {share}": {"noise": share},
+        f"repeated {share}": {"noise": share, "repeats": True},
+        f"by distance {share}": {"closeness": CLOSENESS[share]},
+        f"by position {share}": {"noise": share, "first": 0.2},
+    }
+SEEDS = 16
+
+
+@functools.cache
+def claims(case):
+    """By seed: coverage and mean width of 90% intervals of places, claimed and true inversions."""
+    found = []
+    for seed in range(SEEDS):
+        places = np.random.default_rng([seed, 5]).permutation(30)
+        sampler = answer_all(
+            Sampler(list(range(30)), seed=seed), Judge(places, seed, **JUDGES[case]), 300
+        )
+        ratings = sampler.ratings()
+        first, last = ratings.place_interval(0.9).T - 1
+        ranked = places[ratings.ranking]
+        wrong = [u > v for u, v in combinations(ranked, 2)]
+        found.append(
+            (
+                np.mean((first <= places) & (places <= last)),
+                np.mean(last - first),
+                ratings.expected_inversions(),
+                np.mean(wrong),
+                sampler.done(),
+            )
+        )
+    return np.array(found).T
+
+
+def error(values):
+    """Monte-Carlo error of a mean over seeds."""
+    return np.std(values, ddof=1) / len(values) ** 0.5
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", CASES)
-def test_place_intervals_cover_and_claimed_inversions_are_true(case):
-    errors, (low, high) = CASES[case]
-    inside, claimed, true, widths = [], [], [], []
-    for seed in range(12):
-        places = np.random.default_rng([seed, 5]).permutation(30)
-        sampler = Sampler(list(range(30)), seed=seed)
-        ratings = answer_all(sampler, Judge(places, seed, **errors), 300).ratings()
-        first, last = ratings.place_interval().T
-        inside.append(np.mean((first <= places + 1) & (places + 1 <= last)))
-        widths.append(np.mean(last - first))
-        claimed.append(ratings.expected_inversions())
-        tau = kendalltau(places[ratings.ranking], np.arange(30)).statistic
-        true.append((1 - tau) / 2)
-    assert low <= np.mean(inside) <= high
-    assert abs(np.mean(claimed) - np.mean(true)) < 0.05 + 2 * np.std(true) / len(true) ** 0.5
-    if not errors:
+@pytest.mark.parametrize("case", JUDGES)
+def test_place_intervals_cover(case):
+    inside, widths, _, _, complete = claims(case)
+    assert np.mean(inside) > 0.85 - error(inside)
+    if case == "none":
         assert np.mean(widths) < 1
+        assert np.mean(complete) > 0.5
+    elif "coin" in case:
+        assert np.mean(widths) > 0.8 * 29
+        assert not complete.any()
+    elif "0.1" not in case:  # intervals of whole numbers that are nearly known cover more
+        assert np.mean(inside) < 0.97 + 2 * error(inside)
+
+
+# Neither this nor any prior of error rates tells a coin from 40% wrong answers: in a random design
+# of 600 answers about 60 items, numbers of wins differ by 1.5 standard deviations.
+UNDECIDED = pytest.mark.xfail(reason="300 answers do not tell a coin from 40% wrong", strict=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=UNDECIDED if "coin" in case else ()) for case in JUDGES]
+)
+def test_claimed_inversions_are_true(case):
+    _, _, claimed, true, _ = claims(case)
+    assert abs(np.mean(claimed - true)) < 0.05 + error(claimed - true)
 
 
 @pytest.mark.parametrize("confidence", [0.9, None])
