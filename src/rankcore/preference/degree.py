@@ -14,10 +14,6 @@ from rankcore.preference.quicksort import Round
 FINALISTS = 4
 # Degrees per block: small enough for a cache, large enough to amortise the calls.
 _BLOCK = 1 << 18
-_BITS = {
-    np.dtype(np.float64): (np.uint64, np.float64(1).view(np.uint64)),
-    np.dtype(np.float32): (np.uint32, np.float32(1).view(np.uint32)),
-}
 
 
 class Degree:
@@ -158,24 +154,11 @@ def computed_degrees(preference: Any, n: int) -> NDArray[np.float64]:
             corner, beside = block[:, :height], block[:, height:]
         upper = np.where(later_than[:height, :height], corner, np.float64(0))
         for part in (beside, upper) if matrix is not None else ():
-            _check_block(part)
+            if part.size and not (part.min() >= 0 and part.max() <= 1):  # NaN is neither
+                as_degrees(part.ravel(), part.size)
         sums[start:end] += upper.sum(axis=1) + np.arange(height) - upper.sum(axis=0)
         if end < n:
             doubles = beside.astype(np.float64, copy=False)
             sums[start:end] += doubles.sum(axis=1)
             sums[end:] += height - doubles.sum(axis=0)
     return sums
-
-
-def _check_block(block: NDArray[Any]) -> None:
-    """Raise for degrees outside [0, 1], in one fast pass."""
-    if block.size == 0 or block.dtype.kind == "b":
-        return
-    if block.dtype in _BITS:
-        # In [0, 1] the bits of floats are ordered as the floats; those of all others, with NaN, are
-        # larger.
-        bits, one = _BITS[block.dtype]
-        if block.view(bits).max() <= one:
-            return
-    if not (block.min() >= 0 and block.max() <= 1):
-        as_degrees(block.ravel(), block.size)

@@ -238,25 +238,6 @@ class Ratings:
         check_count(k, "k")
         return (self._places < k).mean(axis=0)
 
-    def certainty_of_top(self, k: int) -> float:
-        """Return the probability that the first k of `ranking` are the k strongest, in any order.
-
-        Parameters
-        ----------
-        k : int
-
-        Returns
-        -------
-        float
-
-        Raises
-        ------
-        ValueError
-            For k below 1.
-        """
-        check_count(k, "k")
-        return float((self._places[:, self.ranking[:k]] < k).all(axis=1).mean())
-
     def expected_inversions(self) -> float:
         """Return the expected fraction of the pairs in the wrong order in `ranking`.
 
@@ -265,12 +246,7 @@ class Ratings:
         float
             From 0 to about 1/2.
         """
-        n = self.scores.size
-        if n < 2:
-            return 0.0
-        rows = self._places[:: max(1, len(self._places) // 100), self.ranking]
-        wrong = np.mean([np.triu(row[:, None] > row).sum() for row in rows])
-        return float(wrong) / (n * (n - 1) / 2)
+        return inversions(self._places[:, self.ranking])
 
     def leaderboard(self, level: float = 0.95) -> list[Standing]:
         """Return the items by descending strength, with simultaneous intervals.
@@ -334,6 +310,16 @@ def places_of(strengths: Floats) -> NDArray[np.int32]:
     places = np.empty(order.shape, dtype=np.int32)
     np.put_along_axis(places, order, np.arange(order.shape[1], dtype=np.int32)[None], axis=1)
     return places
+
+
+def inversions(places: NDArray[np.int32]) -> float:
+    """Return the expected fraction of the pairs of columns in the wrong order, from 100 draws."""
+    n = places.shape[1]
+    if n < 2:
+        return 0.0
+    rows = places[:: max(1, len(places) // 100)]
+    wrong = np.mean([np.triu(row[:, None] > row).sum() for row in rows])
+    return float(wrong) / (n * (n - 1) / 2)
 
 
 def check_level(level: float) -> None:

@@ -22,7 +22,7 @@ from rankcore.preference.comparisons import (
 )
 from rankcore.preference.forms import Items, Places, as_items, shown
 from rankcore.preference.noise import Draws, JudgeModel
-from rankcore.preference.ratings import Ratings, places_of
+from rankcore.preference.ratings import Ratings, inversions, places_of
 
 # Maximum distance in the ranking of two compared items, while such pairs are worth asking.
 _NEIGHBOURS = 64
@@ -290,15 +290,10 @@ class Sampler:
 
     def _doubt(self, draws: Draws) -> tuple[float, float]:
         """Expected fraction of inversions, and probability that the top is right."""
-        n, k = len(self.items), self._top_k
-        if n < 2:
-            return 0.0, 1.0
-        places = places_of(draws.theta)
+        k, places = self._top_k, places_of(draws.theta)
         order = np.argsort(places.mean(axis=0), kind="stable")
         top = 1.0 if k is None else float((places[:, order[:k]] < k).all(axis=1).mean())
-        rows = places[:: max(1, len(places) // 40), order]
-        wrong = np.mean([np.triu(row[:, None] > row).sum() for row in rows])
-        return float(wrong) / (n * (n - 1) / 2), top
+        return inversions(places[:, order]), top
 
     def position_warnings(self) -> list[str]:
         """Return sentences about judges who answer by the order shown, without a fit.
