@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import Parameter, signature
 from typing import Any
@@ -19,6 +20,18 @@ from rankcore._core.inputs import are_texts, as_rows, take_rows
 from rankcore._core.kernels import as_matrix
 from rankcore._core.labels import encode, is_rising
 from rankcore._core.numbers import Floats
+
+
+@dataclass(frozen=True)
+class HeldOutScores:
+    """A fitted learner, and scores of held-out rows on the scale of its training scores."""
+
+    fitted: Any
+    # Mean and standard deviation of the learner's scores of its training rows.
+    center: float
+    scale: float
+    rows: NDArray[Any]  # the held-out rows
+    scores: Floats  # standardised, of each of ``rows``
 
 
 @dataclass
@@ -42,12 +55,37 @@ class HeldOutFits:
         _check_accepts(last_step(copied), [name.removeprefix(prefix) for name in given])
         return copied.fit(_taken(self.X, rows), self.labels[rows], **given)
 
-    def held_out(self, part: tuple[Any, Any]) -> tuple[NDArray[Any], Floats]:
-        """Held-out rows of a fold, and their scores on the scale of the training scores."""
-        learned, held_out = (np.asarray(rows) for rows in part)
+    def frozen(self) -> HeldOutScores:
+        """Score all rows by the learner as it is, which was fitted to others."""
+        rows = np.arange(self.labels.size)
+        scores = self._scores(self.estimator, rows)
+        center, scale = moments(scores)
+        return HeldOutScores(self.estimator, center, scale, rows, (scores - center) / scale)
+
+    def cross_validated(self, parts: Sequence[tuple[Any, Any]]) -> HeldOutScores:
+        """Score the held-out rows of each fold by a copy fitted to the others; fit to all rows."""
+        held_out, scores = [], []
+        for learned, others in parts:
+            found = self._fold(np.asarray(learned), np.asarray(others))
+            held_out.append(found.rows)
+            scores.append(found.scores)
+        whole = self._fold(np.arange(self.labels.size), np.arange(0))
+        return HeldOutScores(
+            whole.fitted,
+            whole.center,
+            whole.scale,
+            np.concatenate(held_out),
+            np.concatenate(scores),
+        )
+
+    def _fold(self, learned: NDArray[Any], held_out: NDArray[Any]) -> HeldOutScores:
+        """Fit to some rows and score others."""
         fitted = self.fit(learned)
         center, scale = moments(self._scores(fitted, learned))
-        return held_out, (self._scores(fitted, held_out) - center) / scale
+        scores = np.empty(0)
+        if held_out.size:
+            scores = (self._scores(fitted, held_out) - center) / scale
+        return HeldOutScores(fitted, center, scale, held_out, scores)
 
     def _scores(self, fitted: Any, rows: NDArray[Any]) -> Floats:
         return latent_scores(fitted, _taken(self.X, rows), self.classes)

@@ -23,10 +23,10 @@ from rankcore.ordinal._curves import expected_costs, fit_cumulative, fit_isotoni
 from rankcore.ordinal._decisions import CheapestRanks, cheapest, rank_changes
 from rankcore.ordinal._held_out import (
     HeldOutFits,
+    HeldOutScores,
     accepts_nan,
     last_step,
     latent_scores,
-    moments,
     parts_of,
     sliceable,
 )
@@ -205,39 +205,35 @@ class CalibratedOrdinal(
         ranks = encode(labels, known)
         weights = as_weights(sample_weight, "sample_weight", {"row": labels.size})
         of_rows = row_weights(weights, None, ranks, known, all_rows=True, visits=False)
-        task = HeldOutFits(estimator, sliced, labels, known, weights)
+        fits = HeldOutFits(estimator, sliced, labels, known, weights)
         if is_frozen(estimator):
-            fitted = estimator
-            scores = latent_scores(fitted, sliced, known)
-            center, scale = moments(scores)
-            held_out = np.arange(labels.size)
-            scores = (scores - center) / scale
+            found = fits.frozen()
         else:
             parts = parts_of(self.cv, self.random_state, X, ranks, groups)
-            folds = [task.held_out(part) for part in parts]
-            held_out = np.concatenate([rows for rows, _ in folds])
-            scores = np.concatenate([of_rows for _, of_rows in folds])
-            fitted = task.fit(np.arange(labels.size))
-            center, scale = moments(latent_scores(fitted, sliced, known))
+            found = fits.cross_validated(parts)
         fit_curves = fit_cumulative if self.method == "cumulative" else fit_isotonic
-        curves = fit_curves(
-            scores, ranks[held_out], known.size, None if of_rows is None else of_rows[held_out]
-        )
-        probabilities = curves.probabilities(scores)
+        of_found = None if of_rows is None else of_rows[found.rows]
+        curves = fit_curves(found.scores, ranks[found.rows], known.size, of_found)
+        costs = expected_costs(self.loss, curves.probabilities(found.scores))
+        self._become_fitted(X, known, found, curves, costs)
+        return self
+
+    def _become_fitted(
+        self, X: Any, known: NDArray[Any], found: HeldOutScores, curves: Any, costs: Floats
+    ) -> None:
+        """Replace the model at once, so that an interrupted fit leaves the old or the new one."""
         named = BaseEstimator()
         validate_data(named, X, skip_check_array=True, reset=True)
-        # At once, so that an interrupted fit leaves either the old or the new model.
         kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         self.__dict__ = kept | {
             **vars(named),
             "ranks_": known,
-            "estimator_": fitted,
+            "estimator_": found.fitted,
             "curves_": curves,
-            "center_": center,
-            "scale_": scale,
-            "costs_": expected_costs(self.loss, probabilities),
+            "center_": found.center,
+            "scale_": found.scale,
+            "costs_": costs,
         }
-        return self
 
     def _declared_within(self, estimator: Any, given: Any) -> NDArray[Any] | None:
         """Labels declared to this estimator, or else to the inner one."""
