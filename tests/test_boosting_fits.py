@@ -317,9 +317,9 @@ def test_more_rows_than_can_be_numbered(monkeypatch):
 
 
 def test_a_stump_on_no_pair_takes_no_step():
-    from rankcore.boosting._stump_rounds import LONGEST, _half_log
+    from rankcore.boosting._stump_rounds import MAX_STEP, _half_log
 
-    assert [_half_log(*parts) for parts in [(0, 0), (1, 0), (0, 1)]] == [0, LONGEST, -LONGEST]
+    assert [_half_log(*parts) for parts in [(0, 0), (1, 0), (0, 1)]] == [0, MAX_STEP, -MAX_STEP]
 
 
 def test_memory_of_labels_that_all_differ():

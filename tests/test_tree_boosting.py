@@ -15,7 +15,7 @@ import rankcore as rc
 from rankcore._core.inputs import as_rows
 from rankcore._ext import trees as kernels
 from rankcore.boosting._grower import GrowthParams
-from rankcore.boosting._pair_rounds import LONGEST
+from rankcore.boosting._pair_rounds import MAX_STEP
 from rankcore.datasets import make_letor
 from reference import boosting as plain
 from reference import trees as plain_trees
@@ -71,7 +71,7 @@ def follow(model, X, pairs, D, rate, line_search, rules):
         values = (w - m) / (w + m + rules.l2_leaf)
         if line_search:
             width = np.ptp(values)
-            values *= plain_trees.line_search(D, pairs, values[leaf_of], LONGEST / width)
+            values *= plain_trees.line_search(D, pairs, values[leaf_of], MAX_STEP / width)
         values *= rate
         np.testing.assert_allclose(tree.values, values, rtol=1e-6, atol=1e-8)
         h = tree.values[leaf_of]

@@ -22,7 +22,7 @@ from rankcore._core.sources import RowBlocks
 from rankcore._ext.rows import Rows
 from rankcore.boosting._boosted import Boosted
 from rankcore.boosting._categories import Categories
-from rankcore.boosting._pair_rounds import Rounds
+from rankcore.boosting._pair_rounds import PairRounds
 from rankcore.boosting._params import BoostingParams, Schedule, grows_trees
 from rankcore.boosting._streamed_bins import DiskRows
 from rankcore.boosting._stump_model import Contribution, StumpSum
@@ -102,7 +102,7 @@ class PairBoosting(BoostingParams, Boosted, Specified):
         validation = learner._validation(given, rows.n_features, in_queries, held_out)
         fitted = learner._begin(given, rows.n_features, window.queries.largest if in_queries else 0)
         self._check_columns(fitted)
-        rounds: Rounds
+        rounds: PairRounds
         model = fitted._state.model
         if isinstance(model, StumpSum):
             rounds = StumpRounds(self, rows, pairing, model)

@@ -1,8 +1,12 @@
-"""Boosting rounds with any weak rankers: the weights of pairs."""
+"""Rounds on pairs with any weak rankers.
+
+A round computes the gradients (and hessians) of rows from the weights of pairs, grows a stump or a
+tree, and updates the weights by its step.
+"""
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from math import inf, log
 from typing import Any
@@ -10,26 +14,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.numbers import Floats, ranges
+from rankcore._core.numbers import Floats
 from rankcore._core.threads import n_threads
 from rankcore._ext.listed_weights import ListedWeights
-from rankcore._ext.pair_weights import SPREAD, LabelWeights
+from rankcore._ext.pair_weights import LabelWeights
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import MAX_BINS, Binning
+from rankcore.boosting._pair_weights import listed_weights, steps_of, vanishing, weights_of
 from rankcore.boosting._params import BoostingParams
 from rankcore.boosting._streamed_bins import DiskRows, StreamedBins
 from rankcore.ranking.pairs import Pairing
 
 # If |edge| is this close to 1, the step would be infinite: all pairs that differ agree in order.
-LEAST = 1e-12
-LONGEST = 0.5 * log((2 - LEAST) / LEAST)
-# Boosting ends when the weight of all pairs falls to this share of the initial weight.
-SPENT = 1e-250
-# Sum of |alpha| after which the weights are rescaled to about 1.
-RECENTRED = 200.0
+EDGE_MARGIN = 1e-12
+MAX_STEP = 0.5 * log((2 - EDGE_MARGIN) / EDGE_MARGIN)
+# Boosting ends when the weight of all pairs falls to this fraction of the initial weight.
+MIN_TOTAL = 1e-250
+# Sum of the lengths of steps after which the weights are rescaled to about 1.
+MAX_MOVED = 200.0
 
 
-class Rounds:
+class PairRounds(ABC):
     """Rounds of a fit in memory; subclasses add weak rankers to ``state``.
 
     Documents of ``pairing`` are in descending order of label, unless its pairs are listed.
@@ -67,12 +72,11 @@ class Rounds:
         if pairing.listed_pairs is None:
             self._weights, self._factors, self._levels = weights_of(scores, pairing, steps)
         else:
-            weights, winners, losers = _listed(scores, pairing, steps)
-            self._weights = ListedWeights(weights, winners, losers, n)
+            self._weights = listed_weights(scores, pairing, steps)
         self._moved, self._first_total = 0.0, total
-        self._prepare(n)
+        self._allocate(n)
         self.done = len(state) > 0 and not self._weights.centre()
-        self._total = self._sum()
+        self._total = self._differentiate()
         if not self.done and not self._total < inf:
             raise ValueError(
                 "warm_start cannot continue: weights of pairs overflow, since the model's scores "
@@ -81,19 +85,19 @@ class Rounds:
         self.done |= self._spent()
 
     @abstractmethod
-    def _prepare(self, n: int) -> None:
-        """Allocate the arrays that `_sum` writes for n rows."""
+    def _allocate(self, n: int) -> None:
+        """Allocate the arrays that `_differentiate` writes for n rows."""
 
     @abstractmethod
-    def _sum(self) -> float:
-        """Write each row's inputs to a round; return the total weight of all pairs."""
+    def _differentiate(self) -> float:
+        """Write the gradients of rows; return the total weight of all pairs."""
 
     @abstractmethod
     def round(self) -> dict[str, float] | None:
         """Add a weak ranker; return figures of the round, or None if no ranker is useful."""
 
     def __iter__(self) -> Iterator[dict[str, float]]:
-        """Figures of each round, until none improves the model."""
+        """Yield figures of each round, until none improves the model."""
         while not self.done and (figures := self.round()) is not None:
             yield figures
 
@@ -101,83 +105,28 @@ class Rounds:
     def close(self) -> None:
         """Shut down the threads."""
 
-    def _renew(self) -> None:
-        """Discard cached sums after the weights are rescaled."""
+    def _finish(self, moved: float, orders_all: bool = False) -> float:
+        """Differentiate after a step of weights; return the ratio of their sums after and before.
+
+        ``moved`` is the maximum change of the difference of two scores. Weights are rescaled to
+        about 1 after many steps.
+        """
+        before, self._total = self._total, self._differentiate()
+        normalizer = self._total / before
+        self._moved += moved
+        self.done = orders_all or self._spent()
+        if self._moved > MAX_MOVED and not self.done:
+            self._recentre()
+        return normalizer
 
     def _spent(self) -> bool:
-        """Whether the total weight of all pairs has vanished."""
-        return not self._total > SPENT * self._first_total
+        """Return whether the total weight of all pairs has vanished."""
+        return not self._total > MIN_TOTAL * self._first_total
 
-    def _recentre_if_far(self) -> None:
-        """Rescale the weights to about 1 after many steps."""
-        if self._moved <= RECENTRED or self.done:
-            return
+    def _recentre(self) -> None:
+        """Rescale the weights to about 1."""
         if not self._weights.centre():
             self.done = True
             return
-        self._renew()
         self._moved = 0.0
-        self._total = self._sum()
-
-
-def steps_of(pairing: Pairing, balanced: bool) -> tuple[Floats, float]:
-    """Factor of each query's pair weights, and total weight; ValueError unless finite."""
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-        steps = pairing.steps(balanced)
-        total = float(pairing.weights @ steps)
-    if not total < inf:
-        raise vanishing()
-    return steps, total
-
-
-def vanishing() -> ValueError:
-    """The error for pair weights of too large a range."""
-    return ValueError(
-        "the weights of some pairs underflow or overflow: reduce the ratio of the weights"
-    )
-
-
-def weights_of(
-    scores: Floats, pairing: Pairing, steps: Floats
-) -> tuple[LabelWeights, Floats, NDArray[np.int64]]:
-    """Pair weights by label, their factors, and offsets of the label levels in the documents."""
-    labels, bounds = pairing.labels, pairing.bounds
-    new = np.ones(labels.size + 1, dtype=bool)
-    new[1:-1] = labels[1:] != labels[:-1]
-    new[bounds] = True
-    levels = np.flatnonzero(new)
-    queries = np.searchsorted(levels, bounds)
-    factors, masses = _factors_of(scores, pairing, levels, queries)
-    sums = np.empty((2, levels.size - 1))
-    return LabelWeights(factors, masses, levels, queries, steps, sums), factors, levels
-
-
-def _factors_of(
-    scores: Floats, pairing: Pairing, levels: NDArray[np.int64], queries: NDArray[np.int64]
-) -> tuple[Floats, Floats | None]:
-    """exp(-score) of each document (exp(score) in the last level) times its weight."""
-    starts, stops = pairing.bounds[:-1], pairing.bounds[1:]
-    middle = 0.5 * (np.minimum.reduceat(scores, starts) + np.maximum.reduceat(scores, starts))
-    signs = np.full(scores.size, -1.0)
-    first = levels[queries[1:] - 1]  # of the last level of each query
-    signs[ranges(first, stops - first)] = 1.0
-    shifted = scores - np.repeat(middle, stops - starts)
-    factors = np.exp(signs * np.clip(shifted, -SPREAD / 2, SPREAD / 2))
-    if pairing.doc_weights is None:
-        return factors, None
-    return factors * pairing.doc_weights, pairing.doc_weights**2
-
-
-def _listed(
-    scores: Floats, pairing: Pairing, steps: Floats
-) -> tuple[Floats, NDArray[np.int32], NDArray[np.int32]]:
-    """Weights, winners and losers of listed pairs."""
-    listed = pairing.listed_pairs
-    assert listed is not None
-    counts = np.diff(listed.offsets)
-    base = np.repeat(pairing.bounds[:-1], counts)
-    winners = (listed.winners + base).astype(np.int32)
-    losers = (listed.losers + base).astype(np.int32)
-    total = np.repeat(steps, counts) * (1.0 if listed.weights is None else listed.weights)
-    with np.errstate(over="ignore"):
-        return total * np.exp(scores[losers] - scores[winners]), winners, losers
+        self._total = self._differentiate()

@@ -19,7 +19,7 @@ from rankcore._ext import stumps
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Binning, Bins
 from rankcore.boosting._normalizer_search import NormalizerSearch
-from rankcore.boosting._pair_rounds import LEAST, LONGEST, Rounds
+from rankcore.boosting._pair_rounds import EDGE_MARGIN, MAX_STEP, PairRounds
 from rankcore.boosting._params import BoostingParams, Schedule
 from rankcore.boosting._streamed_bins import BinEdges, DiskRows
 from rankcore.boosting._stump_model import StumpSum
@@ -37,14 +37,14 @@ class Step:
 
     @classmethod
     def of(cls, params: BoostingParams, n_pairs: int) -> Self:
-        """The rule of a fit to ``n_pairs`` pairs."""
+        """Take the rule of a fit to ``n_pairs`` pairs."""
         smoothing = 0.5 / n_pairs if params.smoothing == "auto" else float(params.smoothing)
         return cls(params.step, smoothing, Schedule.of(params).learning_rate)
 
     def length(
         self, edge: float, measure: Callable[[], tuple[float, float, float]]
     ) -> tuple[float, float]:
-        """Step of a stump, and the smoothing applied; ``measure`` is that of `Weighed`."""
+        """Return the step of a stump and its smoothing; ``measure`` is that of `Weighed`."""
         if self.rule == "third":
             return self.rate * _half_log(1 + edge, 1 - edge), 0.0
         rightly, wrongly, both = measure()
@@ -67,11 +67,11 @@ class Weighed(ABC):
 
     @abstractmethod
     def best(self) -> Stump:
-        """The best stump; its bin is -1 if there is none."""
+        """Return the best stump; its bin is -1 if there is none."""
 
     @abstractmethod
     def measure(self, stump: Stump) -> tuple[float, float, float]:
-        """Shares of the weight of pairs ordered correctly, wrongly, and firing on both rows."""
+        """Return the fractions of pairs ordered correctly, wrongly, and firing on both rows."""
 
     @abstractmethod
     def advance(self, stump: Stump, alpha: float) -> float:
@@ -81,7 +81,7 @@ class Weighed(ABC):
 def next_stump(weighed: Weighed, bins: Bins | BinEdges, step: Step) -> Round | None:
     """Add the best stump to weights of binned rows; None if no stump improves the model."""
     stump = weighed.best()
-    if stump.bin < 0 or not abs(stump.edge) > LEAST:
+    if stump.bin < 0 or not abs(stump.edge) > EDGE_MARGIN:
         return None
     alpha, smoothing = step.length(stump.edge, lambda: weighed.measure(stump))
     threshold = bins.threshold(stump.feature, stump.bin)
@@ -90,7 +90,7 @@ def next_stump(weighed: Weighed, bins: Bins | BinEdges, step: Step) -> Round | N
     return Round(stump.feature, threshold, stump.side, alpha, figures)
 
 
-class StumpRounds(Rounds, Weighed):
+class StumpRounds(PairRounds, Weighed):
     """Rounds that add stumps to a `StumpSum`."""
 
     state: StumpSum
@@ -118,14 +118,15 @@ class StumpRounds(Rounds, Weighed):
             self._search = StumpSearch(binning, n_jobs)
         self.done |= len(state) > 0 and self._ordered(pairing.docs)
 
-    def _prepare(self, n: int) -> None:
+    def _allocate(self, n: int) -> None:
         self._gradients, self._fires = np.empty(n), np.empty(n, dtype=np.uint8)
 
-    def _sum(self) -> float:
+    def _differentiate(self) -> float:
         return self._weights.differentiate(self._gradients, None)
 
-    def _renew(self) -> None:
+    def _recentre(self) -> None:
         self._search.renew()
+        super()._recentre()
 
     def close(self) -> None:
         """Shut down the threads."""
@@ -157,23 +158,17 @@ class StumpRounds(Rounds, Weighed):
             np.subtract(1, fires, out=fires)
             alpha = -alpha
         self._weights.advance(fires, alpha)
-        self._moved += abs(alpha)
         self._search.follow(stump, fires, exp(-alpha))
-        before = self._total
-        self._total = self._sum()
-        normalizer = self._total / before
-        self.done = abs(stump.edge) >= 1 - LEAST or self._spent()
-        self._recentre_if_far()
-        return normalizer
+        return self._finish(abs(alpha), abs(stump.edge) >= 1 - EDGE_MARGIN)
 
     def _ordered(self, docs: NDArray[np.int64]) -> bool:
-        """Whether the last stump orders every pair."""
+        """Return whether the last stump orders every pair."""
         assert isinstance(self._binning, Binning)  # warm_start requires rows in memory
         rows, last = self._binning.rows, len(self.state) - 1
         fires = np.empty(rows.n_rows, dtype=np.uint8)
         self.state.fire(last, rows, fires)
         rightly, wrongly, _ = self._weights.measure(fires[docs])
-        return (rightly - wrongly) * np.sign(self.state.alphas[last]) >= 1 - LEAST
+        return (rightly - wrongly) * np.sign(self.state.alphas[last]) >= 1 - EDGE_MARGIN
 
     def _fires_at_zero(self, feature: int, bin: int, side: int) -> bool:
         binning = self._binning
@@ -186,8 +181,8 @@ class StumpRounds(Rounds, Weighed):
 def _figures_of(
     edge: float, alpha: float, smoothing: float, normalizer: float, rate: float
 ) -> dict[str, float]:
-    """Figures of a round for the history; products over rounds follow later."""
-    width, size = 1 + 2 * smoothing, min(abs(edge), 1 - LEAST)
+    """Return figures of a round for the history; products over rounds follow later."""
+    width, size = 1 + 2 * smoothing, min(abs(edge), 1 - EDGE_MARGIN)
     # sqrt(width^2 - size^2) - 2 smoothing, without cancellation of two large numbers.
     cap = (1 + 4 * smoothing - size**2) / (sqrt(width**2 - size**2) + 2 * smoothing)
     return {
@@ -200,7 +195,7 @@ def _figures_of(
 
 
 def _half_log(numerator: float, denominator: float) -> float:
-    """Half the logarithm of a ratio, clipped to `LONGEST`."""
+    """Return half the logarithm of a ratio, clipped to `MAX_STEP`."""
     if numerator <= 0 or denominator <= 0:
-        return LONGEST * ((numerator > 0) - (denominator > 0))
-    return min(max(0.5 * log(numerator / denominator), -LONGEST), LONGEST)
+        return MAX_STEP * ((numerator > 0) - (denominator > 0))
+    return min(max(0.5 * log(numerator / denominator), -MAX_STEP), MAX_STEP)

@@ -18,7 +18,7 @@ from rankcore.boosting._binning import Bins
 from rankcore.boosting._grower import GrownTree, GrowthParams, TreeGrower
 from rankcore.boosting._histograms import MemoryHistograms
 from rankcore.boosting._metric_weights import MetricPairWeights
-from rankcore.boosting._pair_rounds import LEAST, LONGEST, Rounds
+from rankcore.boosting._pair_rounds import EDGE_MARGIN, MAX_STEP, PairRounds
 from rankcore.boosting._params import BoostingParams, Schedule, least_rows
 from rankcore.boosting._streamed_bins import DiskRows
 from rankcore.boosting._tree_model import NONE, Tree, TreeSum, pack_set
@@ -28,7 +28,7 @@ from rankcore.ranking.pairs import Pairing
 CLOSE = 1e-12
 
 
-class TreeRounds(Rounds):
+class TreeRounds(PairRounds):
     """Rounds that add trees to a `TreeSum`, with monotone constraints ``signs``."""
 
     state: TreeSum
@@ -62,11 +62,11 @@ class TreeRounds(Rounds):
         self._histograms = MemoryHistograms(self._binning, growth, self._threads)
         self._grower = TreeGrower(self._histograms, growth)
 
-    def _prepare(self, n: int) -> None:
+    def _allocate(self, n: int) -> None:
         self._exhausted = False  # whether no pair changes the measure
         self._gradients, self._hessians = np.empty(n), np.empty(n)
 
-    def _sum(self) -> float:
+    def _differentiate(self) -> float:
         total = self._weights.differentiate(self._gradients, self._hessians)
         if self._metric_weights is not None:
             mass = self._metric_weights.differentiate(self._gradients, self._hessians)
@@ -98,16 +98,10 @@ class TreeRounds(Rounds):
         self._weights.move(leaf_of, centred)
         if self._metric_weights is not None:
             self._metric_weights.move(leaf_of, centred)
-        self._moved += width
-        before = self._total
-        self._total = self._sum()
-        normalizer = self._total / before
-        self.done = self._spent()
-        self._recentre_if_far()
         return {
             "edge": edge,
             "alpha": width,
-            "normalizer": normalizer,
+            "normalizer": self._finish(width),
             "cap": self._cap(edge, width),
         }
 
@@ -121,7 +115,7 @@ class TreeRounds(Rounds):
         edge = min(max(edge, -1.0), 1.0)
         cap = 0.5 * ((1 + edge) * exp(-width) + (1 - edge) * exp(width))
         if self._line_search and self._metric_weights is None:
-            right = min(max(edge, 0.0), 1 - LEAST)
+            right = min(max(edge, 0.0), 1 - EDGE_MARGIN)
             cap = min(cap, 1 - self._rate + self._rate * sqrt(1 - right**2))
         return cap
 
@@ -220,7 +214,7 @@ def best_step(between: Floats, values: Floats) -> float:
 
     ``between[i, j]`` is the weight of the pairs with the winner in leaf i and the loser in leaf j.
     Returns the minimiser a >= 0 of Z(a) = sum of ``between[i, j] * exp(-a * (values[i] -
-    values[j]))``, limited so that scores change by at most `LONGEST`. Z is convex: Brent's method
+    values[j]))``, limited so that scores change by at most `MAX_STEP`. Z is convex: Brent's method
     finds the zero of its derivative, with O(n_leaves^2) per evaluation.
     """
     from scipy.optimize import brentq
@@ -233,5 +227,5 @@ def best_step(between: Floats, values: Floats) -> float:
 
     if not slope(0.0) < 0:  # no descent direction
         return 0.0
-    high = LONGEST / width
+    high = MAX_STEP / width
     return high if slope(high) <= 0 else float(brentq(slope, 0.0, high, xtol=CLOSE / width))
