@@ -1,6 +1,7 @@
 """Boosting: fits that follow a fit, held-out rows, and numbers at the ends of their range."""
 
 import tracemalloc
+from inspect import signature
 
 import numpy as np
 import pandas as pd
@@ -439,3 +440,12 @@ def test_make_bipartite_has_the_shape_and_the_share_it_says():
     )
     assert (one != same).nnz == 0
     assert (one != other).nnz
+
+
+@pytest.mark.parametrize("kind", [rc.RankBoost, rc.BipartiteRankBoost])
+def test_parameters_of_one_kind_of_weak_ranker_have_the_defaults_of_the_signature(kind):
+    from rankcore.boosting._params import OF_STUMPS, OF_TREES
+
+    defaults = {name: one.default for name, one in signature(kind).parameters.items()}
+    for name, default in (OF_STUMPS | OF_TREES).items():
+        assert defaults[name] == default

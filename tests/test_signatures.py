@@ -46,7 +46,6 @@ STARS = dict.fromkeys(inspect._ParameterKind, "") | {
 RESULTS = {"Iteration", "LetorData", "QueryExplanation"}
 # Estimators whose constructors are still generated.
 GENERATED = {
-    "BipartiteRankBoost",
     "CuSumRank",
     "KernelCuSumRank",
     "KernelOAPBPM",
@@ -55,9 +54,7 @@ GENERATED = {
     "OAPBPM",
     "OAPBagging",
     "OAPVoting",
-    "OrdinalBoost",
     "PRank",
-    "RankBoost",
     "VotedPRank",
     "WidrowHoff",
 }

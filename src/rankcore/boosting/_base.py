@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from operator import methodcaller
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,42 +13,60 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.inputs import as_rows
-from rankcore._core.model_spec import ModelSpec, Specified
+from rankcore._core.model_spec import ModelSpec
 from rankcore._core.monitor import Callback, Monitor
 from rankcore._core.numbers import Floats, check_scores
-from rankcore._core.params import Real, check_count, check_integer
+from rankcore._core.params import Constraints, Real, check_count, check_integer
 from rankcore._core.queries import Queries
+from rankcore._core.scoring import Scoring
 from rankcore._core.sources import RowBlocks
 from rankcore._ext.rows import Rows
-from rankcore.boosting._boosted import Boosted
+from rankcore.boosting._boosted import (
+    begin_state,
+    categorical_mask,
+    category_labels,
+    check_columns,
+    continues,
+    describe,
+    encoded_rows,
+    restore,
+    split_constraints,
+    staged_scores,
+    tree_rows,
+    wrong_settings,
+)
 from rankcore.boosting._categories import Categories
 from rankcore.boosting._pair_rounds import PairRounds
-from rankcore.boosting._params import BoostingParams, Schedule, grows_trees
+from rankcore.boosting._params import PAIR_CONSTRAINTS, Schedule, check_weak, grows_trees
 from rankcore.boosting._streamed_bins import DiskRows
 from rankcore.boosting._stump_model import Contribution, StumpSum
 from rankcore.boosting._stump_rounds import StumpRounds
 from rankcore.boosting._training import BOUND, FIGURES, RoundLearner, train_rounds
 from rankcore.boosting._tree_model import TreeSum
 from rankcore.boosting._tree_rounds import TreeRounds
-from rankcore.ranking.base import ModelState
+from rankcore.ranking.base import ModelState, Ranker
 from rankcore.ranking.data import HeldOut, RankingData, ranking_source
 from rankcore.ranking.pairs import Pairing, check_useful
 
 
-class PairBoosting(BoostingParams, Boosted, Specified):
-    """Base class of RankBoost and BipartiteRankBoost. Not public.
+class PairBoosting(Ranker):
+    """Base class of RankBoost and BipartiteRankBoost, which have its constructor. Not public."""
 
-    Subclasses provide ``fit``.
-    """
-
+    _constraints: ClassVar[Constraints] = PAIR_CONSTRAINTS
+    max_bins: int | None
+    missing: Literal["learn", "zero"]
+    warm_start: bool
+    categorical_features: Any
     n_estimators_: int
     learning_rate_: float
+    best_iteration_: int
     _state: ModelState
+    _categories: Categories | None = None
     _figures: tuple[str, ...] = FIGURES
     _allows_nan = True
-    # Of `Ranker`.
-    _validation: Any
-    _largest_query: int
+
+    def _check_together(self) -> None:
+        check_weak(self)
 
     # ---------------------------------------------------------------- learning
 
@@ -73,7 +91,7 @@ class PairBoosting(BoostingParams, Boosted, Specified):
         if isinstance(X, DiskRows):
             return X, None
         if grows_trees(self):
-            return self._tree_rows(X)
+            return tree_rows(self, X)
         categories = Categories.of(X, self.categorical_features, None)
         if categories is not None:
             column, name = next(iter(categories.names(X).items()))
@@ -101,13 +119,13 @@ class PairBoosting(BoostingParams, Boosted, Specified):
         learner._categories = categories
         validation = learner._validation(given, rows.n_features, in_queries, held_out)
         fitted = learner._begin(given, rows.n_features, window.queries.largest if in_queries else 0)
-        self._check_columns(fitted)
+        check_columns(self, fitted)
         rounds: PairRounds
         model = fitted._state.model
         if isinstance(model, StumpSum):
             rounds = StumpRounds(self, rows, pairing, model)
         else:
-            splits = fitted._splits(given)
+            splits = split_constraints(fitted, given)
             rounds = TreeRounds(self, rows, pairing, model, splits.signs, splits.categorical)
         monitor = Monitor(fitted, validation, callbacks)
         try:
@@ -124,11 +142,15 @@ class PairBoosting(BoostingParams, Boosted, Specified):
         kind: type[StumpSum | TreeSum] = StumpSum
         if grows_trees(self):
             kind, settings["weak"] = TreeSum, "tree"
-        if self._continues() and not isinstance(self._state.model, kind):
+        if continues(self) and not isinstance(self._state.model, kind):
             raise ValueError("warm_start requires weak rankers of the same kind: stumps or trees")
         schedule = Schedule.of(self)
-        state = self._begun(
-            settings, n_features, schedule.n_estimators, lambda: kind(n_features, zero_missing)
+        state = begin_state(
+            self,
+            settings,
+            n_features,
+            schedule.n_estimators,
+            lambda: kind(n_features, zero_missing),
         )
         return self._shadow(
             X,
@@ -140,7 +162,7 @@ class PairBoosting(BoostingParams, Boosted, Specified):
         )
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        facts, arrays = super()._describe()
+        facts, arrays = describe(self, FIGURES)
         facts |= {
             "largest_query": self._largest_query,
             "n_estimators": self.n_estimators_,
@@ -148,11 +170,17 @@ class PairBoosting(BoostingParams, Boosted, Specified):
         }
         return facts, arrays
 
+    def _scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
+        return self._state.model.scoring(arrays)
+
+    def _restore(self, spec: ModelSpec) -> None:
+        restore(self, spec, FIGURES, self._restored_model)
+
     def _restored_model(self, spec: ModelSpec, n_features: int, zero_missing: bool) -> Any:
         settings = spec.facts["settings"]
         trees = settings.get("weak") == "tree"
         if len(settings) != 1 + trees:
-            raise self._not_its(settings)
+            raise wrong_settings(self, settings)
         if trees != grows_trees(self):
             raise ValueError("its weak rankers are not of the kind of its parameters")
         self._largest_query = int(spec.facts["largest_query"])
@@ -193,7 +221,7 @@ class PairBoosting(BoostingParams, Boosted, Specified):
         ndarray of float64, shape (n_samples,)
             The last equals `predict` to rounding.
         """
-        for _, scores in self._staged(X):
+        for _, scores in staged_scores(self, X):
             yield scores.copy()
 
     def contribution(self, feature: int | str) -> Contribution:
@@ -224,6 +252,29 @@ class PairBoosting(BoostingParams, Boosted, Specified):
             feature = names.index(feature)
         check_integer(feature, "feature", 0, self.n_features_in_ - 1)
         return self._state.model.contribution(int(feature))
+
+    def _as_rows(self, X: Any) -> Rows:
+        return encoded_rows(self, X)
+
+    @property
+    def is_categorical_(self) -> NDArray[np.bool_] | None:
+        """Mask of categorical features, shape (n_features,); None if there are none."""
+        return categorical_mask(self)
+
+    @property
+    def categories_(self) -> dict[int, list[Any]]:
+        """Categories of each data frame column, in the order of their codes."""
+        return category_labels(self)
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """Fraction of each feature in the sum of |alpha| (stumps) or gains (trees)."""
+        return self._fitted_state().model.importances()
+
+    @property
+    def n_iter_(self) -> int:
+        """Number of rounds."""
+        return len(self._fitted_state().log)
 
     @property
     def estimators_(self) -> NDArray[np.void]:

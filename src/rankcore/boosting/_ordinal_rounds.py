@@ -15,11 +15,11 @@ from rankcore._core.threads import Threads, n_threads
 from rankcore._ext import ordinal_trees
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Binning
-from rankcore.boosting._boosted import Splits
+from rankcore.boosting._boosted import SplitConstraints
 from rankcore.boosting._grower import GrownTree, GrowthParams, TreeGrower
 from rankcore.boosting._histograms import MemoryHistograms
 from rankcore.boosting._ordinal_model import Form, OrdinalSum
-from rankcore.boosting._params import least_rows
+from rankcore.boosting._params import resolve_min_samples_leaf
 from rankcore.boosting._tree_model import Tree
 from rankcore.boosting._tree_rounds import Draws, made_tree
 from rankcore.boosting._vector_leaves import BLOCK_ROWS
@@ -148,7 +148,7 @@ class OrdinalRounds(ABC):
     """Rounds of a fit. A round grows one tree, whose leaves have a value for each score."""
 
     def __init__(
-        self, params: Any, training: TrainingRows, model: OrdinalSum, splits: Splits
+        self, params: Any, training: TrainingRows, model: OrdinalSum, splits: SplitConstraints
     ) -> None:
         self._training, self._occurring = training, training.occurring
         self._rate = float(params.learning_rate)
@@ -161,8 +161,8 @@ class OrdinalRounds(ABC):
             splits.categorical,
             n_jobs,
         )
-        least = least_rows(params.min_samples_leaf, training.taken.size)
-        growth = GrowthParams.of(params, least, MIN_HESSIAN, splits.signs, bounded=False)
+        min_rows = resolve_min_samples_leaf(params.min_samples_leaf, training.taken.size)
+        growth = GrowthParams.of(params, min_rows, MIN_HESSIAN, splits.signs, bounded=False)
         self._growth = growth
         draws_directions = not model.form.shared and params.random_state is not None
         self._draws = Draws(params, seeded=draws_directions)

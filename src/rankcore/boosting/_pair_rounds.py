@@ -21,7 +21,7 @@ from rankcore._ext.pair_weights import LabelWeights
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import MAX_BINS, Binning
 from rankcore.boosting._pair_weights import listed_weights, steps_of, vanishing, weights_of
-from rankcore.boosting._params import BoostingParams
+from rankcore.boosting._params import PairParams
 from rankcore.boosting._streamed_bins import DiskRows, StreamedBins
 from rankcore.ranking.pairs import Pairing
 
@@ -45,7 +45,7 @@ class PairRounds(ABC):
 
     def __init__(
         self,
-        params: BoostingParams,
+        params: PairParams,
         rows: Rows | DiskRows,
         pairing: Pairing,
         state: Any,

@@ -166,7 +166,7 @@ class StumpSum:
         )
 
     def importances(self) -> Floats:
-        """Share of each feature in the sum of |alpha|."""
+        """Fraction of each feature in the sum of |alpha|."""
         sums = np.bincount(self.features, np.abs(self.alphas), minlength=self.n_features)
         total = sums.sum()
         return np.asarray(sums / total if total > 0 else sums, dtype=np.float64)

@@ -20,7 +20,7 @@ from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Binning, Bins
 from rankcore.boosting._normalizer_search import NormalizerSearch
 from rankcore.boosting._pair_rounds import EDGE_MARGIN, MAX_STEP, PairRounds
-from rankcore.boosting._params import BoostingParams, Schedule
+from rankcore.boosting._params import PairParams, Schedule
 from rankcore.boosting._streamed_bins import BinEdges, DiskRows
 from rankcore.boosting._stump_model import StumpSum
 from rankcore.boosting._stump_search import Stump, StumpSearch, TwoLabelSearch
@@ -36,7 +36,7 @@ class Step:
     rate: float  # factor of steps
 
     @classmethod
-    def of(cls, params: BoostingParams, n_pairs: int) -> Self:
+    def of(cls, params: PairParams, n_pairs: int) -> Self:
         """Take the rule of a fit to ``n_pairs`` pairs."""
         smoothing = 0.5 / n_pairs if params.smoothing == "auto" else float(params.smoothing)
         return cls(params.step, smoothing, Schedule.of(params).learning_rate)
@@ -96,7 +96,7 @@ class StumpRounds(PairRounds, Weighed):
     state: StumpSum
 
     def __init__(
-        self, params: BoostingParams, rows: Rows | DiskRows, pairing: Pairing, state: StumpSum
+        self, params: PairParams, rows: Rows | DiskRows, pairing: Pairing, state: StumpSum
     ) -> None:
         super().__init__(params, rows, pairing, state)
         self._step = Step.of(params, int(pairing.n_pairs.sum()))

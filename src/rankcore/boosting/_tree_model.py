@@ -188,7 +188,7 @@ class TreeSum:
         return Contribution(cuts, values[:-1], float(values[-1]))
 
     def importances(self) -> Floats:
-        """Share of each feature in the sum of gains."""
+        """Fraction of each feature in the sum of gains."""
         sums = np.zeros(self.n_features)
         for tree in self.trees:
             sums += np.bincount(tree.features, tree.gains, minlength=self.n_features)

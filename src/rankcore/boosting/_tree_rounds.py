@@ -19,7 +19,7 @@ from rankcore.boosting._grower import GrownTree, GrowthParams, TreeGrower
 from rankcore.boosting._histograms import MemoryHistograms
 from rankcore.boosting._metric_weights import MetricPairWeights
 from rankcore.boosting._pair_rounds import EDGE_MARGIN, MAX_STEP, PairRounds
-from rankcore.boosting._params import BoostingParams, Schedule, least_rows
+from rankcore.boosting._params import PairParams, Schedule, resolve_min_samples_leaf
 from rankcore.boosting._streamed_bins import DiskRows
 from rankcore.boosting._tree_model import NONE, Tree, TreeSum, pack_set
 from rankcore.ranking.pairs import Pairing
@@ -35,7 +35,7 @@ class TreeRounds(PairRounds):
 
     def __init__(
         self,
-        params: BoostingParams,
+        params: PairParams,
         rows: Rows | DiskRows,
         pairing: Pairing,
         state: TreeSum,
@@ -55,8 +55,10 @@ class TreeRounds(PairRounds):
         self._rate = Schedule.of(params).learning_rate
         self._line_search = params.leaf_step == "search"
         self._query_of = np.repeat(np.arange(pairing.bounds.size - 1), np.diff(pairing.bounds))
-        least = least_rows(params.min_samples_leaf, pairing.docs.size)
-        growth = GrowthParams.of(params, least, float(params.min_pair_weight), signs, bounded=True)
+        min_rows = resolve_min_samples_leaf(params.min_samples_leaf, pairing.docs.size)
+        growth = GrowthParams.of(
+            params, min_rows, float(params.min_pair_weight), signs, bounded=True
+        )
         self._l2_leaf = growth.l2_leaf
         self._threads = Threads(self._n_jobs)
         self._histograms = MemoryHistograms(self._binning, growth, self._threads)

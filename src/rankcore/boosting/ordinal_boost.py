@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -12,7 +13,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from rankcore._core.arguments import ClassWeight, EvalSet, Measures, RowsLike, Seed
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.declaration import Declaration
-from rankcore._core.docs import documented, parameters
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import check_fitted
 from rankcore._core.labels import check_classes, first_ranks
@@ -20,8 +20,23 @@ from rankcore._core.model_spec import Field, ModelSpec, Specified, read_fields
 from rankcore._core.monitor import Callback, Monitor, as_callbacks
 from rankcore._core.numbers import Floats
 from rankcore._core.params import Checked, Constraints
+from rankcore._core.scoring import Scoring
 from rankcore._core.sources import MemoryRows, RowBlocks, check_alone
-from rankcore.boosting._boosted import Boosted
+from rankcore._ext.rows import Rows
+from rankcore.boosting._boosted import (
+    begin_state,
+    categorical_mask,
+    category_labels,
+    check_columns,
+    continues,
+    describe,
+    encoded_rows,
+    restore,
+    split_constraints,
+    staged_scores,
+    tree_rows,
+    wrong_settings,
+)
 from rankcore.boosting._categories import Categories
 from rankcore.boosting._ordinal_model import MAX_RANKS, Form, OrdinalSum
 from rankcore.boosting._ordinal_rounds import OrdinalRounds, TrainingRows, first_biases
@@ -35,7 +50,6 @@ from rankcore.boosting._ordinal_training import (
 from rankcore.boosting._ordinal_vector import VectorRounds
 from rankcore.boosting._params import GROWTH, check_leaves
 from rankcore.boosting._training import train_rounds
-from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._decisions import CheapestRanks, cheapest
 from rankcore.ordinal._projecting import margins
 from rankcore.ordinal._validation import held_out_labels
@@ -49,44 +63,7 @@ __all__ = ["OrdinalBoost"]
 FORMS = (("vector", "adjacent"), ("shared", "adjacent"), ("shared", "cumulative"))
 
 
-@parameters
-class OrdinalBoostParameters:
-    """Parameters of `OrdinalBoost`."""
-
-    n_estimators: int = 100
-    learning_rate: float = 0.1
-    max_leaf_nodes: int | None = 31
-    tasks: Literal["vector", "shared"] = "vector"
-    link: Literal["adjacent", "cumulative"] = "adjacent"
-    loss: Literal["absolute", "zero_one", "squared", "kappa"] = "absolute"
-    max_depth: int | None = None
-    min_samples_leaf: Literal["auto"] | int = "auto"
-    l2_leaf: float = 1.0
-    max_bins: int | None = 255
-    missing: Literal["learn", "zero"] = "learn"
-    categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype"
-    monotonic_cst: ArrayLike | Mapping[str, int] | None = None
-    subsample: float = 1.0
-    colsample: float = 1.0
-    class_weight: ClassWeight | None = None
-    early_stopping_rounds: int | None = None
-    eval_metric: Measures = "ranked_probability_score"
-    warm_start: bool = False
-    n_jobs: int | None = None
-    random_state: Seed | None = None
-    verbose: int = 0
-    classes: ArrayLike | None = None
-
-
-@documented()
-class OrdinalBoost(
-    OrdinalBoostParameters,
-    CheapestRanks,
-    Boosted,
-    Specified,
-    ClassifierMixin,
-    BaseEstimator,
-):
+class OrdinalBoost(CheapestRanks, Specified, ClassifierMixin, BaseEstimator):
     """Gradient boosting of ordered labels: trees for the tasks of CuSum Rank.
 
     Task j is whether the rank is at least j. Its score is s_j = g_j - b_j, where g_j is a sum of
@@ -100,6 +77,9 @@ class OrdinalBoost(
         Maximum number of rounds.
     learning_rate : float, default=0.1
         Factor of the values of leaves, in (0, 1].
+    max_leaf_nodes : int or None, default=31
+        Maximum number of leaves of a tree; the leaf with the largest gain is split first. None:
+        limited by ``max_depth`` only.
     tasks : {"vector", "shared"}, default="vector"
         Tree of a round. "vector": its leaves have a value for each g_j, and its splits follow
         derivatives along a random direction of the tasks. "shared": its leaves have a value for f,
@@ -109,33 +89,57 @@ class OrdinalBoost(
         Probabilities of ranks: adjacent categories, or cumulative logits, P(rank >= j) = 1 / (1 +
         exp(-s_j)). "cumulative" requires ``tasks="shared"``, since the scores of a vector may
         cross.
-    loss
+    loss : {"absolute", "zero_one", "squared", "kappa"}, default="absolute"
+        Loss whose expectation `predict` minimises: the distance in ranks (minimised by the median),
+        mistakes (by the most probable rank), the squared distance, or one minus the quadratic
+        weighted kappa of all predictions.
         Trees do not depend on it.
+    max_depth : int, optional
+        Maximum depth of a tree.
     min_samples_leaf : int or "auto", default="auto"
         Minimum number of rows in a leaf. ``"auto"`` is 20, or a fifth of the rows if they are fewer
         than 100.
     l2_leaf : float, default=1.0
         Added to the sum of second derivatives in a leaf; it shrinks the values of leaves with small
         weight most.
+    max_bins : int or None, default=255
+        Maximum number of bins of a feature, 2 to 255; neighbouring values share a bin where there
+        are more. None: every threshold is tried.
     missing : {"learn", "zero"}, default="learn"
         Missing values are NaN, and with "zero" also 0, stored or not. Each split learns which child
         they take.
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Categorical features: columns of a frame of pandas, polars or Arrow with a categorical
+        dtype ("from_dtype"), or a mask, numbers or names of columns. Values are integers from 0 to
+        65535, with at most ``max_bins`` distinct ones in the training rows; values below 0 are
+        missing. Columns of a frame may hold strings. Categories that are not in the training rows
+        are missing. Not with ``missing="zero"``.
     monotonic_cst : array-like of int, shape (n_features,), or dict, optional
         Monotone constraints: 1, no P(rank >= j) may decrease with the feature; -1, none may
         increase; 0, no constraint. A dict maps names of features to these.
     subsample : float, default=1.0
-        Share of the rows used in each round.
+        Fraction of the rows used in each round.
     colsample : float, default=1.0
-        Share of the features available in each round.
+        Fraction of the features available in each round.
     class_weight : {"balanced"} or dict, optional
         Weight of the rows of each label; "balanced" is n_samples / (n_classes * rows of the label).
+    early_stopping_rounds : int, optional
+        Stop after this many consecutive rounds that do not improve ``eval_metric`` on the
+        ``eval_set``, and keep the rounds up to the best one.
     eval_metric : str, callable or list of them, default="ranked_probability_score"
         Measures on the ``eval_set`` after each round: "ranked_probability_score", "log_loss", those
         of `PRank`, or functions of true and predicted labels (higher is better). The first of a
         list is used for early stopping.
+    warm_start : bool, default=False
+        Whether ``fit`` continues the current model, up to ``n_estimators`` rounds in total.
+    n_jobs : int, optional
+        Number of threads, which share the features. None: 1, -1: one per processor. The model does
+        not depend on it.
     random_state : int, RandomState instance, Generator or None, default=None
         Seed of the draws of rows, features and, with ``tasks="vector"``, directions. If None, and
         all rows and features are used, the draws are the same in each fit.
+    verbose : int, default=0
+        Print one line every ``verbose`` rounds; 0 prints none.
     classes : array-like, shape (n_classes,), optional
         All labels, lowest rank first. Required for strings, unless y is an ordered categorical.
 
@@ -144,10 +148,31 @@ class OrdinalBoost(
     biases_ : ndarray of float64, shape (n_classes - 1,)
         Bias b_j of each rank except the lowest.
     feature_importances_ : ndarray of float64, shape (n_features,)
-        Share of each feature in the sum of the gains of all splits.
+        Fraction of each feature in the sum of the gains of all splits.
     history_ : dict of lists
         Per round: ``log_loss``, the mean loss on the training rows; and, with an ``eval_set``, each
         ``eval_metric``, as ``valid_ranked_probability_score``.
+    costs_ : ndarray of float64, shape (n_classes, n_classes)
+        Cost of a prediction (column) for a true rank (row).
+    conformal_scores_ : ndarray of float64, shape (n,)
+        Calibration scores, only after `conformalize`.
+    classes_ : ndarray, shape (n_classes,)
+        Labels in ascending order, as the columns of results.
+    ranks_ : ndarray, shape (n_classes,)
+        Labels, lowest rank first.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Only if X had string column names.
+    is_categorical_ : ndarray of bool, shape (n_features_in_,), or None
+        Mask of categorical features; None if there are none.
+    categories_ : dict of int to list
+        Categories of each categorical DataFrame column, in the order of their codes from 0.
+    n_iter_ : int
+        Number of rounds, including those after the best one.
+    best_iteration_ : int
+        Number, from 1, of the round with the best value of the first ``eval_metric``; only with an
+        ``eval_set``. With ``early_stopping_rounds`` the model ends at this round; otherwise it
+        keeps all rounds.
 
     Notes
     -----
@@ -212,9 +237,62 @@ class OrdinalBoost(
         "class_weight": CLASS_WEIGHT,
         "eval_metric": Checked(check_measures, "names of measures or functions"),
     }
+    best_iteration_: int
+    _state: ModelState
+    _categories: Categories | None = None
     _figures = FIGURES
     # scikit-learn's metadata routing passes these on.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"eval_X": True, "eval_y": True}
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        learning_rate: float = 0.1,
+        max_leaf_nodes: int | None = 31,
+        tasks: Literal["vector", "shared"] = "vector",
+        link: Literal["adjacent", "cumulative"] = "adjacent",
+        loss: Literal["absolute", "zero_one", "squared", "kappa"] = "absolute",
+        max_depth: int | None = None,
+        min_samples_leaf: Literal["auto"] | int = "auto",
+        l2_leaf: float = 1.0,
+        max_bins: int | None = 255,
+        missing: Literal["learn", "zero"] = "learn",
+        categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
+        monotonic_cst: ArrayLike | Mapping[str, int] | None = None,
+        subsample: float = 1.0,
+        colsample: float = 1.0,
+        class_weight: ClassWeight | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Measures = "ranked_probability_score",
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Seed | None = None,
+        verbose: int = 0,
+        classes: ArrayLike | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.max_leaf_nodes = max_leaf_nodes
+        self.tasks = tasks
+        self.link = link
+        self.loss = loss
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.l2_leaf = l2_leaf
+        self.max_bins = max_bins
+        self.missing = missing
+        self.categorical_features = categorical_features
+        self.monotonic_cst = monotonic_cst
+        self.subsample = subsample
+        self.colsample = colsample
+        self.class_weight = class_weight
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.classes = classes
 
     def _check_together(self) -> None:
         check_leaves(self)
@@ -225,7 +303,6 @@ class OrdinalBoost(
             )
 
     # ---------------------------------------------------------------- learning
-    @documented(OnlineOrdinalClassifier.fit)
     def fit(
         self,
         X: RowsLike | RowBlocks,
@@ -246,40 +323,45 @@ class OrdinalBoost(
             NaN is missing. CSR and C-ordered float32 or float64 are not copied: do not change them
             before the call returns. Or rows on disk, from `rankcore.datasets.open_rows`, which have
             their own labels and are read into memory.
+        y : array-like, shape (n_samples,)
+            Ordered labels of any type; numbers are in their own order.
+        classes : array-like, shape (n_classes,), optional
+            Every label, lowest rank first; by default the parameter ``classes``. Strings require
+            one of the two, or an ordered categorical, whose order scikit-learn's tools may drop.
         sample_weight : array-like, shape (n_samples,), optional
             Non-negative weights of the rows: factors of their loss, as they are. A mean below 0.01
             is warned of: ``l2_leaf`` then outweighs the loss.
         eval_set : (X, y), or a list of such pairs, optional
             Held-out rows, measured by ``eval_metric`` after each round.
+        eval_X, eval_y : array-like, or lists of them, optional
+            The same as two arguments; a pipeline can transform the first
+            (``transform_input=["eval_X"]``).
         callbacks : iterable of callables, optional
             Called after each round with a `rankcore.callbacks.Iteration`; the fit ends
             after one returns True.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            On bad input or parameters. A failed or interrupted fit leaves the estimator unchanged.
         """
         self._check_params()
         listed = as_callbacks(callbacks)
         source, categories = self._source(X, y, sample_weight)
-        given, window, rows = source.given, source.window, source.window.rows
-        declared = self._declared(classes)
-        ranks, known = first_ranks(window.labels, rows.n_rows, declared, type(self).__name__)
-        weights = row_weights(
-            window.sample_weight, self.class_weight, ranks, known, all_rows=True, visits=False
-        )
-        state = self._begin(rows.n_features, ranks, known, weights)
-        fitted = self._shadow(given, rows.n_features, state, ranks_=known)
-        fitted._categories = categories
-        self._check_columns(fitted)
+        fitted, training = self._begin(source, categories, classes)
         sets = as_eval_sets(eval_set, eval_X, eval_y, {})
-        held_out = held_out_labels(sets, fitted._more_rows, known, self.eval_metric, HeldOutTables)
+        held_out = held_out_labels(
+            sets, fitted._more_rows, fitted.ranks_, self.eval_metric, HeldOutTables
+        )
         monitor = Monitor(fitted, held_out, listed)
-        training = TrainingRows.of(rows, ranks, weights, state.model.form)
-        kind = VectorRounds if training.occurring.n_scores > 1 else OneScoreRounds
-        rounds: OrdinalRounds = kind(self, training, state.model, fitted._splits(given))
-        try:
+        with closing(self._rounds(fitted, training, source.given)) as rounds:
             learner = OrdinalRoundLearner(fitted, rounds, watched=bool(listed))
             train_rounds(learner, source, monitor)
             fitted.costs_ = learner.costs()
-        finally:
-            rounds.close()
         self._replace_with(fitted)
         return self
 
@@ -289,19 +371,36 @@ class OrdinalBoost(
         if isinstance(X, RowBlocks):
             check_alone(y=y, sample_weight=sample_weight)
             X, y, _ = X.whole()
-        rows, categories = self._tree_rows(X)
+        rows, categories = tree_rows(self, X)
         return MemoryRows(given, rows, y, sample_weight=sample_weight), categories
 
     def _begin(
+        self, source: MemoryRows, categories: Categories | None, classes: ArrayLike | None
+    ) -> tuple[Self, TrainingRows]:
+        """Return a fitted copy without rounds, or to continue, and the rows that it learns from."""
+        window, rows = source.window, source.window.rows
+        ranks, known = first_ranks(
+            window.labels, rows.n_rows, self._declared(classes), type(self).__name__
+        )
+        weights = row_weights(
+            window.sample_weight, self.class_weight, ranks, known, all_rows=True, visits=False
+        )
+        state = self._begin_state(rows.n_features, ranks, known, weights)
+        fitted = self._shadow(source.given, rows.n_features, state, ranks_=known)
+        fitted._categories = categories
+        check_columns(self, fitted)
+        return fitted, TrainingRows.of(rows, ranks, weights, state.model.form)
+
+    def _begin_state(
         self, n_features: int, ranks: NDArray[np.int32], known: NDArray[Any], weights: Floats | None
     ) -> ModelState:
-        """A state without rounds, or the state to continue."""
+        """Return a state without rounds, or the state to continue."""
         if known.size > MAX_RANKS:
             raise ValueError(f"y has {known.size} classes; at most {MAX_RANKS} are supported")
         form = Form(int(known.size), self.tasks, self.link)
         zero_missing = self.missing == "zero"
         settings = {"zero_missing": zero_missing, "tasks": self.tasks, "link": self.link}
-        if self._continues() and not np.array_equal(self.ranks_, known):
+        if continues(self) and not np.array_equal(self.ranks_, known):
             raise ValueError(
                 f"warm_start requires the labels {self.ranks_.tolist()} of the model that it "
                 f"continues; found {known.tolist()}: pass them as classes="
@@ -311,23 +410,34 @@ class OrdinalBoost(
             biases = first_biases(ranks, weights, form)
             return OrdinalSum.empty(form, n_features, zero_missing, biases)
 
-        return self._begun(settings, n_features, int(self.n_estimators), new)
+        return begin_state(self, settings, n_features, int(self.n_estimators), new)
+
+    def _rounds(self, fitted: Self, training: TrainingRows, given: Any) -> OrdinalRounds:
+        """Return the rounds that add to the model of a fitted copy."""
+        kind = VectorRounds if training.occurring.n_scores > 1 else OneScoreRounds
+        return kind(self, training, fitted._state.model, split_constraints(fitted, given))
 
     # ---------------------------------------------------------------- files
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        facts, arrays = super()._describe()
+        facts, arrays = describe(self, FIGURES)
         arrays |= {"classes": self.ranks_, "costs": self.costs_}
         if hasattr(self, "conformal_scores_"):
             arrays["conformal_scores"] = self.conformal_scores_
         return facts, arrays
+
+    def _scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
+        return self._state.model.scoring(arrays)
+
+    def _restore(self, spec: ModelSpec) -> None:
+        restore(self, spec, FIGURES, self._restored_model)
 
     def _restored_model(self, spec: ModelSpec, n_features: int, zero_missing: bool) -> OrdinalSum:
         arrays, settings = spec.arrays, spec.facts["settings"]
         tasks, link = settings.get("tasks"), settings.get("link")
         classes = check_classes(arrays["classes"])
         if (tasks, link) not in FORMS or len(settings) != 3 or classes.size > MAX_RANKS:
-            raise self._not_its(settings)
+            raise wrong_settings(self, settings)
         n = classes.size
         fields = {"costs": Field((n, n)), "conformal_scores": Field(("rows",))}
         found = read_fields(arrays, {name: fields[name] for name in fields if name in arrays})
@@ -356,11 +466,34 @@ class OrdinalBoost(
         return self._fitted_state().model.biases[-1].copy()
 
     @property
+    def is_categorical_(self) -> NDArray[np.bool_] | None:
+        """Mask of categorical features, shape (n_features,); None if there are none."""
+        return categorical_mask(self)
+
+    @property
+    def categories_(self) -> dict[int, list[Any]]:
+        """Categories of each data frame column, in the order of their codes."""
+        return category_labels(self)
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """Fraction of each feature in the sum of the gains of all splits."""
+        return self._fitted_state().model.importances()
+
+    @property
+    def n_iter_(self) -> int:
+        """Number of rounds."""
+        return len(self._fitted_state().log)
+
+    @property
     def history_(self) -> dict[str, list[float]]:
         """Mean loss after each round, and measures of held-out rows."""
         return self._fitted_state().history(FIGURES)
 
     # ---------------------------------------------------------------- predicting
+
+    def _as_rows(self, X: Any) -> Rows:
+        return encoded_rows(self, X)
 
     def _scores(self, X: Any) -> Floats:
         """Sums of trees, shape (n_scores, n_rows)."""
@@ -372,9 +505,12 @@ class OrdinalBoost(
         model: OrdinalSum = self._state.model
         return model.probabilities(self._scores(X))
 
-    @documented(CheapestRanks.predict_proba)
     def decision_function(self, X: RowsLike) -> Floats:
         """Margin by which the expected loss of each label is below that of the best other label.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
 
         Returns
         -------
@@ -401,7 +537,7 @@ class OrdinalBoost(
             The last is equal to `predict`. With ``loss="kappa"`` the costs are those of the last
             round.
         """
-        for n, scores in self._staged(X):
+        for n, scores in staged_scores(self, X):
             table = self._state.model.probabilities(scores, n)
             yield self.ranks_[cheapest(table, self.costs_)]
 
@@ -417,7 +553,7 @@ class OrdinalBoost(
         ndarray of float64, shape (n_samples, n_classes)
             Columns in the order of ``classes_``. The last is equal to `predict_proba`.
         """
-        for n, scores in self._staged(X):
+        for n, scores in staged_scores(self, X):
             yield self._as_columns(self._state.model.probabilities(scores, n))
 
     def __sklearn_tags__(self) -> Any:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import ClassVar, Literal
 
+from numpy.typing import ArrayLike
+
+from rankcore._core.arguments import Measures, Seed
 from rankcore._core.declaration import Declaration
-from rankcore._core.docs import documented
 from rankcore._core.monitor import Callback
 from rankcore.boosting._base import PairBoosting
-from rankcore.ranking.base import Ranker
 from rankcore.ranking.data import RankingData
 from rankcore.ranking.pairs import make_pairing
 
 __all__ = ["RankBoost"]
 
 
-@documented()
-class RankBoost(PairBoosting, Ranker):
+class RankBoost(PairBoosting):
     """RankBoost with threshold stumps or trees, which reweights the pairs of each query.
 
     Each round adds the stump (1 where a feature is above a threshold, else 0) with the maximum
@@ -26,10 +26,6 @@ class RankBoost(PairBoosting, Ranker):
 
     Parameters
     ----------
-    eval_metric : str, callable or list of them, default="ndcg@10"
-        Measures on the ``eval_set`` after each round: names known to `rankcore.metrics.evaluate`,
-        or functions of labels, scores and qid (higher is better). Named losses are minimised. The
-        first of a list is used for early stopping.
     n_estimators : int or "auto", default="auto"
         Maximum number of rounds; "auto" is 300 for stumps and 100 for trees. Fitting ends earlier
         if no stump is better than chance, if a stump orders every pair, or if weights underflow (if
@@ -44,6 +40,9 @@ class RankBoost(PairBoosting, Ranker):
     select : {"edge", "normalizer"}, default="edge"
         Criterion for the best stump: "edge" maximises |r|; "normalizer" minimises the weight that
         a step of exact length leaves, at O(stored values * labels) per round.
+    max_bins : int or None, default=255
+        Maximum number of bins of a feature, 2 to 255; neighbouring values share a bin where there
+        are more. None: every threshold is tried.
     missing : {"learn", "zero"}, default="learn"
         Missing values are NaN, and with "zero" also 0, stored or not. Each stump learns whether it
         fires on them.
@@ -51,10 +50,28 @@ class RankBoost(PairBoosting, Ranker):
         s of ``step``; "auto" is 1 / (2 * number of pairs).
     balance : {"query"}, optional, default="query"
         "query": all queries have the same initial weight; None: all pairs have the same.
-    warm_start
+    early_stopping_rounds : int, optional
+        Stop after this many consecutive rounds that do not improve ``eval_metric`` on the
+        ``eval_set``, and keep the rounds up to the best one.
+    eval_metric : str, callable or list of them, default="ndcg@10"
+        Measures on the ``eval_set`` after each round: names known to `rankcore.metrics.evaluate`,
+        or functions of labels, scores and qid (higher is better). Named losses are minimised. The
+        first of a list is used for early stopping.
+    warm_start : bool, default=False
+        Whether ``fit`` continues the current model, up to ``n_estimators`` rounds in total.
         If the rows differ from the previous ones, ``bound`` and ``cap`` of the history do not hold.
+    n_jobs : int, optional
+        Number of threads, which share the features. None: 1, -1: one per processor. The model does
+        not depend on it.
+    verbose : int, default=0
+        Print one line every ``verbose`` rounds; 0 prints none.
     weak : {"auto", "stump", "tree"}, default="auto"
         Weak rankers. "auto": trees unless ``max_leaf_nodes=2``.
+    max_leaf_nodes : int or None, default=2
+        Maximum number of leaves of a tree; the leaf with the largest gain is split first. None:
+        limited by ``max_depth`` only.
+    max_depth : int, optional
+        Maximum depth of a tree.
     learning_rate : float or "auto", default="auto"
         Factor of the steps, or of the values of leaves, in (0, 1]; "auto" is 1 for stumps and 0.1
         for trees.
@@ -72,13 +89,18 @@ class RankBoost(PairBoosting, Ranker):
         Regularisation of leaf values, see ``leaf_step``. It shrinks the values of leaves of small
         weight most.
     subsample : float, default=1.0
-        Share of the queries used for each tree; share of rows if there is one query.
+        Fraction of the queries used for each tree; of the rows if there is one query.
     colsample : float, default=1.0
-        Share of the features that each tree may use.
+        Fraction of the features that each tree may use.
     monotonic_cst : array-like of int, shape (n_features,), or dict, optional
         Monotone constraints: 1, the score must not decrease with the feature; -1, it must not
         increase; 0, none. A dict maps names of features to these. Trees only.
-    categorical_features
+    categorical_features : "from_dtype", array-like or None, default="from_dtype"
+        Categorical features: columns of a frame of pandas, polars or Arrow with a categorical
+        dtype ("from_dtype"), or a mask, numbers or names of columns. Values are integers from 0 to
+        65535, with at most ``max_bins`` distinct ones in the training rows; values below 0 are
+        missing. Columns of a frame may hold strings. Categories that are not in the training rows
+        are missing. Not with ``missing="zero"``.
         Trees only.
     pair_weight : {"ndcg", "ndcg@k", "map"} or callable, optional
         Factor of a pair's exponential loss: the change of NDCG (gain 2**label - 1, logarithmic
@@ -104,8 +126,9 @@ class RankBoost(PairBoosting, Ranker):
     learning_rate_ : float
         Learning rate that the fit used; with ``warm_start``, that of the last fit.
     feature_importances_ : ndarray of float64, shape (n_features,)
-        Share of each feature in the sum of |alpha|, or of the gains of the splits.
-    categories_
+        Fraction of each feature in the sum of |alpha|, or of the gains of the splits.
+    categories_ : dict of int to list
+        Categories of each categorical DataFrame column, in the order of their codes from 0.
         The codes represent them in ``estimators_``, in arrays and in C.
     n_features_in_ : int
         Number of features.
@@ -121,6 +144,14 @@ class RankBoost(PairBoosting, Ranker):
         ``edge`` is that of the tree scaled to [0, 1], and the factors of ``cap`` are ((1 + r)
         exp(-alpha) + (1 - r) exp(alpha)) / 2 or, with ``leaf_step="search"`` and no
         ``pair_weight``, those above if smaller.
+    is_categorical_ : ndarray of bool, shape (n_features_in_,), or None
+        Mask of categorical features; None if there are none.
+    n_iter_ : int
+        Number of rounds, including those after the best one.
+    best_iteration_ : int
+        Number, from 1, of the round with the best value of the first ``eval_metric``; only with an
+        ``eval_set``. With ``early_stopping_rounds`` the model ends at this round; otherwise it
+        keeps all rounds.
 
     Notes
     -----
@@ -197,6 +228,62 @@ class RankBoost(PairBoosting, Ranker):
         scale_invariant=True,
         instances=lambda: [RankBoost(20), RankBoost(9, max_leaf_nodes=4)],
     )
+
+    def __init__(
+        self,
+        n_estimators: Literal["auto"] | int = "auto",
+        step: Literal["third", "discrete"] = "third",
+        select: Literal["edge", "normalizer"] = "edge",
+        max_bins: int | None = 255,
+        missing: Literal["learn", "zero"] = "learn",
+        smoothing: Literal["auto"] | float = "auto",
+        balance: Literal["query"] | None = "query",
+        early_stopping_rounds: int | None = None,
+        eval_metric: Measures = "ndcg@10",
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        weak: Literal["auto", "stump", "tree"] = "auto",
+        max_leaf_nodes: int | None = 2,
+        max_depth: int | None = None,
+        learning_rate: Literal["auto"] | float = "auto",
+        leaf_step: Literal["search", "newton"] = "search",
+        min_samples_leaf: Literal["auto"] | int = "auto",
+        min_pair_weight: float = 0.0,
+        l2_leaf: float = 0.0,
+        subsample: float = 1.0,
+        colsample: float = 1.0,
+        monotonic_cst: ArrayLike | Mapping[str, int] | None = None,
+        categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
+        pair_weight: str | Callable[..., ArrayLike] | None = None,
+        random_state: Seed | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.step = step
+        self.select = select
+        self.max_bins = max_bins
+        self.missing = missing
+        self.smoothing = smoothing
+        self.balance = balance
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.weak = weak
+        self.max_leaf_nodes = max_leaf_nodes
+        self.max_depth = max_depth
+        self.learning_rate = learning_rate
+        self.leaf_step = leaf_step
+        self.min_samples_leaf = min_samples_leaf
+        self.min_pair_weight = min_pair_weight
+        self.l2_leaf = l2_leaf
+        self.subsample = subsample
+        self.colsample = colsample
+        self.monotonic_cst = monotonic_cst
+        self.categorical_features = categorical_features
+        self.pair_weight = pair_weight
+        self.random_state = random_state
 
     def _fit(self, data: RankingData, callbacks: Iterable[Callback] | None) -> None:
         source, categories = self._source(data)
