@@ -12,6 +12,7 @@ from rankcore.metrics.ordinal import (
     quadratic_weighted_kappa,
     rank_loss,
 )
+from rankcore.metrics.overlap import rbo
 from rankcore.metrics.pairwise import kendall_tau, margin_loss, pairwise_misranking
 from rankcore.metrics.probabilities import brier_score, log_loss, ranked_probability_score
 from rankcore.metrics.ranking import (
@@ -58,6 +59,7 @@ __all__ = [
     "r_precision",
     "rank_loss",
     "ranked_probability_score",
+    "rbo",
     "recall_at_k",
     "reciprocal_rank",
     "weighted_ranking_loss",
