@@ -462,8 +462,14 @@ def test_progress_counts_answered_and_running_apart():
         ({"concurrency": 0}, "concurrency must be"),
         ({"repeats": 0}, "repeats must be"),
         ({"key": 3}, "key must be a function or None"),
-        ({"preference": Order(np.argsort, 3), "method": "degree"}, 'require method="rating"'),
-        ({"preference": Judges([smaller]), "method": "quicksort"}, 'require method="rating"'),
+        (
+            {"preference": Order(np.argsort, 3), "method": "degree"},
+            "method must be 'rating' for judges",
+        ),
+        (
+            {"preference": Judges([smaller]), "method": "quicksort"},
+            "method must be 'rating' for judges",
+        ),
         ({"preference": np.eye(20), "journal": "x.sqlite"}, "must be called, not computed"),
     ],
 )

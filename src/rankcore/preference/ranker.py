@@ -363,12 +363,13 @@ class PreferenceRanker(BaseEstimator):
     def _check_together(self) -> None:
         if isinstance(self.preference, Choice | Judges) and self.method not in ("auto", "rating"):
             raise ValueError(
-                f'judges of several items, and several judges, require method="rating"; found '
-                f"{self.method!r}"
+                "PreferenceRanker: method must be 'rating' for judges of several items, and for "
+                f"several judges; found {self.method!r}"
             )
         if self.journal is not None and not is_called(self.preference):
             raise ValueError(
-                "a journal stores answers of calls; the preference must be called, not computed"
+                "PreferenceRanker: preference must be called, not computed, with a journal, which "
+                "stores answers of calls: omit journal"
             )
 
     def method_name(self, n: int) -> str:

@@ -331,8 +331,8 @@ class PairwisePerceptron(Ranker):
         self._check_params()
         if isinstance(self.quality, str):
             raise ValueError(
-                "partial_fit requires quality to be None or a function of weights; found "
-                f"{self.quality!r}, which requires the eval_set of fit"
+                f"{type(self).__name__}: quality must be None or a function of weights in "
+                f"partial_fit; found {self.quality!r}, which requires the eval_set of fit"
             )
         first = not self.__sklearn_is_fitted__()
         X, qid = take_queries(X, qid, group)
@@ -396,8 +396,8 @@ class PairwisePerceptron(Ranker):
         check_declared(self, "variant", "combine", "committee_size")
         if self.variant == "voted" and self.combine == "score":
             raise ValueError(
-                "variant='voted' requires combine='rank'; found combine='score', which is equal to "
-                "variant='averaged': use that instead"
+                f"{type(self).__name__}: variant='voted' requires combine='rank'; found "
+                "combine='score', which is equal to variant='averaged': use that instead"
             )
 
     def _scores(self, rows: Rows, queries: Queries) -> Floats:

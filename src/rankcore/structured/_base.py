@@ -99,8 +99,22 @@ class StructuredLearner(BaseEstimator):
     def fit(self, X: Any, Y: Any) -> Self:
         """Learn from scratch, in ``max_iter`` passes.
 
-        X and Y are sequences of inputs and true outputs, or the arguments of the task's
-        ``examples``. A failed or interrupted fit leaves the estimator unchanged.
+        Parameters
+        ----------
+        X : sequence of inputs
+            Or what the task's ``examples`` takes.
+        Y : sequence of outputs
+            The true output of each input.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If input or parameters are invalid, or the task returns what it may not. A failed or
+            interrupted fit does not change the estimator.
         """
         check_params(self)
         examples = self._examples(X, Y)
@@ -115,10 +129,26 @@ class StructuredLearner(BaseEstimator):
     def partial_fit(self, X: Any, Y: Any) -> Self:
         """Learn from further examples in the given order.
 
-        Chunks in order give the same model, to the bit, as one ``fit`` with ``max_iter=1`` and
-        ``shuffle=False`` over all of them. These must not change between calls:
-        ``task``, ``average``, the numbers of parameters and labels, the kernel and its budget. A
-        failed or interrupted call leaves the estimator unchanged.
+        The model does not depend on the division of examples into calls, and is that of ``fit``
+        with ``max_iter=1`` and ``shuffle=False``. These must not change between calls: ``task``,
+        ``average``, the numbers of parameters and labels, the kernel and its budget.
+
+        Parameters
+        ----------
+        X : sequence of inputs
+            Or what the task's ``examples`` takes.
+        Y : sequence of outputs
+            The true output of each input.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If input is invalid, or a parameter that the model depends on has changed. A failed or
+            interrupted call does not change the estimator.
         """
         check_params(self)
         begun = hasattr(self, "coef_")
@@ -131,12 +161,35 @@ class StructuredLearner(BaseEstimator):
         return self._adopt(state)
 
     def predict(self, X: Any) -> list[Any]:
-        """Find the best output of each input."""
+        """Find the best output of each input.
+
+        Parameters
+        ----------
+        X : sequence of inputs
+            Or what the task's ``examples`` takes.
+
+        Returns
+        -------
+        list
+            One output for each input, as the task's ``argmax`` returns it.
+        """
         check_is_fitted(self)
         return self._predict(self._examples(X, None, fitted=True, labelled=False))
 
     def score(self, X: Any, Y: Any) -> float:
-        """Negative mean loss of the predictions: higher is better, 0 is perfect."""
+        """Return the negative mean loss of the predictions: higher is better, 0 is perfect.
+
+        Parameters
+        ----------
+        X : sequence of inputs
+            Or what the task's ``examples`` takes.
+        Y : sequence of outputs
+            The true output of each input.
+
+        Returns
+        -------
+        float
+        """
         check_is_fitted(self)
         examples = self._examples(X, Y, fitted=True)
         return 0.0 - float(np.mean([*map(self._loss, examples.outputs, self._predict(examples))]))

@@ -251,7 +251,18 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
 
     @consistent_read
     def predict(self, X: Any) -> list[Any]:
-        """Find the best output of each input."""
+        """Find the best output of each input.
+
+        Parameters
+        ----------
+        X : sequence of inputs
+            Or what the task's ``examples`` takes.
+
+        Returns
+        -------
+        list
+            One output for each input, as the task's ``argmax`` returns it.
+        """
         return super().predict(X)
 
     def _predict(self, examples: KernelExamples) -> list[Any]:
