@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 import rankcore as rc
+from declared import ORDINAL, adds_up, walk
 from rankcore.explain import global_importance, pair, permutation_importance, query, rank
 from rankcore.metrics import evaluate
 
@@ -104,20 +105,14 @@ def test_queries_that_cannot_be_explained():
         pair(STUMPS, X[1], X[3], feature_names=["a", "b"])
 
 
-ORDINAL = [
-    rc.PRank(random_state=0),
-    rc.OAPBPM(n_estimators=5, random_state=0),
-    rc.WidrowHoff(random_state=0),
-    rc.CuSumRank(random_state=0),
-    rc.CuSumRank(decision="count", random_state=0),
+LINEAR = [
+    *filter(adds_up, ORDINAL),
     rc.CuSumRank(tie_break="low", average=False, random_state=0),
-    rc.KernelPRank(kernel="linear", random_state=0),
-    rc.KernelCuSumRank(kernel="linear", random_state=0),
 ]
 
 
 @pytest.mark.parametrize("limited", [False, True])
-@pytest.mark.parametrize("learner", ORDINAL, ids=repr)
+@walk(LINEAR)
 def test_rank_moves_at_the_nearest_value(learner, limited):
     model = learner.fit(X, Y)
     ranks = model.predict(X)

@@ -13,7 +13,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 import export_engines as engines
 import rankcore as rc
-from declared import QID, RNG, X, Y
+from declared import QID, RNG, SAVED, X, Y, adds_up, first_of_each, walk
 from rankcore._core.scoring import Scoring
 from rankcore.exporters import boosters, expressions, search
 from rankcore.exporters.described import Described
@@ -172,19 +172,7 @@ def test_every_value_takes_the_side_that_it_takes_in_python(tmp_path, target, le
 
 
 @pytest.mark.parametrize("steps", SCALERS, ids=str)
-@pytest.mark.parametrize(
-    "learner",
-    [
-        rc.PRank(random_state=0),
-        rc.WidrowHoff(random_state=0),
-        rc.CuSumRank(random_state=0),
-        rc.KernelPRank(kernel="linear", random_state=0),
-        rc.KernelCuSumRank(kernel="linear", random_state=0),
-        rc.RankSVM(),
-        rc.PairwisePerceptron(random_state=0),
-    ],
-    ids=str,
-)
+@walk([one for one in first_of_each(SAVED) if adds_up(one)])
 @pytest.mark.parametrize("target", sorted({*READERS} - {"xgboost_dump"}))
 def test_weighted_sums(tmp_path, target, learner, steps):
     model = fitted(learner, steps)

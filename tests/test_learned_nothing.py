@@ -8,7 +8,15 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import rankcore as rc
-from declared import ORDINAL, SAVED_RANKERS, first_of_each, name_of, ranks_queries, walk
+from declared import (
+    ONLINE,
+    ORDINAL,
+    SAVED_RANKERS,
+    first_of_each,
+    name_of,
+    ranks_queries,
+    walk,
+)
 from rankcore.datasets import dump_letor, open_rows
 from rankcore.structured import StructuredPerceptron, Task
 
@@ -89,18 +97,7 @@ def test_automatic_leaves_are_those_of_large_data():
     np.testing.assert_array_equal(auto, twenty)
 
 
-@pytest.mark.parametrize(
-    "learner",
-    [
-        rc.PRank(),
-        rc.WidrowHoff(),
-        rc.OAPBPM(5),
-        rc.PairwisePerceptron(),
-        rc.RankSVM(),
-        rc.RankBoost(5),
-    ],
-    ids=str,
-)
+@walk(first_of_each([*ONLINE, *(one for one in SAVED_RANKERS if not hasattr(one, "rel"))]))
 def test_constant_features_on_disk_warn(learner, tmp_path):
     path = tmp_path / "rows.txt"
     dump_letor(np.full((40, 3), 0.3), np.arange(40) % 3, path, qid=np.zeros(40, dtype=int))

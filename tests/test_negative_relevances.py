@@ -2,32 +2,30 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import rankcore as rc
+from declared import instances, walk
 
 X, Y, QID = rc.datasets.make_letor(12, 10, random_state=0)
 X, BELOW = X[:, :6], Y - 2
 
-RANKERS = [
-    rc.PairwisePerceptron(max_iter=2, random_state=0),
-    rc.RankBoost(3),
-    rc.RankBoost(3, max_leaf_nodes=4, min_samples_leaf=2),
-    rc.RankBoost(3, max_leaf_nodes=4, min_samples_leaf=2, pair_weight="map"),
-    rc.RankSVM(max_iter=50),
-]
-NAMES = [f"{type(one).__name__}-{i}" for i, one in enumerate(RANKERS)]
+BY_GAIN = rc.RankBoost(3, max_leaf_nodes=4, min_samples_leaf=2, pair_weight="map")
+RANKERS = [one for one in instances("queries") if hasattr(one, "eval_metric")]
 
 
-@pytest.mark.parametrize("model", RANKERS[:3] + RANKERS[4:], ids=NAMES[:3] + NAMES[4:])
-def test_only_the_order_of_relevances_counts(model):
-    expected = model.fit(X, Y, qid=QID).predict(X)
-    np.testing.assert_array_equal(model.fit(X, BELOW, qid=QID).predict(X), expected)
+@walk(RANKERS)
+def test_only_the_order_of_relevances_counts(learner):
+    given = {"qid": QID} if getattr(learner, "combine", "") == "rank" else {}
+    expected = clone(learner).fit(X, Y, qid=QID).predict(X, **given)
+    found = clone(learner).fit(X, BELOW, qid=QID).predict(X, **given)
+    np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("model", RANKERS, ids=NAMES)
+@walk([*RANKERS, BY_GAIN])
 @pytest.mark.parametrize("measure", ["ndcg@10", "ndcg"])
-def test_measures_of_gain_refuse_them_before_the_fit(model, measure):
-    model = model.set_params(eval_metric=["map", measure])
+def test_measures_of_gain_refuse_them_before_the_fit(learner, measure):
+    model = clone(learner).set_params(eval_metric=["map", measure])
     held = {"eval_set": (X, BELOW), "eval_qid": QID}
     started = []
     with (
@@ -38,9 +36,9 @@ def test_measures_of_gain_refuse_them_before_the_fit(model, measure):
     assert started == []
 
 
-@pytest.mark.parametrize("model", RANKERS, ids=NAMES)
-def test_measures_of_order_take_them(model):
-    model = model.set_params(eval_metric=["misranking", "kendall_tau", "map"])
+@walk([*RANKERS, BY_GAIN])
+def test_measures_of_order_take_them(learner):
+    model = clone(learner).set_params(eval_metric=["misranking", "kendall_tau", "map"])
     model.fit(X, BELOW, qid=QID, eval_set=(X, BELOW), eval_qid=QID)
     assert np.isfinite(model.history_["valid_misranking"]).all()
 

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 import rankcore as rc
-from declared import ONLINE, first_of_each
+from declared import ONLINE, first_of_each, walk, with_defaults
 from model_files import put_together, taken_apart
 from rankcore._core.inputs import as_rows
 from rankcore._core.scales import (
@@ -51,22 +51,13 @@ def test_scales_of_odd_rows():
     assert 1e-201 < tiny < 1e-199
 
 
-@pytest.mark.parametrize(
-    "learner",
-    [
-        rc.PRank(random_state=0),
-        rc.VotedPRank(random_state=0),
-        rc.CuSumRank(random_state=0),
-        rc.WidrowHoff(random_state=0),
-        rc.MulticlassPerceptron(random_state=0),
-        rc.OAPBPM(10, random_state=0),
-        rc.KernelPRank(kernel="linear", random_state=0),
-        rc.KernelCuSumRank(update="perceptron", kernel="linear", margin=0.0, random_state=0),
-    ],
-    ids=lambda one: type(one).__name__,
-)
+@walk(with_defaults(ONLINE))
 def test_the_unit_of_the_features_does_not_matter(learner):
     X, y = data()
+    if hasattr(learner, "kernel"):
+        learner = clone(learner).set_params(kernel="linear")
+    if hasattr(learner, "C"):  # which limits steps in units of the features
+        learner = clone(learner).set_params(update="perceptron", margin=0.0)
     for factor in [2.0**-20, 1024.0]:
         one, other = clone(learner).fit(X, y), clone(learner).fit(factor * X, y)
         np.testing.assert_array_equal(one.predict(X), other.predict(factor * X))
