@@ -415,7 +415,8 @@ def test_orders_from_one_on_are_an_error_that_shows_the_answer():
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_interrupt_keeps_the_answers(concurrency):
+@pytest.mark.parametrize("is_async", [False, True])
+def test_interrupt_keeps_the_answers(concurrency, is_async):
     calls = []
 
     def judge(u, v):
@@ -425,7 +426,11 @@ def test_interrupt_keeps_the_answers(concurrency):
         time.sleep(0.01)
         return u < v
 
-    ranker = PreferenceRanker(judge, concurrency=concurrency, random_state=0)
+    async def later(u, v):
+        await asyncio.sleep(0.01)
+        return judge(u, v)
+
+    ranker = PreferenceRanker(later if is_async else judge, concurrency=concurrency, random_state=0)
     with pytest.raises(KeyboardInterrupt):
         ranker.rank(ITEMS)
     assert 20 <= ranker.sampler_.n_answers <= 25 + 12 * concurrency
@@ -487,6 +492,7 @@ def test_wrong_parameters_are_rejected(params, what):
         (([smaller], [1.0, 2.0]), "prices must be given for each"),
         (({"a": smaller}, {"b": 1.0}), "prices must be given for each"),
         (([smaller], [-1.0]), "price of a judge must be"),
+        (({1: smaller, "1": smaller},), "names of Judges must differ"),
     ],
 )
 def test_wrong_judges_are_rejected(arguments, what):
@@ -594,6 +600,16 @@ def test_judges_without_a_name_of_their_own_need_one_for_a_journal(tmp_path, jud
     if not isinstance(judge, Judges):
         PreferenceRanker(judge, journal=Journal(path, judge="j"), **params).rank(ITEMS)
         assert {name for (name,) in rows_of(path, "judge")} == {"j"}
+
+
+def test_names_that_are_no_strings_find_their_answers(tmp_path):
+    for reused in (0, 50):
+        ranker = PreferenceRanker(
+            smaller, journal=Journal(tmp_path / "a.sqlite", run=3, judge=4), random_state=0
+        )
+        assert ranker.rank(ITEMS) == sorted(ITEMS)
+        assert ranker.n_reused_ >= reused
+    assert ranker.n_reused_ == ranker.n_calls_
 
 
 def test_answers_of_another_form_are_not_reused(tmp_path):

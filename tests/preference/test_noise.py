@@ -72,18 +72,16 @@ def test_place_intervals_cover(case):
         assert np.mean(inside) < 0.97 + 2 * error(inside)
 
 
-# Neither this nor any prior of error rates tells a coin from 40% wrong answers: in a random design
-# of 600 answers about 60 items, numbers of wins differ by 1.5 standard deviations.
-UNDECIDED = pytest.mark.xfail(reason="300 answers do not tell a coin from 40% wrong", strict=True)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=UNDECIDED if "coin" in case else ()) for case in JUDGES]
-)
+@pytest.mark.parametrize("case", JUDGES)
 def test_claimed_inversions_are_true(case):
     _, _, claimed, true, _ = claims(case)
-    assert abs(np.mean(claimed - true)) < 0.05 + error(claimed - true)
+    if "coin" in case:
+        # 300 answers hardly tell a coin from 40% wrong answers: were all pairs of 60 items random,
+        # numbers of wins of 600 answers would differ by 1.5 standard deviations.
+        assert np.mean(claimed) > 0.35
+    else:
+        assert abs(np.mean(claimed - true)) < 0.05 + error(claimed - true)
 
 
 @pytest.mark.parametrize("confidence", [0.9, None])

@@ -108,8 +108,8 @@ class Batch:
     def __init__(self, function: Callable[[list[tuple[Any, Any]]], Any], size: int | None = None):
         if not callable(function):
             raise TypeError(f"Batch requires a function of a list of pairs; found {function!r}")
-        if size is not None and size < 1:
-            raise ValueError(f"size must be at least 1, or None; found {size!r}")
+        if size is not None:
+            check_integer(size, "size", 1)
         self.function = function
         self.size = size
 
@@ -154,6 +154,8 @@ class Judges:
             self.functions = {str(name): function for name, function in functions.items()}
         else:
             self.functions = {str(k): function for k, function in enumerate(functions)}
+        if len(self.functions) < len(functions):
+            raise ValueError(f"names of Judges must differ as strings; found {list(functions)}")
         if not self.functions or not all(map(callable, self.functions.values())):
             raise TypeError(f"Judges requires functions of two items; found {functions!r}")
         if len({is_async(function) for function in self.functions.values()}) > 1:

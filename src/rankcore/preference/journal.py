@@ -91,7 +91,8 @@ class Journal:
     """
 
     def __init__(self, path: str | os.PathLike[str], run: str = "", judge: str | None = None):
-        self.path, self.run, self.judge = os.fspath(path), str(run), judge
+        self.path, self.run = os.fspath(path), str(run)
+        self.judge = None if judge is None else str(judge)
 
     def __repr__(self) -> str:
         judge = "" if self.judge is None else f", judge={self.judge!r}"
