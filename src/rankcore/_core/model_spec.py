@@ -20,7 +20,7 @@ from rankcore._core.doc_links import guide_link
 from rankcore._core.fitted import keep_names
 from rankcore._core.frames import is_frame
 from rankcore._core.inputs import as_rows, check_matrix
-from rankcore._core.params import SHARED, Constraints, check_names, check_params
+from rankcore._core.params import Constraints, check_names, check_params
 from rankcore._core.scoring import Scoring
 from rankcore._ext.rows import Rows
 
@@ -53,7 +53,7 @@ class Specified:
     # Reason why model files cannot hold models of this class; empty if they can.
     _no_file: str = ""
 
-    _constraints: ClassVar[Constraints] = SHARED
+    _constraints: ClassVar[Constraints] = {}
     _doc_link_module, _doc_link_template = "rankcore", guide_link
 
     n_features_in_: int

@@ -207,20 +207,6 @@ N_JOBS = COUNT | Integer(high=-1) | None
 
 Constraints: TypeAlias = Mapping[str, Constraint]
 
-# Parameters with the same meaning in all learners.
-SHARED: Constraints = {
-    "committee_size": COUNT,
-    "max_iter": COUNT,
-    "n_estimators": COUNT,
-    "early_stopping_rounds": COUNT | None,
-    "memory_limit": Integer(0),
-    "verbose": VERBOSE,
-    "tol": Real(0) | None,
-    "C": Real(1e-100, 1e100),
-    "margin": Real(0, 1e100),
-    "n_jobs": N_JOBS,
-}
-
 
 def check_params(estimator: Any) -> None:
     """Raise if a parameter of an estimator is invalid, or if parameters exclude each other.

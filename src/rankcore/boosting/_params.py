@@ -27,6 +27,10 @@ OF_TREES = {
 MAX_LEAVES = 2**24
 # Constraints on the parameters of trees.
 GROWTH: params.Constraints = {
+    "n_estimators": params.COUNT,
+    "early_stopping_rounds": params.COUNT | None,
+    "n_jobs": params.N_JOBS,
+    "verbose": params.VERBOSE,
     "max_bins": params.Integer(2, MAX_BINS) | None,
     "max_leaf_nodes": params.Integer(2, MAX_LEAVES) | None,
     "max_depth": params.COUNT | None,

@@ -14,7 +14,7 @@ from rankcore._core.arguments import Seed
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.docs import parameters
 from rankcore._core.model_spec import Specified
-from rankcore._core.params import Constraints, Real, as_generator
+from rankcore._core.params import COUNT, N_JOBS, Constraints, Real, as_generator
 from rankcore._core.scales import SPARSE
 from rankcore._core.threads import Threads, n_threads
 from rankcore._ext.ensemble import OAPModel
@@ -81,7 +81,11 @@ class SamplingParams:
         Seed of the sampling and of the shuffling.
     """
 
-    _constraints: ClassVar[Constraints] = {"tau": Real(2.0**-32, 1)}
+    _constraints: ClassVar[Constraints] = {
+        "n_estimators": COUNT,
+        "tau": Real(2.0**-32, 1),
+        "n_jobs": N_JOBS,
+    }
     _built_in: ClassVar[BuiltIn] = {
         "n_estimators": int,
         "tau": float,

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.docs import parameters
-from rankcore._core.params import Checked, Constraints, Real
+from rankcore._core.params import COUNT, VERBOSE, Checked, Constraints, Real
 from rankcore.ordinal._scale import MARGIN, OF_INTERCEPTS, SCALE, BuiltIn
 from rankcore.ordinal._validation import check_eval_metric
 from rankcore.ordinal._weights import CLASS_WEIGHT
@@ -67,8 +67,12 @@ class EpochParams:
     # Settings of its paper besides those of all papers.
     _published: ClassVar[dict[str, Any]] = {}
     _constraints: ClassVar[Constraints] = {
-        "class_weight": CLASS_WEIGHT,
+        "max_iter": COUNT,
+        "tol": Real(0) | None,
+        "early_stopping_rounds": COUNT | None,
         "eval_metric": Checked(check_eval_metric, "names of measures or functions"),
+        "class_weight": CLASS_WEIGHT,
+        "verbose": VERBOSE,
     }
 
     _: KW_ONLY
@@ -223,7 +227,11 @@ class CuSumRuleParams:
         always uses the former.
     """
 
-    _constraints: ClassVar[Constraints] = {"delta": Real(1e-100, 1e100)}
+    _constraints: ClassVar[Constraints] = {
+        "C": Real(1e-100, 1e100),
+        "delta": Real(1e-100, 1e100),
+        "margin": Real(0, 1e100),
+    }
 
     update: Literal["perceptron", "pa", "pa1", "pa2"] = "perceptron"
     C: float = 1.0

@@ -18,7 +18,7 @@ from rankcore._core.concurrency import consistent_read
 from rankcore._core.declaration import Declaration
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import COMPILED, gram
-from rankcore._core.params import N_JOBS, Constraints, Function, Options
+from rankcore._core.params import Constraints, Function, Options
 from rankcore._ext.kernel_learners import KernelAtomsState
 from rankcore._ext.rows import Rows
 from rankcore.ordinal.kernel import _pool
@@ -195,7 +195,6 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
     # X itself has no columns.
     _constraints: ClassVar[Constraints] = {
         "kernel": Options(*COMPILED) | Function(),
-        "n_jobs": N_JOBS,
     }
 
     def __init__(

@@ -21,7 +21,15 @@ from rankcore._core.kernels import (
     some_rows,
 )
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import Constraints, Function, Integer, Options, Real, as_generator
+from rankcore._core.params import (
+    N_JOBS,
+    Constraints,
+    Function,
+    Integer,
+    Options,
+    Real,
+    as_generator,
+)
 from rankcore._core.threads import for_each, n_threads
 from rankcore._ext import kernel_scores
 from rankcore._ext.kernel_learners import POLICIES
@@ -116,6 +124,7 @@ class DualLearner(BudgetParams):
         "budget": Integer(1, 2**63 - 1) | None,
         "decay": Real(0, 1),
         "projection_tol": Real(0, 1),
+        "n_jobs": N_JOBS,
     }
     average: bool
     random_state: Any
