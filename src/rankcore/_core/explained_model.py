@@ -83,7 +83,7 @@ class ExplainedModel:
         scoring = self.scorer._spec().scoring
         if scoring is None:
             raise TypeError(f"{self.name} has no scoring form")
-        return scoring
+        return scoring.of_score
 
     @property
     def additive(self) -> bool:

@@ -190,7 +190,7 @@ class Specified:
         scoring, name = self._spec().scoring, type(self).__name__
         if scoring is None:
             raise TypeError(f"{name} has no scoring form")
-        return contributions_of(scoring, rows, background, rank, name, features)
+        return contributions_of(scoring.of_score, rows, background, rank, name, features)
 
     def _rank_of(self, label: Any) -> int:
         """Index of a label, from 0."""

@@ -73,9 +73,12 @@ FORMS = {
     # No score of a row by itself.
     "none": FormParts((), ("reason",)),
 }
+# Arrays of the form "calibrated", beside those of a score: ``rc_calibration`` in
+# rankcore_calibration.h; the moments are slope, center and scale.
+CALIBRATION = ("curves", "knots", "moments", "costs")
 # Parts of calibrated models, and of a scaler in front.
 _AROUND = FormParts(
-    ("curves", "knots", "moments", "costs", "center", "scale", "shift", "bounds"), ("of", "scaler")
+    (*CALIBRATION, "center", "scale", "shift", "bounds"), ("of", "scaler")
 )
 # Names of all arrays and facts.
 ARRAYS = frozenset(name for parts in (*FORMS.values(), _AROUND) for name in parts.arrays)
@@ -89,6 +92,15 @@ class Scoring:
     form: str
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     facts: dict[str, str | int] = field(default_factory=dict)
+
+    @property
+    def of_score(self) -> Scoring:
+        """Form of the score alone, without probabilities that follow from it."""
+        if self.form != "calibrated":
+            return self
+        arrays = {name: one for name, one in self.arrays.items() if name not in CALIBRATION}
+        facts = {name: value for name, value in self.facts.items() if name != "of"}
+        return Scoring(str(self.facts["of"]), arrays, facts)
 
     @property
     def has_one_score(self) -> bool:

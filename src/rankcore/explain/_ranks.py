@@ -215,7 +215,7 @@ def rank(
     ready = explained.transformed(x)
     row = dense_values(explained.scorer._more_rows(ready))[0]
     log_odds = False
-    if explained.is_calibrated:
+    if hasattr(learner, "_turning_points"):
         found = scores_of_calibrated(explained, x, background, row)
     elif scoring.form == "ordinal_trees":
         found = scores_of_trees(explained, x, background, row)

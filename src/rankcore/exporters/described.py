@@ -192,11 +192,10 @@ def _taken_apart(scoring: Scoring) -> tuple[Scoring, Calibration | None]:
     """Return scoring form and calibration of the learner inside; None for other models."""
     if scoring.form != "calibrated":
         return scoring, None
-    arrays, facts = dict(scoring.arrays), dict(scoring.facts)
-    slope, center, scale = map(float, arrays.pop("moments"))
+    arrays = scoring.arrays
+    slope, center, scale = map(float, arrays["moments"])
     curves, knots, costs = (
-        np.ascontiguousarray(arrays.pop(name, np.empty(0)), dtype=np.float64)
+        np.ascontiguousarray(arrays.get(name, np.empty(0)), dtype=np.float64)
         for name in ("curves", "knots", "costs")
     )
-    inner = Scoring(str(facts.pop("of")), arrays, facts)
-    return inner, Calibration(curves, knots, slope, center, scale, costs)
+    return scoring.of_score, Calibration(curves, knots, slope, center, scale, costs)

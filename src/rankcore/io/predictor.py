@@ -160,7 +160,7 @@ class Predictor:
         return found
 
     def predict_proba(self, X: RowsLike) -> NDArray[np.float64]:
-        """Probabilities of labels (`CalibratedOrdinal` and `OrdinalBoost`).
+        """Probabilities of labels, of learners with ``predict_proba``.
 
         Parameters
         ----------
@@ -179,7 +179,7 @@ class Predictor:
         """
         if not self.has_probabilities:
             raise AttributeError(
-                f"{self.learner} has no probabilities: fit a CalibratedOrdinal or OrdinalBoost"
+                f"{self.learner} has no probabilities: fit a CalibratedOrdinal of it"
             )
         rows = self._rows(X)
         found = np.empty((rows.n_rows, self._model.n_ranks))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, Literal, Self, cast
 
@@ -88,9 +87,24 @@ class CheapestRanks(RankedLabels):
     loss: Literal["absolute", "zero_one", "squared", "kappa"]
     costs_: Floats
 
-    @abstractmethod
+    # A learner whose probabilities follow from one score, that of `project`, has instead:
+    # probabilities of ranks for such scores, shape (n, k), and ascending scores between two of
+    # which the predicted rank does not change if it is the same at both.
+    project: Callable[[Any], Floats]
+    _of_scores: Callable[[Floats], Floats]
+    _turning_points: Callable[[], Floats]
+
     def _probabilities(self, X: Any) -> Floats:
         """Probability of each rank, lowest first."""
+        return self._of_scores(self.project(X))
+
+    def _ranks_of_scores(self, scores: Floats) -> NDArray[np.int32]:
+        """Predicted ranks for latent scores of any shape."""
+        return cheapest(self._of_scores(scores.ravel()), self.costs_).reshape(scores.shape)
+
+    def _rank_changes(self) -> tuple[Floats, NDArray[np.int32]]:
+        """Latent scores at which the predicted rank changes, see `rank_changes`."""
+        return rank_changes(self._ranks_of_scores, self._turning_points())
 
     def predict_proba(self, X: RowsLike) -> Floats:
         """Probability of each rank.

@@ -17,10 +17,10 @@ from rankcore._core.front import is_frozen, take_apart, thawed, transformed
 from rankcore._core.labels import RankedLabels, as_labels, check_classes, encode, ranks_among
 from rankcore._core.model_spec import Field, ModelSpec, Specified, read_fields
 from rankcore._core.numbers import Floats, as_weights
-from rankcore._core.scoring import Scoring, no_scoring
+from rankcore._core.scoring import CALIBRATION, Scoring, no_scoring
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._curves import expected_costs, fit_cumulative, fit_isotonic, restored_curves
-from rankcore.ordinal._decisions import CheapestRanks, cheapest, rank_changes
+from rankcore.ordinal._decisions import CheapestRanks
 from rankcore.ordinal._held_out import (
     HeldOutFits,
     HeldOutScores,
@@ -246,21 +246,11 @@ class CalibratedOrdinal(
 
     # ---------------------------------------------------------------- predicting
 
-    def _probabilities(self, X: Any) -> Floats:
-        return self._of_scores(self.project(X))
-
     def _of_scores(self, scores: Floats) -> Floats:
-        """Probabilities of ranks for latent scores, shape (n, k)."""
         return self.curves_.probabilities((scores - self.center_) / self.scale_)
 
-    def _ranks_of_scores(self, scores: Floats) -> NDArray[np.int32]:
-        """Predicted ranks for latent scores of any shape."""
-        return cheapest(self._of_scores(scores.ravel()), self.costs_).reshape(scores.shape)
-
-    def _rank_changes(self) -> tuple[Floats, NDArray[np.int32]]:
-        """Latent scores at which the predicted rank changes, see `rank_changes`."""
-        points = self.curves_.turning_points() * self.scale_ + self.center_
-        return rank_changes(self._ranks_of_scores, points)
+    def _turning_points(self) -> Floats:
+        return self.curves_.turning_points() * self.scale_ + self.center_
 
     def project(self, X: RowsLike) -> Floats:
         """Latent score of the estimator, from which probabilities are computed.
@@ -413,6 +403,5 @@ def _calibrated(of: Scoring | None, arrays: Mapping[str, NDArray[Any]]) -> Scori
     if of.form in ("none", "classes", "ordinal_trees"):
         reason = of.facts.get("reason", "probabilities that follow from a score for each rank")
         return no_scoring(str(reason))
-    names = [name for name in ("curves", "knots", "moments", "costs") if name in arrays]
-    own = {name: arrays[name] for name in names}
+    own = {name: arrays[name] for name in CALIBRATION if name in arrays}
     return Scoring("calibrated", {**of.arrays, **own}, {**of.facts, "of": of.form})
