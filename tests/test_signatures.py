@@ -59,7 +59,7 @@ GENERATED = {
     "WidrowHoff",
 }
 # Estimators with more than three classes above.
-DEEP = GENERATED | {"PythonRule", "PythonScoreRule"}
+DEEP = GENERATED | {"OrdinalLogistic", "PythonRule", "PythonScoreRule"}
 ESTIMATORS = {
     name: found
     for module in map(importlib.import_module, {*MODULES} - {"rankcore.dask"})

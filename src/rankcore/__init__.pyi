@@ -29,6 +29,7 @@ from rankcore.ordinal.cusum import CuSumRank as CuSumRank
 from rankcore.ordinal.kernel.cusum import KernelCuSumRank as KernelCuSumRank
 from rankcore.ordinal.kernel.oap import KernelOAPBPM as KernelOAPBPM
 from rankcore.ordinal.kernel.prank import KernelPRank as KernelPRank
+from rankcore.ordinal.logistic import OrdinalLogistic as OrdinalLogistic
 from rankcore.ordinal.merge import merge as merge
 from rankcore.ordinal.oap import OAPBPM as OAPBPM
 from rankcore.ordinal.oap import OAPBagging as OAPBagging

@@ -77,9 +77,7 @@ FORMS = {
 # rankcore_calibration.h; the moments are slope, center and scale.
 CALIBRATION = ("curves", "knots", "moments", "costs")
 # Parts of calibrated models, and of a scaler in front.
-_AROUND = FormParts(
-    (*CALIBRATION, "center", "scale", "shift", "bounds"), ("of", "scaler")
-)
+_AROUND = FormParts((*CALIBRATION, "center", "scale", "shift", "bounds"), ("of", "scaler"))
 # Names of all arrays and facts.
 ARRAYS = frozenset(name for parts in (*FORMS.values(), _AROUND) for name in parts.arrays)
 FACTS = frozenset(name for parts in (*FORMS.values(), _AROUND) for name in parts.facts)

@@ -80,6 +80,7 @@ LEARNERS = [
 # Not in the demo, whose plot has no space for more curves.
 MORE_LEARNERS = [
     Learner("kernel-cusum", "KernelCuSumRank", "CuSum Rank with a kernel, averaged"),
+    Learner("logistic", "OrdinalLogistic", "ordinal logistic regression, with probabilities"),
     Learner("kernel-oap", "KernelOAPBPM", "mean of 100 kernel PRanks that sample the stream"),
     Learner("ordinal-boost", "OrdinalBoost", "boosted trees, with probabilities of ranks"),
 ]

@@ -1,0 +1,129 @@
+"""Ordinal logistic regression with all thresholds, by stochastic steps.
+
+A row x has the score s = w.x. Each threshold b_r is a binary task, "rank above r", with the
+logistic loss log(1 + exp(-z_r (s - b_r))), z_r = 1 if the rank is above r, else -1; the loss of the
+row is their sum (Rennie and Srebro 2005). With the error e_r of task r, 1 or 0 minus the
+probability 1 / (1 + exp(b_r - s)), a step adds rate * sum(e) * x to w and subtracts rate * e_r from
+b_r. The rate is constant: ``eta0 / sqrt(n_ranks - 1)`` divided by the mean of |x|^2 + 1
+over the first rows, so that a step neither overshoots on long rows nor crawls on short ones. The
+average of all iterates predicts; its sums are lazy, as in ``ordinal.pyx``. A row costs O(values +
+n_ranks).
+
+Thresholds of iterates may cross, as single tasks are learned independently; the sorted ones
+predict. At the minimum of the loss they ascend.
+"""
+
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cython cimport final
+from libc.math cimport sqrt
+from libc.stdint cimport int32_t, int64_t
+
+from rankcore._ext._prank cimport count
+from rankcore._ext.online_model cimport OnlineModel, update_t, weighted_t
+from rankcore.core cimport rc_axpy, rc_counts, rc_dot, rc_norm2, rc_row
+
+import numpy as np
+
+from rankcore._ext.online_model import Array
+
+
+cdef extern from "rankcore_calibration.h" nogil:
+    double rc_logistic_(double x)  # 1 / (1 + exp(-x)), the same bits on every platform
+
+
+# Rows whose mean squared length determines the rate.
+cdef int64_t MEASURED = 64
+
+
+cdef struct LogisticState:
+    double *weights  # (n_features,)
+    double *thresholds  # (n_ranks - 1,), in the order of the tasks
+    double *weight_sums  # lazy sums of both, NULL without averaging
+    double *threshold_sums
+    double *squared_length  # (2,): rows measured, and the mean of |x|^2 + 1 over them
+    double *errors  # (n_ranks - 1,), scratch
+    double eta0  # divided by the square root of the number of thresholds
+    int32_t n_ranks
+    rc_counts seen
+
+
+cdef int32_t logistic_update(LogisticState *m, rc_row x, int32_t rank) noexcept nogil:
+    return logistic_weighted(m, x, rank, 1.0)
+
+
+cdef int32_t logistic_weighted(
+    LogisticState *m, rc_row x, int32_t rank, double weight
+) noexcept nogil:
+    """Predict, learn, count; the prediction, or -1 and no change if the row is too long."""
+    cdef double score = rc_dot(x, m.weights), squared = 0, rate, step, sum = 0
+    cdef int32_t r, predicted = 0
+    if m.squared_length[0] < MEASURED:
+        squared = rc_norm2(x) + 1
+    if score + squared - (score + squared) != 0 or not 0 <= rank < m.n_ranks:
+        return -1
+    if m.squared_length[0] < MEASURED:
+        m.squared_length[0] += 1
+        m.squared_length[1] += (squared - m.squared_length[1]) / m.squared_length[0]
+    rate = weight * m.eta0 / m.squared_length[1]
+    for r in range(m.n_ranks - 1):
+        predicted += score >= m.thresholds[r]
+        m.errors[r] = (r < rank) - rc_logistic_(score - m.thresholds[r])
+        sum += m.errors[r]
+    for r in range(m.n_ranks - 1):
+        step = rate * m.errors[r]
+        m.thresholds[r] -= step
+        if m.threshold_sums != NULL:
+            m.threshold_sums[r] -= <double> m.seen.t * step
+    step = rate * sum
+    rc_axpy(x, step, m.weights)
+    if m.weight_sums != NULL:
+        rc_axpy(x, <double> m.seen.t * step, m.weight_sums)
+    count(&m.seen, predicted, rank)
+    return predicted
+
+
+@final
+cdef class LogisticModel(OnlineModel):
+    """Weights and thresholds of ordinal logistic regression."""
+
+    declared = {
+        "weights": Array("features", averaged=True),
+        "thresholds": Array("tasks", averaged=True),
+        "squared_length": Array(2),
+    }
+
+    cdef LogisticState m
+
+    def __dealloc__(self):
+        PyMem_Free(self.m.errors)
+
+    cdef int bind(self) except -1:
+        cdef LogisticState *m = &self.m
+        if m.errors == NULL:
+            m.errors = <double *> PyMem_Malloc(self.n_ranks * sizeof(double))
+            if m.errors == NULL:
+                raise MemoryError
+        m.weights = <double *> self.at("weights")
+        m.thresholds = <double *> self.at("thresholds")
+        m.weight_sums = <double *> self.at("weights_sums")
+        m.threshold_sums = <double *> self.at("thresholds_sums")
+        m.squared_length = <double *> self.at("squared_length")
+        m.n_ranks = self.n_ranks
+        return self.learns_by(
+            <update_t> logistic_update, <weighted_t> logistic_weighted, m, &m.seen
+        )
+
+    cdef int follow(self, object params) except -1:
+        self.m.eta0 = params.eta0 / sqrt(<double> (self.n_ranks - 1))
+        return 0
+
+    def check(self):
+        rows, mean = self["squared_length"]
+        if not (0 <= rows <= MEASURED and rows == int(rows) and (mean >= 1 or rows == mean == 0)):
+            raise ValueError(
+                f"the array squared_length must have a number of rows up to {MEASURED}, and the "
+                f"mean of their squared lengths plus 1; found {rows} and {mean}"
+            )
+
+    def compute(self):
+        return self.mean("weights"), np.sort(self.mean("thresholds"))

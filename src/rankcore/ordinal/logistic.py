@@ -1,0 +1,270 @@
+"""Ordinal logistic regression, online: probabilities of ranks from the first row on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankcore._core.arguments import ClassWeight, Measures, RowsLike, Seed
+from rankcore._core.concurrency import consistent_read
+from rankcore._core.declaration import Declaration
+from rankcore._core.model_spec import Field, ModelSpec, read_fields
+from rankcore._core.numbers import Floats, check_scores
+from rankcore._core.params import Real, check_declared
+from rankcore._core.scoring import Scoring
+from rankcore._ext.logistic import LogisticModel
+from rankcore._ext.rows import Rows, project
+from rankcore.ordinal._base import OnlineOrdinalClassifier
+from rankcore.ordinal._curves import CumulativeLogits, expected_costs
+from rankcore.ordinal._decisions import CheapestRanks, cheapest
+from rankcore.ordinal._projecting import LatentScoreMixin
+
+__all__ = ["OrdinalLogistic"]
+
+
+class OrdinalLogistic(CheapestRanks, LatentScoreMixin, OnlineOrdinalClassifier):
+    """Ordinal logistic regression: one direction and thresholds, with probabilities of ranks.
+
+    Learned by averaged stochastic steps, a row at a time, so that probabilities are available on
+    streams and sparse rows without cross-validation.
+
+    Parameters
+    ----------
+    eta0 : float, default=2.0
+        Length of a step, which is divided by the mean squared length of the first 64 rows and by
+        the square root of the number of thresholds. Larger values learn faster and average over
+        larger fluctuations.
+    average : bool, default=True
+        Predict with the average of the parameters after every example instead of the last ones.
+        Usually much better, at about 1.5 times the training cost.
+    loss : {"absolute", "zero_one", "squared"}, default="absolute"
+        Loss whose expectation `predict` minimises: the distance in ranks (minimised by the median),
+        mistakes (by the most probable rank), or the squared distance.
+    max_iter : int, default=10
+        Passes over the data in ``fit``.
+    shuffle : bool, default=True
+        Visit the rows in a new random order in each pass.
+    tol : float, optional
+        Stop after 5 successive passes whose mean rank loss is not lower than the best one by more
+        than this, or after a pass without mistakes. By default all ``max_iter`` passes are made.
+    early_stopping_rounds : int, optional
+        Stop after this many successive passes that do not improve ``eval_metric`` on the
+        ``eval_set``, and keep the model of the best pass.
+    eval_metric : str, callable or list of them, default="rank_loss"
+        Measures on held-out rows after each pass: ``"rank_loss"``, ``"accuracy"``,
+        ``"quadratic_weighted_kappa"``, ``"macro_rank_loss"``, ``"max_rank_loss"``,
+        ``"accuracy_within"``, or a function of true and predicted labels (higher is better). The
+        first of a list is used for early stopping.
+    class_weight : "balanced" or dict of label to weight, optional
+        Weights of the labels, multiplied with those of the rows; "balanced" gives each label the
+        same total. See Notes for the meaning of a weight.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the shuffling. The same seed gives the same model on every platform.
+    verbose : int, default=0
+        Print one line every ``verbose`` passes; 0 prints none.
+    classes : array-like, shape (n_classes,), optional
+        All labels, lowest rank first; required for strings. By default the order of an ordered
+        categorical, or the distinct numbers of y in ascending order.
+
+    Attributes
+    ----------
+    coef_ : ndarray of float64, shape (n_features,)
+        The direction (a copy).
+    thresholds_ : ndarray of float64, shape (n_classes - 1,)
+        Ascending (a copy): ``P(rank <= r | x) = 1 / (1 + exp(x @ coef_ - thresholds_[r]))``.
+    conformal_scores_ : ndarray of float64, shape (n,)
+        Calibration scores, only after `conformalize`; removed by `partial_fit`.
+
+    Notes
+    -----
+    The loss of a row is the sum over the thresholds of the logistic loss of being on the right side
+    (all-threshold loss of [1]_), which is convex. Each step follows its gradient for one row; its
+    length is constant, so that a stream and a fit of one pass learn alike, and the average over all
+    rows [2]_ approaches the minimum. Thresholds of the minimum ascend; learned ones are sorted. For
+    two classes this is logistic regression.
+
+    A step costs O(non-zeros + n_classes), probabilities O(non-zeros + n_classes); the model has
+    n_features + n_classes - 1 numbers, twice that with ``average``. The weight of a row multiplies
+    its step; averages count each learned row once. There is no regularisation beside the number of
+    passes.
+
+    Plain form: ``tests/reference/logistic.py``, ``ordinal_logistic``.
+
+    References
+    ----------
+    .. [1] J. D. M. Rennie and N. Srebro. "Loss Functions for Preference Levels: Regression with
+       Discrete Ordered Labels". IJCAI Workshop on Advances in Preference Handling, 2005.
+    .. [2] B. T. Polyak and A. B. Juditsky. "Acceleration of Stochastic Approximation by Averaging".
+       SIAM Journal on Control and Optimization 30, 1992.
+
+    Examples
+    --------
+    >>> import numpy as np, rankcore as rc
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 3))
+    >>> y = np.clip(np.round(X.sum(axis=1) + rng.normal(size=2000)) + 3, 1, 5).astype(int)
+    >>> model = rc.OrdinalLogistic(random_state=0).fit(X[:1000], y[:1000])
+    >>> model.predict_proba(X[1000:1002]).round(1)
+    array([[0. , 0.1, 0.3, 0.4, 0.1],
+           [0.3, 0.4, 0.2, 0. , 0. ]])
+    >>> model.partial_fit(X[1000:], y[1000:]).t_
+    11000
+    """
+
+    _declaration: ClassVar = Declaration(
+        guide="probabilities",
+        learns_from="labels",
+        weights="steps",
+        instances=lambda: [OrdinalLogistic(random_state=0)],
+    )
+
+    _overflow_hint = "rows are too long, or eta0 is too large: scale X, or lower it"
+    _form = "thresholds"
+    _model_class = LogisticModel
+    _merges = True
+    _one_direction = True
+    _weighs_steps = True
+    _built_in: ClassVar = {"average": bool}
+    _constraints: ClassVar = {"eta0": Real(1e-100, 1e100)}
+
+    def __init__(
+        self,
+        *,
+        eta0: float = 2.0,
+        average: bool = True,
+        loss: Literal["absolute", "zero_one", "squared"] = "absolute",
+        max_iter: int = 10,
+        shuffle: bool = True,
+        tol: float | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Measures = "rank_loss",
+        class_weight: ClassWeight | None = None,
+        random_state: Seed | None = None,
+        verbose: int = 0,
+        classes: ArrayLike | None = None,
+    ) -> None:
+        self.eta0 = eta0
+        self.average = average
+        self.loss = loss
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.tol = tol
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+        self.classes = classes
+
+    # ---------------------------------------------------------------- learning
+
+    def partial_fit(
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> Self:
+        """Learn from further examples, in the order given, each visited once.
+
+        Chunks fed in order give the same model, to the bit, as one ``fit`` with ``max_iter=1`` and
+        ``shuffle=False`` over all of them. Sets of `conformalize` have no guarantee for a changed
+        model, and end.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
+            Finite.
+        y : array-like, shape (n_samples,)
+            Labels among ``classes``.
+        classes : array-like, shape (n_classes,), optional
+            Every label, lowest rank first. Required in the first call unless its y has them all;
+            later calls may repeat them.
+        sample_weight : array-like, shape (n_samples,), optional
+            Non-negative factors of the steps of the rows.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            On bad input, a label or a number of features that differs from the first call, or a
+            change of ``average``: the estimator is then unchanged. If a row overflows the model,
+            or the call is interrupted, the rows before are learned.
+        """
+        super().partial_fit(X, y, classes, sample_weight=sample_weight)
+        self.__dict__.pop("conformal_scores_", None)
+        return self
+
+    # ---------------------------------------------------------------- predicting
+
+    @property
+    @consistent_read
+    def coef_(self) -> np.ndarray:
+        """The direction: weights of the features, shape (n_features,)."""
+        return self._parameters()[0].copy()
+
+    @property
+    @consistent_read
+    def thresholds_(self) -> np.ndarray:
+        """Ascending thresholds between the ranks, shape (n_classes - 1,)."""
+        return self._parameters()[1].copy()
+
+    @property
+    @consistent_read
+    def costs_(self) -> Floats:
+        """Cost of a prediction (column) for a true rank (row), shape (n_classes, n_classes)."""
+        check_declared(self, "loss")
+        return expected_costs(self.loss, np.zeros((1, self._parameters()[1].size + 1)))
+
+    def _projected(self, rows: Rows) -> np.ndarray:
+        scores = np.empty(rows.n_rows)
+        project(rows, self._parameters()[0], scores)
+        return check_scores(scores)
+
+    def _curves(self) -> CumulativeLogits:
+        return CumulativeLogits(self._parameters()[1], 1.0)
+
+    def _of_scores(self, scores: Floats) -> Floats:
+        return self._curves().probabilities(scores)
+
+    def _turning_points(self) -> Floats:
+        return self._curves().turning_points()
+
+    @consistent_read
+    def _probabilities(self, X: Any) -> Floats:
+        return super()._probabilities(X)
+
+    def _ranks(self, rows: Rows) -> np.ndarray:
+        return cheapest(self._of_scores(self._projected(rows)), self.costs_)
+
+    def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        table = self._of_scores(self._projected(rows))
+        costs = self.costs_
+        return -(table @ costs), cheapest(table, costs)
+
+    # ---------------------------------------------------------------- files
+
+    def _scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
+        weights, thresholds = self._parameters()
+        parts = {"weights": weights, "thresholds": thresholds, "costs": self.costs_}
+        parts |= {"moments": np.array([1.0, 0.0, 1.0]), **self._curves().to_arrays()}
+        return Scoring("calibrated", parts, {"of": self._form})
+
+    def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        facts, arrays = super()._describe()
+        if hasattr(self, "conformal_scores_"):
+            arrays["conformal_scores"] = self.conformal_scores_
+        return facts, arrays
+
+    def _restore(self, spec: ModelSpec) -> None:
+        super()._restore(spec)
+        if "conformal_scores" in spec.arrays:
+            form = {"conformal_scores": Field(("rows",))}
+            self.conformal_scores_ = read_fields(spec.arrays, form)["conformal_scores"]

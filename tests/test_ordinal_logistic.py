@@ -1,0 +1,128 @@
+"""Ordinal logistic regression: plain form, minimum of its loss, probabilities and sets."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import sparse
+from scipy.optimize import approx_fprime, minimize
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+
+import rankcore as rc
+from reference.logistic import ordinal_logistic, probabilities
+
+
+def problem(n, k, seed=0, noise=1.0):
+    """Rows with ranks 1 .. k of about equal frequency along one direction."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    latent = X @ [1.0, -2.0, 0.5] + noise * rng.logistic(size=n)
+    cuts = np.quantile(latent, np.arange(1, k) / k)
+    return X, 1 + np.searchsorted(cuts, latent)
+
+
+def mean_loss(parameters, X, y, k):
+    """Mean all-threshold logistic loss at weights followed by thresholds."""
+    w, b = parameters[: X.shape[1]], parameters[X.shape[1] :]
+    signs = np.where(y[:, None] > np.arange(1, k), 1, -1)
+    return np.logaddexp(0, -signs * ((X @ w)[:, None] - b)).sum(axis=1).mean()
+
+
+@pytest.mark.parametrize("form", ["dense", "float32", "csr"])
+@pytest.mark.parametrize("k", [2, 3, 12])
+def test_model_equals_plain_form(k, form):
+    X, y = problem(150, k)
+    X = np.where(np.abs(X) > 0.5, X, 0).astype(np.float32 if form == "float32" else np.float64)
+    given = sparse.csr_array(X) if form == "csr" else X
+    weights = np.random.default_rng(1).uniform(0.5, 3, 150)
+    model = rc.OrdinalLogistic(max_iter=1, shuffle=False)
+    model.partial_fit(given, y, sample_weight=weights)
+    plain = ordinal_logistic(X.astype(np.float64), y, k, weights=weights)
+    assert_allclose(model.coef_, plain["w_mean"], rtol=1e-11, atol=1e-13)
+    assert_allclose(model.thresholds_, plain["b_mean"], rtol=1e-11, atol=1e-13)
+    expected = probabilities(X, plain["w_mean"], plain["b_mean"])
+    assert_allclose(model.predict_proba(given), expected, rtol=1e-9, atol=1e-12)
+
+
+def test_step_follows_the_gradient_of_the_loss():
+    k = 4
+    X, y = problem(1, 2)[0], np.array([3])
+    model = rc.OrdinalLogistic(average=False).partial_fit(X, y, classes=[1, 2, 3, 4])
+    gradient = approx_fprime(np.zeros(3 + k - 1), mean_loss, 1e-7, X, y, k)
+    rate = 2 / np.sqrt(k - 1) / ((X**2).sum() + 1)
+    assert_allclose(model.coef_, -rate * gradient[:3], rtol=1e-6)
+    assert_allclose(model.thresholds_, np.sort(-rate * gradient[3:]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("k", [3, 8])
+def test_average_approaches_the_minimum_of_the_loss(k):
+    X, y = problem(2000, k)
+    best = minimize(mean_loss, np.zeros(3 + k - 1), (X, y, k), method="BFGS")
+    model = rc.OrdinalLogistic(eta0=0.1, max_iter=30, random_state=0).fit(X, y)
+    found = np.concatenate([model.coef_, model.thresholds_])
+    assert_allclose(found, best.x, rtol=0.05, atol=0.05)
+    assert mean_loss(found, X, y, k) < best.fun * 1.001
+
+
+def test_two_classes_are_logistic_regression():
+    X, y = problem(3000, 2)
+    model = rc.OrdinalLogistic(eta0=0.1, max_iter=30, random_state=0).fit(X, y)
+    other = LogisticRegression(C=np.inf).fit(X, y)
+    assert_allclose(model.coef_, other.coef_[0], rtol=0.05, atol=0.05)
+    assert_allclose(model.predict_proba(X), other.predict_proba(X), atol=0.02)
+
+
+@pytest.mark.parametrize("loss", ["absolute", "zero_one", "squared"])
+def test_prediction_has_the_least_expected_loss(loss):
+    X, y = problem(400, 5)
+    model = rc.OrdinalLogistic(loss=loss, random_state=0).fit(X, y)
+    table = model.predict_proba(X)
+    assert_allclose(table.sum(axis=1), 1)
+    assert_allclose(model.predict_cumulative_proba(X)[:, :-1], table.cumsum(axis=1)[:, :-1])
+    distance = np.abs(np.subtract.outer(np.arange(5), np.arange(5)))
+    costs = {"absolute": distance, "zero_one": distance > 0, "squared": distance**2}[loss]
+    assert np.array_equal(model.predict(X), 1 + (table @ costs).argmin(axis=1))
+    if loss == "absolute":
+        reached = np.searchsorted(model.thresholds_, model.project(X), side="right")
+        assert np.array_equal(model.predict(X), 1 + reached)
+
+
+def test_chunks_of_a_stream_equal_a_fit_of_one_pass():
+    X, y = problem(300, 4)
+    whole = rc.OrdinalLogistic(max_iter=1, shuffle=False).fit(X, y)
+    parts = rc.OrdinalLogistic()
+    for rows in np.split(np.arange(300), [1, 2, 50, 64, 65, 200]):
+        parts.partial_fit(X[rows], y[rows], classes=[1, 2, 3, 4])
+    assert np.array_equal(whole.coef_, parts.coef_)
+    assert np.array_equal(whole.thresholds_, parts.thresholds_)
+
+
+def test_sets_cover_and_end_with_further_learning(tmp_path):
+    X, y = problem(3000, 5)
+    model = rc.OrdinalLogistic(random_state=0).fit(X[:1000], y[:1000])
+    model.conformalize(X[1000:2000], y[1000:2000])
+    rc.save(model, tmp_path / "model")
+    low, high = rc.load(tmp_path / "model").predict_set(X[2000:], coverage=0.8).T
+    covered = np.mean((low <= y[2000:]) & (y[2000:] <= high))
+    assert abs(covered - 0.8) < 4 * np.sqrt(0.8 * 0.2 * (1 / 1000 + 1 / 1000))
+    model.partial_fit(X[:1], y[:1])
+    with pytest.raises(NotFittedError, match="conformalize"):
+        model.predict_set(X)
+
+
+def test_long_rows_and_large_rates_raise():
+    X, y = problem(100, 3)
+    with pytest.raises(ValueError, match="overflowed: .*eta0"):
+        rc.OrdinalLogistic().fit(X * 1e200, y)
+    with pytest.raises(ValueError, match=r"OrdinalLogistic: eta0 must be"):
+        rc.OrdinalLogistic(eta0=-1.0).fit(X, y)
+
+
+@pytest.mark.parametrize("lengths", [[-1, 2], [3.5, 2], [65, 2], [3, 0.5]])
+def test_damaged_mean_lengths_are_rejected(lengths):
+    X, y = problem(30, 3)
+    model = rc.OrdinalLogistic().fit(X, y)
+    spec = model._spec()
+    spec.arrays["squared_length"] = np.array(lengths, dtype=np.float64)
+    with pytest.raises(ValueError, match="squared_length must have"):
+        rc.OrdinalLogistic()._restore(spec)
