@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-import sys
 from ast import literal_eval
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import update_wrapper
-from inspect import Parameter, cleandoc, get_annotations, isclass, signature
+from inspect import Parameter, cleandoc, isclass, signature
 from itertools import chain
-from types import FunctionType
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, TypeVar
 
 Class = TypeVar("Class", bound=type)
 Object = TypeVar("Object", bound=Callable[..., Any])
@@ -22,37 +18,6 @@ Entries = dict[str, list[str]]
 COMPLETED = ("Parameters", "Attributes")
 RESULTS = ("Returns", "Yields", "Raises")
 FOLLOWING = (*RESULTS, "Warns", "See Also", "Notes", "References", "Examples")
-
-
-@dataclass_transform(eq_default=False)
-def parameters(kind: Class) -> Class:
-    """Class decorator that makes annotated attributes parameters of ``__init__``, as `dataclass`.
-
-    Parameters of bases come before those of the class. Those below ``_: KW_ONLY`` are keyword-only
-    and come last, with those of the class first. `documented` completes the docstring.
-    """
-    doc = kind.__doc__
-    made: Any = dataclass(eq=False, repr=False, match_args=False)(kind)
-    made.__doc__ = doc  # not the signature, under python -OO
-    init = made.__init__
-    names: dict[str, Any] = {}
-    home: dict[str, int] = {}
-    for base in reversed(made.__mro__):
-        names |= vars(sys.modules[base.__module__])
-        if "__dataclass_fields__" in vars(base):
-            home |= dict.fromkeys(get_annotations(base), made.__mro__.index(base))
-    # Annotations are text, to be evaluated in the namespace of their modules.
-    own = FunctionType(init.__code__, names, "__init__", init.__defaults__, init.__closure__)
-    form = signature(init)
-    ordered = sorted(
-        form.parameters.values(),
-        key=lambda one: (one.kind, home[one.name] if one.kind is Parameter.KEYWORD_ONLY else 0),
-    )
-    made.__init__ = update_wrapper(own, init)
-    del own.__wrapped__  # type: ignore[attr-defined]
-    own.__kwdefaults__ = init.__kwdefaults__
-    own.__signature__ = form.replace(parameters=ordered)  # type: ignore[attr-defined]
-    return documented()(kind)
 
 
 def documented(*sources: Any) -> Callable[[Object], Object]:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 
-from rankcore._core.arguments import EvalSet, RowsLike
+from rankcore._core.arguments import ClassWeight, EvalSet, Measures, RowsLike, Seed
 from rankcore._core.concurrency import consistent_read, exclusive
-from rankcore._core.docs import documented
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import check_fitted
 from rankcore._core.labels import RankedLabels, as_labels, check_classes, ranks_beside
 from rankcore._core.model_spec import ModelSpec, Specified, check_n_features
 from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_model
+from rankcore._core.params import COUNT, VERBOSE, Checked, Constraints, Real
 from rankcore._core.scales import mean_square_length
 from rankcore._core.scoring import FORMS, Scoring
 from rankcore._core.sources import RowBlocks, as_source
@@ -26,7 +27,7 @@ from rankcore._core.training import Trainer
 from rankcore._ext.online_loop import learn_few
 from rankcore._ext.rows import Rows
 from rankcore.metrics import rank_loss
-from rankcore.ordinal._parameters import EpochParams
+from rankcore.ordinal._parameters import PUBLISHED
 from rankcore.ordinal._projecting import margins
 from rankcore.ordinal._record import OnlineRecord, described, restored
 from rankcore.ordinal._scale import BuiltIn, check_scale
@@ -37,12 +38,12 @@ from rankcore.ordinal._training import (
     run_pass,
     warn_of_constant,
 )
-from rankcore.ordinal._validation import held_out_labels
-from rankcore.ordinal._weights import Block, Examples, as_steps
+from rankcore.ordinal._validation import check_eval_metric, held_out_labels
+from rankcore.ordinal._weights import CLASS_WEIGHT, Block, Examples, as_steps
 from rankcore.progress import watched
 
 
-class OnlineOrdinalClassifier(EpochParams, RankedLabels, Specified, ClassifierMixin, BaseEstimator):
+class OnlineOrdinalClassifier(RankedLabels, Specified, ClassifierMixin, BaseEstimator):
     """Base class of online learners of ordered labels. Not public.
 
     A subclass provides ``_built_in``, ``_model_class`` (the model in ``_ext``), ``_form``,
@@ -58,8 +59,7 @@ class OnlineOrdinalClassifier(EpochParams, RankedLabels, Specified, ClassifierMi
         Number of passes, including those after the best one.
     best_iteration_ : int
         Number, from 1, of the pass with the best value of the first ``eval_metric``; the model has
-        its parameters. Only with ``early_stopping_rounds``; of `KernelPRank` also 5, for noisy
-        labels.
+        its parameters. Only with ``early_stopping_rounds``.
     t_ : int
         Examples learned from, over all passes.
     history_ : dict of lists
@@ -102,6 +102,46 @@ class OnlineOrdinalClassifier(EpochParams, RankedLabels, Specified, ClassifierMi
     _state: OnlineRecord
     n_features_in_: int
     average: bool
+
+    # Settings of its paper besides those of all papers.
+    _published: ClassVar[dict[str, Any]] = {}
+    _constraints: ClassVar[Constraints] = {
+        "max_iter": COUNT,
+        "tol": Real(0) | None,
+        "early_stopping_rounds": COUNT | None,
+        "eval_metric": Checked(check_eval_metric, "names of measures or functions"),
+        "class_weight": CLASS_WEIGHT,
+        "verbose": VERBOSE,
+    }
+    max_iter: int | str
+    shuffle: bool
+    tol: float | None
+    early_stopping_rounds: int | None
+    eval_metric: Measures
+    class_weight: ClassWeight | None
+    random_state: Seed | None
+    verbose: int
+
+    @classmethod
+    def published(cls, *args: Any, **params: Any) -> Self:
+        """Create a learner with the settings of its paper.
+
+        One pass in the order given, the last parameters instead of their average, and the paper's
+        step lengths. The defaults of the class are those that perform best on real data.
+
+        Parameters
+        ----------
+        *args, **params
+            Parameters of the class, which take precedence.
+
+        Returns
+        -------
+        estimator
+        """
+        names = signature(cls).parameters
+        of_all = {name: value for name, value in PUBLISHED.items() if name in names}
+        given = dict(zip(names, args, strict=False)) | params
+        return cls(**{**of_all, **cls._published, **given})
 
     # ---------------------------------------------------------------- hooks of a subclass
 
@@ -289,7 +329,6 @@ class OnlineOrdinalClassifier(EpochParams, RankedLabels, Specified, ClassifierMi
         """Warn about limitations of the fitted model."""
 
     @exclusive
-    @documented(fit)
     def partial_fit(
         self,
         X: RowsLike,
@@ -315,6 +354,10 @@ class OnlineOrdinalClassifier(EpochParams, RankedLabels, Specified, ClassifierMi
             later calls may repeat them.
         sample_weight : array-like, shape (n_samples,), optional
             As for `fit`, but never relative.
+
+        Returns
+        -------
+        self
 
         Raises
         ------
@@ -356,9 +399,12 @@ class OnlineOrdinalClassifier(EpochParams, RankedLabels, Specified, ClassifierMi
         return margins(scores, ranks, self._ranks_of_columns())
 
     @consistent_read
-    @documented(decision_function)
     def predict(self, X: RowsLike) -> np.ndarray:
         """Predict the label of each row.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
 
         Returns
         -------
@@ -369,12 +415,12 @@ class OnlineOrdinalClassifier(EpochParams, RankedLabels, Specified, ClassifierMi
         return self.ranks_[self._ranks(self._more_rows(X))]
 
     @consistent_read
-    @documented(decision_function)
     def score(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Compute the negated mean rank loss: minus the mean distance of predicted and true ranks.
 
         Parameters
         ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
         y : array-like, shape (n_samples,)
             True labels. Numbers that are not among ``classes_``, for example because a fold of a
             cross-validation lacks them, are placed between the classes: ranks are then those among

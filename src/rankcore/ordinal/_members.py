@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -12,9 +11,8 @@ from scipy.stats import poisson
 
 from rankcore._core.arguments import Seed
 from rankcore._core.concurrency import consistent_read
-from rankcore._core.docs import parameters
 from rankcore._core.model_spec import Specified
-from rankcore._core.params import COUNT, N_JOBS, Constraints, Real, as_generator
+from rankcore._core.params import as_generator
 from rankcore._core.scales import SPARSE
 from rankcore._core.threads import Threads, n_threads
 from rankcore._ext.ensemble import OAPModel
@@ -59,49 +57,15 @@ def least_draws(settings: dict[str, Any], weights: np.ndarray | None = None) -> 
     return np.rint(least * 2.0**32).astype(np.uint64)
 
 
-@parameters
-class SamplingParams:
-    """Ensemble of PRanks that sample a stream, with or without a kernel.
-
-    Parameters
-    ----------
-    n_estimators : int, default=100
-        Number of members.
-    tau : float, default=0.3
-        Probability with which a member takes an example, in (0, 1]. At 1 all members are one PRank.
-    sampling : {"bernoulli", "poisson"}, default="bernoulli"
-        Take an example once with probability ``tau``, or a Poisson(1) number of times (online
-        bagging; ``tau`` has no effect).
-    average_members : bool, default=True
-        Take the mean of the members' averaged parameters instead of their last ones.
-    n_jobs : int, optional
-        Number of threads over which members are distributed; -1 for all processors. The result does
-        not depend on it.
-    random_state : int, numpy Generator or RandomState, optional
-        Seed of the sampling and of the shuffling.
-    """
-
-    _constraints: ClassVar[Constraints] = {
-        "n_estimators": COUNT,
-        "tau": Real(2.0**-32, 1),
-        "n_jobs": N_JOBS,
-    }
-    _built_in: ClassVar[BuiltIn] = {
-        "n_estimators": int,
-        "tau": float,
-        "sampling": str,
-        "average_members": bool,
-        "threshold_scale": scale_setting,
-        "margin": scale_setting,
-    }
-
-    n_estimators: int = 100
-    tau: float = 0.3
-    sampling: Literal["bernoulli", "poisson"] = "bernoulli"
-    average_members: bool = True
-    _: KW_ONLY
-    n_jobs: int | None = None
-    random_state: Seed | None = None
+# Parameters that are built into an ensemble, and the types they are saved as.
+OF_ENSEMBLE: BuiltIn = {
+    "n_estimators": int,
+    "tau": float,
+    "sampling": str,
+    "average_members": bool,
+    "threshold_scale": scale_setting,
+    "margin": scale_setting,
+}
 
 
 def tile_width(n_features: int, n_members: int) -> int:
@@ -114,7 +78,7 @@ def tile_width(n_features: int, n_members: int) -> int:
     return 4 * math.ceil(n_members / n_tiles / 4)
 
 
-class OAP(SamplingParams, Specified):
+class OAP(Specified):
     """Ensemble of PRanks that learn from samples of one stream. Not public.
 
     Attributes
@@ -130,10 +94,14 @@ class OAP(SamplingParams, Specified):
         parameters.
     """
 
+    _built_in: ClassVar[BuiltIn] = OF_ENSEMBLE
+    n_estimators: int
+    n_jobs: int | None
+    random_state: Seed | None
     tie: Literal["crammer", "strict"]
     threshold_scale: float | str
     margin: float | str
-    max_iter: int
+    max_iter: int | str
     shuffle: bool
     ranks_: np.ndarray
     _settings: Callable[[], dict[str, Any]]
@@ -154,7 +122,7 @@ class OAP(SamplingParams, Specified):
             tie=self.tie,
             threshold_scale=state.settings["threshold_scale"],
             margin=state.settings["margin"],
-            max_iter=self.max_iter,
+            max_iter=int(self.max_iter),
             shuffle=self.shuffle,
         )
         tile, lane = divmod(j, state.model.width)

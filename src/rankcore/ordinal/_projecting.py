@@ -5,13 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import consistent_read
-from rankcore._core.docs import documented
 from rankcore._core.fitted import check_fitted
 from rankcore._core.labels import is_rising
 from rankcore._core.numbers import check_reached
@@ -20,7 +19,6 @@ from rankcore._core.scoring import Scoring
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.ensemble import tally
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._parameters import VoteParams
 
 
 class LatentScoreMixin:
@@ -146,10 +144,11 @@ def count_votes(rows: Rows, voters: Voters) -> np.ndarray:
     return out
 
 
-class VotesRanks(VoteParams, LatentScoreMixin):
+class VotesRanks(LatentScoreMixin):
     """A learner with models that vote on the rank. A subclass provides ``_voters``."""
 
     _one_direction = True
+    output: Literal["round", "mean", "median", "plurality"]
 
     @abstractmethod
     def _voters(self) -> Voters:
@@ -201,9 +200,12 @@ class VotesRanks(VoteParams, LatentScoreMixin):
         return -(shares @ (distance if self.output == "median" else distance**2)), winners
 
     @consistent_read
-    @documented(LatentScoreMixin.project)
     def predict(self, X: RowsLike) -> np.ndarray:
         """Predict the label of each row or, with ``output="mean"``, a real value.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
 
         Returns
         -------

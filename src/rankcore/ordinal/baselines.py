@@ -6,31 +6,23 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.declaration import Declaration
-from rankcore._core.docs import documented, parameters
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import Constraints, Real
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project, project_many
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._parameters import AveragingParams, EpochParams, InterceptParams
 from rankcore.ordinal._projecting import LatentScoreMixin, cumulated
+from rankcore.ordinal._scale import OF_INTERCEPTS, SCALE, BuiltIn
 
 __all__ = ["MulticlassPerceptron", "WidrowHoff"]
 
 
-@parameters
-class WidrowHoffParameters(InterceptParams, AveragingParams, EpochParams):
-    """Parameters of `WidrowHoff`."""
-
-    eta0: float = 0.3
-    step: Literal["normalized", "constant"] = "normalized"
-
-
-@documented()
-class WidrowHoff(WidrowHoffParameters, LatentScoreMixin, OnlineOrdinalClassifier):
+class WidrowHoff(LatentScoreMixin, OnlineOrdinalClassifier):
     """Online least squares on the ranks, rounded: the Widrow-Hoff (LMS) rule.
 
     Each example, even if ranked correctly, moves the weights along the row to reduce the error of
@@ -45,12 +37,68 @@ class WidrowHoff(WidrowHoffParameters, LatentScoreMixin, OnlineOrdinalClassifier
     step : {"normalized", "constant"}, default="normalized"
         Whether ``eta0`` is divided by the squared length of the row ("constant": not, as in the
         paper).
+    fit_intercept : bool, default=True
+        Whether there are intercepts. X is not augmented.
+    intercept_scaling : "auto" or float, default="auto"
+        Value of the equivalent constant feature of each intercept. "auto" is twice the root mean
+        square length of the rows of the first call (once for `WidrowHoff`), with its square rounded
+        to a power of two. The papers have 1.
+    average : bool, default=True
+        Predict with the average of the parameters after every example instead of the last ones.
+        Usually much better, at about 1.5 times the training cost.
+    max_iter : int, default=10
+        Passes over the data in ``fit``.
+    shuffle : bool, default=True
+        Visit the rows in a new random order in each pass.
+    tol : float, optional
+        Stop after 5 successive passes whose mean rank loss is not lower than the best one by more
+        than this, or after a pass without mistakes. By default all ``max_iter`` passes are made.
+    early_stopping_rounds : int, optional
+        Stop after this many successive passes that do not improve ``eval_metric`` on the
+        ``eval_set``, and keep the model of the best pass.
+    eval_metric : str, callable or list of them, default="rank_loss"
+        Measures on held-out rows after each pass: ``"rank_loss"``, ``"accuracy"``,
+        ``"quadratic_weighted_kappa"``, ``"macro_rank_loss"``, ``"max_rank_loss"``,
+        ``"accuracy_within"``, or a function of true and predicted labels (higher is better). The
+        first of a list is used for early stopping.
+    class_weight : "balanced" or dict of label to weight, optional
+        Weights of the labels, multiplied with those of the rows; "balanced" gives each label the
+        same total. See Notes for the meaning of a weight.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the shuffling. The same seed gives the same model on every platform.
+    verbose : int, default=0
+        Print one line every ``verbose`` passes; 0 prints none.
+    classes : array-like, shape (n_classes,), optional
+        All labels, lowest rank first; required for strings. By default the order of an ordered
+        categorical, or the distinct numbers of y in ascending order.
 
     Attributes
     ----------
     coef_ : ndarray of float64, shape (n_features,)
         Weights (a copy).
     intercept_ : float
+    n_features_in_ : int
+        Number of features of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Only if X had string column names.
+    n_iter_ : int
+        Number of passes, including those after the best one.
+    best_iteration_ : int
+        Number, from 1, of the pass with the best value of the first ``eval_metric``; the model has
+        its parameters. Only with ``early_stopping_rounds``.
+    t_ : int
+        Examples learned from, over all passes.
+    history_ : dict of lists
+        Per pass: ``examples``, ``mistakes``, ``rank_loss`` and ``average_rank_loss``; with an
+        ``eval_set`` also each measure on it, as ``valid_rank_loss``.
+    loss_curve_ : ndarray, shape (n_points, 2)
+        Examples seen and time-averaged rank loss while learning: each example is predicted by the
+        last parameters before it is learned. `predict` loses less if it uses others (averages,
+        votes).
+    classes_ : ndarray, shape (n_classes,)
+        Labels in ascending order, as the columns of results.
+    ranks_ : ndarray, shape (n_classes,)
+        Labels, lowest rank first.
 
     Notes
     -----
@@ -94,9 +142,47 @@ class WidrowHoff(WidrowHoffParameters, LatentScoreMixin, OnlineOrdinalClassifier
     _one_direction = True
     _form = "rounded"
     _model_class = kernels.WidrowHoffModel
+    _built_in: ClassVar[BuiltIn] = OF_INTERCEPTS
+    _weighs_steps = True
     _merges = True
 
-    _constraints: ClassVar[Constraints] = {"eta0": Real(1e-100, 1e100)}
+    _constraints: ClassVar[Constraints] = {
+        "eta0": Real(1e-100, 1e100),
+        "intercept_scaling": SCALE,
+    }
+
+    def __init__(
+        self,
+        eta0: float = 0.3,
+        step: Literal["normalized", "constant"] = "normalized",
+        *,
+        fit_intercept: bool = True,
+        intercept_scaling: float | str = "auto",
+        average: bool = True,
+        max_iter: int = 10,
+        shuffle: bool = True,
+        tol: float | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Measures = "rank_loss",
+        class_weight: ClassWeight | None = None,
+        random_state: Seed | None = None,
+        verbose: int = 0,
+        classes: ArrayLike | None = None,
+    ) -> None:
+        self.eta0 = eta0
+        self.step = step
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.average = average
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.tol = tol
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+        self.classes = classes
 
     def _lengths(self, share: Callable[[], float]) -> int:
         return 1  # each example moves the intercept
@@ -133,15 +219,7 @@ class WidrowHoff(WidrowHoffParameters, LatentScoreMixin, OnlineOrdinalClassifier
         return cumulated(scores[:, None] - np.arange(1.5, self.ranks_.size)), self._rounded(scores)
 
 
-@parameters
-class MulticlassParameters(InterceptParams, AveragingParams, EpochParams):
-    """Parameters of `MulticlassPerceptron`."""
-
-    update: Literal["worst", "uniform"] = "uniform"
-
-
-@documented()
-class MulticlassPerceptron(MulticlassParameters, OnlineOrdinalClassifier):
+class MulticlassPerceptron(OnlineOrdinalClassifier):
     """Multiclass perceptron, with one weight vector per rank.
 
     A baseline that ignores the order of the labels.
@@ -151,6 +229,40 @@ class MulticlassPerceptron(MulticlassParameters, OnlineOrdinalClassifier):
     update : {"worst", "uniform"}, default="uniform"
         Ranks from which the row is subtracted on a mistake: the predicted rank or, in equal shares,
         all that score at least as high as the true one.
+    fit_intercept : bool, default=True
+        Whether there are intercepts. X is not augmented.
+    intercept_scaling : "auto" or float, default="auto"
+        Value of the equivalent constant feature of each intercept. "auto" is twice the root mean
+        square length of the rows of the first call (once for `WidrowHoff`), with its square rounded
+        to a power of two. The papers have 1.
+    average : bool, default=True
+        Predict with the average of the parameters after every example instead of the last ones.
+        Usually much better, at about 1.5 times the training cost.
+    max_iter : int, default=10
+        Passes over the data in ``fit``.
+    shuffle : bool, default=True
+        Visit the rows in a new random order in each pass.
+    tol : float, optional
+        Stop after 5 successive passes whose mean rank loss is not lower than the best one by more
+        than this, or after a pass without mistakes. By default all ``max_iter`` passes are made.
+    early_stopping_rounds : int, optional
+        Stop after this many successive passes that do not improve ``eval_metric`` on the
+        ``eval_set``, and keep the model of the best pass.
+    eval_metric : str, callable or list of them, default="rank_loss"
+        Measures on held-out rows after each pass: ``"rank_loss"``, ``"accuracy"``,
+        ``"quadratic_weighted_kappa"``, ``"macro_rank_loss"``, ``"max_rank_loss"``,
+        ``"accuracy_within"``, or a function of true and predicted labels (higher is better). The
+        first of a list is used for early stopping.
+    class_weight : "balanced" or dict of label to weight, optional
+        Weights of the labels, multiplied with those of the rows; "balanced" gives each label the
+        same total. See Notes for the meaning of a weight.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the shuffling. The same seed gives the same model on every platform.
+    verbose : int, default=0
+        Print one line every ``verbose`` passes; 0 prints none.
+    classes : array-like, shape (n_classes,), optional
+        All labels, lowest rank first; required for strings. By default the order of an ordered
+        categorical, or the distinct numbers of y in ascending order.
 
     Attributes
     ----------
@@ -158,6 +270,28 @@ class MulticlassPerceptron(MulticlassParameters, OnlineOrdinalClassifier):
         Weights in the order of ``classes_`` (a copy); they sum to 0.
     intercept_ : ndarray of float64, shape (n_classes,)
         Intercepts in the order of ``classes_`` (a copy).
+    n_features_in_ : int
+        Number of features of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Only if X had string column names.
+    n_iter_ : int
+        Number of passes, including those after the best one.
+    best_iteration_ : int
+        Number, from 1, of the pass with the best value of the first ``eval_metric``; the model has
+        its parameters. Only with ``early_stopping_rounds``.
+    t_ : int
+        Examples learned from, over all passes.
+    history_ : dict of lists
+        Per pass: ``examples``, ``mistakes``, ``rank_loss`` and ``average_rank_loss``; with an
+        ``eval_set`` also each measure on it, as ``valid_rank_loss``.
+    loss_curve_ : ndarray, shape (n_points, 2)
+        Examples seen and time-averaged rank loss while learning: each example is predicted by the
+        last parameters before it is learned. `predict` loses less if it uses others (averages,
+        votes).
+    classes_ : ndarray, shape (n_classes,)
+        Labels in ascending order, as the columns of results.
+    ranks_ : ndarray, shape (n_classes,)
+        Labels, lowest rank first.
 
     Notes
     -----
@@ -187,9 +321,46 @@ class MulticlassPerceptron(MulticlassParameters, OnlineOrdinalClassifier):
     )
 
     _model_class = kernels.MulticlassModel
+    _built_in: ClassVar[BuiltIn] = OF_INTERCEPTS
+    _weighs_steps = True
     _merges = True
     _form = "classes"
     _published: ClassVar[dict[str, Any]] = {"update": "worst", "fit_intercept": False}
+
+    _constraints: ClassVar[Constraints] = {
+        "intercept_scaling": SCALE,
+    }
+
+    def __init__(
+        self,
+        update: Literal["worst", "uniform"] = "uniform",
+        *,
+        fit_intercept: bool = True,
+        intercept_scaling: float | str = "auto",
+        average: bool = True,
+        max_iter: int = 10,
+        shuffle: bool = True,
+        tol: float | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Measures = "rank_loss",
+        class_weight: ClassWeight | None = None,
+        random_state: Seed | None = None,
+        verbose: int = 0,
+        classes: ArrayLike | None = None,
+    ) -> None:
+        self.update = update
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.average = average
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.tol = tol
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+        self.classes = classes
 
     @property
     @consistent_read

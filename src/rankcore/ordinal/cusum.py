@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.declaration import Declaration
-from rankcore._core.docs import documented, parameters
 from rankcore._core.numbers import check_scores
-from rankcore._core.params import check_declared
+from rankcore._core.params import Constraints, Real, check_declared
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._parameters import (
-    AveragingParams,
-    CuSumRuleParams,
-    EpochParams,
-    InterceptParams,
-)
 from rankcore.ordinal._projecting import LatentScoreMixin, cumulated
+from rankcore.ordinal._scale import OF_INTERCEPTS, SCALE, BuiltIn
 
 __all__ = ["CuSumRank"]
 
 
-class CuSumClassifier(CuSumRuleParams, LatentScoreMixin):
+class CuSumClassifier(LatentScoreMixin):
     """CuSum Rank with or without a kernel. Not public."""
+
+    _built_in: ClassVar[BuiltIn] = OF_INTERCEPTS
+    _weighs_steps = True
+    update: Literal["perceptron", "pa", "pa1", "pa2"]
+    tie_break: Literal["high", "low"]
+    decision: Literal["cusum", "count"]
 
     def _check_weighable(self) -> None:
         if self.update == "pa":
@@ -61,18 +63,68 @@ class CuSumClassifier(CuSumRuleParams, LatentScoreMixin):
         return cumulated(-np.sort(-tasks, axis=1)), (tasks >= 0).sum(axis=1, dtype=np.int32)
 
 
-@parameters
-class CuSumParameters(CuSumRuleParams, InterceptParams, AveragingParams, EpochParams):
-    """Parameters of `CuSumRank`."""
-
-
-@documented()
-class CuSumRank(CuSumParameters, CuSumClassifier, OnlineOrdinalClassifier):
+class CuSumRank(CuSumClassifier, OnlineOrdinalClassifier):
     """CuSum Rank: a task "rank above j" for each j, and their cumulative sums as scores.
 
     The score of a rank is the sum of the scores of the tasks below it; the predicted rank is the
     one of maximum score. A mistake moves the tasks between the true rank and the predicted one.
     PRank has one direction for all ranks; here each task has its own.
+
+    Parameters
+    ----------
+    update : {"perceptron", "pa", "pa1", "pa2"}, default="perceptron"
+        Length of a step: 1, or passive-aggressive: the smallest with which the true rank beats its
+        rival by the loss ("pa"), at most C ("pa1"), or damped by C ("pa2").
+    C : float, default=1.0
+        Aggressiveness of "pa1" and "pa2": smaller values give shorter steps.
+    delta : float, default=1.0
+        Score by which passive-aggressive updates require a rank to be beaten, per rank of loss. It
+        has no effect on the predictions of "pa", whose weights are proportional to it.
+    pa_loss : {"absolute", "zero_one"}, default="absolute"
+        Loss of the passive-aggressive updates: ``delta`` times the distance in ranks, or ``delta``.
+    margin : float, default=0.0
+        In training the rival is the rank of maximum score plus margin times distance from the true
+        rank, so that correct ranks must also win by a margin. Passive-aggressive updates do not
+        change rivals that are beaten by the loss.
+    tie_break : {"high", "low"}, default="high"
+        Rule for ties between best ranks.
+    decision : {"cusum", "count"}, default="cusum"
+        Predict the rank of maximum score, or the number of tasks of non-negative score. Training
+        always uses the former.
+    fit_intercept : bool, default=True
+        Whether there are intercepts. X is not augmented.
+    intercept_scaling : "auto" or float, default="auto"
+        Value of the equivalent constant feature of each intercept. "auto" is twice the root mean
+        square length of the rows of the first call (once for `WidrowHoff`), with its square rounded
+        to a power of two. The papers have 1.
+    average : bool, default=True
+        Predict with the average of the parameters after every example instead of the last ones.
+        Usually much better, at about 1.5 times the training cost.
+    max_iter : int, default=10
+        Passes over the data in ``fit``.
+    shuffle : bool, default=True
+        Visit the rows in a new random order in each pass.
+    tol : float, optional
+        Stop after 5 successive passes whose mean rank loss is not lower than the best one by more
+        than this, or after a pass without mistakes. By default all ``max_iter`` passes are made.
+    early_stopping_rounds : int, optional
+        Stop after this many successive passes that do not improve ``eval_metric`` on the
+        ``eval_set``, and keep the model of the best pass.
+    eval_metric : str, callable or list of them, default="rank_loss"
+        Measures on held-out rows after each pass: ``"rank_loss"``, ``"accuracy"``,
+        ``"quadratic_weighted_kappa"``, ``"macro_rank_loss"``, ``"max_rank_loss"``,
+        ``"accuracy_within"``, or a function of true and predicted labels (higher is better). The
+        first of a list is used for early stopping.
+    class_weight : "balanced" or dict of label to weight, optional
+        Weights of the labels, multiplied with those of the rows; "balanced" gives each label the
+        same total. See Notes for the meaning of a weight.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the shuffling. The same seed gives the same model on every platform.
+    verbose : int, default=0
+        Print one line every ``verbose`` passes; 0 prints none.
+    classes : array-like, shape (n_classes,), optional
+        All labels, lowest rank first; required for strings. By default the order of an ordered
+        categorical, or the distinct numbers of y in ascending order.
 
     Attributes
     ----------
@@ -80,6 +132,28 @@ class CuSumRank(CuSumParameters, CuSumClassifier, OnlineOrdinalClassifier):
         Weights of the tasks (a copy).
     intercept_ : ndarray of float64, shape (n_classes - 1,)
         Intercepts of the tasks (a copy): their scores are ``X @ coef_.T + intercept_``.
+    n_features_in_ : int
+        Number of features of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Only if X had string column names.
+    n_iter_ : int
+        Number of passes, including those after the best one.
+    best_iteration_ : int
+        Number, from 1, of the pass with the best value of the first ``eval_metric``; the model has
+        its parameters. Only with ``early_stopping_rounds``.
+    t_ : int
+        Examples learned from, over all passes.
+    history_ : dict of lists
+        Per pass: ``examples``, ``mistakes``, ``rank_loss`` and ``average_rank_loss``; with an
+        ``eval_set`` also each measure on it, as ``valid_rank_loss``.
+    loss_curve_ : ndarray, shape (n_points, 2)
+        Examples seen and time-averaged rank loss while learning: each example is predicted by the
+        last parameters before it is learned. `predict` loses less if it uses others (averages,
+        votes).
+    classes_ : ndarray, shape (n_classes,)
+        Labels in ascending order, as the columns of results.
+    ranks_ : ndarray, shape (n_classes,)
+        Labels, lowest rank first.
 
     Notes
     -----
@@ -126,6 +200,56 @@ class CuSumRank(CuSumParameters, CuSumClassifier, OnlineOrdinalClassifier):
     _form = "tasks"
     _model_class = kernels.CuSumModel
     _merges = True
+
+    _constraints: ClassVar[Constraints] = {
+        "C": Real(1e-100, 1e100),
+        "delta": Real(1e-100, 1e100),
+        "margin": Real(0, 1e100),
+        "intercept_scaling": SCALE,
+    }
+
+    def __init__(
+        self,
+        update: Literal["perceptron", "pa", "pa1", "pa2"] = "perceptron",
+        C: float = 1.0,
+        delta: float = 1.0,
+        pa_loss: Literal["absolute", "zero_one"] = "absolute",
+        margin: float = 0.0,
+        *,
+        tie_break: Literal["high", "low"] = "high",
+        decision: Literal["cusum", "count"] = "cusum",
+        fit_intercept: bool = True,
+        intercept_scaling: float | str = "auto",
+        average: bool = True,
+        max_iter: int = 10,
+        shuffle: bool = True,
+        tol: float | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Measures = "rank_loss",
+        class_weight: ClassWeight | None = None,
+        random_state: Seed | None = None,
+        verbose: int = 0,
+        classes: ArrayLike | None = None,
+    ) -> None:
+        self.update = update
+        self.C = C
+        self.delta = delta
+        self.pa_loss = pa_loss
+        self.margin = margin
+        self.tie_break = tie_break
+        self.decision = decision
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.average = average
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.tol = tol
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+        self.classes = classes
 
     @property
     @consistent_read

@@ -2,38 +2,117 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.declaration import Declaration
-from rankcore._core.docs import documented, parameters
-from rankcore._core.params import check_declared
+from rankcore._core.params import COUNT, N_JOBS, Constraints, Real, check_declared
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._members import OAP, SamplingParams
-from rankcore.ordinal._parameters import EpochParams, MarginParams, VoteParams
+from rankcore.ordinal._members import OAP
+from rankcore.ordinal._parameters import resolved_margin
 from rankcore.ordinal._projecting import Thresholds, Voters, VotesRanks, cumulated
 from rankcore.ordinal._record import OnlineRecord
+from rankcore.ordinal._scale import MARGIN, SCALE
 from rankcore.ordinal.prank import Direction
 
 __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
 
 
-@parameters
-class BPMParameters(MarginParams, SamplingParams, EpochParams):
-    """Parameters of `OAPBPM`."""
-
-
-@documented()
-class OAPBPM(BPMParameters, OAP, Direction, Thresholds, OnlineOrdinalClassifier):
+class OAPBPM(OAP, Direction, Thresholds, OnlineOrdinalClassifier):
     """Online approximation of the Bayes point: the mean of PRanks that sample one stream.
 
     Parameters
     ----------
-    margin
+    n_estimators : int, default=100
+        Number of members.
+    tau : float, default=0.3
+        Probability with which a member takes an example, in (0, 1]. At 1 all members are one PRank.
+    sampling : {"bernoulli", "poisson"}, default="bernoulli"
+        Take an example once with probability ``tau``, or a Poisson(1) number of times (online
+        bagging; ``tau`` has no effect).
+    average_members : bool, default=True
+        Take the mean of the members' averaged parameters instead of their last ones.
+    tie : {"crammer", "strict"}, default="crammer"
+        Whether a projection equal to a threshold below its true rank moves that threshold
+        ("crammer", the paper's rule, which applies to the very first example) or not.
+    threshold_scale : "auto" or float, default="auto"
+        Value of the equivalent constant feature of the thresholds, which are multiples of its
+        square. "auto" is twice the root mean square length of the rows of the first call, with its
+        square rounded to a power of two, so that thresholds keep up with projections for any scale
+        and number of features; once the length for ensembles without a kernel on sparse rows, of
+        which at most an eighth of the values are not 0. The paper has 1.
+    margin : float or "auto", default=0.0
+        Required distance of a projection from a threshold on the right side. A threshold at a
+        smaller distance moves, even if the row is ranked correctly. "auto" is twice the mean
+        squared length of the rows of the first call, rounded to a power of two: two updates with a
+        row move its projection by about this. The paper has 0.
         The mean of members gains nothing from "auto", and loses by it on raw features.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the sampling and of the shuffling.
+    n_jobs : int, optional
+        Number of threads over which members are distributed; -1 for all processors. The result does
+        not depend on it.
+    max_iter : int, default=10
+        Passes over the data in ``fit``.
+    shuffle : bool, default=True
+        Visit the rows in a new random order in each pass.
+    tol : float, optional
+        Stop after 5 successive passes whose mean rank loss is not lower than the best one by more
+        than this, or after a pass without mistakes. By default all ``max_iter`` passes are made.
+    early_stopping_rounds : int, optional
+        Stop after this many successive passes that do not improve ``eval_metric`` on the
+        ``eval_set``, and keep the model of the best pass.
+    eval_metric : str, callable or list of them, default="rank_loss"
+        Measures on held-out rows after each pass: ``"rank_loss"``, ``"accuracy"``,
+        ``"quadratic_weighted_kappa"``, ``"macro_rank_loss"``, ``"max_rank_loss"``,
+        ``"accuracy_within"``, or a function of true and predicted labels (higher is better). The
+        first of a list is used for early stopping.
+    class_weight : "balanced" or dict of label to weight, optional
+        Weights of the labels, multiplied with those of the rows; "balanced" gives each label the
+        same total. See Notes for the meaning of a weight.
+    verbose : int, default=0
+        Print one line every ``verbose`` passes; 0 prints none.
+    classes : array-like, shape (n_classes,), optional
+        All labels, lowest rank first; required for strings. By default the order of an ordered
+        categorical, or the distinct numbers of y in ascending order.
+
+    Attributes
+    ----------
+    margin_ : float
+        The resolved ``margin``.
+    estimators_ : list of PRank
+        The members (copies).
+    coef_ : ndarray of float64, shape (n_features,)
+        The mean of the members' directions (a copy).
+    thresholds_ : ndarray of float64, shape (n_classes - 1,)
+        The mean of their thresholds, ascending (a copy).
+    loss_curve_ : ndarray, shape (n_points, 2)
+        Examples seen and time-averaged rank loss while learning, of the mean of the members' last
+        parameters.
+    threshold_scale_ : float
+        The resolved ``threshold_scale``: the given value, or the choice of "auto".
+    n_features_in_ : int
+        Number of features of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Only if X had string column names.
+    n_iter_ : int
+        Number of passes, including those after the best one.
+    best_iteration_ : int
+        Number, from 1, of the pass with the best value of the first ``eval_metric``; the model has
+        its parameters. Only with ``early_stopping_rounds``.
+    t_ : int
+        Examples learned from, over all passes.
+    history_ : dict of lists
+        Per pass: ``examples``, ``mistakes``, ``rank_loss`` and ``average_rank_loss``; with an
+        ``eval_set`` also each measure on it, as ``valid_rank_loss``.
+    classes_ : ndarray, shape (n_classes,)
+        Labels in ascending order, as the columns of results.
+    ranks_ : ndarray, shape (n_classes,)
+        Labels, lowest rank first.
 
     Notes
     -----
@@ -68,6 +147,55 @@ class OAPBPM(BPMParameters, OAP, Direction, Thresholds, OnlineOrdinalClassifier)
         instances=lambda: [OAPBPM(5, random_state=0)],
     )
 
+    _constraints: ClassVar[Constraints] = {
+        "n_estimators": COUNT,
+        "tau": Real(2.0**-32, 1),
+        "n_jobs": N_JOBS,
+        "threshold_scale": SCALE,
+        "margin": MARGIN,
+    }
+
+    margin_ = resolved_margin
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        tau: float = 0.3,
+        sampling: Literal["bernoulli", "poisson"] = "bernoulli",
+        average_members: bool = True,
+        tie: Literal["crammer", "strict"] = "crammer",
+        threshold_scale: float | str = "auto",
+        margin: float | str = 0.0,
+        *,
+        random_state: Seed | None = None,
+        n_jobs: int | None = None,
+        max_iter: int = 10,
+        shuffle: bool = True,
+        tol: float | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Measures = "rank_loss",
+        class_weight: ClassWeight | None = None,
+        verbose: int = 0,
+        classes: ArrayLike | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.tau = tau
+        self.sampling = sampling
+        self.average_members = average_members
+        self.tie = tie
+        self.threshold_scale = threshold_scale
+        self.margin = margin
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.tol = tol
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.classes = classes
+
 
 class MembersVote:
     """Votes of the members of an `OAP`, one each; a base class before `VotesRanks`. Not public."""
@@ -91,16 +219,99 @@ class MembersVote:
         return Voters(weights, thresholds, self._votes(self._state))
 
 
-@parameters
-class BaggingParameters(MarginParams, VoteParams, SamplingParams, EpochParams):
-    """Parameters of `OAPBagging`."""
-
-
-@documented()
-class OAPBagging(
-    BaggingParameters, MembersVote, VotesRanks, OAP, Direction, Thresholds, OnlineOrdinalClassifier
-):
+class OAPBagging(MembersVote, VotesRanks, OAP, Direction, Thresholds, OnlineOrdinalClassifier):
     """Online bagging of PRanks: members that sample one stream have one vote each on the rank.
+
+    Parameters
+    ----------
+    n_estimators : int, default=100
+        Number of members.
+    tau : float, default=0.3
+        Probability with which a member takes an example, in (0, 1]. At 1 all members are one PRank.
+    sampling : {"bernoulli", "poisson"}, default="bernoulli"
+        Take an example once with probability ``tau``, or a Poisson(1) number of times (online
+        bagging; ``tau`` has no effect).
+    average_members : bool, default=True
+        Take the mean of the members' averaged parameters instead of their last ones.
+    output : {"round", "mean", "median", "plurality"}, default="round"
+        Prediction from the votes: their mean rounded (halves up), the real mean, the smallest rank
+        with half of the votes at or below it, or the rank with most votes (the lowest of ties).
+    tie : {"crammer", "strict"}, default="crammer"
+        Whether a projection equal to a threshold below its true rank moves that threshold
+        ("crammer", the paper's rule, which applies to the very first example) or not.
+    threshold_scale : "auto" or float, default="auto"
+        Value of the equivalent constant feature of the thresholds, which are multiples of its
+        square. "auto" is twice the root mean square length of the rows of the first call, with its
+        square rounded to a power of two, so that thresholds keep up with projections for any scale
+        and number of features; once the length for ensembles without a kernel on sparse rows, of
+        which at most an eighth of the values are not 0. The paper has 1.
+    margin : float or "auto", default=0.0
+        Required distance of a projection from a threshold on the right side. A threshold at a
+        smaller distance moves, even if the row is ranked correctly. "auto" is twice the mean
+        squared length of the rows of the first call, rounded to a power of two: two updates with a
+        row move its projection by about this. The paper has 0.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the sampling and of the shuffling.
+    n_jobs : int, optional
+        Number of threads over which members are distributed; -1 for all processors. The result does
+        not depend on it.
+    max_iter : int, default=10
+        Passes over the data in ``fit``.
+    shuffle : bool, default=True
+        Visit the rows in a new random order in each pass.
+    tol : float, optional
+        Stop after 5 successive passes whose mean rank loss is not lower than the best one by more
+        than this, or after a pass without mistakes. By default all ``max_iter`` passes are made.
+    early_stopping_rounds : int, optional
+        Stop after this many successive passes that do not improve ``eval_metric`` on the
+        ``eval_set``, and keep the model of the best pass.
+    eval_metric : str, callable or list of them, default="rank_loss"
+        Measures on held-out rows after each pass: ``"rank_loss"``, ``"accuracy"``,
+        ``"quadratic_weighted_kappa"``, ``"macro_rank_loss"``, ``"max_rank_loss"``,
+        ``"accuracy_within"``, or a function of true and predicted labels (higher is better). The
+        first of a list is used for early stopping.
+    class_weight : "balanced" or dict of label to weight, optional
+        Weights of the labels, multiplied with those of the rows; "balanced" gives each label the
+        same total. See Notes for the meaning of a weight.
+    verbose : int, default=0
+        Print one line every ``verbose`` passes; 0 prints none.
+    classes : array-like, shape (n_classes,), optional
+        All labels, lowest rank first; required for strings. By default the order of an ordered
+        categorical, or the distinct numbers of y in ascending order.
+
+    Attributes
+    ----------
+    margin_ : float
+        The resolved ``margin``.
+    estimators_ : list of PRank
+        The members (copies).
+    coef_ : ndarray of float64, shape (n_features,)
+        The mean of the members' directions (a copy).
+    thresholds_ : ndarray of float64, shape (n_classes - 1,)
+        The mean of their thresholds, ascending (a copy).
+    loss_curve_ : ndarray, shape (n_points, 2)
+        Examples seen and time-averaged rank loss while learning, of the mean of the members' last
+        parameters.
+    threshold_scale_ : float
+        The resolved ``threshold_scale``: the given value, or the choice of "auto".
+    n_features_in_ : int
+        Number of features of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Only if X had string column names.
+    n_iter_ : int
+        Number of passes, including those after the best one.
+    best_iteration_ : int
+        Number, from 1, of the pass with the best value of the first ``eval_metric``; the model has
+        its parameters. Only with ``early_stopping_rounds``.
+    t_ : int
+        Examples learned from, over all passes.
+    history_ : dict of lists
+        Per pass: ``examples``, ``mistakes``, ``rank_loss`` and ``average_rank_loss``; with an
+        ``eval_set`` also each measure on it, as ``valid_rank_loss``.
+    classes_ : ndarray, shape (n_classes,)
+        Labels in ascending order, as the columns of results.
+    ranks_ : ndarray, shape (n_classes,)
+        Labels, lowest rank first.
 
     Notes
     -----
@@ -127,25 +338,153 @@ class OAPBagging(
         instances=lambda: [OAPBagging(5, sampling="poisson", random_state=0)],
     )
 
+    _constraints: ClassVar[Constraints] = {
+        "n_estimators": COUNT,
+        "tau": Real(2.0**-32, 1),
+        "n_jobs": N_JOBS,
+        "threshold_scale": SCALE,
+        "margin": MARGIN,
+    }
 
-@parameters
-class VotingParameters(MarginParams, VoteParams, SamplingParams, EpochParams):
-    """Parameters of `OAPVoting`."""
+    margin_ = resolved_margin
 
-    _: KW_ONLY
-    weight: Literal["total", "survival"] = "total"
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        tau: float = 0.3,
+        sampling: Literal["bernoulli", "poisson"] = "bernoulli",
+        average_members: bool = True,
+        output: Literal["round", "mean", "median", "plurality"] = "round",
+        tie: Literal["crammer", "strict"] = "crammer",
+        threshold_scale: float | str = "auto",
+        margin: float | str = 0.0,
+        *,
+        random_state: Seed | None = None,
+        n_jobs: int | None = None,
+        max_iter: int = 10,
+        shuffle: bool = True,
+        tol: float | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Measures = "rank_loss",
+        class_weight: ClassWeight | None = None,
+        verbose: int = 0,
+        classes: ArrayLike | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.tau = tau
+        self.sampling = sampling
+        self.average_members = average_members
+        self.output = output
+        self.tie = tie
+        self.threshold_scale = threshold_scale
+        self.margin = margin
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.tol = tol
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.classes = classes
 
 
-@documented()
-class OAPVoting(
-    VotingParameters, MembersVote, VotesRanks, OAP, Direction, Thresholds, OnlineOrdinalClassifier
-):
+class OAPVoting(MembersVote, VotesRanks, OAP, Direction, Thresholds, OnlineOrdinalClassifier):
     """`OAPBagging` in which a member has one vote per example it ranked correctly.
 
     Parameters
     ----------
+    n_estimators : int, default=100
+        Number of members.
+    tau : float, default=0.3
+        Probability with which a member takes an example, in (0, 1]. At 1 all members are one PRank.
+    sampling : {"bernoulli", "poisson"}, default="bernoulli"
+        Take an example once with probability ``tau``, or a Poisson(1) number of times (online
+        bagging; ``tau`` has no effect).
+    average_members : bool, default=True
+        Take the mean of the members' averaged parameters instead of their last ones.
+    output : {"round", "mean", "median", "plurality"}, default="round"
+        Prediction from the votes: their mean rounded (halves up), the real mean, the smallest rank
+        with half of the votes at or below it, or the rank with most votes (the lowest of ties).
+    tie : {"crammer", "strict"}, default="crammer"
+        Whether a projection equal to a threshold below its true rank moves that threshold
+        ("crammer", the paper's rule, which applies to the very first example) or not.
+    threshold_scale : "auto" or float, default="auto"
+        Value of the equivalent constant feature of the thresholds, which are multiples of its
+        square. "auto" is twice the root mean square length of the rows of the first call, with its
+        square rounded to a power of two, so that thresholds keep up with projections for any scale
+        and number of features; once the length for ensembles without a kernel on sparse rows, of
+        which at most an eighth of the values are not 0. The paper has 1.
+    margin : float or "auto", default=0.0
+        Required distance of a projection from a threshold on the right side. A threshold at a
+        smaller distance moves, even if the row is ranked correctly. "auto" is twice the mean
+        squared length of the rows of the first call, rounded to a power of two: two updates with a
+        row move its projection by about this. The paper has 0.
     weight : {"total", "survival"}, default="total"
         Count all examples that a member took and ranked correctly, or those since its last mistake.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the sampling and of the shuffling.
+    n_jobs : int, optional
+        Number of threads over which members are distributed; -1 for all processors. The result does
+        not depend on it.
+    max_iter : int, default=10
+        Passes over the data in ``fit``.
+    shuffle : bool, default=True
+        Visit the rows in a new random order in each pass.
+    tol : float, optional
+        Stop after 5 successive passes whose mean rank loss is not lower than the best one by more
+        than this, or after a pass without mistakes. By default all ``max_iter`` passes are made.
+    early_stopping_rounds : int, optional
+        Stop after this many successive passes that do not improve ``eval_metric`` on the
+        ``eval_set``, and keep the model of the best pass.
+    eval_metric : str, callable or list of them, default="rank_loss"
+        Measures on held-out rows after each pass: ``"rank_loss"``, ``"accuracy"``,
+        ``"quadratic_weighted_kappa"``, ``"macro_rank_loss"``, ``"max_rank_loss"``,
+        ``"accuracy_within"``, or a function of true and predicted labels (higher is better). The
+        first of a list is used for early stopping.
+    class_weight : "balanced" or dict of label to weight, optional
+        Weights of the labels, multiplied with those of the rows; "balanced" gives each label the
+        same total. See Notes for the meaning of a weight.
+    verbose : int, default=0
+        Print one line every ``verbose`` passes; 0 prints none.
+    classes : array-like, shape (n_classes,), optional
+        All labels, lowest rank first; required for strings. By default the order of an ordered
+        categorical, or the distinct numbers of y in ascending order.
+
+    Attributes
+    ----------
+    margin_ : float
+        The resolved ``margin``.
+    estimators_ : list of PRank
+        The members (copies).
+    coef_ : ndarray of float64, shape (n_features,)
+        The mean of the members' directions (a copy).
+    thresholds_ : ndarray of float64, shape (n_classes - 1,)
+        The mean of their thresholds, ascending (a copy).
+    loss_curve_ : ndarray, shape (n_points, 2)
+        Examples seen and time-averaged rank loss while learning, of the mean of the members' last
+        parameters.
+    threshold_scale_ : float
+        The resolved ``threshold_scale``: the given value, or the choice of "auto".
+    n_features_in_ : int
+        Number of features of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Only if X had string column names.
+    n_iter_ : int
+        Number of passes, including those after the best one.
+    best_iteration_ : int
+        Number, from 1, of the pass with the best value of the first ``eval_metric``; the model has
+        its parameters. Only with ``early_stopping_rounds``.
+    t_ : int
+        Examples learned from, over all passes.
+    history_ : dict of lists
+        Per pass: ``examples``, ``mistakes``, ``rank_loss`` and ``average_rank_loss``; with an
+        ``eval_set`` also each measure on it, as ``valid_rank_loss``.
+    classes_ : ndarray, shape (n_classes,)
+        Labels in ascending order, as the columns of results.
+    ranks_ : ndarray, shape (n_classes,)
+        Labels, lowest rank first.
 
     Notes
     -----
@@ -169,6 +508,59 @@ class OAPVoting(
         weights="draws",
         instances=lambda: [OAPVoting(5, average_members=False, random_state=0)],
     )
+
+    _constraints: ClassVar[Constraints] = {
+        "n_estimators": COUNT,
+        "tau": Real(2.0**-32, 1),
+        "n_jobs": N_JOBS,
+        "threshold_scale": SCALE,
+        "margin": MARGIN,
+    }
+
+    margin_ = resolved_margin
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        tau: float = 0.3,
+        sampling: Literal["bernoulli", "poisson"] = "bernoulli",
+        average_members: bool = True,
+        output: Literal["round", "mean", "median", "plurality"] = "round",
+        tie: Literal["crammer", "strict"] = "crammer",
+        threshold_scale: float | str = "auto",
+        margin: float | str = 0.0,
+        *,
+        weight: Literal["total", "survival"] = "total",
+        random_state: Seed | None = None,
+        n_jobs: int | None = None,
+        max_iter: int = 10,
+        shuffle: bool = True,
+        tol: float | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Measures = "rank_loss",
+        class_weight: ClassWeight | None = None,
+        verbose: int = 0,
+        classes: ArrayLike | None = None,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.tau = tau
+        self.sampling = sampling
+        self.average_members = average_members
+        self.output = output
+        self.tie = tie
+        self.threshold_scale = threshold_scale
+        self.margin = margin
+        self.weight = weight
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.tol = tol
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.classes = classes
 
     def _votes(self, state: OnlineRecord) -> np.ndarray:
         check_declared(self, "weight")

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.declaration import Declaration
-from rankcore._core.docs import documented, parameters
 from rankcore._core.model_spec import Specified
 from rankcore._core.numbers import check_reached, check_scores
+from rankcore._core.params import Constraints
 from rankcore._ext.ordinal import PRankModel, projected_ranks
 from rankcore._ext.rows import Rows, project
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._parameters import AveragingParams, EpochParams, MarginParams
+from rankcore.ordinal._parameters import resolved_margin
 from rankcore.ordinal._projecting import Thresholds
-from rankcore.ordinal._scale import OF_PRANK
+from rankcore.ordinal._scale import MARGIN, OF_PRANK, SCALE
 
 __all__ = ["PRank"]
 
@@ -62,17 +64,7 @@ class Direction(Specified):
         return ranks
 
 
-@parameters
-class PRankParameters(MarginParams, AveragingParams, EpochParams):
-    """Parameters of `PRank`."""
-
-    max_iter: int = 10
-    average: bool = True
-    margin: float | str = "auto"
-
-
-@documented()
-class PRank(PRankParameters, Direction, Thresholds, OnlineOrdinalClassifier):
+class PRank(Direction, Thresholds, OnlineOrdinalClassifier):
     """Perceptron ranking: one direction, ordered thresholds, online.
 
     The rank of a row is the number of thresholds that its projection on the learned direction
@@ -80,11 +72,84 @@ class PRank(PRankParameters, Direction, Thresholds, OnlineOrdinalClassifier):
     and the direction by the sum of those steps times the row; a correctly ranked row changes
     nothing, unless its projection is within the ``margin`` of a threshold.
 
+    Parameters
+    ----------
+    max_iter : int, default=10
+        Passes over the data in ``fit``.
+    average : bool, default=True
+        Predict with the average of the parameters after every example instead of the last ones.
+        Usually much better, at about 1.5 times the training cost.
+    tie : {"crammer", "strict"}, default="crammer"
+        Whether a projection equal to a threshold below its true rank moves that threshold
+        ("crammer", the paper's rule, which applies to the very first example) or not.
+    threshold_scale : "auto" or float, default="auto"
+        Value of the equivalent constant feature of the thresholds, which are multiples of its
+        square. "auto" is twice the root mean square length of the rows of the first call, with its
+        square rounded to a power of two, so that thresholds keep up with projections for any scale
+        and number of features; once the length for ensembles without a kernel on sparse rows, of
+        which at most an eighth of the values are not 0. The paper has 1.
+    margin : float or "auto", default="auto"
+        Required distance of a projection from a threshold on the right side. A threshold at a
+        smaller distance moves, even if the row is ranked correctly. "auto" is twice the mean
+        squared length of the rows of the first call, rounded to a power of two: two updates with a
+        row move its projection by about this. The paper has 0.
+    shuffle : bool, default=True
+        Visit the rows in a new random order in each pass.
+    tol : float, optional
+        Stop after 5 successive passes whose mean rank loss is not lower than the best one by more
+        than this, or after a pass without mistakes. By default all ``max_iter`` passes are made.
+    early_stopping_rounds : int, optional
+        Stop after this many successive passes that do not improve ``eval_metric`` on the
+        ``eval_set``, and keep the model of the best pass.
+    eval_metric : str, callable or list of them, default="rank_loss"
+        Measures on held-out rows after each pass: ``"rank_loss"``, ``"accuracy"``,
+        ``"quadratic_weighted_kappa"``, ``"macro_rank_loss"``, ``"max_rank_loss"``,
+        ``"accuracy_within"``, or a function of true and predicted labels (higher is better). The
+        first of a list is used for early stopping.
+    class_weight : "balanced" or dict of label to weight, optional
+        Weights of the labels, multiplied with those of the rows; "balanced" gives each label the
+        same total. See Notes for the meaning of a weight.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the shuffling. The same seed gives the same model on every platform.
+    verbose : int, default=0
+        Print one line every ``verbose`` passes; 0 prints none.
+    classes : array-like, shape (n_classes,), optional
+        All labels, lowest rank first; required for strings. By default the order of an ordered
+        categorical, or the distinct numbers of y in ascending order.
+
     Attributes
     ----------
     thresholds_ : ndarray of float64, shape (n_classes - 1,)
         Ascending and finite (a copy). ``predict`` is
         ``ranks_[np.searchsorted(thresholds_, X @ coef_, side="right")]``.
+    margin_ : float
+        The resolved ``margin``.
+    coef_ : ndarray of float64, shape (n_features,)
+        The direction (a copy).
+    threshold_scale_ : float
+        The resolved ``threshold_scale``: the given value, or the choice of "auto".
+    n_features_in_ : int
+        Number of features of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Only if X had string column names.
+    n_iter_ : int
+        Number of passes, including those after the best one.
+    best_iteration_ : int
+        Number, from 1, of the pass with the best value of the first ``eval_metric``; the model has
+        its parameters. Only with ``early_stopping_rounds``.
+    t_ : int
+        Examples learned from, over all passes.
+    history_ : dict of lists
+        Per pass: ``examples``, ``mistakes``, ``rank_loss`` and ``average_rank_loss``; with an
+        ``eval_set`` also each measure on it, as ``valid_rank_loss``.
+    loss_curve_ : ndarray, shape (n_points, 2)
+        Examples seen and time-averaged rank loss while learning: each example is predicted by the
+        last parameters before it is learned. `predict` loses less if it uses others (averages,
+        votes).
+    classes_ : ndarray, shape (n_classes,)
+        Labels in ascending order, as the columns of results.
+    ranks_ : ndarray, shape (n_classes,)
+        Labels, lowest rank first.
 
     Notes
     -----
@@ -143,3 +208,41 @@ class PRank(PRankParameters, Direction, Thresholds, OnlineOrdinalClassifier):
     _built_in: ClassVar = OF_PRANK
     _model_class = PRankModel
     _merges = True
+
+    _constraints: ClassVar[Constraints] = {
+        "threshold_scale": SCALE,
+        "margin": MARGIN,
+    }
+
+    margin_ = resolved_margin
+
+    def __init__(
+        self,
+        max_iter: int = 10,
+        average: bool = True,
+        tie: Literal["crammer", "strict"] = "crammer",
+        threshold_scale: float | str = "auto",
+        margin: float | str = "auto",
+        *,
+        shuffle: bool = True,
+        tol: float | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Measures = "rank_loss",
+        class_weight: ClassWeight | None = None,
+        random_state: Seed | None = None,
+        verbose: int = 0,
+        classes: ArrayLike | None = None,
+    ) -> None:
+        self.max_iter = max_iter
+        self.average = average
+        self.tie = tie
+        self.threshold_scale = threshold_scale
+        self.margin = margin
+        self.shuffle = shuffle
+        self.tol = tol
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+        self.classes = classes

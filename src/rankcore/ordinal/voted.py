@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.declaration import Declaration
-from rankcore._core.docs import documented, parameters
 from rankcore._core.hypotheses import MAX_HYPOTHESES, limited, warn_of_dropped_votes
 from rankcore._core.params import Constraints, Integer
 from rankcore._ext.rows import Rows
 from rankcore._ext.voted import VotedModel
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._parameters import EpochParams, MarginParams, VoteParams
+from rankcore.ordinal._parameters import resolved_margin
 from rankcore.ordinal._projecting import Voters, VotesRanks
 from rankcore.ordinal._record import OnlineRecord
-from rankcore.ordinal._scale import scale_setting
+from rankcore.ordinal._scale import MARGIN, SCALE, scale_setting
 
 __all__ = ["VotedPRank"]
 
@@ -26,22 +26,30 @@ __all__ = ["VotedPRank"]
 FIRST_ROOM = 16
 
 
-@parameters
-class VotedParameters(MarginParams, VoteParams, EpochParams):
-    """Parameters of `VotedPRank`."""
-
-    margin: float | str = "auto"
-    _: KW_ONLY
-    count_init: int = 1
-    max_hypotheses: int | str | None = "auto"
-
-
-@documented()
-class VotedPRank(VotedParameters, VotesRanks, OnlineOrdinalClassifier):
+class VotedPRank(VotesRanks, OnlineOrdinalClassifier):
     """Voted PRank: each past hypothesis has as many votes as examples it survived.
 
     Parameters
     ----------
+    output : {"round", "mean", "median", "plurality"}, default="round"
+        Prediction from the votes: their mean rounded (halves up), the real mean, the smallest rank
+        with half of the votes at or below it, or the rank with most votes (the lowest of ties).
+    tie : {"crammer", "strict"}, default="crammer"
+        Whether a projection equal to a threshold below its true rank moves that threshold
+        ("crammer", the paper's rule, which applies to the very first example) or not.
+    threshold_scale : "auto" or float, default="auto"
+        Value of the equivalent constant feature of the thresholds, which are multiples of its
+        square. "auto" is twice the root mean square length of the rows of the first call, with its
+        square rounded to a power of two, so that thresholds keep up with projections for any scale
+        and number of features; once the length for ensembles without a kernel on sparse rows, of
+        which at most an eighth of the values are not 0. The paper has 1.
+    margin : float or "auto", default="auto"
+        Required distance of a projection from a threshold on the right side. A threshold at a
+        smaller distance moves, even if the row is ranked correctly. "auto" is twice the mean
+        squared length of the rows of the first call, rounded to a power of two: two updates with a
+        row move its projection by about this. The paper has 0.
+        Each row that moves a threshold ends a hypothesis. A margin was better on 15 of 18
+        standardised data sets, and worse on one of sparse text, SST-5: set 0 there.
     count_init : {1, 0}, default=1
         Initial votes of a hypothesis: 1 counts the example that created it.
     max_hypotheses : int, "auto" or None, default="auto"
@@ -49,9 +57,31 @@ class VotedPRank(VotedParameters, VotesRanks, OnlineOrdinalClassifier):
         once per call. "auto" keeps 5000, or as many as fit into 32 MB, and warns if they have less
         than half of the votes. None keeps all, which takes n_features numbers per mistake, and up
         to three times that while the array grows.
-    margin
-        Each row that moves a threshold ends a hypothesis. A margin was better on 15 of 18
-        standardised data sets, and worse on one of sparse text, SST-5: set 0 there.
+    max_iter : int, default=10
+        Passes over the data in ``fit``.
+    shuffle : bool, default=True
+        Visit the rows in a new random order in each pass.
+    tol : float, optional
+        Stop after 5 successive passes whose mean rank loss is not lower than the best one by more
+        than this, or after a pass without mistakes. By default all ``max_iter`` passes are made.
+    early_stopping_rounds : int, optional
+        Stop after this many successive passes that do not improve ``eval_metric`` on the
+        ``eval_set``, and keep the model of the best pass.
+    eval_metric : str, callable or list of them, default="rank_loss"
+        Measures on held-out rows after each pass: ``"rank_loss"``, ``"accuracy"``,
+        ``"quadratic_weighted_kappa"``, ``"macro_rank_loss"``, ``"max_rank_loss"``,
+        ``"accuracy_within"``, or a function of true and predicted labels (higher is better). The
+        first of a list is used for early stopping.
+    class_weight : "balanced" or dict of label to weight, optional
+        Weights of the labels, multiplied with those of the rows; "balanced" gives each label the
+        same total. See Notes for the meaning of a weight.
+    random_state : int, numpy Generator or RandomState, optional
+        Seed of the shuffling. The same seed gives the same model on every platform.
+    verbose : int, default=0
+        Print one line every ``verbose`` passes; 0 prints none.
+    classes : array-like, shape (n_classes,), optional
+        All labels, lowest rank first; required for strings. By default the order of an ordered
+        categorical, or the distinct numbers of y in ascending order.
 
     Attributes
     ----------
@@ -61,8 +91,31 @@ class VotedPRank(VotedParameters, VotesRanks, OnlineOrdinalClassifier):
         Their thresholds (a copy).
     votes_ : ndarray of int64, shape (n_hypotheses,)
         Their votes (a copy).
-    loss_curve_
+    loss_curve_ : ndarray, shape (n_points, 2)
+        Examples seen and time-averaged rank loss while learning: each example is predicted by the
+        last parameters before it is learned. `predict` loses less if it uses others (averages,
+        votes).
         The losses are those of the latest hypothesis.
+    margin_ : float
+        The resolved ``margin``.
+    n_features_in_ : int
+        Number of features of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Only if X had string column names.
+    n_iter_ : int
+        Number of passes, including those after the best one.
+    best_iteration_ : int
+        Number, from 1, of the pass with the best value of the first ``eval_metric``; the model has
+        its parameters. Only with ``early_stopping_rounds``.
+    t_ : int
+        Examples learned from, over all passes.
+    history_ : dict of lists
+        Per pass: ``examples``, ``mistakes``, ``rank_loss`` and ``average_rank_loss``; with an
+        ``eval_set`` also each measure on it, as ``valid_rank_loss``.
+    classes_ : ndarray, shape (n_classes,)
+        Labels in ascending order, as the columns of results.
+    ranks_ : ndarray, shape (n_classes,)
+        Labels, lowest rank first.
 
     Notes
     -----
@@ -110,10 +163,50 @@ class VotedPRank(VotedParameters, VotesRanks, OnlineOrdinalClassifier):
         "count_init": int,
         "max_hypotheses": lambda limit: limit if isinstance(limit, str | None) else int(limit),
     }
+
     _constraints: ClassVar[Constraints] = {
+        "threshold_scale": SCALE,
+        "margin": MARGIN,
         "count_init": Integer(0, 1),
         "max_hypotheses": MAX_HYPOTHESES,
     }
+
+    margin_ = resolved_margin
+
+    def __init__(
+        self,
+        output: Literal["round", "mean", "median", "plurality"] = "round",
+        tie: Literal["crammer", "strict"] = "crammer",
+        threshold_scale: float | str = "auto",
+        margin: float | str = "auto",
+        *,
+        count_init: int = 1,
+        max_hypotheses: int | str | None = "auto",
+        max_iter: int = 10,
+        shuffle: bool = True,
+        tol: float | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: Measures = "rank_loss",
+        class_weight: ClassWeight | None = None,
+        random_state: Seed | None = None,
+        verbose: int = 0,
+        classes: ArrayLike | None = None,
+    ) -> None:
+        self.output = output
+        self.tie = tie
+        self.threshold_scale = threshold_scale
+        self.margin = margin
+        self.count_init = count_init
+        self.max_hypotheses = max_hypotheses
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.tol = tol
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.class_weight = class_weight
+        self.random_state = random_state
+        self.verbose = verbose
+        self.classes = classes
 
     @property
     @consistent_read

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from rankcore._core.arguments import Gamma, KernelLike
 from rankcore._core.concurrency import consistent_read
-from rankcore._core.docs import parameters
 from rankcore._core.kernels import (
     COMPILED,
     GAMMAS,
@@ -46,69 +44,7 @@ BLOCK_VALUES = 2**20
 SCORED_ROWS = 1024
 
 
-@parameters
-class BudgetParams:
-    """Kernel and budget of support vectors.
-
-    Parameters
-    ----------
-    kernel : {"rbf", "poly", "linear", "precomputed"} or callable, default="rbf"
-        As in scikit-learn's ``SVC``. A callable takes two blocks of rows, as arrays or CSR like X,
-        and returns their kernel values, shape (n_rows_1, n_rows_2). With "precomputed" X holds the
-        kernel values of each row with all learned rows; in ``partial_fit`` the column of a row is
-        its number in the stream.
-    gamma : {"scale", "half", "auto"} or float, default="scale"
-        Parameter of "rbf" and "poly". "scale" is ``1 / (n_features * X.var())``, of the X of the
-        first call, rows of weight 0 included; "half" is half of that, for a wider kernel; "auto" is
-        ``1 / n_features``.
-    degree : int, default=2
-        Degree of "poly", ``(gamma * x.z + coef0) ** degree``.
-    coef0 : float, default=1.0
-        Constant of "poly".
-    budget : int, optional
-        Maximum number of support vectors. By default all are kept: memory grows with the number of
-        mistakes.
-    budget_policy : {"oldest", "random", "smallest", "forgetron", "norma", "projectron"}, \
-default="oldest"
-        Support vector to remove beyond the budget: the oldest; a random one; the one of minimum
-        ``|coefficient| * sqrt(K(x, x))``; the oldest, after shrinking all as the bound of the
-        Forgetron requires; the oldest, with all shrunk by ``decay`` at every example; or none: a
-        row near the span of the support vectors, or beyond the budget, is projected onto this span,
-        and added to their coefficients. No policy changes the thresholds. `KernelPRank` has the
-        sources.
-    decay : float, default=0.01
-        Share of each coefficient that "norma" removes per example.
-    projection_tol : float, default=1e-6
-        "projectron" projects a row onto the span of the support vectors if the square of its
-        distance from the span is at most this share of ``K(x, x)``.
-    n_jobs : int, optional
-        Threads for kernel values; -1 for all processors. The result does not depend on it.
-
-    Attributes
-    ----------
-    support_ : ndarray of int64, shape (n_support,)
-        Row numbers of the support vectors, counted over all calls of ``partial_fit``.
-    support_vectors_ : ndarray or CSR, shape (n_support, n_features)
-        Support vectors (a copy); float32 if X was. Empty with ``kernel="precomputed"``.
-    gamma_ : float
-        The resolved ``gamma``.
-    """
-
-    kernel: KernelLike = "rbf"
-    gamma: Gamma = "scale"
-    degree: int = 2
-    coef0: float = 1.0
-    _: KW_ONLY
-    budget: int | None = None
-    budget_policy: Literal["oldest", "random", "smallest", "forgetron", "norma", "projectron"] = (
-        "oldest"
-    )
-    decay: float = 0.01
-    projection_tol: float = 1e-6
-    n_jobs: int | None = None
-
-
-class DualLearner(BudgetParams):
+class DualLearner:
     """A learner in dual form. Not public.
 
     Its state has ``settings``, which include those of ``_kernel_settings``, and
@@ -126,6 +62,15 @@ class DualLearner(BudgetParams):
         "projection_tol": Real(0, 1),
         "n_jobs": N_JOBS,
     }
+    kernel: KernelLike
+    gamma: Gamma
+    degree: int
+    coef0: float
+    budget: int | None
+    budget_policy: Literal["oldest", "random", "smallest", "forgetron", "norma", "projectron"]
+    decay: float
+    projection_tol: float
+    n_jobs: int | None
     average: bool
     random_state: Any
     n_features_in_: int
