@@ -71,7 +71,7 @@ def test_held_out_rows_end_training(files, tmp_path):
     assert facts["valid_ranked_probability_score"] == pytest.approx(score)
 
 
-def test_rows_on_disk_are_read_into_memory(files, tmp_path):
+def test_rows_of_a_file_and_of_a_cache_give_one_model(files, tmp_path):
     arguments = (files / "train", *SETTINGS, "--epochs", 4)
     succeed("train", *arguments, "-o", tmp_path / "one")
     succeed("train", *arguments, "-o", tmp_path / "other", "--cache", tmp_path / "cache")

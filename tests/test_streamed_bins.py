@@ -8,6 +8,8 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.preprocessing import MaxAbsScaler
 
 import rankcore as rc
 from rankcore._core.inputs import as_rows
@@ -184,10 +186,67 @@ def test_rows_without_queries_are_one_query(params, every, files, monkeypatch):
     assert np.allclose(found.estimators_["alpha"], expected.estimators_["alpha"], rtol=1e-9)
 
 
-def test_trees_and_every_value_still_look_at_the_rows(files):
+@pytest.mark.parametrize(
+    "model",
+    [
+        rc.RankBoost(5, max_leaf_nodes=4),
+        rc.RankBoost(5, max_leaf_nodes=4, pair_weight="ndcg@5"),
+        rc.RankBoost(5, max_leaf_nodes=6, subsample=0.5, colsample=0.5, random_state=0, n_jobs=2),
+        rc.RankBoost(5, weak="tree", missing="zero"),
+        rc.OrdinalBoost(5, max_leaf_nodes=6),
+        rc.OrdinalBoost(5, max_leaf_nodes=6, tasks="shared", loss="kappa"),
+    ],
+    ids=str,
+)
+def test_trees_from_a_cache_are_those_of_memory(model, files, monkeypatch):
     rows = open_rows(files / "queries.txt", cache=files / "cache")
     data = load_letor(files / "queries.txt")
-    for params in [{"max_leaf_nodes": 4}, {"max_bins": None}]:
+    ranks = isinstance(model, rc.OrdinalBoost)
+    expected = clone(model).fit(data.X, data.y, **({} if ranks else {"qid": data.qid}))
+    monkeypatch.setattr(type(rows), "whole", None)  # which maps all values
+    found = clone(model).fit(rows)
+    assert found.history_ == expected.history_
+    assert np.array_equal(found.predict(data.X), expected.predict(data.X))
+
+
+def test_a_fit_that_stops_early_goes_back_to_its_best_round_from_a_cache(files):
+    rows = open_rows(files / "queries.txt", cache=files / "cache")
+    data = load_letor(files / "queries.txt")
+    model = rc.OrdinalBoost(40, learning_rate=0.9, early_stopping_rounds=2, loss="kappa")
+    held_out = {"eval_set": (data.X[::3], data.y[::3][::-1])}
+    found = clone(model).fit(rows, **held_out)
+    expected = clone(model).fit(data.X, data.y, **held_out)
+    assert found.best_iteration_ == expected.best_iteration_ < found.n_iter_
+    assert np.array_equal(found.costs_, expected.costs_)
+    assert np.array_equal(found.predict(data.X), expected.predict(data.X))
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize(
+    "model", [rc.RankBoost(5), rc.RankBoost(5, max_leaf_nodes=4), rc.OrdinalBoost(5)], ids=str
+)
+def test_values_may_be_missing_in_a_cache(model, scaled, tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 3)).round(2), rng.integers(0, 3, 200)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    lines = [
+        " ".join([str(label), "qid:1", *(f"{j + 1}:{value!r}" for j, value in enumerate(row))])
+        for label, row in zip(y.tolist(), X.tolist(), strict=True)
+    ]
+    (tmp_path / "rows.txt").write_text("\n".join(lines) + "\n")
+    scaler = MaxAbsScaler().fit(X) if scaled else None
+    rows = open_rows(tmp_path / "rows.txt", cache=tmp_path / "cache", scaler=scaler)
+    given = scaler.transform(X) if scaled else X
+    queries = {} if isinstance(model, rc.OrdinalBoost) else {"qid": np.zeros(200)}
+    expected = clone(model).fit(given, y, **queries)
+    found = clone(model).fit(rows)
+    np.testing.assert_allclose(found.predict(given), expected.predict(given), rtol=1e-12)
+
+
+def test_every_value_still_needs_the_rows(files):
+    rows = open_rows(files / "queries.txt", cache=files / "cache")
+    data = load_letor(files / "queries.txt")
+    for params in [{"max_bins": None}, {"max_bins": None, "max_leaf_nodes": 4}]:
         found = rc.RankBoost(5, **params).fit(rows)
         expected = rc.RankBoost(5, **params).fit(data.X, data.y, qid=data.qid)
         assert np.array_equal(found.predict(data.X), expected.predict(data.X))

@@ -252,6 +252,7 @@ class RowBlocks(Source):
     dtype: np.dtype[Any]  # float32 or float64
     feature_names: NDArray[Any] | None = None  # (n_features,)
     has_stats: bool  # whether `stats` costs nothing
+    allows_nan = False  # whether windows may contain NaN, for a missing value
     _stats: DatasetStats | None
 
     @abstractmethod

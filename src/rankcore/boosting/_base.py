@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from operator import methodcaller
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -19,7 +19,6 @@ from rankcore._core.numbers import Floats, check_scores
 from rankcore._core.params import Constraints, Real, check_count, check_integer
 from rankcore._core.queries import Queries
 from rankcore._core.scoring import Scoring
-from rankcore._core.sources import RowBlocks
 from rankcore._ext.rows import Rows
 from rankcore.boosting._boosted import (
     begin_state,
@@ -29,6 +28,7 @@ from rankcore.boosting._boosted import (
     continues,
     describe,
     encoded_rows,
+    read_blocks,
     restore,
     split_constraints,
     staged_scores,
@@ -73,16 +73,14 @@ class PairBoosting(Ranker):
     def _source(
         self, data: RankingData, *, one_query: bool = False
     ) -> tuple[Any, Categories | None]:
-        """Rows of a fit, and their categorical features."""
+        """Return the rows of a fit, and their categorical features."""
         categories: list[Categories | None] = [None]
 
         def read(X: Any) -> Rows | DiskRows:
             rows, categories[0] = self._begin_fit(X)
             return rows
 
-        # A new model of stumps needs only the bins of a row cache.
-        bins_do = not grows_trees(self) and not self.warm_start and self.max_bins is not None
-        whole = outlined if bins_do else methodcaller("whole")
+        whole = partial(read_blocks, self)
         source = ranking_source(data, as_rows=read, whole=whole, one_query=one_query)
         return source, categories[0]
 
@@ -280,9 +278,3 @@ class PairBoosting(Ranker):
     def estimators_(self) -> NDArray[np.void]:
         """The stumps, or all nodes of the trees, one record each."""
         return self._fitted_state().model.records()
-
-
-def outlined(blocks: RowBlocks) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
-    """Rows on disk of which a fit keeps only bins, with their labels and queries."""
-    labels, queries = blocks.outline()
-    return DiskRows(blocks, labels.size), labels, queries

@@ -17,10 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.inputs import as_rows, check_matrix
 from rankcore._core.model_spec import ModelSpec, check_n_features
+from rankcore._core.sources import RowBlocks
 from rankcore._core.state import log_array, restored_log, restored_validation, validation_arrays
 from rankcore._ext.rows import Rows
 from rankcore.boosting._categories import Categories
 from rankcore.boosting._params import monotone_signs
+from rankcore.boosting._streamed_bins import DiskRows
 from rankcore.ranking.base import ModelState
 
 
@@ -38,6 +40,21 @@ class SplitConstraints:
 def continues(model: Any) -> bool:
     """Return whether a fit continues the current model."""
     return bool(model.warm_start) and "_state" in model.__dict__
+
+
+def read_blocks(
+    model: Any, blocks: RowBlocks
+) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
+    """Return rows on disk, with their labels and queries.
+
+    A new model needs only the bins of a row cache; otherwise the values are mapped or read.
+    """
+    numeric = model.categorical_features is None or isinstance(model.categorical_features, str)
+    binned = blocks.has_stats and numeric and model.max_bins is not None
+    if model.warm_start or not binned:
+        return blocks.whole()
+    labels, queries = blocks.outline()
+    return DiskRows(blocks, labels.size), labels, queries
 
 
 def tree_rows(model: Any, X: Any) -> tuple[Rows, Categories | None]:
@@ -179,7 +196,7 @@ def staged_scores(model: Any, X: Any) -> Iterator[tuple[int, Any]]:
     """Yield the number of rounds and the scores after each, which the next one changes."""
     check_is_fitted(model)
     rows, weak = model._more_rows(X), model._state.model
-    scores = weak.first(0).score(rows)
+    scores = weak.zeros(rows.n_rows)
     for i in range(len(weak)):
         weak.add_member(i, rows, scores)
         yield i + 1, scores

@@ -116,6 +116,10 @@ class OrdinalSum:
         """Share of each feature in the sum of the gains of all splits."""
         return self.together().importances()
 
+    def zeros(self, n_rows: int) -> Floats:
+        """Return the scores of rows by no rounds."""
+        return np.zeros((len(self.sums), n_rows))
+
     def score(self, rows: Rows) -> Floats:
         """Scores of rows, shape (n_scores, n_rows)."""
         n = len(self)

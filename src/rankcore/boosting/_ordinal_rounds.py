@@ -14,12 +14,12 @@ from rankcore._core.numbers import Floats
 from rankcore._core.threads import Threads, n_threads
 from rankcore._ext import ordinal_trees
 from rankcore._ext.rows import Rows
-from rankcore.boosting._binning import Binning
 from rankcore.boosting._boosted import SplitConstraints
 from rankcore.boosting._grower import GrownTree, GrowthParams, TreeGrower
 from rankcore.boosting._histograms import MemoryHistograms
 from rankcore.boosting._ordinal_model import Form, OrdinalSum
 from rankcore.boosting._params import resolve_min_samples_leaf
+from rankcore.boosting._streamed_bins import DiskRows, bin_rows, scores_of
 from rankcore.boosting._tree_model import Tree
 from rankcore.boosting._tree_rounds import Draws, made_tree
 from rankcore.boosting._vector_leaves import BLOCK_ROWS
@@ -118,7 +118,7 @@ class Occurring:
 class TrainingRows:
     """Rows of positive weight, from which a fit learns."""
 
-    rows: Rows  # all rows of the fit
+    rows: Rows | DiskRows  # all rows of the fit
     taken: NDArray[np.int64]  # numbers of the rows of positive weight
     # Of these, the index of the rank among the occurring ones, and the weight; None: all are 1.
     ranks: NDArray[np.int32]
@@ -127,7 +127,7 @@ class TrainingRows:
 
     @classmethod
     def of(
-        cls, rows: Rows, ranks: NDArray[np.int32], weights: Floats | None, form: Form
+        cls, rows: Rows | DiskRows, ranks: NDArray[np.int32], weights: Floats | None, form: Form
     ) -> TrainingRows:
         """Select the rows of positive weight; ValueError if they are too many."""
         taken = np.arange(rows.n_rows) if weights is None else np.flatnonzero(weights)
@@ -153,7 +153,7 @@ class OrdinalRounds(ABC):
         self._training, self._occurring = training, training.occurring
         self._rate = float(params.learning_rate)
         n_jobs = min(n_threads(params.n_jobs), training.rows.n_features)
-        self._binning = Binning(
+        self._binning = bin_rows(
             training.rows,
             training.taken,
             params.max_bins,
@@ -199,7 +199,7 @@ class OrdinalRounds(ABC):
     def go_back(self, model: OrdinalSum) -> None:
         """Replace the model, for example by that of the best round."""
         self.model = model
-        scores = model.score(self._training.rows)[:, self._training.taken]
+        scores = scores_of(model, self._training.rows, self._training.taken)
         self._scores = np.ascontiguousarray(self._occurring.scores(scores))
         self._biases = self._occurring.biases(model.biases[-1])
         if self._learns:
@@ -212,8 +212,8 @@ class OrdinalRounds(ABC):
 
     def probabilities(self) -> Floats:
         """Return the probability of each rank for the rows; the next round may overwrite it."""
-        scores = self.model.score(self._training.rows)[:, self._training.taken]
-        return self.model.probabilities(np.ascontiguousarray(scores))
+        scores = scores_of(self.model, self._training.rows, self._training.taken)
+        return self.model.probabilities(scores)
 
     def _admit_new_ranks(self) -> None:
         """Shift the biases of a model to continue, if ranks that it learned without have rows now.

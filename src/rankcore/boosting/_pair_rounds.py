@@ -19,10 +19,9 @@ from rankcore._core.threads import n_threads
 from rankcore._ext.listed_weights import ListedWeights
 from rankcore._ext.pair_weights import LabelWeights
 from rankcore._ext.rows import Rows
-from rankcore.boosting._binning import MAX_BINS, Binning
 from rankcore.boosting._pair_weights import listed_weights, steps_of, vanishing, weights_of
 from rankcore.boosting._params import PairParams
-from rankcore.boosting._streamed_bins import DiskRows, StreamedBins
+from rankcore.boosting._streamed_bins import DiskRows, bin_rows, scores_of
 from rankcore.ranking.pairs import Pairing
 
 # If |edge| is this close to 1, the step would be infinite: all pairs that differ agree in order.
@@ -51,18 +50,13 @@ class PairRounds(ABC):
         state: Any,
         categorical: Mapping[int, str] | None = None,
     ) -> None:
-        self.state, max_bins = state, params.max_bins
+        self.state = state
         self._n_jobs = min(n_threads(params.n_jobs), rows.n_features)  # threads share the features
         n = pairing.docs.size
-        self._binning: Binning | StreamedBins
-        if isinstance(rows, DiskRows):
-            self._binning = rows.binned(pairing.docs, max_bins or MAX_BINS, state.zero_missing)
-            scores = np.zeros(n)
-        else:
-            self._binning = Binning(
-                rows, pairing.docs, max_bins, state.zero_missing, categorical, self._n_jobs
-            )
-            scores = state.score(rows)[pairing.docs] if len(state) else np.zeros(n)
+        self._binning = bin_rows(
+            rows, pairing.docs, params.max_bins, state.zero_missing, categorical, self._n_jobs
+        )
+        scores = scores_of(state, rows, pairing.docs)
         steps, total = steps_of(pairing, params.balance == "query")
         if not total > 0:
             raise vanishing()

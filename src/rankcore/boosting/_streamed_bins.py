@@ -9,7 +9,8 @@ depend on how rows are divided into parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +24,7 @@ from rankcore._ext import binning as kernels
 from rankcore._ext.binning import Columns
 from rankcore._ext.rows import Rows
 from rankcore._ext.streamed_bins import distinct, encode_rows, find_edges, merge_groups
-from rankcore.boosting._binning import Bins, blocks_of
+from rankcore.boosting._binning import MAX_BINS, Binning, Bins, blocks_of
 from rankcore.progress import Progress, report
 
 # Maximum number of groups of a column: 32 for each of 255 bins. It exceeds 2**12, so that values of
@@ -323,8 +324,14 @@ class DiskRows:
     """Rows on disk, of which a fit keeps only bins."""
 
     def __init__(self, blocks: RowBlocks, n_rows: int) -> None:
-        self.blocks, self.n_rows = blocks, n_rows
-        self.n_features = blocks.stats().n_features
+        self.blocks, self.n_rows = copy(blocks), n_rows
+        self.blocks.allows_nan = True
+        self.n_features = self.blocks.stats().n_features
+
+    def score(self, model: Any) -> Floats:
+        """Return the scores of all rows, in the last axis; reads them once."""
+        windows = self.blocks.windows(self.n_features, None)
+        return np.concatenate([model.score(window.rows) for window in windows], axis=-1)
 
     def binned(self, taken: NDArray[np.int64], max_bins: int, zero_missing: bool) -> StreamedBins:
         """Binned columns of the rows ``taken``, in this order.
@@ -349,3 +356,25 @@ class DiskRows:
         groups = merge_parts((ValueGroups.of(rows, at) for rows, at, _ in parts()), self.n_features)
         edges = groups.edges(max_bins, zero_missing)
         return StreamedBins(parts(), taken.size, groups.entries, edges, disk_array)
+
+
+def bin_rows(
+    rows: Rows | DiskRows,
+    taken: NDArray[np.int64],
+    max_bins: int | None,
+    zero_missing: bool,
+    categorical: Mapping[int, str] | None,
+    n_jobs: int,
+) -> Binning | StreamedBins:
+    """Bin the rows ``taken``, in this order; see `Binning`."""
+    if isinstance(rows, DiskRows):
+        return rows.binned(taken, max_bins or MAX_BINS, zero_missing)
+    return Binning(rows, taken, max_bins, zero_missing, categorical, n_jobs)
+
+
+def scores_of(model: Any, rows: Rows | DiskRows, taken: NDArray[np.int64]) -> Floats:
+    """Return the scores of the rows ``taken``, in the last axis."""
+    if not len(model):
+        return model.zeros(taken.size)
+    scores = rows.score(model) if isinstance(rows, DiskRows) else model.score(rows)
+    return np.ascontiguousarray(scores[..., taken])

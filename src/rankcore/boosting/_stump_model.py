@@ -119,6 +119,10 @@ class StumpSum:
                 at_zero[column] = curve[np.searchsorted(cuts[first:last], 0.0)]
         return Merged(offsets.astype(np.int64), cuts, values, missing, at_zero, at_zero.sum())
 
+    def zeros(self, n_rows: int) -> Floats:
+        """Return the scores of rows by no rounds."""
+        return np.zeros(n_rows)
+
     def score(self, rows: Rows) -> Floats:
         """Scores of rows, from the merged stumps."""
         scores = np.empty(rows.n_rows)

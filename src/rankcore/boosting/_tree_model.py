@@ -137,6 +137,10 @@ class TreeSum:
             self._packed = len(self), _pack(self.trees)
         return self._packed[1]
 
+    def zeros(self, n_rows: int) -> Floats:
+        """Return the scores of rows by no rounds."""
+        return np.zeros(n_rows)
+
     def score(self, rows: Rows) -> Floats:
         """Scores of rows."""
         scores = np.zeros(rows.n_rows)

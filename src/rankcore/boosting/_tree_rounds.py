@@ -20,7 +20,7 @@ from rankcore.boosting._histograms import MemoryHistograms
 from rankcore.boosting._metric_weights import MetricPairWeights
 from rankcore.boosting._pair_rounds import EDGE_MARGIN, MAX_STEP, PairRounds
 from rankcore.boosting._params import PairParams, Schedule, resolve_min_samples_leaf
-from rankcore.boosting._streamed_bins import DiskRows
+from rankcore.boosting._streamed_bins import DiskRows, scores_of
 from rankcore.boosting._tree_model import NONE, Tree, TreeSum, pack_set
 from rankcore.ranking.pairs import Pairing
 
@@ -42,12 +42,11 @@ class TreeRounds(PairRounds):
         signs: NDArray[np.int8] | None,
         categorical: Mapping[int, str] | None,
     ) -> None:
-        assert isinstance(rows, Rows)  # trees need more than bins
         self._metric_weights: MetricPairWeights | None = None
         if params.pair_weight is not None:
             if pairing.listed_pairs is not None:
                 raise ValueError("pair_weight requires labels; found pairs")
-            scores = state.score(rows)[pairing.docs]
+            scores = scores_of(state, rows, pairing.docs)
             steps = pairing.steps(params.balance == "query")
             self._metric_weights = MetricPairWeights(pairing, steps, params.pair_weight, scores)
         super().__init__(params, rows, pairing, state, categorical)

@@ -31,6 +31,7 @@ from rankcore.boosting._boosted import (
     continues,
     describe,
     encoded_rows,
+    read_blocks,
     restore,
     split_constraints,
     staged_scores,
@@ -49,6 +50,7 @@ from rankcore.boosting._ordinal_training import (
 )
 from rankcore.boosting._ordinal_vector import VectorRounds
 from rankcore.boosting._params import GROWTH, check_leaves
+from rankcore.boosting._streamed_bins import DiskRows
 from rankcore.boosting._training import train_rounds
 from rankcore.ordinal._decisions import CheapestRanks, cheapest
 from rankcore.ordinal._projecting import margins
@@ -322,7 +324,7 @@ class OrdinalBoost(CheapestRanks, Specified, ClassifierMixin, BaseEstimator):
         X : array-like or scipy sparse, shape (n_samples, n_features)
             NaN is missing. CSR and C-ordered float32 or float64 are not copied: do not change them
             before the call returns. Or rows on disk, from `rankcore.datasets.open_rows`, which have
-            their own labels and are read into memory.
+            their own labels. Those of a row cache are binned, and need not fit into memory.
         y : array-like, shape (n_samples,)
             Ordered labels of any type; numbers are in their own order.
         classes : array-like, shape (n_classes,), optional
@@ -366,11 +368,13 @@ class OrdinalBoost(CheapestRanks, Specified, ClassifierMixin, BaseEstimator):
         return self
 
     def _source(self, X: Any, y: Any, sample_weight: Any) -> tuple[MemoryRows, Categories | None]:
-        """Rows of a fit, and their categorical features."""
+        """Return the rows of a fit, and their categorical features."""
         given = X
         if isinstance(X, RowBlocks):
             check_alone(y=y, sample_weight=sample_weight)
-            X, y, _ = X.whole()
+            X, y, _ = read_blocks(self, X)
+            if isinstance(X, DiskRows):
+                return MemoryRows(given, X, y), None
         rows, categories = tree_rows(self, X)
         return MemoryRows(given, rows, y, sample_weight=sample_weight), categories
 

@@ -118,7 +118,8 @@ class FileRows(RowBlocks):
         size = BLOCK_VALUES * (1 if order is None else self.window)
         parts = self.parts(n_features, size, BLOCK_ROWS * size // BLOCK_VALUES)
         for number, part in enumerate(parts):
-            yield Window(as_rows(part.X), part.labels, part.queries, number, part.bytes_read)
+            rows = as_rows(part.X, nan=self.allows_nan)
+            yield Window(rows, part.labels, part.queries, number, part.bytes_read)
 
     def unchecked(self) -> Iterator[tuple[str, Any]]:
         """As `RowBlocks.unchecked`."""

@@ -263,7 +263,14 @@ class CachedRows(RowBlocks):
             starts.append(of_block + (n_values - span.start))
             n_values += span.stop - span.start
         values, columns = self._blocks_of("values", chosen), self._blocks_of("columns", chosen)
-        rows = csr_rows(values, columns, np.concatenate(starts), self._stats.n_features, "X")
+        rows = csr_rows(
+            values,
+            columns,
+            np.concatenate(starts),
+            self._stats.n_features,
+            "X",
+            self.allows_nan,
+        )
         if not rows.canonical:
             raise ValueError(f"{self.path} is damaged: columns of a row do not ascend")
         return rows

@@ -87,8 +87,11 @@ class ScaledRows(RowBlocks):
 
     def windows(self, n_features: int, order: tuple[int, int] | None) -> Iterator[Window]:
         """As `RowBlocks.windows`."""
-        for window in self._blocks.windows(n_features, order):
-            yield replace(window, rows=as_rows(self.scaled(as_matrix(window.rows))))
+        blocks = copy(self._blocks)
+        blocks.allows_nan = self.allows_nan
+        for window in blocks.windows(n_features, order):
+            scaled = self.scaled(as_matrix(window.rows))
+            yield replace(window, rows=as_rows(scaled, nan=self.allows_nan))
 
     def unchecked(self) -> Iterator[tuple[str, Any]]:
         """As `RowBlocks.unchecked`: not scaled."""
