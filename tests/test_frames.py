@@ -5,6 +5,7 @@ import io
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler
 
 import rankcore as rc
 from declared import RANKERS, data_for, instances, labels_for, walk
@@ -208,6 +213,24 @@ def ranker_of(rows, of):
     return rc.RankSVM().fit(rows(), of(Y), qid=of(QID))
 
 
+def some(rows, places):
+    return rows[places] if isinstance(rows, np.ndarray) else frame_of(rows).take(places)
+
+
+def drawn(axes):
+    """The range of what was drawn."""
+    return np.array([*axes.get_xlim(), *axes.get_ylim()])
+
+
+def exported(model, rows):
+    """The file of an export that scores rows beside the model."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.sql"
+        check = rc.export(model, path, "sql", feature_names=NAMES, check=rows)
+        assert check is not None
+        return path.read_text(encoding="utf-8")
+
+
 def letor_text(rows, y, qid):
     stream = io.BytesIO()
     rc.datasets.dump_letor(rows, y, stream, qid=qid)
@@ -268,6 +291,36 @@ READERS = {
     "explain.query": lambda rows, of: (
         rc.explain.query(ranker_of(rows, of), rows(), qid=of(QID), which=2).contributions
     ),
+    "explain.rank": lambda rows, of: (
+        rc.explain.rank(
+            rc.PRank(random_state=0).fit(rows(), of(Y)), some(rows(), [3])
+        ).contributions
+    ),
+    "explain.pair": lambda rows, of: (
+        rc.explain.pair(ranker_of(rows, of), some(rows(), [3]), some(rows(), [4])).contributions
+    ),
+    "explain.global_importance of a pipeline": lambda rows, of: (
+        rc.explain.global_importance(
+            make_pipeline(MaxAbsScaler(), rc.PRank(random_state=0)).fit(rows(), of(Y)), rows()
+        ).importances
+    ),
+    "a search": lambda rows, of: (
+        GridSearchCV(rc.PRank(random_state=0), {"max_iter": [1, 2]}, cv=3)
+        .fit(rows(), of(Y))
+        .predict(rows())
+    ),
+    "a model of preferences": lambda rows, of: (
+        rc.PairwisePreference(LogisticRegression())
+        .fit(rows(), of(Y), qid=of(QID))
+        .predict(rows(), qid=of(QID))
+    ),
+    "plotting.plot_scores_by_rank": lambda rows, of: drawn(
+        rc.plotting.plot_scores_by_rank(rc.PRank(random_state=0).fit(rows(), of(Y)), rows(), of(Y))
+    ),
+    "export checked on rows": lambda rows, of: exported(
+        rc.PRank(random_state=0).fit(rows(), of(Y)), rows()
+    ),
+    "metrics.rbo": lambda rows, of: rc.metrics.rbo(of(SCORES), of(X[:, 1]), qid=of(QID)),
     "datasets.dump_letor": lambda rows, of: letor_text(rows(), of(Y), of(QID)),
 }
 

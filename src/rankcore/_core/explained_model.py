@@ -127,8 +127,8 @@ class ExplainedModel:
             x = x if hasattr(x, "shape") else list(x)
         elif is_row(x):
             x = row_as_frame(x, missing_as_objects=bool(self.front))
-        else:
-            x = x if sparse.issparse(x) or is_frame(x) else np.asarray(x)
+        elif not is_frame(x):
+            x = x if sparse.issparse(x) else np.asarray(x)
             x = x.reshape((1, -1)) if x.ndim == 1 else x
         if n_rows_of(x) != 1:
             raise ValueError(f"{name} must be one row; found {n_rows_of(x)}")
