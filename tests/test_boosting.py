@@ -12,8 +12,9 @@ from sklearn.exceptions import NotFittedError
 
 import rankcore as rc
 from rankcore._core.inputs import as_rows
-from rankcore._ext import stumps
+from rankcore._ext import edge_bounds, stumps
 from rankcore.boosting import _stump_search
+from rankcore.boosting._binning import Binning
 from reference import boosting as plain
 from strategies import examples
 
@@ -210,6 +211,49 @@ def test_columns_that_are_ruled_out_do_not_matter(step, missing, monkeypatch):
             expected = fit()
         assert_same(fit(), expected)
         assert_same(fit(3), expected)
+
+
+def test_bounds_of_edges_hold_and_changes_are_those_of_a_loop():
+    X, y = text_like(n=600, d=90, per_row=9)
+    X = X[np.argsort(-y, kind="stable")]
+    n, n_winning = len(y), int(y.sum())
+    rng = np.random.default_rng(0)
+    bins = Binning(as_rows(X), np.arange(n), 255, False)
+    present = (X.toarray() != 0).T
+    wins = np.arange(n) < n_winning
+
+    def edges_of(factors):
+        weights = np.where(wins, 1 / factors[wins].sum(), -1 / factors[~wins].sum()) * factors
+        search = _stump_search.StumpSearch(bins, 1)
+        found = search.best(weights)
+        return search._edges.copy(), found
+
+    factors = rng.uniform(0.5, 2, n)
+    edges, _ = edges_of(factors)
+    scales = np.array([1 / factors[wins].sum(), 1 / factors[~wins].sum()])
+    masses = np.array([present @ (factors * wins), present @ (factors * ~wins)]) * scales[:, None]
+    then = np.ones((4, 90))
+    then[:2] = scales[:, None]
+    added, removed = np.zeros((2, 90)), np.zeros((2, 90))
+    for feature in (3, 40, 60):
+        changed, by = (present[feature] & (rng.random(n) < 0.5)).astype(np.uint8), 1.3
+        before = factors.copy()
+        factors[changed > 0] *= np.where(wins, by, 1 / by)[changed > 0]
+        expected = [added[0] + present @ ((factors - before) * wins),
+                    removed[1] + present @ ((before - factors) * ~wins)]  # fmt: skip
+        edge_bounds.sum_changes(
+            bins.columns, bins.rows, bins.taken, feature, changed, factors, n_winning, by,
+            added[0], removed[1],
+        )  # fmt: skip
+        np.testing.assert_allclose([added[0], removed[1]], expected, rtol=1e-9, atol=1e-12)
+    now = np.array([1 / factors[wins].sum(), 1 / factors[~wins].sum(), 1.0, 1.0])
+    bounds = np.empty(90)
+    edge_bounds.bound_edges(
+        np.arange(90, dtype=np.int32), edges, masses, then, now, added, removed, bounds
+    )
+    after, _ = edges_of(factors)
+    assert (np.abs(after) <= bounds + 1e-12).all()
+    assert np.median(bounds) < 2 * np.median(np.abs(after))  # they would rule out something
 
 
 @pytest.mark.parametrize("queries", [1, 40])

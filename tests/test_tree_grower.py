@@ -548,6 +548,34 @@ def test_leaves_are_summed_in_the_order_of_the_rows(n, n_leaves, seed, all_drawn
     assert (np.vstack([sums, of_all]) == expected).all()
 
 
+@given(st.integers(1, 60), st.integers(0, 2**31), st.booleans(), st.sampled_from([255, None]))
+@settings(max_examples=examples(80), deadline=None)
+def test_partitioned_rows_are_those_of_a_loop(n, seed, sparse, max_bins):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(-2, 4, size=(n, 2)) * (rng.random((n, 2)) < 0.6).astype(float)
+    X[rng.random((n, 2)) < 0.2] = np.nan
+    given_X = sp.csr_array(X) if sparse else X
+    binning = Binning(as_rows(given_X, nan=True), np.arange(n), max_bins, False)
+    n_bins, missing_right = int(binning.n_bins[1]), int(rng.integers(2))
+    bin = int(rng.integers(n_bins + 1))
+    edges = [binning.threshold(1, b) for b in range(1, n_bins)]
+    codes = np.where(np.isnan(X[:, 1]), n_bins, np.searchsorted(edges, X[:, 1]))
+    of_code = rng.integers(0, 2, n_bins + 1).astype(np.uint8) if rng.random() < 0.4 else None
+    by_bin = np.r_[np.arange(n_bins) >= bin, missing_right]
+    right = (by_bin if of_code is None else of_code)[codes].astype(bool)
+    rows = np.flatnonzero(rng.random(n) < 0.8).astype(np.int32)
+    left_rows, right_rows = rows[~right[rows]], rows[right[rows]]
+    scratch = np.empty(n, np.uint8), np.empty(n, np.int32)
+    for min_rows in (0, min(left_rows.size, right_rows.size) + 1):
+        moved = rows.copy()
+        n_left = partition.partition_rows(
+            binning.columns, 1, bin, missing_right, of_code, min_rows, scratch[0], moved, scratch[1]
+        )
+        assert n_left == (-1 if min_rows else left_rows.size)
+        kept = rows if min_rows else np.concatenate([left_rows, right_rows])
+        assert moved.tolist() == kept.tolist()
+
+
 def test_labels_are_of_the_rows_alone():
     leaf_of = np.arange(6, dtype=np.int32)
     partition.label_rows(np.array([1, 4], np.int32), 9, leaf_of)

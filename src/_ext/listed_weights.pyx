@@ -1,4 +1,8 @@
-"""Weights of listed pairs, one number per pair."""
+"""Weights of listed pairs, one number per pair, updated by the steps of a model.
+
+``weights``, ``winners`` and ``losers`` (n_pairs,) have the weight and both rows of each pair. Each
+method passes over the pairs once, in order: O(n_pairs).
+"""
 
 from cython cimport final
 from libc.math cimport exp

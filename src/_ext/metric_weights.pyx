@@ -5,7 +5,9 @@ scores, a weights of rows and the change is that of the query's NDCG at k, or av
 both rows swapped their places in the order by F (Burges, "From RankNet to LambdaRank to LambdaMART:
 an overview", 2010, section 4 has it for NDCG with a logistic loss).
 
-There is no product form: all pairs with a row in the first k are visited.
+There is no product form: all pairs with a row in the first k are visited, O(n_rows * k) for queries
+longer than k. Arrays are by row, (n_rows,), or by query; results are gradients and hessians by row,
+or weights between leaves, (n_leaves, n_leaves).
 """
 
 from libc.math cimport exp, fabs

@@ -1,4 +1,4 @@
-"""Search for the stump with the minimum remaining weight, e0 + 2 sqrt(e+ e-).
+"""Find the stump of each column that leaves the minimum weight of pairs, e0 + 2 sqrt(e+ e-).
 
 Here the weights e+ of the pairs that a stump orders correctly and e- of those it orders wrongly are
 computed for every stump. The bins of a column are visited in descending order; the rows that fire
@@ -11,6 +11,10 @@ changes them by
 with the factors u, v of its weight, scaled so that all pairs add up to 1. The rows of a sparse
 column without an entry enter together, query by query, by the remaining sums; a query without an
 entry in the column has no pairs to order. Listed pairs are updated when either row enters.
+
+Arrays by row, (n_rows,), hold u, v and the level of each row; arrays by level, (n_levels,), hold
+the sums of u and v in A, and over all rows. A level is a label of a query. Cost of a column:
+O(entries * levels of a query); with listed pairs, O(entries + n_rows + n_pairs).
 """
 
 from cython cimport final

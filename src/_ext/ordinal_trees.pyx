@@ -3,6 +3,11 @@
 With a score s_j for each rank j above the lowest, log(p_j / p_{j-1}) = s_j (adjacent), or P(rank >=
 j) = 1 / (1 + exp(-s_j)) (cumulative, of a shared score only). ``scores`` has one row f, shared by
 all tasks, and s_j = f - b_j, or rows g_1 .. g_{k-1}, and s_j = g_j - b_j; both are sums of trees.
+
+Arrays: ``scores`` (n_scores, n), so that the trees of one score write along a line; probabilities
+(n, k), one line per row; gradients (minus first derivatives) and hessians (n,). A row costs O(k),
+and O(k^2) where second derivatives of all scores or biases are required. Functions take a range of
+rows, which threads divide; sums are in the order of the rows.
 """
 
 from libc.math cimport log
@@ -148,10 +153,13 @@ def slopes(
     bint cumulative,
     const int32_t[::1] ranks not None,  # (n,): the true rank of each row
     const double[::1] weights,  # (n,), or None: all are 1
-    double[::1] steep not None,  # out, (n,): minus the derivative of each row's loss by the score,
-    double[::1] curved not None,  # out, (n,): and the second derivative
-    double[::1] of_biases,  # out, (k - 1,), or None: minus the derivatives of the whole loss by
-    double[:, ::1] of_pairs,  # out, (k - 1, k - 1), or None: biases; the upper triangle of second
+    # out, each (n,): minus the derivative of each row's loss by the score, and the second one
+    double[::1] gradients not None,
+    double[::1] hessians not None,
+    # out, (k - 1,) and (k - 1, k - 1), or None: minus the derivatives of the whole loss by biases,
+    # and the upper triangle of the second ones
+    double[::1] bias_gradients,
+    double[:, ::1] bias_hessians,
 ):
     """Differentiate the loss, minus the weighted log-likelihood, by one score; return the loss.
 
@@ -164,12 +172,13 @@ def slopes(
     cdef bint fits
     _check(&form, scores, biases, shared, cumulative)
     fits = (
-        ranks.shape[0] == steep.shape[0] == curved.shape[0] == form.n
+        ranks.shape[0] == gradients.shape[0] == hessians.shape[0] == form.n
         and form.m == 1
         and (weights is None or weights.shape[0] == form.n)
-        and (of_biases is None) == (of_pairs is None)
-        and (of_biases is None or (
-            of_biases.shape[0] == of_pairs.shape[0] == of_pairs.shape[1] == form.k - 1
+        and (bias_gradients is None) == (bias_hessians is None)
+        and (bias_gradients is None or (
+            bias_gradients.shape[0] == bias_hessians.shape[0] == form.k - 1
+            and bias_hessians.shape[1] == form.k - 1
         ))
     )
     for i in range(form.n if fits else 0):
@@ -177,11 +186,11 @@ def slopes(
     if not fits:
         raise ValueError("the ranks and slopes do not fit the scores")
     with nogil:
-        if of_biases is not None:
+        if bias_gradients is not None:
             for j in range(form.k - 1):
-                of_biases[j] = 0.0
+                bias_gradients[j] = 0.0
                 for i in range(form.k - 1):
-                    of_pairs[j, i] = 0.0
+                    bias_hessians[j, i] = 0.0
         for i in range(form.n):
             rc_tasks_probabilities(
                 &form.tasks, form.scores + i, form.n, row.p, row.above, row.below
@@ -192,9 +201,9 @@ def slopes(
             if form.tasks.cumulative:
                 # 1 - F_y - F_{y-1}, with F the distribution: 0 before the first, 1 at the last.
                 p = row.above[y + 1] if y < form.k - 1 else 0.0
-                steep[i] = w * (row.below[y] - p)
+                gradients[i] = w * (row.below[y] - p)
                 mean = p * row.below[y + 1] if y < form.k - 1 else 0.0
-                curved[i] = w * (mean + row.below[y] * row.above[y])
+                hessians[i] = w * (mean + row.below[y] * row.above[y])
             elif shared:
                 mean = 0.0
                 for j in range(1, form.k):
@@ -202,14 +211,14 @@ def slopes(
                 spread = 0.0
                 for j in range(form.k):
                     spread += (j - mean) * (j - mean) * row.p[j]
-                steep[i] = w * (y - mean)
-                curved[i] = w * spread
+                gradients[i] = w * (y - mean)
+                hessians[i] = w * spread
             else:
                 p = row.above[1]
-                steep[i] = w * (row.below[1] if y >= 1 else -p)
-                curved[i] = w * p * row.below[1]
-            if of_biases is not None:
-                _add_to_biases(&form, &row, y, w, &of_biases[0], &of_pairs[0, 0])
+                gradients[i] = w * (row.below[1] if y >= 1 else -p)
+                hessians[i] = w * p * row.below[1]
+            if bias_gradients is not None:
+                _add_to_biases(&form, &row, y, w, &bias_gradients[0], &bias_hessians[0, 0])
     return loss
 
 
@@ -238,8 +247,9 @@ def directed(
     const double[::1] places not None,  # (k,): what a step along the direction adds to s_1 + .. s_j
     int64_t start,  # range of rows
     int64_t stop,
-    double[::1] steep not None,  # out, (n,): minus the derivative of the loss along the direction,
-    double[::1] curved not None,  # out, (n,): and the second derivative
+    # out, each (n,): minus the derivative of the loss along the direction, and the second one
+    double[::1] gradients not None,
+    double[::1] hessians not None,
 ):
     """Differentiate the loss of adjacent categories along a direction of the scores. O(n k).
 
@@ -249,7 +259,7 @@ def directed(
     cdef double mean, spread, w
     _check_table(table, ranks, weights, start, stop)
     if places.shape[0] != k or not (
-        steep.shape[0] == curved.shape[0] == table.shape[0]
+        gradients.shape[0] == hessians.shape[0] == table.shape[0]
     ):
         raise ValueError("the places and slopes do not fit the probabilities")
     with nogil:
@@ -260,8 +270,8 @@ def directed(
                 mean += table[i, j] * places[j]
             for j in range(k):
                 spread += table[i, j] * ((places[j] - mean) * (places[j] - mean))
-            steep[i] = w * (places[ranks[i]] - mean)
-            curved[i] = w * spread
+            gradients[i] = w * (places[ranks[i]] - mean)
+            hessians[i] = w * spread
 
 
 def leaf_sums(
@@ -272,8 +282,8 @@ def leaf_sums(
     const uint8_t[::1] of_rows,  # (n,), or None: whether each row counts
     int64_t start,
     int64_t stop,
-    double[:, ::1] steep not None,  # in and out, (n_leaves, k - 1)
-    double[:, :, ::1] curved not None,  # in and out, (n_leaves, k - 1, k - 1): lower triangle
+    double[:, ::1] gradients not None,  # in and out, (n_leaves, k - 1)
+    double[:, :, ::1] hessians not None,  # in and out, (n_leaves, k - 1, k - 1): lower triangle
 ):
     """Add to each leaf's minus first and to its second derivatives by the scores of each task.
 
@@ -288,14 +298,14 @@ def leaf_sums(
     if (
         leaf_of.shape[0] != ranks.shape[0]
         or (of_rows is not None and of_rows.shape[0] != ranks.shape[0])
-        or steep.shape[1] != d
-        or not curved.shape[0] == steep.shape[0]
-        or not curved.shape[1] == curved.shape[2] == d
+        or gradients.shape[1] != d
+        or not hessians.shape[0] == gradients.shape[0]
+        or not hessians.shape[1] == hessians.shape[2] == d
     ):
         raise ValueError("the leaves and sums do not fit the probabilities")
     for i in range(start, stop):
-        if not 0 <= leaf_of[i] < steep.shape[0]:
-            raise ValueError(f"row {i} has the leaf {leaf_of[i]} of {steep.shape[0]}")
+        if not 0 <= leaf_of[i] < gradients.shape[0]:
+            raise ValueError(f"row {i} has the leaf {leaf_of[i]} of {gradients.shape[0]}")
     with nogil:
         for i in range(start, stop):
             if of_rows is not None and not of_rows[i]:
@@ -307,9 +317,9 @@ def leaf_sums(
                 row.above[j - 1] = w * above
                 # The last digits of the sum of the probabilities may exceed 1.
                 row.below[j - 1] = max(1.0 - above, 0.0)
-                steep[leaf_of[i], j - 1] += w * ((1.0 if ranks[i] >= j else 0.0) - above)
+                gradients[leaf_of[i], j - 1] += w * ((1.0 if ranks[i] >= j else 0.0) - above)
             for task in range(d):
                 above = row.above[task]
-                line = &curved[leaf_of[i], task, 0]
+                line = &hessians[leaf_of[i], task, 0]
                 for other in range(task + 1):
                     line[other] += above * row.below[other]

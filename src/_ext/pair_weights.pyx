@@ -11,6 +11,11 @@ grouped by query, best label first. F may be shifted within a query, to keep u a
 
 For a row of the last level of its query, which only loses, v is stored; for all others u. Where
 both are required, one is computed from the other.
+
+Arrays: ``factors`` (n_rows,), u or v of each row; ``levels`` (n_levels + 1,), where each label of
+each query begins; ``queries`` (n_queries + 1,), the levels of each query; ``scales`` (n_queries,),
+c_q. A round costs O(n_rows): sums by level, then gradients (and hessians) by row; a pair is never
+visited.
 """
 
 from cython cimport final

@@ -1,10 +1,12 @@
-"""Search for the best threshold stump on binned columns.
+"""Find the best threshold stump of each column, apply stumps, and score rows by a sum of them.
 
-The potential of a row is the weight of the pairs it wins minus that of the pairs it loses; the edge
-of a stump is the sum of the potentials of the rows where it fires (Freund, Iyer, Schapire and
-Singer, "An efficient boosting algorithm for combining preferences", JMLR 4, 2003). The potentials
-are summed by bin, and one sweep over the bins, highest first, evaluates every stump of a column.
-All potentials sum to 0: the sum over rows without an entry follows from the entries.
+The potential (gradient) of a row is the weight of the pairs it wins minus that of the pairs it
+loses; the edge of a stump is the sum of the potentials of the rows where it fires (Freund, Iyer,
+Schapire and Singer, "An efficient boosting algorithm for combining preferences", JMLR 4, 2003).
+`evaluate` sums potentials (n_rows,) by bin, eight dense columns at a time so that additions do not
+wait for each other, and sweeps the bins, highest first, over all stumps of the column. Potentials
+sum to 0, so that the sum over rows without an entry follows from the entries, which alone are
+visited. O(entries of the columns).
 
 The sums of a column are formed in the order of the rows, independently of other columns: the result
 does not depend on the division of columns among threads.
