@@ -21,7 +21,7 @@ from rankcore.exporters.c_source import prefix_of
 from rankcore.exporters.described import Answers, Described
 from rankcore.exporters.expressions import quoted
 from rankcore.exporters.front import width_after
-from rankcore.exporters.reduced import OF_TREES, dense_coefs, linear_weights
+from rankcore.exporters.reduced import OF_TREES, dense_coefs, linear_weights, support_matrix
 
 # SQLite's default limit of columns.
 SQLITE_COLUMNS = 2000
@@ -155,9 +155,11 @@ def terms(described: Described) -> int:
     if scoring.form in OF_TREES:
         return int(scoring.arrays["offsets"].size) + 1
     n = width_after(described.steps, described.n_features) + described.n_ranks + front + 2
-    if scoring.form != "kernel" or scoring.facts["kernel"] == "linear":
+    if scoring.form != "kernel":
         return n
-    return n * (1 + int(scoring.facts["degree"])) + int(scoring.arrays["norms"].size)
+    n_support = int(scoring.arrays["norms"].size)
+    linear = scoring.facts["kernel"] == "linear"
+    return (n if linear else n * (1 + int(scoring.facts["degree"]))) + n_support
 
 
 def magnitudes(described: Described, rows: Floats) -> Floats:
@@ -190,6 +192,10 @@ def magnitudes(described: Described, rows: Floats) -> Floats:
             return coefs * (1 + gamma * (squares + longest))
         return coefs * (gamma * np.sqrt(squares * longest) + coef0) ** int(scoring.facts["degree"])
     weights = arrays.get("weights", linear[0])
+    if scoring.form == "kernel":  # Python sums over the support vectors
+        weights = np.asarray(
+            abs(support_matrix(scoring)).T @ np.abs(dense_coefs(scoring)).sum(axis=0)
+        )
     each = np.abs(weights.reshape(weights.shape[0], -1)).sum(axis=1)
     shifts = np.abs(arrays["thresholds"]).sum() if scoring.form == "tasks" else 0.0
     whole = np.zeros(sizes.shape[1])
