@@ -53,9 +53,21 @@ def slow_smaller(u, v):
     return u < v
 
 
+async def smaller_batch(pairs):
+    await asyncio.sleep(0.001)
+    return [u < v for u, v in pairs]
+
+
+class SmallerLater:
+    async def __call__(self, u, v):
+        return u < v
+
+
 FORMS = {
     "function": smaller,
     "async": smaller_later,
+    "async object": SmallerLater(),
+    "async batch": Batch(smaller_batch, size=6),
     "batch": Batch(lambda pairs: [u < v for u, v in pairs], size=6),
     "whole rounds": Batch(lambda pairs: [u < v for u, v in pairs]),
     "indexed": Indexed(lambda i, j: np.array(ITEMS)[i] < np.array(ITEMS)[j], 20),
@@ -74,7 +86,13 @@ def test_all_forms_give_the_order(form, method):
         assert ranker.complete_
 
 
-@pytest.mark.parametrize("judge", [Order(np.argsort, 4), Choice(np.argmin, 4)])
+async def best_later(items):
+    return int(np.argmin(items))
+
+
+@pytest.mark.parametrize(
+    "judge", [Order(np.argsort, 4), Choice(np.argmin, 4), Choice(best_later, 4)]
+)
 def test_judges_of_several_items(judge):
     ranker = PreferenceRanker(judge, top_k=3, max_calls=300, random_state=0)
     assert ranker.rank(ITEMS) == [0, 1, 2]
@@ -104,6 +122,12 @@ def test_concurrency_does_not_change_the_result(judge, method):
         )
         found.append((ranker.rank(ITEMS), ranker.n_calls_))
     assert found[0] == found[1]
+
+
+def test_async_judges_are_several():
+    judges = Judges({"ann": smaller_later, "bob": SmallerLater()})
+    ranker = PreferenceRanker(judges, max_calls=300, concurrency=3, random_state=0)
+    assert ranker.rank(ITEMS) == sorted(ITEMS)
 
 
 def test_calls_run_in_parallel_up_to_the_concurrency():
