@@ -18,7 +18,7 @@ from rankcore.preference import (
     ranking_regret,
     sort_by_degree,
 )
-from rankcore.preference.quicksort import QuickSort
+from rankcore.preference.methods import QuickSort
 from reference import preference as plain
 
 CYCLE = [[0, 1, 0], [0, 0, 1], [1, 0, 0]]

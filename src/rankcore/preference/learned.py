@@ -20,10 +20,8 @@ from rankcore._core.labels import as_relevance
 from rankcore._core.numbers import Floats
 from rankcore._core.params import COUNT, Constraints, Function, Options, check_params
 from rankcore._core.queries import queries_of, query_numbers
-from rankcore.preference.degree import mean_degrees
 from rankcore.preference.forms import Degrees, Indexed, Places, from_scores
-from rankcore.preference.ordering import computed_order
-from rankcore.preference.quicksort import QuickSort
+from rankcore.preference.methods import QuickSort, computed_order, mean_degrees
 from rankcore.ranking.base import SCORE
 from rankcore.ranking.validation import measure
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankcore._core.params import COUNT, check_option
-from rankcore.preference.degree import Degree, computed_degrees
 from rankcore.preference.forms import (
     Batch,
     Degrees,
@@ -20,18 +19,14 @@ from rankcore.preference.forms import (
     as_degrees,
     as_indexed,
     as_items,
+    as_matrix,
     in_order,
     is_async,
 )
-from rankcore.preference.quicksort import QuickSort
+from rankcore.preference.methods import Degree, QuickSort, computed_order
 
-
-def computed_order(method: Any, degrees: Callable[[Places, Places], Degrees]) -> Places:
-    """Return the order of a method if a function computes the degrees of all pairs."""
-    while (pairs := method.pending()) is not None:
-        method.receive(degrees(pairs[0], pairs[1]))
-    found: Places = method.order()
-    return found
+# Degrees per block: small enough for a cache, large enough to amortise the calls.
+_BLOCK = 1 << 18
 
 
 def sort_by_degree(items: Items, preference: Preference) -> Any:
@@ -73,7 +68,7 @@ def sort_by_degree(items: Items, preference: Preference) -> Any:
     n = len(items)
     if _as_computed(preference, n) is None:
         return in_order(items, computed_order(Degree(n), partial(_answers, items, preference)))
-    sums = computed_degrees(preference, n)
+    sums = _sums_of_degrees(preference, n)
     return in_order(items, np.argsort(-sums, kind="stable"))
 
 
@@ -151,3 +146,38 @@ def _answers(items: Any, preference: Any, i: Places, j: Places) -> Degrees:
     size = preference.size or len(pairs)
     blocks = [pairs[k : k + size] for k in range(0, len(pairs), size)]
     return np.concatenate([as_degrees(preference.function(part), len(part)) for part in blocks])
+
+
+def _sums_of_degrees(preference: Any, n: int) -> NDArray[np.float64]:
+    """Return the sums of the degrees of each of n items against all others.
+
+    Each pair is computed once. Of a matrix, the row of the earlier item of a pair is used.
+    O(n^2), in cache-sized blocks of rows.
+    """
+    sums = np.zeros(n)
+    rows = max(1, _BLOCK // max(n, 1))
+    matrix = None if isinstance(preference, Indexed) else as_matrix(preference, n)
+    later_than = np.triu(np.ones((min(rows, n),) * 2, dtype=bool), 1)
+    for start in range(0, n, rows):
+        end = min(start + rows, n)
+        height = end - start
+        if matrix is not None:
+            corner, beside = matrix[start:end, start:end], matrix[start:end, end:]
+        else:
+            i = np.repeat(np.arange(start, end), n - start)
+            j = np.tile(np.arange(start, n), height)
+            values = np.zeros(i.size)
+            later = j > i
+            values[later] = preference.degrees(i[later], j[later])
+            block = values.reshape(height, n - start)
+            corner, beside = block[:, :height], block[:, height:]
+        upper = np.where(later_than[:height, :height], corner, np.float64(0))
+        for part in (beside, upper) if matrix is not None else ():
+            if part.size and not (part.min() >= 0 and part.max() <= 1):  # NaN is neither
+                as_degrees(part.ravel(), part.size)
+        sums[start:end] += upper.sum(axis=1) + np.arange(height) - upper.sum(axis=0)
+        if end < n:
+            doubles = beside.astype(np.float64, copy=False)
+            sums[start:end] += doubles.sum(axis=1)
+            sums[end:] += height - doubles.sum(axis=0)
+    return sums

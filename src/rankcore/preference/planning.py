@@ -11,8 +11,8 @@ import numpy as np
 from scipy.stats import kendalltau
 
 from rankcore._core.params import check_count, check_integer, check_real
-from rankcore.preference.degree import halved, last_pool
 from rankcore.preference.forms import Degrees, Indexed, Places
+from rankcore.preference.methods import halved, last_pool
 from rankcore.preference.ranker import PreferenceRanker
 from rankcore.preference.rounds import check_opponents
 

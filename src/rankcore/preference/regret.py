@@ -18,8 +18,7 @@ from rankcore._core.params import check_integer
 from rankcore.metrics.weighted_loss import weight_table
 from rankcore.preference.forms import Indexed, Places, as_indexed
 from rankcore.preference.losses import label_positions
-from rankcore.preference.ordering import computed_order
-from rankcore.preference.quicksort import QuickSort
+from rankcore.preference.methods import QuickSort, computed_order
 
 # Maximum number of items to enumerate all runs of QuickSort, for preferences with fractional
 # degrees and without; and to compare all orders.

@@ -5,33 +5,19 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Hashable
 from copy import deepcopy
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count, check_flag, check_integer, check_option
 from rankcore.preference.comparisons import Comparison
-from rankcore.preference.degree import Degree, Halving
-from rankcore.preference.forms import Degrees, Items, Places
-from rankcore.preference.quicksort import QuickSort, Round
+from rankcore.preference.forms import Items, Places
+from rankcore.preference.methods import Degree, Halving, Method, QuickSort
 from rankcore.preference.samplers import Sampler
 
 # Comparisons that are made at a time.
 _QUEUED = 256
-
-
-class Method(Protocol):
-    """An order from rounds of pairs."""
-
-    def pending(self) -> Round | None:
-        """Return the pairs of the current round; None after the last one."""
-
-    def receive(self, degrees: Degrees) -> None:
-        """Take the degrees of the current round; NaN means that no more answers will follow."""
-
-    def order(self) -> Places:
-        """Return all items, in the order known so far."""
 
 
 class RoundSampler(Sampler):
