@@ -127,16 +127,27 @@ FITS = {
         path, n_shards=3
     ),
 }
+FITS |= {
+    "stumps": lambda dX, dy, path: rd.RankBoost(600).fit(path, n_shards=3),
+    "trees": lambda dX, dy, path: rd.RankBoost(60, max_leaf_nodes=15).fit(path, n_shards=3),
+    "OrdinalBoost": lambda dX, dy, path: rd.OrdinalBoost(40).fit(dX, dy, n_shards=3),
+}
 KILLS = 20 if "RANKCORE_FAULTS" in os.environ else 2
 
 
 @pytest.mark.parametrize("name", FITS)
 def test_a_fit_survives_killed_workers(name, cluster, rows):
     fit = FITS[name]
-    expected, total = fit(*rows).coef_, 0
+    total = 0
+
+    def learned(model):
+        local = model.to_local()
+        return local.coef_ if hasattr(local, "coef_") else local.feature_importances_
+
+    expected = learned(fit(*rows))
     for seed in range(50):
         with Killer(cluster, seed, KILLS - total) as killer:
-            found = fit(*rows).coef_
+            found = learned(fit(*rows))
         total += killer.n
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
         if total >= KILLS:

@@ -129,7 +129,7 @@ def test_outputs_of_equal_features_warn():
 
 @pytest.mark.parametrize(
     "learner",
-    ["PRank", "CuSumRank", "OAPBPM", "PairwisePerceptron", "RankSVM"],
+    ["PRank", "CuSumRank", "OAPBPM", "PairwisePerceptron", "RankSVM", "RankBoost"],
 )
 def test_constant_features_on_a_cluster_warn(learner, client):
     from dask import delayed

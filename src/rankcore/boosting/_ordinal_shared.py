@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -61,38 +63,50 @@ class OneScoreRounds(OrdinalRounds):
         if not self.model.form.shared or self._occurring.ranks.size == 2:
             super()._settle()  # the trees alone fit two ranks
             return
-        self._maximise_by_biases()
 
-    def _maximise_by_biases(self) -> None:
-        """Maximise the likelihood with its prior by the biases.
-
-        Newton's method; a step is halved until the loss decreases and cumulative biases ascend.
-        """
-        prior = PRIOR * self._total
-        first = self._occurring.biases(self.model.biases[0])
-
-        def loss_at(biases: Floats) -> float:
-            if self.model.form.cumulative and not (np.diff(biases) > 0).all():
-                return np.inf
+        def evaluate(biases: Floats) -> tuple[float, Floats, Floats]:
             self._biases = biases
             self._loss = self._loss_of(self._bias_slopes, self._bias_curvatures)
-            away = biases - first
-            return self._total * self._loss + prior / 2 * float(away @ away)
+            return self._total * self._loss, self._bias_slopes, self._bias_curvatures
 
-        now = self._biases
-        loss = loss_at(now)
-        for _ in range(MAX_STEPS):
-            gradient = self._bias_slopes - prior * (now - first)
-            upper = np.triu(self._bias_curvatures)
-            step = np.linalg.solve(upper + np.triu(upper, 1).T + prior * np.eye(now.size), gradient)
-            if gradient @ step < ENOUGH * self._total:
-                break
-            length = 1.0
-            while not (found := loss_at(now + length * step)) < loss:
-                length /= 2
-                if length < np.finfo(np.float64).eps:  # limit of rounding
-                    step, found = np.zeros_like(step), loss_at(now)
-                    break
-            if not step.any():
-                break
-            now, loss = now + length * step, found
+        first = self._occurring.biases(self.model.biases[0])
+        maximise_by_biases(evaluate, self._biases, first, self._total, self.model.form.cumulative)
+
+
+def maximise_by_biases(
+    evaluate: Callable[[Floats], tuple[float, Floats, Floats]],
+    now: Floats,
+    first: Floats,
+    total: float,
+    ascend: bool,
+) -> None:
+    """Maximise the likelihood with its prior by the biases, which begin at ``now``.
+
+    ``evaluate`` returns the loss at biases, minus its derivatives, and the upper triangle of the
+    second derivatives; it is called last for the biases that are found. ``first`` are the biases of
+    the prior, ``total`` is the weight of all rows; biases must ``ascend`` with cumulative logits.
+    Newton's method; a step is halved until the loss decreases.
+    """
+    prior = PRIOR * total
+
+    def loss_at(biases: Floats) -> tuple[float, Floats, Floats]:
+        if ascend and not (np.diff(biases) > 0).all():
+            return np.inf, biases, biases
+        loss, slopes, curvatures = evaluate(biases)
+        away = biases - first
+        upper = np.triu(curvatures)
+        hessian = upper + np.triu(upper, 1).T + prior * np.eye(biases.size)
+        return loss + prior / 2 * float(away @ away), slopes - prior * away, hessian
+
+    loss, gradient, hessian = loss_at(now)
+    for _ in range(MAX_STEPS):
+        step, length = np.linalg.solve(hessian, gradient), 1.0
+        if gradient @ step < ENOUGH * total:
+            break
+        while not (found := loss_at(now + length * step))[0] < loss:
+            length /= 2
+            if length < np.finfo(np.float64).eps:  # limit of rounding
+                evaluate(now)
+                return
+        now = now + length * step
+        loss, gradient, hessian = found

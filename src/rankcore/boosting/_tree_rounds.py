@@ -20,7 +20,7 @@ from rankcore.boosting._histograms import MemoryHistograms
 from rankcore.boosting._metric_weights import MetricPairWeights
 from rankcore.boosting._pair_rounds import EDGE_MARGIN, MAX_STEP, PairRounds
 from rankcore.boosting._params import PairParams, Schedule, resolve_min_samples_leaf
-from rankcore.boosting._streamed_bins import DiskRows, scores_of
+from rankcore.boosting._streamed_bins import BinEdges, DiskRows, scores_of
 from rankcore.boosting._tree_model import NONE, Tree, TreeSum, pack_set
 from rankcore.ranking.pairs import Pairing
 
@@ -53,6 +53,7 @@ class TreeRounds(PairRounds):
         self._draws = Draws(params)
         self._rate = Schedule.of(params).learning_rate
         self._line_search = params.leaf_step == "search"
+        self._bounds_step = self._line_search and self._metric_weights is None
         self._query_of = np.repeat(np.arange(pairing.bounds.size - 1), np.diff(pairing.bounds))
         min_rows = resolve_min_samples_leaf(params.min_samples_leaf, pairing.docs.size)
         growth = GrowthParams.of(
@@ -103,22 +104,8 @@ class TreeRounds(PairRounds):
             "edge": edge,
             "alpha": width,
             "normalizer": self._finish(width),
-            "cap": self._cap(edge, width),
+            "cap": normalizer_cap(edge, width, self._rate if self._bounds_step else None),
         }
-
-    def _cap(self, edge: float, width: float) -> float:
-        """Upper bound on Z from the edge of the tree scaled to [0, 1].
-
-        Z is convex in each difference of scores, which lies between -width and width. A line search
-        leaves no more than the step that minimises the bound, and by convexity, a learning rate
-        keeps at least that share of the reduction.
-        """
-        edge = min(max(edge, -1.0), 1.0)
-        cap = 0.5 * ((1 + edge) * exp(-width) + (1 - edge) * exp(width))
-        if self._line_search and self._metric_weights is None:
-            right = min(max(edge, 0.0), 1 - EDGE_MARGIN)
-            cap = min(cap, 1 - self._rate + self._rate * sqrt(1 - right**2))
-        return cap
 
     def _values(
         self, grown: GrownTree, leaf_of: NDArray[np.int32], drawn: NDArray[np.bool_] | None
@@ -135,6 +122,21 @@ class TreeRounds(PairRounds):
                 self._weights.between(leaf_of, np.empty(n), np.empty(n), between)
             values *= best_step(between, values)
         return self._rate * values, gradients
+
+
+def normalizer_cap(edge: float, width: float, rate: float | None) -> float:
+    """Return an upper bound on Z from the edge of a tree of this width, scaled to [0, 1].
+
+    Z is convex in each difference of scores, which lies between -width and width. A line search
+    leaves no more than the step that minimises the bound, and by convexity, a learning rate
+    ``rate`` keeps at least that fraction of the reduction; None: there was no search.
+    """
+    edge = min(max(edge, -1.0), 1.0)
+    cap = 0.5 * ((1 + edge) * exp(-width) + (1 - edge) * exp(width))
+    if rate is not None:
+        right = min(max(edge, 0.0), 1 - EDGE_MARGIN)
+        cap = min(cap, 1 - rate + rate * sqrt(1 - right**2))
+    return cap
 
 
 def leaf_sums(
@@ -159,7 +161,7 @@ def newton_values(sums: Floats, l2_leaf: float, grown: GrownTree) -> Floats:
     return np.clip(values, grown.lows, grown.highs)
 
 
-def made_tree(bins: Bins, grown: GrownTree, values: Floats) -> Tree:
+def made_tree(bins: Bins | BinEdges, grown: GrownTree, values: Floats) -> Tree:
     """Convert a tree on bins to one on feature values, with the values of its leaves."""
     nodes, categories = range(len(grown.features)), grown.categories
     thresholds = [

@@ -18,7 +18,14 @@ References
 """
 
 from rankcore._core.docs import documented
-from rankcore.dask._estimators import DistributedClassifier, DistributedRanker, SummingRanker
+from rankcore.boosting import bipartite, ordinal_boost, rankboost
+from rankcore.dask._boosting import fit_pairs, fit_ranks
+from rankcore.dask._estimators import (
+    DistributedClassifier,
+    DistributedOrdinalBoost,
+    DistributedRanker,
+    SummingRanker,
+)
 from rankcore.dask._evaluate import evaluate
 from rankcore.dask._online import fit_ordinal, fit_pairwise
 from rankcore.dask._svm import fit_ranksvm
@@ -27,12 +34,15 @@ from rankcore.ranking import perceptron, svm
 
 __all__ = [
     "OAPBPM",
+    "BipartiteRankBoost",
     "CuSumRank",
     "MulticlassPerceptron",
     "OAPBagging",
     "OAPVoting",
+    "OrdinalBoost",
     "PRank",
     "PairwisePerceptron",
+    "RankBoost",
     "RankSVM",
     "WidrowHoff",
     "evaluate",
@@ -114,3 +124,53 @@ class RankSVM(SummingRanker, svm.RankSVM):  # type: ignore[misc]
     """
 
     _fit_shards = staticmethod(fit_ranksvm)
+
+
+@documented()
+class RankBoost(SummingRanker, rankboost.RankBoost):  # type: ignore[misc]
+    """`rankcore.RankBoost` on a Dask cluster, with stumps or trees.
+
+    Parameters
+    ----------
+    max_bins
+        Must be a number.
+    select
+        Must be "edge".
+    warm_start
+        Must be False.
+    categorical_features
+        Not supported: encode them.
+    """
+
+    _fit_shards, _nan = staticmethod(fit_pairs), True
+
+
+@documented()
+class BipartiteRankBoost(SummingRanker, bipartite.BipartiteRankBoost):  # type: ignore[misc]
+    """`rankcore.BipartiteRankBoost` on a Dask cluster, as `RankBoost`.
+
+    Notes
+    -----
+    Without qid, all rows belong to one query, which may be divided among all shards.
+    """
+
+    _fit_shards, _nan = staticmethod(fit_pairs), True
+
+
+@documented()
+class OrdinalBoost(DistributedOrdinalBoost, ordinal_boost.OrdinalBoost):  # type: ignore[misc]
+    """`rankcore.OrdinalBoost` on a Dask cluster.
+
+    Parameters
+    ----------
+    loss
+        Must be "absolute", "zero_one" or "squared".
+    max_bins
+        Must be a number.
+    warm_start
+        Must be False.
+    categorical_features
+        Not supported: encode them.
+    """
+
+    _fit_shards = staticmethod(fit_ranks)

@@ -14,9 +14,8 @@ from typing import Any, Self
 from rankcore._core.params import check_count
 
 try:
+    import dask
     import distributed
-    from dask import delayed as delayed
-    from dask import is_dask_collection as is_dask_collection
     from distributed import Client as Client
 except ModuleNotFoundError as error:
     if error.name not in ("dask", "distributed"):
@@ -24,6 +23,12 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
         f"rankcore.dask requires {error.name}: pip install 'rankcore[dask]'", name=error.name
     ) from error
+
+# Without types.
+_dask: Any = dask
+_distributed: Any = distributed
+delayed, is_dask_collection = _dask.delayed, _dask.is_dask_collection
+as_completed, wait = _distributed.as_completed, _distributed.wait
 
 
 def client_of(client: Any) -> Any:
@@ -85,6 +90,16 @@ class Shards:
         tasks = self._submit(function, columns, common)
         try:
             return list(self.client.gather(tasks))
+        finally:
+            release(tasks)
+
+    def stream(self, function: Any) -> Iterator[Any]:
+        """Yield ``function(shard)`` of each as they end, to be added."""
+        tasks = self._submit(function, (), {})
+        try:
+            for future, found in as_completed(tasks, with_results=True):
+                future.release()
+                yield found
         finally:
             release(tasks)
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from rankcore._core.arguments import DaskColumn, DaskRows, EvalSet
 from rankcore._core.docs import documented
 from rankcore._core.eval_sets import as_eval_sets
-from rankcore._core.monitor import Callback, Monitor
+from rankcore._core.monitor import Callback, Monitor, as_callbacks
 from rankcore._core.params import check_flag, check_option
 from rankcore.dask._cluster import (
     Client,
@@ -47,11 +47,13 @@ class Watching:
         held_out = fitted._validation(rows.form, n_features, rows.in_queries, sets)
         return Monitor(fitted, held_out, self.callbacks)
 
-    def of_labels(self, fitted: Any) -> Monitor:
+    def of_labels(self, fitted: Any, kind: Any = None) -> Monitor:
         """Return the monitor of a learner of ordered labels."""
         self._check()
         sets = as_eval_sets(self.eval_set, None, None, {})
-        held_out = held_out_labels(sets, fitted._more_rows, fitted.ranks_, fitted.eval_metric)
+        rows, ranks = fitted._more_rows, fitted.ranks_
+        of_kind = {} if kind is None else {"kind": kind}
+        held_out = held_out_labels(sets, rows, ranks, fitted.eval_metric, **of_kind)
         return Monitor(fitted, held_out, self.callbacks)
 
     def _check(self) -> None:
@@ -223,6 +225,41 @@ class DistributedClassifier(Distributed):
         check_is_fitted(self)
         k = self.classes_.size  # type: ignore[attr-defined]
         return self._lazily("decision_function", X, None if k == 2 else k, np.float64)
+
+
+class DistributedOrdinalBoost(Distributed):
+    """Boosting of ordered labels on a cluster. Not public."""
+
+    _nan = True
+
+    @documented(DistributedClassifier.fit)
+    def fit(
+        self,
+        X: DaskRows,
+        y: DaskColumn | None = None,
+        classes: ArrayLike | None = None,
+        *,
+        sample_weight: DaskColumn | str | None = None,
+        eval_set: EvalSet | None = None,
+        callbacks: Iterable[Callback] | None = None,
+        client: Client | None = None,
+        n_shards: int | None = None,
+        n_features: int | None = None,
+        zero_based: bool = False,
+    ) -> Self:
+        """Fit a new model, which depends on the shards only by the rounding of sums."""
+        columns = Columns(X, y, None, sample_weight, n_features, zero_based)
+        listed = None if callbacks is None else as_callbacks(callbacks)
+        watching = Watching(eval_set, None, listed)
+        fit = partial(self._fit_shards, classes=classes)
+        return self._fit_on(columns, fit, watching, client, n_shards)
+
+    predict = DistributedClassifier.predict
+
+    def predict_proba(self, X: DaskColumn) -> Any:
+        """Predict the probability of each class, as a lazy collection."""
+        check_is_fitted(self)
+        return self._lazily("predict_proba", X, self.classes_.size, np.float64)  # type: ignore[attr-defined]
 
 
 class DistributedRanker(Distributed):

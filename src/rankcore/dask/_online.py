@@ -41,7 +41,9 @@ def fit_ordinal(
     generator = as_generator(model.random_state)
     state = model._new_state(rows.n_features, known.size)
     fix_scale(state.model, model, lambda: rows.mean_square, lambda: rows.share_of_nonzero)
-    weigh_rows(model, rows, known)
+    if model.class_weight is not None or rows.weighted:
+        model._check_weighable()
+    weigh_rows(model.class_weight, rows, known, visits=not model._weighs_steps)
     fitted = model._shadow(rows.form, rows.n_features, state, ranks_=known)
     learner = OrdinalMixing(fitted, rows, generator, mixing)
     Trainer(learner, rows.source(), watching.of_labels(fitted)).run()
@@ -164,20 +166,19 @@ def mix_pairwise(
     return mixed
 
 
-def weigh_rows(model: Any, rows: ShardedRows, known: NDArray[Any]) -> None:
+def weigh_rows(class_weight: Any, rows: ShardedRows, known: NDArray[Any], visits: bool) -> None:
     """Multiply the weights of rows by those of their classes, with means over all shards."""
-    if model.class_weight is None and not rows.weighted:
+    if class_weight is None and not rows.weighted:
         return
-    model._check_weighable()
     of_classes = None
-    if model.class_weight is not None:
+    if class_weight is not None:
         counts = np.zeros(known.size, dtype=np.int64)
         for one in rows.stats:
             counts[encode(one.labels, known)] += one.counts
-        of_classes = weights_of_classes(model.class_weight, counts, known)
+        of_classes = weights_of_classes(class_weight, counts, known)
     found = rows.shards.gather(weight_facts, of_classes=of_classes, known=known)
     facts = WeightFacts.together(found)
-    divisor = facts.divisor(visits=not model._weighs_steps)
+    divisor = facts.divisor(visits=visits)
     rows.shards.keep([one.largest > 0 for one in found])
     equal = facts.all_weigh(divisor)
     rows.shards.transform(weigh, of_classes=of_classes, known=known, divisor=divisor, drop=equal)
