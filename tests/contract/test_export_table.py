@@ -1,6 +1,6 @@
 """The table of docs/export.md: every learner in every format, and how far off each engine is.
 
-``RANKCORE_EXPORT_ROWS=100000 python -m pytest tests/test_export_table.py`` writes it anew.
+``RANKCORE_EXPORT_ROWS=100000 python -m pytest tests/contract/test_export_table.py`` writes it anew.
 """
 
 import json
@@ -22,7 +22,7 @@ pytest.importorskip("onnx", reason="no onnx")
 pytest.importorskip("onnxruntime", reason="no onnxruntime")
 pytest.importorskip("xgboost", reason="no xgboost")
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "export.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "export.md"
 START, END = "<!-- table -->\n", "<!-- end of table -->\n"
 if not DOCUMENT.exists():
     pytest.skip("the guides are not here", allow_module_level=True)
@@ -151,4 +151,7 @@ def test_the_table_is_true(tmp_path, name):
 
 def test_every_learner_is_in_the_table():
     named = {name.partition("(")[0] for name in documented()}
-    assert named == {type(one).__name__ for one in SAVED}
+    kinds = {type(one).__name__ for one in SAVED}
+    assert named == kinds, (
+        "write a row of dashes for the learner, then write the table anew, as above"
+    )
