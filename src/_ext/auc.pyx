@@ -26,7 +26,16 @@ cdef enum:
 
 N_SPLITTERS = SPLITTERS
 N_CELLS = CELLS
-COLUMNS = 6
+
+# Columns of the sums over pairs. Those of pairs are unevaluated sums of two numbers.
+cpdef enum:
+    GREATER
+    GREATER_LOW
+    EQUAL
+    EQUAL_LOW
+    POSITIVE
+    NEGATIVE
+    COLUMNS
 
 
 cdef void _sweep(
@@ -73,12 +82,14 @@ cdef void _sweep(
                 add(&sum_below, below_here)
                 greater_here = equal_here = above_here = below_here = 0.0
     if mark_t is int8_t:
-        sums[0], sums[2], sums[4], sums[5] = <double> greater, <double> equal, above, below
-        sums[1], sums[3] = greater - <int64_t> sums[0], equal - <int64_t> sums[2]
+        sums[GREATER], sums[EQUAL] = <double> greater, <double> equal
+        sums[GREATER_LOW] = greater - <int64_t> sums[GREATER]
+        sums[EQUAL_LOW] = equal - <int64_t> sums[EQUAL]
+        sums[POSITIVE], sums[NEGATIVE] = above, below
     else:
-        sums[0], sums[1] = sum_greater.high, sum_greater.low
-        sums[2], sums[3] = sum_equal.high, sum_equal.low
-        sums[4], sums[5] = sum_above.high, sum_below.high
+        sums[GREATER], sums[GREATER_LOW] = sum_greater.high, sum_greater.low
+        sums[EQUAL], sums[EQUAL_LOW] = sum_equal.high, sum_equal.low
+        sums[POSITIVE], sums[NEGATIVE] = sum_above.high, sum_below.high
 
 
 def sum_pairs(

@@ -184,13 +184,11 @@ def _areas(
             raise ValueError(f"y_score must be finite, in {named(queries.ids[odd])}")
 
     run_blocks(run, queries.bounds, n_jobs)
-    # Each sum of pairs is an unevaluated sum of two numbers.
-    greater, greater_low = sums[:, 0], sums[:, 1]
-    equal, equal_low = sums[:, 2], sums[:, 3]
-    positive, negative = sums[:, 4], sums[:, 5]
-    halves = (2 * greater + ties * equal) + (2 * greater_low + ties * equal_low)
+    high = 2 * sums[:, kernels.GREATER] + ties * sums[:, kernels.EQUAL]
+    low = 2 * sums[:, kernels.GREATER_LOW] + ties * sums[:, kernels.EQUAL_LOW]
+    positive, negative = sums[:, kernels.POSITIVE], sums[:, kernels.NEGATIVE]
     with np.errstate(invalid="ignore"):  # no pairs: 0 / 0
-        return queries.ids, halves / (2 * positive * negative)
+        return queries.ids, (high + low) / (2 * positive * negative)
 
 
 def _area_of_many(scores: NDArray[Any], marks: _Marks, ties: int, n_jobs: int | None) -> float:
@@ -299,10 +297,11 @@ def _combined(sums: NDArray[Any], tied: NDArray[Any], ties: int, counted: bool) 
     # There is no splitter above the last bucket.
     between = [*tied.tolist(), [0, 0]]
     for bucket, (p, q) in zip(sums.tolist(), between, strict=True):
-        greater += bucket[0] + bucket[1] + bucket[4] * negative
-        equal += bucket[2] + bucket[3]
-        positive += bucket[4]
-        negative += bucket[5]
+        above = bucket[kernels.POSITIVE]
+        greater += bucket[kernels.GREATER] + bucket[kernels.GREATER_LOW] + above * negative
+        equal += bucket[kernels.EQUAL] + bucket[kernels.EQUAL_LOW]
+        positive += above
+        negative += bucket[kernels.NEGATIVE]
         greater += p * negative
         equal += p * q
         positive += p
