@@ -82,7 +82,7 @@ def test_groups_do_not_depend_on_how_rows_are_divided(data):
     column = np.array(values)[:, None]
     cut = data.draw(st.lists(st.integers(0, len(values)), max_size=4).map(sorted))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_streamed_bins, "MOST", most)
+        patch.setattr(_streamed_bins, "MAX_GROUPS", most)
         rows = as_rows(column)
         whole = ValueGroups.of(rows, np.arange(len(values)))
         edges = [0, *cut, len(values)]
@@ -103,7 +103,7 @@ def test_bins_of_many_values_are_about_equal():
     rng = np.random.default_rng(0)
     X = np.stack([rng.normal(size=60_000), np.exp(4 * rng.normal(size=60_000))], axis=1)
     groups = ValueGroups.of(as_rows(X), np.arange(len(X)))
-    assert (np.diff(groups.bounds) <= _streamed_bins.MOST).all()
+    assert (np.diff(groups.bounds) <= _streamed_bins.MAX_GROUPS).all()
     assert groups.shifts.min() > 0
     cuts = groups.edges(255, False)
     for f in range(2):

@@ -47,7 +47,7 @@ class Bins:
 
     @abstractmethod
     def threshold(self, feature: int, bin: int) -> float:
-        """Threshold at the lower edge of a bin; -inf for the lowest bin."""
+        """Return the threshold at the lower edge of a bin; -inf for the lowest bin."""
 
 
 class Binning(Bins):

@@ -36,7 +36,7 @@ class Categories:
         return mask
 
     def names(self, X: Any) -> dict[int, str]:
-        """Names of the columns of a matrix or frame, for error messages."""
+        """Return the names of the columns of a matrix or frame, for error messages."""
         known = names_of(X)
         return {
             column: str(column) if known is None else repr(known[column]) for column in self.numbers
@@ -44,7 +44,7 @@ class Categories:
 
     @classmethod
     def of(cls, X: Any, given: Any, known: Categories | None) -> Categories | None:
-        """The categorical columns of training rows; None if there are none.
+        """Find the categorical columns of training rows; None if there are none.
 
         ``given`` is the parameter ``categorical_features``. Codes of ``known`` categories, from
         the fit that ``warm_start`` continues, are kept; new categories follow.
@@ -156,7 +156,7 @@ def _mask(given: Any, d: int, frame: Frame | None) -> NDArray[np.bool_]:
 
 
 def _labels(frame: Frame, column: int) -> list[Any] | None:
-    """Categories of a data frame column, in the order of its dtype, else ascending.
+    """Return the categories of a data frame column, in the order of its dtype, else ascending.
 
     None if the column holds numbers, which are the codes.
     """
@@ -177,7 +177,7 @@ def _labels(frame: Frame, column: int) -> list[Any] | None:
 
 
 def _codes(frame: Frame, column: int, labels: list[Any]) -> NDArray[np.float32]:
-    """Codes of the categories in one column of a data frame."""
+    """Return the codes of the categories in one column of a data frame."""
     if frame.kind(column) == "number" and any(isinstance(label, str) for label in labels):
         raise ValueError(
             f"column {frame.names[column]!r} must hold categories such as {labels[0]!r}; found "

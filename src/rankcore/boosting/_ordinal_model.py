@@ -86,7 +86,7 @@ class OrdinalSum:
 
     @classmethod
     def empty(cls, form: Form, n_features: int, zero_missing: bool, biases: Floats) -> Self:
-        """A model without rounds."""
+        """Return a model without rounds."""
         sums = [TreeSum(n_features, zero_missing) for _ in range(form.n_scores)]
         return cls(form, sums, [biases])
 
@@ -103,17 +103,17 @@ class OrdinalSum:
         self.biases.append(biases)
 
     def first(self, n: int) -> OrdinalSum:
-        """A copy of the first n rounds."""
+        """Return a copy of the first n rounds."""
         return OrdinalSum(self.form, [one.first(n) for one in self.sums], self.biases[: n + 1])
 
     def together(self) -> TreeSum:
-        """The trees of all scores, in the order of model files."""
+        """Return the trees of all scores, in the order of model files."""
         first = self.sums[0]
         trees = [tree for one in self.sums for tree in one.trees]
         return TreeSum(first.n_features, first.zero_missing, trees)
 
     def importances(self) -> Floats:
-        """Share of each feature in the sum of the gains of all splits."""
+        """Return the fraction of each feature in the sum of the gains of all splits."""
         return self.together().importances()
 
     def zeros(self, n_rows: int) -> Floats:
@@ -121,7 +121,7 @@ class OrdinalSum:
         return np.zeros((len(self.sums), n_rows))
 
     def score(self, rows: Rows) -> Floats:
-        """Scores of rows, shape (n_scores, n_rows)."""
+        """Score rows; shape (n_scores, n_rows)."""
         n = len(self)
         if self._trees is None or self._trees[0] != n:
             self._trees = n, self._as_trees(self.together())
@@ -139,7 +139,7 @@ class OrdinalSum:
         return whole.packed().trees(whole.n_features, whole.zero_missing, len(self.sums))
 
     def probabilities(self, scores: Floats, n_rounds: int | None = None) -> Floats:
-        """Probability of each rank for scores after ``n_rounds``, by default all."""
+        """Return the probability of each rank for scores after ``n_rounds``, by default all."""
         biases = self.biases[-1 if n_rounds is None else n_rounds]
         return self.form.probabilities(scores, biases)
 

@@ -64,7 +64,7 @@ class OrdinalRoundLearner(RoundLearner):
         return [(table, cheapest(table, costs)) for table in tables]
 
     def costs(self) -> Floats:
-        """Costs of predictions; for kappa, from the probabilities of the training rows."""
+        """Return the costs of predictions; for kappa, from probabilities of the training rows."""
         loss = self.fitted.loss
         if loss == "kappa":
             return expected_costs(loss, self._made.probabilities())

@@ -1,10 +1,10 @@
 """Columns binned by thresholds between groups of values, from rows in parts.
 
-A column of at most `MOST` distinct values keeps each value with its count. A column of more keeps
-groups of values with the same leading bits, as many bits as leave at most `MOST` groups. The groups
-depend only on the set of values. A part has no more distinct values than the whole, so its groups
-are never coarser than those of the whole, and merging coarsens them to these. So thresholds do not
-depend on how rows are divided into parts.
+A column of at most `MAX_GROUPS` distinct values keeps each value with its count. A column of more
+keeps groups of values with the same leading bits, as many bits as leave at most `MAX_GROUPS`
+groups. The groups depend only on the set of values. A part has no more distinct values than the
+whole, so its groups are never coarser than those of the whole, and merging coarsens them to these.
+So thresholds do not depend on how rows are divided into parts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from rankcore.progress import Progress, report
 
 # Maximum number of groups of a column: 32 for each of 255 bins. It exceeds 2**12, so that values of
 # a group have the same sign and exponent.
-MOST = 1 << 13
+MAX_GROUPS = 1 << 13
 # Values that are sorted at a time.
 SORTED = 1 << 23
 # Groups that are merged at a time.
@@ -80,7 +80,7 @@ class ValueGroups:
 
     @classmethod
     def of(cls, rows: Rows, taken: NDArray[np.int64]) -> ValueGroups:
-        """Groups of some rows. O(values * log(rows))."""
+        """Group the values of some rows. O(values * log(rows))."""
         per_row = max(1, rows.n_values // max(rows.n_rows, 1))
         step = max(1, SORTED // per_row)
         parts = [_sorted(rows, taken[at : at + step]) for at in range(0, taken.size, step)]
@@ -88,7 +88,7 @@ class ValueGroups:
 
     @staticmethod
     def count(rows: Rows, taken: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Number of values stored in each column of some rows."""
+        """Count the values stored in each column of some rows."""
         if rows.columns is None:
             return np.full(rows.n_features, taken.size, dtype=np.int64)
         counts = np.zeros(rows.n_features, dtype=np.int64)
@@ -97,7 +97,7 @@ class ValueGroups:
 
     @classmethod
     def none(cls, n_features: int) -> ValueGroups:
-        """Groups of no rows."""
+        """Return the groups of no rows."""
         zero = np.zeros(n_features, dtype=np.int64)
         bounds, values = np.zeros(n_features + 1, dtype=np.int64), np.zeros(0)
         counts = np.zeros(0, dtype=np.int64)
@@ -105,7 +105,7 @@ class ValueGroups:
 
     @classmethod
     def joined(cls, parts: Sequence[ValueGroups]) -> ValueGroups:
-        """Groups of the rows of all parts."""
+        """Merge the groups of all parts of the rows."""
         if len(parts) == 1:
             return parts[0]
         # A few columns at a time, which saves memory.
@@ -117,7 +117,7 @@ class ValueGroups:
         return pieces[0] if len(pieces) == 1 else cls.side_by_side(pieces)
 
     def _some(self, first: int, last: int) -> ValueGroups:
-        """Groups of the columns first .. last - 1."""
+        """Return the groups of the columns first .. last - 1."""
         bounds = self.bounds[first : last + 1]
         found = {name: getattr(self, name)[first:last] for name in self.OF_COLUMNS}
         found |= {name: getattr(self, name)[bounds[0] : bounds[-1]] for name in self.OF_GROUPS}
@@ -125,7 +125,7 @@ class ValueGroups:
 
     @classmethod
     def _merged(cls, parts: Sequence[ValueGroups]) -> ValueGroups:
-        """As `joined`."""
+        """Merge the groups of all parts, as `joined`."""
         columns = np.concatenate([_columns(part.bounds) for part in parts])
         groups = _concatenated(parts, cls.OF_GROUPS)
         order = np.lexsort((groups["low"], columns))
@@ -138,20 +138,20 @@ class ValueGroups:
     def _coarsened(self) -> ValueGroups:
         """Merge groups of the same leading bits; overwrites the arrays."""
         low, high, counts = self.low, self.high, self.counts
-        merge_groups(low, high, counts, self.bounds, self.shifts, MOST)
+        merge_groups(low, high, counts, self.bounds, self.shifts, MAX_GROUPS)
         n = int(self.bounds[-1])
         # Copies, so that the longer arrays are freed.
         return replace(self, low=low[:n].copy(), high=high[:n].copy(), counts=counts[:n].copy())
 
     @classmethod
     def side_by_side(cls, parts: Sequence[ValueGroups]) -> ValueGroups:
-        """Groups of the columns of all parts, which have the same rows."""
+        """Concatenate the columns of all parts, which have the same rows."""
         sizes = np.concatenate([np.diff(part.bounds) for part in parts])
         found = _concatenated(parts, cls.OF_COLUMNS + cls.OF_GROUPS)
         return cls(parts[0].n_rows, bounds=np.concatenate([[0], np.cumsum(sizes)]), **found)
 
     def edges(self, max_bins: int, zero_missing: bool) -> BinEdges:
-        """Thresholds between groups, by the rule of fits in memory."""
+        """Find thresholds between groups, by the rule of fits in memory."""
         implied = self.entries < self.n_rows
         zero = ((self.zeros > 0) | implied) & (not zero_missing)
         values = np.empty(self.low.size + self.entries.size)
@@ -184,7 +184,7 @@ def _concatenated(parts: Sequence[ValueGroups], names: tuple[str, ...]) -> dict[
 
 
 def merge_parts(parts: Iterable[ValueGroups], n_features: int) -> ValueGroups:
-    """Groups of the rows of many parts, few of which are in memory at a time."""
+    """Merge the groups of many parts of the rows, few of which are in memory at a time."""
     held = [ValueGroups.none(n_features)]
     for part in parts:
         held.append(part)
@@ -195,7 +195,7 @@ def merge_parts(parts: Iterable[ValueGroups], n_features: int) -> ValueGroups:
 
 
 def _sorted(rows: Rows, taken: NDArray[np.int64]) -> ValueGroups:
-    """Groups of rows, by sorting a copy of their values."""
+    """Group the values of rows by sorting a copy of them."""
     entries = ValueGroups.count(rows, taken)
     d = rows.n_features
     # Some columns of dense rows at a time, which fit a cache; sparse rows are read once.
@@ -210,7 +210,7 @@ def _sorted(rows: Rows, taken: NDArray[np.int64]) -> ValueGroups:
 def _sorted_columns(
     rows: Rows, taken: NDArray[np.int64], entries: NDArray[np.int64], first: int
 ) -> ValueGroups:
-    """Groups of some columns."""
+    """Group the values of some columns."""
     d = entries.size
     bounds = np.concatenate([[0], np.cumsum(entries)])
     values = np.empty(bounds[-1])
@@ -230,7 +230,7 @@ def _sorted_columns(
 
 
 def _columns(bounds: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Column of each item."""
+    """Return the column of each item."""
     return np.repeat(np.arange(bounds.size - 1, dtype=np.int32), np.diff(bounds))
 
 
@@ -334,7 +334,7 @@ class DiskRows:
         return np.concatenate([model.score(window.rows) for window in windows], axis=-1)
 
     def binned(self, taken: NDArray[np.int64], max_bins: int, zero_missing: bool) -> StreamedBins:
-        """Binned columns of the rows ``taken``, in this order.
+        """Bin the rows ``taken``, in this order.
 
         Reads all rows twice, for thresholds and for codes. The columns are on disk.
         """

@@ -79,7 +79,7 @@ class StumpSum:
         self.alphas.append(alpha)
 
     def first(self, n: int) -> StumpSum:
-        """A copy of the first n stumps."""
+        """Return a copy of the first n stumps."""
         return replace(
             self,
             features=self.features[:n],
@@ -90,7 +90,7 @@ class StumpSum:
         )
 
     def merged(self) -> Merged:
-        """Stumps merged by column. O(n_features + stumps * log(stumps))."""
+        """Merge stumps by column. O(n_features + stumps * log(stumps))."""
         if self._merged is None or self._merged[0] != len(self):
             self._merged = len(self), self._merge()
         return self._merged[1]
@@ -124,7 +124,7 @@ class StumpSum:
         return np.zeros(n_rows)
 
     def score(self, rows: Rows) -> Floats:
-        """Scores of rows, from the merged stumps."""
+        """Score rows by the merged stumps."""
         scores = np.empty(rows.n_rows)
         merged = self.merged()
         kernels.score(
@@ -152,7 +152,7 @@ class StumpSum:
         scores += self.alphas[i] * fires
 
     def records(self) -> NDArray[np.void]:
-        """The stumps as a structured array."""
+        """Return the stumps as a structured array."""
         kinds = [("feature", np.int32), ("threshold", np.float64)]
         records = np.empty(len(self), dtype=[*kinds, ("missing", np.uint8), ("alpha", np.float64)])
         records["feature"], records["threshold"] = self.features, self.thresholds
@@ -160,7 +160,7 @@ class StumpSum:
         return records
 
     def contribution(self, feature: int) -> Contribution:
-        """Shape function of a feature."""
+        """Return the shape function of a feature."""
         merged = self.merged()
         first, last = merged.offsets[feature : feature + 2].tolist()
         return Contribution(
@@ -170,18 +170,18 @@ class StumpSum:
         )
 
     def importances(self) -> Floats:
-        """Fraction of each feature in the sum of |alpha|."""
+        """Return the fraction of each feature in the sum of |alpha|."""
         sums = np.bincount(self.features, np.abs(self.alphas), minlength=self.n_features)
         total = sums.sum()
         return np.asarray(sums / total if total > 0 else sums, dtype=np.float64)
 
     def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
-        """Scoring form."""
+        """Return the scoring form."""
         parts = self.merged()._asdict()
         return Scoring("stumps", parts | {"base": np.array([parts["base"]])})
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Arrays for a model file."""
+        """Return the arrays for a model file."""
         return {
             name: np.array(getattr(self, name), dtype=field.dtype) for name, field in FIELDS.items()
         }

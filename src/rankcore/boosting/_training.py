@@ -49,7 +49,7 @@ class RoundLearner(Learner):
                 monitor.measure(self._outputs(member + 1))
 
     def _outputs(self, n_rounds: int) -> list[Any]:
-        """Outputs to measure, from the scores after a number of rounds."""
+        """Return the outputs to measure, from the scores after a number of rounds."""
         return self._scores
 
     def learn(self, window: Window, generator: np.random.Generator, number: int) -> None:

@@ -37,13 +37,13 @@ class Tree(NamedTuple):
     words: NDArray[np.uint32]  # bits of 32 categories each, the first in the lowest bit
 
     def categories(self, node: int) -> list[int]:
-        """Categories in the set of a node, ascending; none if the node has a threshold."""
+        """Return the categories in the set of a node, ascending; none if it has a threshold."""
         words = self.words[self.sets[node] : self.sets[node + 1]]
         bits = np.unpackbits(words.astype("<u4").view(np.uint8), bitorder="little")
         return np.flatnonzero(bits).tolist()
 
     def goes_above(self, node: int, value: float) -> bool:
-        """Whether a value takes the second child of a node."""
+        """Return whether a value takes the second child of a node."""
         if self.sets[node] < self.sets[node + 1]:
             return (value in self.categories(node)) != bool(self.sides[node])
         if value != value:
@@ -128,11 +128,11 @@ class TreeSum:
         self.trees.append(tree)
 
     def first(self, n: int) -> TreeSum:
-        """A copy of the first n trees."""
+        """Return a copy of the first n trees."""
         return TreeSum(self.n_features, self.zero_missing, self.trees[:n])
 
     def packed(self) -> Packed:
-        """The trees in one set of arrays. O(nodes)."""
+        """Pack the trees into one set of arrays. O(nodes)."""
         if self._packed is None or self._packed[0] != len(self):
             self._packed = len(self), _pack(self.trees)
         return self._packed[1]
@@ -142,7 +142,7 @@ class TreeSum:
         return np.zeros(n_rows)
 
     def score(self, rows: Rows) -> Floats:
-        """Scores of rows."""
+        """Score rows."""
         scores = np.zeros(rows.n_rows)
         trees = self.packed().trees(self.n_features, self.zero_missing)
         add_scores(rows, trees, 0, len(self), scores)
@@ -154,7 +154,7 @@ class TreeSum:
         add_scores(rows, tree, 0, 1, scores)
 
     def contribution(self, feature: int) -> Contribution:
-        """Shape function of a feature, if no tree combines it with another feature.
+        """Return the shape function of a feature, if no tree combines it with another feature.
 
         Thresholds of categories lie between their codes.
         """
@@ -192,7 +192,7 @@ class TreeSum:
         return Contribution(cuts, values[:-1], float(values[-1]))
 
     def importances(self) -> Floats:
-        """Fraction of each feature in the sum of gains."""
+        """Return the fraction of each feature in the sum of gains."""
         sums = np.zeros(self.n_features)
         for tree in self.trees:
             sums += np.bincount(tree.features, tree.gains, minlength=self.n_features)
@@ -200,7 +200,7 @@ class TreeSum:
         return sums / total if total > 0 else sums
 
     def records(self) -> NDArray[np.void]:
-        """All nodes as a structured array; ``values`` is 0 for children that are not leaves."""
+        """Return all nodes as a structured array; ``values`` is 0 for children that are nodes."""
         kinds: list[Any] = [("tree", np.int32), ("node", np.int32), ("feature", np.int32)]
         kinds += [("threshold", np.float64), ("missing", np.uint8), ("gain", np.float64)]
         kinds += [("children", np.int32, (2,)), ("values", np.float64, (2,))]
@@ -221,12 +221,12 @@ class TreeSum:
         return records
 
     def scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
-        """Scoring form of the arrays of `to_arrays`."""
+        """Return the scoring form of the arrays of `to_arrays`."""
         parts = {name: arrays[name] for name in Packed._fields}
         return Scoring("trees", parts, {"zero_missing": int(self.zero_missing)})
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Arrays for a model file."""
+        """Return the arrays for a model file."""
         packed = self.packed()
         gains = np.concatenate([np.empty(0), *(tree.gains for tree in self.trees)])
         return {**packed._asdict(), "gains": gains}

@@ -500,7 +500,7 @@ class OrdinalBoost(CheapestRanks, Specified, ClassifierMixin, BaseEstimator):
         return encoded_rows(self, X)
 
     def _scores(self, X: Any) -> Floats:
-        """Sums of trees, shape (n_scores, n_rows)."""
+        """Score rows by sums of trees; shape (n_scores, n_rows)."""
         return self._state.model.score(self._more_rows(X))
 
     @consistent_read
