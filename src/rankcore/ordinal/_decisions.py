@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 
 from rankcore._core.arguments import RowsLike
-from rankcore._core.docs import documented
 from rankcore._core.fitted import check_fitted
 from rankcore._core.labels import RankedLabels, as_labels, encode, ranks_beside
 from rankcore._core.numbers import Floats
@@ -120,9 +119,12 @@ class CheapestRanks(RankedLabels):
         """
         return self._as_columns(self._probabilities(X))
 
-    @documented(predict_proba)
     def predict_cumulative_proba(self, X: RowsLike) -> Floats:
         """Cumulative probability of each rank: that of the rank or a lower one.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
 
         Returns
         -------
@@ -133,9 +135,12 @@ class CheapestRanks(RankedLabels):
         found[:, -1] = 1.0
         return self._as_columns(found)
 
-    @documented(predict_proba)
     def predict(self, X: RowsLike) -> NDArray[Any]:
         """Predict the label of minimum expected loss; the lowest of labels tied up to rounding.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
 
         Returns
         -------
@@ -145,12 +150,12 @@ class CheapestRanks(RankedLabels):
         table = self._probabilities(X)  # first, as this raises NotFittedError
         return self.ranks_[cheapest(table, self.costs_)]
 
-    @documented(predict_proba)
     def score(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Score of the predictions under the loss they minimise; higher is better.
 
         Parameters
         ----------
+        X : array-like or scipy sparse, shape (n_samples, n_features)
         y : array-like, shape (n_samples,)
             True labels. Numbers that are not among ``classes_``, for example because a fold of a
             cross-validation lacks them, are placed between the classes: ranks are then those among
