@@ -2,10 +2,10 @@
 
 ``python -m reproduce.probabilities`` reads ``../shared/data`` or ``$RANKCORE_DATA`` and prints the
 ranked probability score on test rows of `CalibratedOrdinal` around `PRank`, with cumulative and
-isotonic curves, and of `OrdinalBoost` at its defaults, beside scikit-learn's logistic regression,
-calibrated (CalibratedClassifierCV, five parts) and not, mord's LogisticAT and skordinal's
-proportional odds model where these are installed; then the coverage of sets of ranks. --markdown
-writes a copy.
+isotonic curves, and of `OrdinalBoost` and `OrdinalLogistic` at their defaults, beside
+scikit-learn's logistic regression, calibrated (CalibratedClassifierCV, five parts) and not, mord's
+LogisticAT and skordinal's proportional odds model where these are installed; then the coverage of
+sets of ranks. --markdown writes a copy.
 
 Chu and Ghahramani's sets: the first ten published partitions, standardised; of abalone, of which no
 partitions are stored, ten seeded ones with 1000 rows to learn from. SST-5 as published, as bag of
@@ -82,6 +82,7 @@ def models() -> dict[str, Callable[[], Any]]:
         "PRank, cumulative": ours("cumulative"),
         "PRank, isotonic": ours("isotonic"),
         "OrdinalBoost": rc.OrdinalBoost,
+        "OrdinalLogistic": lambda: rc.OrdinalLogistic(random_state=0),
         "logistic, calibrated": calibrated_logistic,
         "logistic": lambda: LogisticRegression(max_iter=1000),
     }

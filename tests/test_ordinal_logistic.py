@@ -28,16 +28,19 @@ def mean_loss(parameters, X, y, k):
     return np.logaddexp(0, -signs * ((X @ w)[:, None] - b)).sum(axis=1).mean()
 
 
+@pytest.mark.parametrize("step", ["decreasing", "constant"])
 @pytest.mark.parametrize("form", ["dense", "float32", "csr"])
 @pytest.mark.parametrize("k", [2, 3, 12])
-def test_model_equals_plain_form(k, form):
+def test_model_equals_plain_form(k, form, step):
     X, y = problem(150, k)
     X = np.where(np.abs(X) > 0.5, X, 0).astype(np.float32 if form == "float32" else np.float64)
     given = sparse.csr_array(X) if form == "csr" else X
     weights = np.random.default_rng(1).uniform(0.5, 3, 150)
-    model = rc.OrdinalLogistic(max_iter=1, shuffle=False)
+    model = rc.OrdinalLogistic(step=step)
     model.partial_fit(given, y, sample_weight=weights)
-    plain = ordinal_logistic(X.astype(np.float64), y, k, weights=weights)
+    plain = ordinal_logistic(
+        X.astype(np.float64), y, k, weights=weights, decreasing=step == "decreasing"
+    )
     assert_allclose(model.coef_, plain["w_mean"], rtol=1e-11, atol=1e-13)
     assert_allclose(model.thresholds_, plain["b_mean"], rtol=1e-11, atol=1e-13)
     expected = probabilities(X, plain["w_mean"], plain["b_mean"])
@@ -47,7 +50,9 @@ def test_model_equals_plain_form(k, form):
 def test_step_follows_the_gradient_of_the_loss():
     k = 4
     X, y = problem(1, 2)[0], np.array([3])
-    model = rc.OrdinalLogistic(average=False).partial_fit(X, y, classes=[1, 2, 3, 4])
+    model = rc.OrdinalLogistic(step="constant", average=False).partial_fit(
+        X, y, classes=[1, 2, 3, 4]
+    )
     gradient = approx_fprime(np.zeros(3 + k - 1), mean_loss, 1e-7, X, y, k)
     rate = 2 / np.sqrt(k - 1) / ((X**2).sum() + 1)
     assert_allclose(model.coef_, -rate * gradient[:3], rtol=1e-6)
@@ -58,7 +63,7 @@ def test_step_follows_the_gradient_of_the_loss():
 def test_average_approaches_the_minimum_of_the_loss(k):
     X, y = problem(2000, k)
     best = minimize(mean_loss, np.zeros(3 + k - 1), (X, y, k), method="BFGS")
-    model = rc.OrdinalLogistic(eta0=0.1, max_iter=30, random_state=0).fit(X, y)
+    model = rc.OrdinalLogistic(eta0=0.1, step="constant", random_state=0).fit(X, y)
     found = np.concatenate([model.coef_, model.thresholds_])
     assert_allclose(found, best.x, rtol=0.05, atol=0.05)
     assert mean_loss(found, X, y, k) < best.fun * 1.001
@@ -66,7 +71,7 @@ def test_average_approaches_the_minimum_of_the_loss(k):
 
 def test_two_classes_are_logistic_regression():
     X, y = problem(3000, 2)
-    model = rc.OrdinalLogistic(eta0=0.1, max_iter=30, random_state=0).fit(X, y)
+    model = rc.OrdinalLogistic(eta0=0.1, step="constant", random_state=0).fit(X, y)
     other = LogisticRegression(C=np.inf).fit(X, y)
     assert_allclose(model.coef_, other.coef_[0], rtol=0.05, atol=0.05)
     assert_allclose(model.predict_proba(X), other.predict_proba(X), atol=0.02)

@@ -4,10 +4,10 @@ A row x has the score s = w.x. Each threshold b_r is a binary task, "rank above 
 logistic loss log(1 + exp(-z_r (s - b_r))), z_r = 1 if the rank is above r, else -1; the loss of the
 row is their sum (Rennie and Srebro 2005). With the error e_r of task r, 1 or 0 minus the
 probability 1 / (1 + exp(b_r - s)), a step adds rate * sum(e) * x to w and subtracts rate * e_r from
-b_r. The rate is constant: ``eta0 / sqrt(n_ranks - 1)`` divided by the mean of |x|^2 + 1
-over the first rows, so that a step neither overshoots on long rows nor crawls on short ones. The
-average of all iterates predicts; its sums are lazy, as in ``ordinal.pyx``. A row costs O(values +
-n_ranks).
+b_r. The rate is ``eta0 / sqrt(n_ranks - 1)`` divided by the mean of |x|^2 + 1 over the first rows,
+so that a step neither overshoots on long rows nor crawls on short ones; it is constant, or
+decreases with the fourth root of the number of rows. The average of all iterates predicts; its sums
+are lazy, as in ``ordinal.pyx``. A row costs O(values + n_ranks).
 
 Thresholds of iterates may cross, as single tasks are learned independently; the sorted ones
 predict. At the minimum of the loss they ascend.
@@ -33,6 +33,8 @@ cdef extern from "rankcore_calibration.h" nogil:
 
 # Rows whose mean squared length determines the rate.
 cdef int64_t MEASURED = 64
+# Row of which decreasing steps have the length of constant ones: a square of a square.
+cdef double CROSSED = 256.0
 
 
 cdef struct LogisticState:
@@ -43,6 +45,7 @@ cdef struct LogisticState:
     double *squared_length  # (2,): rows measured, and the mean of |x|^2 + 1 over them
     double *errors  # (n_ranks - 1,), scratch
     double eta0  # divided by the square root of the number of thresholds
+    bint decreasing
     int32_t n_ranks
     rc_counts seen
 
@@ -65,6 +68,8 @@ cdef int32_t logistic_weighted(
         m.squared_length[0] += 1
         m.squared_length[1] += (squared - m.squared_length[1]) / m.squared_length[0]
     rate = weight * m.eta0 / m.squared_length[1]
+    if m.decreasing:  # roots and quotients are the same bits on every platform
+        rate *= sqrt(sqrt(CROSSED / <double> (m.seen.t + 1)))
     for r in range(m.n_ranks - 1):
         predicted += score >= m.thresholds[r]
         m.errors[r] = (r < rank) - rc_logistic_(score - m.thresholds[r])
@@ -115,6 +120,7 @@ cdef class LogisticModel(OnlineModel):
 
     cdef int follow(self, object params) except -1:
         self.m.eta0 = params.eta0 / sqrt(<double> (self.n_ranks - 1))
+        self.m.decreasing = params.step == "decreasing"
         return 0
 
     def check(self):

@@ -37,13 +37,17 @@ class OrdinalLogistic(CheapestRanks, LatentScoreMixin, OnlineOrdinalClassifier):
         Length of a step, which is divided by the mean squared length of the first 64 rows and by
         the square root of the number of thresholds. Larger values learn faster and average over
         larger fluctuations.
+    step : {"decreasing", "constant"}, default="decreasing"
+        Whether steps decrease with the fourth root of the number of rows, as suits rows of one
+        distribution (they have the length of constant ones at row 256), or are constant, as suits
+        streams that change.
     average : bool, default=True
         Predict with the average of the parameters after every example instead of the last ones.
         Usually much better, at about 1.5 times the training cost.
     loss : {"absolute", "zero_one", "squared"}, default="absolute"
         Loss whose expectation `predict` minimises: the distance in ranks (minimised by the median),
         mistakes (by the most probable rank), or the squared distance.
-    max_iter : int, default=10
+    max_iter : int, default=20
         Passes over the data in ``fit``.
     shuffle : bool, default=True
         Visit the rows in a new random order in each pass.
@@ -81,10 +85,9 @@ class OrdinalLogistic(CheapestRanks, LatentScoreMixin, OnlineOrdinalClassifier):
     Notes
     -----
     The loss of a row is the sum over the thresholds of the logistic loss of being on the right side
-    (all-threshold loss of [1]_), which is convex. Each step follows its gradient for one row; its
-    length is constant, so that a stream and a fit of one pass learn alike, and the average over all
-    rows [2]_ approaches the minimum. Thresholds of the minimum ascend; learned ones are sorted. For
-    two classes this is logistic regression.
+    (all-threshold loss of [1]_), which is convex. Each step follows its gradient for one row; the
+    average over all rows [2]_ approaches the minimum, where thresholds ascend. Learned ones are
+    sorted. For two classes this is logistic regression.
 
     A step costs O(non-zeros + n_classes), probabilities O(non-zeros + n_classes); the model has
     n_features + n_classes - 1 numbers, twice that with ``average``. The weight of a row multiplies
@@ -108,10 +111,10 @@ class OrdinalLogistic(CheapestRanks, LatentScoreMixin, OnlineOrdinalClassifier):
     >>> y = np.clip(np.round(X.sum(axis=1) + rng.normal(size=2000)) + 3, 1, 5).astype(int)
     >>> model = rc.OrdinalLogistic(random_state=0).fit(X[:1000], y[:1000])
     >>> model.predict_proba(X[1000:1002]).round(1)
-    array([[0. , 0.1, 0.3, 0.4, 0.1],
-           [0.3, 0.4, 0.2, 0. , 0. ]])
+    array([[0.7, 0.2, 0.1, 0. , 0. ],
+           [0.9, 0.1, 0. , 0. , 0. ]])
     >>> model.partial_fit(X[1000:], y[1000:]).t_
-    11000
+    21000
     """
 
     _declaration: ClassVar = Declaration(
@@ -134,9 +137,10 @@ class OrdinalLogistic(CheapestRanks, LatentScoreMixin, OnlineOrdinalClassifier):
         self,
         *,
         eta0: float = 2.0,
+        step: Literal["decreasing", "constant"] = "decreasing",
         average: bool = True,
         loss: Literal["absolute", "zero_one", "squared"] = "absolute",
-        max_iter: int = 10,
+        max_iter: int = 20,
         shuffle: bool = True,
         tol: float | None = None,
         early_stopping_rounds: int | None = None,
@@ -147,6 +151,7 @@ class OrdinalLogistic(CheapestRanks, LatentScoreMixin, OnlineOrdinalClassifier):
         classes: ArrayLike | None = None,
     ) -> None:
         self.eta0 = eta0
+        self.step = step
         self.average = average
         self.loss = loss
         self.max_iter = max_iter
