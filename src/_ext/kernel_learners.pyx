@@ -143,12 +143,7 @@ cdef class DualState:
         """
         cdef Dual *m = &self.m
         cdef float[::1] singles
-        cdef int32_t j
         self.arrays = []
-        m.kernel.kind = kernel["kind"]
-        m.kernel.gamma = kernel["gamma"]
-        m.kernel.coef0 = kernel["coef0"]
-        m.kernel.degree = kernel["degree"]
         m.capacity = arrays["support"].size
         m.support = self.integers(arrays["support"], m.capacity)
         m.born = self.integers(arrays["born"], m.capacity)
@@ -185,14 +180,32 @@ cdef class DualState:
         m.pool.starts = m.starts
         m.pool.lengths = m.lengths
         m.pool.norms = m.norms
+        m.gram = self.doubles(arrays.get("gram"), m.capacity * m.capacity)
+        m.inverse = self.doubles(arrays.get("inverse"), m.capacity * m.capacity)
+        m.damage = self.doubles(arrays.get("damage"), 1)
+        self.begin(kernel, budget)
+        return 0
+
+    cdef DualState of_next_block(self, dict kernel, dict budget):
+        """Return a state of the same arrays, for another block."""
+        cdef DualState state = DualState.__new__(DualState)
+        state.m, state.arrays, state.n_stored = self.m, self.arrays[:], self.n_stored
+        state.begin(kernel, budget)
+        return state
+
+    cdef int begin(self, dict kernel, dict budget) except -1:
+        """Take the parameters, and allocate memory for a block."""
+        cdef Dual *m = &self.m
+        cdef int32_t j
+        m.kernel.kind = kernel["kind"]
+        m.kernel.gamma = kernel["gamma"]
+        m.kernel.coef0 = kernel["coef0"]
+        m.kernel.degree = kernel["degree"]
         m.budget = budget["budget"]
         m.policy = budget["policy"]
         m.decay = budget["decay"]
         m.tolerance = budget["tolerance"]
         m.seed = budget["seed"]
-        m.gram = self.doubles(arrays.get("gram"), m.capacity * m.capacity)
-        m.inverse = self.doubles(arrays.get("inverse"), m.capacity * m.capacity)
-        m.damage = self.doubles(arrays.get("damage"), 1)
         self.room = <double *> malloc((m.capacity + 3 * m.n_outputs) * sizeof(double))
         if self.room == NULL:
             raise MemoryError
@@ -343,6 +356,7 @@ cdef class KernelModel(OnlineModel):
     block of rows is prepared by `take` and then learned.
     """
 
+    cdef DualState bound  # to the arrays; None if they have changed
     cdef DualState block  # None if there is no block to learn
 
     def _pool_forms(self, n_outputs, arrays):
@@ -380,7 +394,7 @@ cdef class KernelModel(OnlineModel):
         }
 
     cdef int bind(self) except -1:
-        self.block = None
+        self.bound = self.block = None
         return 0
 
     cdef Dual *taken(self) except NULL:
@@ -409,9 +423,16 @@ cdef class KernelModel(OnlineModel):
         const double[:, ::1] gram,
     ):
         """Prepare for learning a block of rows."""
+        cdef DualState taken
         self.ensure_writable()
-        cdef DualState taken = DualState()
-        taken.bind_pool(dict(self.arrays), kernel, budget, self.n_features, n_sums)
+        if self.learner.update == NULL:
+            raise ValueError("the arrays of the model do not fit together")
+        if self.bound is None:
+            taken = DualState()
+            taken.bind_pool(dict(self.arrays), kernel, budget, self.n_features, n_sums)
+            taken.arrays = []  # the model keeps them alive, and may replace them
+            self.bound = taken
+        taken = self.bound.of_next_block(kernel, budget)
         taken.take(rows, order, start, stop, first, slot_of, values, among, gram)
         self.block = taken
 
@@ -480,7 +501,7 @@ cdef class KernelPRankModel(KernelModel):
         } | self._pool_forms(1, arrays)
 
     cdef int bind(self) except -1:
-        self.block = None
+        self.bound = self.block = None
         self.rule.steps = <int64_t *> self.at("steps")
         self.rule.thresholds = <double *> self.at("thresholds")
         self.rule.step_sums = <int64_t *> self.at("steps_sums")
@@ -525,7 +546,7 @@ cdef class KernelCuSumModel(KernelModel):
 
     cdef int bind(self) except -1:
         cdef rc_cusum_state *rule = &self.rule.rule
-        self.block = None
+        self.bound = self.block = None
         if rule.scores == NULL:
             rule.scores = <double *> PyMem_Malloc(2 * self.n_ranks * sizeof(double))
             if rule.scores == NULL:
@@ -580,7 +601,7 @@ cdef class KernelOAPModel(KernelModel):
     cdef int bind(self) except -1:
         cdef OAPRule *rule = &self.rule
         cdef int64_t n = self.settings["n_estimators"], tasks = self.n_ranks - 1
-        self.block = None
+        self.bound = self.block = None
         if self.drawing == NULL:
             self.drawing = <char *> PyMem_Malloc(16 * (n + 1) + 4 * tasks)
             if self.drawing == NULL:
