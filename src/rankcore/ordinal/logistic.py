@@ -223,7 +223,7 @@ class OrdinalLogistic(CheapestRanks, LatentScoreMixin, OnlineOrdinalClassifier):
 
     @property
     @consistent_read
-    def costs_(self) -> Floats:
+    def costs_(self) -> Floats:  # type: ignore[override]
         """Cost of a prediction (column) for a true rank (row), shape (n_classes, n_classes)."""
         check_declared(self, "loss")
         return expected_costs(self.loss, np.zeros((1, self._parameters()[1].size + 1)))
