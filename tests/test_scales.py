@@ -51,7 +51,14 @@ def test_scales_of_odd_rows():
     assert 1e-201 < tiny < 1e-199
 
 
-@walk(with_defaults(ONLINE))
+# Those that choose the scale of thresholds or intercepts by the rows.
+@walk(
+    [
+        one
+        for one in with_defaults(ONLINE)
+        if hasattr(one, "threshold_scale") or hasattr(one, "intercept_scaling")
+    ]
+)
 def test_the_unit_of_the_features_does_not_matter(learner):
     X, y = data()
     if hasattr(learner, "kernel"):

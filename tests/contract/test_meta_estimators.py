@@ -212,7 +212,9 @@ def test_thresholds_are_tuned(learner):
         clone(learner), scoring="balanced_accuracy", thresholds=20, cv=3
     )
     assert (tuned.fit(X, y).predict(X_test) == y_test).mean() > 0.75
-    fixed = FixedThresholdClassifier(clone(learner), threshold=0.0).fit(X, y)
+    fixed = FixedThresholdClassifier(
+        clone(learner), threshold=0.0, response_method="decision_function"
+    ).fit(X, y)
     plain = clone(learner).fit(X, y)
     decisions = plain.decision_function(X_test)
     assert (fixed.predict(X_test) == plain.predict(X_test))[decisions != 0].all()
