@@ -7,21 +7,10 @@ import numpy as np
 import pytest
 
 import rankcore as rc
+from declared import ONLINE, name_of, walk
 
 pytestmark = pytest.mark.kernel
 
-LEARNERS = [
-    rc.PRank(),
-    rc.PRank(average=False),
-    rc.CuSumRank(),
-    rc.WidrowHoff(),
-    rc.MulticlassPerceptron(),
-    rc.OAPBPM(5),
-    rc.VotedPRank(max_hypotheses=3),
-    rc.KernelPRank(),
-    rc.KernelCuSumRank(),
-    rc.KernelOAPBPM(3),
-]
 N_FEATURES, N_RANKS = 3, 4
 FIXED = ("features", "ranks", "tasks")
 
@@ -36,11 +25,12 @@ def rebuilt(model, arrays):
 
 def arrays_of(learner):
     return [
-        pytest.param(learner, name, id=f"{learner}-{name}") for name in new_model(learner).saved()
+        pytest.param(learner, name, id=f"{name_of(learner)}-{name}")
+        for name in new_model(learner).saved()
     ]
 
 
-ARRAYS = [one for learner in LEARNERS for one in arrays_of(learner)]
+ARRAYS = [one for learner in ONLINE for one in arrays_of(learner)]
 
 
 @pytest.mark.parametrize(("learner", "name"), ARRAYS)
@@ -65,7 +55,7 @@ def test_model_rejects_an_array_of_another_form(learner, name):
         rebuilt(model, arrays)
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
+@walk(ONLINE)
 def test_model_requires_features_and_two_ranks(learner):
     model = new_model(learner)
     for n_features, n_ranks in [(0, 3), (3, 1)]:
@@ -73,7 +63,7 @@ def test_model_requires_features_and_two_ranks(learner):
             type(model)(n_features, n_ranks, model.settings, model.saved())
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
+@walk(ONLINE)
 def test_copies_of_a_model_do_not_change_with_it(learner):
     model = new_model(learner)
     model["counts"][0] = 7
@@ -85,7 +75,7 @@ def test_copies_of_a_model_do_not_change_with_it(learner):
         assert model.t == 7
 
 
-@pytest.mark.parametrize("learner", LEARNERS, ids=repr)
+@walk(ONLINE)
 def test_model_finds_infinity_in_any_column(learner):
     model = new_model(learner)
     assert model.is_finite()
