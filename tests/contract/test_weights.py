@@ -325,7 +325,9 @@ def test_rare_ranks_gain_by_balance():
         assert (balanced.predict(X)[rare] == 1).mean() > (plain.predict(X)[rare] == 1).mean() + 0.2
 
 
-@pytest.mark.parametrize("learner", {type(one) for one in BY_VISITS}, ids=repr)
+@pytest.mark.parametrize(
+    "learner", dict.fromkeys(type(one) for one in BY_VISITS), ids=lambda learner: learner.__name__
+)
 def test_weights_whose_sum_overflows_are_refused_without_a_warning(learner):
     X, y = np.eye(4), [1, 2, 1, 2]
     for weights in [np.full(4, 1e308), [1e308, 1e308, 0, 0]]:
