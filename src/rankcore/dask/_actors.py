@@ -6,6 +6,9 @@ from typing import Any
 
 from rankcore.dask._cluster import Shards, wait
 
+# Seconds after which a client looks whether a worker without an answer is still there.
+LOOK = 5.0
+
 
 class WorkerLost(RuntimeError):
     """A worker with some of the rows is lost."""
@@ -46,7 +49,10 @@ class Actors:
         ]
         self.n_calls, self._actors = 0, list[Any]()
         try:
-            self._actors = self._checked(lambda: [one.result() for one in self._futures])
+            started = zip(self._futures, homes, strict=True)
+            self._actors = self._checked(
+                lambda: [self._started(future, address) for future, address in started]
+            )
         except BaseException:
             self.release()
             raise
@@ -66,9 +72,20 @@ class Actors:
         # An actor refers to its future itself, as long as a traceback refers to the actor.
         self._client.cancel(self._futures)
 
+    def _started(self, future: Any, address: str) -> Any:
+        """Wait for an actor, which would never be made if its worker was lost before."""
+        while True:
+            try:
+                return future.result(timeout=LOOK)
+            except TimeoutError:
+                if address not in self._client.nthreads():
+                    raise WorkerLost(f"{address} was lost before its rows were binned") from None
+
     def _checked(self, run: Any) -> list[Any]:
         try:
             return list(run())
+        except WorkerLost:
+            raise
         except (OSError, RuntimeError) as error:
             lost = [one for one in self._futures if one.status not in ("pending", "finished")]
             if not lost and not isinstance(error, OSError):
