@@ -29,7 +29,7 @@ from rankcore.dask._estimators import (
 from rankcore.dask._evaluate import evaluate
 from rankcore.dask._online import fit_ordinal, fit_pairwise
 from rankcore.dask._svm import fit_ranksvm
-from rankcore.ordinal import baselines, cusum, oap, prank
+from rankcore.ordinal import baselines, cusum, logistic, oap, prank
 from rankcore.ranking import perceptron, svm
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "OAPBagging",
     "OAPVoting",
     "OrdinalBoost",
+    "OrdinalLogistic",
     "PRank",
     "PairwisePerceptron",
     "RankBoost",
@@ -87,6 +88,13 @@ class WidrowHoff(OnlineClassifier, baselines.WidrowHoff):  # type: ignore[misc]
 @documented()
 class MulticlassPerceptron(OnlineClassifier, baselines.MulticlassPerceptron):  # type: ignore[misc]
     """`rankcore.MulticlassPerceptron` on a Dask cluster."""
+
+
+@documented()
+class OrdinalLogistic(OnlineClassifier, logistic.OrdinalLogistic):  # type: ignore[misc]
+    """`rankcore.OrdinalLogistic` on a Dask cluster."""
+
+    predict_proba = DistributedOrdinalBoost.predict_proba
 
 
 @documented()
