@@ -8,6 +8,7 @@ import sys
 import typing
 from importlib.util import find_spec
 
+import numpy as np
 import pytest
 from sklearn.base import BaseEstimator
 
@@ -163,7 +164,7 @@ def default_of(kind):
     """The default that the type of a parameter in a docstring names."""
     value = re.search(r"default=(.*)$", kind)
     if value is not None:
-        return eval(value[1], {"__builtins__": {}})
+        return eval(value[1], {"__builtins__": {}, "numpy": np})
     return None if kind.endswith("optional") else inspect.Parameter.empty
 
 
@@ -213,5 +214,18 @@ def test_docstrings_of_functions_have_the_names_of_the_signature():
                 if one.name != "self"
             ]
         )
+    ]
+    assert wrong == []
+
+
+def test_docstrings_name_the_defaults_of_the_signature():
+    wrong = [
+        (f"{name}({parameter})", kind, default)
+        for name, function, signature in functions()
+        for defaults in [{one.name: one.default for one in signature.parameters.values()}]
+        for parameter, kind in documented_parameters(inspect.getdoc(function) or "")
+        if (default := defaults.get(parameter)) != (said := default_of(kind))
+        # Rooms other than `metrics` may leave a default to the signature.
+        and (said is not inspect.Parameter.empty or name.startswith("rankcore.metrics."))
     ]
     assert wrong == []

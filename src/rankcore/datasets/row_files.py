@@ -74,7 +74,7 @@ def open_rows(
         By default the maximum feature number.
     zero_based : bool, default=False
         Whether features are numbered from 0.
-    dtype : dtype, default=float64
+    dtype : dtype, default=numpy.float64
         float64 or float32, which takes two thirds of the space in a cache.
     window : int, default=8
         Blocks of 2\ :sup:`18` values whose rows are shuffled together by a learner that shuffles.

@@ -11,12 +11,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankcore._core.docs import documented
 from rankcore._core.numbers import as_reals, as_vector, check_vector, scaled
 from rankcore._core.queries import group_rows, query_numbers, run_blocks
 from rankcore._ext import auc as kernels
 from rankcore.metrics.evaluate_queries import check_rows, named
-from rankcore.metrics.one_measure import OF_QUERIES, PerQuery, mean_or_values
+from rankcore.metrics.one_measure import PerQuery, mean_or_values
 
 # Credit for a pair of equal scores, in halves.
 _TIES = {"half": 1, "optimistic": 2, "pessimistic": 0}
@@ -30,7 +29,6 @@ _PART = 1 << 15
 _SAMPLES_EACH = 16
 
 
-@documented(OF_QUERIES % "Between 0 and 1")
 def auc_score(
     y_true: ArrayLike,
     y_score: ArrayLike,
@@ -51,18 +49,41 @@ def auc_score(
 
     Parameters
     ----------
+    y_true : array-like of numbers, shape (n,)
+        True labels, higher for better; any finite numbers.
+    y_score : array-like of numbers, shape (n,)
+        Scores, higher for a better rank; finite. Compared as float64.
     qid : array-like, shape (n,), optional
         The query of each row: any type, any order. Pairs are within queries, and the
         result is the mean over queries. None: all rows are one query.
-    rel : float
+    rel : float, default=1.0
         Smallest positive label.
-    ties : {"half", "optimistic", "pessimistic"}
+    ties : {"half", "optimistic", "pessimistic"}, default="half"
         Credit for a pair of equal scores: a half, one, or zero.
     sample_weight : array-like, shape (n,), optional
         Non-negative weights of the rows; the weight of a pair is their product.
-    empty : float, "skip" or "raise"
+    empty : float, "skip" or "raise", default="skip"
         Value of a query in which a class has no rows or no weight; or NaN, omitted from the mean;
         or an error.
+    per_query : bool, default=False
+        Whether to return the value of every query instead of the mean.
+    query_weight : array-like, shape (n_queries,), optional
+        Non-negative weights of the queries in the mean, in order of first appearance.
+    n_jobs : int, optional
+        Threads; -1 for one per processor. The values do not depend on it.
+
+    Returns
+    -------
+    float, or (ndarray of query ids, ndarray of values)
+        Between 0 and 1. With ``per_query``, the ids and values of the queries, in order of first
+        appearance.
+
+    Raises
+    ------
+    ValueError
+        On empty input, different lengths, NaN or infinity, bad weights or unknown options.
+    TypeError
+        For labels, scores or weights that are not real numbers.
 
     Notes
     -----

@@ -100,7 +100,7 @@ class Comparison(Tabular):
 
         Parameters
         ----------
-        contrast : int
+        contrast : int, default=0
             Index of the contrast.
 
         Returns
@@ -116,7 +116,7 @@ class Comparison(Tabular):
 
         Parameters
         ----------
-        contrast : int
+        contrast : int, default=0
             Index of the contrast.
 
         Returns

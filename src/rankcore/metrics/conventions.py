@@ -33,45 +33,45 @@ class Convention:
 
     Parameters
     ----------
-    gain : {"exp2", "linear"}, sequence of floats, or callable
+    gain : {"exp2", "linear"}, sequence of floats, or callable, default="exp2"
         Gain of a label in DCG: ``2**y - 1``, ``y``, entry ``y`` of a table, or a function that maps
         the array of labels (float64, shape (n,)) to an array of gains of the same shape.
-    discount : {"log2", "letor"}
+    discount : {"log2", "letor"}, default="log2"
         Divisor of the gain at position ``i``: ``log2(1 + i)``; or 1 for the first two positions and
         ``log2(i)`` from the third on.
-    ties : {"average", "first", "last", "optimistic", "pessimistic"}
+    ties : {"average", "first", "last", "optimistic", "pessimistic"}, default="average"
         Order of documents with equal scores: the expectation over all orders, the order of the
         rows, its reverse, or the best or worst order for the measure.
-    empty : float, "skip" or "raise"
+    empty : float, "skip" or "raise", default=0.0
         Queries without relevant documents (for NDCG: without gain): their value; or omitted from
         the mean (NaN per query); or an error. Precision and hit rate are 0 for them, and DCG is
         the sum as usual.
-    single : {"value", "skip", "raise"}
+    single : {"value", "skip", "raise"}, default="value"
         DCG and NDCG of queries with one document: the formula; omitted; or an error.
-    negative : {"raise", "zero"}
+    negative : {"raise", "zero"}, default="raise"
         Negative gains: an error for NDCG; or set to 0, for NDCG and DCG.
-    rel : float
+    rel : float, default=1.0
         Smallest relevant label in binary measures.
     cutoff : int, optional
         Default ``k`` of NDCG and AP; None: all positions.
-    short_ndcg : {"value", "zero"}
+    short_ndcg : {"value", "zero"}, default="value"
         NDCG@k of queries with fewer than ``k`` documents: the formula, or 0.
-    short_precision : {"value", "zero"}
+    short_precision : {"value", "zero"}, default="value"
         P@k of queries with fewer than ``k`` documents: the formula, or 0.
-    precision_divisor : {"k", "available"}
+    precision_divisor : {"k", "available"}, default="k"
         Divisor of P@k: ``k``, or the minimum of ``k`` and the number of documents.
-    ap_divisor : {"relevant", "reachable", "found"}
+    ap_divisor : {"relevant", "reachable", "found"}, default="relevant"
         Divisor of AP@k: the number of relevant documents, the minimum of that and ``k``, or the
         number of relevant documents in the first ``k`` (only with ``ties`` "first" or "last").
-    ap_ties : {"expected", "together"}
+    ap_ties : {"expected", "together"}, default="expected"
         AP of tied documents: the expectation over their orders, or all at the position of the last
         of them, as with a threshold on the scores.
-    recall_points : {"rounded", "up"}
+    recall_points : {"rounded", "up"}, default="rounded"
         Number of documents for recall x of R relevant ones in interpolated precision: ``x * R``
         rounded to the nearest integer, or ``x * R + .9`` rounded down.
-    persistence : float
+    persistence : float, default=0.8
         Probability in rank-biased precision that the user continues to the next document.
-    single_precision : bool
+    single_precision : bool, default=False
         Whether scores are compared as float32, in which close scores tie.
 
     Raises

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankcore._core.docs import documented
 from rankcore._core.queries import query_mean
 from rankcore.metrics.auc import auc_score
 from rankcore.metrics.conventions import Convention, resolve
 from rankcore.metrics.evaluate_queries import judged, measure_queries
 from rankcore.metrics.names import parse
-from rankcore.metrics.one_measure import OF_QUERIES
 from rankcore.metrics.pairwise import count_pairs
 from rankcore.metrics.registry import MEASURES
 from rankcore.metrics.tables import Table, Tabular
@@ -58,7 +56,7 @@ class Evaluation(Tabular, Mapping[str, float]):
         Weights of the queries in the means.
     over : dict of str to {"mean", "geometric", "sum"}, optional
         Aggregate over queries, for measures whose aggregate is not the mean.
-    by_docid : bool
+    by_docid : bool, default=False
         Whether document ids were given, whose order breaks ties instead of that of the rows.
 
     Attributes
@@ -135,7 +133,6 @@ class Evaluation(Tabular, Mapping[str, float]):
         return pandas.DataFrame(self.per_query, index=pandas.Index(self.qid, name="qid"))
 
 
-@documented(OF_QUERIES)
 def evaluate(
     y_true: ArrayLike,
     y_score: ArrayLike,
@@ -153,7 +150,13 @@ def evaluate(
 
     Parameters
     ----------
-    metrics : str or iterable of str
+    y_true : array-like of numbers, shape (n,)
+        True labels, higher for better; any finite numbers.
+    y_score : array-like of numbers, shape (n,)
+        Scores, higher for a better rank; finite. Compared as float64, unless a convention differs.
+    qid : array-like, shape (n,), optional
+        The query of each row: any type, any order. None: all rows are one query.
+    metrics : str or iterable of str, default=("ndcg@10", "map", "mrr", "P@10")
         Names as trec_eval, LightGBM, XGBoost, ranx or ir-measures write them: ``"ndcg@10"``,
         ``"ndcg_cut_10"``, ``"nDCG(dcg='exp-log2')@10"``, ``"map"``, ``"map@5-"``, ``"P_5"``,
         ``"P.5,10"`` (two measures), ``"P(rel=2)@10"``, ``"recall@20"``, ``"Rprec"``, ``"mrr"``,
@@ -167,6 +170,8 @@ def evaluate(
         ``"trec_eval"`` (version 10; ``"trec_eval-9"``), ``"lightgbm"``, ``"xgboost"``,
         ``"xgboost-"``, ``"letor3"``, ``"letor4"``, ``"ranx"``, or a `Convention`. None:
         `Convention` ``()``.
+    query_weight : array-like, shape (n_queries,), optional
+        Non-negative weights of the queries in the mean, in order of first appearance.
     docid : array-like, shape (n,), optional
         Document ids. If the convention breaks ties by row order, their order is used instead:
         trec_eval sorts them in descending order.
@@ -177,6 +182,8 @@ def evaluate(
         True for a document that nobody judged; its label should be 0. Most measures treat it as not
         relevant; bpref, infAP and the shares of judged documents do not. None: all were judged. A
         label below 0 marks a document that was in the pool, but not in the judged sample.
+    n_jobs : int, optional
+        Threads; -1 for one per processor. The values do not depend on it.
 
     Returns
     -------

@@ -8,46 +8,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankcore._core.docs import documented
 from rankcore._core.numbers import Floats, as_weights, check_lengths, scaled, weighted_mean
 from rankcore.metrics.labels import as_column, as_numbers, known_labels, ordered, places_of
 
 # Maximum number of labels of a confusion matrix, which then takes 128 MiB.
 LARGEST_TABLE = 4096
 
-_OF_RANKS = """\
-Measures of ranks.
 
-Parameters
-----------
-y_true, y_pred : array-like, shape (n,)
-    True and predicted ranks: numbers, which predictions may fall between; or, with ``labels``,
-    any labels.
-labels : array-like, shape (k,), optional
-    All labels, lowest rank first: a label's rank is then its place among them. Required for
-    words, unless one of the two is an ordered categorical. A model has them in ``ranks_``.
-sample_weight : array-like, shape (n,), optional
-    Non-negative weights of the rows.
-
-Returns
--------
-float
-    %s.
-
-Raises
-------
-ValueError
-    On empty input, different lengths, NaN or infinity, a label that is not among ``labels``, or
-    weights that are negative or all 0.
-TypeError
-    For labels that are not numbers, without ``labels``."""
-_OF_EACH = (
-    _OF_RANKS % "At least 0, which is perfect. Ranks that do not occur in ``y_true``, or weigh "
-    "nothing,\n    are left out"
-)
-
-
-@documented(_OF_RANKS % "At least 0, which is perfect")
 def rank_loss(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -56,6 +23,30 @@ def rank_loss(
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """Compute the mean distance between true and predicted ranks (mean absolute error).
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like, shape (n,)
+        True and predicted ranks: numbers, which predictions may fall between; or, with ``labels``,
+        any labels.
+    labels : array-like, shape (k,), optional
+        All labels, lowest rank first: a label's rank is then its place among them. Required for
+        words, unless one of the two is an ordered categorical. A model has them in ``ranks_``.
+    sample_weight : array-like, shape (n,), optional
+        Non-negative weights of the rows.
+
+    Returns
+    -------
+    float
+        At least 0, which is perfect.
+
+    Raises
+    ------
+    ValueError
+        On empty input, different lengths, NaN or infinity, a label that is not among ``labels``, or
+        weights that are negative or all 0.
+    TypeError
+        For labels that are not numbers, without ``labels``.
 
     Examples
     --------
@@ -70,7 +61,6 @@ def rank_loss(
     return weighted_mean(distance, row_weights(sample_weight, distance.size))
 
 
-@documented(_OF_RANKS % "Between 0 and 1")
 def accuracy_within(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -83,8 +73,21 @@ def accuracy_within(
 
     Parameters
     ----------
-    d : float
+    y_true, y_pred : array-like, shape (n,)
+        True and predicted ranks: numbers, which predictions may fall between; or, with ``labels``,
+        any labels.
+    d : float, default=1
         Maximum distance that counts as correct; 0 gives the accuracy.
+    labels : array-like, shape (k,), optional
+        All labels, lowest rank first: a label's rank is then its place among them. Required for
+        words, unless one of the two is an ordered categorical. A model has them in ``ranks_``.
+    sample_weight : array-like, shape (n,), optional
+        Non-negative weights of the rows.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
 
     Raises
     ------
@@ -105,7 +108,6 @@ def accuracy_within(
     return weighted_mean(within, row_weights(sample_weight, within.size))
 
 
-@documented(_OF_EACH)
 def macro_rank_loss(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -118,6 +120,31 @@ def macro_rank_loss(
     All ranks have the same weight, however rare: always predicting the most frequent rank scores
     badly.
 
+    Parameters
+    ----------
+    y_true, y_pred : array-like, shape (n,)
+        True and predicted ranks: numbers, which predictions may fall between; or, with ``labels``,
+        any labels.
+    labels : array-like, shape (k,), optional
+        All labels, lowest rank first: a label's rank is then its place among them. Required for
+        words, unless one of the two is an ordered categorical. A model has them in ``ranks_``.
+    sample_weight : array-like, shape (n,), optional
+        Non-negative weights of the rows.
+
+    Returns
+    -------
+    float
+        At least 0, which is perfect. Ranks that do not occur in ``y_true``, or weigh nothing,
+        are left out.
+
+    Raises
+    ------
+    ValueError
+        On empty input, different lengths, NaN or infinity, a label that is not among ``labels``, or
+        weights that are negative or all 0.
+    TypeError
+        For labels that are not numbers, without ``labels``.
+
     Examples
     --------
     >>> from rankcore.metrics import macro_rank_loss
@@ -127,7 +154,6 @@ def macro_rank_loss(
     return weighted_mean(_losses_by_rank(y_true, y_pred, labels, sample_weight), None)
 
 
-@documented(_OF_EACH)
 def max_rank_loss(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -136,6 +162,31 @@ def max_rank_loss(
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """Compute the rank loss of the true rank predicted worst (Cruz-Ramírez et al. 2014).
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like, shape (n,)
+        True and predicted ranks: numbers, which predictions may fall between; or, with ``labels``,
+        any labels.
+    labels : array-like, shape (k,), optional
+        All labels, lowest rank first: a label's rank is then its place among them. Required for
+        words, unless one of the two is an ordered categorical. A model has them in ``ranks_``.
+    sample_weight : array-like, shape (n,), optional
+        Non-negative weights of the rows.
+
+    Returns
+    -------
+    float
+        At least 0, which is perfect. Ranks that do not occur in ``y_true``, or weigh nothing,
+        are left out.
+
+    Raises
+    ------
+    ValueError
+        On empty input, different lengths, NaN or infinity, a label that is not among ``labels``, or
+        weights that are negative or all 0.
+    TypeError
+        For labels that are not numbers, without ``labels``.
 
     Examples
     --------
@@ -146,10 +197,6 @@ def max_rank_loss(
     return float(_losses_by_rank(y_true, y_pred, labels, sample_weight).max())
 
 
-@documented(
-    _OF_RANKS % "At most 1, for perfect agreement; 0 is expected under independence. NaN if all "
-    "true and\n    predicted labels are the same label"
-)
 def quadratic_weighted_kappa(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -170,6 +217,22 @@ def quadratic_weighted_kappa(
         All labels, lowest first, as for `rank_loss`. None: the numbers that occur in ``y_true`` or
         ``y_pred``, in ascending order. The distance of two labels is the difference of their
         indices.
+    sample_weight : array-like, shape (n,), optional
+        Non-negative weights of the rows.
+
+    Returns
+    -------
+    float
+        At most 1, for perfect agreement; 0 is expected under independence. NaN if all true and
+        predicted labels are the same label.
+
+    Raises
+    ------
+    ValueError
+        On empty input, different lengths, NaN or infinity, a label that is not among ``labels``, or
+        weights that are negative or all 0.
+    TypeError
+        For labels that are not numbers, without ``labels``.
 
     Examples
     --------
@@ -199,7 +262,6 @@ def quadratic_weighted_kappa(
     return float(1.0 - seen / chance) if chance > 0 else float("nan")
 
 
-@documented(_OF_RANKS)
 def confusion_by_rank(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -220,6 +282,8 @@ def confusion_by_rank(
     normalize : {"true", "pred", "all"}, optional
         Normalise each row, each column, or the whole matrix to sum 1; empty rows and columns stay
         0.
+    sample_weight : array-like, shape (n,), optional
+        Non-negative weights of the rows.
 
     Returns
     -------

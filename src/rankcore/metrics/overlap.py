@@ -9,13 +9,12 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankcore._core.docs import documented
 from rankcore._core.ids import as_column
 from rankcore._core.numbers import Floats, as_vector, check_lengths
 from rankcore._core.params import Options
 from rankcore._core.queries import Queries, group_rows, query_numbers
 from rankcore._ext.concordance import sort_queries
-from rankcore.metrics.one_measure import OF_QUERIES, PerQuery, mean_or_values
+from rankcore.metrics.one_measure import PerQuery, mean_or_values
 
 Ints: TypeAlias = NDArray[np.int64]
 
@@ -38,9 +37,6 @@ class RunLike(Protocol):
         """Their scores, higher for a better rank."""
 
 
-@documented(
-    OF_QUERIES % "Between 0 and 1; NaN if a ranking is empty: such queries are left out of the mean"
-)
 def rbo(
     a: ArrayLike | Mapping[Any, float] | RunLike,
     b: ArrayLike | Mapping[Any, float] | RunLike,
@@ -64,16 +60,26 @@ def rbo(
         Scores of the same n items, higher for a better rank; NaN for an item that a ranking lacks.
         Or scores by item, as ``{"x": 0.9, "y": 0.2}``; or two `rankcore.datasets.Run`, whose
         documents are compared within each query.
-    p : float
+    p : float, default=0.9
         Persistence, above 0 and below 1. The first ten depths have 86% of the weight at 0.9, and
         all of it but 1e-10 at 0.1.
-    ties : {"average", "normalized", "together"}
+    ties : {"average", "normalized", "together"}, default="average"
         Items of equal score (Corsi and Urbano, 2024): they are in an unknown order, and the overlap
         is its expectation over all orders (RBO^a); this, divided by the geometric mean of what
         each ranking has with itself, so that equal rankings have 1 (RBO^b); or they share the
         first of their positions, as in sports (RBO^w).
     qid : array-like, shape (n,), optional
         The query of each row, for arrays: any type, any order. None: all rows are one query.
+    per_query : bool, default=False
+        Whether to return the value of every query instead of the mean.
+    query_weight : array-like, shape (n_queries,), optional
+        Non-negative weights of the queries in the mean, in order of first appearance.
+
+    Returns
+    -------
+    float, or (ndarray of query ids, ndarray of values)
+        Between 0 and 1; NaN if a ranking is empty: such queries are left out of the mean. With
+        ``per_query``, the ids and values of the queries, in order of first appearance.
 
     Raises
     ------

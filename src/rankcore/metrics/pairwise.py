@@ -11,21 +11,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankcore._core.docs import documented
 from rankcore._core.inputs import refuse_mask
 from rankcore._core.numbers import Floats, as_vector, as_weights, scaled
 from rankcore._core.queries import Queries, group_rows, query_mean, query_numbers, run_blocks
 from rankcore._ext import concordance as kernels
 from rankcore.metrics.evaluate_queries import Judged, judged, named
-from rankcore.metrics.one_measure import OF_QUERIES, PerQuery, mean_or_values
+from rankcore.metrics.one_measure import PerQuery, mean_or_values
 
 # Error of a pair of equal scores, in halves.
 _TIES = {"error": 2, "half": 1, "correct": 0}
 
 
-@documented(
-    OF_QUERIES % "Between 0 and 1; NaN without any pair: such queries are left out of the mean"
-)
 def pairwise_misranking(
     y_true: ArrayLike,
     y_score: ArrayLike,
@@ -45,11 +41,36 @@ def pairwise_misranking(
 
     Parameters
     ----------
-    ties : {"error", "half", "correct"}
+    y_true : array-like of numbers, shape (n,)
+        True labels, higher for better; any finite numbers.
+    y_score : array-like of numbers, shape (n,)
+        Scores, higher for a better rank; finite. Compared as float64.
+    qid : array-like, shape (n,), optional
+        The query of each row: any type, any order. None: all rows are one query.
+    ties : {"error", "half", "correct"}, default="error"
         Whether a pair of equal scores counts as an error, half an error, or correct.
-    pooled : bool
+    pooled : bool, default=False
         Whether to return the share among the pairs of all queries, which weighs queries by their
         number of pairs, instead of the mean over queries.
+    per_query : bool, default=False
+        Whether to return the value of every query instead of the mean.
+    query_weight : array-like, shape (n_queries,), optional
+        Non-negative weights of the queries in the mean, in order of first appearance.
+    n_jobs : int, optional
+        Threads; -1 for one per processor. The values do not depend on it.
+
+    Returns
+    -------
+    float, or (ndarray of query ids, ndarray of values)
+        Between 0 and 1; NaN without pairs: such queries are left out of the mean. With
+        ``per_query``, the ids and values of the queries, in order of first appearance.
+
+    Raises
+    ------
+    ValueError
+        On empty input, different lengths, NaN or infinity, bad weights or unknown options.
+    TypeError
+        For labels, scores or weights that are not real numbers.
 
     Notes
     -----
@@ -79,11 +100,6 @@ def pairwise_misranking(
     return float((weights * counts.errors(ties)).sum() / (weights * counts.pairs).sum())
 
 
-@documented(
-    OF_QUERIES
-    % "Between -1 and 1; NaN if all labels or all scores are equal: such queries are left out of "
-    "the\n    mean"
-)
 def kendall_tau(
     y_true: ArrayLike,
     y_score: ArrayLike,
@@ -97,6 +113,35 @@ def kendall_tau(
 
     The number of pairs in order minus those in the wrong order, divided by the geometric mean of
     the number of pairs with different labels and of pairs with different scores.
+
+    Parameters
+    ----------
+    y_true : array-like of numbers, shape (n,)
+        True labels, higher for better; any finite numbers.
+    y_score : array-like of numbers, shape (n,)
+        Scores, higher for a better rank; finite. Compared as float64.
+    qid : array-like, shape (n,), optional
+        The query of each row: any type, any order. None: all rows are one query.
+    per_query : bool, default=False
+        Whether to return the value of every query instead of the mean.
+    query_weight : array-like, shape (n_queries,), optional
+        Non-negative weights of the queries in the mean, in order of first appearance.
+    n_jobs : int, optional
+        Threads; -1 for one per processor. The values do not depend on it.
+
+    Returns
+    -------
+    float, or (ndarray of query ids, ndarray of values)
+        Between -1 and 1; NaN if all labels or all scores are equal: such queries are left out of
+        the mean. With ``per_query``, the ids and values of the queries, in order of first
+        appearance.
+
+    Raises
+    ------
+    ValueError
+        On empty input, different lengths, NaN or infinity, bad weights or unknown options.
+    TypeError
+        For labels, scores or weights that are not real numbers.
 
     Notes
     -----
@@ -113,11 +158,6 @@ def kendall_tau(
     return mean_or_values((data.queries.ids, values), per_query, query_weight)
 
 
-@documented(
-    OF_QUERIES
-    % "Between 0 and 1; NaN without any pair, or without any that weighs something: such queries "
-    "are\n    left out of the mean"
-)
 def margin_loss(
     y_true: ArrayLike,
     y_score: ArrayLike,
@@ -141,15 +181,29 @@ def margin_loss(
     y_true : array-like of numbers, shape (n,)
         True labels, higher for better: all pairs with different labels are compared. Ignored, and
         may be None, if ``pairs`` is given.
-    rho : float
+    y_score : array-like of numbers, shape (n,)
+        Scores, higher for a better rank; finite. Compared as float64.
+    rho : float, default=1.0
         The margin, above 0.
+    qid : array-like, shape (n,), optional
+        The query of each row: any type, any order. None: all rows are one query.
     pairs : array-like of int, shape (n_pairs, 2), optional
         Indices of the rows to be compared, the better row of each pair first.
     pairs_weight : array-like, shape (n_pairs,), optional
         Non-negative weights of the pairs.
+    per_query : bool, default=False
+        Whether to return the value of every query instead of the mean.
+    query_weight : array-like, shape (n_queries,), optional
+        Non-negative weights of the queries in the mean, in order of first appearance.
     n_jobs : int, optional
         Threads, if all pairs are compared; -1 for one per processor. The values do not depend on
         it.
+
+    Returns
+    -------
+    float, or (ndarray of query ids, ndarray of values)
+        Between 0 and 1; NaN without pairs of positive weight: such queries are left out of the
+        mean. With ``per_query``, the ids and values of the queries, in order of first appearance.
 
     Raises
     ------

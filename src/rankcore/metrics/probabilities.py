@@ -8,45 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankcore._core.docs import documented
 from rankcore._core.inputs import refuse_mask
 from rankcore._core.labels import is_rising
 from rankcore._core.numbers import Floats, weighted_mean
 from rankcore.metrics.labels import as_column, known_labels, ordered, places_of
 from rankcore.metrics.ordinal import row_weights
 
-_OF_PROBABILITIES = """\
-Measures of probabilities.
 
-Parameters
-----------
-y_true : array-like, shape (n,)
-    True labels.
-y_proba : array-like of numbers, shape (n, k)
-    Probabilities; each row adds up to 1. Columns are in ascending order of their labels (words:
-    alphabetical), as those of ``predict_proba``.
-labels : array-like, shape (k,), optional
-    All labels, lowest rank first, as for `rank_loss`: ``ranks_`` of a model. Required for words,
-    unless ``y_true`` is an ordered categorical. None: the distinct numbers in ``y_true``, which
-    must be k then.
-sample_weight : array-like, shape (n,), optional
-    Non-negative weights of the rows.
-
-Returns
--------
-float
-    %s.
-
-Raises
-------
-ValueError
-    On empty input, different lengths, a label that is not among ``labels``, numbers that are no
-    probabilities, or weights that are negative or all 0.
-TypeError
-    For words whose order is not known."""
-
-
-@documented(_OF_PROBABILITIES % "From 0, which is perfect, to k - 1")
 def ranked_probability_score(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -63,8 +31,32 @@ def ranked_probability_score(
 
     Parameters
     ----------
-    normalize : bool
+    y_true : array-like, shape (n,)
+        True labels.
+    y_proba : array-like of numbers, shape (n, k)
+        Probabilities; each row adds up to 1. Columns are in ascending order of their labels (words:
+        alphabetical), as those of ``predict_proba``.
+    labels : array-like, shape (k,), optional
+        All labels, lowest rank first, as for `rank_loss`: ``ranks_`` of a model. Required for
+        words, unless ``y_true`` is an ordered categorical. None: the distinct numbers in
+        ``y_true``, which must be k then.
+    normalize : bool, default=False
         Whether to divide by the number of thresholds, k - 1, so that 1 is the worst.
+    sample_weight : array-like, shape (n,), optional
+        Non-negative weights of the rows.
+
+    Returns
+    -------
+    float
+        From 0, which is perfect, to k - 1.
+
+    Raises
+    ------
+    ValueError
+        On empty input, different lengths, a label that is not among ``labels``, numbers that are no
+        probabilities, or weights that are negative or all 0.
+    TypeError
+        For words whose order is not known.
 
     Examples
     --------
@@ -80,7 +72,6 @@ def ranked_probability_score(
     return weighted_mean(scores, row_weights(sample_weight, place.size))
 
 
-@documented(_OF_PROBABILITIES % "From 0, which is perfect, to 2")
 def brier_score(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -92,6 +83,33 @@ def brier_score(
 
     For each row, the sum over ranks of ``(p - I)**2``, where ``I`` is 1 for the true rank, else 0.
     All mistakes count the same; in `ranked_probability_score` near misses count less.
+
+    Parameters
+    ----------
+    y_true : array-like, shape (n,)
+        True labels.
+    y_proba : array-like of numbers, shape (n, k)
+        Probabilities; each row adds up to 1. Columns are in ascending order of their labels (words:
+        alphabetical), as those of ``predict_proba``.
+    labels : array-like, shape (k,), optional
+        All labels, lowest rank first, as for `rank_loss`: ``ranks_`` of a model. Required for
+        words, unless ``y_true`` is an ordered categorical. None: the distinct numbers in
+        ``y_true``, which must be k then.
+    sample_weight : array-like, shape (n,), optional
+        Non-negative weights of the rows.
+
+    Returns
+    -------
+    float
+        From 0, which is perfect, to 2.
+
+    Raises
+    ------
+    ValueError
+        On empty input, different lengths, a label that is not among ``labels``, numbers that are no
+        probabilities, or weights that are negative or all 0.
+    TypeError
+        For words whose order is not known.
 
     Examples
     --------
@@ -105,10 +123,6 @@ def brier_score(
     return weighted_mean(scores, row_weights(sample_weight, place.size))
 
 
-@documented(
-    _OF_PROBABILITIES
-    % "From 0, which is perfect, to infinity, where a true rank had the probability 0. In nats"
-)
 def log_loss(
     y_true: ArrayLike,
     y_proba: ArrayLike,
@@ -117,6 +131,33 @@ def log_loss(
     sample_weight: ArrayLike | None = None,
 ) -> float:
     """Compute the mean negative logarithm of the true rank's probability (Good 1952).
+
+    Parameters
+    ----------
+    y_true : array-like, shape (n,)
+        True labels.
+    y_proba : array-like of numbers, shape (n, k)
+        Probabilities; each row adds up to 1. Columns are in ascending order of their labels (words:
+        alphabetical), as those of ``predict_proba``.
+    labels : array-like, shape (k,), optional
+        All labels, lowest rank first, as for `rank_loss`: ``ranks_`` of a model. Required for
+        words, unless ``y_true`` is an ordered categorical. None: the distinct numbers in
+        ``y_true``, which must be k then.
+    sample_weight : array-like, shape (n,), optional
+        Non-negative weights of the rows.
+
+    Returns
+    -------
+    float
+        From 0, which is perfect, to infinity, where a true rank had the probability 0. In nats.
+
+    Raises
+    ------
+    ValueError
+        On empty input, different lengths, a label that is not among ``labels``, numbers that are no
+        probabilities, or weights that are negative or all 0.
+    TypeError
+        For words whose order is not known.
 
     Examples
     --------

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from rankcore._core.docs import documented
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count
 from rankcore.metrics.comparison import Comparison, Contrast, defined_pairs
@@ -22,7 +21,6 @@ from rankcore.metrics.names import greater_is_better
 _BATCH = 1_000_000
 
 
-@documented(evaluate)
 def compare(
     scores: Mapping[str, Any],
     y_true: ArrayLike,
@@ -47,17 +45,38 @@ def compare(
     ----------
     scores : mapping of str to array-like, shape (n,)
         Scores of each system, by name; at least two systems.
+    y_true : array-like of numbers, shape (n,)
+        True labels, higher for better; any finite numbers.
     qid : array-like, shape (n,)
         The query of each row.
+    metrics : str or iterable of str, default=("ndcg@10", "map")
+        Names as trec_eval, LightGBM, XGBoost, ranx or ir-measures write them: ``"ndcg@10"``,
+        ``"ndcg_cut_10"``, ``"nDCG(dcg='exp-log2')@10"``, ``"map"``, ``"map@5-"``, ``"P_5"``,
+        ``"P.5,10"`` (two measures), ``"P(rel=2)@10"``, ``"recall@20"``, ``"Rprec"``, ``"mrr"``,
+        ``"recip_rank"``, ``"hit@10"``, ``"success_1"``, ``"auc"``, ``"misranking"``,
+        ``"kendall_tau"``, ``"ERR@10"``, ``"RBP(p=0.8)"``, ``"bpref"``, ``"infAP"``,
+        ``"judged@10"``, ``"hits@10"``, ``"F1@10"``, ``"SetF"``, ``"IPrec@0.1"``, ``"gm_map"``,
+        ``"num_rel_ret"``, and sets of trec_eval: ``"official"``, ``"set"``, ``"all_trec"``. The
+        name selects the measure; the convention defines its details.
     baseline : str, optional
         System to compare all others with; None: compare every pair.
-    n_resamples : int
+    convention : str or Convention, optional
+        Convention of gains, ties, queries without relevant documents and more: ``"sklearn"``,
+        ``"trec_eval"`` (version 10; ``"trec_eval-9"``), ``"lightgbm"``, ``"xgboost"``,
+        ``"xgboost-"``, ``"letor3"``, ``"letor4"``, ``"ranx"``, or a `Convention`. None:
+        `Convention` ``()``.
+    n_resamples : int, default=9999
         Random sign patterns of the test, and bootstrap samples. If there are at most this many sign
         patterns (2^n), all are enumerated and the p-value is exact.
-    confidence_level : float
+    confidence_level : float, default=0.95
         Confidence level of the intervals, between 0 and 1.
-    random_state : int
+    random_state : int, default=0
         Seed. Each contrast uses the same random numbers, so it does not depend on other contrasts.
+    docid : array-like, shape (n,), optional
+        Document ids. If the convention breaks ties by row order, their order is used instead:
+        trec_eval sorts them in descending order.
+    n_jobs : int, optional
+        Threads; -1 for one per processor. The values do not depend on it.
 
     Returns
     -------
@@ -112,7 +131,6 @@ def compare(
     )
 
 
-@documented(compare)
 def compare_evaluations(
     evaluations: Mapping[str, Evaluation],
     *,
@@ -128,6 +146,20 @@ def compare_evaluations(
     evaluations : mapping of str to Evaluation
         Result of `evaluate` for each system, by name; at least two systems, with the same measures
         and convention, and without weights: the test weighs all queries the same.
+    baseline : str, optional
+        System to compare all others with; None: compare every pair.
+    n_resamples : int, default=9999
+        Random sign patterns of the test, and bootstrap samples. If there are at most this many sign
+        patterns (2^n), all are enumerated and the p-value is exact.
+    confidence_level : float, default=0.95
+        Confidence level of the intervals, between 0 and 1.
+    random_state : int, default=0
+        Seed. Each contrast uses the same random numbers, so it does not depend on other contrasts.
+
+    Returns
+    -------
+    Comparison
+        Contrasts with means, intervals, p-values, and p-values with Holm's correction.
 
     Raises
     ------

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.arguments import PairWeights
-from rankcore._core.docs import documented
 from rankcore._core.numbers import Floats
 from rankcore._ext import weighted_loss as kernels
 from rankcore.metrics.evaluate_queries import as_cutoff, judged, named
-from rankcore.metrics.one_measure import OF_QUERIES, PerQuery, mean_or_values
+from rankcore.metrics.one_measure import PerQuery, mean_or_values
 from rankcore.metrics.pairwise import run_kernel
 
 Positions = NDArray[np.int64]
@@ -33,7 +32,6 @@ _VALUES: dict[str, Callable[[Floats], Floats]] = {
 _NAMED = {"unit": False, "top_k": True, "bipartite": True, **dict.fromkeys(_VALUES, False)}
 
 
-@documented(OF_QUERIES % "At least 0, which is perfect, and the value of queries of one row")
 def weighted_ranking_loss(
     y_true: ArrayLike,
     y_score: ArrayLike,
@@ -57,7 +55,7 @@ def weighted_ranking_loss(
         with higher labels. Rows with equal labels share a position; such pairs do not count.
     y_score : array-like of numbers, shape (n,)
         Scores, higher for a better rank; finite. Equal scores are in row order.
-    w : str, (str, int), array-like of shape (m, m), or callable
+    w : str, (str, int), array-like of shape (m, m), or callable, default="unit"
         Weight of a pair whose rows have positions i < j by label:
 
         - ``"unit"``: 1;
@@ -68,9 +66,21 @@ def weighted_ranking_loss(
         - ``"dcg"``: 1/log2(1 + i) - 1/log2(1 + j);
         - a symmetric table, with ``w[i - 1, j - 1]``, at least as large as the longest query;
         - a function of two arrays, i and j, of equal length, that returns an array of that length.
+    qid : array-like, shape (n,), optional
+        The query of each row: any type, any order. None: all rows are one query.
+    per_query : bool, default=False
+        Whether to return the value of every query instead of the mean.
+    query_weight : array-like, shape (n_queries,), optional
+        Non-negative weights of the queries in the mean, in order of first appearance.
     n_jobs : int, optional
         Threads, for weights given by name; -1 for one per processor. The values do not depend on
         it.
+
+    Returns
+    -------
+    float, or (ndarray of query ids, ndarray of values)
+        At least 0, which is perfect, and the value of queries of one row. With ``per_query``, the
+        ids and values of the queries, in order of first appearance.
 
     Raises
     ------

@@ -29,7 +29,7 @@ class Comparison:
         Positions of two or more different items in the list of the sampler.
     judge : hashable, optional
         Name of the judge to ask, if there are several.
-    items : tuple, optional
+    items : tuple, default=()
         The items themselves; a sampler fills them in.
     """
 
