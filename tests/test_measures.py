@@ -351,7 +351,8 @@ def test_perfect_orders_are_worth_exactly_one():
 def test_gain_tables_and_callables():
     labels, scores = [0, 2, 1, 2], [4.0, 3.0, 2.0, 2.0]
     expected = ndcg_score(labels, scores)
-    assert ndcg_score(labels, scores, gain=[0, 1, 3]) == pytest.approx(expected, rel=1e-15)
+    for table in ([0, 1, 3], (0, 1, 3), np.array([0.0, 1.0, 3.0])):
+        assert ndcg_score(labels, scores, gain=table) == pytest.approx(expected, rel=1e-15)
     assert ndcg_score(labels, scores, gain=lambda y: 2**y - 1) == pytest.approx(expected, rel=1e-15)
     # A table need not ascend: the ideal order is that of the gains.
     upside = ndcg_score(labels, scores, gain=[5, 1, 0], k=1, ties="optimistic")

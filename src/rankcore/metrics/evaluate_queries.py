@@ -247,7 +247,7 @@ def _plan(measures: Sequence[Measure], convention: Convention) -> NDArray[Any]:
         if kind.gained:
             gain = m.gain or convention.gain
             row["given"] = not isinstance(gain, str)
-            row["exp2"] = gain == "exp2"
+            row["exp2"] = isinstance(gain, str) and gain == "exp2"
         row["clipped"] = convention.negative == "zero"
         row["k"] = m.k or LARGEST_CUT
         row["rel"] = convention.rel if m.rel is None else m.rel
