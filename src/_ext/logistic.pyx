@@ -4,10 +4,15 @@ A row x has the score s = w.x. Each threshold b_r is a binary task, "rank above 
 logistic loss log(1 + exp(-z_r (s - b_r))), z_r = 1 if the rank is above r, else -1; the loss of the
 row is their sum (Rennie and Srebro 2005). With the error e_r of task r, 1 or 0 minus the
 probability 1 / (1 + exp(b_r - s)), a step adds rate * sum(e) * x to w and subtracts rate * e_r from
-b_r. The rate is ``eta0 / sqrt(n_ranks - 1)`` divided by the mean of |x|^2 + 1 over the first rows,
+b_r. The rate is ``eta0 / sqrt(n_tasks)`` divided by the mean of |x|^2 + 1 over the first rows,
 so that a step neither overshoots on long rows nor crawls on short ones; it is constant, or
 decreases with the fourth root of the number of rows. The average of all iterates predicts; its sums
 are lazy, as in ``ordinal.pyx``. A row costs O(values + n_ranks).
+
+Thresholds between which no rank has had a row yet, and those beyond the lowest and highest rank
+seen, are copies of their neighbour: they count once, so that declared ranks without rows change
+nothing for the others. With the first row of a lower or higher rank, the thresholds beyond are
+moved away from the others, further the more rows came before.
 
 Thresholds of iterates may cross, as single tasks are learned independently; the sorted ones
 predict. At the minimum of the loss they ascend.
@@ -24,7 +29,7 @@ from rankcore.core cimport rc_axpy, rc_counts, rc_dot, rc_norm2, rc_row
 
 import numpy as np
 
-from rankcore._ext.online_model import Array
+from rankcore._ext.online_model import Array, are_counts
 
 
 cdef extern from "rankcore_calibration.h" nogil:
@@ -35,6 +40,7 @@ cdef extern from "rankcore_calibration.h" nogil:
 cdef int64_t MEASURED = 64
 # Row of which decreasing steps have the length of constant ones: a square of a square.
 cdef double CROSSED = 256.0
+cdef double LN2 = 0.6931471805599453
 
 
 cdef struct LogisticState:
@@ -43,11 +49,65 @@ cdef struct LogisticState:
     double *weight_sums  # lazy sums of both, NULL without averaging
     double *threshold_sums
     double *squared_length  # (2,): rows measured, and the mean of |x|^2 + 1 over them
+    int64_t *ranks  # (n_ranks,): rows of each rank
+    double *extremes  # (2,): lowest and highest score of a row
     double *errors  # (n_ranks - 1,), scratch
-    double eta0  # divided by the square root of the number of thresholds
+    double eta0
     bint decreasing
     int32_t n_ranks
     rc_counts seen
+
+
+cdef inline void meet(LogisticState *m, int32_t rank) noexcept nogil:
+    """Move the thresholds of a rank away from the others, if it is the first row beyond them."""
+    cdef int32_t r, low = 0, high = m.n_ranks - 1
+    cdef double apart = 0
+    cdef int64_t rows = m.seen.t
+    while low <= high and not m.ranks[low]:
+        low += 1
+    while high > low and not m.ranks[high]:
+        high -= 1
+    if low > high or low <= rank <= high:
+        return
+    while rows:  # about the logarithm of the rows before, the same bits on every platform
+        apart += LN2
+        rows >>= 1
+    if rank < low:
+        apart = -apart
+    for r in range(m.n_ranks - 1):  # between two ranks there is one threshold: all are its copies
+        if low == high or (r >= high if rank > high else r < low):
+            m.thresholds[r] += apart
+
+
+cdef inline int32_t compare(
+    LogisticState *m, double score, int32_t rank, double *sum, int32_t *n_tasks
+) noexcept nogil:
+    """Write the errors of all tasks, their sum and number without copies; the predicted rank."""
+    cdef int32_t r, last = m.n_ranks - 1, reached = 0, predicted = 0
+    cdef int64_t first = -1
+    cdef double error = 0
+    while last and not m.ranks[last]:
+        last -= 1
+    sum[0] = 0
+    n_tasks[0] = 0
+    for r in range(m.n_ranks - 1):
+        if m.ranks[r] and r < last:
+            error = (r < rank) - rc_logistic_(score - m.thresholds[r])
+            sum[0] += error
+            n_tasks[0] += 1
+            reached += score >= m.thresholds[r]
+            if first < 0:
+                first = r
+        m.errors[r] = error
+    for r in range(<int32_t> first):
+        m.errors[r] = m.errors[first]
+    for r in range(m.n_ranks):
+        if m.ranks[r]:
+            predicted = r
+            if not reached:
+                break
+            reached -= 1
+    return predicted
 
 
 cdef int32_t logistic_update(LogisticState *m, rc_row x, int32_t rank) noexcept nogil:
@@ -58,8 +118,8 @@ cdef int32_t logistic_weighted(
     LogisticState *m, rc_row x, int32_t rank, double weight
 ) noexcept nogil:
     """Predict, learn, count; the prediction, or -1 and no change if the row is too long."""
-    cdef double score = rc_dot(x, m.weights), squared = 0, rate, step, sum = 0
-    cdef int32_t r, predicted = 0
+    cdef double score = rc_dot(x, m.weights), squared = 0, rate, step, sum
+    cdef int32_t r, predicted, n_tasks
     if m.squared_length[0] < MEASURED:
         squared = rc_norm2(x) + 1
     if score + squared - (score + squared) != 0 or not 0 <= rank < m.n_ranks:
@@ -67,22 +127,25 @@ cdef int32_t logistic_weighted(
     if m.squared_length[0] < MEASURED:
         m.squared_length[0] += 1
         m.squared_length[1] += (squared - m.squared_length[1]) / m.squared_length[0]
-    rate = weight * m.eta0 / m.squared_length[1]
-    if m.decreasing:  # roots and quotients are the same bits on every platform
-        rate *= sqrt(sqrt(CROSSED / <double> (m.seen.t + 1)))
-    for r in range(m.n_ranks - 1):
-        predicted += score >= m.thresholds[r]
-        m.errors[r] = (r < rank) - rc_logistic_(score - m.thresholds[r])
-        sum += m.errors[r]
-    for r in range(m.n_ranks - 1):
-        step = rate * m.errors[r]
-        m.thresholds[r] -= step
-        if m.threshold_sums != NULL:
-            m.threshold_sums[r] -= <double> m.seen.t * step
-    step = rate * sum
-    rc_axpy(x, step, m.weights)
-    if m.weight_sums != NULL:
-        rc_axpy(x, <double> m.seen.t * step, m.weight_sums)
+    m.extremes[0] = min(m.extremes[0], score)
+    m.extremes[1] = max(m.extremes[1], score)
+    if not m.ranks[rank]:
+        meet(m, rank)
+    m.ranks[rank] += 1
+    predicted = compare(m, score, rank, &sum, &n_tasks)
+    if n_tasks:
+        rate = weight * m.eta0 / (m.squared_length[1] * sqrt(<double> n_tasks))
+        if m.decreasing:  # roots and quotients are the same bits on every platform
+            rate *= sqrt(sqrt(CROSSED / <double> (m.seen.t + 1)))
+        for r in range(m.n_ranks - 1):
+            step = rate * m.errors[r]
+            m.thresholds[r] -= step
+            if m.threshold_sums != NULL:
+                m.threshold_sums[r] -= <double> m.seen.t * step
+        step = rate * sum
+        rc_axpy(x, step, m.weights)
+        if m.weight_sums != NULL:
+            rc_axpy(x, <double> m.seen.t * step, m.weight_sums)
     count(&m.seen, predicted, rank)
     return predicted
 
@@ -95,6 +158,8 @@ cdef class LogisticModel(OnlineModel):
         "weights": Array("features", averaged=True),
         "thresholds": Array("tasks", averaged=True),
         "squared_length": Array(2),
+        "ranks": Array("ranks", dtype="int64", added=True),
+        "extremes": Array(2),
     }
 
     cdef LogisticState m
@@ -113,13 +178,15 @@ cdef class LogisticModel(OnlineModel):
         m.weight_sums = <double *> self.at("weights_sums")
         m.threshold_sums = <double *> self.at("thresholds_sums")
         m.squared_length = <double *> self.at("squared_length")
+        m.ranks = <int64_t *> self.at("ranks")
+        m.extremes = <double *> self.at("extremes")
         m.n_ranks = self.n_ranks
         return self.learns_by(
             <update_t> logistic_update, <weighted_t> logistic_weighted, m, &m.seen
         )
 
     cdef int follow(self, object params) except -1:
-        self.m.eta0 = params.eta0 / sqrt(<double> (self.n_ranks - 1))
+        self.m.eta0 = params.eta0
         self.m.decreasing = params.step == "decreasing"
         return 0
 
@@ -130,6 +197,15 @@ cdef class LogisticModel(OnlineModel):
                 f"the array squared_length must have a number of rows up to {MEASURED}, and the "
                 f"mean of their squared lengths plus 1; found {rows} and {mean}"
             )
+        if not are_counts(self["ranks"]):
+            raise ValueError("the rows of each rank must be from 0 to the number of examples")
+
+    def merge_counts(self, models, base):
+        every = np.array([one["extremes"] for one in models])
+        self["extremes"][...] = every.T[0].min(), every.T[1].max()
 
     def compute(self):
-        return self.mean("weights"), np.sort(self.mean("thresholds"))
+        """Return the weights, the ranks with rows, the sorted thresholds between these."""
+        occurring = np.flatnonzero(self["ranks"])
+        thresholds = np.sort(self.mean("thresholds")[occurring[: len(occurring) - 1]])
+        return self.mean("weights"), occurring, thresholds

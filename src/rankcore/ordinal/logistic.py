@@ -18,7 +18,7 @@ from rankcore._core.scoring import Scoring
 from rankcore._ext.logistic import LogisticModel
 from rankcore._ext.rows import Rows, project
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._curves import CumulativeLogits, expected_costs
+from rankcore.ordinal._curves import CumulativeLogits, expected_costs, with_absent
 from rankcore.ordinal._decisions import CheapestRanks, cheapest
 from rankcore.ordinal._projecting import LatentScoreMixin
 
@@ -92,7 +92,8 @@ class OrdinalLogistic(CheapestRanks, LatentScoreMixin, OnlineOrdinalClassifier):
     A step costs O(non-zeros + n_classes), probabilities O(non-zeros + n_classes); the model has
     n_features + n_classes - 1 numbers, twice that with ``average``. The weight of a row multiplies
     its step; averages count each learned row once. There is no regularisation beside the number of
-    passes.
+    passes. Ranks of ``classes`` without rows have a probability of about 1e-7, and those of the
+    other ranks are as without them.
 
     Plain form: ``tests/reference/logistic.py``, ``ordinal_logistic``.
 
@@ -227,6 +228,13 @@ class OrdinalLogistic(CheapestRanks, LatentScoreMixin, OnlineOrdinalClassifier):
         """Cost of a prediction (column) for a true rank (row), shape (n_classes, n_classes)."""
         check_declared(self, "loss")
         return expected_costs(self.loss, np.zeros((1, self._parameters()[1].size + 1)))
+
+    def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
+        model = self._fitted_state().model
+        weights, occurring, thresholds = model.parameters()
+        known = CumulativeLogits(thresholds, 1.0)
+        curves = with_absent(known, model["extremes"], occurring, model.n_ranks)
+        return weights, curves.thresholds
 
     def _projected(self, rows: Rows) -> np.ndarray:
         scores = np.empty(rows.n_rows)
