@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.arguments import DaskColumn, DaskRows, EvalSet
-from rankcore._core.docs import documented
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.monitor import Callback, Monitor, as_callbacks
 from rankcore._core.params import check_flag, check_option
@@ -26,7 +25,6 @@ from rankcore.dask._cluster import (
     is_dask_collection,
 )
 from rankcore.dask._shards import Columns, ShardedRows
-from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._validation import held_out_labels
 from rankcore.ranking.data import held_out_sets
 
@@ -152,7 +150,6 @@ class Distributed:
 class DistributedClassifier(Distributed):
     """An online learner of ordered labels on a cluster. Not public."""
 
-    @documented(OnlineOrdinalClassifier.fit)
     def fit(
         self,
         X: DaskRows,
@@ -179,14 +176,14 @@ class DistributedClassifier(Distributed):
         classes : array-like, shape (n_classes,), optional
             All labels, lowest rank first; required for strings. By default the order of an ordered
             categorical, the same in all blocks, or the distinct numbers, ascending.
-        sample_weight : the same kind as X, in the same division; or str, optional
+        sample_weight : the same kind as X, with the same divisions; or str, optional
             Weights of the rows, with the same meaning as in memory; a string names a column of a
             dataframe. Not supported for files.
         eval_set : (X, y), or a list of such pairs, optional
             Held-out rows, as arrays at the client, measured there by ``eval_metric`` after each
-            pass, round or step.
+            pass.
         callbacks : iterable of callables, optional
-            Called at the client after each pass, round or step with a
+            Called at the client after each pass with a
             `rankcore.callbacks.Iteration`; the fit ends after one returns True.
         client : distributed.Client, optional
             By default the current client.
@@ -200,6 +197,10 @@ class DistributedClassifier(Distributed):
             Number of features of files; by default the maximum that occurs.
         zero_based : bool, default=False
             Whether features in files are numbered from 0.
+
+        Returns
+        -------
+        self
 
         Raises
         ------
@@ -232,7 +233,6 @@ class DistributedOrdinalBoost(Distributed):
 
     _nan = True
 
-    @documented(DistributedClassifier.fit)
     def fit(
         self,
         X: DaskRows,
@@ -247,7 +247,48 @@ class DistributedOrdinalBoost(Distributed):
         n_features: int | None = None,
         zero_based: bool = False,
     ) -> Self:
-        """Fit a new model, which depends on the shards only by the rounding of sums."""
+        """Fit a new model, which depends on the shards only by the rounding of sums.
+
+        Parameters
+        ----------
+        X : dask array, dask dataframe, list of delayed blocks, path, pattern or list of paths
+            Blocks of dense or CSR rows; or LETOR and svmlight files, which are read by workers.
+        y : the same kind as X, with the same divisions
+            Ordered labels; None for files, which contain labels.
+        classes : array-like, shape (n_classes,), optional
+            All labels, lowest rank first; required for strings. By default the order of an ordered
+            categorical, the same in all blocks, or the distinct numbers, ascending.
+        sample_weight : the same kind as X, with the same divisions; or str, optional
+            Weights of the rows, with the same meaning as in memory; a string names a column of a
+            dataframe. Not supported for files.
+        eval_set : (X, y), or a list of such pairs, optional
+            Held-out rows, as arrays at the client, measured there by ``eval_metric`` after each
+            round.
+        callbacks : iterable of callables, optional
+            Called at the client after each round with a
+            `rankcore.callbacks.Iteration`; the fit ends after one returns True.
+        client : distributed.Client, optional
+            By default the current client.
+        n_shards : int, optional
+            Number of shards into which neighbouring blocks are joined; by default one per thread of
+            the workers.
+        n_features : int, optional
+            Number of features of files; by default the maximum that occurs.
+        zero_based : bool, default=False
+            Whether features in files are numbered from 0.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If input or parameters are invalid; the message names the shard. The estimator is not
+            changed.
+        RuntimeError
+            If workers are lost repeatedly.
+        """
         columns = Columns(X, y, None, sample_weight, n_features, zero_based)
         listed = None if callbacks is None else as_callbacks(callbacks)
         watching = Watching(eval_set, None, listed)
@@ -265,7 +306,6 @@ class DistributedOrdinalBoost(Distributed):
 class DistributedRanker(Distributed):
     """A learner of queries on a cluster. Not public."""
 
-    @documented(DistributedClassifier.fit)
     def fit(
         self,
         X: DaskRows,
@@ -287,15 +327,43 @@ class DistributedRanker(Distributed):
 
         Parameters
         ----------
-        qid : the same kind as X, with the same divisions; or str
+        X : dask array, dask dataframe, list of delayed blocks, path, pattern or list of paths
+            Blocks of dense or CSR rows; or LETOR and svmlight files, which are read by workers.
+        y : the same kind as X, with the same divisions
+            Labels, higher for better; None for files, which contain labels.
+        qid : the same kind as X, with the same divisions; or str, optional
             Query of each row; a string names a column of a dataframe. None for files. All rows of a
             query must be in one shard.
-        sample_weight
-            The weight of a pair is the product of its rows' weights.
+        sample_weight : the same kind as X, with the same divisions; or str, optional
+            Weights of the rows, with the same meaning as in memory; a string names a column of a
+            dataframe. Not supported for files. The weight of a pair is the product of its rows'
+            weights.
+        eval_set : (X, y), or a list of such pairs, optional
+            Held-out rows, as arrays at the client, measured there by ``eval_metric`` after each
+            pass.
         eval_qid : array-like, or a list of them, optional
             Queries of held-out rows.
+        callbacks : iterable of callables, optional
+            Called at the client after each pass with a
+            `rankcore.callbacks.Iteration`; the fit ends after one returns True.
+        client : distributed.Client, optional
+            By default the current client.
+        n_shards : int, optional
+            Number of shards into which neighbouring blocks are joined; by default one per thread of
+            the workers. The model depends on the number of shards, not of workers.
+        mixing : {"uniform", "mistakes"}, default="uniform"
+            Weights of the shards' models after a pass: equal, or their numbers of mistakes in the
+            pass.
         regroup : bool, default=False
             Whether to move rows between workers so that queries are whole.
+        n_features : int, optional
+            Number of features of files; by default the maximum that occurs.
+        zero_based : bool, default=False
+            Whether features in files are numbered from 0.
+
+        Returns
+        -------
+        self
 
         Raises
         ------
@@ -315,7 +383,6 @@ class DistributedRanker(Distributed):
 class SummingRanker(Distributed):
     """A learner of queries that sums over shards. Not public."""
 
-    @documented(DistributedRanker.fit)
     def fit(
         self,
         X: DaskRows,
@@ -336,9 +403,49 @@ class SummingRanker(Distributed):
 
         Parameters
         ----------
-        qid
-            Without qid all rows belong to one query; for boosting with two labels it may have rows
-            in several shards.
+        X : dask array, dask dataframe, list of delayed blocks, path, pattern or list of paths
+            Blocks of dense or CSR rows; or LETOR and svmlight files, which are read by workers.
+        y : the same kind as X, with the same divisions
+            Labels, higher for better; None for files, which contain labels.
+        qid : the same kind as X, with the same divisions; or str, optional
+            Query of each row; a string names a column of a dataframe. All rows of a query must be
+            in one shard. None for files, or if all rows belong to one query, which may be divided
+            among shards for boosting with two labels only.
+        sample_weight : the same kind as X, with the same divisions; or str, optional
+            Weights of the rows, with the same meaning as in memory; a string names a column of a
+            dataframe. Not supported for files. The weight of a pair is the product of its rows'
+            weights.
+        eval_set : (X, y), or a list of such pairs, optional
+            Held-out rows, as arrays at the client, measured there by ``eval_metric`` after each
+            round or step.
+        eval_qid : array-like, or a list of them, optional
+            Queries of held-out rows.
+        callbacks : iterable of callables, optional
+            Called at the client after each round or step with a
+            `rankcore.callbacks.Iteration`; the fit ends after one returns True.
+        client : distributed.Client, optional
+            By default the current client.
+        n_shards : int, optional
+            Number of shards into which neighbouring blocks are joined; by default one per thread of
+            the workers.
+        regroup : bool, default=False
+            Whether to move rows between workers so that queries are whole.
+        n_features : int, optional
+            Number of features of files; by default the maximum that occurs.
+        zero_based : bool, default=False
+            Whether features in files are numbered from 0.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            If input or parameters are invalid, for example if a query is in two shards. The
+            estimator is not changed.
+        RuntimeError
+            If workers are lost repeatedly.
         """
         columns = Columns(X, y, qid, sample_weight, n_features, zero_based)
         watching = Watching(eval_set, eval_qid, callbacks)

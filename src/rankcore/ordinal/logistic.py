@@ -81,6 +81,30 @@ class OrdinalLogistic(CheapestRanks, LatentScoreMixin, OnlineOrdinalClassifier):
         Ascending (a copy): ``P(rank <= r | x) = 1 / (1 + exp(x @ coef_ - thresholds_[r]))``.
     conformal_scores_ : ndarray of float64, shape (n,)
         Calibration scores, only after `conformalize`; removed by `partial_fit`.
+    costs_ : ndarray of float64, shape (n_classes, n_classes)
+        Cost of a prediction (column) for a true rank (row).
+    n_features_in_ : int
+        Number of features of X.
+    feature_names_in_ : ndarray of str, shape (n_features_in_,)
+        Only if X had string column names.
+    n_iter_ : int
+        Number of passes, including those after the best one.
+    best_iteration_ : int
+        Number, from 1, of the pass with the best value of the first ``eval_metric``; the model has
+        its parameters. Only with ``early_stopping_rounds``.
+    t_ : int
+        Examples learned from, over all passes.
+    history_ : dict of lists
+        Per pass: ``examples``, ``mistakes``, ``rank_loss`` and ``average_rank_loss``; with an
+        ``eval_set`` also each measure on it, as ``valid_rank_loss``.
+    loss_curve_ : ndarray, shape (n_points, 2)
+        Examples seen and time-averaged rank loss while learning: each example is predicted by the
+        last parameters before it is learned. `predict` loses less if it uses others (averages,
+        votes).
+    classes_ : ndarray, shape (n_classes,)
+        Labels in ascending order, as the columns of results.
+    ranks_ : ndarray, shape (n_classes,)
+        Labels, lowest rank first.
 
     Notes
     -----
