@@ -1,4 +1,4 @@
-"""Public docstrings: references, copies for clusters, an interpreter without docstrings."""
+"""Public docstrings: references, and an interpreter without docstrings."""
 
 import inspect
 import re
@@ -41,32 +41,6 @@ def test_what_a_docstring_cites_is_among_its_references(found):
     text = inspect.getdoc(found) or ""
     cited = set(re.findall(r"\[(\d+)\]_", text))
     assert cited <= set(re.findall(r"^\.\. \[(\d+)\] ", text, re.MULTILINE))
-
-
-def entries(found, title):
-    """Entries of a section of a docstring, by their first lines."""
-    text = re.search(rf"^{title}\n-+\n(.*?)(?=\n\n[A-Z]|\Z)", inspect.getdoc(found), re.S | re.M)
-    return dict(re.findall(r"^(\S.*)\n((?: +.*\n?)*)", text[1], re.M))
-
-
-@pytest.mark.parametrize("title", ["Parameters", "Attributes"])
-def test_learners_on_clusters_document_what_those_in_memory_do(title):
-    dask = pytest.importorskip("rankcore.dask")
-    differ = [
-        (name, entry)
-        for name in dask.__all__
-        if inspect.isclass(getattr(dask, name))
-        for here in [entries(getattr(rankcore, name), title)]
-        for there in [entries(getattr(dask, name), title)]
-        for entry in here.keys() | there.keys()
-        if not re.fullmatch(
-            re.escape(here.get(entry, "").strip()) + r"(\s+On a cluster .*)?",
-            there.get(entry, "").strip(),
-        )
-        or entry not in here
-        or entry not in there
-    ]
-    assert differ == []
 
 
 @pytest.mark.slow
