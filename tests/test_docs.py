@@ -9,8 +9,6 @@ from importlib.util import find_spec
 
 import pytest
 
-import rankcore
-
 MODULES = [
     "rankcore",
     "rankcore.bounds",
