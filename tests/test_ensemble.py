@@ -204,7 +204,7 @@ def test_golden_table(monkeypatch, width):
         members = model.estimators_
         np.testing.assert_array_equal([m.coef_ for m in members], [w1, w2])
         np.testing.assert_array_equal([m.thresholds_ for m in members], [b1, b2])
-        assert model._votes(model._state).tolist() == list(votes)
+        assert model._votes().tolist() == list(votes)
         np.testing.assert_array_equal(model._state.model["mean"], w)
         np.testing.assert_array_equal(model._state.model["mean_thresholds"], b)
         if t == 3:
@@ -335,7 +335,7 @@ def test_bagging_and_voting(monkeypatch, width, dtype, average):
         wrong = prank(X[rows].astype(float), y[rows], 5)["losses"] > 0
         survived.append(int(np.argmax(wrong[::-1])))
     voting.set_params(weight="survival")
-    assert voting._votes(voting._state).tolist() == survived
+    assert voting._votes().tolist() == survived
     check_outputs(voting, X, ranks, np.array(survived), 5)
 
 
@@ -343,7 +343,7 @@ def test_without_votes_all_have_one():
     model = rc.OAPVoting.published(n_estimators=3, tau=2.0**-32, random_state=0).fit(
         np.eye(3), [1, 2, 3]
     )
-    assert not model._votes(model._state).any()
+    assert not model._votes().any()
     assert model.project(np.eye(3)).tolist() == [3, 3, 3]  # 0 reaches all thresholds
 
 

@@ -289,5 +289,5 @@ def test_a_margin_is_no_mistake():
     assert model.history_["mistakes"] == [0]
     assert np.abs(model.coef_) == 20.0  # every row moves it by its length
     members = rc.OAPVoting.published(n_estimators=1, tau=1.0, margin=1000.0).fit(X, y)
-    assert members._votes(members._state).tolist() == [10]
+    assert members._votes().tolist() == [10]
     assert members.coef_ == model.coef_

@@ -46,21 +46,7 @@ STARS = dict.fromkeys(inspect._ParameterKind, "") | {
 # Fields of classes that users are given and do not make.
 RESULTS = {"Iteration", "LetorData", "QueryExplanation"}
 # Estimators with more than three classes above.
-DEEP = {
-    "CuSumRank",
-    "KernelCuSumRank",
-    "KernelOAPBPM",
-    "KernelPRank",
-    "OAPBPM",
-    "OAPBagging",
-    "OAPVoting",
-    "OrdinalLogistic",
-    "PRank",
-    "PythonRule",
-    "PythonScoreRule",
-    "VotedPRank",
-    "WidrowHoff",
-}
+DEEP = {"KernelCuSumRank", "KernelOAPBPM", "KernelPRank"}
 ESTIMATORS = {
     name: found
     for module in map(importlib.import_module, {*MODULES} - {"rankcore.dask"})

@@ -362,16 +362,16 @@ def test_uninterrupted_raises_at_its_end():
 
 def test_long_answers_pause_between_parts(monkeypatch):
     """Votes are counted some hypotheses and some rows at a time; the votes are the same."""
-    from rankcore.ordinal import _projecting as voted
+    from rankcore.ordinal import _votes as voted
 
     model = rc.VotedPRank.published(output="median").fit(X, Y)
-    expected, parts = model._tally(as_rows(X)), []
+    expected, parts = voted.count_votes(as_rows(X), model._voters()), []
     kernel = voted.tally
     monkeypatch.setattr(voted, "tally", lambda *args: parts.append(args[4:8]) or kernel(*args))
     for values in [1, 100, 2**13, 2**40]:
         monkeypatch.setattr(voted, "VOTING_VALUES", values)
         parts.clear()
-        np.testing.assert_array_equal(model._tally(as_rows(X)), expected)
+        np.testing.assert_array_equal(voted.count_votes(as_rows(X), model._voters()), expected)
         n_hypotheses = len(model.votes_)
         assert sum((b - a) * (d - c) for a, b, c, d in parts) == n_hypotheses * len(X)
         assert all((b - a) * (d - c) * 12 <= max(values, 12) for a, b, c, d in parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rankcore._core.frames import declared_order
 from rankcore._core.ids import as_column, unboxed
 from rankcore._core.numbers import Floats
-from rankcore._core.params import Checked, Constraints
+from rankcore._core.params import Checked
 from rankcore._core.warning import warn
 
 # Labels are encoded in blocks of this size, so that temporaries do not grow with the data.
@@ -247,58 +247,37 @@ def as_relevance(y: Any, n_rows: int) -> Floats:
     return numbers
 
 
-class RankedLabels:
-    """Labels of a fitted ordinal learner. Not public.
+# What the parameter ``classes`` of learners accepts.
+LABELS = Checked(_check_given, "labels") | None
 
-    Scikit-learn's measures assume columns in the order of `numpy.unique`, which ``classes_``
-    therefore has; ``ranks_`` has the order of the ranks. For numbers both are the same.
 
-    Attributes
-    ----------
-    classes_ : ndarray, shape (n_classes,)
-        Labels in ascending order, as the columns of results.
-    ranks_ : ndarray, shape (n_classes,)
-        Labels, lowest rank first.
-    """
+def declared_labels(model: Any, given: Any = None) -> NDArray[Any] | None:
+    """Return the labels of the parameter or argument ``classes``; raise if they differ."""
+    if model.classes is None:
+        return None if given is None else check_classes(given)
+    own = check_classes(model.classes)
+    if given is not None and not np.array_equal(check_classes(given), own):
+        raise ValueError(
+            f"classes={list(given)} differ from classes={own.tolist()} of the constructor: "
+            "pass them once"
+        )
+    return own
 
-    _constraints: ClassVar[Constraints] = {"classes": Checked(_check_given, "labels") | None}
-    classes: Any
-    ranks_: NDArray[Any]
 
-    @property
-    def classes_(self) -> NDArray[Any]:
-        """Labels in ascending order (strings: alphabetical), as the columns of results."""
-        return np.sort(self.ranks_)
+# Scikit-learn's measures assume columns in the order of `numpy.unique`, that of ``classes_``;
+# ``ranks_`` has the order of the ranks. For numbers both are the same.
 
-    def _ranks_of_columns(self) -> NDArray[np.intp]:
-        return np.argsort(self.ranks_)
 
-    def _as_columns(self, by_rank: NDArray[Any]) -> NDArray[Any]:
-        """Reorder the columns of a table from the order of ranks to that of ``classes_``."""
-        order = self._ranks_of_columns()
-        return by_rank if is_rising(order) else by_rank[:, order]
-
-    def _declared(self, given: Any = None) -> NDArray[Any] | None:
-        """Labels of the parameter or argument ``classes``; raise if they differ."""
-        # Models pickled by older versions lack the parameter.
-        own = getattr(self, "classes", None)
-        if own is None:
-            return None if given is None else check_classes(given)
-        own = check_classes(own)
-        if given is not None and not np.array_equal(check_classes(given), own):
-            raise ValueError(
-                f"classes={list(given)} differ from classes={own.tolist()} of the constructor: "
-                "pass them once"
-            )
-        return own
+def as_columns(ranks: NDArray[Any], table: NDArray[Any]) -> NDArray[Any]:
+    """Reorder the columns of a table from the order of ranks to that of ``classes_``."""
+    return table if is_rising(ranks) else table[:, np.argsort(ranks)]
 
 
 def by_rank(model: Any, table: NDArray[Any]) -> NDArray[Any]:
     """Reorder the columns of a table from the order of ``classes_`` to that of ranks."""
-    order = model._ranks_of_columns()
-    if is_rising(order):
+    if is_rising(model.ranks_):
         return table
-    return -table if table.ndim == 1 else table[:, np.argsort(order)]
+    return -table if table.ndim == 1 else table[:, np.argsort(np.argsort(model.ranks_))]
 
 
 def is_rising(labels: NDArray[Any]) -> bool:

@@ -15,7 +15,7 @@ from rankcore._core.concurrency import consistent_read
 from rankcore._core.declaration import Declaration
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import check_fitted
-from rankcore._core.labels import check_classes, first_ranks
+from rankcore._core.labels import as_columns, check_classes, declared_labels, first_ranks
 from rankcore._core.model_spec import Field, ModelSpec, Specified, read_fields
 from rankcore._core.monitor import Callback, Monitor, as_callbacks
 from rankcore._core.numbers import Floats
@@ -384,7 +384,7 @@ class OrdinalBoost(CheapestRanks, Specified, ClassifierMixin, BaseEstimator):
         """Return a fitted copy without rounds, or to continue, and the rows that it learns from."""
         window, rows = source.window, source.window.rows
         ranks, known = first_ranks(
-            window.labels, rows.n_rows, self._declared(classes), type(self).__name__
+            window.labels, rows.n_rows, declared_labels(self, classes), type(self).__name__
         )
         weights = row_weights(
             window.sample_weight, self.class_weight, ranks, known, all_rows=True, visits=False
@@ -526,7 +526,7 @@ class OrdinalBoost(CheapestRanks, Specified, ClassifierMixin, BaseEstimator):
         table = self._probabilities(X)
         scores = -(table @ self.costs_)
         ranks: NDArray[Any] = cheapest(table, self.costs_)
-        return margins(scores, ranks, self._ranks_of_columns())
+        return margins(scores, ranks, np.argsort(self.ranks_))
 
     def staged_predict(self, X: RowsLike) -> Iterator[NDArray[Any]]:
         """Predicted labels after each round.
@@ -558,7 +558,7 @@ class OrdinalBoost(CheapestRanks, Specified, ClassifierMixin, BaseEstimator):
             Columns in the order of ``classes_``. The last is equal to `predict_proba`.
         """
         for n, scores in staged_scores(self, X):
-            yield self._as_columns(self._state.model.probabilities(scores, n))
+            yield as_columns(self.ranks_, self._state.model.probabilities(scores, n))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

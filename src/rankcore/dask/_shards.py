@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rankcore._core.equal_rows import equal_in_groups
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import some_rows
-from rankcore._core.labels import as_labels, ranks_among
+from rankcore._core.labels import as_labels, declared_labels, ranks_among
 from rankcore._core.numbers import as_vector, power_of_two
 from rankcore._core.queries import group_rows, kind_of_ids
 from rankcore._core.scales import count_nonzero, square_lengths
@@ -407,7 +407,7 @@ class ShardedRows:
         """Return all labels, lowest rank first: as declared, or those that occur."""
         found = np.unique(join_labels([one.labels for one in self.stats]))
         order = common_order([one.order for one in self.stats])
-        return ranks_among(found, order, model._declared(classes), type(model).__name__)
+        return ranks_among(found, order, declared_labels(model, classes), type(model).__name__)
 
     def source(self) -> MemoryRows:
         """Return a source with one window, which stands for the rows of all shards."""

@@ -15,7 +15,13 @@ from rankcore._core.arguments import ClassWeight, EvalSet, Measures, RowsLike, S
 from rankcore._core.concurrency import consistent_read, exclusive
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.fitted import check_fitted
-from rankcore._core.labels import RankedLabels, as_labels, check_classes, ranks_beside
+from rankcore._core.labels import (
+    LABELS,
+    as_labels,
+    check_classes,
+    declared_labels,
+    ranks_beside,
+)
 from rankcore._core.model_spec import ModelSpec, Specified, check_n_features
 from rankcore._core.monitor import Callback, Monitor, as_callbacks, resumed_model
 from rankcore._core.params import COUNT, VERBOSE, Checked, Constraints, Real
@@ -43,11 +49,13 @@ from rankcore.ordinal._weights import CLASS_WEIGHT, Block, Examples, as_steps
 from rankcore.progress import watched
 
 
-class OnlineOrdinalClassifier(RankedLabels, Specified, ClassifierMixin, BaseEstimator):
+class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
     """Base class of online learners of ordered labels. Not public.
 
-    A subclass provides ``_built_in``, ``_model_class`` (the model in ``_ext``), ``_form``,
-    ``_ranks`` and ``_scored``; all public methods are here.
+    A subclass provides ``_built_in``, ``_model_class`` (the model in ``_ext``), ``_form``
+    and ``_scored``; all public methods are here. Those that learners have in common besides, such
+    as `project`, are functions that a class assigns to its names, with the hooks that they call:
+    `_projecting`, `_votes`.
 
     Attributes
     ----------
@@ -69,6 +77,10 @@ class OnlineOrdinalClassifier(RankedLabels, Specified, ClassifierMixin, BaseEsti
         Examples seen and time-averaged rank loss while learning: each example is predicted by the
         last parameters before it is learned. `predict` loses less if it uses others (averages,
         votes).
+    classes_ : ndarray, shape (n_classes,)
+        Labels in ascending order, as the columns of results.
+    ranks_ : ndarray, shape (n_classes,)
+        Labels, lowest rank first.
     """
 
     # scikit-learn's metadata routing passes these on.
@@ -112,6 +124,7 @@ class OnlineOrdinalClassifier(RankedLabels, Specified, ClassifierMixin, BaseEsti
         "eval_metric": Checked(check_eval_metric, "names of measures or functions"),
         "class_weight": CLASS_WEIGHT,
         "verbose": VERBOSE,
+        "classes": LABELS,
     }
     max_iter: int | str
     shuffle: bool
@@ -121,6 +134,8 @@ class OnlineOrdinalClassifier(RankedLabels, Specified, ClassifierMixin, BaseEsti
     class_weight: ClassWeight | None
     random_state: Seed | None
     verbose: int
+    classes: ArrayLike | None
+    ranks_: np.ndarray
 
     @classmethod
     def published(cls, *args: Any, **params: Any) -> Self:
@@ -315,7 +330,7 @@ class OnlineOrdinalClassifier(RankedLabels, Specified, ClassifierMixin, BaseEsti
         self._check_params()
         given = as_callbacks(callbacks)
         source = as_source(X, y, in_windows=self._in_windows, sample_weight=sample_weight)
-        learner = OnlineLearner(self, source, self._declared(classes), resumed_model(given))
+        learner = OnlineLearner(self, source, declared_labels(self, classes), resumed_model(given))
         fitted, known = learner.fitted, learner.classes
         sets = as_eval_sets(eval_set, eval_X, eval_y, {})
         labels = held_out_labels(sets, fitted._more_rows, known, self.eval_metric)
@@ -367,7 +382,7 @@ class OnlineOrdinalClassifier(RankedLabels, Specified, ClassifierMixin, BaseEsti
             a row overflows the model, or the call is interrupted, the rows before are learned.
         """
         self._check_params()
-        partial_fit_online(self, X, y, self._declared(classes), sample_weight)
+        partial_fit_online(self, X, y, declared_labels(self, classes), sample_weight)
         return self
 
     def _run_pass(self, state: OnlineRecord, examples: Examples, epoch: int, n_epochs: int) -> None:
@@ -396,7 +411,7 @@ class OnlineOrdinalClassifier(RankedLabels, Specified, ClassifierMixin, BaseEsti
         """
         check_fitted(self)
         scores, ranks = self._scored(self._more_rows(X))
-        return margins(scores, ranks, self._ranks_of_columns())
+        return margins(scores, ranks, np.argsort(self.ranks_))
 
     @consistent_read
     def predict(self, X: RowsLike) -> np.ndarray:
@@ -440,6 +455,11 @@ class OnlineOrdinalClassifier(RankedLabels, Specified, ClassifierMixin, BaseEsti
         return 0.0 - rank_loss(ranks, predicted, sample_weight=sample_weight)
 
     # ---------------------------------------------------------------- fitted attributes
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """Labels in ascending order (strings: alphabetical), as the columns of results."""
+        return np.sort(self.ranks_)
 
     @property
     @consistent_read

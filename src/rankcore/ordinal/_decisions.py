@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,9 +11,9 @@ from sklearn.exceptions import NotFittedError
 
 from rankcore._core.arguments import RowsLike
 from rankcore._core.fitted import check_fitted
-from rankcore._core.labels import RankedLabels, as_labels, encode, ranks_beside
+from rankcore._core.labels import LABELS, as_columns, as_labels, encode, ranks_beside
 from rankcore._core.numbers import Floats
-from rankcore._core.params import check_real
+from rankcore._core.params import Constraints, check_real
 from rankcore._ext.calibration import cheapest_ranks
 from rankcore.metrics.ordinal import accuracy_within, quadratic_weighted_kappa, rank_loss
 
@@ -63,10 +63,10 @@ def rank_changes(
     return found[order], np.concatenate([ranks[:1], np.concatenate(new_ranks)[order]])
 
 
-class CheapestRanks(RankedLabels):
+class CheapestRanks:
     """Mixin for models with rank probabilities, which predicts the rank of minimum expected cost.
 
-    Not public: `CalibratedOrdinal` and `OrdinalBoost` inherit it.
+    Not public: `CalibratedOrdinal`, `OrdinalBoost` and `OrdinalLogistic` inherit it.
 
     Parameters
     ----------
@@ -83,6 +83,9 @@ class CheapestRanks(RankedLabels):
         Calibration scores, only after `conformalize`.
     """
 
+    _constraints: ClassVar[Constraints] = {"classes": LABELS}
+    classes: ArrayLike | None
+    ranks_: NDArray[Any]
     loss: Literal["absolute", "zero_one", "squared", "kappa"]
     costs_: Floats
 
@@ -92,6 +95,11 @@ class CheapestRanks(RankedLabels):
     project: Callable[[Any], Floats]
     _of_scores: Callable[[Floats], Floats]
     _turning_points: Callable[[], Floats]
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels in ascending order (strings: alphabetical), as the columns of results."""
+        return np.sort(self.ranks_)
 
     def _probabilities(self, X: Any) -> Floats:
         """Probability of each rank, lowest first."""
@@ -117,7 +125,7 @@ class CheapestRanks(RankedLabels):
         ndarray of float64, shape (n_samples, n_classes)
             Columns in the order of ``classes_``; rows add up to 1.
         """
-        return self._as_columns(self._probabilities(X))
+        return as_columns(self.ranks_, self._probabilities(X))
 
     def predict_cumulative_proba(self, X: RowsLike) -> Floats:
         """Cumulative probability of each rank: that of the rank or a lower one.
@@ -133,7 +141,7 @@ class CheapestRanks(RankedLabels):
         """
         found = np.minimum(np.cumsum(self._probabilities(X), axis=1), 1.0)
         found[:, -1] = 1.0
-        return self._as_columns(found)
+        return as_columns(self.ranks_, found)
 
     def predict(self, X: RowsLike) -> NDArray[Any]:
         """Predict the label of minimum expected loss; the lowest of labels tied up to rounding.

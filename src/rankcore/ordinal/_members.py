@@ -9,9 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.stats import poisson
 
-from rankcore._core.arguments import Seed
 from rankcore._core.concurrency import consistent_read
-from rankcore._core.model_spec import Specified
 from rankcore._core.params import as_generator
 from rankcore._core.scales import SPARSE
 from rankcore._core.threads import Threads, n_threads
@@ -20,8 +18,19 @@ from rankcore._ext.online_model import LANES, SUMS
 from rankcore._ext.ordinal import PRankModel
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
+from rankcore.ordinal._parameters import resolved_margin
+from rankcore.ordinal._projecting import (
+    ascending_thresholds,
+    direction,
+    project,
+    projections,
+    ranks_along,
+    resolved_scale,
+    scores_by_thresholds,
+)
 from rankcore.ordinal._record import OnlineRecord
 from rankcore.ordinal._scale import BuiltIn, scale_setting
+from rankcore.ordinal._votes import Voters
 from rankcore.ordinal._weights import Block, as_steps
 from rankcore.ordinal.prank import PRank
 
@@ -78,7 +87,7 @@ def tile_width(n_features: int, n_members: int) -> int:
     return 4 * math.ceil(n_members / n_tiles / 4)
 
 
-class OAP(Specified):
+class OAP(OnlineOrdinalClassifier):
     """Ensemble of PRanks that learn from samples of one stream. Not public.
 
     Attributes
@@ -97,17 +106,22 @@ class OAP(Specified):
     _built_in: ClassVar[BuiltIn] = OF_ENSEMBLE
     n_estimators: int
     n_jobs: int | None
-    random_state: Seed | None
     tie: Literal["crammer", "strict"]
     threshold_scale: float | str
     margin: float | str
-    max_iter: int | str
-    shuffle: bool
-    ranks_: np.ndarray
-    _settings: Callable[[], dict[str, Any]]
-    _block_values = OnlineOrdinalClassifier._block_values
     _model_class = OAPModel
     _merges = True
+    _form = "thresholds"
+    _one_direction = True
+
+    coef_ = direction
+    thresholds_ = ascending_thresholds
+    threshold_scale_ = resolved_scale
+    margin_ = resolved_margin
+    project = project
+    _projected = projections
+    _ranks = ranks_along
+    _scored = scores_by_thresholds
 
     @property
     @consistent_read
@@ -139,6 +153,14 @@ class OAP(Specified):
         if hasattr(self, "feature_names_in_"):
             member.feature_names_in_ = self.feature_names_in_.copy()
         return member
+
+    def _votes(self) -> np.ndarray:
+        """Return the votes of the members: one each, for learners that vote."""
+        return np.ones(self._fitted_state().settings["n_estimators"], dtype=np.int64)
+
+    def _voters(self) -> Voters:
+        weights, thresholds = self._fitted_state().model.members()
+        return Voters(weights, thresholds, self._votes())
 
     def _lengths(self, share: Callable[[], float]) -> int:
         # A member takes few of the rows. If few rows share a feature, projections of further rows

@@ -14,15 +14,15 @@ from rankcore._core.declaration import Declaration
 from rankcore._core.numbers import check_scores
 from rankcore._core.params import Constraints, Real
 from rankcore._ext import ordinal as kernels
-from rankcore._ext.rows import Rows, project, project_many
+from rankcore._ext.rows import Rows, project_many
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._projecting import LatentScoreMixin, cumulated
+from rankcore.ordinal._projecting import cumulated, direction, project, projections
 from rankcore.ordinal._scale import OF_INTERCEPTS, SCALE, BuiltIn
 
 __all__ = ["MulticlassPerceptron", "WidrowHoff"]
 
 
-class WidrowHoff(LatentScoreMixin, OnlineOrdinalClassifier):
+class WidrowHoff(OnlineOrdinalClassifier):
     """Online least squares on the ranks, rounded: the Widrow-Hoff (LMS) rule.
 
     Each example, even if ranked correctly, moves the weights along the row to reduce the error of
@@ -151,6 +151,9 @@ class WidrowHoff(LatentScoreMixin, OnlineOrdinalClassifier):
         "intercept_scaling": SCALE,
     }
 
+    coef_ = direction
+    project = project
+
     def __init__(
         self,
         eta0: float = 0.3,
@@ -189,21 +192,12 @@ class WidrowHoff(LatentScoreMixin, OnlineOrdinalClassifier):
 
     @property
     @consistent_read
-    def coef_(self) -> np.ndarray:
-        """Weights of the features, shape (n_features,)."""
-        return self._parameters()[0].copy()
-
-    @property
-    @consistent_read
     def intercept_(self) -> float:
         """The intercept."""
         return float(self._parameters()[1][0])
 
     def _projected(self, rows: Rows) -> np.ndarray:
-        weights, intercept = self._parameters()
-        scores = np.empty(rows.n_rows)
-        project(rows, weights, scores)
-        return check_scores(scores + intercept[0])
+        return check_scores(projections(self, rows) + self._parameters()[1][0])
 
     def _ranks(self, rows: Rows) -> np.ndarray:
         return self._rounded(self._projected(rows))
@@ -366,13 +360,13 @@ class MulticlassPerceptron(OnlineOrdinalClassifier):
     @consistent_read
     def coef_(self) -> np.ndarray:
         """Weights in the order of ``classes_``, shape (n_classes, n_features)."""
-        return self._parameters()[0][:, self._ranks_of_columns()].T.copy()
+        return self._parameters()[0][:, np.argsort(self.ranks_)].T.copy()
 
     @property
     @consistent_read
     def intercept_(self) -> np.ndarray:
         """Intercepts in the order of ``classes_``, shape (n_classes,)."""
-        return self._parameters()[1][self._ranks_of_columns()]
+        return self._parameters()[1][np.argsort(self.ranks_)]
 
     def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
         weights, intercepts = self._parameters()

@@ -14,11 +14,12 @@ from rankcore._core.arguments import Folds, RowsLike, Seed
 from rankcore._core.contributions import Contributions
 from rankcore._core.declaration import Declaration
 from rankcore._core.front import is_frozen, take_apart, thawed, transformed
-from rankcore._core.labels import RankedLabels, as_labels, check_classes, encode, ranks_among
+from rankcore._core.labels import as_labels, check_classes, declared_labels, encode, ranks_among
 from rankcore._core.model_spec import Field, ModelSpec, Specified, read_fields
 from rankcore._core.numbers import Floats, as_weights
 from rankcore._core.scoring import CALIBRATION, Scoring, no_scoring
 from rankcore._ext.rows import Rows
+from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._curves import expected_costs, fit_cumulative, fit_isotonic, restored_curves
 from rankcore.ordinal._decisions import CheapestRanks
 from rankcore.ordinal._held_out import (
@@ -237,11 +238,11 @@ class CalibratedOrdinal(
 
     def _declared_within(self, estimator: Any, given: Any) -> NDArray[Any] | None:
         """Labels declared to this estimator, or else to the inner one."""
-        declared = self._declared(given)
+        declared = declared_labels(self, given)
         inside = last_step(thawed(estimator))
-        if declared is None and isinstance(inside, RankedLabels):
+        if declared is None and isinstance(inside, OnlineOrdinalClassifier | CheapestRanks):
             declared = getattr(inside, "ranks_", None) if is_frozen(estimator) else None
-            declared = inside._declared() if declared is None else declared
+            declared = declared_labels(inside) if declared is None else declared
         return declared
 
     # ---------------------------------------------------------------- predicting

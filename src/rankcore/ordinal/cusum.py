@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,54 +15,47 @@ from rankcore._core.params import Constraints, Real, check_declared
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._projecting import LatentScoreMixin, cumulated
+from rankcore.ordinal._projecting import cumulated, project
 from rankcore.ordinal._scale import OF_INTERCEPTS, SCALE, BuiltIn
 
 __all__ = ["CuSumRank"]
 
 
-class CuSumClassifier(LatentScoreMixin):
-    """CuSum Rank with or without a kernel. Not public."""
-
-    _built_in: ClassVar[BuiltIn] = OF_INTERCEPTS
-    _weighs_steps = True
-    update: Literal["perceptron", "pa", "pa1", "pa2"]
-    tie_break: Literal["high", "low"]
-    decision: Literal["cusum", "count"]
-
-    def _check_weighable(self) -> None:
-        if self.update == "pa":
-            raise ValueError(
-                "update='pa' does not support weights, as its loss determines the step: use "
-                "'pa1' or 'pa2', whose C is multiplied by the weight, or omit the weights"
-            )
-
-    def _scoring_facts(self) -> dict[str, str | int]:
-        return {"decision": self.decision, "tie": self.tie_break}
-
-    @abstractmethod
-    def _tasks(self, rows: Rows) -> np.ndarray:
-        """Scores of the tasks."""
-
-    @abstractmethod
-    def _cumulated(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        """Cumulative scores of the ranks, and the ranks of maximum score."""
-
-    def _projected(self, rows: Rows) -> np.ndarray:
-        return self._cumulated(rows)[0][:, -1]
-
-    def _scored(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        # Validated again: set_params may have changed it since the fit.
-        check_declared(self, "decision")
-        if self.decision == "cusum":
-            return self._cumulated(rows)
-        # In descending order, the cumulative sum of the tasks' scores is maximal at the number of
-        # non-negative ones.
-        tasks = self._tasks(rows)
-        return cumulated(-np.sort(-tasks, axis=1)), (tasks >= 0).sum(axis=1, dtype=np.int32)
+def check_weighable(learner: Any) -> None:
+    """Raise if the updates do not support weights."""
+    if learner.update == "pa":
+        raise ValueError(
+            "update='pa' does not support weights, as its loss determines the step: use "
+            "'pa1' or 'pa2', whose C is multiplied by the weight, or omit the weights"
+        )
 
 
-class CuSumRank(CuSumClassifier, OnlineOrdinalClassifier):
+def facts_of_decision(learner: Any) -> dict[str, str | int]:
+    """Return the parameters that decide between the ranks."""
+    return {"decision": learner.decision, "tie": learner.tie_break}
+
+
+def total_scores(learner: Any, rows: Rows) -> np.ndarray:
+    """Return the sum of the scores of all tasks."""
+    scores: np.ndarray = learner._cumulated(rows)[0]
+    return scores[:, -1]
+
+
+def scores_by_tasks(learner: Any, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Return a score for each rank and the predicted ranks, by the scores of tasks."""
+    # Validated again: set_params may have changed it since the fit.
+    check_declared(learner, "decision")
+    if learner.decision == "cusum":
+        scores: np.ndarray
+        scores, ranks = learner._cumulated(rows)
+        return scores, ranks
+    # In descending order, the cumulative sum of the tasks' scores is maximal at the number of
+    # non-negative ones.
+    tasks: np.ndarray = learner._tasks(rows)
+    return cumulated(-np.sort(-tasks, axis=1)), (tasks >= 0).sum(axis=1, dtype=np.int32)
+
+
+class CuSumRank(OnlineOrdinalClassifier):
     """CuSum Rank: a task "rank above j" for each j, and their cumulative sums as scores.
 
     The score of a rank is the sum of the scores of the tasks below it; the predicted rank is the
@@ -198,6 +190,8 @@ class CuSumRank(CuSumClassifier, OnlineOrdinalClassifier):
     )
 
     _form = "tasks"
+    _built_in: ClassVar[BuiltIn] = OF_INTERCEPTS
+    _weighs_steps = True
     _model_class = kernels.CuSumModel
     _merges = True
 
@@ -207,6 +201,12 @@ class CuSumRank(CuSumClassifier, OnlineOrdinalClassifier):
         "margin": Real(0, 1e100),
         "intercept_scaling": SCALE,
     }
+
+    project = project
+    _check_weighable = check_weighable
+    _scoring_facts = facts_of_decision
+    _projected = total_scores
+    _scored = scores_by_tasks
 
     def __init__(
         self,
@@ -264,6 +264,7 @@ class CuSumRank(CuSumClassifier, OnlineOrdinalClassifier):
         return -self._parameters()[1]
 
     def _cumulated(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """Return cumulative scores of the ranks, and the ranks of maximum score."""
         weights, thresholds = self._parameters()
         check_declared(self, "tie_break")
         scores = np.empty((rows.n_rows, thresholds.size + 1))
@@ -274,6 +275,7 @@ class CuSumRank(CuSumClassifier, OnlineOrdinalClassifier):
         return check_scores(scores), ranks
 
     def _tasks(self, rows: Rows) -> np.ndarray:
+        """Return the scores of the tasks."""
         weights, thresholds = self._parameters()
         tasks = np.empty((rows.n_rows, thresholds.size))
         project_many(rows, weights.reshape(-1), tasks)

@@ -12,20 +12,20 @@ from rankcore._core.arguments import ClassWeight, Measures, RowsLike, Seed
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.declaration import Declaration
 from rankcore._core.model_spec import Field, ModelSpec, read_fields
-from rankcore._core.numbers import Floats, check_scores
+from rankcore._core.numbers import Floats
 from rankcore._core.params import Real, check_declared
 from rankcore._core.scoring import Scoring
 from rankcore._ext.logistic import LogisticModel
-from rankcore._ext.rows import Rows, project
+from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._curves import CumulativeLogits, expected_costs, with_absent
 from rankcore.ordinal._decisions import CheapestRanks, cheapest
-from rankcore.ordinal._projecting import LatentScoreMixin
+from rankcore.ordinal._projecting import ascending_thresholds, direction, project, projections
 
 __all__ = ["OrdinalLogistic"]
 
 
-class OrdinalLogistic(CheapestRanks, LatentScoreMixin, OnlineOrdinalClassifier):
+class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
     """Ordinal logistic regression: one direction and thresholds, with probabilities of ranks.
 
     Learned by averaged stochastic steps, a row at a time, so that probabilities are available on
@@ -158,6 +158,11 @@ class OrdinalLogistic(CheapestRanks, LatentScoreMixin, OnlineOrdinalClassifier):
     _built_in: ClassVar = {"average": bool}
     _constraints: ClassVar = {"eta0": Real(1e-100, 1e100)}
 
+    coef_ = direction
+    thresholds_ = ascending_thresholds
+    project = project
+    _projected = projections
+
     def __init__(
         self,
         *,
@@ -236,18 +241,6 @@ class OrdinalLogistic(CheapestRanks, LatentScoreMixin, OnlineOrdinalClassifier):
 
     @property
     @consistent_read
-    def coef_(self) -> np.ndarray:
-        """The direction: weights of the features, shape (n_features,)."""
-        return self._parameters()[0].copy()
-
-    @property
-    @consistent_read
-    def thresholds_(self) -> np.ndarray:
-        """Ascending thresholds between the ranks, shape (n_classes - 1,)."""
-        return self._parameters()[1].copy()
-
-    @property
-    @consistent_read
     def costs_(self) -> Floats:  # type: ignore[override]
         """Cost of a prediction (column) for a true rank (row), shape (n_classes, n_classes)."""
         check_declared(self, "loss")
@@ -259,11 +252,6 @@ class OrdinalLogistic(CheapestRanks, LatentScoreMixin, OnlineOrdinalClassifier):
         known = CumulativeLogits(thresholds, 1.0)
         curves = with_absent(known, model["extremes"], occurring, model.n_ranks)
         return weights, curves.thresholds
-
-    def _projected(self, rows: Rows) -> np.ndarray:
-        scores = np.empty(rows.n_rows)
-        project(rows, self._parameters()[0], scores)
-        return check_scores(scores)
 
     def _curves(self) -> CumulativeLogits:
         return CumulativeLogits(self._parameters()[1], 1.0)

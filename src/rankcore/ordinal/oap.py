@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,18 +11,22 @@ from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.declaration import Declaration
 from rankcore._core.params import COUNT, N_JOBS, Constraints, Real, check_declared
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._members import OAP
-from rankcore.ordinal._parameters import resolved_margin
-from rankcore.ordinal._projecting import Thresholds, Voters, VotesRanks, cumulated
-from rankcore.ordinal._record import OnlineRecord
+from rankcore.ordinal._projecting import cumulated, projections, thresholds_of
 from rankcore.ordinal._scale import MARGIN, SCALE
-from rankcore.ordinal.prank import Direction
+from rankcore.ordinal._votes import (
+    mean_ranks,
+    measured_by_votes,
+    predict,
+    ranks_by_votes,
+    scores_by_votes,
+    votes_scoring,
+)
 
 __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
 
 
-class OAPBPM(OAP, Direction, Thresholds, OnlineOrdinalClassifier):
+class OAPBPM(OAP):
     """Online approximation of the Bayes point: the mean of PRanks that sample one stream.
 
     Parameters
@@ -155,8 +159,6 @@ class OAPBPM(OAP, Direction, Thresholds, OnlineOrdinalClassifier):
         "margin": MARGIN,
     }
 
-    margin_ = resolved_margin
-
     def __init__(
         self,
         n_estimators: int = 100,
@@ -197,29 +199,19 @@ class OAPBPM(OAP, Direction, Thresholds, OnlineOrdinalClassifier):
         self.classes = classes
 
 
-class MembersVote:
-    """Votes of the members of an `OAP`, one each; a base class before `VotesRanks`. Not public."""
-
-    def _votes(self, state: OnlineRecord) -> np.ndarray:
-        """Return the votes of the members."""
-        return np.ones(state.settings["n_estimators"], dtype=np.int64)
-
-    def _scored(self: Any, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
-        scores, winners = VotesRanks._scored(self, rows)
-        # The members' mean breaks ties of votes: it adds less than half a vote, so that no other
-        # order changes.
-        mean = cumulated(Direction._projected(self, rows)[:, None] - self._cuts())
-        short = mean - mean.max(axis=1, keepdims=True)
-        n_votes = max(1, int(self._votes(self._state).sum()))
-        scale = float(self._state.model["scale"][0])
-        return scores + short / (scale - short) / (4 * n_votes), winners
-
-    def _voters(self: Any) -> Voters:
-        weights, thresholds = self._state.model.members()
-        return Voters(weights, thresholds, self._votes(self._state))
+def scores_by_members(learner: OAP, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Return a score for each rank and the predicted ranks, by the votes of the members."""
+    scores, winners = scores_by_votes(learner, rows)
+    # The members' mean breaks ties of votes: it adds less than half a vote, so that no other
+    # order changes.
+    mean = cumulated(projections(learner, rows)[:, None] - thresholds_of(learner))
+    short = mean - mean.max(axis=1, keepdims=True)
+    n_votes = max(1, int(learner._votes().sum()))
+    scale = float(learner._fitted_state().model["scale"][0])
+    return scores + short / (scale - short) / (4 * n_votes), winners
 
 
-class OAPBagging(MembersVote, VotesRanks, OAP, Direction, Thresholds, OnlineOrdinalClassifier):
+class OAPBagging(OAP):
     """Online bagging of PRanks: members that sample one stream have one vote each on the rank.
 
     Parameters
@@ -346,7 +338,12 @@ class OAPBagging(MembersVote, VotesRanks, OAP, Direction, Thresholds, OnlineOrdi
         "margin": MARGIN,
     }
 
-    margin_ = resolved_margin
+    predict = predict
+    _projected = mean_ranks
+    _ranks = ranks_by_votes
+    _measured = measured_by_votes
+    _scored = scores_by_members
+    _scoring = votes_scoring
 
     def __init__(
         self,
@@ -390,7 +387,7 @@ class OAPBagging(MembersVote, VotesRanks, OAP, Direction, Thresholds, OnlineOrdi
         self.classes = classes
 
 
-class OAPVoting(MembersVote, VotesRanks, OAP, Direction, Thresholds, OnlineOrdinalClassifier):
+class OAPVoting(OAP):
     """`OAPBagging` in which a member has one vote per example it ranked correctly.
 
     Parameters
@@ -517,7 +514,12 @@ class OAPVoting(MembersVote, VotesRanks, OAP, Direction, Thresholds, OnlineOrdin
         "margin": MARGIN,
     }
 
-    margin_ = resolved_margin
+    predict = predict
+    _projected = mean_ranks
+    _ranks = ranks_by_votes
+    _measured = measured_by_votes
+    _scored = scores_by_members
+    _scoring = votes_scoring
 
     def __init__(
         self,
@@ -562,8 +564,10 @@ class OAPVoting(MembersVote, VotesRanks, OAP, Direction, Thresholds, OnlineOrdin
         self.verbose = verbose
         self.classes = classes
 
-    def _votes(self, state: OnlineRecord) -> np.ndarray:
+    def _votes(self) -> np.ndarray:
         check_declared(self, "weight")
+        state = self._fitted_state()
         seen = state.model["seen"]
+        votes: np.ndarray
         votes = state.model["survived"] if self.weight == "survival" else seen[:, 0] - seen[:, 2]
         return votes[: state.settings["n_estimators"]]

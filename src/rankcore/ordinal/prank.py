@@ -2,69 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import ClassWeight, Measures, Seed
-from rankcore._core.concurrency import consistent_read
 from rankcore._core.declaration import Declaration
-from rankcore._core.model_spec import Specified
-from rankcore._core.numbers import check_reached, check_scores
 from rankcore._core.params import Constraints
-from rankcore._ext.ordinal import PRankModel, projected_ranks
-from rankcore._ext.rows import Rows, project
+from rankcore._ext.ordinal import PRankModel
 from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._parameters import resolved_margin
-from rankcore.ordinal._projecting import Thresholds
+from rankcore.ordinal._projecting import (
+    ascending_thresholds,
+    direction,
+    project,
+    projections,
+    ranks_along,
+    resolved_scale,
+    scores_by_thresholds,
+)
 from rankcore.ordinal._scale import MARGIN, OF_PRANK, SCALE
 
 __all__ = ["PRank"]
 
 
-class Direction(Specified):
-    """One direction, whose projections `Thresholds` divide into ranks. Not public.
-
-    Attributes
-    ----------
-    coef_ : ndarray of float64, shape (n_features,)
-        The direction (a copy).
-    threshold_scale_ : float
-        The resolved ``threshold_scale``: the given value, or the choice of "auto".
-    """
-
-    _one_direction = True
-    _form = "thresholds"
-
-    _parameters: Callable[[], Any]  # weights and thresholds for predictions
-
-    @property
-    @consistent_read
-    def coef_(self) -> np.ndarray:
-        """The direction: weights of the features, shape (n_features,)."""
-        return self._parameters()[0].copy()
-
-    @property
-    @consistent_read
-    def threshold_scale_(self) -> float:
-        """The resolved ``threshold_scale``; thresholds move in steps of its square."""
-        return float(np.sqrt(self._fitted_state().model["scale"][0]))
-
-    def _projected(self, rows: Rows) -> np.ndarray:
-        scores = np.empty(rows.n_rows)
-        project(rows, self._parameters()[0], scores)
-        return check_scores(scores)
-
-    def _ranks(self, rows: Rows) -> np.ndarray:
-        weights, thresholds = self._parameters()
-        ranks = np.empty(rows.n_rows, dtype=np.int32)
-        check_reached(projected_ranks(rows, weights, thresholds, ranks), rows.n_rows)
-        return ranks
-
-
-class PRank(Direction, Thresholds, OnlineOrdinalClassifier):
+class PRank(OnlineOrdinalClassifier):
     """Perceptron ranking: one direction, ordered thresholds, online.
 
     The rank of a row is the number of thresholds that its projection on the learned direction
@@ -207,6 +169,8 @@ class PRank(Direction, Thresholds, OnlineOrdinalClassifier):
 
     _built_in: ClassVar = OF_PRANK
     _model_class = PRankModel
+    _form = "thresholds"
+    _one_direction = True
     _merges = True
 
     _constraints: ClassVar[Constraints] = {
@@ -214,7 +178,14 @@ class PRank(Direction, Thresholds, OnlineOrdinalClassifier):
         "margin": MARGIN,
     }
 
+    coef_ = direction
+    thresholds_ = ascending_thresholds
+    threshold_scale_ = resolved_scale
     margin_ = resolved_margin
+    project = project
+    _projected = projections
+    _ranks = ranks_along
+    _scored = scores_by_thresholds
 
     def __init__(
         self,

@@ -14,15 +14,22 @@ from rankcore._core.numbers import Floats, check_scores
 from rankcore._core.params import Constraints
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._projecting import Thresholds
+from rankcore.ordinal._projecting import (
+    ascending_thresholds,
+    direction,
+    project,
+    projections,
+    ranks_along,
+    resolved_scale,
+    scores_by_thresholds,
+)
 from rankcore.ordinal._rule_loop import RuleLearner, RuleModel, row_of
 from rankcore.ordinal._scale import OF_THRESHOLDS, SCALE
-from rankcore.ordinal.prank import Direction
 
 __all__ = ["PythonRule", "PythonScoreRule"]
 
 
-class PythonRule(Direction, Thresholds, RuleLearner):
+class PythonRule(RuleLearner):
     """Base class of user-defined rules in Python with one direction and thresholds.
 
     A subclass defines ``update``, which learns one row; passes, held-out rows, early stopping,
@@ -142,6 +149,16 @@ class PythonRule(Direction, Thresholds, RuleLearner):
     _checked = (*RuleLearner._checked, "threshold_scale")
     _built_in: ClassVar = OF_THRESHOLDS
     _constraints: ClassVar[Constraints] = {"threshold_scale": SCALE}
+    _form = "thresholds"
+    _one_direction = True
+
+    coef_ = direction
+    thresholds_ = ascending_thresholds
+    threshold_scale_ = resolved_scale
+    project = project
+    _projected = projections
+    _ranks = ranks_along
+    _scored = scores_by_thresholds
 
     def __init__(
         self,

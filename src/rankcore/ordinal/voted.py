@@ -16,9 +16,18 @@ from rankcore._ext.rows import Rows
 from rankcore._ext.voted import VotedModel
 from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._parameters import resolved_margin
-from rankcore.ordinal._projecting import Voters, VotesRanks
+from rankcore.ordinal._projecting import project
 from rankcore.ordinal._record import OnlineRecord
 from rankcore.ordinal._scale import MARGIN, SCALE, scale_setting
+from rankcore.ordinal._votes import (
+    Voters,
+    mean_ranks,
+    measured_by_votes,
+    predict,
+    ranks_by_votes,
+    scores_by_votes,
+    votes_scoring,
+)
 
 __all__ = ["VotedPRank"]
 
@@ -26,7 +35,7 @@ __all__ = ["VotedPRank"]
 FIRST_ROOM = 16
 
 
-class VotedPRank(VotesRanks, OnlineOrdinalClassifier):
+class VotedPRank(OnlineOrdinalClassifier):
     """Voted PRank: each past hypothesis has as many votes as examples it survived.
 
     Parameters
@@ -154,6 +163,7 @@ class VotedPRank(VotesRanks, OnlineOrdinalClassifier):
     )
 
     _model_class = VotedModel
+    _one_direction = True
     _checks_constant = False  # a prediction may cost more than the fit
 
     _published: ClassVar[dict[str, Any]] = {"max_hypotheses": None}
@@ -172,6 +182,13 @@ class VotedPRank(VotesRanks, OnlineOrdinalClassifier):
     }
 
     margin_ = resolved_margin
+    project = project
+    predict = predict
+    _projected = mean_ranks
+    _ranks = ranks_by_votes
+    _measured = measured_by_votes
+    _scored = scores_by_votes
+    _scoring = votes_scoring
 
     def __init__(
         self,

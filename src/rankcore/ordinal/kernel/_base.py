@@ -18,7 +18,7 @@ from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._core.threads import n_threads
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._projecting import LatentScoreMixin
+from rankcore.ordinal._projecting import project, thresholds_of
 from rankcore.ordinal._record import OnlineRecord
 from rankcore.ordinal._weights import Block, Examples
 from rankcore.ordinal.kernel import _pool
@@ -50,7 +50,7 @@ class KernelRecord(OnlineRecord):
         return {**self.__dict__, "visit": (0, None), "gram": None}
 
 
-class KernelClassifier(DualLearner, LatentScoreMixin, OnlineOrdinalClassifier):
+class KernelClassifier(DualLearner, OnlineOrdinalClassifier):
     """An online ordinal learner in dual form. Not public: subclasses define the rule.
 
     A subclass provides ``_model_class``, a ``KernelModel``.
@@ -63,10 +63,7 @@ class KernelClassifier(DualLearner, LatentScoreMixin, OnlineOrdinalClassifier):
     _n_sums = 0
     _record_class = KernelRecord
 
-    def _cuts(self) -> np.ndarray:
-        """Return the thresholds for predictions."""
-        thresholds: np.ndarray = self._parameters()[-1]
-        return thresholds
+    project = project
 
     def _output_lists(self, state: KernelRecord) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         slots, coefs, sizes, _ = state.model.parameters()
@@ -118,7 +115,7 @@ class KernelClassifier(DualLearner, LatentScoreMixin, OnlineOrdinalClassifier):
             "slots": np.where(used, slots[:, :longest], 0),
             "sizes": sizes.astype(np.int64, copy=False),
             "norms": arrays["norms"],
-            "thresholds": self._cuts(),
+            "thresholds": thresholds_of(self),
         }
         vectors = arrays["vectors"]
         if "starts" not in arrays:

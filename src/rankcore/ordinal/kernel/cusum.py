@@ -13,15 +13,20 @@ from rankcore._core.declaration import Declaration
 from rankcore._core.params import Constraints, Real, check_declared
 from rankcore._ext.kernel_learners import KernelCuSumModel
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._projecting import cumulated
-from rankcore.ordinal._scale import SCALE
-from rankcore.ordinal.cusum import CuSumClassifier
+from rankcore.ordinal._projecting import cumulated, thresholds_of
+from rankcore.ordinal._scale import OF_INTERCEPTS, SCALE, BuiltIn
+from rankcore.ordinal.cusum import (
+    check_weighable,
+    facts_of_decision,
+    scores_by_tasks,
+    total_scores,
+)
 from rankcore.ordinal.kernel._base import KernelClassifier
 
 __all__ = ["KernelCuSumRank"]
 
 
-class KernelCuSumRank(CuSumClassifier, KernelClassifier):
+class KernelCuSumRank(KernelClassifier):
     """CuSum Rank with a kernel: a non-linear task for each step between ranks.
 
     `CuSumRank` in the feature space of a kernel. A misranked row becomes a support vector of the
@@ -187,6 +192,8 @@ default="oldest"
     )
 
     _model_class = KernelCuSumModel
+    _built_in: ClassVar[BuiltIn] = OF_INTERCEPTS
+    _weighs_steps = True
     _published: ClassVar[dict[str, Any]] = {
         "margin": 0.0,
         "update": "perceptron",
@@ -200,6 +207,11 @@ default="oldest"
         "margin": Real(0, 1e100),
         "intercept_scaling": SCALE,
     }
+
+    _check_weighable = check_weighable
+    _scoring_facts = facts_of_decision
+    _projected = total_scores
+    _scored = scores_by_tasks
 
     def __init__(
         self,
@@ -268,10 +280,10 @@ default="oldest"
     @consistent_read
     def intercept_(self) -> np.ndarray:
         """Intercepts of the tasks, shape (n_classes - 1,)."""
-        return -self._cuts()
+        return -thresholds_of(self)
 
     def _tasks(self, rows: Rows) -> np.ndarray:
-        return self._outputs(rows) - self._cuts()
+        return self._outputs(rows) - thresholds_of(self)
 
     def _rule(self) -> dict[str, str | int]:
         return {"rule": "tasks", **self._scoring_facts()}

@@ -15,7 +15,11 @@ from rankcore._core.params import COUNT, N_JOBS, Constraints, Real, as_generator
 from rankcore._ext.kernel_learners import KernelOAPModel
 from rankcore.ordinal._members import OF_ENSEMBLE, least_draws
 from rankcore.ordinal._parameters import resolved_margin
-from rankcore.ordinal._projecting import Thresholds
+from rankcore.ordinal._projecting import (
+    ascending_thresholds,
+    ranks_by_thresholds,
+    scores_by_thresholds,
+)
 from rankcore.ordinal._record import OnlineRecord
 from rankcore.ordinal._scale import MARGIN, SCALE, BuiltIn
 from rankcore.ordinal._weights import Block
@@ -25,7 +29,7 @@ from rankcore.ordinal.kernel._base import KernelClassifier
 __all__ = ["KernelOAPBPM"]
 
 
-class KernelOAPBPM(Thresholds, KernelClassifier):
+class KernelOAPBPM(KernelClassifier):
     """OAP-BPM with a kernel: the mean of kernel PRanks that sample one stream.
 
     `OAPBPM` in the feature space of a kernel. The members share one pool of support vectors, so
@@ -204,7 +208,10 @@ default="oldest"
         "margin": MARGIN,
     }
 
+    thresholds_ = ascending_thresholds
     margin_ = resolved_margin
+    _ranks = ranks_by_thresholds
+    _scored = scores_by_thresholds
 
     def __init__(
         self,

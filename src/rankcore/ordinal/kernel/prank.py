@@ -11,14 +11,18 @@ from rankcore._core.declaration import Declaration
 from rankcore._core.params import COUNT, Constraints, Options
 from rankcore._ext.kernel_learners import KernelPRankModel
 from rankcore.ordinal._parameters import resolved_margin
-from rankcore.ordinal._projecting import Thresholds
+from rankcore.ordinal._projecting import (
+    ascending_thresholds,
+    ranks_by_thresholds,
+    scores_by_thresholds,
+)
 from rankcore.ordinal._scale import MARGIN, OF_PRANK, SCALE
 from rankcore.ordinal.kernel._base import KernelClassifier
 
 __all__ = ["KernelPRank"]
 
 
-class KernelPRank(Thresholds, KernelClassifier):
+class KernelPRank(KernelClassifier):
     """PRank with a kernel: a non-linear score and ordered thresholds, online.
 
     `PRank` in the feature space of a kernel. A misranked row becomes a support vector, whose
@@ -205,7 +209,10 @@ default="oldest"
         "max_iter": Options("auto") | COUNT,
     }
 
+    thresholds_ = ascending_thresholds
     margin_ = resolved_margin
+    _ranks = ranks_by_thresholds
+    _scored = scores_by_thresholds
 
     def __init__(
         self,
