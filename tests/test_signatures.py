@@ -45,8 +45,6 @@ STARS = dict.fromkeys(inspect._ParameterKind, "") | {
 }
 # Fields of classes that users are given and do not make.
 RESULTS = {"Iteration", "LetorData", "QueryExplanation"}
-# Estimators with more than three classes above.
-DEEP = {"KernelCuSumRank", "KernelOAPBPM", "KernelPRank"}
 ESTIMATORS = {
     name: found
     for module in map(importlib.import_module, {*MODULES} - {"rankcore.dask"})
@@ -177,7 +175,7 @@ def test_docstrings_of_estimators_have_the_parameters_of_the_signature(name):
     assert [(parameter, default_of(kind)) for parameter, kind in written] == shown
 
 
-@pytest.mark.parametrize("name", sorted(ESTIMATORS.keys() - DEEP))
+@pytest.mark.parametrize("name", sorted(ESTIMATORS))
 def test_at_most_three_classes_stand_above_an_estimator(name):
     above = [
         one.__name__

@@ -21,8 +21,7 @@ from rankcore._core.kernels import COMPILED, gram
 from rankcore._core.params import Constraints, Function, Options
 from rankcore._ext.kernel_learners import KernelAtomsState
 from rankcore._ext.rows import Rows
-from rankcore.ordinal.kernel import _pool
-from rankcore.ordinal.kernel._dual import DualLearner
+from rankcore.ordinal.kernel import _dual, _pool
 from rankcore.structured._base import (
     Examples,
     StructuredLearner,
@@ -62,7 +61,7 @@ class KernelExamples(Examples):
     n_labels: int
 
 
-class KernelStructuredPerceptron(DualLearner, StructuredLearner):
+class KernelStructuredPerceptron(StructuredLearner):
     """Kernel structured perceptron for outputs that consist of atoms.
 
     `StructuredPerceptron` in the feature space of a kernel. The score of an atom, a part
@@ -194,8 +193,16 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
 
     # X itself has no columns.
     _constraints: ClassVar[Constraints] = {
+        **_dual.OF_KERNEL,
         "kernel": Options(*COMPILED) | Function(),
     }
+
+    _overflow_hint = _dual.OVERFLOW_HINT
+
+    support_ = _dual.support_rows
+    support_vectors_ = _dual.support_vectors
+    dual_coef_ = _dual.dual_coefs
+    gamma_ = _dual.resolved_gamma
 
     def __init__(
         self,
@@ -244,7 +251,7 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
 
     @property
     @consistent_read
-    def n_features_in_(self) -> int:  # type: ignore[override]
+    def n_features_in_(self) -> int:
         """Columns of the parts."""
         return self._fitted_state().n_features
 
@@ -267,7 +274,7 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
     def _predict(self, examples: KernelExamples) -> list[Any]:
         scores = np.zeros((0, examples.n_labels))
         if examples.rows is not None:
-            scores = self._outputs(examples.rows)
+            scores = _dual.outputs(self, examples.rows)
         scores, weights = read_only(scores), read_only(self.coef_)
         return [
             self.task.argmax(scores[first:last], weights, x, None, 0.0)
@@ -279,13 +286,13 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
     # ---------------------------------------------------------------- parameters and state
 
     def _settings(self) -> dict[str, Any]:
-        return super()._settings() | self._kernel_settings()
+        return super()._settings() | _dual.kernel_settings(self)
 
     def _new_state(self, examples: KernelExamples) -> KernelStructuredState:
         return KernelStructuredState(
             arrays=np.zeros((1 + bool(self.average), examples.n_parameters)),
             settings=self._settings(),
-            pool=self._new_pool(examples.n_labels, bool(self.average)),
+            pool=_dual.new_pool(self, examples.n_labels, bool(self.average)),
             n_features=examples.n_features,
         )
 
@@ -336,15 +343,15 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
         edges = np.concatenate([[0], np.cumsum(sizes)])  # of the examples, in order of arrival
         if rows is not None:
             if "vectors" not in arrays:
-                self._resolve_gamma(arrays, rows)
+                _dual.set_gamma(self, arrays, rows)
             _pool.add_vectors(arrays, rows)
             if not state.streaming and state.t > 0:
-                slot_of = self._slots_of(arrays, rows, first)
+                slot_of = _dual.slots_of(arrays, rows, first)
             row_order = np.repeat(examples.ends[order] - edges[:-1], sizes) + np.arange(edges[-1])
             row_order = row_order.astype(np.int32)
         start = 0
         while start < order.size:
-            limit = 1 if rows is None else self._rows_at_once(rows, arrays)
+            limit = 1 if rows is None else _dual.rows_at_once(rows, arrays)
             stop = int(np.searchsorted(edges, edges[start] + limit, side="right")) - 1
             stop = min(max(stop, start + 1), order.size)
             before = int(arrays["book"][_pool.N_SUPPORT])
@@ -353,7 +360,7 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
             for place in range(start, stop):
                 parts = slice(*(int(edge - edges[start]) for edge in edges[place : place + 2]))
                 yield self._learn(state, examples, int(order[place]), bound, parts, among)
-            self._check_diagonal(arrays, before)
+            _dual.check_diagonal(self, arrays, before)
             start = stop
         arrays["book"][_pool.FIRST] = first + examples.ends[-1]
 
@@ -372,9 +379,12 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
         if filled:
             which = row_order[block]
             _pool.make_room(arrays, rows, which, self.budget)
-            values, among = self._given_values(state, rows, which, first)
+            values, among = _dual.given_values(self, state, rows, which, first)
         bound = KernelAtomsState(
-            arrays, self._compiled_kernel(state), self._compiled_budget(state), state.n_features
+            arrays,
+            _dual.compiled_kernel(state),
+            _dual.compiled_budget(self, state),
+            state.n_features,
         )
         if filled:
             bound.take(rows, row_order, block.start, block.stop, first, slot_of, values, among)
@@ -412,7 +422,7 @@ class KernelStructuredPerceptron(DualLearner, StructuredLearner):
                     if examples.rows is not None:
                         if among is None:
                             first, last = examples.ends[i], examples.ends[i + 1]
-                            own = gram(examples.rows, first, last, self._compiled_kernel(state))
+                            own = gram(examples.rows, first, last, _dual.compiled_kernel(state))
                         else:
                             own = among[low:high, low:high]
                         # Counts are small integers: their products are exact in any order.

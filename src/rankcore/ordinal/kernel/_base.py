@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from rankcore._core.arguments import Gamma, KernelLike
 from rankcore._core.concurrency import uninterrupted
 from rankcore._core.kernels import COMPILED, call_kernel, columns_of, gram, some_rows
 from rankcore._core.model_spec import ModelSpec
 from rankcore._core.numbers import power_of_two
-from rankcore._core.params import as_generator
+from rankcore._core.params import Constraints, as_generator
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._core.threads import n_threads
 from rankcore._ext.rows import Rows
@@ -22,7 +23,23 @@ from rankcore.ordinal._projecting import project, thresholds_of
 from rankcore.ordinal._record import OnlineRecord
 from rankcore.ordinal._weights import Block, Examples
 from rankcore.ordinal.kernel import _pool
-from rankcore.ordinal.kernel._dual import DualLearner
+from rankcore.ordinal.kernel._dual import (
+    OF_KERNEL,
+    OVERFLOW_HINT,
+    check_diagonal,
+    compiled_budget,
+    compiled_kernel,
+    dual_coefs,
+    given_values,
+    kernel_settings,
+    outputs,
+    resolved_gamma,
+    rows_at_once,
+    set_gamma,
+    slots_of,
+    support_rows,
+    support_vectors,
+)
 
 # Maximum number of rows whose kernel matrix is kept between passes, in 2**28 bytes.
 KEPT_ROWS = 5792
@@ -50,7 +67,7 @@ class KernelRecord(OnlineRecord):
         return {**self.__dict__, "visit": (0, None), "gram": None}
 
 
-class KernelClassifier(DualLearner, OnlineOrdinalClassifier):
+class KernelClassifier(OnlineOrdinalClassifier):
     """An online ordinal learner in dual form. Not public: subclasses define the rule.
 
     A subclass provides ``_model_class``, a ``KernelModel``.
@@ -63,6 +80,19 @@ class KernelClassifier(DualLearner, OnlineOrdinalClassifier):
     _n_sums = 0
     _record_class = KernelRecord
 
+    _constraints: ClassVar[Constraints] = OF_KERNEL
+    kernel: KernelLike
+    gamma: Gamma
+    degree: int
+    coef0: float
+    budget: int | None
+    n_jobs: int | None
+    _overflow_hint = OVERFLOW_HINT
+
+    support_ = support_rows
+    support_vectors_ = support_vectors
+    dual_coef_ = dual_coefs
+    gamma_ = resolved_gamma
     project = project
 
     def _output_lists(self, state: KernelRecord) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -72,7 +102,7 @@ class KernelClassifier(DualLearner, OnlineOrdinalClassifier):
     # ---------------------------------------------------------------- parameters and state
 
     def _settings(self) -> dict[str, Any]:
-        return self._kernel_settings() | super()._settings()
+        return kernel_settings(self) | super()._settings()
 
     def _new_model(self, n_features: int, n_ranks: int) -> Any:
         room = {"room": _pool.FIRST_CAPACITY, "entries": _pool.FIRST_CAPACITY}
@@ -104,7 +134,7 @@ class KernelClassifier(DualLearner, OnlineOrdinalClassifier):
         settings = state.settings
         if settings["kernel"] == "precomputed":
             return no_scoring("the kernel is precomputed: a row does not hold features")
-        kernel = self._compiled_kernel(state)
+        kernel = compiled_kernel(state)
         slots, coefs, sizes = self._output_lists(state)
         longest = int(sizes.max(initial=0))
         used = np.arange(longest) < sizes[:, np.newaxis]  # what is behind them is left over
@@ -127,7 +157,7 @@ class KernelClassifier(DualLearner, OnlineOrdinalClassifier):
     # ---------------------------------------------------------------- learning
 
     def _block_rows(self, rows: Rows, state: Any) -> int:
-        return self._rows_at_once(rows, state.model.arrays)
+        return rows_at_once(rows, state.model.arrays)
 
     def _check_columns(self, rows: Rows, last: int) -> None:
         if self.kernel == "precomputed" and last > rows.n_features:
@@ -153,11 +183,11 @@ class KernelClassifier(DualLearner, OnlineOrdinalClassifier):
             # Its values are found by the places of rows.
             examples = replace(examples, weights=None)
         if state.t == 0:
-            self._resolve_gamma(model.arrays, examples.weighted)
+            set_gamma(self, model.arrays, examples.weighted)
         twice = order is not None and np.unique(order).size < order.size
-        slot_of = self._slots_of(model.arrays, rows, first) if epoch > 1 or twice else None
+        slot_of = slots_of(model.arrays, rows, first) if epoch > 1 or twice else None
         if epoch > 1 and state.gram is None and self._keeps_values(state, rows, n_epochs - epoch):
-            kernel = self._compiled_kernel(state)
+            kernel = compiled_kernel(state)
             state.gram = gram(rows, 0, rows.n_rows, kernel, n_threads(self.n_jobs))
         state.visit = first, slot_of
         try:
@@ -206,10 +236,10 @@ class KernelClassifier(DualLearner, OnlineOrdinalClassifier):
         model.reshape(partial(_pool.make_room, rows=rows, which=which, budget=self.budget))
         values = among = None
         if state.gram is None:
-            values, among = self._given_values(state, rows, which, first)
+            values, among = given_values(self, state, rows, which, first)
         model.take(
-            self._compiled_kernel(state),
-            self._compiled_budget(state),
+            compiled_kernel(state),
+            compiled_budget(self, state),
             self._n_sums,
             rows,
             order,
@@ -222,11 +252,11 @@ class KernelClassifier(DualLearner, OnlineOrdinalClassifier):
             state.gram,
         )
         reached = block.learn(model, self, block.examples.steps)
-        self._check_diagonal(model.arrays, before)
+        check_diagonal(self, model.arrays, before)
         return reached
 
     def _projected(self, rows: Rows) -> np.ndarray:
-        return np.ascontiguousarray(self._outputs(rows)[:, 0])
+        return np.ascontiguousarray(outputs(self, rows)[:, 0])
 
     def _summary(self) -> dict[str, Any]:
         return super()._summary() | {"support_vectors": int(self.support_.size)}

@@ -1,13 +1,11 @@
-"""Shared base of all learners in dual form: kernel, budget, support vectors, scoring by blocks."""
+"""What learners in dual form have in common: kernel, budget, support vectors, scoring by blocks."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import Any, ClassVar, Literal
+from typing import Any
 
 import numpy as np
 
-from rankcore._core.arguments import Gamma, KernelLike
 from rankcore._core.concurrency import consistent_read
 from rankcore._core.kernels import (
     COMPILED,
@@ -43,214 +41,205 @@ BLOCK_VALUES = 2**20
 # Rows scored by a thread at a time.
 SCORED_ROWS = 1024
 
+# What the parameters of learners in dual form accept.
+OF_KERNEL: Constraints = {
+    "kernel": Options(*KERNELS) | Function(),
+    "gamma": Options(*GAMMAS) | Real(0, 1e100),
+    "degree": Integer(1, 2**20),
+    "coef0": Real(-1e100, 1e100),
+    "budget": Integer(1, 2**63 - 1) | None,
+    "decay": Real(0, 1),
+    "projection_tol": Real(0, 1),
+    "n_jobs": N_JOBS,
+}
+# A hint of the remedy for values that overflow.
+OVERFLOW_HINT = "X or the kernel's values are too large; scale X, or reduce degree or gamma"
 
-class DualLearner:
-    """A learner in dual form. Not public.
+# A learner in dual form has a state with ``settings``, which include those of `kernel_settings`,
+# and ``pool``, the arrays of `_pool`. It provides ``_fitted_state``, and ``_output_lists`` of a
+# state: slots, coefficients and sizes of the lists for predictions.
 
-    Its state has ``settings``, which include those of ``_kernel_settings``, and
-    ``pool``, the arrays of ``_pool``. A class with this base provides ``_fitted_state`` and
-    ``_output_lists``.
-    """
 
-    _constraints: ClassVar[Constraints] = {
-        "kernel": Options(*KERNELS) | Function(),
-        "gamma": Options(*GAMMAS) | Real(0, 1e100),
-        "degree": Integer(1, 2**20),
-        "coef0": Real(-1e100, 1e100),
-        "budget": Integer(1, 2**63 - 1) | None,
-        "decay": Real(0, 1),
-        "projection_tol": Real(0, 1),
-        "n_jobs": N_JOBS,
+def kernel_settings(learner: Any) -> dict[str, Any]:
+    """Return the parameters of the kernel and the budget that are built into a model."""
+    named = isinstance(learner.gamma, str)
+    return {
+        "kernel": learner.kernel,
+        "gamma": learner.gamma if named else float(learner.gamma),
+        "degree": int(learner.degree),
+        "coef0": float(learner.coef0),
+        "budget": None if learner.budget is None else int(learner.budget),
+        "budget_policy": learner.budget_policy,
     }
-    kernel: KernelLike
-    gamma: Gamma
-    degree: int
-    coef0: float
-    budget: int | None
-    budget_policy: Literal["oldest", "random", "smallest", "forgetron", "norma", "projectron"]
-    decay: float
-    projection_tol: float
-    n_jobs: int | None
-    average: bool
-    random_state: Any
-    n_features_in_: int
-    _fitted_state: Any  # a method
-    _overflow_hint = "X or the kernel's values are too large; scale X, or reduce degree or gamma"
 
-    @abstractmethod
-    def _output_lists(self, state: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return slots, coefficients and sizes of the lists for predictions."""
 
-    # ---------------------------------------------------------------- parameters
+def new_pool(
+    learner: Any, n_outputs: int, averaged: bool, zeros: _pool.Zeros = np.zeros
+) -> _pool.Arrays:
+    """Create the arrays of a learner without support vectors."""
+    policy = None if learner.budget is None else learner.budget_policy
+    arrays = _pool.new_lists(n_outputs, averaged, policy, zeros)
+    if policy == "random":
+        arrays["evict_seed"] = as_generator(learner.random_state).integers(2**63, size=1)
+    return arrays
 
-    def _kernel_settings(self) -> dict[str, Any]:
-        named = isinstance(self.gamma, str)
-        return {
-            "kernel": self.kernel,
-            "gamma": self.gamma if named else float(self.gamma),
-            "degree": int(self.degree),
-            "coef0": float(self.coef0),
-            "budget": None if self.budget is None else int(self.budget),
-            "budget_policy": self.budget_policy,
-        }
 
-    def _new_pool(
-        self, n_outputs: int, averaged: bool, zeros: _pool.Zeros = np.zeros
-    ) -> _pool.Arrays:
-        policy = None if self.budget is None else self.budget_policy
-        arrays = _pool.new_lists(n_outputs, averaged, policy, zeros)
-        if policy == "random":
-            arrays["evict_seed"] = as_generator(self.random_state).integers(2**63, size=1)
-        return arrays
+def rows_at_once(rows: Rows, arrays: _pool.Arrays) -> int:
+    """Return the number of rows of a block."""
+    n = int(arrays["book"][_pool.N_SUPPORT]) + BLOCK_ROWS
+    if rows.columns is None:  # a column-major copy of the rows takes memory too
+        n = max(n, rows.n_features // 4)
+    return max(LEAST_ROWS, min(BLOCK_ROWS, BLOCK_VALUES // n))
 
-    # ---------------------------------------------------------------- learning
 
-    def _rows_at_once(self, rows: Rows, arrays: _pool.Arrays) -> int:
-        """Return the number of rows of a block."""
-        n = int(arrays["book"][_pool.N_SUPPORT]) + BLOCK_ROWS
-        if rows.columns is None:  # a column-major copy of the rows takes memory too
-            n = max(n, rows.n_features // 4)
-        return max(LEAST_ROWS, min(BLOCK_ROWS, BLOCK_VALUES // n))
+def set_gamma(learner: Any, arrays: _pool.Arrays, rows: Rows) -> None:
+    """Resolve ``gamma`` from the first rows."""
+    if learner.kernel in ("poly", "rbf"):
+        arrays["gamma"][0] = resolve_gamma(learner.gamma, rows)
 
-    def _resolve_gamma(self, arrays: _pool.Arrays, rows: Rows) -> None:
-        if self.kernel in ("poly", "rbf"):
-            arrays["gamma"][0] = resolve_gamma(self.gamma, rows)
 
-    def _slots_of(self, arrays: _pool.Arrays, rows: Rows, first: int) -> np.ndarray:
-        """Return the slot of each row from number ``first`` on, or -1."""
-        slot_of = np.full(rows.n_rows, -1, dtype=np.int32)
-        n = int(arrays["book"][_pool.N_SUPPORT])
-        known = arrays["support"][:n] - first  # negative for earlier calls
-        slot_of[known[known >= 0]] = np.flatnonzero(known >= 0)
-        return slot_of
+def slots_of(arrays: _pool.Arrays, rows: Rows, first: int) -> np.ndarray:
+    """Return the slot of each row from number ``first`` on, or -1."""
+    slot_of = np.full(rows.n_rows, -1, dtype=np.int32)
+    n = int(arrays["book"][_pool.N_SUPPORT])
+    known = arrays["support"][:n] - first  # negative for earlier calls
+    slot_of[known[known >= 0]] = np.flatnonzero(known >= 0)
+    return slot_of
 
-    def _check_diagonal(self, arrays: _pool.Arrays, before: int) -> None:
-        """Raise if the kernel of a new support vector with itself overflowed."""
-        joined = slice(0 if self.budget is not None else before, None)
-        if not np.isfinite(arrays["diagonal"][joined]).all():
-            raise ValueError(f"a kernel value overflowed: {self._overflow_hint}")
 
-    def _given_values(
-        self, state: Any, rows: Rows, which: np.ndarray, first: int
-    ) -> tuple[np.ndarray | None, np.ndarray | None]:
-        """Compute kernel values of a block with the support vectors and itself, if not compiled."""
-        if isinstance(self.kernel, str) and self.kernel in COMPILED:
-            return None, None
-        block = some_rows(rows, which)
-        n = int(state.pool["book"][_pool.N_SUPPORT])
-        if self.kernel == "precomputed":
-            support = state.pool["support"][:n]
-            return columns_of(block, support), columns_of(block, first + which)
-        among = call_kernel(self.kernel, block, block)
-        if n == 0:
-            return np.empty((which.size, 0)), among
-        vectors = _pool.support_matrix(state.pool, rows.n_features)
-        return call_kernel(self.kernel, block, vectors), among
+def check_diagonal(learner: Any, arrays: _pool.Arrays, before: int) -> None:
+    """Raise if the kernel of a new support vector with itself overflowed."""
+    joined = slice(0 if learner.budget is not None else before, None)
+    if not np.isfinite(arrays["diagonal"][joined]).all():
+        raise ValueError(f"a kernel value overflowed: {learner._overflow_hint}")
 
-    def _compiled_kernel(self, state: Any) -> Compiled:
-        settings = state.settings
-        kernel = settings["kernel"]
-        return {
-            "kind": COMPILED[kernel] if isinstance(kernel, str) and kernel in COMPILED else 0,
-            "gamma": float(state.pool["gamma"][0]),
-            "coef0": settings["coef0"],
-            "degree": settings["degree"],
-        }
 
-    def _compiled_budget(self, state: Any) -> Compiled:
-        settings = state.settings
-        seed = state.pool.get("evict_seed")
-        return {
-            "budget": -1 if settings["budget"] is None else settings["budget"],
-            "policy": POLICIES[settings["budget_policy"]],
-            "decay": float(self.decay),
-            "tolerance": float(self.projection_tol),
-            "seed": 0 if seed is None else int(seed[0]),
-        }
+def given_values(
+    learner: Any, state: Any, rows: Rows, which: np.ndarray, first: int
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Compute kernel values of a block with the support vectors and itself, if not compiled."""
+    if isinstance(learner.kernel, str) and learner.kernel in COMPILED:
+        return None, None
+    block = some_rows(rows, which)
+    n = int(state.pool["book"][_pool.N_SUPPORT])
+    if learner.kernel == "precomputed":
+        support = state.pool["support"][:n]
+        return columns_of(block, support), columns_of(block, first + which)
+    among = call_kernel(learner.kernel, block, block)
+    if n == 0:
+        return np.empty((which.size, 0)), among
+    vectors = _pool.support_matrix(state.pool, rows.n_features)
+    return call_kernel(learner.kernel, block, vectors), among
 
-    # ---------------------------------------------------------------- predicting
 
-    def _outputs(self, rows: Rows) -> np.ndarray:
-        """Return sums of coefficients times kernel values, shape (n_rows, n_outputs)."""
-        state = self._fitted_state()
-        # Copies: another thread may be learning, and validated arrays must not change.
-        slots, coefs, sizes = (part.copy() for part in self._output_lists(state))
-        arrays = dict(state.pool)
-        for name in ("starts", "lengths"):
-            if name in arrays:
-                arrays[name] = arrays[name].copy()
-        out = np.zeros((rows.n_rows, sizes.size))
-        n = int(arrays["book"][_pool.N_SUPPORT])
-        if n == 0:
-            return out
-        kernel = state.settings["kernel"]
-        compiled = isinstance(kernel, str) and kernel in COMPILED
+def compiled_kernel(state: Any) -> Compiled:
+    """Return the parameters of the kernel for compiled code."""
+    settings = state.settings
+    kernel = settings["kernel"]
+    return {
+        "kind": COMPILED[kernel] if isinstance(kernel, str) and kernel in COMPILED else 0,
+        "gamma": float(state.pool["gamma"][0]),
+        "coef0": settings["coef0"],
+        "degree": settings["degree"],
+    }
+
+
+def compiled_budget(learner: Any, state: Any) -> Compiled:
+    """Return the parameters of the budget for compiled code."""
+    settings = state.settings
+    seed = state.pool.get("evict_seed")
+    return {
+        "budget": -1 if settings["budget"] is None else settings["budget"],
+        "policy": POLICIES[settings["budget_policy"]],
+        "decay": float(learner.decay),
+        "tolerance": float(learner.projection_tol),
+        "seed": 0 if seed is None else int(seed[0]),
+    }
+
+
+def outputs(learner: Any, rows: Rows) -> np.ndarray:
+    """Return sums of coefficients times kernel values, shape (n_rows, n_outputs)."""
+    state = learner._fitted_state()
+    # Copies: another thread may be learning, and validated arrays must not change.
+    slots, coefs, sizes = (part.copy() for part in learner._output_lists(state))
+    arrays = dict(state.pool)
+    for name in ("starts", "lengths"):
+        if name in arrays:
+            arrays[name] = arrays[name].copy()
+    out = np.zeros((rows.n_rows, sizes.size))
+    n = int(arrays["book"][_pool.N_SUPPORT])
+    if n == 0:
+        return out
+    kernel = state.settings["kernel"]
+    compiled = isinstance(kernel, str) and kernel in COMPILED
+    if compiled:
+        constants = compiled_kernel(state)
+        vectors = arrays["vectors"].reshape(-1)
+    else:
+        lists = {"book": arrays["book"], "slots": slots, "coefs": coefs, "sizes": sizes}
+        table = np.ascontiguousarray(_pool.coefficient_table(lists).T)
+        support = arrays["support"][:n]
+        if kernel != "precomputed":
+            matrix = _pool.support_matrix(arrays, rows.n_features)
+
+    def score(start: int) -> None:
+        stop = min(start + SCORED_ROWS, rows.n_rows)
         if compiled:
-            compiled_kernel = self._compiled_kernel(state)
-            vectors = arrays["vectors"].reshape(-1)
+            kernel_scores.outputs(
+                rows,
+                start,
+                stop,
+                constants,
+                vectors,
+                arrays.get("indices"),
+                arrays.get("starts"),
+                arrays.get("lengths"),
+                arrays["norms"],
+                n,
+                slots,
+                coefs,
+                sizes,
+                out[start:stop],
+            )
+            return
+        block = some_rows(rows, slice(start, stop))
+        if kernel == "precomputed":
+            values = columns_of(block, support)
         else:
-            lists = {"book": arrays["book"], "slots": slots, "coefs": coefs, "sizes": sizes}
-            table = np.ascontiguousarray(_pool.coefficient_table(lists).T)
-            support = arrays["support"][:n]
-            if kernel != "precomputed":
-                matrix = _pool.support_matrix(arrays, rows.n_features)
+            values = call_kernel(kernel, block, matrix)
+        out[start:stop] = values @ table
 
-        def score(start: int) -> None:
-            stop = min(start + SCORED_ROWS, rows.n_rows)
-            if compiled:
-                kernel_scores.outputs(
-                    rows,
-                    start,
-                    stop,
-                    compiled_kernel,
-                    vectors,
-                    arrays.get("indices"),
-                    arrays.get("starts"),
-                    arrays.get("lengths"),
-                    arrays["norms"],
-                    n,
-                    slots,
-                    coefs,
-                    sizes,
-                    out[start:stop],
-                )
-                return
-            block = some_rows(rows, slice(start, stop))
-            if kernel == "precomputed":
-                values = columns_of(block, support)
-            else:
-                values = call_kernel(kernel, block, matrix)
-            out[start:stop] = values @ table
+    for_each(score, range(0, rows.n_rows, SCORED_ROWS), n_threads(learner.n_jobs))
+    return check_scores(out)
 
-        for_each(score, range(0, rows.n_rows, SCORED_ROWS), n_threads(self.n_jobs))
-        return check_scores(out)
 
-    # ---------------------------------------------------------------- what was learned
+@property  # type: ignore[misc]
+@consistent_read
+def support_rows(learner: Any) -> np.ndarray:
+    """Row numbers of the support vectors, in order of arrival."""
+    arrays = learner._fitted_state().pool
+    return arrays["support"][: arrays["book"][_pool.N_SUPPORT]].copy()
 
-    @property
-    @consistent_read
-    def support_(self) -> np.ndarray:
-        """Row numbers of the support vectors, in order of arrival."""
-        arrays = self._fitted_state().pool
-        return arrays["support"][: arrays["book"][_pool.N_SUPPORT]].copy()
 
-    @property
-    @consistent_read
-    def support_vectors_(self) -> Any:
-        """Support vectors, shape (n_support, n_features): an array or CSR, like X."""
-        return _pool.support_matrix(self._fitted_state().pool, self.n_features_in_)
+@property  # type: ignore[misc]
+@consistent_read
+def support_vectors(learner: Any) -> Any:
+    """Support vectors, shape (n_support, n_features): an array or CSR, like X."""
+    return _pool.support_matrix(learner._fitted_state().pool, learner.n_features_in_)
 
-    @property
-    @consistent_read
-    def dual_coef_(self) -> np.ndarray:
-        """Coefficients of the support vectors in predictions, (n_outputs, n_support)."""
-        state = self._fitted_state()
-        slots, coefs, sizes = self._output_lists(state)
-        lists = {"book": state.pool["book"], "slots": slots, "coefs": coefs, "sizes": sizes}
-        return _pool.coefficient_table(lists)
 
-    @property
-    @consistent_read
-    def gamma_(self) -> float:
-        """The resolved ``gamma``; 0 if the kernel has none."""
-        return float(self._fitted_state().pool["gamma"][0])
+@property  # type: ignore[misc]
+@consistent_read
+def dual_coefs(learner: Any) -> np.ndarray:
+    """Coefficients of the support vectors in predictions, (n_outputs, n_support)."""
+    state = learner._fitted_state()
+    slots, coefs, sizes = learner._output_lists(state)
+    lists = {"book": state.pool["book"], "slots": slots, "coefs": coefs, "sizes": sizes}
+    return _pool.coefficient_table(lists)
+
+
+@property  # type: ignore[misc]
+@consistent_read
+def resolved_gamma(learner: Any) -> float:
+    """The resolved ``gamma``; 0 if the kernel has none."""
+    return float(learner._fitted_state().pool["gamma"][0])

@@ -22,6 +22,7 @@ from rankcore.ordinal.cusum import (
     total_scores,
 )
 from rankcore.ordinal.kernel._base import KernelClassifier
+from rankcore.ordinal.kernel._dual import outputs
 
 __all__ = ["KernelCuSumRank"]
 
@@ -283,7 +284,7 @@ default="oldest"
         return -thresholds_of(self)
 
     def _tasks(self, rows: Rows) -> np.ndarray:
-        return self._outputs(rows) - thresholds_of(self)
+        return outputs(self, rows) - thresholds_of(self)
 
     def _rule(self) -> dict[str, str | int]:
         return {"rule": "tasks", **self._scoring_facts()}
