@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 
 import rankcore
 from rankcore._core.params import Options
+from rankcore.ordinal._base import OnlineOrdinalClassifier
 
 MODULES = [
     "rankcore",
@@ -183,6 +184,33 @@ def test_at_most_three_classes_stand_above_an_estimator(name):
         if one is not object and not one.__module__.startswith("sklearn.")
     ]
     assert len(above) <= 3, above
+
+
+def parameter_texts(doc):
+    """Texts of the parameters in a docstring, by name, type and default."""
+    section = re.search(
+        r"^Parameters\n-+\n(.*?)(?=\n\n\w[\w ]*\n-{3,}\n|\Z)", doc, re.DOTALL | re.M
+    )
+    parts = re.split(r"^(\S.*)\n", section[1] + "\n", flags=re.MULTILINE)
+    return {
+        head: " ".join(text.split()) for head, text in zip(parts[1::2], parts[2::2], strict=True)
+    }
+
+
+def test_learners_of_ranks_describe_a_parameter_in_the_same_words():
+    """A learner may add sentences; seeds and threads differ in what they are for."""
+    texts = {}
+    for name in LEARNERS:
+        learner = getattr(rankcore, name)
+        if not issubclass(learner, OnlineOrdinalClassifier) or name.startswith("Python"):
+            continue
+        for head, text in parameter_texts(written_docstring(learner)).items():
+            if not head.startswith(("random_state", "n_jobs")):
+                texts.setdefault(head, {})[name] = text
+    assert len(texts["shuffle : bool, default=True"]) >= 12
+    for head, found in texts.items():
+        common = min(found.values(), key=len)
+        assert {n: text for n, text in found.items() if not text.startswith(common)} == {}, head
 
 
 def test_docstrings_of_functions_have_the_names_of_the_signature():
