@@ -79,6 +79,7 @@ UNCHECKED = {
     "kernel_learners.KernelAtomsState.__init__",
     "kernel_learners.KernelCuSumModel.declare",
     "kernel_learners.KernelOAPModel.declare",
+    "logistic.LogisticModel.merge_counts",
     "kernel_learners.KernelOAPModel.draw_by",
     "kernel_learners.KernelPRankModel.declare",
     "kernel_scores.squared_lengths",
@@ -354,6 +355,9 @@ def files(folder):
         rc.PairwisePerceptron(),
     ):
         learner.fit(rows)
+    cached = datasets.open_rows(folder / "rows", cache=folder / "cache")
+    for learner in (rc.RankBoost(3), rc.RankBoost(3, **TREES), rc.OrdinalBoost(3)):
+        learner.fit(cached)
     (folder / "run").write_text("q1 Q0 d1 1 .5 x\nq1 Q0 d2 2 .3 x\n")
     datasets.read_run(folder / "run")
 

@@ -9,6 +9,7 @@ follow from the declarations; ``online_loop.learn`` calls the update function.
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 
+import copyreg
 import math
 from types import MappingProxyType
 
@@ -232,8 +233,17 @@ cdef class OnlineModel:
             one.inner = math.prod(array.shape[axis + 1 :])
             self.n_checked += 1
 
+    def __getstate__(self):
+        return {
+            "n_features": self.n_features, "n_ranks": self.n_ranks, "settings": self.settings,
+            "arrays": self.saved(),
+        }
+
     def __reduce__(self):
-        return _rebuilt, (type(self), self.n_features, self.n_ranks, self.settings, self.saved())
+        return copyreg.__newobj__, (type(self),), self.__getstate__()
+
+    def __setstate__(self, state):
+        self.__init__(**state)
 
     def __eq__(self, other):
         """Return whether another model has the same class, settings and arrays, bit for bit."""
@@ -462,8 +472,3 @@ cdef class OnlineModel:
     def changed(self):
         """Forget what was computed from arrays that have changed."""
         self.computed = None
-
-
-def _rebuilt(kind, n_features, n_ranks, settings, arrays):
-    """Build a model from a pickle."""
-    return kind(n_features, n_ranks, settings, arrays)

@@ -125,7 +125,8 @@ class CheapestRanks:
         ndarray of float64, shape (n_samples, n_classes)
             Columns in the order of ``classes_``; rows add up to 1.
         """
-        return as_columns(self.ranks_, self._probabilities(X))
+        table = self._probabilities(X)  # first, as this raises NotFittedError
+        return as_columns(self.ranks_, table)
 
     def predict_cumulative_proba(self, X: RowsLike) -> Floats:
         """Cumulative probability of each rank: that of the rank or a lower one.
