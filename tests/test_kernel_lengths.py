@@ -80,6 +80,7 @@ UNCHECKED = {
     "kernel_learners.KernelCuSumModel.declare",
     "kernel_learners.KernelOAPModel.declare",
     "logistic.LogisticModel.merge_counts",
+    "logistic.LogisticModel.mixed",
     "kernel_learners.KernelOAPModel.draw_by",
     "kernel_learners.KernelPRankModel.declare",
     "kernel_scores.squared_lengths",

@@ -126,6 +126,18 @@ def test_members_of_ensembles_are_merged_one_by_one(name, average):
 
 
 @walk(LEARNERS)
+def test_models_are_merged_by_the_parameters_they_learned_with(learner):
+    X, y = ordinal_data(300)
+    model = clone(learner).fit(X, y)
+    expected = rc.merge([model, model]).predict(X)
+    for name in model._state.settings.keys() & {"average", "average_members"}:
+        model.set_params(**{name: not getattr(model, name)})
+    if "n_estimators" in model.get_params():
+        model.set_params(n_estimators=model.n_estimators + 4)
+    assert np.array_equal(rc.merge([model, model]).predict(X), expected)
+
+
+@walk(LEARNERS)
 def test_merging_copies_changes_nothing(learner, tmp_path):
     X, y = ordinal_data(300)
     model = deepcopy(learner).fit(X, y)

@@ -5,6 +5,7 @@ from copy import deepcopy
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import rankcore as rc
 from declared import ONLINE, name_of, walk
@@ -110,3 +111,21 @@ def test_model_that_cannot_be_written_learns_in_copies():
 def rebuilt_as(learner):
     model = learner._state.model
     return type(model)(3, 3, model.settings, model.saved())
+
+
+@walk(ONLINE)
+def test_model_may_be_restored_with_more_ranks(learner):
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40)
+    small, large = (clone(learner).fit(X, y % k) for k in (2, 40))
+    model = small._state.model
+    model.__setstate__(deepcopy(large._state.model).__getstate__())
+    assert model == large._state.model
+    small.ranks_ = large.ranks_
+    assert np.array_equal(small.partial_fit(X, y).predict(X), large.partial_fit(X, y).predict(X))
+
+
+@walk(ONLINE)
+def test_model_without_arrays_cannot_be_used(learner):
+    kind = type(new_model(learner))
+    with pytest.raises((TypeError, AttributeError)):
+        kind.__new__(kind).t  # noqa: B018  raises

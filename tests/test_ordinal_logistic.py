@@ -146,3 +146,56 @@ def test_declared_ranks_without_rows_change_nothing_for_the_others(absent):
     for rank in absent:  # its first row
         model.partial_fit(X[:1], [rank])
     assert (model.predict_proba(X) > 0).all()
+
+
+def test_shards_that_lack_ranks_keep_the_thresholds_of_those_that_have_them():
+    X, y = problem(2000, 3, noise=0.3)
+    shards = [
+        rc.OrdinalLogistic(random_state=0).fit(X[y != lacking], y[y != lacking], classes=[1, 2, 3])
+        for lacking in (3, 1)
+    ]
+    for merged in (rc.merge(shards), rc.merge(shards[::-1])):
+        assert merged.thresholds_[0] == pytest.approx(shards[0].thresholds_[0], rel=1e-12)
+        assert merged.thresholds_[1] == pytest.approx(shards[1].thresholds_[1], rel=1e-12)
+        assert (np.bincount(merged.predict(X))[1:] > 100).all()
+        assert merged.partial_fit(X, y).t_ == sum(one.t_ for one in shards) + 2000
+
+
+def test_merge_takes_the_length_of_rows_from_all_models():
+    X, y = problem(10, 3)
+    parts = [rc.OrdinalLogistic().partial_fit(scale * X, y) for scale in (1, 10)]
+    expected = np.mean([(part**2).sum(axis=1) + 1 for part in (X, 10 * X)])
+    for models in (parts, parts[::-1]):
+        found = rc.merge(models)._state.model["squared_length"]
+        assert_allclose(found, [20, expected], rtol=1e-12)
+
+
+def test_probabilities_are_equal_before_any_row_counts():
+    model = rc.OrdinalLogistic(classes=[1, 2, 3, 4])
+    X, y = problem(5, 4)
+    model.partial_fit(X, y, sample_weight=np.zeros(5))
+    assert_allclose(model.predict_proba(X), 0.25, rtol=1e-12)
+
+
+def test_sets_end_if_a_call_fails_after_some_rows():
+    X, y = problem(500, 3)
+    model = rc.OrdinalLogistic(random_state=0).fit(X, y).conformalize(X, y)
+    bad = X.copy()
+    bad[200] = np.sign(model.coef_) * 1e308
+    with pytest.raises(ValueError, match="overflowed"):
+        model.partial_fit(bad, y)
+    with pytest.raises(NotFittedError, match="conformalize"):
+        model.predict_set(X)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("extremes", [5.0, -5.0]), ("ranks", [0, 0, 0]), ("ranks", [30, 1, -1])],
+    ids=str,
+)
+def test_damaged_counts_of_ranks_and_scores_are_rejected(name, values):
+    X, y = problem(30, 3)
+    spec = rc.OrdinalLogistic(max_iter=1).fit(X, y)._spec()
+    spec.arrays[name] = np.array(values, dtype=spec.arrays[name].dtype)
+    with pytest.raises(ValueError, match="score must|rows of the ranks"):
+        rc.OrdinalLogistic()._restore(spec)

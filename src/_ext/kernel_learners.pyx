@@ -547,10 +547,10 @@ cdef class KernelCuSumModel(KernelModel):
     cdef int bind(self) except -1:
         cdef rc_cusum_state *rule = &self.rule.rule
         self.bound = self.block = None
+        PyMem_Free(rule.scores)
+        rule.scores = <double *> PyMem_Malloc(2 * self.n_ranks * sizeof(double))
         if rule.scores == NULL:
-            rule.scores = <double *> PyMem_Malloc(2 * self.n_ranks * sizeof(double))
-            if rule.scores == NULL:
-                raise MemoryError
+            raise MemoryError
         rule.thresholds = <double *> self.at("thresholds")
         rule.threshold_sums = <double *> self.at("thresholds_sums")
         rule.n_features = self.n_features
@@ -602,10 +602,10 @@ cdef class KernelOAPModel(KernelModel):
         cdef OAPRule *rule = &self.rule
         cdef int64_t n = self.settings["n_estimators"], tasks = self.n_ranks - 1
         self.bound = self.block = None
+        PyMem_Free(self.drawing)
+        self.drawing = <char *> PyMem_Malloc(16 * (n + 1) + 4 * tasks)
         if self.drawing == NULL:
-            self.drawing = <char *> PyMem_Malloc(16 * (n + 1) + 4 * tasks)
-            if self.drawing == NULL:
-                raise MemoryError
+            raise MemoryError
         rule.draws = <uint64_t *> self.drawing
         rule.times = <int64_t *> (rule.draws + n + 1)
         rule.moved = <int32_t *> (rule.times + n + 1)

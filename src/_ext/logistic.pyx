@@ -169,10 +169,10 @@ cdef class LogisticModel(OnlineModel):
 
     cdef int bind(self) except -1:
         cdef LogisticState *m = &self.m
+        PyMem_Free(m.errors)
+        m.errors = <double *> PyMem_Malloc(self.n_ranks * sizeof(double))
         if m.errors == NULL:
-            m.errors = <double *> PyMem_Malloc(self.n_ranks * sizeof(double))
-            if m.errors == NULL:
-                raise MemoryError
+            raise MemoryError
         m.weights = <double *> self.at("weights")
         m.thresholds = <double *> self.at("thresholds")
         m.weight_sums = <double *> self.at("weights_sums")
@@ -197,12 +197,40 @@ cdef class LogisticModel(OnlineModel):
                 f"the array squared_length must have a number of rows up to {MEASURED}, and the "
                 f"mean of their squared lengths plus 1; found {rows} and {mean}"
             )
-        if not are_counts(self["ranks"]):
-            raise ValueError("the rows of each rank must be from 0 to the number of examples")
+        if not are_counts(self["ranks"]) or self["ranks"].sum() != self.t:
+            raise ValueError(f"the rows of the ranks must be {self.t} together, none below 0")
+        low, high = self["extremes"]
+        if not low <= 0 <= high:
+            raise ValueError(
+                f"the lowest score must be <= 0 and the highest >= 0; found {low} and {high}"
+            )
 
     def merge_counts(self, models, base):
         every = np.array([one["extremes"] for one in models])
         self["extremes"][...] = every.T[0].min(), every.T[1].max()
+        rows, mean = base["squared_length"]
+        total = rows * mean
+        for more, of_more in (one["squared_length"] for one in models):
+            total += more * of_more - base["squared_length"].prod()
+            rows += more - base["squared_length"][0]
+        self["squared_length"][...] = min(rows, MEASURED), total / rows if rows else 0.0
+
+    def mixed(self, models, shares, base):
+        found = OnlineModel.mixed(self, models, shares, base)
+        shares = np.asarray(shares, dtype=np.float64)
+        for r in range(self.n_ranks - 1):
+            # Elsewhere it is a copy of a threshold between other ranks.
+            own = np.array([one["ranks"][r] > 0 and one["ranks"][r + 1 :].any() for one in models])
+            if own.all() or not own.any():
+                continue
+            part = shares * own if (shares * own).any() else own.astype(np.float64)
+            part /= part.sum()
+            last = sum(share * one["thresholds"][r] for share, one in zip(part, models))
+            found["thresholds"][r] = last
+            if self.averages:
+                mean = sum(share * one.mean("thresholds")[r] for share, one in zip(part, models))
+                found["thresholds_sums"][r] = found.t * (last - mean)
+        return found
 
     def compute(self):
         """Return the weights, the ranks with rows, the sorted thresholds between these."""

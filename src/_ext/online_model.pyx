@@ -6,8 +6,9 @@ A learner is a subclass of `OnlineModel` that declares its arrays, points its C 
 follow from the declarations; ``online_loop.learn`` calls the update function.
 """
 
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from libc.stdint cimport int32_t, int64_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t
 
 import copyreg
 import math
@@ -293,10 +294,16 @@ cdef class OnlineModel:
 
     cdef void *at(self, str name) except? NULL:
         """Return a pointer to an array; NULL if it is missing or empty."""
+        cdef Py_buffer view
+        cdef void *found
         array = self.arrays.get(name)
         if array is None or array.size == 0:
             return NULL
-        return <void *> <uintptr_t> array.ctypes.data
+        # In C: no signal comes between the arrays of a model and their pointers.
+        PyObject_GetBuffer(array, &view, PyBUF_SIMPLE)
+        found = view.buf
+        PyBuffer_Release(&view)
+        return found
 
     def __getitem__(self, name):
         return self.arrays[name]
@@ -304,7 +311,7 @@ cdef class OnlineModel:
     @property
     def t(self):
         """Examples seen."""
-        return self.counts[0]
+        return int(self.arrays["counts"][0])
 
     @property
     def averages(self):
@@ -453,7 +460,7 @@ cdef class OnlineModel:
     cdef int begin(self, object params) except -1:
         """Prepare for learning rows: writable arrays, current parameters and counts."""
         if self.learner.update == NULL:
-            raise TypeError(f"{type(self).__name__} has no compiled update")
+            raise TypeError(f"{type(self).__name__} has no arrays to learn in, or no rule in C")
         if not self.writable:
             self.ensure_writable()
         self.computed = None

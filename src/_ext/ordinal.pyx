@@ -292,10 +292,10 @@ cdef class CuSumModel(OnlineModel):
 
     cdef int bind(self) except -1:
         cdef rc_cusum_state *m = &self.m
+        PyMem_Free(m.scores)
+        m.scores = <double *> PyMem_Malloc(2 * self.n_ranks * sizeof(double))
         if m.scores == NULL:
-            m.scores = <double *> PyMem_Malloc(2 * self.n_ranks * sizeof(double))
-            if m.scores == NULL:
-                raise MemoryError
+            raise MemoryError
         m.weights = <double *> self.at("weights")
         m.thresholds = <double *> self.at("thresholds")
         m.weight_sums = <double *> self.at("weights_sums")
@@ -359,10 +359,10 @@ cdef class MulticlassModel(OnlineModel):
 
     cdef int bind(self) except -1:
         cdef rc_mcp_state *m = &self.m
+        PyMem_Free(m.scores)
+        m.scores = <double *> PyMem_Malloc(self.n_ranks * sizeof(double))
         if m.scores == NULL:
-            m.scores = <double *> PyMem_Malloc(self.n_ranks * sizeof(double))
-            if m.scores == NULL:
-                raise MemoryError
+            raise MemoryError
         m.weights = <double *> self.at("weights")
         m.intercepts = <double *> self.at("intercepts")
         m.weight_sums = <double *> self.at("weights_sums")

@@ -169,7 +169,7 @@ cdef class VotedModel(OnlineModel):
     @property
     def kept(self):
         """Number of past hypotheses."""
-        return self.m.progress[0]
+        return int(self["progress"][0])
 
     def make_room(self):
         """Double the capacity for past hypotheses if all are kept and it is exhausted."""

@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import rankcore as rc
 from declared import ONLINE, ONLINE_RANKERS, first_of_each, name_of
@@ -398,3 +399,40 @@ def test_a_large_gram_matrix_is_made_in_parts(sparse, monkeypatch):
         examples, labels, qid=np.zeros(len(labels))
     )
     np.testing.assert_array_equal(model.coef_, plain.coef_)  # sums of integers are exact
+
+
+@pytest.mark.parametrize(
+    "method", ["predict", "predict_proba", "predict_cumulative_proba", "score"]
+)
+@pytest.mark.parametrize(
+    "model",
+    [
+        rc.OrdinalLogistic(max_iter=1),
+        rc.OrdinalBoost(2),
+        rc.CalibratedOrdinal(rc.PRank(max_iter=1), cv=2),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_probabilities_and_ranks_are_of_one_model(model, method, monkeypatch):
+    """Another thread fits a model of more ranks after the probabilities are computed."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    of_two, of_three = ((X[:, 0] > 0).astype(int), np.digitize(X[:, 0], [-0.5, 0.5]))
+    model = clone(model).fit(X, of_two)
+    arguments = (X, of_two) if method == "score" else (X,)
+    expected = getattr(model, method)(*arguments)
+    compute = type(model)._probabilities
+    fits = []
+
+    def interrupted(self, rows):
+        table = compute(self, rows)
+        if self is model and not fits:
+            fits.append(threading.Thread(target=model.fit, args=(X, of_three)))
+            fits[0].start()
+            fits[0].join(0.5)
+        return table
+
+    monkeypatch.setattr(type(model), "_probabilities", interrupted)
+    found = getattr(model, method)(*arguments)
+    fits[0].join()
+    np.testing.assert_array_equal(found, expected)
+    assert model.ranks_.size == 3

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 
 from rankcore._core.arguments import RowsLike
+from rankcore._core.concurrency import consistent_read
 from rankcore._core.fitted import check_fitted
 from rankcore._core.labels import LABELS, as_columns, as_labels, encode, ranks_beside
 from rankcore._core.numbers import Floats
@@ -113,6 +114,7 @@ class CheapestRanks:
         """Latent scores at which the predicted rank changes, see `rank_changes`."""
         return rank_changes(self._ranks_of_scores, self._turning_points())
 
+    @consistent_read
     def predict_proba(self, X: RowsLike) -> Floats:
         """Probability of each rank.
 
@@ -128,6 +130,7 @@ class CheapestRanks:
         table = self._probabilities(X)  # first, as this raises NotFittedError
         return as_columns(self.ranks_, table)
 
+    @consistent_read
     def predict_cumulative_proba(self, X: RowsLike) -> Floats:
         """Cumulative probability of each rank: that of the rank or a lower one.
 
@@ -144,6 +147,7 @@ class CheapestRanks:
         found[:, -1] = 1.0
         return as_columns(self.ranks_, found)
 
+    @consistent_read
     def predict(self, X: RowsLike) -> NDArray[Any]:
         """Predict the label of minimum expected loss; the lowest of labels tied up to rounding.
 
@@ -159,6 +163,7 @@ class CheapestRanks:
         table = self._probabilities(X)  # first, as this raises NotFittedError
         return self.ranks_[cheapest(table, self.costs_)]
 
+    @consistent_read
     def score(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Score of the predictions under the loss they minimise; higher is better.
 
@@ -215,6 +220,7 @@ class CheapestRanks:
         self.conformal_scores_ = before_each(probabilities)[np.arange(ranks.size), ranks]
         return self
 
+    @consistent_read
     def predict_set(self, X: RowsLike, coverage: float = 0.9) -> NDArray[Any]:
         """Interval of ranks that contains the true one with at least a given probability.
 

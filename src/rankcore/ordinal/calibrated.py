@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankcore._core.arguments import Folds, RowsLike, Seed
+from rankcore._core.concurrency import replace_state
 from rankcore._core.contributions import Contributions
 from rankcore._core.declaration import Declaration
 from rankcore._core.front import is_frozen, take_apart, thawed, transformed
@@ -226,7 +227,7 @@ class CalibratedOrdinal(
         named = BaseEstimator()
         validate_data(named, X, skip_check_array=True, reset=True)
         kept = {name: value for name, value in vars(self).items() if not name.endswith("_")}
-        self.__dict__ = kept | {
+        attributes = kept | {
             **vars(named),
             "ranks_": known,
             "estimator_": found.fitted,
@@ -235,6 +236,7 @@ class CalibratedOrdinal(
             "scale_": found.scale,
             "costs_": costs,
         }
+        replace_state(self, attributes)
 
     def _declared_within(self, estimator: Any, given: Any) -> NDArray[Any] | None:
         """Labels declared to this estimator, or else to the inner one."""

@@ -233,9 +233,12 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
             change of ``average``: the estimator is then unchanged. If a row overflows the model,
             or the call is interrupted, the rows before are learned.
         """
-        super().partial_fit(X, y, classes, sample_weight=sample_weight)
-        self.__dict__.pop("conformal_scores_", None)
-        return self
+        before = self.t_ if "_state" in vars(self) else 0
+        try:
+            return super().partial_fit(X, y, classes, sample_weight=sample_weight)
+        finally:
+            if "_state" in vars(self) and self.t_ != before:
+                vars(self).pop("conformal_scores_", None)
 
     # ---------------------------------------------------------------- predicting
 
@@ -249,6 +252,9 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
         model = self._fitted_state().model
         weights, occurring, thresholds = model.parameters()
+        if occurring.size == 0:  # all rows had the weight 0: equal probabilities
+            ranks = np.arange(1, model.n_ranks)
+            return weights, np.log(ranks / (model.n_ranks - ranks))
         known = CumulativeLogits(thresholds, 1.0)
         curves = with_absent(known, model["extremes"], occurring, model.n_ranks)
         return weights, curves.thresholds

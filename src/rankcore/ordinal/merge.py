@@ -32,7 +32,8 @@ def merge(
 
     Parameters
     ----------
-    models : sequence of fitted PRank, CuSumRank, WidrowHoff, MulticlassPerceptron or ensembles
+    models : sequence of fitted estimators
+        `PRank`, `CuSumRank`, `OrdinalLogistic`, `WidrowHoff`, `MulticlassPerceptron` or ensembles.
         All of the same type, with the same classes and number of features, and equal parameters
         (except ``max_iter``, ``shuffle``, ``tol``, ``random_state`` and ``verbose``).
     weights : array-like, shape (n_models,), optional
@@ -84,7 +85,8 @@ def merge(
         result.feature_names_in_ = first.feature_names_in_.copy()
     states = [_copied_state(model) for model in models]
     if base is None:
-        begun = first._new_state(first.n_features_in_, first.ranks_.size)
+        started = clone(first).set_params(**first._state.settings)  # may have been changed since
+        begun = started._new_state(first.n_features_in_, first.ranks_.size)
     else:
         begun = _copied_state(base)
     result._state = mixed(states, _shares(weights, len(models)), begun)
@@ -100,8 +102,9 @@ def _copied_state(model: Any) -> OnlineRecord:
 def _check_alike(model: Any, first: Any) -> None:
     if not isinstance(model, OnlineOrdinalClassifier) or not model._merges:
         raise TypeError(
-            "merge takes fitted PRank, CuSumRank, WidrowHoff, MulticlassPerceptron, OAPBPM, "
-            f"OAPBagging or OAPVoting models; found {type(model).__name__}"
+            "merge takes fitted PRank, CuSumRank, OrdinalLogistic, WidrowHoff, "
+            "MulticlassPerceptron, OAPBPM, OAPBagging or OAPVoting models; found "
+            f"{type(model).__name__}"
         )
     check_is_fitted(model)
     if type(model) is not type(first):

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.model_selection import GroupKFold, check_cv
 
 from rankcore._core.arguments import Folds, Gamma, KernelLike, RowsLike, Seed
+from rankcore._core.concurrency import replace_state
 from rankcore._core.declaration import Declaration
 from rankcore._core.labels import as_relevance
 from rankcore._core.numbers import Floats
@@ -247,7 +248,7 @@ class RankSVMCV(Ranker):
         }
         if hasattr(chosen, "feature_names_in_"):
             fresh["feature_names_in_"] = chosen.feature_names_in_
-        self.__dict__ = fresh
+        replace_state(self, fresh)
 
     def _params(self, C: float) -> dict[str, Any]:
         """Parameters of the ranking SVM."""
