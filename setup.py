@@ -161,7 +161,8 @@ shared = "rankcore._ext._cyutility"
 sources = {f"rankcore._ext.{p.stem}": p.as_posix() for p in sorted(Path("src/_ext").glob("*.pyx"))}
 sources[shared] = "build/_cyutility.c"  # written by Cython: what the kernels have in common
 # Run once, or between passes: built for size.
-cold = {shared, *(f"rankcore._ext.{name}" for name in ("capi", "interleave", "judge_noise"))}
+cold = {"capi", "interleave", "judge_noise", "letor_writing", "online_model", "streamed_bins"}
+cold = {shared, *(f"rankcore._ext.{name}" for name in cold)}
 directives = {
     "language_level": 3,
     "boundscheck": CHECKED,
