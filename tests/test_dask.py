@@ -61,6 +61,67 @@ def learner(name, module=rd, **params):
     return getattr(module, name)(**{"random_state": 0, **more, **params})
 
 
+# ------------------------------------------------------------------------------ frames and blocks
+
+
+def frames(n=300):
+    """A data frame whose columns differ, ranks along the first, and the model of both."""
+    pd = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    table, y = pd.DataFrame(X, columns=["a", "b"]), np.digitize(X[:, 0], [-0.5, 0.5])
+    return table, y, rc.OrdinalBoost(5, min_samples_leaf=1).fit(table, y)
+
+
+def test_columns_of_a_dataframe_are_compared_with_those_of_the_fit(client):
+    table, y, expected = frames()
+    dd, pd = importlib.import_module("dask.dataframe"), importlib.import_module("pandas")
+    X = dd.from_pandas(table, npartitions=3)
+    model = rd.OrdinalBoost(5, min_samples_leaf=1).fit(
+        X, dd.from_pandas(pd.Series(y), npartitions=3)
+    )
+    np.testing.assert_allclose(
+        model.predict_proba(X).compute(), expected.predict_proba(table), rtol=1e-6, atol=1e-9
+    )
+    for method in ("predict", "predict_proba"):
+        with pytest.raises(ValueError, match="feature names should match"):
+            getattr(model, method)(X[["b", "a"]]).compute()
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("n_shards", [1, 2])
+def test_blocks_of_frames_keep_their_names(library, n_shards, client):
+    table, y, expected = frames()
+    module = pytest.importorskip(library)
+    convert = {
+        "pandas": lambda frame: frame,
+        "polars": lambda frame: module.DataFrame(frame.to_dict("list")),
+        "pyarrow": lambda frame: module.Table.from_pandas(frame, preserve_index=False),
+    }[library]
+    whole = convert(table)
+    parts = [convert(table[:150]), convert(table[150:])]
+    labels = [y[:150], y[150:]]
+    model = rd.OrdinalBoost(5, min_samples_leaf=1).fit(parts, labels, n_shards=n_shards)
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    if library == "pyarrow":
+        parts = [whole.slice(0, 100), whole.slice(100, 200)]
+    found = np.concatenate([one.compute() for one in model.predict_proba(parts)])
+    np.testing.assert_allclose(found, expected.predict_proba(table), rtol=1e-6, atol=1e-9)
+    for other in (["b", "a"], ["a"]):
+        mixed = [convert(table[:150]), convert(table[150:][other])]
+        with pytest.raises(ValueError, match="same (columns in the same order|features)"):
+            rd.OrdinalBoost(5).fit(mixed, labels, n_shards=n_shards)
+
+
+def test_blocks_without_rows_have_no_predictions(client, rows):
+    X, y = rows
+    model = rd.OrdinalBoost(3).fit(*blocks(2, X.toarray(), y))
+    empty = da.from_array(X.toarray(), chunks=(600, 30))[:600][np.zeros(600, dtype=bool)]
+    both = da.concatenate([empty, da.from_array(X.toarray(), chunks=(600, 30))])
+    assert model.predict(both).compute().shape == (1200,)
+    found = model.predict_proba([X[:0].toarray(), X[:5].toarray()])
+    assert [one.compute().shape for one in found] == [(0, model.classes_.size), (5, 5)]
+
+
 # ------------------------------------------------------------------------------ mixing
 
 

@@ -511,3 +511,13 @@ def test_places_of_forty_names_are_drawn_one_below_the_other():
     expected = ratings.place_interval()[ratings.ranking]
     np.testing.assert_array_equal([segment[:, 0] for segment in segments], expected)
     pyplot.close("all")
+
+
+def test_items_that_are_integers_are_the_same_where_some_are_missing():
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame(
+        {"model_a": [1, 2, None, 1], "model_b": [2, 1, 1, 1], "winner": ["model_a"] * 4}
+    )
+    games = read_games(table)
+    assert (games.first, games.second) == (["1", "2"], ["2", "1"])
+    assert (games.n_missing, games.n_self_play) == (1, 1)

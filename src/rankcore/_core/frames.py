@@ -154,7 +154,8 @@ class PandasFrame(Frame):
 
     def whole(self) -> Any:
         if all(hasattr(dtype, "subtype") and hasattr(dtype, "fill_value") for dtype in self.dtypes):
-            return self.native.sparse.to_coo() if self.dtypes else None
+            zeros = all(dtype.fill_value == 0 for dtype in self.dtypes)
+            return self.native.sparse.to_coo() if self.dtypes and zeros else None
         plain = all(isinstance(dtype, np.dtype) and dtype.kind in "fiu" for dtype in self.dtypes)
         return self.native.to_numpy() if plain else None
 

@@ -120,19 +120,27 @@ class Distributed:
     def _lazily(self, method: str, X: Any, columns: int | None, dtype: Any) -> Any:
         """Return the results of a method by block, as a lazy collection of the same kind as X."""
         model = self.to_local()
+
+        def compute(block: Any) -> Any:
+            if not block.shape[0]:
+                return np.empty(0 if columns is None else (0, columns), dtype)
+            return getattr(model, method)(block)
+
         if isinstance(X, list | tuple):
-            call = delayed(getattr(model, method), pure=True)
+            call = delayed(compute, pure=False)  # Dask takes slices of an Arrow table as equal
             return [call(block) for block in X]
         if hasattr(X, "map_partitions"):
             import pandas as pd
 
-            def frame(part: Any) -> Any:
-                values = getattr(model, method)(part) if len(part) else np.empty(0, dtype)
-                return pd.Series(values, index=part.index)
-
             if columns is None:
-                return X.map_partitions(frame, meta=(None, dtype))
-            X = X.to_dask_array(lengths=True)
+                return X.map_partitions(
+                    lambda part: pd.Series(compute(part), index=part.index), meta=(None, dtype)
+                )
+            meta = pd.DataFrame(np.empty((0, columns), dtype))
+            table = X.map_partitions(
+                lambda part: pd.DataFrame(compute(part), index=part.index), meta=meta
+            )
+            return table.to_dask_array(lengths=True)
         if not hasattr(X, "map_blocks"):
             raise TypeError(
                 "X must be a dask array or dataframe, or a list of delayed blocks; found "
@@ -144,7 +152,7 @@ class Distributed:
         if columns is not None:
             shape = {"chunks": (X.chunks[0], (columns,))}
         meta = np.empty((0,) if columns is None else (0, 0), dtype)
-        return X.map_blocks(getattr(model, method), dtype=dtype, meta=meta, **shape)
+        return X.map_blocks(compute, dtype=dtype, meta=meta, **shape)
 
 
 class DistributedClassifier(Distributed):

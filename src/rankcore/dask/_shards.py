@@ -16,7 +16,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from rankcore._core.equal_rows import equal_in_groups
-from rankcore._core.inputs import as_rows
+from rankcore._core.frames import Frame, frame_of, names_of
+from rankcore._core.inputs import as_rows, frame_matrix
 from rankcore._core.kernels import some_rows
 from rankcore._core.labels import as_labels, declared_labels, ranks_among
 from rankcore._core.numbers import as_vector, power_of_two
@@ -37,6 +38,7 @@ class Shard:
     qid: NDArray[Any] | None
     weights: NDArray[np.float64] | None = None
     order: NDArray[Any] | None = None  # categories of an ordered categorical y, lowest first
+    names: list[Any] | None = None  # of the columns, if X was a data frame
 
 
 @dataclass(frozen=True)
@@ -75,11 +77,14 @@ class Columns:
         """Return a small table with the columns of X, except those that are other arguments."""
         if hasattr(self.X, "columns"):
             return self._features()._meta
-        widths = {one.n_features for one in stats}
-        if self.n_features is None and len(widths) > 1 and not self.are_files:
-            raise ValueError(
-                f"all blocks of X must have the same features; found {sorted(widths)} features"
-            )
+        widths = [one.n_features for one in stats]
+        if not self.are_files:
+            check_features(widths, [one.names for one in stats])
+        names = stats[0].names
+        if names is not None:
+            import pandas as pd
+
+            return pd.DataFrame(np.zeros((1, len(names))), columns=names)
         return np.broadcast_to(0.0, (1, self.n_features or max(widths)))
 
     def _features(self) -> Any:
@@ -180,7 +185,7 @@ def as_shard(piece: Any) -> Shard | None:
             )
         if not np.isfinite(weights).all() or (weights < 0).any():
             raise ValueError("sample_weight must be finite and not negative")
-    return Shard(X, y, qid, weights, order) if y.size else None
+    return Shard(X, y, qid, weights, order, names_of(X)) if y.size else None
 
 
 def split_by_query(piece: Any, number: int, n_shards: int) -> list[Shard | None]:
@@ -200,7 +205,8 @@ def split_by_query(piece: Any, number: int, n_shards: int) -> list[Shard | None]
 
 def take_rows(shard: Shard, rows: NDArray[Any]) -> Shard:
     """Return some rows of a shard."""
-    X = shard.X.iloc[rows] if hasattr(shard.X, "iloc") else shard.X[rows]
+    frame = frame_of(shard.X)
+    X = shard.X[rows] if frame is None else frame.take(rows)
     qid, weights = shard.qid, shard.weights
     return replace(
         shard,
@@ -226,28 +232,41 @@ def join(pieces: Sequence[Any], number: int, one_kind: bool) -> Shard | None:
         check_all_or_none(parts, weights, "weights")
         if one_kind:
             check_kinds(queries)
+            widths = [part.X.shape[1] for part in parts if len(part.X.shape) > 1]
+            check_features(widths, [part.names for part in parts])
         return Shard(
             join_rows([part.X for part in parts]),
             join_labels([part.y for part in parts]),
             np.concatenate(queries) if queries else None,
             np.concatenate(weights) if weights else None,
             common_order([part.order for part in parts]),
+            parts[0].names,
         )
 
 
 def join_rows(blocks: list[Any]) -> Any:
-    """Stack blocks of rows of one kind."""
+    """Stack blocks of rows of one kind; data frames of any library to one of pandas."""
+    frames = [frame for frame in map(frame_of, blocks) if frame is not None]
+    if len(frames) == len(blocks):
+        import pandas as pd
+
+        return pd.concat([as_pandas(frame) for frame in frames])
     sparse = [sp.issparse(block) for block in blocks]
     if all(sparse):
         width = max(block.shape[1] for block in blocks)  # files omit features that are all 0
         return sp.vstack([widened(block, width) for block in blocks], format="csr")
     if any(sparse):
         raise TypeError("some blocks are sparse and others dense; expected the same kind in all")
-    if hasattr(blocks[0], "iloc"):
-        import pandas as pd
-
-        return pd.concat(blocks)
     return np.concatenate([np.asarray(block) for block in blocks])
+
+
+def as_pandas(frame: Frame) -> Any:
+    """Return a data frame of any library as one of pandas."""
+    if hasattr(frame.native, "iloc"):
+        return frame.native
+    import pandas as pd
+
+    return pd.DataFrame(frame_matrix(frame, "X"), columns=frame.names)
 
 
 def widened(X: Any, n_features: int) -> Any:
@@ -273,6 +292,7 @@ class ShardStats:
 
     n_rows: int
     n_features: int
+    names: list[Any] | None  # of the columns of data frames
     # Distinct labels, ascending, and the number of rows of each.
     labels: NDArray[Any]
     counts: NDArray[np.int64]
@@ -305,6 +325,7 @@ def shard_stats(shard: Shard | None, nan: bool) -> ShardStats | None:
     return ShardStats(
         rows.n_rows,
         rows.n_features,
+        shard.names,
         labels,
         counts,
         shard.order,
@@ -412,6 +433,20 @@ class ShardedRows:
     def source(self) -> MemoryRows:
         """Return a source with one window, which stands for the rows of all shards."""
         return MemoryRows(self.form, self, None, n_features=self.n_features)
+
+
+def check_features(widths: Sequence[int], names: Sequence[list[Any] | None]) -> None:
+    """Raise ValueError unless blocks have equally many columns, in one order."""
+    if len({*widths}) > 1:
+        raise ValueError(
+            f"all blocks of X must have the same features; found {sorted({*widths})} features"
+        )
+    for other in names:
+        if other != names[0]:
+            raise ValueError(
+                "all blocks of X must have the same columns in the same order; found "
+                f"{names[0]} and {other}"
+            )
 
 
 def check_all_or_none(parts: Sequence[Any], found: Sequence[Any], what: str) -> None:

@@ -404,12 +404,12 @@ def read_games(
         if not any(map(_missing, row))
     ]
     n_missing = len(next(iter(columns.values()))) - len(whole)
-    a, b = ([str(columns[name][k]) for k in whole] for name in items)
+    a, b = ([_label(columns[name][k]) for k in whole] for name in items)
     kept = [k for k, u, v in zip(whole, a, b, strict=True) if u != v]
     n_self_play = len(whole) - len(kept)
-    a, b = ([str(columns[name][k]) for k in kept] for name in items)
+    a, b = ([_label(columns[name][k]) for k in kept] for name in items)
     if loser is None:
-        outcomes = [str(columns[winner][k]) for k in kept]
+        outcomes = [_label(columns[winner][k]) for k in kept]
         degrees = np.array(
             [
                 _outcome(said, u, v, f"{title}, row {k + 1}")
@@ -425,7 +425,7 @@ def read_games(
         b,
         degrees,
         None if weight is None else _floats(columns, weight, kept, title),
-        None if judge is None else [str(columns[judge][k]) for k in kept],
+        None if judge is None else [_label(columns[judge][k]) for k in kept],
         {name: _difference(columns, name, kept, title) for name in covariates},
         loser is None,
         n_self_play,
@@ -443,6 +443,12 @@ def _outcome(said: str, first: str, second: str, where: str) -> float:
         f"{where}: the winner must be model_a, model_b, tie, tie (bothbad) or one of the two "
         f"items; found {said!r}"
     )
+
+
+def _label(value: Any) -> str:
+    """Return the text of an item; a column of integers that lacks some has real numbers."""
+    whole = isinstance(value, float) and value.is_integer()
+    return str(int(value)) if whole else str(value)
 
 
 def _difference(columns: Mapping[str, Any], name: str, rows: list[int], title: str) -> Floats:
