@@ -238,7 +238,7 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
             return super().partial_fit(X, y, classes, sample_weight=sample_weight)
         finally:
             if "_state" in vars(self) and self.t_ != before:
-                vars(self).pop("conformal_scores_", None)
+                self.__dict__.pop("conformal_scores_", None)
 
     # ---------------------------------------------------------------- predicting
 
