@@ -171,8 +171,8 @@ def test_wheel_contents(wheel):
     assert not [name for name in private if name.endswith((".h", ".pxd"))]
     assert all(name.startswith(("rankcore/", "rankcore-")) for name in sizes)
     assert wheel.stat().st_size < 2.75 * MEGABYTE
-    # Of 6.1 MB, 3.3 are binaries and 2.3 Python, much of it docstrings.
-    assert sum(sizes.values()) < 6.25 * MEGABYTE
+    # Of 6.6 MB, 3.8 are binaries and 2.5 Python, much of it docstrings.
+    assert sum(sizes.values()) < 6.75 * MEGABYTE
 
 
 @pytest.mark.slow
