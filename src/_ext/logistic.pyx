@@ -83,8 +83,7 @@ cdef inline int32_t compare(
     LogisticState *m, double score, int32_t rank, double *sum, int32_t *n_tasks
 ) noexcept nogil:
     """Write the errors of all tasks, their sum and number without copies; the predicted rank."""
-    cdef int32_t r, last = m.n_ranks - 1, reached = 0, predicted = 0
-    cdef int64_t first = -1
+    cdef int32_t r, first = -1, last = m.n_ranks - 1, reached = 0, predicted = 0
     cdef double error = 0
     while last and not m.ranks[last]:
         last -= 1
@@ -99,7 +98,7 @@ cdef inline int32_t compare(
             if first < 0:
                 first = r
         m.errors[r] = error
-    for r in range(<int32_t> first):
+    for r in range(first):
         m.errors[r] = m.errors[first]
     for r in range(m.n_ranks):
         if m.ranks[r]:

@@ -1,4 +1,4 @@
-"""What a learner says of itself, once: everything that walks the learners reads it."""
+"""Declarations of learners, for tests, exporters and guides that concern all of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rankcore._core.public_names import HOME
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a learner is: the class attribute ``_declaration`` of every public learner.
+    """Declaration of a learner: the class attribute ``_declaration`` of every public one.
 
     A subclass has its own, or is not a learner of this package.
     """

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.frames import plain_column
-from rankcore._core.inputs import refuse_mask
+from rankcore._core.inputs import reject_mask
 from rankcore._core.numbers import check_lengths
 from rankcore._ext.strings import fill, measure
 
@@ -55,9 +55,9 @@ def unchanged(values: Any, name: str) -> NDArray[Any]:
     ):
         array = _of_sequence(values)
         if array.dtype.kind != "U":
-            refuse_mask(values, name)
+            reject_mask(values, name)
         return array
-    refuse_mask(values, name)
+    reject_mask(values, name)
     array = np.asarray(plain_column(values))
     return array.astype(object) if array.dtype.kind == "T" else array
 

@@ -40,7 +40,7 @@ def as_rows(X: Any, name: str = "X", nan: bool = False) -> Rows:
         X = X if frame is None else frame_matrix(frame, name)
     if hasattr(X, "tocsr") and hasattr(X, "format"):
         return _sparse_rows(X, name, nan)
-    refuse_mask(X, name)
+    reject_mask(X, name)
     return _dense_rows(X, name, nan)
 
 
@@ -305,7 +305,7 @@ def check_integers(array: Any, name: str, part: str = "") -> None:
         raise ValueError(f"{name}{part} must hold integers, found dtype {dtype}")
 
 
-def refuse_mask(values: Any, name: str) -> None:
+def reject_mask(values: Any, name: str) -> None:
     """Raise TypeError for a masked array, whose mask NumPy would drop in conversions."""
     kinds = {type(values)}
     if isinstance(values, list | tuple):

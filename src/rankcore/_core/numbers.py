@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.frames import plain_column
-from rankcore._core.inputs import objects_as_floats, refuse_mask
+from rankcore._core.inputs import objects_as_floats, reject_mask
 
 Floats = NDArray[np.float64]
 
@@ -27,7 +27,7 @@ def as_reals(values: Any, name: str) -> NDArray[Any]:
     Raises TypeError for masked arrays, strings, dates and complex numbers, ValueError for an
     integer beyond the range of float64.
     """
-    refuse_mask(values, name)
+    reject_mask(values, name)
     array = np.asarray(plain_column(values))
     if array.dtype.kind == "O":
         return objects_as_floats(array, name)

@@ -1,4 +1,4 @@
-"""What parameters accept: constraints that check a value and say themselves what is accepted."""
+"""Constraints of parameters, which check a value and print the values that they accept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import numpy as np
 
 
 class Constraint(ABC):
-    """What a parameter accepts; ``str`` says it in a few words: "an integer >= 1".
+    """Constraint of a parameter; ``str`` describes the accepted values: "an integer >= 1".
 
     ``Options("auto") | Integer(1) | None`` accepts what one of them accepts.
     """
@@ -150,7 +150,7 @@ class Nothing(Constraint):
 
 @dataclass(frozen=True)
 class Checked(Constraint):
-    """What a function accepts, which raises ValueError or TypeError for all else.
+    """Constraint by a function that raises ValueError or TypeError for other values.
 
     The function gets the value and its name, with which its messages begin. ``accepted`` says what
     it accepts.
@@ -176,7 +176,7 @@ class Checked(Constraint):
 
 @dataclass(frozen=True)
 class AnyOf(Constraint):
-    """What one of several constraints accepts; written as ``one | other``."""
+    """Alternative of several constraints; written as ``one | other``."""
 
     constraints: tuple[Constraint, ...]
 

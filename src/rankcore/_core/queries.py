@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.frames import frame_of
 from rankcore._core.ids import check_missing, unchanged
-from rankcore._core.inputs import check_matrix, refuse_mask
+from rankcore._core.inputs import check_matrix, reject_mask
 from rankcore._core.numbers import Floats, as_weights, weighted_mean
 from rankcore._core.threads import for_each, n_threads
 from rankcore._core.warning import warn
@@ -209,7 +209,7 @@ def queries_of(qid: Any, group: Any, n_rows: int) -> Queries:
         return group_rows(qid, n_rows)
     if qid is not None:
         raise ValueError("found both qid and group, which have the same meaning: pass one")
-    refuse_mask(group, "group")
+    reject_mask(group, "group")
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or (sizes < 0).any():
         raise ValueError(f"group must list the sizes of the queries; found {group!r}")

@@ -1,7 +1,7 @@
 # A query with sorted documents, and the parameters of a measure. Private.
 #
 # Documents of equal score that have no order are a group: every order of them is as likely, and
-# a measure is worth its expectation.
+# the value of a measure is its expectation.
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from libc.math cimport exp2
 from libc.stdint cimport int32_t, int64_t, uint32_t

@@ -82,7 +82,7 @@ class Order(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a worker did with an `Order`."""
+    """Result of an `Order` on a worker."""
 
     n_left: int
     histogram: Histogram | None

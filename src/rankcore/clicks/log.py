@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rankcore._core.ids import Codes, id_list
-from rankcore._core.inputs import refuse_mask
+from rankcore._core.inputs import reject_mask
 from rankcore._core.numbers import as_vector, check_lengths
 from rankcore._core.params import check_option
 from rankcore._core.warning import warn
@@ -115,7 +115,7 @@ class ClickLog:
         columns["position"] = as_vector(position, "position")
         columns["clicked"] = as_vector(clicked, "clicked")
         if dwell is not None:
-            refuse_mask(dwell, "dwell")
+            reject_mask(dwell, "dwell")
             columns["dwell"] = np.asarray(dwell, dtype=np.float64)
         if session is not None:
             columns["session"] = Codes("session").number(id_list(session, "session"))

@@ -1,4 +1,4 @@
-"""Tasks on the shards of a fit, by the public interface of a Dask client.
+"""Tasks on the shards of a fit, submitted through the public interface of a Dask client.
 
 A shard is a future. Dask computes it again from its source if its worker is lost, and with it the
 tasks that need it, so that a loop over ``gather`` continues where it was.

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.ids import as_column
-from rankcore._core.inputs import refuse_mask
+from rankcore._core.inputs import reject_mask
 from rankcore._core.numbers import Floats, as_reals, as_vector, check_lengths
 from rankcore._core.queries import Queries, group_rows, query_numbers, run_blocks
 from rankcore._ext import measures as kernels
@@ -200,7 +200,7 @@ def as_cutoff(k: Any, name: str = "k", *, needed: bool = False) -> int | None:
 
 
 def _as_mask(given: Any, n: int, name: str) -> NDArray[np.uint8]:
-    refuse_mask(given, name)
+    reject_mask(given, name)
     mask = np.asarray(given)
     if mask.dtype != np.bool_ or mask.shape != (n,):
         raise ValueError(

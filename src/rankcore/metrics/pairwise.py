@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankcore._core.inputs import refuse_mask
+from rankcore._core.inputs import reject_mask
 from rankcore._core.numbers import Floats, as_vector, as_weights, scaled
 from rankcore._core.queries import Queries, group_rows, query_mean, query_numbers, run_blocks
 from rankcore._ext import concordance as kernels
@@ -329,7 +329,7 @@ def _margin_of_pairs(
     scores = as_vector(y_score, "y_score")
     if not np.isfinite(scores).all():
         raise ValueError("y_score must be finite")
-    refuse_mask(pairs, "pairs")
+    reject_mask(pairs, "pairs")
     rows = np.asarray(pairs)
     if rows.dtype.kind not in "iu":
         raise TypeError(f"pairs must hold integer row numbers; found {rows.dtype}")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankcore._core.inputs import refuse_mask
+from rankcore._core.inputs import reject_mask
 from rankcore._core.labels import is_rising
 from rankcore._core.numbers import Floats, weighted_mean
 from rankcore.metrics.labels import as_column, known_labels, ordered, places_of
@@ -197,7 +197,7 @@ def checked_probabilities(
 ) -> tuple[Floats, NDArray[np.intp], NDArray[Any]]:
     """Return probabilities by rank, (n, k), ranks of the true labels, and labels by rank."""
     truth = as_column("y_true", y_true)
-    refuse_mask(y_proba, "y_proba")
+    reject_mask(y_proba, "y_proba")
     table = np.asarray(y_proba)
     if table.dtype.kind not in "biuf":
         raise TypeError(f"y_proba must be real numbers, found {table.dtype}")

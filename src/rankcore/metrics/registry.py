@@ -63,7 +63,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Kind:
-    """What a measure is called, takes and reads."""
+    """Names of a measure, its parameters, and the data that it reads."""
 
     names: tuple[str, ...]  # those of other tools included; case does not matter
     # The kernel's function of a query's documents; None for measures of pairs and of queries.

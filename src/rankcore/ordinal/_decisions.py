@@ -197,6 +197,7 @@ class CheapestRanks:
         squared = (ranks - predicted).astype(np.float64) ** 2
         return 0.0 - float(np.average(squared, weights=cast(Any, sample_weight)))
 
+    @consistent_read
     def conformalize(self, X: RowsLike, y: ArrayLike) -> Self:
         """Calibrate the size of sets of ranks on further rows (split conformal prediction).
 

@@ -247,7 +247,7 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
     def costs_(self) -> Floats:  # type: ignore[override]
         """Cost of a prediction (column) for a true rank (row), shape (n_classes, n_classes)."""
         check_declared(self, "loss")
-        return expected_costs(self.loss, np.zeros((1, self._parameters()[1].size + 1)))
+        return expected_costs(self.loss, np.zeros((1, self.ranks_.size)))
 
     def _parameters(self) -> tuple[np.ndarray, np.ndarray]:
         model = self._fitted_state().model
@@ -267,10 +267,6 @@ class OrdinalLogistic(CheapestRanks, OnlineOrdinalClassifier):
 
     def _turning_points(self) -> Floats:
         return self._curves().turning_points()
-
-    @consistent_read
-    def _probabilities(self, X: Any) -> Floats:
-        return super()._probabilities(X)
 
     def _ranks(self, rows: Rows) -> np.ndarray:
         return cheapest(self._of_scores(self._projected(rows)), self.costs_)

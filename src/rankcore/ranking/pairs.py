@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankcore._core.inputs import refuse_mask
+from rankcore._core.inputs import reject_mask
 from rankcore._core.labels import as_relevance
 from rankcore._core.numbers import LEAST, Floats, as_weights, exact_sum, scaled
 from rankcore._core.queries import Queries, group_rows, query_numbers
@@ -290,7 +290,7 @@ def _sum_by(of: Any, values: Any, n_queries: int) -> Floats:
 
 def as_pairs(pairs: Any, n_rows: int) -> NDArray[np.int64]:
     """Check pairs; return winner and loser rows, int64 of shape (n_pairs, 2)."""
-    refuse_mask(pairs, "pairs")
+    reject_mask(pairs, "pairs")
     array = np.asarray(pairs)
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
         raise ValueError(
