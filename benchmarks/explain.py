@@ -19,7 +19,7 @@ import numpy as np
 
 import rankcore as rc
 from benchmarks.measure import sized
-from rankcore.boosting._stump_model import StumpSum
+from rankcore.boosting.stump_model import StumpSum
 
 N_ROWS, N_STUMPS, N_BACKGROUND = sized(100_000, 2_000), 300, 100
 

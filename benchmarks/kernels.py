@@ -8,7 +8,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import rankcore as rc
 from benchmarks.measure import machine, peak_bytes, processor_seconds, show, sized
-from rankcore.ordinal.kernel import _dual
+from rankcore.ordinal.kernel import dual
 
 N, N_TEST, D, GAMMA = sized(20_000, 400), sized(4_000, 200), 54, 0.02
 STREAM, CHUNK, BUDGET = sized(1_000_000, 2_000), sized(10_000, 500), 100
@@ -73,23 +73,23 @@ def run(repeat: int) -> None:
 
 def by_rows(X: Any, y: Any) -> None:
     """Fit with blocks of one row."""
-    block, _dual.BLOCK_ROWS = _dual.BLOCK_ROWS, 1
-    rows, _dual.LEAST_ROWS = _dual.LEAST_ROWS, 1
+    block, dual.BLOCK_ROWS = dual.BLOCK_ROWS, 1
+    rows, dual.LEAST_ROWS = dual.LEAST_ROWS, 1
     try:
         rc.KernelPRank.published(gamma=GAMMA).fit(X, y)
     finally:
-        _dual.BLOCK_ROWS, _dual.LEAST_ROWS = block, rows
+        dual.BLOCK_ROWS, dual.LEAST_ROWS = block, rows
 
 
 def numpy_blocks(X: Any, support: Any) -> None:
     """The kernel values of each block with the support vectors that it met."""
     vectors, norms = X[support], (X**2).sum(axis=1)
-    for start in range(0, N, _dual.BLOCK_ROWS):
+    for start in range(0, N, dual.BLOCK_ROWS):
         n = int(np.searchsorted(support, start))
         if n:
-            values = X[start : start + _dual.BLOCK_ROWS] @ vectors[:n].T
+            values = X[start : start + dual.BLOCK_ROWS] @ vectors[:n].T
             values *= -2
-            values += norms[start : start + _dual.BLOCK_ROWS, np.newaxis]
+            values += norms[start : start + dual.BLOCK_ROWS, np.newaxis]
             values += norms[support[:n]]
             np.maximum(values, 0, out=values)
             values *= -GAMMA

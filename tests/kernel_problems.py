@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import rankcore as rc
-from rankcore.ordinal.kernel import _dual
+from rankcore.ordinal.kernel import dual
 from reference.kernel import linear, poly, rbf
 
 FORMS = {
@@ -28,7 +28,7 @@ KERNELS = {
 }
 
 
-POLICIES = _dual.POLICIES
+POLICIES = dual.POLICIES
 
 
 def problem(n=300, d=4, k=4, seed=0, repeat=False):

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from kernel_problems import problem
-from rankcore.ordinal.kernel import _pool
+from rankcore.ordinal.kernel import pools
 from rankcore.structured import KernelTask
 from reference.structured import kernel_structured
 
@@ -163,5 +163,5 @@ def known(model):
     """Everything a model has learned, without free room."""
     state = model._state
     return pickle.loads(
-        pickle.dumps((_pool.trimmed(state.pool), state.arrays, state.t, state.curve))
+        pickle.dumps((pools.trimmed(state.pool), state.arrays, state.t, state.curve))
     )

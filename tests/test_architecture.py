@@ -127,8 +127,6 @@ def test_rooms_of_one_level_have_no_circles():
         visit(room, [])
 
 
-# Rooms whose private names others still import, and how often at most.
-PRIVATE_IMPORTS = {"boosting": 5, "ordinal": 25}
 # Rooms that are the ground of all others, whose modules are what they offer.
 GROUND = {"_core", "_ext"}
 MOST_OFFERED = 30
@@ -150,12 +148,12 @@ def imported_names():
 
 
 def test_rooms_import_only_public_names_of_others():
-    private = {}
-    for room, other, module, name, inner in imported_names():
-        if any(part.startswith("_") for part in inner):
-            private.setdefault(other, []).append(f"{room} imports {name} of {module}")
-    for other, found in private.items():
-        assert len(found) <= PRIVATE_IMPORTS.get(other, 0), found
+    private = [
+        f"{room} imports {name} of {module}"
+        for room, _, module, name, inner in imported_names()
+        if any(part.startswith("_") for part in inner)
+    ]
+    assert not private
 
 
 def test_rooms_offer_few_names_with_docstrings():

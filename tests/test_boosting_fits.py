@@ -444,7 +444,7 @@ def test_make_bipartite_has_the_shape_and_the_share_it_says():
 
 @pytest.mark.parametrize("kind", [rc.RankBoost, rc.BipartiteRankBoost])
 def test_parameters_of_one_kind_of_weak_ranker_have_the_defaults_of_the_signature(kind):
-    from rankcore.boosting._params import OF_STUMPS, OF_TREES
+    from rankcore.boosting.params import OF_STUMPS, OF_TREES
 
     defaults = {name: one.default for name, one in signature(kind).parameters.items()}
     for name, default in (OF_STUMPS | OF_TREES).items():

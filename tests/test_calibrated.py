@@ -31,8 +31,8 @@ from sklearn.utils import get_tags
 import rankcore as rc
 from declared import ONLINE, walk, with_defaults
 from model_files import rewrite, set_in
-from rankcore.ordinal._curves import fit_cumulative, fit_isotonic
-from rankcore.ordinal._decisions import before_each, conformal_quantile
+from rankcore.ordinal.curves import fit_cumulative, fit_isotonic
+from rankcore.ordinal.decisions import before_each, conformal_quantile
 from reference import calibration
 from strategies import examples
 
@@ -270,7 +270,7 @@ def test_predictions_for_kappa_beat_all_others_in_expectation():
     table = model.curves_.probabilities(scores)
     from itertools import product
 
-    from rankcore.ordinal._curves import expected_costs
+    from rankcore.ordinal.curves import expected_costs
 
     costs = expected_costs("kappa", table)
     mean = table.mean(axis=0) @ ranks

@@ -10,7 +10,7 @@ from sklearn.base import clone
 import rankcore as rc
 from declared import ONLINE, walk, with_defaults
 from rankcore.datasets import dump_letor, open_rows
-from rankcore.ordinal._training import FEW_ROWS, MEASURED_ROWS, constant_loss
+from rankcore.ordinal.training import FEW_ROWS, MEASURED_ROWS, constant_loss
 
 # Whose fits are measured: others count votes, or compute kernels, which may cost more than the fit.
 MEASURED = [one for one in with_defaults(ONLINE) if one._checks_constant]

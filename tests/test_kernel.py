@@ -17,7 +17,7 @@ from kernel_problems import FORMS, KERNELS, every, form, known, problem
 from rankcore._core.inputs import as_rows
 from rankcore._core.kernels import gram
 from rankcore._ext import kernel_scores
-from rankcore.ordinal.kernel import _base, _dual
+from rankcore.ordinal.kernel import _base, dual
 from reference.ensemble import times
 from reference.kernel import kernel_cusum, kernel_oap, kernel_prank, rbf
 from strategies import examples, ordinal_problems
@@ -276,10 +276,8 @@ def test_blocks_and_chunks_do_not_change_a_bit(learner, form, monkeypatch):
     whole = learner.fit(form(X), y)
     _, arrays = known(whole)[0]
     for block in [1, 7, 8, 400]:
-        monkeypatch.setattr(_dual, "BLOCK_ROWS", block)
-        monkeypatch.setattr(
-            type(learner), "_block_rows", lambda self, rows, state: _dual.BLOCK_ROWS
-        )
+        monkeypatch.setattr(dual, "BLOCK_ROWS", block)
+        monkeypatch.setattr(type(learner), "_block_rows", lambda self, rows, state: dual.BLOCK_ROWS)
         one = clone(learner).fit(form(X), y)
         np.testing.assert_equal(known(one)[0][1], arrays)
     rng = np.random.default_rng(0)
@@ -394,7 +392,7 @@ def test_threads_do_not_change_a_bit(n_jobs, monkeypatch):
     X, y = problem(300)
     model = rc.KernelCuSumRank.published(gamma=0.3).fit(X, y)
     expected = model.project(X)
-    monkeypatch.setattr(_dual, "SCORED_ROWS", 16)
+    monkeypatch.setattr(dual, "SCORED_ROWS", 16)
     assert_array_equal(model.set_params(n_jobs=n_jobs).project(X), expected)
 
 

@@ -15,7 +15,7 @@ import rankcore as rc
 from model_files import rewrite, set_in
 from rankcore._ext import ordinal_trees
 from rankcore.metrics import log_loss, ranked_probability_score
-from rankcore.ordinal._curves import expected_costs
+from rankcore.ordinal.curves import expected_costs
 from reference import ordinal_boosting as plain
 from strategies import examples
 

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 
 import rankcore
 from rankcore._core.params import Options
-from rankcore.ordinal._base import OnlineOrdinalClassifier
+from rankcore.ordinal.base import OnlineOrdinalClassifier
 
 MODULES = [
     "rankcore",

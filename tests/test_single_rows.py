@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rankcore as rc
-from rankcore.ordinal._base import OnlineOrdinalClassifier
+from rankcore.ordinal.base import OnlineOrdinalClassifier
 from rankcore.progress import watch
 from strategies import examples
 

@@ -29,7 +29,7 @@ from kernel_structured_problems import (
     rows,
     sentences,
 )
-from rankcore.ordinal.kernel import _dual
+from rankcore.ordinal.kernel import dual
 from rankcore.structured import KernelStructuredPerceptron, KernelTask, StructuredPerceptron, Task
 from reference.kernel import rbf
 from strategies import examples, ordinal_problems
@@ -315,8 +315,8 @@ def test_blocks_and_chunks_do_not_change_a_bit(params, form, monkeypatch):
     model = KernelStructuredPerceptron(Tagging(3), **{"gamma": 0.3} | params).fit(X, Y)
     expected = known(model)
     for block in [1, 3, 1000]:
-        monkeypatch.setattr(_dual, "BLOCK_ROWS", block)
-        monkeypatch.setattr(_dual, "LEAST_ROWS", 1)
+        monkeypatch.setattr(dual, "BLOCK_ROWS", block)
+        monkeypatch.setattr(dual, "LEAST_ROWS", 1)
         np.testing.assert_equal(known(clone(model).fit(X, Y)), expected)
     monkeypatch.undo()
     chunks = clone(model)

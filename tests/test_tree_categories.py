@@ -414,8 +414,8 @@ def test_bad_columns():
 
 
 def test_files_that_no_fit_wrote_are_refused():
-    from rankcore.boosting._categories import Categories
     from rankcore.boosting._tree_model import TreeSum
+    from rankcore.boosting.categories import Categories
 
     X, y, qid = problem()
     model = rc.RankBoost(3, **TREES).fit(frame(X, "pandas"), y, qid=qid)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import rankcore.ordinal._weights as weights
+import rankcore.ordinal.weights as weights
 from rankcore._core.inputs import as_rows
-from rankcore.ordinal._weights import Visits, rows_together
+from rankcore.ordinal.weights import Visits, rows_together
 
 
 def orders(n, n_together, seed=0, n_passes=40):

@@ -352,7 +352,7 @@ cdef class DualState:
 cdef class KernelModel(OnlineModel):
     """A model in dual form: a pool of support vectors and lists of coefficients, with spare room.
 
-    ``rankcore.ordinal.kernel._pool`` describes the arrays, and enlarges them between blocks. A
+    ``rankcore.ordinal.kernel.pools`` describes the arrays, and enlarges them between blocks. A
     block of rows is prepared by `take` and then learned.
     """
 

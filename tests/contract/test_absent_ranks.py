@@ -12,7 +12,7 @@ from sklearn.metrics import cohen_kappa_score
 from sklearn.model_selection import KFold, cross_val_score
 
 import rankcore as rc
-from rankcore.ordinal._curves import fit_cumulative, fit_isotonic
+from rankcore.ordinal.curves import fit_cumulative, fit_isotonic
 from reference import calibration
 from reference import ordinal_boosting as plain
 

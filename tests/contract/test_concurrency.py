@@ -304,7 +304,7 @@ def test_model_is_valid_after_any_ctrl_c(model, tmp_path, monkeypatch):
     """It can be saved, loaded and trained, and has learned some of the rows of the call."""
     from sklearn.base import clone
 
-    monkeypatch.setattr("rankcore.ordinal._base.OnlineOrdinalClassifier._block_values", 100)
+    monkeypatch.setattr("rankcore.ordinal.base.OnlineOrdinalClassifier._block_values", 100)
     monkeypatch.setattr("rankcore.ranking.perceptron_training.BUDGET", 50)
     model = learn(clone(model))
     interrupted = 0

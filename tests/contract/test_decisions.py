@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 import rankcore as rc
 from declared import ONLINE, first_of_each, walk
-from rankcore.ordinal._projecting import margins
+from rankcore.ordinal.projecting import margins
 from reference.decisions import cumulated
 from reference.decisions import margins as plain_margins
 from strategies import examples, ordinal_problems

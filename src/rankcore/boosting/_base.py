@@ -35,15 +35,15 @@ from rankcore.boosting._boosted import (
     tree_rows,
     wrong_settings,
 )
-from rankcore.boosting._categories import Categories
 from rankcore.boosting._pair_rounds import PairRounds
-from rankcore.boosting._params import PAIR_CONSTRAINTS, Schedule, check_weak, grows_trees
 from rankcore.boosting._streamed_bins import DiskRows
-from rankcore.boosting._stump_model import Contribution, StumpSum
 from rankcore.boosting._stump_rounds import StumpRounds
 from rankcore.boosting._training import BOUND, FIGURES, RoundLearner, train_rounds
 from rankcore.boosting._tree_model import TreeSum
 from rankcore.boosting._tree_rounds import TreeRounds
+from rankcore.boosting.categories import Categories
+from rankcore.boosting.params import PAIR_CONSTRAINTS, Schedule, check_weak, grows_trees
+from rankcore.boosting.stump_model import Contribution, StumpSum
 from rankcore.ranking.base import ModelState, Ranker
 from rankcore.ranking.data import HeldOut, RankingData, ranking_source
 from rankcore.ranking.pairs import Pairing, check_useful

@@ -20,9 +20,9 @@ from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.sources import RowBlocks
 from rankcore._core.state import log_array, restored_log, restored_validation, validation_arrays
 from rankcore._ext.rows import Rows
-from rankcore.boosting._categories import Categories
-from rankcore.boosting._params import monotone_signs
 from rankcore.boosting._streamed_bins import DiskRows
+from rankcore.boosting.categories import Categories
+from rankcore.boosting.params import monotone_signs
 from rankcore.ranking.base import ModelState
 
 

@@ -17,13 +17,13 @@ from rankcore._ext.rows import Rows
 from rankcore.boosting._boosted import SplitConstraints
 from rankcore.boosting._grower import GrownTree, GrowthParams, TreeGrower
 from rankcore.boosting._histograms import MemoryHistograms
-from rankcore.boosting._ordinal_model import Form, OrdinalSum
-from rankcore.boosting._params import resolve_min_samples_leaf
 from rankcore.boosting._streamed_bins import DiskRows, bin_rows, scores_of
 from rankcore.boosting._tree_model import Tree
 from rankcore.boosting._tree_rounds import Draws, made_tree
 from rankcore.boosting._vector_leaves import BLOCK_ROWS
-from rankcore.ordinal._curves import CumulativeLogits, with_absent
+from rankcore.boosting.ordinal_model import Form, OrdinalSum
+from rankcore.boosting.params import resolve_min_samples_leaf
+from rankcore.ordinal.curves import CumulativeLogits, with_absent
 
 # Minimum sum of second derivatives in a leaf, as in LightGBM and scikit-learn.
 MIN_HESSIAN = 1e-3
@@ -53,7 +53,7 @@ class Occurring:
     If all ranks are kept, nothing changes. With "vector" the log-odds of neighbours are the sum of
     the scores between them, of which only the last learns, so that ranks without rows keep their
     odds against the next lower rank. With cumulative logits thresholds are those of
-    `rankcore.ordinal._curves.with_absent`.
+    `rankcore.ordinal.curves.with_absent`.
     """
 
     ranks: NDArray[np.int32]

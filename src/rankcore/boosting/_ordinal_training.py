@@ -13,9 +13,9 @@ from rankcore._core.numbers import Floats
 from rankcore.boosting._ordinal_rounds import OrdinalRounds
 from rankcore.boosting._training import RoundLearner
 from rankcore.metrics.probabilities import log_loss, ranked_probability_score, with_unknown
-from rankcore.ordinal._curves import expected_costs
-from rankcore.ordinal._decisions import cheapest
-from rankcore.ordinal._validation import HeldOutLabels, check_eval_metric
+from rankcore.ordinal.curves import expected_costs
+from rankcore.ordinal.decisions import cheapest
+from rankcore.ordinal.validation import HeldOutLabels, check_eval_metric
 from rankcore.progress import Progress, report
 
 # Logged figures of each round.

@@ -20,8 +20,8 @@ from rankcore._ext.listed_weights import ListedWeights
 from rankcore._ext.pair_weights import LabelWeights
 from rankcore._ext.rows import Rows
 from rankcore.boosting._pair_weights import listed_weights, steps_of, vanishing, weights_of
-from rankcore.boosting._params import PairParams
 from rankcore.boosting._streamed_bins import DiskRows, bin_rows, scores_of
+from rankcore.boosting.params import PairParams
 from rankcore.ranking.pairs import Pairing
 
 # If |edge| is this close to 1, the step would be infinite: all pairs that differ agree in order.

@@ -20,10 +20,10 @@ from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Binning, Bins
 from rankcore.boosting._normalizer_search import NormalizerSearch
 from rankcore.boosting._pair_rounds import EDGE_MARGIN, MAX_STEP, PairRounds
-from rankcore.boosting._params import PairParams, Schedule
 from rankcore.boosting._streamed_bins import BinEdges, DiskRows
-from rankcore.boosting._stump_model import StumpSum
 from rankcore.boosting._stump_search import Stump, StumpSearch, TwoLabelSearch
+from rankcore.boosting.params import PairParams, Schedule
+from rankcore.boosting.stump_model import StumpSum
 from rankcore.ranking.pairs import Pairing
 
 

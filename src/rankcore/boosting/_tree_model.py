@@ -15,7 +15,7 @@ from rankcore._core.numbers import Floats
 from rankcore._core.scoring import Scoring
 from rankcore._ext.rows import Rows
 from rankcore._ext.trees import Trees, add_scores
-from rankcore.boosting._stump_model import Contribution
+from rankcore.boosting.stump_model import Contribution
 
 
 class Tree(NamedTuple):

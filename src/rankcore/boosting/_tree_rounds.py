@@ -19,9 +19,9 @@ from rankcore.boosting._grower import GrownTree, GrowthParams, TreeGrower
 from rankcore.boosting._histograms import MemoryHistograms
 from rankcore.boosting._metric_weights import MetricPairWeights
 from rankcore.boosting._pair_rounds import EDGE_MARGIN, MAX_STEP, PairRounds
-from rankcore.boosting._params import PairParams, Schedule, resolve_min_samples_leaf
 from rankcore.boosting._streamed_bins import BinEdges, DiskRows, scores_of
 from rankcore.boosting._tree_model import NONE, Tree, TreeSum, pack_set
+from rankcore.boosting.params import PairParams, Schedule, resolve_min_samples_leaf
 from rankcore.ranking.pairs import Pairing
 
 # Tolerance of the line search, as a change of scores.

@@ -38,8 +38,6 @@ from rankcore.boosting._boosted import (
     tree_rows,
     wrong_settings,
 )
-from rankcore.boosting._categories import Categories
-from rankcore.boosting._ordinal_model import MAX_RANKS, Form, OrdinalSum
 from rankcore.boosting._ordinal_rounds import OrdinalRounds, TrainingRows, first_biases
 from rankcore.boosting._ordinal_shared import OneScoreRounds
 from rankcore.boosting._ordinal_training import (
@@ -49,13 +47,15 @@ from rankcore.boosting._ordinal_training import (
     check_measures,
 )
 from rankcore.boosting._ordinal_vector import VectorRounds
-from rankcore.boosting._params import GROWTH, check_leaves
 from rankcore.boosting._streamed_bins import DiskRows
 from rankcore.boosting._training import train_rounds
-from rankcore.ordinal._decisions import CheapestRanks, cheapest
-from rankcore.ordinal._projecting import margins
-from rankcore.ordinal._validation import held_out_labels
-from rankcore.ordinal._weights import CLASS_WEIGHT, row_weights
+from rankcore.boosting.categories import Categories
+from rankcore.boosting.ordinal_model import MAX_RANKS, Form, OrdinalSum
+from rankcore.boosting.params import GROWTH, check_leaves
+from rankcore.ordinal.decisions import CheapestRanks, cheapest
+from rankcore.ordinal.projecting import margins
+from rankcore.ordinal.validation import held_out_labels
+from rankcore.ordinal.weights import CLASS_WEIGHT, row_weights
 from rankcore.ranking.base import ModelState
 
 __all__ = ["OrdinalBoost"]

@@ -34,7 +34,6 @@ from rankcore.boosting._ordinal_shared import maximise_by_biases
 from rankcore.boosting._ordinal_training import HeldOutTables, OrdinalRoundLearner
 from rankcore.boosting._pair_rounds import EDGE_MARGIN, MIN_TOTAL
 from rankcore.boosting._pair_weights import vanishing
-from rankcore.boosting._params import Schedule, grows_trees, resolve_min_samples_leaf
 from rankcore.boosting._streamed_bins import BinEdges
 from rankcore.boosting._stump_rounds import Step, Weighed, next_stump
 from rankcore.boosting._stump_search import Stump
@@ -47,6 +46,7 @@ from rankcore.boosting._tree_rounds import (
     normalizer_cap,
 )
 from rankcore.boosting._vector_leaves import LeafSums, monotone_steps, newton_steps
+from rankcore.boosting.params import Schedule, grows_trees, resolve_min_samples_leaf
 from rankcore.boosting.parts import STUMP_BITS, Begun, Histogram, Order
 
 __all__ = [

@@ -35,7 +35,7 @@ class Model:
         """Whether rows may have NaN."""
         if _is_predictor(self.learned):  # without scikit-learn, which `accepts_nan` imports
             return bool(self.learned._model.takes_nan)
-        from rankcore.ordinal._held_out import accepts_nan
+        from rankcore.ordinal.held_out import accepts_nan
 
         return accepts_nan(self.learned)
 

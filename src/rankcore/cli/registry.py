@@ -141,7 +141,7 @@ def own_class(name: str) -> Any:
     import sys
     from importlib import import_module
 
-    from rankcore.ordinal._base import OnlineOrdinalClassifier
+    from rankcore.ordinal.base import OnlineOrdinalClassifier
 
     module, _, kind = name.partition(":")
     if "" not in sys.path:

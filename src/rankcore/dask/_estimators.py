@@ -25,7 +25,7 @@ from rankcore.dask._cluster import (
     is_dask_collection,
 )
 from rankcore.dask._shards import Columns, ShardedRows
-from rankcore.ordinal._validation import held_out_labels
+from rankcore.ordinal.validation import held_out_labels
 from rankcore.ranking.data import held_out_sets
 
 

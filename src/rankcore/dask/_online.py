@@ -23,10 +23,10 @@ from rankcore._core.sources import Window
 from rankcore._core.training import Trainer
 from rankcore.dask._estimators import Watching
 from rankcore.dask._shards import Shard, ShardedRows, check_supported, take_rows
-from rankcore.ordinal._scale import fix_scale
-from rankcore.ordinal._training import OnlineLearner
-from rankcore.ordinal._weights import WeightFacts, weights_of_classes
 from rankcore.ordinal.merge import merge
+from rankcore.ordinal.scale import fix_scale
+from rankcore.ordinal.training import OnlineLearner
+from rankcore.ordinal.weights import WeightFacts, weights_of_classes
 from rankcore.progress import Progress, report
 from rankcore.ranking.feature_scale import fix_feature_scale
 from rankcore.ranking.perceptron_state import PairwiseState

@@ -14,7 +14,7 @@ from rankcore._core.contributions import Tasks, column_means, column_ranges, lin
 from rankcore._core.explained_model import ExplainedModel
 from rankcore._core.numbers import Floats
 from rankcore._ext.rows import dense_rows
-from rankcore.ordinal._decisions import cheapest
+from rankcore.ordinal.decisions import cheapest
 
 # A rank changes where scores cross, or just beyond: relative distance beyond a crossing.
 _BEYOND = 1e-9

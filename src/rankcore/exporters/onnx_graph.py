@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rankcore._core.numbers import Floats
-from rankcore.boosting._ordinal_model import Form
+from rankcore.boosting.ordinal_model import Form
 from rankcore.exporters.described import Described
 from rankcore.exporters.front import Step, width_after
 from rankcore.exporters.onnx_operators import INT64, Graph, tree_ensemble

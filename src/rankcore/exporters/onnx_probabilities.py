@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from rankcore._core.numbers import Floats
-from rankcore.boosting._ordinal_model import Form
+from rankcore.boosting.ordinal_model import Form
 from rankcore.exporters.described import Calibration
 from rankcore.exporters.onnx_operators import INT64, Graph, tree_ensemble
 from rankcore.exporters.reduced import Forest, balanced

@@ -26,7 +26,7 @@ from rankcore._core.files import atomic_write, file_target
 from rankcore._core.front import take_apart
 from rankcore._core.model_spec import ModelSpec, check_n_features
 from rankcore._core.scoring import Scoring, no_scoring
-from rankcore.boosting._stump_model import StumpSum
+from rankcore.boosting.stump_model import StumpSum
 from rankcore.io import safetensors, text_arrays
 from rankcore.io.bounded_json import read_json
 from rankcore.io.contents import (

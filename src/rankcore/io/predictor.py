@@ -15,7 +15,7 @@ from rankcore._core.frames import names_of
 from rankcore._core.inputs import as_rows, check_matrix
 from rankcore._ext.model_scores import Model
 from rankcore._ext.rows import Rows
-from rankcore.boosting._categories import Categories
+from rankcore.boosting.categories import Categories
 from rankcore.io.bounded_json import read_json
 from rankcore.io.contents import Arrays, content_of, damaged, is_read_whole, unpacked
 

@@ -17,9 +17,12 @@ from rankcore._ext.ensemble import OAPModel
 from rankcore._ext.online_model import LANES, SUMS
 from rankcore._ext.ordinal import PRankModel
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._parameters import resolved_margin
-from rankcore.ordinal._projecting import (
+from rankcore.ordinal._record import OnlineRecord
+from rankcore.ordinal._votes import Voters
+from rankcore.ordinal.base import OnlineOrdinalClassifier
+from rankcore.ordinal.parameters import resolved_margin
+from rankcore.ordinal.prank import PRank
+from rankcore.ordinal.projecting import (
     ascending_thresholds,
     direction,
     project,
@@ -28,11 +31,8 @@ from rankcore.ordinal._projecting import (
     resolved_scale,
     scores_by_thresholds,
 )
-from rankcore.ordinal._record import OnlineRecord
-from rankcore.ordinal._scale import BuiltIn, scale_setting
-from rankcore.ordinal._votes import Voters
-from rankcore.ordinal._weights import Block, as_steps
-from rankcore.ordinal.prank import PRank
+from rankcore.ordinal.scale import BuiltIn, scale_setting
+from rankcore.ordinal.weights import Block, as_steps
 
 # A tile visits all its members for each example, so its weights should fit into the nearest caches:
 # at most this number of bytes, unless the tile has the minimum number of members, a cache line. One

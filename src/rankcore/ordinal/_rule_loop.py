@@ -16,10 +16,10 @@ from rankcore._core.numbers import Floats
 from rankcore._core.params import check_declared
 from rankcore._ext.online_model import SCALE, SUMS, Array, OnlineModel, first_scale
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._record import OnlineRecord
-from rankcore.ordinal._scale import BuiltIn
-from rankcore.ordinal._weights import Block
+from rankcore.ordinal.base import OnlineOrdinalClassifier
+from rankcore.ordinal.scale import BuiltIn
+from rankcore.ordinal.weights import Block
 
 # Values to learn between two checks for signals: a few milliseconds of Python.
 BLOCK_VALUES = 2**18

@@ -15,9 +15,9 @@ from rankcore._core.numbers import check_scores
 from rankcore._core.params import Constraints, Real
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
-from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._projecting import cumulated, direction, project, projections
-from rankcore.ordinal._scale import OF_INTERCEPTS, SCALE, BuiltIn
+from rankcore.ordinal.base import OnlineOrdinalClassifier
+from rankcore.ordinal.projecting import cumulated, direction, project, projections
+from rankcore.ordinal.scale import OF_INTERCEPTS, SCALE, BuiltIn
 
 __all__ = ["MulticlassPerceptron", "WidrowHoff"]
 

@@ -20,10 +20,11 @@ from rankcore._core.model_spec import Field, ModelSpec, Specified, read_fields
 from rankcore._core.numbers import Floats, as_weights
 from rankcore._core.scoring import CALIBRATION, Scoring, no_scoring
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._curves import expected_costs, fit_cumulative, fit_isotonic, restored_curves
-from rankcore.ordinal._decisions import CheapestRanks
-from rankcore.ordinal._held_out import (
+from rankcore.ordinal.base import OnlineOrdinalClassifier
+from rankcore.ordinal.curves import expected_costs, fit_cumulative, fit_isotonic, restored_curves
+from rankcore.ordinal.cusum import CuSumRank
+from rankcore.ordinal.decisions import CheapestRanks
+from rankcore.ordinal.held_out import (
     HeldOutFits,
     HeldOutScores,
     accepts_nan,
@@ -32,10 +33,9 @@ from rankcore.ordinal._held_out import (
     parts_of,
     sliceable,
 )
-from rankcore.ordinal._weights import row_weights
-from rankcore.ordinal.cusum import CuSumRank
 from rankcore.ordinal.oap import OAPVoting
 from rankcore.ordinal.prank import PRank
+from rankcore.ordinal.weights import row_weights
 
 
 class CalibratedOrdinal(

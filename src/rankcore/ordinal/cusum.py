@@ -14,9 +14,9 @@ from rankcore._core.numbers import check_scores
 from rankcore._core.params import Constraints, Real, check_declared
 from rankcore._ext import ordinal as kernels
 from rankcore._ext.rows import Rows, project_many
-from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._projecting import cumulated, project
-from rankcore.ordinal._scale import OF_INTERCEPTS, SCALE, BuiltIn
+from rankcore.ordinal.base import OnlineOrdinalClassifier
+from rankcore.ordinal.projecting import cumulated, project
+from rankcore.ordinal.scale import OF_INTERCEPTS, SCALE, BuiltIn
 
 __all__ = ["CuSumRank"]
 

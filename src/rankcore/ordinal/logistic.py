@@ -17,10 +17,10 @@ from rankcore._core.params import Real, check_declared
 from rankcore._core.scoring import Scoring
 from rankcore._ext.logistic import LogisticModel
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._curves import CumulativeLogits, expected_costs, with_absent
-from rankcore.ordinal._decisions import CheapestRanks, cheapest
-from rankcore.ordinal._projecting import ascending_thresholds, direction, project, projections
+from rankcore.ordinal.base import OnlineOrdinalClassifier
+from rankcore.ordinal.curves import CumulativeLogits, expected_costs, with_absent
+from rankcore.ordinal.decisions import CheapestRanks, cheapest
+from rankcore.ordinal.projecting import ascending_thresholds, direction, project, projections
 
 __all__ = ["OrdinalLogistic"]
 

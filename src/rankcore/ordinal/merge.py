@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.concurrency import read_model
 from rankcore._core.numbers import as_weights, scaled
-from rankcore.ordinal._base import OnlineOrdinalClassifier
 from rankcore.ordinal._record import OnlineRecord
+from rankcore.ordinal.base import OnlineOrdinalClassifier
 
 Learner = TypeVar("Learner", bound=OnlineOrdinalClassifier)
 

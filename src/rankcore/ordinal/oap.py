@@ -12,8 +12,6 @@ from rankcore._core.declaration import Declaration
 from rankcore._core.params import COUNT, N_JOBS, Constraints, Real, check_declared
 from rankcore._ext.rows import Rows
 from rankcore.ordinal._members import OAP
-from rankcore.ordinal._projecting import cumulated, projections, thresholds_of
-from rankcore.ordinal._scale import MARGIN, SCALE
 from rankcore.ordinal._votes import (
     mean_ranks,
     measured_by_votes,
@@ -22,6 +20,8 @@ from rankcore.ordinal._votes import (
     scores_by_votes,
     votes_scoring,
 )
+from rankcore.ordinal.projecting import cumulated, projections, thresholds_of
+from rankcore.ordinal.scale import MARGIN, SCALE
 
 __all__ = ["OAPBPM", "OAPBagging", "OAPVoting"]
 

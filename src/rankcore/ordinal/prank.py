@@ -10,9 +10,9 @@ from rankcore._core.arguments import ClassWeight, Measures, Seed
 from rankcore._core.declaration import Declaration
 from rankcore._core.params import Constraints
 from rankcore._ext.ordinal import PRankModel
-from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._parameters import resolved_margin
-from rankcore.ordinal._projecting import (
+from rankcore.ordinal.base import OnlineOrdinalClassifier
+from rankcore.ordinal.parameters import resolved_margin
+from rankcore.ordinal.projecting import (
     ascending_thresholds,
     direction,
     project,
@@ -21,7 +21,7 @@ from rankcore.ordinal._projecting import (
     resolved_scale,
     scores_by_thresholds,
 )
-from rankcore.ordinal._scale import MARGIN, OF_PRANK, SCALE
+from rankcore.ordinal.scale import MARGIN, OF_PRANK, SCALE
 
 __all__ = ["PRank"]
 

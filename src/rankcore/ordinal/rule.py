@@ -14,7 +14,8 @@ from rankcore._core.numbers import Floats, check_scores
 from rankcore._core.params import Constraints
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._projecting import (
+from rankcore.ordinal._rule_loop import RuleLearner, RuleModel, row_of
+from rankcore.ordinal.projecting import (
     ascending_thresholds,
     direction,
     project,
@@ -23,8 +24,7 @@ from rankcore.ordinal._projecting import (
     resolved_scale,
     scores_by_thresholds,
 )
-from rankcore.ordinal._rule_loop import RuleLearner, RuleModel, row_of
-from rankcore.ordinal._scale import OF_THRESHOLDS, SCALE
+from rankcore.ordinal.scale import OF_THRESHOLDS, SCALE
 
 __all__ = ["PythonRule", "PythonScoreRule"]
 

@@ -14,11 +14,7 @@ from rankcore._core.hypotheses import MAX_HYPOTHESES, limited, warn_of_dropped_v
 from rankcore._core.params import Constraints, Integer
 from rankcore._ext.rows import Rows
 from rankcore._ext.voted import VotedModel
-from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._parameters import resolved_margin
-from rankcore.ordinal._projecting import project
 from rankcore.ordinal._record import OnlineRecord
-from rankcore.ordinal._scale import MARGIN, SCALE, scale_setting
 from rankcore.ordinal._votes import (
     Voters,
     mean_ranks,
@@ -28,6 +24,10 @@ from rankcore.ordinal._votes import (
     scores_by_votes,
     votes_scoring,
 )
+from rankcore.ordinal.base import OnlineOrdinalClassifier
+from rankcore.ordinal.parameters import resolved_margin
+from rankcore.ordinal.projecting import project
+from rankcore.ordinal.scale import MARGIN, SCALE, scale_setting
 
 __all__ = ["VotedPRank"]
 

@@ -23,7 +23,7 @@ from rankcore._core.params import COUNT, VERBOSE, Constraints, Real, as_generato
 from rankcore._core.sources import MemoryRows, Window
 from rankcore._core.state import LearnerState, checkpoints
 from rankcore._core.training import Trainer
-from rankcore.ordinal._training import PassLearner
+from rankcore.ordinal.training import PassLearner
 from rankcore.progress import Progress, report
 from rankcore.structured.task import Array, Pair
 

@@ -21,7 +21,7 @@ from rankcore._core.kernels import COMPILED, gram
 from rankcore._core.params import Constraints, Function, Options
 from rankcore._ext.kernel_learners import KernelAtomsState
 from rankcore._ext.rows import Rows
-from rankcore.ordinal.kernel import _dual, _pool
+from rankcore.ordinal.kernel import dual, pools
 from rankcore.structured._base import (
     Examples,
     StructuredLearner,
@@ -38,7 +38,7 @@ __all__ = ["KernelStructuredPerceptron"]
 class KernelStructuredState(StructuredState):
     """Coefficients of atoms, and the weights of linear features."""
 
-    pool: _pool.Arrays  # the arrays of ``rankcore.ordinal.kernel._pool``; an output is a label
+    pool: pools.Arrays  # the arrays of ``rankcore.ordinal.kernel.pools``; an output is a label
     n_features: int  # columns of the parts
 
     def is_zero(self) -> bool:
@@ -193,16 +193,16 @@ class KernelStructuredPerceptron(StructuredLearner):
 
     # X itself has no columns.
     _constraints: ClassVar[Constraints] = {
-        **_dual.OF_KERNEL,
+        **dual.OF_KERNEL,
         "kernel": Options(*COMPILED) | Function(),
     }
 
-    _overflow_hint = _dual.OVERFLOW_HINT
+    _overflow_hint = dual.OVERFLOW_HINT
 
-    support_ = _dual.support_rows
-    support_vectors_ = _dual.support_vectors
-    dual_coef_ = _dual.dual_coefs
-    gamma_ = _dual.resolved_gamma
+    support_ = dual.support_rows
+    support_vectors_ = dual.support_vectors
+    dual_coef_ = dual.dual_coefs
+    gamma_ = dual.resolved_gamma
 
     def __init__(
         self,
@@ -274,7 +274,7 @@ class KernelStructuredPerceptron(StructuredLearner):
     def _predict(self, examples: KernelExamples) -> list[Any]:
         scores = np.zeros((0, examples.n_labels))
         if examples.rows is not None:
-            scores = _dual.outputs(self, examples.rows)
+            scores = dual.outputs(self, examples.rows)
         scores, weights = read_only(scores), read_only(self.coef_)
         return [
             self.task.argmax(scores[first:last], weights, x, None, 0.0)
@@ -286,13 +286,13 @@ class KernelStructuredPerceptron(StructuredLearner):
     # ---------------------------------------------------------------- parameters and state
 
     def _settings(self) -> dict[str, Any]:
-        return super()._settings() | _dual.kernel_settings(self)
+        return super()._settings() | dual.kernel_settings(self)
 
     def _new_state(self, examples: KernelExamples) -> KernelStructuredState:
         return KernelStructuredState(
             arrays=np.zeros((1 + bool(self.average), examples.n_parameters)),
             settings=self._settings(),
-            pool=_dual.new_pool(self, examples.n_labels, bool(self.average)),
+            pool=dual.new_pool(self, examples.n_labels, bool(self.average)),
             n_features=examples.n_features,
         )
 
@@ -337,32 +337,32 @@ class KernelStructuredPerceptron(StructuredLearner):
         self, state: KernelStructuredState, examples: KernelExamples, order: Array
     ) -> Iterator[float]:
         rows, arrays = examples.rows, state.pool
-        first = int(arrays["book"][_pool.FIRST]) if state.streaming else 0
+        first = int(arrays["book"][pools.FIRST]) if state.streaming else 0
         slot_of = row_order = None
         sizes = np.diff(examples.ends)[order]
         edges = np.concatenate([[0], np.cumsum(sizes)])  # of the examples, in order of arrival
         if rows is not None:
             if "vectors" not in arrays:
-                _dual.set_gamma(self, arrays, rows)
-            _pool.add_vectors(arrays, rows)
+                dual.set_gamma(self, arrays, rows)
+            pools.add_vectors(arrays, rows)
             if not state.streaming and state.t > 0:
-                slot_of = _dual.slots_of(arrays, rows, first)
+                slot_of = dual.slots_of(arrays, rows, first)
             row_order = np.repeat(examples.ends[order] - edges[:-1], sizes) + np.arange(edges[-1])
             row_order = row_order.astype(np.int32)
         start = 0
         while start < order.size:
-            limit = 1 if rows is None else _dual.rows_at_once(rows, arrays)
+            limit = 1 if rows is None else dual.rows_at_once(rows, arrays)
             stop = int(np.searchsorted(edges, edges[start] + limit, side="right")) - 1
             stop = min(max(stop, start + 1), order.size)
-            before = int(arrays["book"][_pool.N_SUPPORT])
+            before = int(arrays["book"][pools.N_SUPPORT])
             block = slice(int(edges[start]), int(edges[stop]))
             bound, among = self._bind(state, rows, row_order, block, first, slot_of)
             for place in range(start, stop):
                 parts = slice(*(int(edge - edges[start]) for edge in edges[place : place + 2]))
                 yield self._learn(state, examples, int(order[place]), bound, parts, among)
-            _dual.check_diagonal(self, arrays, before)
+            dual.check_diagonal(self, arrays, before)
             start = stop
-        arrays["book"][_pool.FIRST] = first + examples.ends[-1]
+        arrays["book"][pools.FIRST] = first + examples.ends[-1]
 
     def _bind(
         self,
@@ -378,12 +378,12 @@ class KernelStructuredPerceptron(StructuredLearner):
         filled = block.start < block.stop  # otherwise there are no parts to score
         if filled:
             which = row_order[block]
-            _pool.make_room(arrays, rows, which, self.budget)
-            values, among = _dual.given_values(self, state, rows, which, first)
+            pools.make_room(arrays, rows, which, self.budget)
+            values, among = dual.given_values(self, state, rows, which, first)
         bound = KernelAtomsState(
             arrays,
-            _dual.compiled_kernel(state),
-            _dual.compiled_budget(self, state),
+            dual.compiled_kernel(state),
+            dual.compiled_budget(self, state),
             state.n_features,
         )
         if filled:
@@ -422,7 +422,7 @@ class KernelStructuredPerceptron(StructuredLearner):
                     if examples.rows is not None:
                         if among is None:
                             first, last = examples.ends[i], examples.ends[i + 1]
-                            own = gram(examples.rows, first, last, _dual.compiled_kernel(state))
+                            own = gram(examples.rows, first, last, dual.compiled_kernel(state))
                         else:
                             own = among[low:high, low:high]
                         # Counts are small integers: their products are exact in any order.

@@ -61,8 +61,8 @@ class HeldOut:
         params = estimator.get_params(deep=False)
         planned = params.get("max_iter") or params.get("n_estimators") or 1
         if planned == "auto":
-            from rankcore.boosting._params import Schedule
-            from rankcore.ordinal._parameters import AUTO_PASSES
+            from rankcore.boosting.params import Schedule
+            from rankcore.ordinal.parameters import AUTO_PASSES
 
             of_rounds = "max_iter" not in params
             planned = Schedule.of(estimator).n_estimators if of_rounds else AUTO_PASSES

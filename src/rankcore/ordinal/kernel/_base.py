@@ -18,12 +18,10 @@ from rankcore._core.params import Constraints, as_generator
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._core.threads import n_threads
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._base import OnlineOrdinalClassifier
-from rankcore.ordinal._projecting import project, thresholds_of
 from rankcore.ordinal._record import OnlineRecord
-from rankcore.ordinal._weights import Block, Examples
-from rankcore.ordinal.kernel import _pool
-from rankcore.ordinal.kernel._dual import (
+from rankcore.ordinal.base import OnlineOrdinalClassifier
+from rankcore.ordinal.kernel import pools
+from rankcore.ordinal.kernel.dual import (
     OF_KERNEL,
     OVERFLOW_HINT,
     check_diagonal,
@@ -40,6 +38,8 @@ from rankcore.ordinal.kernel._dual import (
     support_rows,
     support_vectors,
 )
+from rankcore.ordinal.projecting import project, thresholds_of
+from rankcore.ordinal.weights import Block, Examples
 
 # Maximum number of rows whose kernel matrix is kept between passes, in 2**28 bytes.
 KEPT_ROWS = 5792
@@ -59,7 +59,7 @@ class KernelRecord(OnlineRecord):
 
     @property
     def pool(self) -> Mapping[str, np.ndarray]:
-        """The arrays of `_pool`."""
+        """The arrays of `pools`."""
         arrays: Mapping[str, np.ndarray] = self.model.arrays
         return arrays
 
@@ -105,7 +105,7 @@ class KernelClassifier(OnlineOrdinalClassifier):
         return kernel_settings(self) | super()._settings()
 
     def _new_model(self, n_features: int, n_ranks: int) -> Any:
-        room = {"room": _pool.FIRST_CAPACITY, "entries": _pool.FIRST_CAPACITY}
+        room = {"room": pools.FIRST_CAPACITY, "entries": pools.FIRST_CAPACITY}
         model = self._model_class(n_features, n_ranks, self._settings(), **room)
         if "evict_seed" in model.arrays:
             model["evict_seed"][:] = as_generator(self.random_state).integers(2**63, size=1)
@@ -114,7 +114,7 @@ class KernelClassifier(OnlineOrdinalClassifier):
     def _restore(self, spec: ModelSpec) -> None:
         super()._restore(spec)
         model = self._state.model
-        model.take_arrays(_pool.roomy(model.saved()))
+        model.take_arrays(pools.roomy(model.saved()))
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         if callable(self._state.settings["kernel"]):
@@ -123,7 +123,7 @@ class KernelClassifier(OnlineOrdinalClassifier):
                 "joblib, or a precomputed kernel"
             )
         facts, arrays = super()._describe()
-        return facts, arrays | _pool.trimmed(self._state.model.saved())
+        return facts, arrays | pools.trimmed(self._state.model.saved())
 
     def _rule(self) -> dict[str, str | int]:
         """Decision rule of the outputs, for `Scoring`."""
@@ -167,18 +167,18 @@ class KernelClassifier(OnlineOrdinalClassifier):
             )
 
     def _check_more_rows(self, state: Any, rows: Rows) -> None:
-        self._check_columns(rows, int(state.model["book"][_pool.FIRST]) + rows.n_rows)
+        self._check_columns(rows, int(state.model["book"][pools.FIRST]) + rows.n_rows)
 
     def _run_pass(self, state: Any, examples: Examples, epoch: int, n_epochs: int) -> None:
         model, rows, order = state.model, examples.rows, examples.order
         model.ensure_writable()
-        first = int(model["book"][_pool.FIRST]) if state.streaming else 0
+        first = int(model["book"][pools.FIRST]) if state.streaming else 0
         last = first + rows.n_rows
         self._check_columns(rows, last)
         with uninterrupted():
-            model["book"][_pool.FIRST] = last  # also if Ctrl-C ends the pass
+            model["book"][pools.FIRST] = last  # also if Ctrl-C ends the pass
             if self.kernel != "precomputed":
-                model.reshape(partial(_pool.add_vectors, rows=rows))
+                model.reshape(partial(pools.add_vectors, rows=rows))
         if self.kernel == "precomputed":
             # Its values are found by the places of rows.
             examples = replace(examples, weights=None)
@@ -200,7 +200,7 @@ class KernelClassifier(OnlineOrdinalClassifier):
 
         It has fewer values than those of rows and current support vectors in all of these passes.
         """
-        n = int(state.model["book"][_pool.N_SUPPORT])
+        n = int(state.model["book"][pools.N_SUPPORT])
         wanted = (n_further + 1) * n > rows.n_rows
         return self.kernel in COMPILED and rows.n_rows <= KEPT_ROWS and wanted
 
@@ -232,8 +232,8 @@ class KernelClassifier(OnlineOrdinalClassifier):
         rows, order = block.examples.rows, block.examples.order
         start, stop, model = block.start, block.stop, state.model
         which = np.arange(start, stop) if order is None else order[start:stop]
-        before = int(state.model["book"][_pool.N_SUPPORT])
-        model.reshape(partial(_pool.make_room, rows=rows, which=which, budget=self.budget))
+        before = int(state.model["book"][pools.N_SUPPORT])
+        model.reshape(partial(pools.make_room, rows=rows, which=which, budget=self.budget))
         values = among = None
         if state.gram is None:
             values, among = given_values(self, state, rows, which, first)

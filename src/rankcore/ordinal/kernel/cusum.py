@@ -13,8 +13,6 @@ from rankcore._core.declaration import Declaration
 from rankcore._core.params import Constraints, Real, check_declared
 from rankcore._ext.kernel_learners import KernelCuSumModel
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._projecting import cumulated, thresholds_of
-from rankcore.ordinal._scale import OF_INTERCEPTS, SCALE, BuiltIn
 from rankcore.ordinal.cusum import (
     check_weighable,
     facts_of_decision,
@@ -22,7 +20,9 @@ from rankcore.ordinal.cusum import (
     total_scores,
 )
 from rankcore.ordinal.kernel._base import KernelClassifier
-from rankcore.ordinal.kernel._dual import outputs
+from rankcore.ordinal.kernel.dual import outputs
+from rankcore.ordinal.projecting import cumulated, thresholds_of
+from rankcore.ordinal.scale import OF_INTERCEPTS, SCALE, BuiltIn
 
 __all__ = ["KernelCuSumRank"]
 

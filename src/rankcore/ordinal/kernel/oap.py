@@ -14,17 +14,17 @@ from rankcore._core.declaration import Declaration
 from rankcore._core.params import COUNT, N_JOBS, Constraints, Real, as_generator
 from rankcore._ext.kernel_learners import KernelOAPModel
 from rankcore.ordinal._members import OF_ENSEMBLE, least_draws
-from rankcore.ordinal._parameters import resolved_margin
-from rankcore.ordinal._projecting import (
+from rankcore.ordinal._record import OnlineRecord
+from rankcore.ordinal.kernel import pools
+from rankcore.ordinal.kernel._base import KernelClassifier
+from rankcore.ordinal.parameters import resolved_margin
+from rankcore.ordinal.projecting import (
     ascending_thresholds,
     ranks_by_thresholds,
     scores_by_thresholds,
 )
-from rankcore.ordinal._record import OnlineRecord
-from rankcore.ordinal._scale import MARGIN, SCALE, BuiltIn
-from rankcore.ordinal._weights import Block
-from rankcore.ordinal.kernel import _pool
-from rankcore.ordinal.kernel._base import KernelClassifier
+from rankcore.ordinal.scale import MARGIN, SCALE, BuiltIn
+from rankcore.ordinal.weights import Block
 
 __all__ = ["KernelOAPBPM"]
 
@@ -276,7 +276,7 @@ default="oldest"
         """Coefficients of the members, CSR of shape (n_estimators, n_support)."""
         model = self._fitted_state().model
         lists = {**model.arrays, "coefs": model.member_coefs()}
-        return sp.csr_array(_pool.coefficient_table(lists)[:-1])
+        return sp.csr_array(pools.coefficient_table(lists)[:-1])
 
     @property
     @consistent_read

@@ -10,14 +10,14 @@ from rankcore._core.arguments import ClassWeight, Gamma, KernelLike, Measures, S
 from rankcore._core.declaration import Declaration
 from rankcore._core.params import COUNT, Constraints, Options
 from rankcore._ext.kernel_learners import KernelPRankModel
-from rankcore.ordinal._parameters import resolved_margin
-from rankcore.ordinal._projecting import (
+from rankcore.ordinal.kernel._base import KernelClassifier
+from rankcore.ordinal.parameters import resolved_margin
+from rankcore.ordinal.projecting import (
     ascending_thresholds,
     ranks_by_thresholds,
     scores_by_thresholds,
 )
-from rankcore.ordinal._scale import MARGIN, OF_PRANK, SCALE
-from rankcore.ordinal.kernel._base import KernelClassifier
+from rankcore.ordinal.scale import MARGIN, OF_PRANK, SCALE
 
 __all__ = ["KernelPRank"]
 

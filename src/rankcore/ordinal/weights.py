@@ -32,6 +32,7 @@ class WeightByLabel(Constraint):
     """A dict from label to weight, whose entries are checked beside the labels of a fit."""
 
     def accepts(self, value: Any) -> bool:
+        """Return whether the value is a dict."""
         return isinstance(value, dict)
 
     accepts_type = accepts

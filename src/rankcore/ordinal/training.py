@@ -21,10 +21,10 @@ from rankcore._core.state import checkpoints
 from rankcore._core.training import Learner
 from rankcore._core.warning import warn
 from rankcore._ext.rows import Rows
-from rankcore.ordinal._parameters import AUTO_PASSES, PUBLISHED
 from rankcore.ordinal._record import OnlineRecord
-from rankcore.ordinal._scale import fix_scale
-from rankcore.ordinal._weights import (
+from rankcore.ordinal.parameters import AUTO_PASSES, PUBLISHED
+from rankcore.ordinal.scale import fix_scale
+from rankcore.ordinal.weights import (
     Block,
     Examples,
     Visits,
@@ -56,10 +56,12 @@ class PassLearner(Learner):
     _loss: ClassVar[str]
 
     def open(self, number: int) -> None:
+        """Open the record of a pass, unless a resumed pass has one."""
         if number > len(self.fitted._state.log):
             self.fitted._state.log.append([0, 0, 0])
 
     def line(self, number: int) -> str:
+        """Return a line about the latest pass: its mean loss and mistakes."""
         seen, total, mistakes = self.fitted._state.log[-1]
         passes = f"epoch {number} of {self.n_iterations}"
         return f"{passes}: {self._loss} {total / seen:.4f}, {mistakes} mistakes"
@@ -76,6 +78,7 @@ class PassLearner(Learner):
         return log[-1][2] == 0 or stale >= PATIENCE
 
     def exhausted(self) -> None:
+        """Warn if the mean loss still improved by ``tol`` in the last pass."""
         model = self.fitted
         if model.tol is not None:
             warn(
@@ -175,6 +178,7 @@ class OnlineLearner(PassLearner):
         return self.fitted._state
 
     def learn(self, window: Window, generator: np.random.Generator, number: int) -> None:
+        """Learn a window of rows in pass ``number``, each as often as its weight says."""
         fitted, state, rows = self.fitted, self._state, window.rows
         kept = window.number == 0 and generator is self.generator
         if kept:
@@ -199,6 +203,7 @@ class OnlineLearner(PassLearner):
             fitted._run_pass(state, examples, number, self.n_iterations)
 
     def close(self) -> None:
+        """Raise ValueError if the pass visited no row, for lack of weight."""
         if self._state.log[-1][0] == 0:
             raise ValueError(
                 "a pass visited no row: the weights of the classes that occur are too small"

@@ -30,7 +30,7 @@ from rankcore._core.threads import for_each, n_threads
 from rankcore._ext import kernel_scores
 from rankcore._ext.kernel_learners import POLICIES
 from rankcore._ext.rows import Rows
-from rankcore.ordinal.kernel import _pool
+from rankcore.ordinal.kernel import pools
 
 Compiled = dict[str, Any]  # parameters of the compiled learners
 
@@ -74,40 +74,40 @@ def kernel_settings(learner: Any) -> dict[str, Any]:
 
 
 def new_pool(
-    learner: Any, n_outputs: int, averaged: bool, zeros: _pool.Zeros = np.zeros
-) -> _pool.Arrays:
+    learner: Any, n_outputs: int, averaged: bool, zeros: pools.Zeros = np.zeros
+) -> pools.Arrays:
     """Create the arrays of a learner without support vectors."""
     policy = None if learner.budget is None else learner.budget_policy
-    arrays = _pool.new_lists(n_outputs, averaged, policy, zeros)
+    arrays = pools.new_lists(n_outputs, averaged, policy, zeros)
     if policy == "random":
         arrays["evict_seed"] = as_generator(learner.random_state).integers(2**63, size=1)
     return arrays
 
 
-def rows_at_once(rows: Rows, arrays: _pool.Arrays) -> int:
+def rows_at_once(rows: Rows, arrays: pools.Arrays) -> int:
     """Return the number of rows of a block."""
-    n = int(arrays["book"][_pool.N_SUPPORT]) + BLOCK_ROWS
+    n = int(arrays["book"][pools.N_SUPPORT]) + BLOCK_ROWS
     if rows.columns is None:  # a column-major copy of the rows takes memory too
         n = max(n, rows.n_features // 4)
     return max(LEAST_ROWS, min(BLOCK_ROWS, BLOCK_VALUES // n))
 
 
-def set_gamma(learner: Any, arrays: _pool.Arrays, rows: Rows) -> None:
+def set_gamma(learner: Any, arrays: pools.Arrays, rows: Rows) -> None:
     """Resolve ``gamma`` from the first rows."""
     if learner.kernel in ("poly", "rbf"):
         arrays["gamma"][0] = resolve_gamma(learner.gamma, rows)
 
 
-def slots_of(arrays: _pool.Arrays, rows: Rows, first: int) -> np.ndarray:
+def slots_of(arrays: pools.Arrays, rows: Rows, first: int) -> np.ndarray:
     """Return the slot of each row from number ``first`` on, or -1."""
     slot_of = np.full(rows.n_rows, -1, dtype=np.int32)
-    n = int(arrays["book"][_pool.N_SUPPORT])
+    n = int(arrays["book"][pools.N_SUPPORT])
     known = arrays["support"][:n] - first  # negative for earlier calls
     slot_of[known[known >= 0]] = np.flatnonzero(known >= 0)
     return slot_of
 
 
-def check_diagonal(learner: Any, arrays: _pool.Arrays, before: int) -> None:
+def check_diagonal(learner: Any, arrays: pools.Arrays, before: int) -> None:
     """Raise if the kernel of a new support vector with itself overflowed."""
     joined = slice(0 if learner.budget is not None else before, None)
     if not np.isfinite(arrays["diagonal"][joined]).all():
@@ -121,14 +121,14 @@ def given_values(
     if isinstance(learner.kernel, str) and learner.kernel in COMPILED:
         return None, None
     block = some_rows(rows, which)
-    n = int(state.pool["book"][_pool.N_SUPPORT])
+    n = int(state.pool["book"][pools.N_SUPPORT])
     if learner.kernel == "precomputed":
         support = state.pool["support"][:n]
         return columns_of(block, support), columns_of(block, first + which)
     among = call_kernel(learner.kernel, block, block)
     if n == 0:
         return np.empty((which.size, 0)), among
-    vectors = _pool.support_matrix(state.pool, rows.n_features)
+    vectors = pools.support_matrix(state.pool, rows.n_features)
     return call_kernel(learner.kernel, block, vectors), among
 
 
@@ -167,7 +167,7 @@ def outputs(learner: Any, rows: Rows) -> np.ndarray:
         if name in arrays:
             arrays[name] = arrays[name].copy()
     out = np.zeros((rows.n_rows, sizes.size))
-    n = int(arrays["book"][_pool.N_SUPPORT])
+    n = int(arrays["book"][pools.N_SUPPORT])
     if n == 0:
         return out
     kernel = state.settings["kernel"]
@@ -177,10 +177,10 @@ def outputs(learner: Any, rows: Rows) -> np.ndarray:
         vectors = arrays["vectors"].reshape(-1)
     else:
         lists = {"book": arrays["book"], "slots": slots, "coefs": coefs, "sizes": sizes}
-        table = np.ascontiguousarray(_pool.coefficient_table(lists).T)
+        table = np.ascontiguousarray(pools.coefficient_table(lists).T)
         support = arrays["support"][:n]
         if kernel != "precomputed":
-            matrix = _pool.support_matrix(arrays, rows.n_features)
+            matrix = pools.support_matrix(arrays, rows.n_features)
 
     def score(start: int) -> None:
         stop = min(start + SCORED_ROWS, rows.n_rows)
@@ -218,14 +218,14 @@ def outputs(learner: Any, rows: Rows) -> np.ndarray:
 def support_rows(learner: Any) -> np.ndarray:
     """Row numbers of the support vectors, in order of arrival."""
     arrays = learner._fitted_state().pool
-    return arrays["support"][: arrays["book"][_pool.N_SUPPORT]].copy()
+    return arrays["support"][: arrays["book"][pools.N_SUPPORT]].copy()
 
 
 @property  # type: ignore[misc]
 @consistent_read
 def support_vectors(learner: Any) -> Any:
     """Support vectors, shape (n_support, n_features): an array or CSR, like X."""
-    return _pool.support_matrix(learner._fitted_state().pool, learner.n_features_in_)
+    return pools.support_matrix(learner._fitted_state().pool, learner.n_features_in_)
 
 
 @property  # type: ignore[misc]
@@ -235,7 +235,7 @@ def dual_coefs(learner: Any) -> np.ndarray:
     state = learner._fitted_state()
     slots, coefs, sizes = learner._output_lists(state)
     lists = {"book": state.pool["book"], "slots": slots, "coefs": coefs, "sizes": sizes}
-    return _pool.coefficient_table(lists)
+    return pools.coefficient_table(lists)
 
 
 @property  # type: ignore[misc]

@@ -33,19 +33,19 @@ from rankcore._core.training import Trainer
 from rankcore._ext.online_loop import learn_few
 from rankcore._ext.rows import Rows
 from rankcore.metrics import rank_loss
-from rankcore.ordinal._parameters import PUBLISHED
-from rankcore.ordinal._projecting import margins
 from rankcore.ordinal._record import OnlineRecord, described, restored
-from rankcore.ordinal._scale import BuiltIn, check_scale
-from rankcore.ordinal._training import (
+from rankcore.ordinal.parameters import PUBLISHED
+from rankcore.ordinal.projecting import margins
+from rankcore.ordinal.scale import BuiltIn, check_scale
+from rankcore.ordinal.training import (
     OnlineLearner,
     partial_fit_online,
     raise_overflow,
     run_pass,
     warn_of_constant,
 )
-from rankcore.ordinal._validation import check_eval_metric, held_out_labels
-from rankcore.ordinal._weights import CLASS_WEIGHT, Block, Examples, as_steps
+from rankcore.ordinal.validation import check_eval_metric, held_out_labels
+from rankcore.ordinal.weights import CLASS_WEIGHT, Block, Examples, as_steps
 from rankcore.progress import watched
 
 
@@ -55,7 +55,7 @@ class OnlineOrdinalClassifier(Specified, ClassifierMixin, BaseEstimator):
     A subclass provides ``_built_in``, ``_model_class`` (the model in ``_ext``), ``_form``
     and ``_scored``; all public methods are here. Those that learners have in common besides, such
     as `project`, are functions that a class assigns to its names, with the hooks that they call:
-    `_projecting`, `_votes`.
+    `projecting`, `_votes`.
 
     Attributes
     ----------
