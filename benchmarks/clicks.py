@@ -70,7 +70,7 @@ def run(repeat: int) -> None:
 
 
 def reading(repeat, log):
-    """A tenth of the log as CSV."""
+    """Return a tenth of the log as CSV."""
     stop = int(log.bounds[N_SESSIONS // 10])
     session = log.session[:stop].tolist()
     columns = [log.query, log.document, log.position, log.clicked.astype(int)]

@@ -42,7 +42,7 @@ def on_workers(client, edges, *arrays):
 
 
 def online(client, n_rows, repeat):
-    """Passes of online learners, and of next to nothing."""
+    """Time passes of online learners, and of almost empty data."""
     import rankcore.dask as rd
 
     X, y = make_ordinal(n_rows, random_state=101)

@@ -34,7 +34,7 @@ def seconds(call, repeats):
 
 
 def as_stumps(booster, n_features):
-    """The stumps of a booster, as a sum of ours: each adds what the right leaf has more."""
+    """Convert the stumps of a booster to ours: each adds the difference of its leaves."""
     model = StumpSum(n_features, False)
     trees = json.loads(booster.save_raw("json"))["learner"]["gradient_booster"]["model"]["trees"]
     for tree in trees:

@@ -128,6 +128,6 @@ def run(repeat):
 
 
 def two(case, k):
-    """The case, with two classes if ``k`` is 2."""
+    """Return the case, with two classes if ``k`` is 2."""
     X, y, qid = case
     return X, (y > 2 if k == 2 else y), qid

@@ -82,7 +82,7 @@ def by_rows(X: Any, y: Any) -> None:
 
 
 def numpy_blocks(X: Any, support: Any) -> None:
-    """The kernel values of each block with the support vectors that it met."""
+    """Compute the kernel values of each block with its support vectors."""
     vectors, norms = X[support], (X**2).sum(axis=1)
     for start in range(0, N, dual.BLOCK_ROWS):
         n = int(np.searchsorted(support, start))

@@ -35,7 +35,7 @@ def run(repeat: int) -> None:
 
 
 def letor(path: Path, repeat: int) -> list[tuple[str, str, str]]:
-    """A file of dense rows with query ids."""
+    """Write a file of dense rows with query ids."""
     data, size = load_letor(path), path.stat().st_size
     n_rows, n_features = data.X.shape
     print(f"{size / 1e6:.0f} MB: {n_rows} x {n_features}, {data.X.nnz / n_rows:.1f} values a row\n")
@@ -103,7 +103,7 @@ def is_same(data: Any, path: Path) -> bool:
 
 
 def trec(path: Path, repeat: int) -> list[tuple[str, str, str]]:
-    """A run of a million lines."""
+    """Write a run of a million lines."""
     rng = np.random.default_rng(0)
     documents = rng.permuted(np.tile(np.arange(1000), (N_RUN, 1)), axis=1).ravel()
     write_run(
@@ -131,7 +131,7 @@ def trec(path: Path, repeat: int) -> list[tuple[str, str, str]]:
 
 
 def write_letor(path: Path) -> None:
-    """Counts, shares and real features, with 6 digits as usual; labels 0 to 4."""
+    """Return counts, shares and real features, with 6 digits as usual; labels 0 to 4."""
     rng = np.random.default_rng(202)
     form = " ".join(f"{j}:%.6g" for j in range(1, N_FEATURES + 1))
     with open(path, "w") as file:

@@ -62,7 +62,7 @@ def online(repeat):
 
 
 def one_row(repeat):
-    """Calls with one row."""
+    """Time calls with one row."""
     X, y = make_ordinal(n_samples=2000)
     D = np.random.default_rng(0).normal(size=(1000, 75))
     rows = []
@@ -86,7 +86,7 @@ def one_row(repeat):
 
 
 def ndcg(repeat):
-    """A measure of 10,000 queries of 1,000 documents."""
+    """Time a measure of 10,000 queries of 1,000 documents."""
     labels, scores = judged()
     y, s = labels.ravel().astype(np.float64), scores.ravel()
     qid = np.repeat(np.arange(len(labels)), labels.shape[1])
@@ -131,7 +131,7 @@ def kernel(repeat):
 
 
 def pairwise(repeat):
-    """Passes of the committee over L."""
+    """Time passes of the committee over L."""
     X, y, qid = make_letor(N_QUERIES * 5 // 4)
     X, y, qid = X[:N_L].astype(np.float32), y[:N_L], qid[:N_L]
     X = (X - X.mean(axis=0)) / X.std(axis=0)

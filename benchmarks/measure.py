@@ -126,7 +126,7 @@ def machine(*peers: str) -> str:
 
 
 def processor() -> str:
-    """The model of the processor as Linux names it, elsewhere its architecture."""
+    """Return the processor's model as Linux names it, elsewhere its architecture."""
     architecture = platform.machine()
     with suppress(FileNotFoundError):
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():

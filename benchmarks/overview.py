@@ -86,7 +86,7 @@ def sparse_ratings(repeat: int) -> Any:
 
 
 def dense_ratings(repeat: int) -> Any:
-    """The same task with dense rows, since mord does not accept sparse ones."""
+    """Return the same task with dense rows, since mord does not accept sparse ones."""
     X, y = make_ordinal(sized(20_000, 1_000), 200, mean_nnz=60)
     models = {"rankcore PRank": rc.PRank(random_state=0)}
     if find_spec("mord"):

@@ -125,7 +125,7 @@ def target(name):
 
 
 def pairwise_svm(X, y, qid, train, test):
-    """The pairwise transform on one pair in a hundred, drawn at random."""
+    """Return the pairwise transform on one pair in a hundred, drawn at random."""
     rng = np.random.default_rng(0)
     starts = np.arange(0, N_TRAIN, 120)
     n = len(starts) * 4470 // 100

@@ -126,7 +126,7 @@ def solvers(X, y, qid, train, test, repeat):
 
 
 def peers(X, y, qid, train, test):
-    """The committee perceptron, and a machine on listed pairs."""
+    """Time the committee perceptron, and a ranking SVM on listed pairs."""
     start = process_time()
     rc.RankSVM(random_state=0).fit(X[train], y[train], qid=qid[train])
     ours = process_time() - start
@@ -163,7 +163,7 @@ def peers(X, y, qid, train, test):
 
 
 def cutting_planes(X, y, qid, C, tol, most_seconds):
-    """The hinge by cutting planes (Teo et al. 2010) with a line search (Franc and Sonnenburg 2009).
+    """Minimise the hinge by cutting planes (Teo et al. 2010) with a line search.
 
     On the same sums over pairs. Returns seconds, planes and gap.
     """

@@ -55,7 +55,7 @@ async def one(port, message, times, late):
 
 
 async def load(port, message, seconds):
-    """Times of all answers at the rate, in seconds."""
+    """Return the times of all answers at the rate, in seconds."""
     late, start = [], time.perf_counter() + 0.5
     n, step = int(RATE * seconds), 1 / RATE
     times = [

@@ -61,14 +61,14 @@ def write(path: Path, megabytes: int) -> None:
 
 
 def write_parquet(data: LetorData, path: Path) -> None:
-    """The same rows as a table."""
+    """Return the same rows as a table."""
     columns = {f"feature {j}": data.X[:, [j]].toarray().ravel() for j in range(N_FEATURES)}
     table = pyarrow.table({"label": data.y, "qid": data.qid, **columns})
     pyarrow.parquet.write_table(table, path)
 
 
 def speed(text: Path, cache: Path, size: int, repeat: int) -> list[tuple[str, str, str]]:
-    """Passes over text, over the cache and over Parquet, in processor time."""
+    """Time passes over text, over the cache and over Parquet, in processor time."""
     data = load_letor(text)
     models = {shuffle: rc.PRank(max_iter=1, shuffle=shuffle) for shuffle in [False, True]}
     rows = open_rows(cache)

@@ -99,7 +99,7 @@ def seconds(retry_after):
 
 
 async def rerank(query, documents, model, url, *, key="", prices=(0.0, 0.0), **params):
-    """The best documents, the ranker, and the judge; ``params`` are those of the ranker."""
+    """Return the best documents, the ranker and the judge; ``params`` are the ranker's."""
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     async with httpx.AsyncClient(base_url=url, headers=headers, timeout=60.0) as client:
         judge = LanguageModelJudge(query, model, client, prices)

@@ -113,7 +113,7 @@ def make_sentences(n, seed):
 
 
 def majority(X, Y):
-    """The most frequent tag of each word, by itself."""
+    """Return the most frequent tag of each word, by itself."""
     counts = {}
     for x, y in zip(X, Y, strict=True):
         for word, tag in zip(x, y, strict=True):

@@ -124,7 +124,7 @@ def make_index(out: Path, hashes: dict[str, str]) -> str:
 
 
 def unpack_tests(out: Path) -> Path:
-    """The tests of the sdist and their settings, without the sources, which pytest could import."""
+    """Unpack tests and settings of the sdist, without the sources, which pytest could import."""
     (sdist,) = (out / "dist").glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         archive.extractall(out / "sdist", filter="data")

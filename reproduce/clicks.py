@@ -51,7 +51,7 @@ METHODS = {
 
 
 def letor():
-    """Generated rows, standardised within queries, as those of OHSUMED are."""
+    """Generate rows, standardised within queries, as those of OHSUMED are."""
     X, y, qid = make_letor(110, 60, random_state=0)
     for q in np.unique(qid):
         rows = X[qid == q].astype(np.float64)
@@ -77,7 +77,7 @@ class Clicks:
         self.log, self.row = self.sessions(int(n_clicks / rate), seed)
 
     def sessions(self, n, seed):
-        """A log, and the row of each impression."""
+        """Return a log, and the row of each impression."""
         options = {"depth": DEPTH, "swap": SWAP, "random_state": seed}
         log, row = simulate_sessions(self.qid, self.docid, self.scores, n, **options)
         gain = 2.0**self.y - 1
@@ -86,7 +86,7 @@ class Clicks:
         return simulate_clicks(log, attraction, user=user, random_state=seed + 1), row
 
     def pairs(self, theta, learner):
-        """A learner, fitted on weighted pairs of documents."""
+        """Return a learner, fitted on weighted pairs of documents."""
         pairs, weights = click_pairs(self.log, self.qid, self.docid, theta)
         return learner.fit(self.X, qid=self.qid, pairs=pairs, pairs_weight=weights)
 

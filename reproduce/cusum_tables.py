@@ -270,7 +270,7 @@ def evaluate(job: tuple[str, int, int, dict[str, Any]]) -> dict[str, tuple[float
 
 
 def apart(results: dict[str, Any], names: list[str], bins: int) -> Iterator[str]:
-    """Sets with an error that differs from the paper's by two standard errors."""
+    """Return sets with an error that differs from the paper's by two standard errors."""
     for name in names:
         errors = np.array(results[f"{name} {bins}"]["errors"][LEARNED])
         published, error = PAPER[name][bins // 10][1], errors.std(ddof=1) / errors.size**0.5
@@ -279,7 +279,7 @@ def apart(results: dict[str, Any], names: list[str], bins: int) -> Iterator[str]
 
 
 def report(results: dict[str, Any]) -> Iterator[str]:
-    """The tables and what they say, in Markdown."""
+    """Write the tables and their summary in Markdown."""
     rows = [LEARNED, *learners()]
     for bins in [5, 10]:
         names = [name for name in PAPER if f"{name} {bins}" in results]

@@ -29,7 +29,7 @@ FOLDS = """\
 
 
 def number(value: float) -> str:
-    """The shortest text of a number; integers without a point."""
+    """Return the shortest text of a number; integers without a point."""
     return repr(float(value)).removesuffix(".0")
 
 
@@ -130,7 +130,7 @@ def cystic_fibrosis(queries: bytes) -> Files:
 
 
 def ohsumed(*parts: bytes) -> Files:
-    """The five parts of both versions, as published: the test parts of folds 2, 3, 4, 5 and 1."""
+    """Return the five parts of both versions: the test parts of folds 2, 3, 4, 5 and 1."""
     names = [f"{kind}.S{i}.txt" for kind in ("min", "norm") for i in range(1, 6)]
     return {**dict(zip(names, parts, strict=True)), "folds.txt": FOLDS.encode()}
 

@@ -146,7 +146,7 @@ def rankers(kind: str) -> dict[str, Fit]:
 
 
 def chu(name: str, bins: int, scaled: bool) -> Iterator[Iterator[Split]]:
-    """Splits of each seed."""
+    """Yield the splits of each seed."""
     X, y, _ = data(name, bins)
     held = FOLDS if len(y) < MANY else 1
     scale = StandardScaler(with_mean=scaled, with_std=scaled)
@@ -162,7 +162,7 @@ def chu(name: str, bins: int, scaled: bool) -> Iterator[Iterator[Split]]:
 
 
 def texts() -> Iterator[Iterator[Split]]:
-    """A fold of the training part of SST-5 for each seed."""
+    """Return a fold of the training part of SST-5 for each seed."""
     X, y = next(sst5("dev"))["train"]
     for seed in range(SEEDS):
         train, test = next(KFold(FOLDS, shuffle=True, random_state=seed).split(X))
@@ -177,7 +177,7 @@ def tasks(task: Callable[[int], Any], n: int) -> Iterator[Iterator[Split]]:
 
 
 def documents(kind: str) -> Iterator[Iterator[Split]]:
-    """A fold of OHSUMED's queries for each seed."""
+    """Return a fold of OHSUMED's queries for each seed."""
     rows = ohsumed_part(kind, "12345")
     queries = np.unique(rows[2])
     for seed in range(SEEDS):
@@ -226,7 +226,7 @@ def studies() -> Iterator[tuple[str, Callable[[str], dict[str, Fit]], Sets]]:
 
 
 def constant(seed: int, X: Any, y: np.ndarray, qid: Any = None) -> Any:
-    """The median rank, or scores in random order."""
+    """Return the median rank, or scores in random order."""
 
     class Constant:
         def predict(self, X: Any) -> np.ndarray:
@@ -290,7 +290,7 @@ def run(keep: Path | None, only: str, n: int) -> dict[str, Results]:
 
 
 def by_seed(found: dict[str, Any], name: str) -> np.ndarray:
-    """A model's mean over the folds of each seed."""
+    """Return a model's mean over the folds of each seed."""
     return np.mean(found[name]["losses"], axis=1)
 
 
@@ -358,7 +358,7 @@ def of_pairs(results: Results, pairs: list[tuple[str, str]]) -> Iterator[str]:
 
 
 def comparison(sets: list[dict[str, Any]], one: str, other: str) -> tuple[str, ...]:
-    """The figures of a pair of models."""
+    """Return the figures of a pair of models."""
     means = np.array([[by_seed(found, name).mean() for name in (one, other)] for found in sets])
     changes = means[:, 0] / means[:, 1] - 1
     gaps = [difference(found, one, other) for found in sets]
@@ -371,7 +371,7 @@ def comparison(sets: list[dict[str, Any]], one: str, other: str) -> tuple[str, .
 
 
 def behind(results: Results, names: list[str]) -> Iterator[str]:
-    """Sets on which a default is behind the constant."""
+    """Return sets on which a default is behind the constant."""
     yield from head("default", "behind the constant")
     for one in names:
         cells = []
@@ -389,7 +389,7 @@ PEERS = ("mord LogisticAT", "SVC", "LogisticRegression", "LightGBM")
 
 
 def report(done: dict[str, Results]) -> Iterator[str]:
-    """The Markdown."""
+    """Write the Markdown."""
     yield "# Defaults before and after, beside other tools"
     yield ""
     held = {

@@ -53,7 +53,7 @@ class Source:
 
 
 def sources(table: Path = HERE / "data_sources.tsv") -> dict[str, list[Source]]:
-    """The published files of each set."""
+    """Return the published files of each set."""
     found: dict[str, list[Source]] = {}
     with open(table, newline="") as lines:
         for row in csv.DictReader(lines, delimiter="\t"):
@@ -125,7 +125,7 @@ class Limited:
 
 
 def download(source: Source, folder: Path) -> bytes:
-    """The content of a published file, from ``folder`` if it is there already."""
+    """Return the content of a published file, from ``folder`` if it was downloaded."""
     import pooch
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -140,7 +140,7 @@ def download(source: Source, folder: Path) -> bytes:
 
 
 def content(path: Path) -> bytes:
-    """The content of a file, unpacked if its name ends in .gz."""
+    """Return the content of a file, unpacked if its name ends in .gz."""
     found = path.read_bytes()
     return gzip.decompress(found) if path.suffix == ".gz" else found
 

@@ -48,7 +48,7 @@ GATES = {
 
 
 def curves(folds, seed, epochs=EPOCHS, **params):
-    """Validation MAP and test measures after every epoch, for all variants of one pass.
+    """Measure all variants of one pass after every epoch: validation MAP and test measures.
 
     Returns {variant: array (n_folds, n_epochs, 1 + n_metrics)}, and the fitted models.
     """
@@ -84,7 +84,7 @@ def curves(folds, seed, epochs=EPOCHS, **params):
 
 
 def votes(folds, seed, margin):
-    """The same for voters by rank."""
+    """Measure the same for voters by rank."""
     found = []
     for train, held, test in folds:
         model = rc.PairwisePerceptron(
@@ -113,7 +113,7 @@ def chosen(options):
 
 
 def main_table(all_curves, all_votes):
-    """The five variants beside the published rows; MAP and NDCG@10 of each."""
+    """Tabulate MAP and NDCG@10 of the five variants, with the published rows."""
     groups = {
         "averaged": ["averaged"],
         "committee": [f"committee {size}" for size in SIZES],
@@ -254,7 +254,7 @@ def times(folds):
 
 
 def draw(path, all_curves, all_votes):
-    """The paper's figure: test MAP after each epoch."""
+    """Draw the paper's figure: test MAP after each epoch."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(10, 4.2), layout="constrained")
@@ -302,7 +302,7 @@ def head(n_seeds):
 
 
 def judged(reached):
-    """A line for each goal, and whether one is missed."""
+    """Return a line for each goal, and whether one is missed."""
     lines, failed = [], False
     for name, (least_map, least_ndcg) in GATES.items():
         good = reached[name][0] >= least_map and reached[name][1] >= least_ndcg

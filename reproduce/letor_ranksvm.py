@@ -69,7 +69,7 @@ def ranksvm(folds):
 
 
 def headline(folds):
-    """The Committee Perceptron paper's comparison: training time beside RankSVM's."""
+    """Compare training times with RankSVM's, as in the Committee Perceptron paper."""
     seconds = {}
     for train, _, _ in folds:
         i, j = listed(train)

@@ -74,7 +74,7 @@ def hidden_order(grades, rng):
 
 
 def judge(kind, places, rng):
-    """A preference that errs."""
+    """Return a preference that errs."""
     n = places.size
     if kind == "random":
         wrong = np.triu(rng.random((n, n)) < 0.1, 1)
@@ -135,7 +135,7 @@ class Recorded:
 
 
 def measure_list(grades, seed):
-    """Calls, rounds and quality for a list, by judge, number of items asked for, and method."""
+    """Return calls, rounds and quality for a list, by judge, number of items, and method."""
     found = {}
     for kind in JUDGES:
         for top_k, methods in ((TOP, METHODS), (None, WHOLE)):
@@ -159,13 +159,13 @@ def measure_list(grades, seed):
 
 
 def ohsumed():
-    """The grades of each query."""
+    """Return the grades of each query."""
     _, y, qid = load("12345")
     return [y[qid == query] for query in np.unique(qid)]
 
 
 def movielens(n_users, seed):
-    """The stars that users gave, of some who rated 100 films or more."""
+    """Return the stars that users gave, of some who rated 100 films or more."""
     rows = np.loadtxt(DATA / "movielens-100k" / "u.data.tsv.gz", dtype=np.int64)
     users, counts = np.unique(rows[:, 0], return_counts=True)
     drawn = np.random.default_rng(seed).permutation(users[counts >= 100])[:n_users]
@@ -173,7 +173,7 @@ def movielens(n_users, seed):
 
 
 def made(n_lists):
-    """Lists of 1,000: ten items of grade 4, 20 of grade 3, 50 of grade 2, 120 of grade 1."""
+    """Yield lists of 1,000: ten items of grade 4, 20 of grade 3, 50 of grade 2, 120 of grade 1."""
     return [np.repeat([4.0, 3.0, 2.0, 1.0, 0.0], [10, 20, 50, 120, 800])] * n_lists
 
 

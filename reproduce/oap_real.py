@@ -182,7 +182,7 @@ def figure_4(job: tuple[str, int]) -> dict[str, np.ndarray]:
 
 
 def report(results: dict[str, list[dict[str, float]]], seconds: float) -> Iterator[str]:
-    """The table, in Markdown."""
+    """Return the table, in Markdown."""
     trials = len(results["MovieLens"])
     columns = ["published, cystic fibrosis", *list(results)[:2], "published, EachMovie"]
     yield from head("method", *columns, "MovieLens", numbers=True)

@@ -229,13 +229,13 @@ def vote_curve(
 
 
 def best_ranks(points: np.ndarray) -> np.ndarray:
-    """The medians of the ranks at some points: no prediction has a smaller expected loss."""
+    """Return the medians of the ranks at some points: no prediction has a smaller expected loss."""
     surface = 10 * (points[:, 0] - 0.5) * (points[:, 1] - 0.5)
     return 1 + (surface[:, None] > np.array(OAP_CUTS)).sum(axis=1)
 
 
 def best_loss() -> float:
-    """The expected loss of `best_ranks`, by quadrature.
+    """Return the expected loss of `best_ranks`, by quadrature.
 
     Each cut costs the probability that noise carries the surface 10 a b over it; v = |a b| has the
     density 4 log(1 / 4v) on (0, 1/4), and both signs are as likely.
@@ -266,7 +266,7 @@ def half_width(values: np.ndarray) -> np.ndarray:
 
 
 def judge(row: Row, losses: np.ndarray, n_train: int) -> tuple[float, float, bool] | None:
-    """The reference's mean, if any, how far ours may lie from it, and if by this run's own sd."""
+    """Return the reference's mean, if any, the allowed distance, and if by this run's own sd."""
     mean = dict(zip(REFERENCE_TRIALS, row.means, strict=True)).get(n_train)
     if mean is None:
         return None
@@ -281,7 +281,7 @@ def gate(losses: np.ndarray, reference_trials: int, sd: float | None = None) -> 
 
 
 def loss_table(trials: list[Trial], n_train: int) -> list[list[str]]:
-    """The paper's table and the extra rows, header first."""
+    """Return the paper's table and the extra rows, header first."""
     cells = [["", "paper", "reference", "ours", "gate", ""]]
     for row in ROWS:
         losses = np.array([trial.losses[row.name] for trial in trials])
@@ -356,7 +356,7 @@ def write_png(curves: dict[str, np.ndarray], seen: np.ndarray, path: Path) -> No
 
 
 def document(tables: list[list[list[str]]], said: list[str], png: Path | None) -> str:
-    """The Markdown copy."""
+    """Write the Markdown copy."""
     names = ["rankcore", "numpy", "scipy", "scikit-learn"]
     versions = ", ".join(f"{name} {version(name)}" for name in names)
     parts = [

@@ -39,7 +39,7 @@ FORMS = {
 
 
 def ours(**params: Any) -> Callable[[], Any]:
-    """A form of OrdinalBoost."""
+    """Make a form of OrdinalBoost."""
     return lambda: rc.OrdinalBoost(**params)
 
 
@@ -108,7 +108,7 @@ def means_of(done: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def ratios(results: dict[str, dict[str, Any]], name: str, at: int) -> str:
-    """A model's figure by that of the first one, with its standard error between sets."""
+    """Return the ratio to the first model's figure, with its standard error between sets."""
     first = next(iter(next(iter(results.values()))))
     logs = np.log([means[name][at] / means[first][at] for means in results.values()])
     if name == first or logs.size == 1:
@@ -117,7 +117,7 @@ def ratios(results: dict[str, dict[str, Any]], name: str, at: int) -> str:
 
 
 def rows_of(results: dict[str, dict[str, Any]]) -> Iterator[str]:
-    """The tables, in Markdown."""
+    """Return the tables, in Markdown."""
     names = [*next(iter(results.values()))]
     for what, at in (("RPS", 0), ("MAE of the median", 1)):
         yield from head(what, *names)
@@ -173,7 +173,7 @@ def main() -> None:
 
 
 def page(results: dict[str, dict[str, Any]], arguments: argparse.Namespace) -> str:
-    """The tables with a heading."""
+    """Return the tables with a heading."""
     n = arguments.partitions
     sets = "" if arguments.sets == SETS else f" --sets {' '.join(arguments.sets)}"
     head = (

@@ -5,12 +5,12 @@ from pathlib import Path
 
 
 def as_row(*cells: object) -> str:
-    """A row of a table."""
+    """Return a row of a table."""
     return f"| {' | '.join(map(str, cells))} |"
 
 
 def head(*cells: object, numbers: bool = False) -> list[str]:
-    """The first two lines of a table; with ``numbers``, all columns but the first to the right."""
+    """Return the head of a table; ``numbers`` aligns all columns but the first to the right."""
     return [as_row(*cells), "|---|" + ("---:|" if numbers else "---|") * (len(cells) - 1)]
 
 

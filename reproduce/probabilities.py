@@ -51,7 +51,7 @@ def chu(name: str, bins: int) -> Iterator[Split]:
 
 
 def movielens() -> Iterator[Split]:
-    """The published splits, rows of two indicators."""
+    """Return the published splits, rows of two indicators."""
     folder = DATA / "movielens-100k"
     with gzip.open(folder / "u.data.tsv.gz", "rt") as stream:
         rows = np.array([line.split("\t")[:3] for line in stream if line[0].isdigit()], dtype=int)
@@ -67,7 +67,7 @@ def movielens() -> Iterator[Split]:
 
 
 def ours(method: str) -> Callable[[], Any]:
-    """A calibrated PRank."""
+    """Make a calibrated PRank."""
     return lambda: rc.CalibratedOrdinal(rc.PRank(random_state=0), method=method)
 
 
@@ -145,7 +145,7 @@ def coverage(split: Split) -> tuple[float, float]:
 
 
 def report() -> Iterator[str]:
-    """The tables, in Markdown."""
+    """Return the tables, in Markdown."""
     compared = models()
     sets: dict[str, Callable[[], Iterator[Split]]] = {
         f"{name}, {bins} bins": lambda name=name, bins=bins: chu(name, bins)  # type: ignore[misc]

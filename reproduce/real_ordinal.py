@@ -22,7 +22,7 @@ LEARNERS = {"last": rc.PRank.published(), "averaged": rc.PRank.published(average
 
 
 def sst5() -> Iterator[tuple]:
-    """The one published split."""
+    """Return the one published split."""
     parts = [
         load_letor(DATA / "sst5" / f"{part}.bow.svm.gz", n_features=19536)
         for part in ["train", "test"]
@@ -31,7 +31,7 @@ def sst5() -> Iterator[tuple]:
 
 
 def chu(name: str, bins: int = 5) -> Iterator[tuple]:
-    """The 20 published partitions of a data set."""
+    """Return the 20 published partitions of a data set."""
     folder = DATA / f"chu-{name}"
     data = load_letor(folder / f"{name}.{bins}bins.svm.gz", dense=True)
     X, y = data.X, data.y

@@ -97,7 +97,7 @@ def measured(columns, lists, cached, jobs, end):
 
 
 def lines_of(title, columns, cells):
-    """A table as Markdown."""
+    """Return a table as Markdown."""
     rows = []
     for name in METHODS:
         row = [name]
@@ -125,7 +125,7 @@ def missed_goals(cells):
 
 
 def claims(lists, jobs):
-    """What a rating claims of each judge, as Markdown, and the goals that it misses."""
+    """Return the claims of a rating for each judge, as Markdown, and the goals that it misses."""
     rows, missed = [], []
     for name, (n, calls, noise, errors) in CLAIMS.items():
         found = np.array(

@@ -94,7 +94,7 @@ def active(judge, n, calls, rng):
 
 
 def swiss(judge, n, calls, rng):
-    """Rounds of neighbours by the number of wins, then Bradley-Terry of all games."""
+    """Play rounds of neighbours by the number of wins, then fit Bradley-Terry to all games."""
     wins, winners, losers, asked = np.zeros(n), [], [], 0
     while asked < calls:
         order = np.lexsort((rng.random(n), -wins))
@@ -179,7 +179,7 @@ def one_list(name, n, calls, noise, errors, seed):
 
 
 def one_claim(n, calls, noise, errors, seed):
-    """What a rating claims of one list: claimed and true inversions, coverage, width, complete."""
+    """Return a list's claimed and true inversions, coverage, width and whether it is complete."""
     rng = np.random.default_rng([seed, n, 17])
     judge = Judge(rng.permutation(n), noise, errors, rng)
     ranker = PreferenceRanker(

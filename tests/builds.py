@@ -15,7 +15,7 @@ ARTIFACTS = [".*", "build", "dist", "out", "__pycache__", "*.egg-info", "*.so", 
 
 
 def run(*command, **kwargs):
-    """Standard output of a command; what it printed is in the error if it fails."""
+    """Run a command; return its standard output, or raise an error with all it printed."""
     done = subprocess.run(
         [str(part) for part in command], capture_output=True, text=True, check=False, **kwargs
     )
@@ -25,7 +25,7 @@ def run(*command, **kwargs):
 
 
 def python_of(venv):
-    """The interpreter of a virtual environment."""
+    """Return the interpreter of a virtual environment."""
     return venv / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
 
 

@@ -44,14 +44,14 @@ class Child:
         self.output.close()
 
     def wait(self, timeout=120):
-        """The status with which the process ended; negative if by a signal."""
+        """Return the status with which the process ended; negative if by a signal."""
         self.process.join(timeout)
         assert self.process.exitcode is not None, "the process goes on"
         return self.process.exitcode
 
 
 def run(code, *args):
-    """The status and the output of a process."""
+    """Return the status and the output of a process."""
     with Child(code, *args) as child:
         output = child.output.read()
         return child.wait(), output

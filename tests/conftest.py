@@ -36,7 +36,7 @@ def pytest_runtest_call(item):
 
 @pytest.fixture(scope="module")
 def client():
-    """A Dask cluster of two workers in this process."""
+    """Start a Dask cluster of two workers in this process."""
     from distributed import Client
 
     with Client(

@@ -19,7 +19,7 @@ def columns(rows, names):
 
 
 def elasticsearch(text, rows, names, absent_is_zero=True):
-    """The body of create-model: type, definition as a string, normalizers by feature."""
+    """Return the body of create-model: type, definition as a string, normalizers by feature."""
     body = json.loads(text)
     assert body.keys() == {"model"}
     assert body["model"].keys() == {"name", "model"}
@@ -71,7 +71,7 @@ def _dumped(node, values, n):
 
 
 def solr(text, rows, names):
-    """A model of Solr: each listed feature has a weight; thresholds are moved by 1e-6."""
+    """Return a model of Solr: each listed feature has a weight; thresholds are moved by 1e-6."""
     model = json.loads(text)
     kind = model["class"].removeprefix("org.apache.solr.ltr.model.")
     listed = [feature["name"] for feature in model["features"]]
@@ -109,7 +109,7 @@ def solr(text, rows, names):
 
 
 def ranklib(text, rows):
-    """A model file of RankLib: features from 1, values up to a threshold go left."""
+    """Return a model file of RankLib: features from 1, values up to a threshold go left."""
     lines = text.splitlines()
     rows = np.nan_to_num(rows).astype(F)  # what is unknown there is 0
     if lines[0] == "## Linear Regression":
@@ -140,7 +140,7 @@ def ranklib(text, rows):
 
 
 def vespa(text, rows, names):
-    """The expression of a rank profile, as Python: comparisons with NaN are false."""
+    """Return the expression of a rank profile, as Python: comparisons with NaN are false."""
     found = re.fullmatch(
         r"rank-profile (\w+) \{\s+first-phase \{\s+expression \{(.*)\}\s+\}\s+\}\s*", text, re.S
     )

@@ -136,7 +136,7 @@ PROBLEMS = {"classes": (Multiclass(COSTS), rows()), "sentences": (Tagging(3), se
 
 
 def plain(task, X, Y, kernel, **params):
-    """The same by the reference."""
+    """Compute the same by the reference."""
     n = task.n_parameters(X)
 
     def phi(x, y):

@@ -6,7 +6,7 @@ from rankcore.datasets import load_letor
 
 
 def load(text, **options):
-    """The rows of a text."""
+    """Return the rows of a text."""
     return load_letor(io.BytesIO(text), **options)
 
 

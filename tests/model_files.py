@@ -12,7 +12,7 @@ DOCUMENTS = ("n_features", "parameters", "facts", "scaler", "steps", "labels")
 
 
 def taken_apart(content):
-    """The metadata of a model file, read where they are JSON, and its arrays but the checksum."""
+    """Return the metadata of a model file, JSON decoded, and its arrays except the checksum."""
     metadata, tensors = safetensors.unpack(content)
     document = {k: json.loads(v) if k in DOCUMENTS else v for k, v in metadata.items()}
     arrays = {name: safetensors.view(content, one).copy() for name, one in tensors.items()}
@@ -26,7 +26,7 @@ def put_together(document, arrays):
 
 
 def signed(content):
-    """The same bytes, the last four of them the checksum of the others."""
+    """Return the bytes with a valid checksum in the last four."""
     return content[:-4] + zlib.crc32(content[:-4]).to_bytes(4, "little")
 
 
@@ -41,7 +41,7 @@ def rewrite(path, edit=None, arrays=None):
 
 
 def set_in(*keys, value):
-    """An edit: an entry of the metadata, or of what is in one, of another value."""
+    """Return an edit that replaces an entry of the metadata, possibly a nested one."""
 
     def edit(document):
         for key in keys[:-1]:

@@ -56,7 +56,7 @@ PYTEST = ["-q", "-x", "-p", "no:cacheprovider", "--assert=plain", "-m", "not slo
 
 
 def build_tree():
-    """A copy of the sources, with kernels; those that are as they were are not built again."""
+    """Copy the sources and build their kernels, unchanged ones not again."""
     TREE.mkdir(parents=True, exist_ok=True)
     lock = os.open(TREE, os.O_RDONLY)  # open until this process and its children end
     try:
@@ -186,7 +186,7 @@ def covered(file):
 
 
 def forked(work, log):
-    """A child that has imported what this process has, which ends by what `work` returns."""
+    """Fork a process that runs `work` and exits with its result."""
     child = os.fork()
     if child:
         return child
@@ -243,7 +243,7 @@ class Tests:
         return set().union(*(tests for at, tests in lines.items() if at in inside))
 
     def of_kernels(self, kernels):
-        """Tests that execute a call of a kernel, or whose files import one."""
+        """Return tests that execute a call of a kernel, or whose files import one."""
         one = "|".join(sorted(kernels))
         pattern = rf"from rankcore\._ext(?:\.(?:{one}) import .*|\s+import .*\b(?:{one})\b.*)"
         found = set()
@@ -262,7 +262,7 @@ class Tests:
         return found | {test for test in self.seconds if test.startswith(names)}
 
     def chosen(self, tests, most_tests, most_files, most_seconds):
-        """The fastest of each file, in turns; files first that most of whose tests are there."""
+        """Order tests: the fastest of each file in turn, files with most of their tests first."""
         files = defaultdict(list)
         for test in tests:
             if self.seconds.get(test, FAILED) < FAILED:
@@ -445,7 +445,7 @@ def run(args):
 
 @contextlib.contextmanager
 def mutated(path, text, affected):
-    """A mutant in place, and whether it compiles. What an interrupt leaves, the next run mends."""
+    """Put a mutant in place and compile it; the next run mends what an interrupt leaves."""
     original = path.read_text()
     kept = {file: file.read_bytes() for one in affected for file in PACKAGE.glob(f"_ext/{one}.*so")}
     try:

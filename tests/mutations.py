@@ -67,7 +67,7 @@ def changes(source):
 
 
 def python_mutant(path, line, rng):
-    """A mutant of a line, or None: any kind of change as likely as any other."""
+    """Draw a mutant of a line, or None: any kind of change as likely as any other."""
     from cosmic_ray.mutating import mutate_code
     from cosmic_ray.plugins import get_operator
 
@@ -83,7 +83,7 @@ def python_mutant(path, line, rng):
 
 
 def kernel_mutant(path, line, rng):
-    """The same of Cython and C."""
+    """Draw a mutant of a line of Cython or C."""
     lines = path.read_text().splitlines(keepends=True)
     code = re.split(r"#|/\*|//", lines[line - 1])[0] if path.suffix == ".h" else lines[line - 1]
     code = code.split("  #")[0]

@@ -31,13 +31,13 @@ def perceptron(variant="last", solver="auto", **params):
 
 
 def solved_by(solver, model):
-    """A PairwisePerceptron that keeps scores in one way for all queries; clones choose again."""
+    """Make a PairwisePerceptron that keeps scores the same way for all queries."""
     model._solver = solver
     return model
 
 
 def as_variant(model, variant, **params):
-    """The same fitted model, answering as another variant."""
+    """Return the same fitted model, answering as another variant."""
     return pickle.loads(pickle.dumps(model)).set_params(variant=variant, **params)
 
 

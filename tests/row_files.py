@@ -20,7 +20,7 @@ def small(monkeypatch):
 
 @pytest.fixture
 def queries(tmp_path):
-    """A LETOR file of 40 queries, and what it holds."""
+    """Write a LETOR file of 40 queries; return its path and its rows."""
     rng = np.random.default_rng(0)
     qid = np.repeat(rng.permutation(40), rng.integers(1, 9, 40))
     X = sp.random(qid.size, 12, 0.4, format="csr", random_state=1)

@@ -34,7 +34,7 @@ def csr_matrices(draw, max_rows=30, max_features=8, integers=True, dtype=None):
 
 @st.composite
 def ordinal_problems(draw, max_rows=30, max_features=8, integers=True, max_ranks=6):
-    """A CSR matrix, ranks in 1 .. k and k; some ranks may not occur."""
+    """Return a CSR matrix, ranks in 1 .. k and k; some ranks may not occur."""
     X = draw(csr_matrices(max_rows, max_features, integers))
     k = draw(st.integers(2, max_ranks))
     y = draw(st.lists(st.integers(1, k), min_size=X.shape[0], max_size=X.shape[0]))

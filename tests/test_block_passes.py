@@ -71,7 +71,7 @@ def opened(path, kind, tmp_path):
 
 
 def saved(model, tmp_path):
-    """A model as the bytes of its file."""
+    """Return a model as the bytes of its file."""
     rc.save(model, tmp_path / "model")
     return (tmp_path / "model").read_bytes()
 

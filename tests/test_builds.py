@@ -40,7 +40,7 @@ print(json.dumps({
 
 
 def few_kernels(folder):
-    """A copy of the sources, compiled in seconds."""
+    """Return a copy of the sources, compiled in seconds."""
     copy_sources(folder)
     for path in (folder / "src/_ext").glob("*.pyx"):
         if path.stem not in FEW:

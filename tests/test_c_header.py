@@ -142,7 +142,7 @@ def pointer(array: np.ndarray) -> ctypes.c_void_p:
 
 
 def as_c(X: np.ndarray | sp.csr_array) -> tuple[Rows, list[np.ndarray]]:
-    """The C description of a matrix, and the arrays that it borrows."""
+    """Return the C description of a matrix, and the arrays that it borrows."""
     rows = Rows(n_rows=X.shape[0], n_features=X.shape[1], dtype={"d": 0, "f": 1}[X.dtype.char])
     if isinstance(X, np.ndarray):
         rows.data, rows.stride = X.ctypes.data, X.strides[0] // X.itemsize
@@ -189,7 +189,7 @@ def fitted(rng: np.random.Generator, n_features: int, n_ranks: int) -> rc.PRank:
 
 
 def in_contract_order(values: np.ndarray, weights: np.ndarray) -> float:
-    """The inner product as rankcore.h promises it: four sums in turn, the rest in the first."""
+    """Compute the inner product as rankcore.h promises it: four sums, the rest in the first."""
     sums = [0.0] * 4
     products = [float(v) * float(w) for v, w in zip(values, weights, strict=True)]
     whole = len(products) // 4 * 4
@@ -199,7 +199,7 @@ def in_contract_order(values: np.ndarray, weights: np.ndarray) -> float:
 
 
 def in_sequence(values: np.ndarray, weights: np.ndarray) -> float:
-    """The inner product, one stored value after the other."""
+    """Compute the inner product, one stored value after the other."""
     total = 0.0  # not sum(), which compensates for rounding from Python 3.12 on
     for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
         total += value * weight
@@ -752,7 +752,7 @@ def test_example_ranks_a_score_on_a_threshold_upwards(program, tmp_path):
 
 
 def known_model(path, weights, classes):
-    """A PRank of these weights and the thresholds -1 and 1."""
+    """Return a PRank of these weights and the thresholds -1 and 1."""
     model = rc.PRank.published().fit(np.eye(3)[:, :2], classes, classes=classes)
     model._state.model["weights"][:] = weights
     model._state.model["steps"][:] = model._state.model["thresholds"][:] = [-1, 1]

@@ -432,7 +432,7 @@ def test_arrays_that_lead_beyond_others_are_refused(library, tmp_path):
 
 
 def headed(document, arrays, edit):
-    """A model file whose header, as text, was edited."""
+    """Return a model file whose header, as text, was edited."""
     content = put_together(document, arrays)
     n = int.from_bytes(content[:8], "little")
     text = edit(content[8 : 8 + n])
@@ -648,7 +648,7 @@ def test_rows_without_stored_values_need_no_arrays(library, tmp_path):
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """The shared library as CMake builds it, from where rankcore-config says."""
+    """Build the shared library with CMake, from the folder that rankcore-config prints."""
     cmake = shutil.which("cmake")
     if cmake is None:
         pytest.skip("no cmake")
@@ -811,7 +811,7 @@ def test_threads_share_a_model(library, tmp_path):
 
 
 def corpus(folder):
-    """A small file of every form."""
+    """Return a small file of every form."""
     paths = []
     frame = sp.csr_array(X)
     models = [

@@ -51,7 +51,7 @@ def succeed(*args, stdin=None):
 
 
 def fail(*args, stdin=None):
-    """The one line on standard error of a command that must end with status 1."""
+    """Return the one line on standard error of a command that must end with status 1."""
     result = run(*args, stdin=stdin)
     assert result.exit_code == 1
     assert isinstance(result.exception, SystemExit)
@@ -102,7 +102,7 @@ def model(tmp_path, stars):
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory):
-    """A file of 5000 examples and a model of it."""
+    """Write a file of 5000 examples, and a model of it."""
     folder = tmp_path_factory.mktemp("large")
     (folder / "data.svm").write_text(as_svmlight(*make_examples(5000, seed=1)))
     succeed("train", folder / "data.svm", "-o", folder / "model", "--model", "prank-published")

@@ -11,7 +11,7 @@ from test_cli import fail, succeed
 
 @pytest.fixture
 def files(tmp_path):
-    """A model, the rows that it was trained on, and names of its features."""
+    """Return a model, the rows that it was trained on, and names of its features."""
     data = tmp_path / "train.svm"
     lines = [
         f"{y} qid:{q} " + " ".join(f"{j}:{v!r}" for j, v in enumerate(x, start=1))

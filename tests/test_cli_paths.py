@@ -64,7 +64,7 @@ def pairs():
 
 
 def arguments(name, given, usual):
-    """A command line in which some parameters name these files."""
+    """Return a command line in which some parameters name these files."""
     command, line = COMMANDS[name], name.split()
     for parameter in declared(command):
         flag = flags(parameter, command)

@@ -43,7 +43,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def clock(monkeypatch):
-    """The seconds since the start of a search, as a function of its number of trials."""
+    """Return the seconds since the start of a search, as a function of its number of trials."""
 
     def set_clock(seconds):
         monkeypatch.setattr(

@@ -31,7 +31,7 @@ NAMES = {
 
 
 def calls(text):
-    """Calls in the examples of a page and in its inline code, as syntax trees."""
+    """Return calls in the examples of a page and in its inline code, as syntax trees."""
     sources = [example.source for example in doctest.DocTestParser().get_examples(text)]
     for code in re.findall(r"(?<!`)`([^`\n]+\))`(?!`)", text):
         sources.append(code.replace("=...", "=None").replace("(...", "(None"))
@@ -44,7 +44,7 @@ def calls(text):
 
 
 def ours(call):
-    """The callable of this package that a call names, None for any other."""
+    """Return the callable of this package that a call names, None for any other."""
     first, *rest = ast.unparse(call.func).split(".")
     if first not in NAMES or not all(name.isidentifier() for name in rest):
         return None

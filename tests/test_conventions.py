@@ -18,7 +18,7 @@ ROUNDING = 1e-12
 
 
 def tool(name):
-    """A tool, imported without the warnings of others about itself."""
+    """Return a tool, imported without the warnings of others about itself."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return pytest.importorskip(name)

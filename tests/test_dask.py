@@ -65,7 +65,7 @@ def learner(name, module=rd, **params):
 
 
 def frames(n=300):
-    """A data frame whose columns differ, ranks along the first, and the model of both."""
+    """Return a data frame whose columns differ, ranks along the first, and the model of both."""
     pd = pytest.importorskip("pandas")
     X = np.random.default_rng(0).normal(size=(n, 2))
     table, y = pd.DataFrame(X, columns=["a", "b"]), np.digitize(X[:, 0], [-0.5, 0.5])

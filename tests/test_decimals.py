@@ -47,7 +47,7 @@ def decimals(draw):
 
 
 def halfway(double, digits, nudge):
-    """The point between a double and the next one, in so many digits, or a bit beside it."""
+    """Return the point between a double and the next one, in so many digits, or a bit beside it."""
     middle = (Fraction(double) + Fraction(math.nextafter(double, math.inf))) / 2
     exponent = math.floor(math.log10(double or 5e-324)) - digits + 1
     scaled = middle / Fraction(10) ** exponent

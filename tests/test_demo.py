@@ -212,7 +212,7 @@ def test_equal_curves_are_drawn_once(result):
 
 @pytest.fixture
 def known(result, monkeypatch):
-    """The command, which runs the demo without arguments, shows the figures made already."""
+    """Check the command without arguments, which shows these figures."""
     monkeypatch.setattr(demo, "run", lambda: result)
 
 

@@ -64,7 +64,7 @@ def project():
 
 @pytest.fixture(scope="session")
 def tree(tmp_path_factory):
-    """A copy of the sources: building leaves the tree that is tested as it was."""
+    """Copy the sources, so that building does not change the tree that is tested."""
     if not HAS_SOURCES:
         pytest.skip("no source tree beside the tests")
     return copy_sources(tmp_path_factory.mktemp("tree") / "rankcore")
@@ -72,7 +72,7 @@ def tree(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def distributions(request, tmp_path_factory):
-    """A folder with the sdist, and the wheel that was built from it in isolation.
+    """Build the sdist, and from it the wheel, in isolation; return their folder.
 
     RANKCORE_DIST names one that exists; otherwise both are built here.
     """
@@ -85,21 +85,21 @@ def distributions(request, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def sdist(distributions):
-    """The source distribution."""
+    """Return the path of the source distribution."""
     (path,) = distributions.glob("*.tar.gz")
     return path
 
 
 @pytest.fixture(scope="session")
 def wheel(distributions):
-    """The wheel."""
+    """Return the path of the wheel."""
     (path,) = distributions.glob("*.whl")
     return path
 
 
 @pytest.fixture(scope="session")
 def editable(tree, tmp_path_factory):
-    """An interpreter with an editable install of ``tree``, compiled without optimisation.
+    """Install ``tree`` editable, compiled without optimisation; return the interpreter.
 
     With NumPy alone: the kernels need nothing else, and a cimport needs none.
     """

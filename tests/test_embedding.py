@@ -299,7 +299,7 @@ class State:
         return self.parameters(self.arrays)
 
     def mean(self) -> tuple[np.ndarray, ...]:
-        """The averages, as C forms them."""
+        """Compute the averages as C does."""
         means = {}
         for name, sums in self.sums.items():
             last = self.arrays[name]
@@ -491,7 +491,7 @@ LEARNERS = [
 
 
 def new_state(kind: type[State], module, X, n_ranks: int = 6, **options) -> State:
-    """A state that averages, where its learner does."""
+    """Return a state that averages if its learner does."""
     return kind(module, X.shape[1], n_ranks, average=bool(kind.sums), **options)
 
 
@@ -694,7 +694,7 @@ def test_gil_is_released_while_c_trains_the_others(ordinal_trainer, kind):
 
 
 def patched_headers(folder: Path, pattern: str, replacement: str) -> Path:
-    """Copies of the headers, one line of rankcore_capi.h made another."""
+    """Copy the headers, with one line of rankcore_capi.h replaced."""
     shutil.copytree(HEADERS, folder)
     header = folder / "rankcore_capi.h"
     text, count = re.subn(pattern, replacement, header.read_text(encoding="utf-8"))
@@ -777,7 +777,7 @@ def test_program_without_rankcore_is_told_so(trainer):
 
 
 def learn_pairs(trainer, X, pairs, *, step=1.0, unit=1.0, margin=0.0, size=5, sums=True, out=True):
-    """The model that C learns from pairs."""
+    """Return the model that C learns from pairs."""
     d, n = X.shape[1], len(pairs)
     arrays = {
         "weights": np.zeros(d),

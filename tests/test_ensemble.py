@@ -174,7 +174,7 @@ TRACE = [  # W1, b1, W2, b2, votes, mean weights, mean thresholds
 
 
 def seed_with(masks):
-    """A seed under which two members take just the examples of given masks, at tau 1/2."""
+    """Return a seed under which two members take just the examples of given masks, at tau 1/2."""
     for seed in range(10**6):
         if all(
             times(seed, j, t, 0.5) == m for j, mask in enumerate(masks) for t, m in enumerate(mask)

@@ -120,7 +120,7 @@ class Served:
         return self.model.predict(frame(codes))
 
     def score(self, codes):
-        """The score that is explained, from public methods of the whole model."""
+        """Compute the explained score by public methods of the whole model."""
         rows, model = frame(codes), self.model
         model = getattr(model, "best_estimator_", model)
         last = model[-1] if hasattr(model, "steps") else model

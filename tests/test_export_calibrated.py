@@ -84,7 +84,7 @@ def probabilities_in_c(library, rows, k):
 
 
 def plainly(model, scores):
-    """The curves of a model, as the literature has them."""
+    """Return the curves of a model, as the literature has them."""
     z = (scores - model.center_) / model.scale_
     curves = model.curves_
     if model.method == "cumulative":

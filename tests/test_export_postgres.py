@@ -19,7 +19,7 @@ TINY = np.finfo(np.float64).smallest_subnormal
 
 
 def installed():
-    """The folder of the server's programs, and the user that may run them; or a reason."""
+    """Find the server's programs and the user that may run them; or return a reason."""
     beside = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/initdb")]
     found = shutil.which("initdb")
     folders = [Path(found).resolve().parent] if found else sorted(beside)

@@ -23,7 +23,7 @@ def model():
 
 
 def write(way, model, path):
-    """A new file at a path, in one of the ways that there are."""
+    """Write a new file at a path, by one of the writers."""
     if way == "save":
         rc.save(model, path)
     elif way == "export":

@@ -35,7 +35,7 @@ Y_CITIES = np.digitize(X[:, 0] + np.array([2.0, -2.0, 1.0, -1.0])[CODES], [-1, 1
 
 
 def make(kind, columns, chunks=3):
-    """A frame of columns by name; a table of Arrow has several chunks."""
+    """Return a frame of columns by name; a table of Arrow has several chunks."""
     if kind == "pandas":
         return pytest.importorskip("pandas").DataFrame(columns)
     if kind == "polars":
@@ -56,7 +56,7 @@ def column(kind, values):
 
 
 def with_cities(kind, codes=CODES, numbers=X[:, 0], categories=CITIES):
-    """A column of numbers, and one of categories, in which a code below 0 is missing."""
+    """Return a column of numbers, and one of categories, in which a code below 0 is missing."""
     words = [None if code < 0 else CITIES[code] for code in codes]
     if kind == "pandas":
         dtype = pytest.importorskip("pandas").CategoricalDtype(categories)
@@ -218,12 +218,12 @@ def some(rows, places):
 
 
 def drawn(axes):
-    """The range of what was drawn."""
+    """Return the range of the drawn data."""
     return np.array([*axes.get_xlim(), *axes.get_ylim()])
 
 
 def exported(model, rows):
-    """The file of an export that scores rows beside the model."""
+    """Export to a file that scores rows as the model does."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.sql"
         check = rc.export(model, path, "sql", feature_names=NAMES, check=rows)

@@ -39,7 +39,7 @@ QID = np.arange(N) // 4
 
 
 def data_of(learner, y=Y):
-    """What `fit` takes beside X: ranks from 1 for tasks, and queries for rankers."""
+    """Return the other arguments of `fit`: ranks from 1 for tasks, and queries for rankers."""
     if isinstance(learner, StructuredPerceptron):
         return {"Y": y + 1}
     return {"y": y, **({"qid": QID} if ranks_queries(learner) else {})}
@@ -55,7 +55,7 @@ FITTED = {str(one): clone(one).fit(X, **data_of(one)) for one in [*LEARNERS, *TA
 
 
 def edited(matrix, **parts):
-    """A sparse matrix whose arrays were replaced by hand, past SciPy's checks."""
+    """Return a sparse matrix whose arrays were replaced by hand, past SciPy's checks."""
     matrix = matrix.copy()
     for name, value in parts.items():
         setattr(matrix, name, value)
@@ -147,7 +147,7 @@ ACCEPTED = (ValueError, TypeError)
 
 
 def settles(call, *args, **kwargs):
-    """The result of a call, or the ValueError or TypeError that it raised; anything else fails."""
+    """Return the result of a call, or the ValueError or TypeError that it raised."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", "X has feature names|A column-vector y")
@@ -473,7 +473,7 @@ VALUES = [None, -1, 0, 1, 2**31 - 1, 10**30, "x", [], {}, 1.5, True, float("nan"
 
 
 def edited_file(content, rng):
-    """A file with one fact or array of other values, whose checksum fits."""
+    """Return a file with one fact or array of other values, whose checksum fits."""
     document, arrays = taken_apart(content)
     if rng.random() < 0.4:
         where = [document, document["parameters"], document["facts"]][int(rng.integers(3))]

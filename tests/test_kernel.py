@@ -196,7 +196,7 @@ def test_oap_is_the_plain_one(form):
 
 
 def quadratic(X):
-    """The features of (x.z + 1)**2 in two dimensions."""
+    """Return the features of (x.z + 1)**2 in two dimensions."""
     x1, x2 = X.T
     root = np.sqrt(2)
     columns = [np.ones_like(x1), root * x1, root * x2, x1**2, root * x1 * x2, x2**2]

@@ -168,7 +168,7 @@ def test_memory_is_flat_under_a_budget(policy, form):
 
 
 def sines(A, B):
-    """A kernel of a user's: rbf by other means."""
+    """Compute the rbf kernel as a user's function."""
     A, B = (M.toarray() if sp.issparse(M) else np.asarray(M, dtype=np.float64) for M in (A, B))
     return rbf_kernel(A, B, gamma=0.3)
 

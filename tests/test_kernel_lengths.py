@@ -132,7 +132,7 @@ class ShortCalls:
         self.found = defaultdict(dict)  # by kernel: (argument, axis) -> outcome
 
     def watched(self, kernel, function):
-        """The kernel, called with short arrays first."""
+        """Call the kernel with short arrays first."""
 
         def call(*args, **named):
             given = dict(enumerate(args)) | named
@@ -173,7 +173,7 @@ class ShortCalls:
 
 @pytest.fixture(scope="module")
 def short_calls(tmp_path_factory):
-    """What became of all short calls."""
+    """Return the results of all short calls."""
     calls = ShortCalls()
     for info in pkgutil.walk_packages(rc.__path__, "rankcore."):
         if not info.name.endswith("__main__") and ".dask" not in info.name:

@@ -30,7 +30,7 @@ def headed(text, data=b""):
 
 
 def with_fact(name, text):
-    """A file of a PRank, one of whose metadata has another text."""
+    """Return a file of a PRank, one of whose metadata has another text."""
 
     def content(document, arrays):
         metadata = {k: json.dumps(v) if k in DOCUMENTS else v for k, v in document.items()}
@@ -283,7 +283,7 @@ def counted(examples, mistakes):
 
 @pytest.fixture(params=[rc.PRank, rc.KernelPRank])
 def begun(request, path):
-    """The file of a model that has learned, whose thresholds are multiples of one."""
+    """Return the file of a model that has learned, whose thresholds are multiples of one."""
     model = request.param(threshold_scale=1.0, margin=0.0, max_iter=2, random_state=0)
     rc.save(model.fit(X, Y), path)
     rewrite(path, None, {**counted(ONE, MISTAKES), "validation.0": None, **moved(0)})

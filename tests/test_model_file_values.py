@@ -18,7 +18,7 @@ EXTREMES = [0, -1, 1, 2, 7, 2**31 - 1, -(2**31), 2**40, 2**50, 2**62, -(2**62), 
 
 
 def changed(array, rng):
-    """An array of the same form with one value, or all, replaced."""
+    """Return an array of the same form with one value, or all, replaced."""
     array, kind = array.copy(), array.dtype
     if kind.kind == "f":
         value = rng.choice([0.0, -1.0, 1e300, -1e300, 1e-300, 0.5, 3.0])

@@ -140,7 +140,7 @@ def derivatives(model, t, ranks, weights, scores):
 
 
 def newton_values(model, t, leaf_of, ranks, weights, scores, l2):
-    """The Newton step of each score and leaf."""
+    """Return the Newton step of each score and leaf."""
     form = model._state.model.form
     if form.n_scores > 1:
         biases = model._state.model.biases[t]

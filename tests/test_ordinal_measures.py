@@ -30,7 +30,7 @@ ROUNDING = 1e-13
 
 @st.composite
 def predictions(draw):
-    """True and predicted ranks with gaps, and weights of which some are 0."""
+    """Return true and predicted ranks with gaps, and weights of which some are 0."""
     n = draw(st.integers(1, 30))
     ranks = st.sampled_from([1, 2, 4, 5])
     y = draw(st.lists(ranks, min_size=n, max_size=n))

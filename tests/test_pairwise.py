@@ -161,7 +161,7 @@ def test_pairs_too_many_to_list_are_visited_in_the_same_order(n_labels):
 
 
 def seed_of(draw):
-    """A seed below 2^63 of whose visit 0 the first draw has these upper 32 bits."""
+    """Return a seed below 2^63 of whose visit 0 the first draw has these upper 32 bits."""
 
     def unmixed(z):
         for shift, factor in [(31, 0x94D049BB133111EB), (27, 0xBF58476D1CE4E5B9), (30, 1)]:

@@ -44,7 +44,7 @@ def small(monkeypatch):
 
 @pytest.fixture
 def frame():
-    """Queries of several sizes, features of several types, zeros among them."""
+    """Return queries of several sizes, features of several types, zeros among them."""
     rng = np.random.default_rng(0)
     qid = np.repeat(rng.permutation(60), rng.integers(1, 12, 60))
     n = qid.size

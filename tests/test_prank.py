@@ -82,7 +82,7 @@ def test_golden_b(tie):
 
 
 def as_forms(X):
-    """The same matrix in forms that must learn the same model."""
+    """Return the same matrix in forms that must learn the same model."""
     dense = X.toarray()
     padded = np.full((len(dense), dense.shape[1] + 3), np.nan, dense.dtype)
     padded[:, 1 : 1 + dense.shape[1]] = dense

@@ -23,7 +23,7 @@ def wide(seed=0, dtype=np.float64, common=0.0):
 
 @pytest.fixture
 def drafts(monkeypatch):
-    """The drafts that fits make; None where there is none."""
+    """Record the drafts of fits; None where there is none."""
     made, make_draft = [], _problems.make_draft
 
     def noted(*args):

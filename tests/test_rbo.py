@@ -18,7 +18,7 @@ TIES = ["average", "normalized", "together"]
 
 
 def included(scores, item, depth, ties):
-    """The fraction of an item that counts within a depth, given scores by item."""
+    """Return the fraction of an item that counts within a depth, given scores by item."""
     if item not in scores:
         return Fraction(0)
     first = 1 + sum(other > scores[item] for other in scores.values())

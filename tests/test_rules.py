@@ -546,7 +546,7 @@ def test_the_guide_quotes_the_files():
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
-    """The compiled rule of the examples, built as the guide says."""
+    """Return the compiled rule of the examples, built as the guide says."""
     if not EXAMPLE.exists():
         pytest.skip("the examples are not here")
     pytest.importorskip("Cython")

@@ -19,7 +19,7 @@ if not FOLDER.exists():
 
 
 def example(name, *packages):
-    """An example as a module, if what it needs is installed."""
+    """Import an example as a module, if its dependencies are installed."""
     for package in packages:
         pytest.importorskip(package)
     spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")

@@ -146,7 +146,7 @@ def documented_parameters(doc):
 
 
 def default_of(kind):
-    """The default that the type of a parameter in a docstring names."""
+    """Return the default that the type of a parameter in a docstring names."""
     value = re.search(r"default=(.*)$", kind)
     if value is not None:
         return eval(value[1], {"__builtins__": {}, "numpy": np})
@@ -154,7 +154,7 @@ def default_of(kind):
 
 
 def written_docstring(learner):
-    """The docstring as it stands in the file of a class."""
+    """Return the docstring as it stands in the file of a class."""
     tree = ast.parse(inspect.getsource(sys.modules[learner.__module__]))
     (written,) = (
         node

@@ -49,7 +49,7 @@ def new(model):
 
 
 def begun(model, as_matrix=np.asarray):
-    """A model that has learned two rows of a stream."""
+    """Return a model that has learned two rows of a stream."""
     return new(model).partial_fit(as_matrix(X[:2]), Y[:2], classes=CLASSES)
 
 
@@ -109,7 +109,7 @@ BAD = {
 
 
 def outcome(learn, model, rows, labels):
-    """The error, if any, and what the model knows afterwards."""
+    """Return the error, if any, and the state of the model afterwards."""
     try:
         learn(model, rows, labels)
     except (ValueError, TypeError) as error:

@@ -97,7 +97,7 @@ def watch_requests(page, server):
 
 @pytest.fixture
 def page(browser, server):
-    """A tab that knows what went wrong in it; nothing but the site is reachable."""
+    """Open a tab that records its errors; nothing but the site is reachable."""
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     page.wrong = []
     page.on("console", lambda said: said.type == "error" and page.wrong.append(said.text))
@@ -167,7 +167,7 @@ def test_leaving_a_page_is_no_fault_but_a_failing_request_is(page, server):
 
 
 def switcher(page):
-    """The button that chooses a version, of those for wide and for narrow screens."""
+    """Return the button that chooses a version, of those for wide and for narrow screens."""
     return page.locator(".version-switcher__button:visible")
 
 
@@ -228,7 +228,7 @@ def frame_of(X):
 
 
 def models():
-    """A model of each form of the model file, by name, with what it is learned from."""
+    """Return a model of each form of the model file, by name, with what it is learned from."""
     rng = np.random.default_rng(0)
     X = np.round(rng.normal(size=(400, 6)), 2) * (rng.random((400, 6)) < 0.7)
     y = np.digitize(X @ [2, 1, 0.5, 0, -1, 1] + 0.3 * rng.normal(size=400), [-2, 0, 2]) + 1
@@ -284,7 +284,7 @@ def made(server):
 
 
 def score_of(model, X):
-    """The score behind ranks or orders, as Python has it."""
+    """Return the score behind ranks or orders, as Python has it."""
     inner = getattr(model, "estimator_", model)
     return inner.project(X) if hasattr(inner, "project") else inner.predict(X)
 

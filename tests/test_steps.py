@@ -362,7 +362,7 @@ def test_load_rejects_functions_that_are_not_trusted(path, front, name):
 
 
 def archive(edit, function=None):
-    """The archive of a FunctionTransformer whose description is edited."""
+    """Return the archive of a FunctionTransformer whose description is edited."""
     model = steps.without_learner(before(FunctionTransformer(function)))
     content = io.BytesIO(steps.pack_steps([model]).tobytes())
     with zipfile.ZipFile(content) as source:
@@ -376,7 +376,7 @@ def archive(edit, function=None):
 
 
 def named(module, name, loader="FunctionNode"):
-    """An edit that puts another object in place of the function."""
+    """Return an edit that replaces the function by another object."""
 
     def edit(schema):
         document = json.loads(schema)

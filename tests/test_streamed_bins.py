@@ -53,7 +53,7 @@ def test_thresholds_are_those_of_memory(kind, max_bins, zero_missing):
 
 
 def grouped_plainly(values, most):
-    """Groups of distinct values whose first bits are the same: the longest prefix that will do."""
+    """Group distinct values by their first bits, the longest prefix with few enough groups."""
     values = sorted(set(values))
     bits = [struct.unpack(">Q", struct.pack(">d", value))[0] for value in values]
     keys = [~b % 2**64 if b >> 63 else b | 1 << 63 for b in bits]

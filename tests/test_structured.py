@@ -164,7 +164,7 @@ def test_golden_prank():
 
 
 def backwards(X):
-    """The same matrix, the columns of its rows in descending order."""
+    """Return the same matrix, the columns of its rows in descending order."""
     order = np.concatenate(
         [np.arange(stop, start, -1) - 1 for start, stop in pairwise(X.indptr)], dtype=np.intp
     )

@@ -39,7 +39,7 @@ def frame():
 
 @pytest.fixture(scope="module")
 def mixed(frame):
-    """A model of a text, two scaled columns and a category."""
+    """Return a model of a text, two scaled columns and a category."""
     return stars(
         ColumnTransformer(
             [

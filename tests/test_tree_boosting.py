@@ -50,7 +50,7 @@ def ranking_data(seed=0, n=120):
 
 
 def as_nodes(tree):
-    """A tree as the plain form has it."""
+    """Return a tree as the plain form has it."""
     columns = (tree.features, tree.thresholds, tree.sides, *tree.children.T)
     return [list(node) for node in zip(*(column.tolist() for column in columns), strict=True)]
 

@@ -26,7 +26,7 @@ TREES = {"max_leaf_nodes": 6, "min_samples_leaf": 2, "learning_rate": 0.5}
 
 
 def problem(seed=0, n=200):
-    """A number and a category with missing values, graded labels that need both, queries."""
+    """Return a number and a category with missing values, graded labels that need both, queries."""
     rng = np.random.default_rng(seed)
     X = np.column_stack([np.round(rng.normal(size=n), 1), rng.integers(0, len(CITIES), n)])
     effect = np.array([1.0, -1.0, 1.0, -1.0, 0.5, -0.5])[X[:, 1].astype(int)]
@@ -36,7 +36,7 @@ def problem(seed=0, n=200):
 
 
 def frame(X, kind, categories=CITIES):
-    """The same rows with cities, missing ones included."""
+    """Return the same rows with cities, missing ones included."""
     cities = [None if code != code else CITIES[int(code)] for code in X[:, 1]]
     if kind == "pandas":
         pandas = pytest.importorskip("pandas")
@@ -50,7 +50,7 @@ def frame(X, kind, categories=CITIES):
 
 
 def as_nodes(tree):
-    """A tree as the plain form has it."""
+    """Return a tree as the plain form has it."""
     nodes = []
     for node in range(tree.features.size):
         categories = frozenset(tree.categories(node))

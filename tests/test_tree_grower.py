@@ -111,7 +111,7 @@ def test_trees_are_those_of_the_plain_grower(problem, seed, sparse, zero_missing
 
 
 def categorical(X, rng):
-    """The rows with some columns of categories, and which."""
+    """Return the rows with some columns of categories, and which."""
     mask = rng.random(X.shape[1]) < 0.6
     mask[rng.integers(X.shape[1])] = True
     X = X.copy()

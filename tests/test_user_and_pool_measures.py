@@ -77,7 +77,7 @@ def plain_r_multiple(labels, x):
 
 
 def plain_f1(labels, k):
-    """The harmonic mean of precision and recall."""
+    """Return the harmonic mean of precision and recall."""
     found, n = plain_found(labels, k), sum(map(relevant, labels))
     if not found:
         return Fraction(0)
@@ -258,7 +258,7 @@ def test_masks_are_checked():
 
 
 def pool(seed):
-    """A run and judgments of which some are missing and some were left out of the sample."""
+    """Return a run and judgments of which some are missing and some were left out of the sample."""
     rng = np.random.default_rng(seed)
     run, qrels = {}, {}
     for query in range(12):

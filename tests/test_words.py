@@ -139,7 +139,7 @@ def score_by(name):
 
 
 def score_parts_by(name, fits):
-    """The same of models that are fitted once for all names: `fits`, by learner and labels."""
+    """Return attributes of models fitted once for all names: `fits`, by learner and labels."""
 
     def compute(learner, y, classes):
         key = (type(learner), str(classes))

@@ -50,7 +50,7 @@ TEXTS, Y = reviews()
 
 
 def table():
-    """A frame of texts, numbers and categories."""
+    """Return a frame of texts, numbers and categories."""
     import pytest
 
     pd = pytest.importorskip("pandas")

@@ -10,7 +10,7 @@ SUMMARY = "Learning to rank: exact, online, sparse-native, with a typed Cython c
 
 
 def first_words(doctree) -> str:
-    """The first paragraph of a page, as one line."""
+    """Return the first paragraph of a page, as one line."""
     if doctree is None:
         return ""
     for paragraph in doctree.findall(nodes.paragraph):

@@ -23,7 +23,7 @@ EXAMPLE = "a superb cast and a lovely ending but the plot is slow and predictabl
 
 
 def reviews(n: int = 6000):
-    """Counts of words of generated reviews, and their stars, 1 to 5."""
+    """Generate reviews: counts of words, and stars from 1 to 5."""
     rng = np.random.default_rng(0)
     worth = {word: value for value, words in WORTH.items() for word in words.split()}
     words = sorted(worth)

@@ -37,7 +37,7 @@ def page_of(file: str, page: str) -> str:
 
 
 def command_line() -> str:
-    """Reference of the command, from the help of its options."""
+    """Write the reference of the command from the help of its options."""
     import click
     from typer.main import get_command
 

@@ -48,7 +48,7 @@ def learner(module):
 
 
 def fit(paths, n_shards, victims=None):
-    """A fit; a worker of ``victims`` is killed while it runs."""
+    """Fit, while a worker of ``victims`` is killed."""
 
     def follow(now: Progress) -> None:
         if victims is not None:

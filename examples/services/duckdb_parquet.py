@@ -23,7 +23,7 @@ TOP = """
 
 
 def top_documents(model, names, file, n=3):
-    """The n best documents of each query of a Parquet file, scored by the database."""
+    """Return the n best documents of each query of a Parquet file, scored by the database."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ranker.sql"
         rc.export(model, path, "sql", feature_names=names)

@@ -37,7 +37,7 @@ def rank_pandas(columns, names):
 
 
 def rank_polars(columns, names):
-    """The same by Polars."""
+    """Score the same rows by Polars."""
     import polars as pl
 
     documents = pl.DataFrame(columns)

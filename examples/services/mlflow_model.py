@@ -28,7 +28,7 @@ class Scorer(mlflow.pyfunc.PythonModel):
         self.model = rc.load(context.artifacts["model"])
 
     def predict(self, context, model_input, params=None):
-        """A frame with one row for each row of the input."""
+        """Return a frame with one row for each row of the input."""
         return answers(self.model, model_input)
 
 

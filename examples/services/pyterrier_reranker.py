@@ -37,7 +37,7 @@ class Reranker(pt.Estimator):
 
 
 def rows(results):
-    """The features of results as one array."""
+    """Return the features of results as one array."""
     return np.stack(results["features"].to_numpy())
 
 

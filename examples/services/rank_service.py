@@ -76,7 +76,7 @@ class Batcher:
 
 
 def make_app(model):
-    """The application for a `Predictor` of a ranker."""
+    """Return the application for a `Predictor` of a ranker."""
     registry = CollectorRegistry()
     answered = Counter("rank_requests", "Requests by status", ["status"], registry=registry)
     took = Histogram("rank_seconds", "Time per request", buckets=SECONDS, registry=registry)
@@ -120,7 +120,7 @@ def make_app(model):
 
     @app.get("/health")
     def health():
-        """The learner and its number of features."""
+        """Return the learner and its number of features."""
         return {"learner": model.learner, "n_features": model.n_features_in_}
 
     return app

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def get_include() -> str:
-    """Directory of ``rankcore.h`` and the other headers, for a compiler's include path.
+    """Return the directory of ``rankcore.h`` and the other headers, for a compiler.
 
     ``rankcore-config`` prints it, and the directories of the files for CMake and pkg-config.
 

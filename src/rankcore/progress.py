@@ -145,7 +145,7 @@ def translated(translate: Callable[[Progress], Progress]) -> Iterator[None]:
 
 
 def watched() -> bool:
-    """Whether this context has a callback."""
+    """Return whether this context has a callback."""
     return _watcher.get() is not None
 
 

@@ -37,7 +37,7 @@ N_QUERIES, N_DOCUMENTS = 8, 6
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory):
-    """A log that identifies propensities, as CSV."""
+    """Return a log that identifies propensities, as CSV."""
     path = tmp_path_factory.mktemp("log") / "log.csv"
     rng = np.random.default_rng(0)
     qid = np.repeat(np.arange(N_QUERIES), N_DOCUMENTS)

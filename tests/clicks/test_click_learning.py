@@ -401,7 +401,7 @@ TRUST = 0.35 * THETA
 
 
 def trusting(n_sessions=40_000, seed=0):
-    """A problem with P(click) = theta (eps+ if relevant, else eps-), and its affine form."""
+    """Return a problem with P(click) = theta (eps+ if relevant, else eps-), and its affine form."""
     X, y, _, _ = problem(1)
     relevance = (2.0**y - 1) / 7
     score = X[:, 2] + 0.3 * X[:, 0]

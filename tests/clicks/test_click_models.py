@@ -124,7 +124,7 @@ def test_a_pass_of_the_bayesian_network(onward):
 
 
 def slope(session, a, s, onward, document=None, step=1e-6):
-    """Derivative of the log-likelihood by the satisfaction of a document, or by going on."""
+    """Return the log-likelihood's derivative by a document's satisfaction or by continuation."""
     values = []
     for sign in (1, -1):
         moved, further = s.copy(), onward

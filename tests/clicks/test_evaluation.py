@@ -19,14 +19,14 @@ THETA = [1.0, 0.5, 0.25, 0.2]
 
 
 def log_of(rows):
-    """A log of (query, document, position, clicked)."""
+    """Return a log of (query, document, position, clicked)."""
     names = ["query", "document", "position", "clicked"]
     columns = [*zip(*rows, strict=True)] or [()] * 4
     return SimpleNamespace(**{name: np.array(c) for name, c in zip(names, columns, strict=True)})
 
 
 def table_of(ranking):
-    """A ranking of the plain form as columns, in another order than that of the scores."""
+    """Return a ranking of the plain form as columns, in another order than that of the scores."""
     rows = [
         (query, document, -place, relevance)
         for query, documents in ranking.items()
@@ -91,7 +91,7 @@ EXACT_THETA = [Fraction(1), Fraction(1, 2), Fraction(1, 5)]
 
 
 def expectation(measure, estimator, clip, model, lists=LISTS, trust=(0, 0, 0)):
-    """The expected value of an estimate: over all clicks on the lists, with their probabilities."""
+    """Return the expected value of an estimate, over all possible clicks on the lists."""
     shown = [one for each in lists for one in each]
     total = Fraction(0)
     for clicks in product([0, 1], repeat=len(shown)):
@@ -151,7 +151,7 @@ def test_documents_that_were_never_shown():
 
 
 def simulated(rng, n_queries, n_sessions, gamma, noise):
-    """A log whose lists change from session to session, and a new ranking with its truth."""
+    """Return a log whose lists change from session to session, and a new ranking with its truth."""
     m, theta = gamma.shape[1], 1 / np.arange(1.0, gamma.shape[1] + 1)
     keys = gamma[:, None, :] + rng.normal(0, 0.5, (n_queries, n_sessions, m))
     document = np.argsort(-keys, axis=2).ravel()

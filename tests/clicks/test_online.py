@@ -26,7 +26,7 @@ PLAIN = {"temperature": 1.0, "spread": 0.0}
 
 
 def with_scores(scores, **settings):
-    """A ranker that gives the rows of a unit matrix these scores, and samples by them."""
+    """Make a ranker that samples the rows of a unit matrix by these scores."""
     ranker = PairwiseGradientRanker(**PLAIN | settings)
     weights = np.array(scores, dtype=float)
     ranker._state, ranker.n_features_in_ = State(weights, weights, 0), weights.size
@@ -223,7 +223,7 @@ def test_other_numbers_of_features_are_refused():
 
 
 def learned(X, n=20, names=None):
-    """A ranker after some impressions of the same documents."""
+    """Return a ranker after some impressions of the same documents."""
     rng, ranker = np.random.default_rng(0), PairwiseGradientRanker(length=5)
     X = X if names is None else pd.DataFrame(X, columns=names)
     for seed in range(n):

@@ -113,7 +113,7 @@ def labels(absent):
 
 
 def fitted(model, ranks, form):
-    """A model of five declared ranks, and its predicted ranks."""
+    """Return a model of five declared ranks, and its predicted ranks."""
     if form == "numbers":
         model = clone(model).set_params(classes=range(5)).fit(X[TRAIN], ranks[TRAIN])
         return model, model.predict(X[TEST])
@@ -165,7 +165,7 @@ def folds_without_a_rank():
 
 
 def expected_score(model, rows, truth):
-    """The score of a model by its predictions, with ranks among all labels."""
+    """Return the score of a model by its predictions, with ranks among all labels."""
     distance = np.abs(model.predict(rows) - truth)  # labels are ranks
     loss = getattr(model, "loss", "absolute")
     if loss == "kappa":
@@ -249,7 +249,7 @@ def rows_of_boosting(seed):
 
 
 def boosted(seed, **params):
-    """A model of all declared ranks, and what it learned from."""
+    """Return a model of all declared ranks, and what it learned from."""
     rows, ranks, k, weights, occurring = rows_of_boosting(seed)
     model = rc.OrdinalBoost(classes=range(k), min_samples_leaf=5, random_state=0, **params)
     model.fit(rows, ranks, sample_weight=weights)
@@ -278,7 +278,7 @@ def test_biases_of_a_shared_score_are_the_optimum_of_the_occurring_ranks(block, 
 
 
 def leaves_of(tree, rows):
-    """The leaf of each row."""
+    """Return the leaf of each row."""
     found = []
     for row in rows:
         node = 0 if tree.features.size else -1

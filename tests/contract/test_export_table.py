@@ -72,7 +72,7 @@ def rows_for(model, n):
 
 
 def cell(model, target, rows, folder):
-    """The largest differences: of a score, in ulps of single precision, and of a probability.
+    """Return the largest difference of a score, in single-precision ulps, and of a probability.
 
     Between them, how many neighbours changed places.
     """

@@ -86,7 +86,7 @@ def accuracy(model, k):
 
 
 def assert_beats_the_constant(model, k, share=0.5):
-    """A share of the way from the best constant to a perfect answer."""
+    """Return the fraction of the way from the best constant to a perfect answer."""
     found, constant = accuracy(model, k)
     assert found > constant + share * (1 - constant) * (0.5 if k > 2 else 1), (found, constant)
 

@@ -398,7 +398,7 @@ def three_sets():
 
 
 def by_rows(learner):
-    """The learner with weights multiplied by the number of rows, as docs/scikit_learn.md has it."""
+    """Make the learner of docs/scikit_learn.md that multiplies weights by the number of rows."""
 
     class ByRows(type(learner)):
         def fit(self, X, y, sample_weight=None):

@@ -71,7 +71,7 @@ def test_parts_of_structured_inputs():
 
 
 def part(X, i):
-    """A row as a matrix, with indices of the same type."""
+    """Return a row as a matrix, with indices of the same type."""
     found = X[[i]]
     found.indices = found.indices.astype(X.indices.dtype)
     found.indptr = found.indptr.astype(X.indptr.dtype)

@@ -87,7 +87,7 @@ def r(library, folder):
 
 
 def java(library, folder):
-    """The JDK of JAVA_HOME or PATH; Debian's ecj compiles for one that has no compiler."""
+    """Return the JDK of JAVA_HOME or PATH; Debian's ecj compiles for one that has no compiler."""
     home = os.environ.get("JAVA_HOME")
     program = Path(home) / "bin" / "java" if home else Path(require("java")).resolve()
     version = call(program, "-version").stderr.splitlines()[0]
@@ -114,7 +114,7 @@ def node(library, folder):
 
 @pytest.fixture(scope="module", params=[python, rust, go, r, java, node], ids=lambda f: f.__name__)
 def score(request, library, tmp_path_factory):
-    """The command of a language, which takes a model file and rows on its standard input."""
+    """Return the command of a language, which takes a model file and rows on its standard input."""
     return request.param(library, tmp_path_factory.mktemp("program"))
 
 

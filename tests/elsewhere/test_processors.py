@@ -59,7 +59,7 @@ class Machine:
         return program
 
     def command(self, program):
-        """A command of one word that runs a program which is there for this machine."""
+        """Return a one-word command that runs a program compiled for this machine."""
         command = program.with_name(program.name + ".sh")
         command.write_text(f'#!/bin/sh\nexec {shutil.which(self.runner)} "{program}" "$@"\n')
         command.chmod(0o755)
@@ -118,7 +118,7 @@ def rows_of_every_kind():
 
 
 def models():
-    """A model of every form, with its name."""
+    """Return a model of every form, with its name."""
     labels = ["schlecht", "mäßig", "gut", "sehr"]
     names = [f"{type(one).__name__} {i}" for i, one in enumerate(SAVED)]
     yield from zip(names, map(fitted, SAVED), strict=True)

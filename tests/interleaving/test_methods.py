@@ -39,7 +39,7 @@ def rankings_of(draw, least=2, most=5):
 
 
 def drawn(method, rankings, n, length=None, weights=None):
-    """Lists of the seeds 0 .. n - 1, at once."""
+    """Return lists of the seeds 0 .. n - 1, at once."""
     numbered = Rankings.of(rankings)
     length = min(numbered.length(length), len(numbered.names))
     shown, owners = np.empty((n, length), np.int64), np.empty((n, length), np.int32)

@@ -34,7 +34,7 @@ PROMPT = re.compile(r"Query: (.*)\n\nDocument A: (.*)\n\nDocument B: (.*)\n\nWhi
 
 
 def share(*what):
-    """A number from 0 to 1 that depends on nothing else."""
+    """Return a number from 0 to 1 that depends on the arguments alone."""
     digest = hashlib.sha256(repr(what).encode()).digest()
     return int.from_bytes(digest[:8]) / 2**64
 

@@ -40,7 +40,7 @@ class Shuffle:
 
 
 def run(method, h, counts=None):
-    """The order that a method finds, all its pairs answered from a table."""
+    """Return the order that a method finds, all its pairs answered from a table."""
     h = np.array(h, dtype=float)
     while (pairs := method.pending()) is not None:
         if counts is not None:

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def between(lower, upper):
-    """The middle of two values; of their roundings to float32 where these keep them apart."""
+    """Return the midpoint of two values, of their float32 roundings where these differ."""
     low, high = max(lower, float(np.float32(lower))), min(upper, float(np.float32(upper)))
     if low >= high:
         low, high = lower, upper

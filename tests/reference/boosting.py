@@ -86,7 +86,7 @@ def merit(D, pairs, h, select):
 
 
 def best_stump(X, D, pairs, thresholds, select="edge", zero_missing=False):
-    """The stump of maximum merit and its merit; the first within rounding of the maximum."""
+    """Return the stump of maximum merit and its merit; the first within rounding of the maximum."""
     found = [
         (merit(D, pairs, h, select), stump) for stump, h in stumps(X, thresholds, zero_missing)
     ]
@@ -127,7 +127,7 @@ def boost(
     smoothing=0.0,
     zero_missing=False,
 ):
-    """Rounds as dictionaries, and the scores."""
+    """Return the rounds as dictionaries, and the scores."""
     scores, rounds = np.zeros(len(X)), []
     for _ in range(n_rounds):
         (feature, threshold, default), _ = best_stump(X, D, pairs, thresholds, select, zero_missing)

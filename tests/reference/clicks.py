@@ -4,7 +4,7 @@ from math import log
 
 
 def position_pass(cells, examination, attraction):
-    """Expected examinations by position, attractive impressions by document, log-likelihood.
+    """Return expected examinations by position, attractive impressions by document, likelihood.
 
     ``cells`` are (document, position, impressions without a click, with one).
     """

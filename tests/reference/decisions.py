@@ -16,5 +16,5 @@ def margins(scores, ranks):
 
 
 def cumulated(tasks):
-    """The score of each rank: the sum of the scores of the tasks below it."""
+    """Return the score of each rank: the sum of the scores of the tasks below it."""
     return np.array([[sum(row[:r]) for r in range(len(row) + 1)] for row in np.asarray(tasks)])

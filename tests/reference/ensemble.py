@@ -25,7 +25,7 @@ def voted(X, y, k, tie="crammer", count_init=1, margin=0.0):
 
 
 def largest(counts, K):
-    """Indices of the K largest counts, first come first of equals."""
+    """Return the indices of the K largest counts, first come first of equals."""
     return sorted(sorted(range(len(counts)), key=lambda i: (-counts[i], i))[:K])
 
 
@@ -37,7 +37,7 @@ def mix(z):
 
 
 def uniform32(seed, member, t):
-    """The 32-bit draw of a member at a time."""
+    """Return the 32-bit draw of a member at a time."""
     key = mix((seed + 0x9E3779B97F4A7C15 * (t + 1)) & MASK)
     bits = mix(key ^ ((0xD1342543DE82EF95 * (member // 2 + 1)) & MASK))
     return bits >> 32 if member % 2 else bits & 0xFFFFFFFF

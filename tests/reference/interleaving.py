@@ -84,7 +84,7 @@ def probabilistic(rankings, length, seed, tau):
 
 
 def draw_probability(ranking, gone, document, tau):
-    """That a ranker draws a document of what is left: a fraction, for a whole tau."""
+    """Return the probability, a fraction, of the next document; ``tau`` is whole."""
     weights = {d: Fraction(1, (i + 1) ** tau) for i, d in enumerate(ranking) if d not in gone}
     return weights[document] / sum(weights.values()) if document in weights else Fraction(0)
 
@@ -101,7 +101,7 @@ def assignments(rankings, shown, tau):
 
 
 def probabilistic_credit(rankings, shown, clicks, tau):
-    """The expectation over all assignments, one by one."""
+    """Compute the expectation over all assignments, one by one."""
     found = assignments(rankings, shown, tau)
     total = sum(found.values())
     credit = [Fraction(0)] * len(rankings)

@@ -60,7 +60,7 @@ class Pool:
             self.alpha[i] = factor * alpha
 
     def leaving(self, x, change):
-        """The place of the one to remove, or None for x itself."""
+        """Return the index of the support vector to remove, or None for x itself."""
         if self.policy == "random":
             state = mix((self.seed + GOLDEN * (self.joined + 1)) % 2**64)
             while True:  # Lemire's draw below n, without bias
@@ -130,7 +130,7 @@ class Pool:
 
 
 def bisect(f):
-    """The largest zero in [0, 1] of a quadratic with f(0) <= 0 < f(1)."""
+    """Return the largest zero in [0, 1] of a quadratic with f(0) <= 0 < f(1)."""
     low, high = 0.0, 1.0
     for _ in range(200):
         middle = (low + high) / 2

@@ -10,7 +10,7 @@ NUMBER = re.compile(
 
 
 def number(word):
-    """The value of a number."""
+    """Return the value of a number."""
     if not NUMBER.fullmatch(word):
         raise ValueError(word)
     return float(word)

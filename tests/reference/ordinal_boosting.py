@@ -28,7 +28,7 @@ def worth(slope, curvature, l2):
 
 
 def best_gain(X, rows, steep, curved, l2, least_rows, categorical=()):
-    """The gain of the best split of some rows by any threshold or set of categories."""
+    """Return the gain of the best split of some rows by any threshold or set of categories."""
     best = 0.0
     for f in range(X.shape[1]):
         x = X[rows, f]

@@ -24,7 +24,7 @@ def query_weights(qid, weights):
 
 
 def balanced(pairs, qid, weights=None):
-    """The same pairs, the weights of each query divided by their sum, times that of the query."""
+    """Return the pairs with weights that sum to the weight of each query."""
     total = {}
     for i, _, v in pairs:
         total[qid[i]] = total.get(qid[i], 0.0) + v

@@ -44,7 +44,7 @@ def averaged(run):
 
 
 def best(run, k):
-    """The k hypotheses of most successes; of equal ones the earlier."""
+    """Return the k hypotheses of most successes; of equal ones the earlier."""
     counts = run["counts"]
     return sorted(range(len(counts)), key=lambda born: (-counts[born], born))[:k]
 
@@ -92,7 +92,7 @@ def draws(seed, visit):
 
 
 def below(stream, n):
-    """A uniform integer 0 .. n - 1 for n < 2^32: Lemire's multiplication, with rejection."""
+    """Return a uniform integer 0 .. n - 1 for n < 2^32: Lemire's multiplication, with rejection."""
     while True:
         product = (next(stream) >> 32) * n
         if product % 2**32 >= (2**32 - n) % n:
@@ -111,7 +111,7 @@ def walk(stream, n):
 
 
 def shuffled_pairs(labels, seed, visit):
-    """The pairs of a query in the order of its visit number ``visit`` (counted over the run).
+    """Return the pairs of a query in the order of visit number ``visit``, counted over the run.
 
     The documents of each label are renumbered at random, then all pairs are numbered: winners of
     the highest label first, each with all documents of lower labels. The walk goes over these
@@ -136,5 +136,5 @@ def shuffled_pairs(labels, seed, visit):
 
 
 def shuffled_list(pairs, seed, visit):
-    """The same for a query whose pairs are given."""
+    """Return the same for a query whose pairs are given."""
     return [pairs[k] for k in walk(draws(seed, visit), len(pairs))]

@@ -13,7 +13,7 @@ def predict(w, b, x):
 
 
 def threshold_steps(score, true, b, tie="crammer", margin=0.0):
-    """Steps of the thresholds: 0 for all if the score beats each by the margin."""
+    """Return the steps of the thresholds: all 0 if the score beats each by the margin."""
     sides = np.where(true > np.arange(1, len(b) + 1), 1, -1)
     edges = b + sides * margin
     short = np.where(sides == 1, score < edges, score >= edges)

@@ -33,7 +33,7 @@ def quicksort_orders(h, items):
 
 
 def quicksort_calls(h, items):
-    """Expected number of comparisons, for degrees that are 0 or 1."""
+    """Return the expected number of comparisons, for degrees that are 0 or 1."""
 
     @cache
     def calls(items):
@@ -69,7 +69,7 @@ def order_loss(order, labels, w=lambda i, j: 1):
 
 
 def preference_loss(h, labels, w=lambda i, j: 1):
-    """The same with degrees in the place of 0 and 1."""
+    """Return the expected number of comparisons with degrees in place of 0 and 1."""
     n, place = len(labels), positions(labels)
     total = sum(
         (
@@ -106,7 +106,7 @@ def two_levels(n):
 
 
 def bubble(order, passes, precedes):
-    """Passes from the bottom to the top, one after the other; the pairs that were compared."""
+    """Make passes from the bottom to the top; return the pairs that were compared."""
     order, asked = list(order), []
     for p in range(passes):
         for lower in range(len(order) - 1, p, -1):

@@ -4,7 +4,7 @@ import numpy as np
 
 
 def widrow_hoff(X, y, k, eta=0.1, epochs=1):
-    """The constant feature, if any, is a column of X. Scores and weights after each example."""
+    """Return scores and weights after each example; a constant feature is a column of X."""
     w = np.zeros(X.shape[1])
     scores, weights, predictions = [], [], []
     for _ in range(epochs):

@@ -52,7 +52,7 @@ def structured(
 
 
 def phi_cusum(x, y, k):
-    """A copy of x for each of the tasks 2 .. y: blocks of the size of x, one a task."""
+    """Return a copy of x for each of the tasks 2 .. y: blocks of the size of x, one a task."""
     blocks = np.zeros((k - 1, len(x)))
     blocks[: y - 1] = x
     return blocks.ravel()
@@ -80,7 +80,7 @@ def kernel_structured(
     decay=0.01,
     **budget,
 ):
-    """The dual form: signed counts for each part and label of each example, every sum in full.
+    """Learn in dual form: signed counts of part and label of each example, every sum in full.
 
     ``parts(x)`` lists vectors, ``atoms(x, y)`` pairs of part and label, ``phi(x, y)`` is a dense
     vector that no kernel sees, ``candidates(x)`` a list in which the first of equal ones wins.

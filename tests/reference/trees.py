@@ -211,7 +211,7 @@ def left(D, pairs, scores, step):
 
 
 def line_search(D, pairs, scores, longest):
-    """The step from 0 up to the longest that leaves the least weight, by its derivative's sign."""
+    """Find the step from 0 to the longest of minimum weight, by its derivative's sign."""
     apart = scores[pairs[:, 0]] - scores[pairs[:, 1]]
 
     def slope(step):

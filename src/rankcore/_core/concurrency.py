@@ -1,4 +1,4 @@
-"""One lock per estimator, and steps that Ctrl-C does not break off.
+"""One lock per estimator, and a context that delays Ctrl-C.
 
 `fit` builds a model and then swaps it in, so that only ``partial_fit`` changes one in place: it
 excludes readers and other learning threads. Reading methods run at once in any number of threads.
@@ -140,7 +140,7 @@ def read_model(what: str, estimator: Any, run: Callable[[], Any]) -> Any:
 
 
 def replace_state(estimator: Any, attributes: dict[str, Any]) -> None:
-    """Replace all attributes of an estimator at once; also from within a method that learns."""
+    """Replace all attributes of an estimator at once, within a method that learns as well."""
 
     def replace() -> None:
         estimator.__dict__ = attributes
@@ -153,7 +153,7 @@ def replace_state(estimator: Any, attributes: dict[str, Any]) -> None:
 
 
 class uninterrupted:
-    """Context at whose end Ctrl-C is raised, for steps that must all be made.
+    """Context that delays Ctrl-C to its end, for steps that must be made together.
 
     A KeyboardInterrupt can be raised between any two bytecodes of the main thread.
     """

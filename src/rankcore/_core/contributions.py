@@ -49,7 +49,7 @@ class Contributions:
     feature_names: list[str] | None = None
 
     def scores(self) -> Floats:
-        """Scores of the rows, to rounding: the base plus the sums of contributions.
+        """Return the scores of the rows, to rounding: the base plus the sums of contributions.
 
         Returns
         -------
@@ -111,7 +111,7 @@ def _checked(values: Any, rows: Rows) -> Any:
 
 
 def is_additive(scoring: Scoring, of_columns: NDArray[np.int64]) -> bool:
-    """Whether the score is a sum of functions of one feature each, for any background.
+    """Return whether the score is a sum of functions of one feature each, for any background.
 
     ``of_columns`` has the feature of each column.
     """
@@ -136,7 +136,7 @@ def cuts_of(scoring: Scoring, column: int) -> Floats:
 
 
 def used_features(scoring: Scoring, n_features: int) -> NDArray[np.bool_]:
-    """Features that affect a score; all if unknown."""
+    """Return the features that affect a score; all if unknown."""
     arrays = scoring.arrays
     used: Any = np.ones(n_features, dtype=bool)
     if scoring.form == "stumps":
@@ -151,7 +151,7 @@ def used_features(scoring: Scoring, n_features: int) -> NDArray[np.bool_]:
 def linear_score(
     scoring: Scoring, n_features: int, output: int | None, name: str
 ) -> tuple[Floats, float]:
-    """Weights and constant of a score that is linear, see `contributions_of`."""
+    """Return the weights and the constant of a linear score; see `contributions_of`."""
     arrays, form = scoring.arrays, scoring.form
     if form == "none":
         raise TypeError(
@@ -201,7 +201,7 @@ class Tasks(NamedTuple):
 
 
 def tasks_of(scoring: Scoring, n_features: int, n_ranks: int, name: str) -> Tasks:
-    """The tasks of a linear learner of ordered labels; TypeError for other learners."""
+    """Return the tasks of a linear ordinal learner; raise TypeError for other learners."""
     arrays, facts = scoring.arrays, scoring.facts
     rule, tie = str(facts.get("decision", "count")), str(facts.get("tie", "high"))
     form = scoring.form
@@ -224,7 +224,7 @@ def tasks_of(scoring: Scoring, n_features: int, n_ranks: int, name: str) -> Task
 
 
 def kernel_weights(scoring: Scoring, n_features: int) -> Floats:
-    """Weights of each output of a model with a linear kernel, shape (n_features, n_outputs)."""
+    """Return the weights of a model with a linear kernel, shape (n_features, n_outputs)."""
     arrays = scoring.arrays
     lists = zip(arrays["slots"], arrays["coefs"], arrays["sizes"].tolist(), strict=True)
     n_support = arrays["norms"].size
@@ -239,7 +239,7 @@ def kernel_weights(scoring: Scoring, n_features: int) -> Floats:
 
 
 def _summed_tasks(weights: Floats, thresholds: Floats, output: int | None) -> tuple[Floats, float]:
-    """The cumulative score of a rank; by default of the highest one, which orders rows."""
+    """Return the cumulative score of a rank; by default of the highest one, which orders rows."""
     n = thresholds.size if output is None else output
     return weights[:, :n].sum(axis=1), -float(thresholds[:n].sum())
 
@@ -266,7 +266,7 @@ def _of_weights(
 
 
 def stored_values(rows: Rows) -> Floats:
-    """The stored values as float64, row by row: shape (n_values,), or (n_rows, n_features)."""
+    """Return the stored values as float64, shape (n_values,) or (n_rows, n_features)."""
     values = rows.arrays[0]
     if rows.columns is None:
         return values.astype(np.float64)
@@ -274,7 +274,7 @@ def stored_values(rows: Rows) -> Floats:
 
 
 def _with_stored(rows: Rows, values: Floats) -> Any:
-    """Replace the stored values of rows; a matrix in the format of the rows."""
+    """Return rows with other stored values; a matrix keeps its format."""
     if rows.columns is None:
         return values.reshape(rows.n_rows, rows.n_features)
     shape = rows.n_rows, rows.n_features
@@ -282,13 +282,13 @@ def _with_stored(rows: Rows, values: Floats) -> Any:
 
 
 def dense_values(rows: Rows) -> Floats:
-    """The rows as a new dense matrix of float64."""
+    """Convert rows to a new dense matrix of float64."""
     values = stored_values(rows)
     return values if rows.columns is None else scattered(rows, values, np.zeros(rows.n_features))
 
 
 def scattered(rows: Rows, values: Floats, at_zero: Floats) -> Floats:
-    """Dense matrix with values for stored values of sparse rows, and ``at_zero`` elsewhere."""
+    """Build a dense matrix from the stored values of sparse rows; others are ``at_zero``."""
     out = np.empty((rows.n_rows, rows.n_features))
     out[:] = at_zero
     out[np.repeat(np.arange(rows.n_rows), np.diff(rows.arrays[2])), rows.columns] = values
@@ -296,7 +296,7 @@ def scattered(rows: Rows, values: Floats, at_zero: Floats) -> Floats:
 
 
 def column_means(rows: Rows) -> Floats:
-    """Mean of each feature."""
+    """Return the mean of each feature."""
     if rows.columns is None:
         return rows.arrays[0].mean(axis=0, dtype=np.float64)
     sums = np.bincount(rows.columns, stored_values(rows), minlength=rows.n_features)
@@ -304,7 +304,7 @@ def column_means(rows: Rows) -> Floats:
 
 
 def column_ranges(rows: Rows) -> tuple[Floats, Floats]:
-    """Minimum and maximum of each feature, without missing values; NaN if all are missing."""
+    """Return the minimum and maximum of each feature without NaN; NaN if all are missing."""
     if rows.columns is None:
         values = rows.arrays[0].astype(np.float64)
         missing = np.isnan(values)
@@ -338,7 +338,7 @@ def _of_stumps(scoring: Scoring, rows: Rows, background: Rows | None) -> tuple[A
 
 
 def _curve(arrays: Mapping[str, NDArray[Any]], rows: Rows, reference: Floats) -> Floats:
-    """Step functions of all stored values, minus a reference."""
+    """Evaluate the step functions of all stored values, minus their value at a reference."""
     out = np.empty(rows.n_values)
     kernels.stumps(rows, *(arrays[name] for name in STUMPS), reference, out)
     return out
@@ -417,7 +417,7 @@ def _summed_trees(scoring: Scoring, output: int | None) -> tuple[Scoring, float]
 
 
 def _first_trees(arrays: Mapping[str, NDArray[Any]], n: int) -> dict[str, NDArray[Any]]:
-    """The first n trees."""
+    """Return the first n trees."""
     nodes = int(arrays["offsets"][n])
     sizes = dict.fromkeys(TREES, nodes) | {"offsets": n + 1, "values": nodes + n}
     if arrays["sets"].size:
@@ -426,7 +426,7 @@ def _first_trees(arrays: Mapping[str, NDArray[Any]], n: int) -> dict[str, NDArra
 
 
 def _directions(trees: Trees, rows: Rows, size: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """Child of each node taken by rows; yields blocks with the number of their first row."""
+    """Yield, for blocks of rows, the first row and the child that each row takes at each node."""
     for first in range(0, rows.n_rows, size):
         out = np.empty((min(size, rows.n_rows - first), trees.n_nodes), dtype=np.uint8)
         kernels.directions(rows, trees, first, out)
@@ -434,7 +434,7 @@ def _directions(trees: Trees, rows: Rows, size: int) -> Iterator[tuple[int, NDAr
 
 
 def _leaf_sum(arrays: Mapping[str, NDArray[Any]], directions: NDArray[np.uint8]) -> float:
-    """Sum of the scores of rows, given their directions."""
+    """Sum the leaves that rows reach, given their directions."""
     total = 0.0
     children, values = arrays["children"], arrays["values"]
     n = np.arange(len(directions))

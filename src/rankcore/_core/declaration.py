@@ -34,7 +34,7 @@ class Declaration:
 
 
 def declaration_of(kind: type) -> Declaration | None:
-    """Return the declaration of a learner itself, not of its bases; None without one."""
+    """Return a learner's own declaration, not that of its bases; None without one."""
     found: Declaration | None = vars(kind).get("_declaration")
     return found
 

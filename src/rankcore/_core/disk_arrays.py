@@ -22,12 +22,12 @@ SMALL = 1 << 22
 
 
 def allocator_beside(array: NDArray[Any]) -> Allocate:
-    """`disk_array` if an array is in a mapped file, else ``numpy.empty``."""
+    """Return `disk_array` if an array is in a mapped file, else ``numpy.empty``."""
     return np.empty if _map_of(array) is None else disk_array
 
 
 def disk_array(size: int, dtype: DTypeLike) -> NDArray[Any]:
-    """Array of zeros in a temporary file that is deleted with it; in memory if small.
+    """Create zeros in a temporary file that is deleted with the array; in memory if small.
 
     Raises OSError if the disk of the temporary folder has too little room.
     """
@@ -48,7 +48,7 @@ def disk_array(size: int, dtype: DTypeLike) -> NDArray[Any]:
 
 
 def release(*arrays: NDArray[Any] | None) -> None:
-    """Remove the pages of arrays in mapped files from memory, after writing changes to disk.
+    """Write changes of arrays in mapped files to disk, and drop their pages from memory.
 
     A later access maps them again. Does nothing for arrays in memory.
     """
@@ -66,7 +66,7 @@ def release(*arrays: NDArray[Any] | None) -> None:
 
 
 def _map_of(array: NDArray[Any]) -> mmap.mmap | None:
-    """The mapped file that a contiguous array is in."""
+    """Return the mapped file that a contiguous array is in."""
     base: Any = array
     while isinstance(base, np.ndarray):
         base = base.base

@@ -8,7 +8,7 @@ from rankcore._core.declaration import declaration_of
 
 
 def documentation_url() -> str:
-    """URL of the guides in the metadata of the installed release; empty if there is none."""
+    """Return the URL of the guides from the installed release's metadata; empty without one."""
     for entry in metadata("rankcore").get_all("Project-URL", []):
         label, _, url = entry.partition(",")
         if label.strip().lower() == "documentation":

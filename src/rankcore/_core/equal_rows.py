@@ -1,4 +1,4 @@
-"""Whether rows are equal, so that no model of them can tell them apart."""
+"""Checks for equal rows, which no model of them can tell apart."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ EQUAL_WITHIN_QUERIES = (
 
 
 def equal_rows(rows: Rows) -> bool:
-    """Whether all rows are equal, of two rows or more; usually decided by a few rows."""
+    """Return whether all rows, of two or more, are equal; usually decided by a few rows."""
     every = np.arange(rows.n_rows)
     return rows.n_rows > 1 and equal_in_groups(rows, every, np.array([0, rows.n_rows]))
 
 
 def equal_in_groups(rows: Rows, which: NDArray[np.int64], bounds: NDArray[np.int64]) -> bool:
-    """Whether rows of a group are equal, in each of the groups ``which[bounds[i]:bounds[i + 1]]``.
+    """Return whether the rows of each group ``which[bounds[i]:bounds[i + 1]]`` are equal.
 
     The result is usually decided by a few rows.
     """

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def measure_names(metrics: Sequence[Any], n_sets: int) -> list[list[str]]:
-    """Names in ``history_`` of measures, given as names or functions, on each held-out set.
+    """Return the names in ``history_`` of measures on each held-out set.
 
     One set has ``valid_ndcg@10``, several have ``valid_0_ndcg@10``, ``valid_1_ndcg@10``, ...
     """
@@ -23,14 +23,14 @@ def measure_names(metrics: Sequence[Any], n_sets: int) -> list[list[str]]:
 
 
 def as_metrics(eval_metric: Any) -> list[Any]:
-    """The measures of an ``eval_metric``, which is one or a list of them."""
+    """Return the measures of an ``eval_metric``, which is one or a list of them."""
     return list(eval_metric) if isinstance(eval_metric, list | tuple) else [eval_metric]
 
 
 def as_eval_sets(
     eval_set: Any, eval_X: Any, eval_y: Any, more: Mapping[str, Any]
 ) -> list[tuple[Any, Any, dict[str, Any]]]:
-    """Held-out sets as (X, y, other arguments), from all forms of input."""
+    """Convert all forms of held-out sets to (X, y, other arguments)."""
     if (eval_X is None) != (eval_y is None):
         raise ValueError("eval_X and eval_y must come together; found one of them")
     if eval_X is not None:
@@ -65,7 +65,7 @@ def as_eval_sets(
 
 
 def _for_each(values: Any, n: int, name: str) -> list[Any]:
-    """One array per set; for a single set, an array or a list of one."""
+    """Return one array per set; a single set may have an array or a list of one."""
     if values is None or isinstance(values, str):  # a string names a column of each
         return [values] * n
     listed = isinstance(values, list | tuple) and all(

@@ -106,16 +106,16 @@ class ExplainedModel:
         return "score" if output is None else f"score of {output}"
 
     def transformed(self, X: Any) -> Any:
-        """Rows after the preprocessing steps."""
+        """Transform rows by the preprocessing steps."""
         return transformed(self.front, X)
 
     def rows(self, X: Any) -> Rows:
-        """Rows after the preprocessing steps, checked, with codes of categories."""
+        """Transform, validate and encode rows as the learner gets them."""
         rows: Rows = self.scorer._more_rows(self.transformed(X))
         return rows
 
     def one_row(self, x: Any, name: str) -> Any:
-        """A single row, as a matrix, frame or list of one row.
+        """Convert a single row to a matrix, frame or list of one row.
 
         Before steps it may be a text, or have columns that are not numeric.
         """
@@ -137,7 +137,7 @@ class ExplainedModel:
     # ---------------------------------------------------------------- values
 
     def values(self, X: Any) -> NDArray[Any]:
-        """Values of the features for display, shape (n, n_features).
+        """Return the values of the features for display, shape (n, n_features).
 
         float64; objects if there are categories, which are shown by their names.
         """
@@ -150,7 +150,7 @@ class ExplainedModel:
         return found
 
     def _unscaled(self, X: Any) -> Floats:
-        """Values of the columns of the learner before scaling."""
+        """Return the learner's columns in the units before scaling."""
         if not self._display.scales:
             return dense_values(self.rows(X))
         columns = self._display.values(X)
@@ -160,11 +160,11 @@ class ExplainedModel:
         return columns
 
     def unscaled(self, columns: Floats) -> Floats:
-        """Values of rows after the steps, shape (n, n_columns), before scaling."""
+        """Return preprocessed rows in the units before scaling, shape (n, n_columns)."""
         return self._display.before(columns) if self._display.scales else columns
 
     def coded(self, number: int, x: Any) -> Floats:
-        """Values in the columns of a categorical feature for each of its labels, as learned.
+        """Return the columns of a categorical feature for each of its labels, as learned.
 
         Shape (n_labels, n_columns); the other columns are those of the row x.
         """
@@ -179,11 +179,11 @@ class ExplainedModel:
     # ---------------------------------------------------------------- contributions
 
     def dense(self, X: Any, background: Any = None, output: Any = None) -> tuple[Floats, float]:
-        """Contributions of features to the scores of rows, as a dense matrix, and the base."""
+        """Return the contributions to the scores of rows as a dense matrix, and the base."""
         behind = None if background is None else self.rows(background)
         return self.of_rows(self.rows(X), behind, output)
 
     def of_rows(self, rows: Rows, background: Rows | None, output: Any) -> tuple[Floats, float]:
-        """As `dense`, for rows after the preprocessing steps."""
+        """Return what `dense` returns, for rows that are preprocessed."""
         values, base = self.learner._contributed(rows, background, output, self.of_columns)
         return (values if isinstance(values, np.ndarray) else values.toarray()), base

@@ -39,7 +39,7 @@ class Feature:
         return self.labels is not None
 
     def shown(self, block: Floats) -> list[Any]:
-        """Values of rows for display, from their columns before scaling, shape (n, n_columns)."""
+        """Return values for display from columns before scaling, shape (n, n_columns)."""
         if self.labels is None:
             return block[:, 0].tolist()
         if len(self.columns) == 1:
@@ -59,12 +59,12 @@ class Feature:
 
 
 def _code(value: float) -> Any:
-    """A code without a label; NaN for missing categories, which are negative or NaN."""
+    """Convert a code without a label; negative or NaN codes are missing."""
     return int(value) if value >= 0 else float("nan")
 
 
 def features_of(front: Sequence[Any], learner: Any, given: Sequence[str] | None) -> list[Feature]:
-    """Features of a learner behind some steps.
+    """Return the features of a learner behind preprocessing steps.
 
     Steps that keep columns apart lead to the columns of the input: scaling, selection, imputation,
     and encoders of categories, whose columns are one feature. Behind other steps, such as those of
@@ -103,14 +103,14 @@ def features_of(front: Sequence[Any], learner: Any, given: Sequence[str] | None)
 
 
 def _coded(feature: Feature, labels: list[Any] | None) -> Feature:
-    """A feature of one column, whose values are the numbers of labels."""
+    """Return a feature of one column, whose values are the numbers of labels."""
     if labels is None:
         return replace(feature, labels=[])
     return replace(feature, labels=labels, codes=np.arange(len(labels), dtype=np.float64)[:, None])
 
 
 def _names_in(front: Sequence[Any], learner: Any) -> list[str]:
-    """Names of the columns of the input; empty for texts."""
+    """Return the names of the columns of the input; empty for texts."""
     first = front[0] if front else learner
     if hasattr(first, "feature_names_in_"):
         return [*map(str, first.feature_names_in_)]
@@ -118,7 +118,7 @@ def _names_in(front: Sequence[Any], learner: Any) -> list[str]:
 
 
 def _traced(steps: Sequence[Any], names: list[str]) -> list[Feature] | None:
-    """Features after some steps; None if a step mixes columns."""
+    """Follow features through steps; None if a step mixes columns."""
     found: list[Feature] | None = [Feature(name, [j]) for j, name in enumerate(names)]
     for step in steps:
         if found is None:
@@ -143,14 +143,14 @@ def _traced(steps: Sequence[Any], names: list[str]) -> list[Feature] | None:
 
 
 def _imputes(step: Any) -> bool:
-    """Whether a step only fills missing values, and keeps all columns."""
+    """Return whether a step keeps all columns and only fills missing values."""
     if type(step).__name__ != "SimpleImputer" or step.add_indicator:
         return False
     return bool(step.get_feature_names_out().size == step.n_features_in_)
 
 
 def _selected(found: list[Feature], support: Any) -> list[Feature]:
-    """Features with the selected ones of their columns."""
+    """Keep the selected columns of features."""
     place = np.cumsum(support) - 1
     kept = []
     for one in found:
@@ -169,7 +169,7 @@ def _selected(found: list[Feature], support: Any) -> list[Feature]:
 
 
 def _of_parts(step: Any, names: list[str]) -> list[Feature] | None:
-    """Features after a ColumnTransformer; without a name where a part mixes columns."""
+    """Return the features after a ColumnTransformer; unnamed where a part mixes columns."""
     found = []
     for name, part, columns in step.transformers_:
         where = step.output_indices_[name]
@@ -185,7 +185,7 @@ def _of_parts(step: Any, names: list[str]) -> list[Feature] | None:
 
 
 def _chosen(step: Any, columns: Any, names: list[str]) -> list[str]:
-    """Names of the columns of a part; empty for a column of texts."""
+    """Return the names of the columns of a part; empty for a column of texts."""
     if isinstance(columns, str | int | np.integer):
         return []
     if isinstance(columns, slice) and isinstance(columns.start or columns.stop, str):
@@ -198,7 +198,7 @@ def _chosen(step: Any, columns: Any, names: list[str]) -> list[str]:
 
 
 def _one_hot(step: Any, names: list[str]) -> list[Feature]:
-    """Categories of a OneHotEncoder, without infrequent and dropped ones."""
+    """Return the categories of a OneHotEncoder, without infrequent and dropped ones."""
     found, start = [], 0
     rare = getattr(step, "infrequent_categories_", None) or [None] * len(names)
     for i, (name, categories) in enumerate(zip(names, step.categories_, strict=True)):

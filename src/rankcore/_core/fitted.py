@@ -1,4 +1,4 @@
-"""Facts about the rows of a fit that later rows must match."""
+"""Names and number of features of a fit, which later rows must match."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Frame(ABC):
 
     @abstractmethod
     def permuted(self, columns: Sequence[int], source: NDArray[np.int64]) -> Any:
-        """Return the library's frame with some columns in the order ``source`` of the rows."""
+        """Return the library's frame with the rows of some columns reordered by ``source``."""
 
     @abstractmethod
     def categories(self, j: int) -> list[Any] | None:

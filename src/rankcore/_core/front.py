@@ -28,7 +28,7 @@ def thawed(model: Any) -> Any:
 
 
 def take_apart(model: Any) -> tuple[list[Any], Any]:
-    """The fitted preprocessing steps and the learner of a pipeline or a search."""
+    """Return the fitted preprocessing steps and the learner of a pipeline or a search."""
     front: list[Any] = []
     model = getattr(model, "best_estimator_", model)
     while hasattr(model, "steps"):
@@ -38,7 +38,7 @@ def take_apart(model: Any) -> tuple[list[Any], Any]:
 
 
 def flat_steps(steps: Sequence[tuple[str, Any]]) -> list[Any]:
-    """Steps with nested pipelines flattened, without "passthrough"."""
+    """Return the steps with nested pipelines flattened, without "passthrough"."""
     found: list[Any] = []
     for _, step in steps:
         if step is not None and not isinstance(step, str):
@@ -47,14 +47,14 @@ def flat_steps(steps: Sequence[tuple[str, Any]]) -> list[Any]:
 
 
 def transformed(front: Sequence[Any], X: Any) -> Any:
-    """Transformed rows."""
+    """Transform rows by fitted steps."""
     for step in front:
         X = step.transform(X)
     return X
 
 
 def takes_texts(front: Sequence[Any]) -> bool:
-    """Whether each row is a text, without columns."""
+    """Return whether each row is a text, without columns."""
     tags = get_tags(front[0]).input_tags if front else None
     return tags is not None and tags.string and not tags.two_d_array
 
@@ -63,7 +63,7 @@ def takes_texts(front: Sequence[Any]) -> bool:
 
 
 def feature_names(model: Any, given: Sequence[str] | None = None) -> list[str]:
-    """Names of the features of a fitted learner, alone or in a pipeline.
+    """Return the names of the features of a fitted learner, alone or in a pipeline.
 
     By default the names that the learner was fitted to, else those of the preceding steps
     (``get_feature_names_out``), else column numbers.
@@ -73,7 +73,7 @@ def feature_names(model: Any, given: Sequence[str] | None = None) -> list[str]:
 
 
 def names_after(front: Sequence[Any], learner: Any, given: Sequence[str] | None) -> list[str]:
-    """As `feature_names`, for a model taken apart."""
+    """Implement `feature_names` for separate steps and learner."""
     d = learner.n_features_in_
     if given is not None:
         names = [*map(str, as_names(given, "feature_names"))]
@@ -89,12 +89,12 @@ def names_after(front: Sequence[Any], learner: Any, given: Sequence[str] | None)
 
 
 def numbered(n: int) -> list[str]:
-    """Default names of columns."""
+    """Return default names of columns."""
     return [f"column {j}" for j in range(n)]
 
 
 def _names_out(front: Sequence[Any], names: list[str] | None) -> list[str] | None:
-    """Names of the columns after some steps; None if unknown."""
+    """Return the names of the columns after some steps; None if unknown."""
     for step in front:
         if names is None and not hasattr(step, "feature_names_in_"):
             n = getattr(step, "n_features_in_", None)
@@ -113,7 +113,7 @@ def _names_out(front: Sequence[Any], names: list[str] | None) -> list[str] | Non
 
 
 def _names_of_parts(step: Any) -> list[str]:
-    """Names with those of the parts as prefix, if a part has none, or two parts have the same."""
+    """Return names, prefixed by the part where scikit-learn would prefix them."""
     found: list[str] = []
     for name, part in parts_of_columns(step):
         width = width_of(step.output_indices_[name])
@@ -149,7 +149,7 @@ class Display:
         )
 
     def values(self, X: Any) -> Floats:
-        """Dense values of rows for the columns of the learner."""
+        """Convert the columns of the learner's rows to dense displayed values."""
         if self._split is None:
             shown = _dense(transformed(self._head, X))
         else:
@@ -170,7 +170,7 @@ class Display:
         return shown
 
     def before(self, values: Floats) -> Floats:
-        """Rows of the learner in the units of `values`, shape (n, n_columns)."""
+        """Convert the learner's rows to the units of `values`, shape (n, n_columns)."""
         place = np.arange(values.shape[1])
         for step in reversed(self._tail):
             if is_scaler(step):
@@ -189,7 +189,7 @@ class Display:
         return values[:, place]
 
     def after(self, values: Floats) -> Floats:
-        """Rows in the units of `values`, as the learner gets them, shape (n, n_columns)."""
+        """Convert rows in the units of `values` to the learner's, shape (n, n_columns)."""
         if self._split is not None:
             values = values.copy()
             for name, part in parts_of_columns(self._split):
@@ -210,7 +210,7 @@ class Display:
 
 
 def is_scaler(step: Any) -> bool:
-    """Whether each column is scaled separately, and can be scaled back."""
+    """Return whether each column is scaled separately, and can be scaled back."""
     if type(step).__name__ == "FunctionTransformer":
         return step.func is None and step.inverse_func is None
     scales = isinstance(step, OneToOneFeatureMixin) and hasattr(step, "inverse_transform")
@@ -218,7 +218,7 @@ def is_scaler(step: Any) -> bool:
 
 
 def parts_of_columns(step: Any) -> list[tuple[str, Any]]:
-    """Names and transformers of a ColumnTransformer that keep columns."""
+    """Return names and transformers of a ColumnTransformer that keep columns."""
     return [
         (name, part)
         for name, part, _ in step.transformers_
@@ -232,7 +232,7 @@ def width_of(where: slice) -> int:
 
 
 def _labels(step: Any, columns: Any, X: Any) -> Any:
-    """Columns of a part: their names, if both the step and the rows have them."""
+    """Return the columns of a part by name, if both the step and the rows have names."""
     if not is_frame(X) or not hasattr(step, "feature_names_in_"):
         return columns
     texts = columns if isinstance(columns, list | tuple) else [columns]
@@ -243,7 +243,7 @@ def _labels(step: Any, columns: Any, X: Any) -> Any:
 
 
 def _dense(X: Any) -> Floats:
-    """Rows as a dense matrix; columns of a frame that are not numbers are NaN."""
+    """Convert rows to a dense matrix; non-numeric columns of a frame become NaN."""
     frame = frame_of(X)
     if frame is not None:
         return np.column_stack([_numbers(frame.values(j)) for j in range(len(frame.names))])
@@ -251,7 +251,7 @@ def _dense(X: Any) -> Floats:
 
 
 def _numbers(column: Any) -> Floats:
-    """Values of a column of a frame as numbers."""
+    """Convert a column of a frame to numbers."""
     try:
         return np.asarray(column, dtype=np.float64)
     except (TypeError, ValueError):  # categories, whose values the learner shows

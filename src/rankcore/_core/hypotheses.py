@@ -12,7 +12,7 @@ MAX_HYPOTHESES = Options("auto") | COUNT | None
 
 
 def limited(value: int | str | None, n_features: int) -> int | None:
-    """The number of hypotheses for a value of ``max_hypotheses``; None for all."""
+    """Resolve ``max_hypotheses`` to a number of hypotheses; None for all."""
     if isinstance(value, str):
         return max(1, min(MOST, MOST_BYTES // (8 * n_features)))
     return None if value is None else int(value)

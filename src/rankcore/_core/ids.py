@@ -35,7 +35,7 @@ def unboxed(values: Any) -> Any:
 
 
 def as_column(values: Any, name: str) -> NDArray[Any]:
-    """Convert ids or labels to an array without changing any; ValueError for missing ones.
+    """Convert ids or labels to an array without changing any; raise ValueError for missing ones.
 
     NumPy turns numbers, None and NaN among strings into strings, and large integers among others
     into floats, and drops zero bytes at the end of strings. Sequences with these become arrays of
@@ -129,7 +129,7 @@ def _objects(values: list[Any]) -> NDArray[Any]:
 
 
 def _first_missing(values: list[Any]) -> int | None:
-    """Row of the first value that is None, NaN, NaT or pandas' NA; None if there is none."""
+    """Find the first None, NaN, NaT or pandas' NA; return its row, or None."""
     kinds = set(map(type, values)) - {str, int, bool, bytes, tuple, list}
     for row, one in enumerate(values if kinds else ()):
         if type(one) in kinds and (
@@ -187,7 +187,7 @@ def as_words(values: Any, name: str) -> NDArray[Any]:
 
 
 def as_names(names: Iterable[str], name: str) -> list[str]:
-    """List names; TypeError for a single string, whose letters would be taken for names."""
+    """List names; raise TypeError for a single string, whose letters would be taken for names."""
     if isinstance(names, str | bytes):
         raise TypeError(f"{name} must be a list of names; found the string {names!r:.60}")
     return [*names]
@@ -196,7 +196,7 @@ def as_names(names: Iterable[str], name: str) -> list[str]:
 def numbered(
     qid: ArrayLike, docid: ArrayLike
 ) -> tuple[dict[str, Codes], NDArray[np.int32], NDArray[np.int32]]:
-    """Codes of queries and documents, and the numbers of both in each row."""
+    """Assign numbers to queries and documents; return both codes, and the numbers of each row."""
     codes = {"query": Codes("query"), "document": Codes("document")}
     query = codes["query"].number(id_list(qid, "qid"))
     document = codes["document"].number(id_list(docid, "docid"))
@@ -205,7 +205,7 @@ def numbered(
 
 
 def id_list(values: ArrayLike, name: str) -> list[Any]:
-    """Ids as a list of int or of str; see `as_ids`."""
+    """Convert ids to a list of int or of str; see `as_ids`."""
     if isinstance(values, list) and set(map(type, values)) in ({int}, {str}):
         return values
     ids = as_ids(values, name)
@@ -229,7 +229,7 @@ class Codes:
     def number(
         self, ids: Sequence[Any], where: Callable[[int], str] = "row {}".format
     ) -> NDArray[np.int32]:
-        """Numbers of ids; new ids get the next numbers. ``where`` names a row in errors."""
+        """Look up numbers of ids; new ids get the next ones. ``where`` names a row in errors."""
         self._kind = _common_type(ids, self.name, where, self._kind)
         known = self._known
         found = [*map(known.get, ids)]
@@ -243,13 +243,13 @@ class Codes:
         return np.array(found, dtype=np.int32)
 
     def ids(self) -> NDArray[Any]:
-        """The ids by number; of dtype object if NumPy cannot represent them in proportion."""
+        """Return the ids by number, as objects if a NumPy array of text would be much larger."""
         if not self._known:
             return np.empty(0, dtype=np.int64)
         return as_column([*self._known], self.name)
 
     def find(self, name: str, ids: ArrayLike) -> NDArray[np.int64]:
-        """Numbers of ids, -1 if unknown; integers are equal to their strings."""
+        """Return the numbers of ids, -1 if unknown; integers are equal to their strings."""
         given = id_list(ids, name)
         known: dict[Any, int] = self._known
         if given and self._kind is not None and type(given[0]) is not self._kind:

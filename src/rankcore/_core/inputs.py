@@ -105,7 +105,7 @@ def frame_matrix(frame: Frame, name: str, codes: Mapping[int, NDArray[Any]] | No
 
 
 def _frame_column(frame: Frame, j: int, name: str) -> NDArray[Any]:
-    """Return a column of a data frame as numbers; ValueError if it has others."""
+    """Return a column of a data frame as numbers; raise ValueError if it has others."""
     kind, column = frame.kind(j), frame.names[j]
     if kind not in ("number", "object"):
         raise ValueError(
@@ -122,7 +122,7 @@ def _frame_column(frame: Frame, j: int, name: str) -> NDArray[Any]:
 
 
 def n_rows_of(X: Any) -> int:
-    """Number of rows of a matrix, frame or list of texts."""
+    """Count the rows of a matrix, frame or list of texts."""
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
@@ -200,7 +200,7 @@ def _sparse_rows(X: Any, name: str, nan: bool) -> Rows:
 
 
 def _csr_parts(X: Any) -> tuple[Any, Any, Any]:
-    """CSR arrays of another scipy sparse format.
+    """Convert another SciPy sparse format to CSR arrays.
 
     scipy's conversions trust their input and may crash on arrays that were edited by hand, so each
     is rebuilt by a validating constructor.
@@ -279,7 +279,7 @@ def _checked_csr(
 
 
 def _in_place(data: Any, indices: Any, indptr: Any) -> bool:
-    """Whether kernels can read the arrays of a CSR matrix in place, except int32 starts."""
+    """Return whether kernels can read a CSR matrix in place, int32 starts apart."""
     return (
         type(data) is type(indices) is type(indptr) is np.ndarray
         and data.dtype in KERNEL_FLOATS
@@ -293,7 +293,7 @@ def _in_place(data: Any, indices: Any, indptr: Any) -> bool:
 
 
 def _packed(values: np.ndarray) -> np.ndarray:
-    """An aligned, contiguous array; seven times as fast as `numpy.require` if it is one."""
+    """Return an aligned, contiguous array; without a copy if it is one already."""
     flags = values.flags
     return values if flags.c_contiguous and flags.aligned else values.copy(order="C")
 

@@ -55,7 +55,7 @@ def csr_in_place(
 
 
 def as_matrix(rows: Rows) -> Any:
-    """Values of validated rows as an array or CSR, without copies."""
+    """Return validated rows as an array or CSR, without copies."""
     if rows.columns is None:
         return rows.arrays[0]
     data, columns, starts = rows.arrays
@@ -83,7 +83,7 @@ def some_rows(rows: Rows, which: slice | NDArray[Any]) -> Any:
 
 
 def call_kernel(kernel: Any, A: Any, B: Any) -> np.ndarray:
-    """Values of a user's kernel; ValueError unless finite, with one value per pair of rows."""
+    """Call a user's kernel; raise ValueError unless values are finite and of the right shape."""
     values = np.asarray(kernel(A, B), dtype=np.float64)
     if values.shape != (A.shape[0], B.shape[0]):
         raise ValueError(
@@ -96,14 +96,14 @@ def call_kernel(kernel: Any, A: Any, B: Any) -> np.ndarray:
 
 
 def columns_of(X: Any, columns: np.ndarray) -> np.ndarray:
-    """Columns of precomputed kernel values, dense float64."""
+    """Return columns of precomputed kernel values as dense float64."""
     found = X[:, columns]
     found = found.toarray() if hasattr(found, "toarray") else found
     return np.ascontiguousarray(found, dtype=np.float64)
 
 
 def gram(rows: Rows, first: int, last: int, kernel: dict[str, Any], n_jobs: int = 1) -> Floats:
-    """Values of a compiled kernel between the rows first .. last - 1.
+    """Compute a compiled kernel between the rows first .. last - 1.
 
     Equal to the bit to values that learners compute in blocks, as inner products are summed column
     by column for both orders of two rows. O(n * values of the rows).

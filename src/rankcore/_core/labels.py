@@ -31,7 +31,7 @@ _NUMBERED = (
 
 
 def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
-    """Labels as a one-dimensional array, and their declared order, or None.
+    """Convert labels to a one-dimensional array; return their declared order too, or None.
 
     The order is that of `declared_order`, lowest first.
     """
@@ -52,7 +52,7 @@ def as_labels(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def _with_order(labels: np.ndarray, name: str) -> np.ndarray:
-    """Labels in an ordered dtype of NumPy; raise if there is none."""
+    """Convert labels to an ordered dtype of NumPy; raise if there is none."""
     labels = sortable(labels, name)
     if labels.dtype.kind == "c":
         raise ValueError("Complex data not supported: labels must have an order")
@@ -108,7 +108,7 @@ def check_classes(classes: Any, name: str = "classes") -> np.ndarray:
 
 
 def find_classes(labels: np.ndarray, learner: str = "PRank") -> np.ndarray:
-    """Distinct labels in ascending order, which are the ranks.
+    """Find the distinct labels in ascending order, which are the ranks.
 
     Raises ValueError for strings, whose alphabetical order is rarely the intended one, for a single
     class, and for an apparently continuous target. ``learner`` is the class name in messages.
@@ -139,7 +139,7 @@ def find_classes(labels: np.ndarray, learner: str = "PRank") -> np.ndarray:
 
 
 def _distinct(labels: np.ndarray) -> np.ndarray:
-    """The distinct labels, ascending."""
+    """Return the distinct labels, ascending."""
     low, n_between = _span(labels)
     if n_between:
         counts = np.zeros(n_between, dtype=np.int64)
@@ -155,7 +155,7 @@ def _distinct(labels: np.ndarray) -> np.ndarray:
 
 
 def _span(labels: np.ndarray) -> tuple[int, int]:
-    """Minimum of some integers, and the size of their range.
+    """Return the minimum of some integers, and the size of their range.
 
     The size is 0 if a table of this size is not worthwhile.
     """
@@ -170,7 +170,7 @@ def _fits_int64(labels: np.ndarray) -> bool:
 
 
 def encode(labels: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Ranks 0 .. k - 1 of labels: their indices in ``classes``, which may be in any order.
+    """Encode labels as ranks 0 .. k - 1: indices in ``classes``, which may be in any order.
 
     O(n) time for integers of a small range, else O(n log k). Only the result takes memory
     proportional to n.
@@ -229,7 +229,7 @@ def _check_given(classes: Any, name: str) -> None:
 
 
 def as_relevance(y: Any, n_rows: int) -> Floats:
-    """Labels as finite numbers; ValueError for integers that float64 cannot represent."""
+    """Convert labels to finite numbers; raise ValueError for integers beyond float64."""
     labels, _ = as_labels(y, n_rows)
     if labels.dtype.kind not in "biuf":
         raise ValueError(
@@ -281,14 +281,14 @@ def by_rank(model: Any, table: NDArray[Any]) -> NDArray[Any]:
 
 
 def is_rising(labels: NDArray[Any]) -> bool:
-    """Whether labels are in ascending order, as in `numpy.unique`."""
+    """Return whether labels are in ascending order, as in `numpy.unique`."""
     return bool((labels[:-1] < labels[1:]).all())
 
 
 def first_ranks(
     y: Any, n_rows: int, declared: NDArray[Any] | None, learner: str
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Ranks of the first rows of a model, and all labels, lowest rank first."""
+    """Encode the first labels of a model; return their ranks and all labels, lowest first."""
     labels, of_dtype = as_labels(y, n_rows)
     known = ranks_among(labels, of_dtype, declared, learner)
     return encode(labels, known), known
@@ -297,7 +297,7 @@ def first_ranks(
 def ranks_among(
     labels: NDArray[Any], of_dtype: NDArray[Any] | None, declared: NDArray[Any] | None, learner: str
 ) -> NDArray[Any]:
-    """All labels, lowest rank first: as declared, of the dtype, or found in the rows.
+    """Return all labels, lowest rank first: declared, of the dtype, or those of the rows.
 
     Raises ValueError for strings without an order, and for contradictory orders.
     """
@@ -319,7 +319,7 @@ def ranks_among(
 
 
 def agree(one: NDArray[Any], other: NDArray[Any]) -> bool:
-    """Whether labels that are in both arrays have the same order in both."""
+    """Return whether labels that are in both arrays have the same order in both."""
     place = {label: rank for rank, label in enumerate(other.tolist())}
     both = [place[label] for label in one.tolist() if label in place]
     return both == sorted(both)

@@ -66,11 +66,11 @@ class Specified:
 
     @abstractmethod
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Facts and arrays of a fitted model, see `ModelSpec`."""
+        """Return the metadata and arrays of a fitted model; see `ModelSpec`."""
 
     @abstractmethod
     def _scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
-        """Scoring form of this fitted model, from the arrays of `_describe` if possible."""
+        """Return the scoring form of this model, from the arrays of `_describe` if possible."""
 
     @abstractmethod
     def _restore(self, spec: ModelSpec) -> None:
@@ -82,11 +82,11 @@ class Specified:
 
     @abstractmethod
     def _fit_summary(self) -> dict[str, Any]:
-        """Readable summary of a finished fit."""
+        """Summarise a finished fit."""
 
     @abstractmethod
     def _summary(self) -> dict[str, Any]:
-        """Readable summary of the model."""
+        """Summarise the model."""
 
     def _check_params(self) -> None:
         """Raise if a parameter is invalid, or parameters exclude each other."""
@@ -97,7 +97,7 @@ class Specified:
         return as_rows(X)
 
     def _more_rows(self, X: Any) -> Rows:
-        """Rows for a fitted model; ValueError if they have other features, by number or by name."""
+        """Validate rows for a fitted model; raise ValueError if their features differ."""
         check_matrix(X)
         named = is_frame(X)
         if named:  # before categories are encoded by column
@@ -133,7 +133,7 @@ class Specified:
     def contributions(
         self, X: RowsLike, background: RowsLike | None = None, *, output: Hashable | None = None
     ) -> Contributions:
-        """Exact contributions of features to the score of each row.
+        """Compute exact contributions of features to the score of each row.
 
         A feature's contribution is its Shapley value: the mean change of the score when the
         feature's value of a background row is replaced by that of the row, over all orders in which
@@ -185,7 +185,7 @@ class Specified:
         output: Any,
         features: NDArray[np.int64] | None = None,
     ) -> tuple[Any, float]:
-        """Contributions and base of checked rows, see `contributions_of`."""
+        """Return contributions and base of checked rows; see `contributions_of`."""
         rank = None if output is None else self._rank_of(output)
         scoring, name = self._spec().scoring, type(self).__name__
         if scoring is None:
@@ -193,7 +193,7 @@ class Specified:
         return contributions_of(scoring.of_score, rows, background, rank, name, features)
 
     def _rank_of(self, label: Any) -> int:
-        """Index of a label, from 0."""
+        """Return the index of a label, from 0."""
         known: list[Any] = self.ranks_.tolist() if hasattr(self, "ranks_") else []
         if not known:
             raise ValueError(f"{type(self).__name__} has one score per row: output must be None")
@@ -242,7 +242,7 @@ def check_n_features(n_features: Any) -> int:
 
 
 def outline(shape: int | tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
-    """Zeros of any shape without memory, which declare the form of an array."""
+    """Return zeros of any shape without memory, which declare the form of an array."""
     return np.broadcast_to(np.zeros((), dtype), shape)
 
 
@@ -257,7 +257,7 @@ class Field(NamedTuple):
 def read_fields(
     arrays: Mapping[str, NDArray[Any]], fields: Mapping[str, Field], **sizes: int
 ) -> dict[str, NDArray[Any]]:
-    """Contiguous arrays of a spec; raise ValueError unless they have the declared forms.
+    """Read contiguous arrays of a spec; raise ValueError unless they have the declared forms.
 
     The size of an axis that is not in ``sizes`` is that of the first array with this axis.
     """
@@ -273,7 +273,7 @@ def read_fields(
 def array_like(
     arrays: Mapping[str, NDArray[Any]], name: str, expected: NDArray[Any], infinite: bool = False
 ) -> NDArray[Any]:
-    """Contiguous array of a spec; ValueError unless it has the shape and dtype of another."""
+    """Read an array of a spec; raise ValueError unless it has the shape and dtype of another."""
     array = arrays[name]
     if array.shape != expected.shape or array.dtype != expected.dtype:
         raise ValueError(

@@ -84,7 +84,7 @@ class EarlyStopping:
 
 @dataclass(frozen=True)
 class Resume:
-    """A callback with which a fit goes on from a saved model, whose passes count.
+    """Callback that continues a fit from a saved model, whose passes count.
 
     Of the passes before, only the last one takes part in the choice of the best pass: the file has
     no other parameters.
@@ -100,7 +100,7 @@ Callback = Callable[[Iteration], Any]
 
 
 def as_callbacks(callbacks: Iterable[Callback] | Callback | None) -> list[Callback]:
-    """Callbacks of a fit as a list; TypeError for callbacks of other libraries."""
+    """Convert callbacks to a list; raise TypeError for callbacks of other libraries."""
     listed = [callbacks] if callable(callbacks) else list(callbacks or ())
     for callback in listed:
         if not callable(callback):
@@ -118,7 +118,7 @@ def as_callbacks(callbacks: Iterable[Callback] | Callback | None) -> list[Callba
 
 
 def resumed_model(callbacks: list[Callback]) -> Any:
-    """Return the model from which a fit goes on, or None."""
+    """Return the model from which a fit continues, or None."""
     return next((one.model for one in callbacks if isinstance(one, Resume)), None)
 
 
@@ -189,7 +189,7 @@ class Monitor:
         return True
 
     def ends(self, number: int) -> bool:
-        """Whether to stop: by a callback or early stopping."""
+        """Return whether to stop, by a callback or early stopping."""
         stop = False
         if self._callbacks:
             results = self._results()
@@ -212,5 +212,5 @@ class Monitor:
         }
 
     def text(self) -> str:
-        """The latest values, for a progress line."""
+        """Format the latest values for a progress line."""
         return "".join(f", {name} {one.value:.4f}" for name, one in self._results().items())

@@ -22,7 +22,7 @@ BLOCK = 2**16
 
 
 def as_reals(values: Any, name: str) -> NDArray[Any]:
-    """Real numbers as an array of booleans, integers or floats; arrays are not copied.
+    """Convert to an array of booleans, integers or floats; arrays are not copied.
 
     Raises TypeError for masked arrays, strings, dates and complex numbers, ValueError for an
     integer beyond the range of float64.
@@ -44,7 +44,7 @@ def as_vector(values: Any, name: str) -> Floats:
 
 
 def in_place(array: NDArray[Any]) -> Floats:
-    """Contiguous, aligned array of float64, without a copy if possible; overflow is inf."""
+    """Convert to contiguous, aligned float64, without a copy if possible; overflow is inf."""
     with np.errstate(over="ignore"):  # of a long double, rejected later as infinity
         return np.require(array, np.float64, ["C", "A"])
 
@@ -58,7 +58,7 @@ def check_vector(array: NDArray[Any], name: str) -> None:
 
 
 def ranges(starts: Any, sizes: NDArray[Any]) -> NDArray[np.intp]:
-    """Concatenated ranges ``start, start + 1, ...`` of the given sizes."""
+    """Concatenate ranges ``start, start + 1, ...`` of the given sizes."""
     ends: NDArray[np.intp] = np.cumsum(sizes)
     return np.repeat(starts - ends + sizes, sizes) + np.arange(int(sizes.sum()))
 
@@ -73,13 +73,13 @@ def check_lengths(**columns: Sized) -> None:
 
 
 def enumerated(items: Iterable[Any]) -> str:
-    """Two or more items in a message: "a, b and c"."""
+    """Join two or more items for a message: "a, b and c"."""
     *first, last = map(str, items)
     return f"{', '.join(first)} and {last}"
 
 
 def as_weights(weights: Any, name: str, sizes: dict[str, int], remedy: str = "") -> Floats | None:
-    """Validated weights of one of several sizes: non-negative, not all 0.
+    """Validate weights of one of several lengths: non-negative, not all 0.
 
     ``remedy`` is the end of the error for other sizes.
     """
@@ -98,7 +98,7 @@ def as_weights(weights: Any, name: str, sizes: dict[str, int], remedy: str = "")
 
 
 def scaled(weights: Floats, groups: NDArray[np.integer[Any]] | None = None) -> Floats:
-    """Weights whose ratios matter, scaled to a maximum of about 1.
+    """Scale weights, whose ratios matter, to a maximum of about 1.
 
     With ``groups``, group numbers, each group is scaled separately. Weights are multiplied by a
     power of two, which is exact except for weights below 1e-300 of the maximum. Only 0 becomes 0,
@@ -118,27 +118,27 @@ def scaled(weights: Floats, groups: NDArray[np.integer[Any]] | None = None) -> F
 
 
 def extremes(weights: Floats) -> tuple[float, float]:
-    """Minimum of the weights that are not 0, and maximum; inf and 0 if all are 0."""
+    """Return minimum and maximum of the positive weights; inf and 0 if all are 0."""
     least = weights.min(initial=np.inf, where=weights > 0)
     return float(least), float(weights.max(initial=0.0))
 
 
 def scaled_from(weights: Floats, least: float, maximum: float) -> Floats:
-    """As `scaled` for some of the weights, given the `extremes` of all."""
+    """Scale some of the weights as `scaled` would, given the `extremes` of all."""
     if least == maximum:
         return (weights > 0).astype(np.float64)
     return _times_power(weights, -math.frexp(maximum)[1])
 
 
 def _times_power(weights: Floats, powers: int | NDArray[np.integer[Any]]) -> Floats:
-    """Weights times powers of two; the minimum positive float64 instead of underflow to 0."""
+    """Multiply weights by powers of two; underflow gives the minimum positive float64."""
     found: Floats = np.ldexp(weights, powers)
     found[(found == 0) & (weights > 0)] = LEAST
     return found
 
 
 def exact_sum(values: Floats) -> Fraction:
-    """The exact sum of finite numbers."""
+    """Return the exact sum of finite numbers."""
     mantissas, exponents = np.frexp(values)
     whole = np.ldexp(mantissas, 53).astype(np.int64)
     total = Fraction()
@@ -151,7 +151,7 @@ def exact_sum(values: Floats) -> Fraction:
 
 
 def variance(values: NDArray[Any], size: int) -> float:
-    """Variance of ``values`` and zeros, ``size`` numbers in all; not finite on overflow."""
+    """Return the variance of ``values`` and zeros, ``size`` in all; not finite on overflow."""
     mean = float(values.sum(dtype=np.float64)) / size
     step = max(1, BLOCK // max(1, values[:1].size))
     total = (size - values.size) * mean * mean
@@ -162,7 +162,7 @@ def variance(values: NDArray[Any], size: int) -> float:
 
 
 def weighted_mean(values: NDArray[Any], weights: Floats | None) -> float:
-    """Mean of numbers, with weights of any magnitude."""
+    """Return the mean of numbers, with weights of any magnitude."""
     exponent = int(np.frexp(np.abs(values).max())[1])
     far = max(0, exponent - 900)  # multiplication by powers of two is exact
     values = np.ldexp(values, -far) if far else values
@@ -191,13 +191,13 @@ def check_scores(scores: np.ndarray) -> np.ndarray:
 
 
 def power_of_two(value: float, exponent: int = 0) -> float:
-    """The power of two nearest to value * 2 ** exponent, limited to the range of scales."""
+    """Return the power of two nearest to value * 2 ** exponent, limited to the range of scales."""
     if not value > 0:
         return 1.0
     return math.ldexp(1.0, min(max(round(math.log2(value)) + exponent, -664), 664))
 
 
 def largest(sizes: Floats, most: int) -> list[int]:
-    """Indices of the largest absolute values, without zeros."""
+    """Return the indices of the largest absolute values, without zeros."""
     order = np.argsort(-np.abs(sizes), kind="stable")[:most]
     return [j for j in order.tolist() if sizes[j] != 0]

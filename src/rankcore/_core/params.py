@@ -231,7 +231,7 @@ def check_declared(estimator: object, *names: str) -> None:
 
 
 def _declared_by(kind: type) -> dict[str, tuple[Constraint, Any]]:
-    """Constraints of a class and its bases, merged once, each with an accepted default."""
+    """Merge the constraints of a class and its bases; each gets an accepted default."""
     merged: dict[str, tuple[Constraint, Any]] | None = vars(kind).get("_merged_constraints")
     if merged is None:
         parameters = signature(kind.__init__).parameters  # type: ignore[misc]
@@ -292,7 +292,7 @@ def check_count(value: Any, name: str) -> None:
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
-    """NumPy Generator from None, a seed, a Generator or a RandomState."""
+    """Make a NumPy Generator from None, a seed, a Generator or a RandomState."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**31, size=4))
     return np.random.default_rng(random_state)

@@ -75,7 +75,7 @@ def group_rows(qid: Any, n: int, n_jobs: int | None = None) -> Queries:
 
 
 def _starts(ids: NDArray[Any], n_jobs: int | None) -> NDArray[np.int64]:
-    """First row of each run of equal ids."""
+    """Return the first row of each run of equal ids."""
     found: dict[int, NDArray[np.int64]] = {}
 
     def look(first: int) -> None:
@@ -88,7 +88,7 @@ def _starts(ids: NDArray[Any], n_jobs: int | None) -> NDArray[np.int64]:
 
 
 def kind_of_ids(ids: NDArray[Any]) -> str:
-    """Kind of query ids, of the first one: ids of different kinds are never equal."""
+    """Return the kind of the first query id; ids of different kinds are never equal."""
     if ids.dtype.kind in "biuf" or isinstance(ids.flat[0], Number):
         return "numbers"
     return type(ids.flat[0]).__name__.removesuffix("_")
@@ -134,7 +134,7 @@ def query_numbers(queries: Queries) -> NDArray[np.int64]:
 def whole_folds(
     folds: Iterable[tuple[Any, Any]], queries: Queries, numbers: NDArray[np.int64]
 ) -> Iterator[tuple[Any, Any]]:
-    """Yield the folds of a cross-validation; ValueError for one that divides a query."""
+    """Yield the folds of a cross-validation; raise ValueError for one that divides a query."""
     for train, test in folds:
         both = np.intersect1d(numbers[train], numbers[test])
         if both.size:
@@ -146,7 +146,7 @@ def whole_folds(
 
 
 def query_mean(values: Floats, query_weight: Any = None) -> float:
-    """Mean over queries without omitted ones (NaN); NaN if all are omitted."""
+    """Average over queries without omitted ones (NaN); NaN if all are omitted."""
     counted = ~np.isnan(values)
     if query_weight is None:
         return float(values[counted].mean()) if counted.any() else float("nan")
@@ -246,7 +246,7 @@ def warn_of_one_query(n_rows: int, largest: int, method: str) -> None:
 
 
 def query_weights(sample_weight: Any, queries: Queries) -> Floats | None:
-    """Weights of queries, given those of queries or of rows."""
+    """Return weights of queries, given those of queries or of rows."""
     n_rows, n_queries = int(queries.bounds[-1]), queries.ids.size
     weights = as_weights(sample_weight, "sample_weight", {"row": n_rows, "query": n_queries})
     if weights is None or weights.size == n_queries:
@@ -255,7 +255,7 @@ def query_weights(sample_weight: Any, queries: Queries) -> Floats | None:
 
 
 def query_means(values: Floats, queries: Queries) -> Floats:
-    """Mean over the rows of each query."""
+    """Average the rows of each query."""
     in_order = values if queries.rows is None else values[queries.rows]
     sums: Floats = np.add.reduceat(in_order, queries.bounds[:-1])
     return sums / np.diff(queries.bounds)

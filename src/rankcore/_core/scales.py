@@ -29,7 +29,7 @@ LEAST_SHIFT = -1000
 
 
 def sizes_differ(sizes: Floats) -> bool:
-    """Whether maximum magnitudes differ by orders of magnitude."""
+    """Return whether maximum magnitudes differ by orders of magnitude."""
     sizes = sizes[sizes > 0]
     if sizes.size < 2:
         return False
@@ -38,13 +38,13 @@ def sizes_differ(sizes: Floats) -> bool:
 
 
 def rows_differ(rows: Rows) -> bool:
-    """`sizes_differ` for the features of rows, usually decided by a few rows."""
+    """Return `sizes_differ` for the features of rows, usually decided by a few rows."""
     found = np.zeros(rows.n_features, dtype=np.uint8)
     return not most_reach(rows, rows.largest / ORDERS, found)
 
 
 def largest_column(rows: Rows) -> int:
-    """The first feature with the maximum magnitude."""
+    """Return the first feature with the maximum magnitude."""
     if len(rows.arrays) == 1:
         values = rows.arrays[0]
         return int(np.maximum(values.max(axis=0), -values.min(axis=0)).argmax())
@@ -55,7 +55,7 @@ def largest_column(rows: Rows) -> int:
 
 
 def far_columns(sample: Floats, centred: bool) -> list[int]:
-    """Return the columns of dense rows that are far from 0 for the deviations of the columns.
+    """Return the columns of dense rows whose means are far from 0, in standard deviations.
 
     They are in descending order of their root mean square, or of their deviation if the learner
     compares rows (``centred``). Rows that are mostly 0 have none: their columns deviate little
@@ -87,7 +87,7 @@ def warn_of_scales(columns: Sequence[int], names: Sequence[str] | None, learner:
 
 
 def mean_square_length(rows: Rows) -> float:
-    """The power of two nearest to the mean squared norm of the rows; 1 if all are empty.
+    """Return the power of two nearest to the mean squared norm of the rows; 1 if all are empty.
 
     As a power of two it does not depend on the order of summation, and thresholds that are
     multiples of it are exact.
@@ -97,25 +97,25 @@ def mean_square_length(rows: Rows) -> float:
 
 
 def count_nonzero(rows: Rows) -> int:
-    """Number of values of the rows that are not 0."""
+    """Count the values of the rows that are not 0."""
     values = rows.arrays[0]
     return int(np.count_nonzero(values[: rows.n_values] if len(rows.arrays) > 1 else values))
 
 
 def share_of_nonzero(rows: Rows) -> float:
-    """Share of the values of the rows that are not 0."""
+    """Return the fraction of the values of the rows that are not 0."""
     return count_nonzero(rows) / (rows.n_rows * rows.n_features)
 
 
 def moments_of(rows: Rows) -> Floats:
-    """Sums of the columns and of their squares, shape (2, n_features)."""
+    """Return the sums of the columns and of their squares, shape (2, n_features)."""
     moments = np.zeros((2, rows.n_features))
     column_moments(rows, moments)
     return moments
 
 
 def deviations_of(moments: Floats, n_rows: int) -> Floats:
-    """Standard deviation of each column; 0 if it is tiny beside the mean, or if sums overflow."""
+    """Return the standard deviation of each column; 0 if negligible or if sums overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
         means, squares = moments / n_rows
         found = np.sqrt(np.maximum(squares - means**2, 0))
@@ -124,7 +124,7 @@ def deviations_of(moments: Floats, n_rows: int) -> Floats:
 
 
 def square_lengths(rows: Rows) -> tuple[float, int]:
-    """A sum s and an exponent e such that the squares of all values sum to s * 4 ** e."""
+    """Return s and e such that the squares of all values sum to s * 4 ** e."""
     if rows.largest == 0:
         return 0.0, 0
     if SAFE_SQUARES[0] < rows.squares < SAFE_SQUARES[1]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class FormParts:
-    """Names of the arrays and facts of a form."""
+    """Names of the arrays and the metadata of a form."""
 
     arrays: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ FACTS = frozenset(name for parts in (*FORMS.values(), _AROUND) for name in parts
 
 @dataclass(frozen=True)
 class Scoring:
-    """Scoring form of a fitted model: one of `FORMS`, with its arrays and facts."""
+    """Scoring form of a fitted model: one of `FORMS`, with its arrays and metadata."""
 
     form: str
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
@@ -114,5 +114,5 @@ class Scoring:
 
 
 def no_scoring(reason: str) -> Scoring:
-    """Scoring of a model that has no score for a single row."""
+    """Return the scoring of a model that has no score for a single row."""
     return Scoring("none", {}, {"reason": reason})

@@ -160,19 +160,19 @@ class Source(ABC):
 
     @abstractmethod
     def mean_square(self) -> float:
-        """Power of two nearest to the mean squared length of the rows."""
+        """Return the power of two nearest to the mean squared norm of the rows."""
 
     @abstractmethod
     def share_of_nonzero(self) -> float:
-        """Share of the values of the rows that are not 0."""
+        """Return the fraction of the values of the rows that are not 0."""
 
     @abstractmethod
     def deviations(self) -> Floats:
-        """Standard deviation of each feature."""
+        """Return the standard deviation of each feature."""
 
     @abstractmethod
     def all_equal(self) -> bool:
-        """Whether all rows are equal."""
+        """Return whether all rows are equal."""
 
     @abstractmethod
     def columns_off_scale(self, centred: bool = False) -> list[int]:
@@ -188,7 +188,7 @@ class Source(ABC):
         return None if names is None else [str(name) for name in names]
 
     def seed(self, generator: np.random.Generator) -> int:
-        """Seed of the order of all passes; 0 for rows in memory."""
+        """Return the seed of the order of all passes; 0 for rows in memory."""
         return 0 if self.kept else int(generator.integers(2**63))
 
 
@@ -309,15 +309,15 @@ class RowBlocks(Source):
 
     @abstractmethod
     def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
-        """Labels and queries of all rows; raise ValueError if this requires a scan of all rows."""
+        """Return the labels and queries of all rows; raise ValueError if that requires a scan."""
 
     @abstractmethod
     def whole(self) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
-        """X, y and qid of all rows in place; raise ValueError if the layout does not allow it."""
+        """Return X, y and qid of all rows in place; raise ValueError if the layout forbids it."""
 
 
 def as_source(X: Any, y: Any, *, in_windows: bool, sample_weight: Any = None) -> Source:
-    """Rows of a fit without queries, validated if they are in memory.
+    """Make a source of rows without queries; rows in memory are validated.
 
     Rows on disk are mapped unless the learner reads them ``in_windows``; TypeError for arguments
     whose values are in their files.

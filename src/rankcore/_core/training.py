@@ -38,7 +38,7 @@ class Learner(ABC):
 
     @abstractmethod
     def outputs(self, held_out: list[Any]) -> list[Any]:
-        """Predictions for each set of held-out rows."""
+        """Predict each set of held-out rows."""
 
     def parameters(self) -> Any:
         """Copy the parameters, for `restore`."""
@@ -53,14 +53,14 @@ class Learner(ABC):
         """Return a line about the latest iteration, for ``verbose``."""
 
     def converged(self, measured: bool) -> bool:
-        """Whether further iterations would improve neither the model nor its measures."""
+        """Return whether further iterations would improve neither the model nor its measures."""
         return False
 
     def exhausted(self) -> None:  # noqa: B027 - few learners need it
         """Warn if all iterations were made and the model still improved."""
 
     def idle(self) -> str | None:
-        """Why the fit learned nothing, with a remedy; None if it learned something."""
+        """Explain why the fit learned nothing, with a remedy; None if it learned something."""
         return None
 
 

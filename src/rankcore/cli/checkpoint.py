@@ -1,4 +1,4 @@
-"""Checkpoints of ``rankcore train``: the model after each pass, and fits that go on from one."""
+"""Checkpoints of ``rankcore train``: the model after each pass, from which a fit resumes."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Impressions:
             self.bar.reading(self.impressions)
 
     def facts(self) -> dict[str, Any]:
-        """The counts by name."""
+        """Return the counts by name."""
         return {name: getattr(self, name) for name in ("impressions", "sessions", "clicks")}
 
 
@@ -130,7 +130,7 @@ def open_log(
 def read_table(
     path: Path, kinds: Mapping[str, type], optional: Collection[str] = ()
 ) -> tuple[dict[str, list[Any]], list[str]]:
-    """Columns of numbers and words of a table, and the name of each row in errors."""
+    """Read columns of numbers and words; return also the name of each row in errors."""
     from rankcore._core.ids import check_ids
     from rankcore.datasets.table_files import TableFile, floats
 
@@ -154,7 +154,7 @@ def read_table(
 
 
 def read_ranking(path: Path) -> Run:
-    """A TREC run; or a table, ordered by its rank or score, or else by its rows."""
+    """Read a TREC run, or a table ordered by rank, by score or as it stands."""
     import numpy as np
 
     from rankcore.cli.trec import is_table
@@ -183,7 +183,7 @@ def read_ranking(path: Path) -> Run:
 
 
 def rows_of(columns: Mapping[str, NDArray[Any]]) -> Iterator[dict[str, Any]]:
-    """Rows of a table, by the names of its columns."""
+    """Return the rows of a table, by the names of its columns."""
     for row in zip(*(one.tolist() for one in columns.values()), strict=True):
         yield dict(zip(columns, row, strict=True))
 

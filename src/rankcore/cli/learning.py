@@ -150,7 +150,7 @@ def fit(
     callbacks: Sequence[Any] = (),
     classes: list[Any] | None = None,
 ) -> None:
-    """Fit a learner to rows, in memory or on disk; ValueError for parameters of a wrong type."""
+    """Fit a learner to rows; raise ValueError for parameters of a wrong type."""
     more: dict[str, Any] = {} if classes is None else {"classes": classes}
     if learner.ranks_queries:
         more = {} if rows.qid is None else {"qid": rows.qid}
@@ -171,7 +171,7 @@ def fit(
 
 @contextmanager
 def named_values(learner: Learner, rows: Rows) -> Iterator[None]:
-    """If the body raises ValueError, name the value of rows on disk that it rejects, if any."""
+    """Name, in a ValueError of the body, the value of rows on disk that is rejected."""
     try:
         yield
     except ValueError:

@@ -68,14 +68,14 @@ class Rows:
         return int(self.X.shape[0])
 
     def take(self, which: Any) -> Rows:
-        """A subset of rows in memory."""
+        """Return a subset of rows in memory."""
         qid, weights = (
             None if column is None else column[which] for column in (self.qid, self.weights)
         )
         return Rows(self.X[which], self.y[which], qid, weights=weights)
 
     def weighted(self, path: Path | None) -> Rows:
-        """These rows with the weights of a file, if one is given."""
+        """Return these rows with the weights of a file, if there is one."""
         if path is None:
             return self
         if self.on_disk:
@@ -112,7 +112,7 @@ class Rows:
             last, n_before = name, n_before + X.shape[0]
 
     def _parts(self) -> Iterator[tuple[str, Sequence[str] | None, Any]]:
-        """Files, names of the features and matrices of their rows."""
+        """Return files, names of features, and matrices of rows."""
         if self.on_disk:
             for name, X in self.X.unchecked():
                 yield name, self.X.feature_names, X
@@ -173,14 +173,14 @@ def same_width(*parts: Rows) -> None:
 
 
 def title(data: str) -> str:
-    """The name of a data file in messages."""
+    """Return the name of a data file in messages."""
     return "standard input" if data == "-" else data
 
 
 def open_blocks(
     files: list[str], layout: Layout, cache: Path | None = None, dtype: str = "float64"
 ) -> RowBlocks:
-    """Rows on disk, and a cache of them if one is named."""
+    """Open rows on disk; write a cache of them if one is named."""
     sources: Any = [sys.stdin.buffer if name == "-" else name for name in files]
     label, qid, columns = layout.named
     return open_rows(
@@ -242,7 +242,7 @@ def read(data: str, layout: Layout, bar: ProgressBar) -> Rows:
 
 
 def _whole(y: np.ndarray) -> np.ndarray:
-    """Labels as int64, if all are integers."""
+    """Convert labels to int64 if all are integers."""
     if (y == np.floor(y)).all() and np.abs(y).max(initial=0) < 2**53:
         return y.astype(np.int64)
     return y

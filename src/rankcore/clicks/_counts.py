@@ -20,7 +20,7 @@ Event = Callable[[ClickLog], NDArray[np.integer[Any]]]
 
 @dataclass(frozen=True)
 class Pairs:
-    """Documents of queries, in ascending order of the numbers of both."""
+    """The unique (query, document) pairs, sorted."""
 
     codes: Mapping[str, Codes]
     query: NDArray[np.int64]  # (n_pairs,)
@@ -62,7 +62,7 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Counts:
-    """Counts of events by cell: a document of a query, or this at a position."""
+    """Counts of events by cell: a pair of query and document, or a pair at a position."""
 
     pairs: Pairs
     pair: NDArray[np.int32]  # (n_cells,), ascending

@@ -234,7 +234,7 @@ class _Sessions:
         self._ended: list[NDArray[np.int64]] = []
 
     def number(self, ids: Sequence[Any], where: Callable[[int], str]) -> NDArray[np.int64]:
-        """Number the sessions of the next rows; ValueError for one that was interrupted."""
+        """Assign numbers to sessions of the next rows; raise ValueError for one in two parts."""
         self._kind = check_ids(ids, "session", where, self._kind)
         starts = np.array([one != last for one, last in zip(ids, [self._last, *ids])])  # noqa: B905
         rows = np.flatnonzero(starts)

@@ -107,14 +107,14 @@ class FileRows(RowBlocks):
         """
 
     def stats(self) -> DatasetStats:
-        """As `RowBlocks.stats`, in one scan."""
+        """Implement `RowBlocks.stats`, in one scan."""
         if self._stats is None:
             name = title(self.sources[0])
             self._stats = collect_stats(self.pieces(), self.n_features, self.size, name)
         return self._stats
 
     def windows(self, n_features: int, order: tuple[int, int] | None) -> Iterator[Window]:
-        """As `RowBlocks.windows`; with an order, rows come in file order, in larger windows."""
+        """Implement `RowBlocks.windows`; an order makes the windows larger, rows stay in order."""
         size = BLOCK_VALUES * (1 if order is None else self.window)
         parts = self.parts(n_features, size, BLOCK_ROWS * size // BLOCK_VALUES)
         for number, part in enumerate(parts):
@@ -122,7 +122,7 @@ class FileRows(RowBlocks):
             yield Window(rows, part.labels, part.queries, number, part.bytes_read)
 
     def unchecked(self) -> Iterator[tuple[str, Any]]:
-        """As `RowBlocks.unchecked`."""
+        """Implement `RowBlocks.unchecked`."""
         for source in self.sources:
             one = copy(self)
             one.sources = [source]
@@ -130,12 +130,12 @@ class FileRows(RowBlocks):
                 yield title(source), part.X
 
     def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
-        """As `RowBlocks.outline`, of rows that are then in memory."""
+        """Implement `RowBlocks.outline`, of rows that are then in memory."""
         _, labels, queries = self.whole()
         return labels, queries
 
     def whole(self) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
-        """As `RowBlocks.whole`, read into memory by the first call."""
+        """Implement `RowBlocks.whole`, read into memory by the first call."""
         if self._whole is None:
             values: list[NDArray[Any]] = []
             columns: list[NDArray[Any]] = []

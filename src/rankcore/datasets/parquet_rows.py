@@ -46,7 +46,7 @@ def parquet_files(folder: str | os.PathLike[str]) -> list[str]:
 
 
 def pyarrow_of(path: str) -> Any:
-    """Import pyarrow, with ``pyarrow.parquet``; ValueError that names a file without it."""
+    """Import pyarrow, with ``pyarrow.parquet``; raise ValueError that names a file without it."""
     try:
         import_module("pyarrow.parquet")
     except ImportError:
@@ -139,7 +139,7 @@ class ParquetRows(FileRows):
         return {"zero_based": False, "dtype": self.dtype.name, "columns": columns}
 
     def pieces(self) -> Iterator[Piece]:
-        """As `FileRows.pieces`."""
+        """Implement `FileRows.pieces`."""
         d = len(self.columns)
         n = max(1, BLOCK_VALUES // d)
         numbers = np.tile(np.arange(d, dtype=np.int32), n)
@@ -151,7 +151,7 @@ class ParquetRows(FileRows):
                 yield Piece(labels, numbers[: values.size], values, in_queries, batch.bytes_read)
 
     def parts(self, n_features: int | None, n_values: int, n_rows: int) -> Iterator[Part]:
-        """As `FileRows.parts`."""
+        """Implement `FileRows.parts`."""
         d = len(self.columns)
         full = min(-(-n_values // d), n_rows)
         rest: list[_Batch] = []  # rows that are in no part yet

@@ -132,11 +132,11 @@ class CachedRows(RowBlocks):
         return f"<rows of {self.path}: {known.n_rows} x {known.n_features}>"
 
     def stats(self) -> DatasetStats:
-        """As `RowBlocks.stats`, from the cache."""
+        """Implement `RowBlocks.stats`, from the cache."""
         return self._stats
 
     def windows(self, n_features: int, order: tuple[int, int] | None) -> Iterator[Window]:
-        """As `RowBlocks.windows`; with an order, blocks are shuffled, then the rows of windows."""
+        """Implement `RowBlocks.windows`; an order shuffles blocks, then the rows of windows."""
         if n_features != self.n_features:
             raise ValueError(
                 f"{self.path} has {self.n_features} features; found a model of {n_features}"
@@ -163,13 +163,13 @@ class CachedRows(RowBlocks):
                     self._release(block)
 
     def unchecked(self) -> Iterator[tuple[str, Any]]:
-        """As `RowBlocks.unchecked`; several files have the name of the cache."""
+        """Implement `RowBlocks.unchecked`; several files have the name of the cache."""
         X, bounds = self.whole()[0], self._blocks[:, 0].tolist()
         for first, stop in pairwise(bounds):
             yield self._name, X[first:stop]
 
     def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
-        """As `RowBlocks.outline`."""
+        """Implement `RowBlocks.outline`."""
         self._check_unchanged()
         labels: NDArray[Any] = self._files["labels"].array
         self._check_labels(labels)
@@ -182,7 +182,7 @@ class CachedRows(RowBlocks):
         return labels, queries
 
     def whole(self) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
-        """As `RowBlocks.whole`: a CSR matrix of the memory-mapped arrays, labels and queries."""
+        """Implement `RowBlocks.whole` by memory-mapped arrays: CSR, labels and queries."""
         labels, queries = self.outline()
         values, columns, starts = (self._files[name].array for name in PARTS[:3])
         return csr_in_place(values, columns, starts, self._stats.n_features), labels, queries

@@ -208,7 +208,7 @@ def _open_files(
 
 
 def list_files(source: Sources) -> list[Source]:
-    """As `list_sources`, with directories replaced by their Parquet files."""
+    """List sources as `list_sources`, with directories replaced by their Parquet files."""
     sources = list_sources(source)
     found: list[Source] = []
     for one in sources:

@@ -71,7 +71,7 @@ class ScaledRows(RowBlocks):
         return self._blocks.has_stats
 
     def stats(self) -> DatasetStats:
-        """As `RowBlocks.stats`, in one scan, because scaling changes the scale."""
+        """Implement `RowBlocks.stats`, in one scan, because scaling changes the scale."""
         if self._stats is None:
             pieces = self._pieces(self._blocks.stats())
             self._stats = collect_stats(pieces, self.n_features, self.size, repr(self))
@@ -86,7 +86,7 @@ class ScaledRows(RowBlocks):
             yield Piece(window.labels, columns, values.ravel(), known.in_queries, window.done)
 
     def windows(self, n_features: int, order: tuple[int, int] | None) -> Iterator[Window]:
-        """As `RowBlocks.windows`."""
+        """Implement `RowBlocks.windows`."""
         blocks = copy(self._blocks)
         blocks.allows_nan = self.allows_nan
         for window in blocks.windows(n_features, order):
@@ -94,15 +94,15 @@ class ScaledRows(RowBlocks):
             yield replace(window, rows=as_rows(scaled, nan=self.allows_nan))
 
     def unchecked(self) -> Iterator[tuple[str, Any]]:
-        """As `RowBlocks.unchecked`: not scaled."""
+        """Implement `RowBlocks.unchecked`: not scaled."""
         return self._blocks.unchecked()
 
     def outline(self) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
-        """As `RowBlocks.outline`."""
+        """Implement `RowBlocks.outline`."""
         return self._blocks.outline()
 
     def whole(self) -> tuple[Any, NDArray[Any], NDArray[np.int64] | None]:
-        """As `RowBlocks.whole`: scaled values are written to a temporary file and memory-mapped."""
+        """Implement `RowBlocks.whole` by a memory-mapped temporary file of scaled values."""
         X, labels, queries = self._blocks.whole()
         dense = getattr(self._nameless, "with_mean", False)
         shape = X.shape if dense else X.data.shape

@@ -149,7 +149,7 @@ class TableFile:
             raise ValueError(damaged) from error
 
     def _places(self, names: list[str]) -> dict[str, int]:
-        """Find the columns in the file; ValueError if a required one is missing."""
+        """Find the columns in the file; raise ValueError if a required one is missing."""
         places = {}
         for name, called in self._names.items():
             if names.count(called) > 1:
@@ -188,7 +188,7 @@ def numbered_lines(path: str | os.PathLike[str]) -> Iterator[tuple[str, int]]:
 
 
 def json_object(line: str, where: str) -> dict[str, Any]:
-    """Parse the object of a line of JSON; ValueError that begins with ``where``."""
+    """Parse the object of a line of JSON; raise ValueError that begins with ``where``."""
     try:
         found = json.loads(line)
     except json.JSONDecodeError as error:
@@ -240,7 +240,7 @@ def _shown(value: Any) -> str:
 
 
 def floats(values: Any, name: str, where: Callable[[int], str]) -> NDArray[np.float64]:
-    """Convert a column to numbers; ValueError that names the first row without one."""
+    """Convert a column to numbers; raise ValueError that names the first row without one."""
     try:
         return np.fromiter(map(float, values), np.float64, len(values))
     except (TypeError, ValueError, OverflowError):

@@ -49,12 +49,12 @@ class TextRows(FileRows):
         return {"zero_based": self.options.zero_based, "dtype": self.dtype.name, "columns": None}
 
     def pieces(self) -> Iterator[Piece]:
-        """As `FileRows.pieces`: blocks of text."""
+        """Implement `FileRows.pieces`: blocks of text."""
         for block, done in text_blocks(self.sources, self.options):
             yield Piece(block.labels, block.columns, block.values, block.has_qid, done)
 
     def parts(self, n_features: int | None, n_values: int, n_rows: int) -> Iterator[Part]:
-        """As `FileRows.parts`."""
+        """Implement `FileRows.parts`."""
         options = replace(self.options, n_features=n_features)
         return text_parts(self.sources, options, n_values, n_rows)
 

@@ -28,7 +28,7 @@ class ChangedRanks(Protocol):
     now: int  # rank of the unchanged row
 
     def numeric(self) -> tuple[NDArray[np.int64], Floats]:
-        """Return columns, and values at which the rank may change, just beyond the change."""
+        """Return columns, and for each the values just beyond which the rank may change."""
 
     def codes(self, column: int) -> Floats:
         """Return the codes of the categories of a column that has no labels."""

@@ -20,12 +20,12 @@ SLACK = np.float32(1e-6)
 
 
 def single(value: float, what: str) -> float:
-    """Return the nearest single-precision number, as a double; Refused if there is none."""
+    """Return the nearest single-precision number as a double; raise Refused without one."""
     return float(singles(np.array([value]), what)[0])
 
 
 def singles(values: Floats, what: str) -> Floats:
-    """As `single`, for an array."""
+    """Convert an array as `single` converts a number."""
     with np.errstate(over="ignore"):
         found = values.astype(np.float32).astype(np.float64)
     beyond = ~np.isfinite(found)

@@ -205,7 +205,7 @@ def magnitudes(described: Described, rows: Floats) -> Floats:
 
 
 def _largest_sum(scoring: Scoring) -> float:
-    """Sum of the maximum magnitudes of the values of stumps or trees."""
+    """Sum the maximum magnitudes of the values of stumps or trees."""
     arrays = scoring.arrays
     offsets = scoring.arrays["offsets"]
     starts = offsets[:-1] + np.arange(offsets.size - 1)

@@ -36,7 +36,7 @@ class Step:
 
 
 def steps_of(transformer: Any) -> list[Step]:
-    """Return the steps of a fitted transformer or "passthrough"; TypeError for others."""
+    """Return the steps of a fitted transformer or "passthrough"; raise TypeError for others."""
     name = type(transformer).__name__
     known = _KNOWN.get(name)
     if known is not None and type(transformer).__module__.startswith("sklearn."):

@@ -93,7 +93,7 @@ def export_elasticsearch(described: Described, path: Path, *, name: str | None =
 
 
 def export_opensearch(described: Described, path: Path, *, name: str | None = None) -> Files:
-    """As `export_elasticsearch`, but absent features follow the path of NaN."""
+    """Write what `export_elasticsearch` writes; absent features follow the path of NaN."""
     return _create_model(described, path, name, "opensearch")
 
 

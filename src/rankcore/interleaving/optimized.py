@@ -206,7 +206,7 @@ class Optimized(Credited):
         return self.plan(rankings, length=length).draw(seed)
 
     def _lists(self, rankings: Rankings, length: int) -> list[tuple[int, ...]]:
-        """All lists, in the order of their documents; or a sample if there are too many."""
+        """Return all lists, ordered by their documents; or a sample if there are too many."""
         each = [ranking.tolist() for ranking in rankings.each()]
         found: list[tuple[int, ...]] = [()]
         for _ in range(length):
@@ -236,7 +236,7 @@ class Optimized(Credited):
 
 
 def _most_sensitive(credits: Floats) -> tuple[Floats, float]:
-    """Probabilities of lists and their bias, given credits (lists, places, rankings).
+    """Return probabilities of lists and their bias, given credits (lists, places, rankings).
 
     Unbiased at every length if possible, otherwise with the minimum sum of biases; among these,
     with the minimum expected variance of credits.
@@ -261,7 +261,7 @@ def _most_sensitive(credits: Floats) -> tuple[Floats, float]:
 
 
 def _distribution(variance: Floats, bias: Floats, allowed: Floats) -> Floats | None:
-    """Probabilities of minimum variance within the allowed biases; None if there are none."""
+    """Find probabilities of minimum variance within the allowed biases; None without any."""
     from scipy.optimize import linprog
 
     one: dict[str, Any] = {"A_eq": np.ones((1, variance.size)), "b_eq": [1.0]}
@@ -275,7 +275,7 @@ def _distribution(variance: Floats, bias: Floats, allowed: Floats) -> Floats | N
 
 
 def _least_bias(bias: Floats) -> Floats:
-    """Magnitudes of biases with the minimum sum."""
+    """Return the magnitudes of biases with the minimum sum."""
     from scipy.optimize import linprog
 
     m, n = bias.shape

@@ -30,7 +30,7 @@ class Rankings:
 
     @classmethod
     def of(cls, rankings: Iterable[Sequence[Hashable]], n: int | None = None) -> Rankings:
-        """Number the documents of rankings; ``n`` is the required number of rankings, if given."""
+        """Assign numbers to the documents of rankings; ``n`` rankings are required, if given."""
         if isinstance(rankings, str) or not isinstance(rankings, Iterable):
             raise TypeError(
                 f"rankings must be sequences of documents; found {type(rankings).__name__}"

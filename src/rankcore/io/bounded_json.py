@@ -17,7 +17,7 @@ _STRUCTURE = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|([\[{:])', re.S)
 
 
 def read_json(text: str) -> Any:
-    """The value of a JSON text.
+    """Parse a JSON text.
 
     Raises ValueError if it is invalid, or has so many lists and objects that it takes many times
     the memory of its text.

@@ -28,12 +28,12 @@ LONGEST_MESSAGE = 500
 
 
 def is_read_whole(content: Content) -> bool:
-    """Whether a file is small enough to be read and verified, not mapped."""
+    """Return whether a file is small enough to be read and verified, not mapped."""
     return len(content) <= LARGE
 
 
 def unpacked(content: Content, verify: bool) -> tuple[dict[str, str], Arrays]:
-    """Metadata and arrays of a file; ValueError if it is not a valid model file."""
+    """Return metadata and arrays of a file; raise ValueError if it is no valid model file."""
     try:
         metadata, tensors = safetensors.unpack(content)
         if metadata.get("format") != FORMAT:
@@ -62,19 +62,19 @@ def unpacked(content: Content, verify: bool) -> tuple[dict[str, str], Arrays]:
 
 
 def damaged(error: Exception) -> ValueError:
-    """The error for a file whose parts do not fit together."""
+    """Return the error for a file whose parts contradict each other."""
     return ValueError(f"is damaged: {_shortened(error)}")
 
 
 def content_of(stream: BinaryIO) -> bytes | mmap.mmap:
-    """The bytes of a file, memory-mapped if it is large."""
+    """Read a file; large files are memory-mapped."""
     if os.fstat(stream.fileno()).st_size <= LARGE:
         return stream.read()
     return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def _shortened(error: Exception) -> str:
-    """The message of an error, truncated because it may quote a whole file."""
+    """Return the message of an error, truncated because it may quote a whole file."""
     text = str(error)
     return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]} ..."
 
@@ -114,7 +114,7 @@ class Arrays(Mapping[str, np.ndarray]):
                 self.shapes[name] = self.shapes.pop(f"{name}{text_arrays.ENDS}")
 
     def under(self, prefix: str) -> Arrays:
-        """The arrays whose names have a prefix, by their names without it."""
+        """Return the arrays whose names have a prefix, by their names without it."""
         found = copy(self)
         found._prefix = self._prefix + prefix
         found.shapes = {

@@ -164,7 +164,7 @@ def load(path: str | os.PathLike[str], *, verify: bool | None = None, trusted: T
 
 
 def is_model_file(path: Path) -> bool:
-    """Whether a file looks like a model file, by its first bytes."""
+    """Return whether a file looks like a model file, by its first bytes."""
     with open(path, "rb") as stream:
         return stream.read(9)[8:] == b"{"
 
@@ -188,7 +188,7 @@ def _read(content: bytes | mmap.mmap, verify: bool, trusted: Trusted) -> Any:
 
 
 def _pack(model: Any, spec: ModelSpec) -> list[bytes]:
-    """Parts of a model file, in their order."""
+    """Return the parts of a model file, in their order."""
     metadata, arrays = _described(model, spec)
     arrays, texts = text_arrays.encode(arrays)
     metadata["labels"], metadata["checksum"] = json.dumps(texts), CHECKSUM
@@ -240,7 +240,7 @@ class _Contents:
 
 
 def _described(model: Any, spec: ModelSpec) -> tuple[dict[str, str], dict[str, Any]]:
-    """Metadata and arrays of a model file, without those of its container."""
+    """Return the metadata and arrays of a model file, without those of its container."""
     assert spec.scoring is not None
     fronts = [front for front in _fronts(model, spec) if front is not None]
     scaled = len(fronts) == 1 and is_scaler(fronts[0])
@@ -263,7 +263,7 @@ def _described(model: Any, spec: ModelSpec) -> tuple[dict[str, str], dict[str, A
 
 
 def _fronts(whole: Any, spec: ModelSpec) -> Iterator[Any]:
-    """Preprocessing before a model and before those that it contains; None if there is none."""
+    """Return the preprocessing before a model and contained models; None if there is none."""
     yield split_front(whole)[0]
     for part, its_spec in spec.parts.values():
         assert its_spec is not None
@@ -271,7 +271,7 @@ def _fronts(whole: Any, spec: ModelSpec) -> Iterator[Any]:
 
 
 def _describe_scoring(scoring: Scoring, arrays: dict[str, Any]) -> dict[str, str]:
-    """Metadata of the scoring form; arrays missing in `arrays` are added."""
+    """Return metadata of the scoring form; arrays missing in `arrays` are added."""
     metadata = {SCORING: scoring.form}
     metadata |= {f"{SCORING}.{name}": str(fact) for name, fact in scoring.facts.items()}
     known = {_where(array): name for name, array in arrays.items()}
@@ -285,7 +285,7 @@ def _describe_scoring(scoring: Scoring, arrays: dict[str, Any]) -> dict[str, str
 
 
 def _scored_with(metadata: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> set[str]:
-    """Names of the arrays for scoring, which are for readers that only score.
+    """Return the names of the arrays that readers need for scoring.
 
     They are derived from the learner's arrays, and only read to verify them.
     """
@@ -326,7 +326,7 @@ def _check_scoring(metadata: Mapping[str, str], arrays: Arrays, model: Any) -> N
 
 
 def _is_near(found: NDArray[Any], expected: NDArray[Any]) -> bool:
-    """Whether arrays are equal up to rounding: sums depend on the machine."""
+    """Return whether arrays are equal up to rounding: sums depend on the machine."""
     if expected.dtype.kind != "f" or not expected.size or found.shape != expected.shape:
         return np.array_equal(found, expected)
     largest = float(np.abs(expected[np.isfinite(expected)]).max(initial=0.0))
@@ -334,14 +334,14 @@ def _is_near(found: NDArray[Any], expected: NDArray[Any]) -> bool:
 
 
 def _where(array: np.ndarray) -> tuple[Any, ...]:
-    """Address and layout of an array: equal for views of the same memory."""
+    """Return address and layout of an array: equal for views of the same memory."""
     return array.ctypes.data, array.shape, array.strides, array.dtype.str
 
 
 def _rebuild_model(
     metadata: dict[str, str], arrays: Arrays, pipelines: Sequence[Any]
 ) -> tuple[Any, set[str]]:
-    """A model, and the metadata keys that belong to it or to contained models."""
+    """Build a model; return also the metadata keys of it and of contained models."""
     kind = learner_named(metadata["learner"])
     if kind is None:
         raise ValueError(

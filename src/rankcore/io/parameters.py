@@ -21,7 +21,7 @@ def check_params(model: Any) -> None:
 
 
 def learner_named(name: Any) -> Any:
-    """Public class of this name that supports model files; None if there is none."""
+    """Return the public class of this name that supports model files, or None."""
     home = HOME.get(name)
     kind: Any = getattr(import_module(home), name) if home else None
     return kind if has_description(kind) and not kind._no_file else None

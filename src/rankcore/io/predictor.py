@@ -160,7 +160,7 @@ class Predictor:
         return found
 
     def predict_proba(self, X: RowsLike) -> NDArray[np.float64]:
-        """Probabilities of labels, of learners with ``predict_proba``.
+        """Predict the probabilities of labels, for learners with ``predict_proba``.
 
         Parameters
         ----------
@@ -210,7 +210,7 @@ class Predictor:
 
 
 def _aligned(content: bytes | mmap.mmap) -> Any:
-    """The bytes of a file, aligned for doubles."""
+    """Return the bytes of a file, aligned for doubles."""
     if isinstance(content, mmap.mmap):
         return content
     room: Any = np.empty(-(-len(content) // 8), dtype=np.float64).view(np.uint8)[: len(content)]
@@ -219,7 +219,7 @@ def _aligned(content: bytes | mmap.mmap) -> Any:
 
 
 def _categories(metadata: Mapping[str, str], n_features: int) -> Categories | None:
-    """Categorical features of the learner, or of the one inside a calibrated model."""
+    """Return the categorical features of the learner, or of the one that is calibrated."""
     for key in ("facts", "estimator.facts"):
         found = read_json(metadata[key]).get("categories") if key in metadata else None
         if found is not None:
@@ -228,7 +228,7 @@ def _categories(metadata: Mapping[str, str], n_features: int) -> Categories | No
 
 
 def _names(arrays: Arrays) -> NDArray[Any] | None:
-    """Names of the features, which a scaler in front may have."""
+    """Return the names of the features, which a scaler before the learner may have."""
     for name in ("scaler.feature_names", "feature_names"):
         if name in arrays:
             return arrays[name]

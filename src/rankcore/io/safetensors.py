@@ -57,7 +57,7 @@ class Tensor:
 
 
 def pack(metadata: Mapping[str, str], arrays: Mapping[str, NDArray[Any]]) -> list[bytes]:
-    """Parts of a file, to be written in order.
+    """Return the parts of a file, to be written in order.
 
     Arrays are sorted by descending item size, for alignment, and then by name: equal
     arrays give equal files.
@@ -79,7 +79,7 @@ def pack(metadata: Mapping[str, str], arrays: Mapping[str, NDArray[Any]]) -> lis
 
 
 def unpack(content: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """Metadata of a file, and the locations of its arrays; raise for invalid files."""
+    """Return metadata of a file and the locations of its arrays; raise if it is invalid."""
     size = len(content)
     n = int.from_bytes(content[:LENGTH_BYTES], "little")
     begin = LENGTH_BYTES + n
@@ -177,7 +177,7 @@ def _tensor(name: str, entry: Any, begin: int) -> Tensor:
 
 
 def view(content: Any, tensor: Tensor) -> NDArray[Any]:
-    """Read-only view of an array in a file."""
+    """Return a read-only view of an array in a file."""
     n = math.prod(tensor.shape)
     if n == 0:
         return np.empty(tensor.shape, tensor.dtype)

@@ -20,7 +20,7 @@ LEARNED = {
 
 
 def with_scaler(scaler: Any, learner: Any) -> Any:
-    """A pipeline of both; the learner alone if there is no scaler."""
+    """Return a pipeline of scaler and learner; the learner alone if there is no scaler."""
     if scaler is None:
         return learner
     from sklearn.pipeline import make_pipeline
@@ -29,7 +29,7 @@ def with_scaler(scaler: Any, learner: Any) -> Any:
 
 
 def split_front(model: Any) -> tuple[Any, Any]:
-    """The scaler, the pipeline of other steps or None, and the learner after it."""
+    """Return the scaler, the pipeline of other steps or None, and the learner."""
     if type(model).__name__ != "Pipeline":
         return None, model
     front, learner = model.steps[:-1], model.steps[-1][1]
@@ -39,13 +39,13 @@ def split_front(model: Any) -> tuple[Any, Any]:
 
 
 def is_scaler(front: Any) -> bool:
-    """Whether a step before a learner is a scaler of scikit-learn, saved as arrays."""
+    """Return whether a step is a scaler of scikit-learn that is saved as arrays."""
     kind = type(front)
     return kind.__name__ in LEARNED and kind.__module__ == "sklearn.preprocessing._data"
 
 
 def split_scaler(model: Any) -> tuple[Any, Any]:
-    """The scaler, or None, and the learner of a loaded model; raise for other steps."""
+    """Return the scaler or None, and the learner, of a loaded model; raise for other steps."""
     front, learner = split_front(model)
     if front is not None and not is_scaler(front):
         raise ValueError(
@@ -142,7 +142,7 @@ def _as_json(value: Any) -> Any:
 
 
 def scaler_scoring(facts: Mapping[str, Any]) -> dict[str, str]:
-    """Numeric form of a described scaler, for readers of a model file without scikit-learn.
+    """Return the arrays of a scaler, for readers of model files without scikit-learn.
 
     ``scaler`` and, if present, the arrays that are subtracted from a value (``center``) before it
     is divided (``scale``); for MinMaxScaler the factor (``scale``), the offset (``shift``) and the

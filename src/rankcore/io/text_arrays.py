@@ -79,5 +79,5 @@ def decode(name: str, kind: str, read: Callable[[str], NDArray[Any]]) -> NDArray
 
 
 def _fits(size: int, content: NDArray[np.uint8], strings: list[Any]) -> bool:
-    """Whether the size of an array of NumPy strings is in proportion to its bytes in the file."""
+    """Return whether an array of NumPy strings is not much larger than its bytes in the file."""
     return size <= LARGEST + TIMES * (content.nbytes + 8 * len(strings))

@@ -293,7 +293,7 @@ class PairCounts:
         return np.asarray(self.discordant + 0.5 * _TIES[ties] * self.tied)
 
     def misranking(self, ties: str = "error") -> Floats:
-        """Return fraction of pairs with different labels in the wrong order; NaN without any."""
+        """Return the fraction of pairs in the wrong order, of different labels; NaN without any."""
         with np.errstate(invalid="ignore"):  # no pairs: 0 / 0
             return np.asarray(self.errors(ties) / self.pairs)
 

@@ -175,7 +175,7 @@ def weight_table(w: Any, n: int) -> Floats:
 
 
 def _named_weight(w: Any) -> tuple[str, int] | None:
-    """Return name of a weight and its number (0 if it has none); None for tables and callables."""
+    """Return the name of a weight and its number or 0; None for tables and callables."""
     number: Any = None
     if isinstance(w, tuple) and len(w) == 2 and isinstance(w[0], str):
         w, number = w

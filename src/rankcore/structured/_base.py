@@ -41,11 +41,11 @@ class StructuredState(LearnerState):
     curve: list[tuple[int, float]] = field(default_factory=list)
 
     def is_zero(self) -> bool:
-        """Whether all weights are 0."""
+        """Return whether all weights are 0."""
         return not self.arrays.any()
 
     def copy(self) -> Self:
-        """A copy to continue from."""
+        """Copy the state to continue from it."""
         log = [list(figures) for figures in self.log]
         return replace(self, arrays=self.arrays.copy(), curve=[*self.curve], log=log)
 
@@ -94,7 +94,7 @@ class StructuredLearner(BaseEstimator):
 
     @abstractmethod
     def _predict(self, examples: Any) -> list[Any]:
-        """The best output of each input."""
+        """Find the best output of each input."""
 
     def fit(self, X: Any, Y: Any) -> Self:
         """Learn from scratch, in ``max_iter`` passes.
@@ -202,7 +202,7 @@ class StructuredLearner(BaseEstimator):
         return StructuredState(np.zeros(shape), settings=self._settings())
 
     def _examples(self, X: Any, Y: Any, fitted: bool = False, labelled: bool = True) -> Any:
-        """Examples, all checked."""
+        """Validate all examples."""
         task = type(self.task).__name__
         for name in (one for one in vars(self._protocol) if not one.startswith("_")):
             if isinstance(self.task, type) or not callable(getattr(self.task, name, None)):
@@ -246,7 +246,7 @@ class StructuredLearner(BaseEstimator):
                 reported = perf_counter()
 
     def _rival(self, y: Any, search: Callable[[Any, float], Any]) -> tuple[float, Any, float]:
-        """The loss of the prediction, the rival, and the loss of the rival.
+        """Return the loss of the prediction, the rival, and the loss of the rival.
 
         ``search`` finds the best output, given the true one and a margin.
         """
@@ -271,7 +271,7 @@ class StructuredLearner(BaseEstimator):
         state.arrays[:, indices] = moved
 
     def _step(self, loss: float, gap: float, norm: float) -> float:
-        """Step size for a rival of this loss that the true output beats by the gap."""
+        """Compute the step size for a rival of this loss that the true output beats by the gap."""
         deficit = loss - gap
         if self.update == "perceptron":
             return 1.0
@@ -320,7 +320,7 @@ class StructuredLearner(BaseEstimator):
 
 
 def _as_lists(X: Any, Y: Any) -> tuple[list[Any], list[Any] | None]:
-    """Examples of a task without a method ``examples``."""
+    """Convert the examples of a task without a method ``examples``."""
     for name, values in [("X", X), ("Y", [] if Y is None else Y)]:
         try:
             sequence = len(list(values)) == len(values)
@@ -335,7 +335,7 @@ def _as_lists(X: Any, Y: Any) -> tuple[list[Any], list[Any] | None]:
 
 
 def difference(a: Pair, b: Pair) -> Pair:
-    """Difference of sparse vectors; each is summed first, so that equal parts cancel exactly."""
+    """Subtract sparse vectors; each is summed first, so that equal parts cancel exactly."""
     indices, places = np.unique(np.append(a[0], b[0]), return_inverse=True)
     first, second = np.split(places, [a[0].size])
     n = indices.size
@@ -365,7 +365,7 @@ class ExampleLearner(PassLearner):
         self.fitted._run_pass(state, window.rows, self._order, number, self.n_iterations)
 
     def idle(self) -> str | None:
-        """As `Learner.idle`: predictions were wrong, and no update had an effect."""
+        """Implement `Learner.idle`: predictions were wrong, and no update had an effect."""
         state = self.fitted._state
         if state.loss == 0 or not state.is_zero():
             return None
@@ -375,5 +375,5 @@ class ExampleLearner(PassLearner):
         )
 
     def outputs(self, held_out: list[Any]) -> list[Any]:
-        """As `Learner.outputs`: there are no held-out examples."""
+        """Implement `Learner.outputs`: there are no held-out examples."""
         return []

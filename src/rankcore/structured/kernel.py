@@ -42,11 +42,11 @@ class KernelStructuredState(StructuredState):
     n_features: int  # columns of the parts
 
     def is_zero(self) -> bool:
-        """Whether no example was added: False after a mistake."""
+        """Return whether no example was added: False after a mistake."""
         return False
 
     def copy(self) -> Self:
-        """A copy to continue from."""
+        """Copy the state to continue from it."""
         pool = {name: array.copy() for name, array in self.pool.items()}
         return replace(super().copy(), pool=pool)
 
@@ -373,7 +373,7 @@ class KernelStructuredPerceptron(StructuredLearner):
         first: int,
         slot_of: Array | None,
     ) -> tuple[KernelAtomsState, Array | None]:
-        """A block of rows to score and learn, with the kernel values among them, if given."""
+        """Prepare a block of rows for scoring and learning, with kernel values if given."""
         arrays, values, among = state.pool, None, None
         filled = block.start < block.stop  # otherwise there are no parts to score
         if filled:
@@ -399,7 +399,7 @@ class KernelStructuredPerceptron(StructuredLearner):
         parts: slice,
         among: Array | None,
     ) -> float:
-        """Predict example i, whose parts are some rows of the block, and learn it."""
+        """Predict example i and update the model with it."""
         low, high = parts.start, parts.stop
         task, x, y = self.task, examples.inputs[i], examples.outputs[i]
         scores, weights = np.empty((high - low, examples.n_labels)), read_only(state.arrays[0])
@@ -435,7 +435,7 @@ class KernelStructuredPerceptron(StructuredLearner):
 
 
 def stacked(task: KernelTask, inputs: Any) -> tuple[Rows | None, Array, int]:
-    """Parts of all inputs in one matrix, checked; the end of each input; and the columns."""
+    """Stack the parts of all inputs; return the matrix, the end of each input, and the columns."""
     name = type(task).__name__
     found: list[Any] = []
     for x in inputs:

@@ -182,12 +182,12 @@ class PRankTask(_OrdinalTask):
         return indices, np.append(np.full(y - 1, -1.0), (y - 1) * values)
 
     def gains(self, weights: Array, x: Pair) -> Array:
-        """Projection minus each threshold."""
+        """Subtract each threshold from the projection."""
         columns, values = x
         thresholds, direction = np.split(weights, [self.n_ranks - 1])
         return _sum_in_order(values * direction[columns]) - thresholds
 
 
 def _sum_in_order(products: Array) -> Any:
-    """Sums over the rows from first to last, in the order of the compiled learners."""
+    """Sum rows from first to last, in the order of the compiled learners."""
     return np.cumsum(products, axis=0)[-1] if len(products) else np.zeros(products.shape[1:])

@@ -42,15 +42,15 @@ class Task(Protocol):
 
     @abstractmethod
     def n_parameters(self, X: Any) -> int:
-        """Number of parameters, the same for all inputs of a model."""
+        """Return the number of parameters, the same for all inputs of a model."""
 
     @abstractmethod
     def candidates(self, x: Any) -> Iterable[Any]:
-        """Possible outputs of x."""
+        """Return the possible outputs of x."""
 
     @abstractmethod
     def features(self, x: Any, y: Any) -> tuple[Any, Any]:
-        """Indices and values of the features of input x with output y.
+        """Return the indices and values of the features of input x with output y.
 
         A sparse pair, so that the cost of an update depends on the features of the output, not on
         the number of parameters. Values of a repeated index are summed.
@@ -70,7 +70,7 @@ class Task(Protocol):
         return _best(self, x, y, margin, score)
 
     def loss(self, y: Any, z: Any) -> float:
-        """Loss of predicting z for y, 0 if z is correct. The default is 1 unless equal."""
+        """Return the loss of predicting z for y, 0 if z is correct; by default 1 unless equal."""
         return float(y != z)
 
 
@@ -106,32 +106,32 @@ class KernelTask(Protocol):
 
     @abstractmethod
     def n_labels(self, X: Any) -> int:
-        """Number of labels, the same for all inputs of a model."""
+        """Return the number of labels, the same for all inputs of a model."""
 
     @abstractmethod
     def parts(self, x: Any) -> Any:
-        """Parts of x: a matrix with one row per part, an array or sparse.
+        """Return the parts of x, one row per part, as an array or a sparse matrix.
 
         All matrices have the same columns. An input may have no parts.
         """
 
     @abstractmethod
     def candidates(self, x: Any) -> Iterable[Any]:
-        """Possible outputs of x."""
+        """Return the possible outputs of x."""
 
     @abstractmethod
     def atoms(self, x: Any, y: Any) -> tuple[Any, Any]:
-        """Atoms of x with output y: indices of their parts, and of their labels.
+        """Return the atoms of x with output y: the indices of their parts, and of their labels.
 
         An atom that is listed twice counts twice.
         """
 
     def n_parameters(self, X: Any) -> int:
-        """Number of parameters of linear features; 0 by default."""
+        """Return the number of parameters of linear features; 0 by default."""
         return 0
 
     def features(self, x: Any, y: Any) -> tuple[Any, Any]:
-        """Linear features of x with output y, as `Task.features`; none by default.
+        """Return linear features of x with output y, as `Task.features`; none by default.
 
         Returns the indices and the values of the features present.
         """
@@ -158,14 +158,14 @@ class KernelTask(Protocol):
         return _best(self, x, y, margin, score)
 
     def loss(self, y: Any, z: Any) -> float:
-        """Loss of predicting z for y, 0 if z is correct. The default is 1 unless equal."""
+        """Return the loss of predicting z for y, 0 if z is correct; by default 1 unless equal."""
         return float(y != z)
 
 
 def _best(
     task: Task | KernelTask, x: Any, y: Any, margin: float, score: Callable[[Any], float]
 ) -> Any:
-    """The candidate with the maximum score plus margin times loss."""
+    """Return the candidate with the maximum score plus margin times loss."""
     best: tuple[float, bool] | None = None
     winner = None
     for z in task.candidates(x):

@@ -165,7 +165,7 @@ def _estimator(choice: Choice, learner: Learner, held_out: HeldOut, calibrate: A
 
 
 def _resumed(estimator: Any, known: Any) -> tuple[Any, list[Any]]:
-    """Return the estimator to fit, and callbacks, so that a fit goes on from a known model."""
+    """Return the estimator to fit, and callbacks that resume from a saved model."""
     from rankcore._core.monitor import Resume
 
     if known is None:

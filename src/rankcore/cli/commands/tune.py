@@ -156,7 +156,7 @@ def tune(
 
 
 def _one(metric: str | None) -> str | None:
-    """Name of the selected measure in results."""
+    """Return the name of the selected measure in results."""
     from rankcore.metrics.names import parse
 
     if metric is None or metric == "rank_loss":
@@ -168,7 +168,7 @@ def _one(metric: str | None) -> str | None:
 
 
 def _of_queries(learners: Sequence[Learner], metric: str | None) -> bool:
-    """Whether trials are measured by query; raise ValueError for unsuitable learners."""
+    """Return whether trials are measured by query; raise ValueError for unsuitable learners."""
     ranks = learners[0].ranks_queries
     if any(learner.ranks_queries != ranks for learner in learners):
         raise ValueError("--model names learners of labels and of queries: choose either kind")
@@ -287,7 +287,7 @@ class _Task:
     def on_all(
         self, learner: Learner, drawn: dict[str, Any], *others: Rows
     ) -> tuple[Any, Any, list[Rows]]:
-        """Scaler and learner fitted to all training rows; and other rows, scaled."""
+        """Fit scaler and learner to all training rows; scale other rows, too."""
         estimator = self.choice.make(learner, **drawn)
         scaler, (rows, *others_scaled) = on_scale(self.scale, learner, self.rows, *others)
         fit(estimator, learner, rows)
