@@ -136,7 +136,7 @@ def test_comparison(files):
     assert found["runs"]["best.run"]["mean"] == {"map": 1}
     assert found["runs"]["mine.run"]["per_query"]["q2"] == {"map": 0.5}
     (contrast,) = found["contrasts"]
-    assert contrast["n_queries"] == 2
+    assert contrast["n"] == 2
     assert contrast["difference"] == -0.625
 
 

@@ -169,8 +169,12 @@ def test_result_as_text_table_and_frame():
         console.print(found)
     assert "0.5000" in capture.get()
     frame = found.to_frame()
-    expected = pandas.DataFrame({"mrr": [1.0, 0.0]}, index=pandas.Index(["<a>", "b"], name="qid"))
+    queries = pandas.Index(["<a>", "b"], name="qid")
+    expected = pandas.DataFrame({"n_rows": [2, 2], "mrr": [1.0, 0.0]}, index=queries)
     pandas.testing.assert_frame_equal(frame, expected)
+    pandas.testing.assert_frame_equal(found.to_frame(worst_first="mrr"), expected.iloc[::-1])
+    with pytest.raises(KeyError, match="worst_first must be one of mrr; found 'map'"):
+        found.to_frame(worst_first="map")
 
 
 def test_skipped_queries_are_not_counted():

@@ -112,7 +112,7 @@ def test_many_queries_have_whole_ticks_and_two_ids(ax):
     plot_query_differences(found, ax=ax)
     assert all(tick == int(tick) for tick in ax.get_xticks())
     differences, ids = found.differences(), found.queries()
-    assert ids.shape == differences.shape == (found[0].n_queries,)
+    assert ids.shape == differences.shape == (found[0].n,)
     assert [text.get_text() for text in ax.texts] == [
         f"query {ids[differences.argmax()]}",
         f"query {ids[differences.argmin()]}",

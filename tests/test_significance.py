@@ -6,8 +6,17 @@ import numpy as np
 import pytest
 from scipy.stats import permutation_test
 
-from rankcore.metrics import Convention, compare, compare_evaluations, evaluate
-from rankcore.metrics.significance import holm, randomisation_test
+from rankcore.metrics import (
+    Convention,
+    brier_score,
+    compare,
+    compare_evaluations,
+    evaluate,
+    log_loss,
+    rank_loss,
+    ranked_probability_score,
+)
+from rankcore.metrics.significance import MANY, bootstrap_interval, holm, randomisation_test
 from rankcore.metrics.tables import p_text
 
 RNG = np.random.default_rng(0)
@@ -69,7 +78,7 @@ def test_constant_differences_and_a_single_query():
     assert (found.low, found.difference, found.high) == (0.5, 0.5, 0.5)
     assert found.p_value == 1 / 10_000
     alone = compare({"a": -y, "b": y}, y, qid=np.zeros(60), metrics="mrr")[0]
-    assert alone.n_queries == 1
+    assert alone.n == 1
     assert alone.p_value == 1
 
 
@@ -129,7 +138,7 @@ def test_queries_left_out_of_either_are_left_out_of_the_pair():
         metrics="mrr",
         convention=Convention(empty="skip"),
     )[0]
-    assert found.n_queries == 2
+    assert found.n == 2
     assert found.difference == 0.25
 
 
@@ -137,7 +146,7 @@ def test_evaluations_are_compared_on_common_queries():
     a = evaluate([1, 0, 1, 0], [2, 1, 1, 2], qid=["p", "p", "q", "q"], metrics="mrr")
     b = evaluate([1, 0, 0, 1], [2, 1, 1, 2], qid=["r", "r", "q", "q"], metrics="mrr")
     found = compare_evaluations({"a": a, "b": b})
-    assert (found[0].n_queries, found[0].difference) == (1, 0.5)
+    assert (found[0].n, found[0].difference) == (1, 0.5)
     assert found.differences().tolist() == [0.5]
     c = evaluate([1, 0], [1, 2], qid=["s", "s"], metrics="mrr")
     with pytest.raises(ValueError, match="no query in common"):
@@ -210,3 +219,92 @@ def test_tables():
     frame = found.to_frame()
     assert frame.shape == (3, 14)
     assert frame["p_holm"].tolist() == [c.p_holm for c in found]
+
+
+STARS = RNG.integers(1, 6, 12)
+GUESSES = {name: np.clip(STARS + RNG.integers(-2, 3, 12), 1, 5) for name in ("a", "b")}
+
+
+def test_predicted_labels_are_compared_over_rows():
+    (found,) = compare(GUESSES, STARS)
+    losses = {name: np.abs(guess - STARS) for name, guess in GUESSES.items()}
+    d = (losses["b"] - losses["a"]).astype(float)
+    exact = permutation_test((d,), np.sum, permutation_type="samples", n_resamples=np.inf)
+    assert (found.measure, found.n) == ("rank_loss", 12)
+    assert (found.mean_a, found.mean_b) == (losses["a"].mean(), losses["b"].mean())
+    assert found.p_value == pytest.approx(exact.pvalue)
+    assert (found.wins, found.losses) == ((d < 0).sum(), (d > 0).sum())
+
+
+def test_words_are_compared_by_their_ranks():
+    words = np.array(["worst", "bad", "fair", "good", "best"])
+    (expected,) = compare(GUESSES, STARS)
+    named = {name: words[guess - 1] for name, guess in GUESSES.items()}
+    (found,) = compare(named, words[STARS - 1], labels=words)
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("metric", "score"),
+    [
+        ("rps", ranked_probability_score),
+        ("ranked_probability_score", ranked_probability_score),
+        ("brier_score", brier_score),
+        ("log_loss", log_loss),
+    ],
+)
+def test_probabilities_are_compared_over_rows(metric, score):
+    tables = {name: RNG.dirichlet(np.ones(5), 12) for name in ("a", "b")}
+    labels = np.arange(1, 6)
+    (found,) = compare(tables, STARS, metrics=metric, labels=labels)
+    means = [score(STARS, table, labels=labels) for table in tables.values()]
+    assert [found.mean_a, found.mean_b] == pytest.approx(means, abs=1e-12)
+
+
+def test_rank_loss_of_probabilities_is_that_of_the_median():
+    tables = {name: RNG.dirichlet(np.ones(5), 12) for name in ("a", "b")}
+    found = compare(tables, STARS, labels=np.arange(1, 6))
+    medians = [1 + (table.cumsum(axis=1) < 0.5).sum(axis=1) for table in tables.values()]
+    losses = [rank_loss(STARS, median) for median in medians]
+    assert [one.measure for one in found] == ["rank_loss", "ranked_probability_score"]
+    assert [found[0].mean_a, found[0].mean_b] == losses
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"metrics": "ndcg@10"}, "'ndcg@10'; rankings of queries require qid"),
+        ({"metrics": "rank_los"}, "did you mean 'rank_loss'"),
+        ({"metrics": "quadratic_weighted_kappa"}, "have a value in each row"),
+        ({"metrics": []}, "name at least one"),
+        ({"metrics": "rps"}, "requires probabilities of all ranks"),
+        ({"convention": "trec_eval"}, "pass qid, too"),
+        ({"qid": np.zeros(12), "labels": [1, 2]}, "rankings of queries have none"),
+    ],
+)
+def test_comparisons_of_rows_name_what_does_not_fit(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        compare(GUESSES, STARS, **arguments)
+
+
+def test_many_differences_are_tested_by_the_normal_distribution():
+    d = np.random.default_rng(2).normal(0.005, 1, MANY)
+    p_value = randomisation_test(d, 3999, np.random.default_rng(0))
+    interval = bootstrap_interval(d, 3999, 0.9, np.random.default_rng(0))
+    # Two more small differences change less than five standard deviations of random samples.
+    more = np.append(d, [0.01, 0.01])
+    assert abs(randomisation_test(more, 3999, None) - p_value) < 0.04
+    assert bootstrap_interval(more, 3999, 0.9, None) == pytest.approx(interval, abs=1.7e-3)
+
+
+def test_frames_of_queries_show_the_greatest_losses_first():
+    pytest.importorskip("pandas")
+    found = compare({"good": SYSTEMS["good"], "fair": SYSTEMS["fair"]}, Y, qid=QID, metrics="map")
+    frame = found.query_frame()
+    assert list(frame.columns) == ["n_rows", "good", "fair", "difference"]
+    assert frame["n_rows"].tolist() == [15] * 40
+    assert frame["difference"].is_monotonic_increasing
+    assert frame["difference"].mean() == pytest.approx(found[0].difference)
+    rows = compare(GUESSES, STARS).query_frame()  # a loss: higher is worse
+    assert rows.index.name == "row"
+    assert rows["difference"].is_monotonic_decreasing

@@ -14,7 +14,6 @@ from rankcore.cli.registry import Learner
 from rankcore.cli.rows import Rows
 from rankcore.cli.scaling import Scale, on_scale
 from rankcore.metrics import Convention, Evaluation, accuracy_within, evaluate, rank_loss
-from rankcore.metrics.evaluation import DEFAULT_MEASURES
 from rankcore.metrics.scorers import ranking_scores
 from rankcore.model_selection import QueryKFold
 
@@ -64,8 +63,7 @@ def ranking_measures(
 ) -> Evaluation:
     """Measure the order of rows within their queries; by default a few common ones."""
     scores = ranking_scores(model, rows.X, rows.qid)
-    metrics = metrics or [*DEFAULT_MEASURES]
-    return evaluate(rows.y, scores, qid=rows.qid, metrics=metrics, convention=convention)
+    return evaluate(rows.y, scores, qid=rows.qid, metrics=metrics or None, convention=convention)
 
 
 def label_measures(ranks: np.ndarray, predicted: np.ndarray) -> dict[str, float]:

@@ -86,4 +86,5 @@ def merged(parts: Sequence[Evaluation]) -> Evaluation:
         for name in parts[0].per_query
     }
     qid = np.concatenate([part.qid for part in parts])
-    return Evaluation(per_query, qid, parts[0].convention, over=parts[0].over)
+    sizes = np.concatenate([part.sizes for part in parts])
+    return Evaluation(per_query, qid, parts[0].convention, over=parts[0].over, sizes=sizes)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
 from rankcore.metrics.evaluation import Evaluation
+from rankcore.metrics.names import greater_is_better
 from rankcore.metrics.tables import Table, Tabular, p_text
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ class Contrast:
     measure, a, b : str
         Names of the measure and of the two systems.
     mean_a, mean_b : float
-        Means over the queries in which both values are defined.
+        Means over the queries, or rows, in which both values are defined.
     difference : float
         ``mean_b - mean_a``.
     low, high : float
@@ -36,10 +37,10 @@ class Contrast:
     p_holm : float
         The same with Holm's correction for all contrasts of the comparison.
     wins, ties, losses : int
-        Number of queries in which ``b`` is better than, equal to, or worse than ``a``. For a loss,
-        such as ``"misranking"``, smaller is better.
-    n_queries : int
-        Number of queries in which both values are defined.
+        Number of queries, or rows, in which ``b`` is better than, equal to, or worse than ``a``.
+        For a loss, such as ``"misranking"``, smaller is better.
+    n : int
+        Number of queries, or rows, in which both values are defined.
     """
 
     measure: str
@@ -55,7 +56,7 @@ class Contrast:
     wins: int
     ties: int
     losses: int
-    n_queries: int
+    n: int
 
 
 class Comparison(Tabular):
@@ -125,6 +126,40 @@ class Comparison(Tabular):
             In the order of `differences`.
         """
         return self._defined(contrast)[0]
+
+    def query_frame(self, contrast: int = 0) -> DataFrame:
+        """Convert the values of a contrast to a pandas DataFrame, the greatest losses first.
+
+        Parameters
+        ----------
+        contrast : int, default=0
+            Index of the contrast.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per query, or per row of the data: ``n_rows``, its number of rows (queries
+            only); the values of ``a`` and ``b`` under their names; and ``difference``, ``b - a``.
+            Sorted by how much worse ``b`` is than ``a``.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If pandas is not installed.
+        """
+        import pandas
+
+        c = self.contrasts[contrast]
+        ids, a, b = self._defined(contrast)
+        evaluation = self.evaluations[c.a]
+        columns: dict[str, Any] = {}
+        if evaluation.sizes is not None:
+            size = dict(zip(evaluation.qid.tolist(), evaluation.sizes.tolist(), strict=True))
+            columns["n_rows"] = [size[query] for query in ids.tolist()]
+        columns |= {c.a: a, c.b: b, "difference": b - a}
+        frame = pandas.DataFrame(columns, index=pandas.Index(ids, name=evaluation._ids))
+        ascending = greater_is_better(c.measure)
+        return frame.sort_values("difference", ascending=ascending, kind="stable")
 
     def _defined(self, contrast: int) -> tuple[NDArray[Any], Floats, Floats]:
         c = self.contrasts[contrast]

@@ -12,7 +12,7 @@ from rankcore._core.queries import query_mean
 from rankcore.metrics.auc import auc_score
 from rankcore.metrics.conventions import Convention, resolve
 from rankcore.metrics.evaluate_queries import judged, measure_queries
-from rankcore.metrics.names import parse
+from rankcore.metrics.names import greater_is_better, parse
 from rankcore.metrics.pairwise import count_pairs
 from rankcore.metrics.registry import MEASURES
 from rankcore.metrics.tables import Table, Tabular
@@ -20,8 +20,8 @@ from rankcore.metrics.tables import Table, Tabular
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# Default measures, in Python and on the command line.
-DEFAULT_MEASURES = ("ndcg@10", "map", "mrr", "P@10")
+# Default measures.
+_DEFAULT = ("ndcg@10", "map", "mrr", "P@10")
 # The value that trec_eval uses instead of 0 in logarithms.
 _LEAST = 0.00001
 
@@ -58,16 +58,23 @@ class Evaluation(Tabular, Mapping[str, float]):
         Aggregate over queries, for measures whose aggregate is not the mean.
     by_docid : bool, default=False
         Whether document ids were given, whose order breaks ties instead of that of the rows.
+    sizes : ndarray of int64, shape (n_queries,), optional
+        Number of rows of each query.
 
     Attributes
     ----------
-    per_query, qid, convention, weights, over, by_docid
+    per_query, qid, convention, weights, over, by_docid, sizes
         As above.
+    unit, units : str
+        What has the values: ``"query"`` and ``"queries"``.
 
     See Also
     --------
     evaluate
     """
+
+    # What has the values, as plots and frames call it: one, many, and its ids.
+    unit, units, _ids = "query", "queries", "qid"
 
     def __init__(
         self,
@@ -77,8 +84,10 @@ class Evaluation(Tabular, Mapping[str, float]):
         weights: NDArray[np.float64] | None = None,
         over: dict[str, str] | None = None,
         by_docid: bool = False,
+        sizes: NDArray[np.int64] | None = None,
     ) -> None:
         self.per_query = per_query
+        self.sizes = sizes
         self.qid = qid
         self.convention = convention
         self.weights = weights
@@ -109,28 +118,57 @@ class Evaluation(Tabular, Mapping[str, float]):
             )
             for name, mean in self._means.items()
         ]
-        return Table(("measure", "mean", "queries"), rows, self._caption)
+        return Table(("measure", "mean", self.units), rows, self._caption)
 
     @property
     def _caption(self) -> str:
         return self.convention._describe_with_ids() if self.by_docid else str(self.convention)
 
-    def to_frame(self) -> DataFrame:
+    def to_frame(self, worst_first: str | None = None) -> DataFrame:
         """Convert values per query to a pandas DataFrame, one column per measure.
+
+        Parameters
+        ----------
+        worst_first : str, optional
+            Measure to sort by, the worst query first; undefined values last. None: the order of
+            the queries.
 
         Returns
         -------
         pandas.DataFrame
-            Indexed by query.
+            Indexed by query. The first column, ``n_rows``, has the number of rows of each query.
 
         Raises
         ------
+        KeyError
+            If ``worst_first`` is not among the measures.
         ModuleNotFoundError
             If pandas is not installed.
+
+        Examples
+        --------
+        >>> import rankcore as rc
+        >>> found = rc.metrics.evaluate([1, 0, 0, 1], [2, 1, 2, 1], qid=["a", "a", "b", "b"],
+        ...                             metrics="mrr")
+        >>> print(found.to_frame(worst_first="mrr"))
+             n_rows  mrr
+        qid
+        b         2  0.5
+        a         2  1.0
         """
         import pandas
 
-        return pandas.DataFrame(self.per_query, index=pandas.Index(self.qid, name="qid"))
+        columns = {} if self.sizes is None else {"n_rows": self.sizes}
+        index = pandas.Index(self.qid, name=self._ids)
+        frame = pandas.DataFrame({**columns, **self.per_query}, index=index)
+        if worst_first is None:
+            return frame
+        if worst_first not in self.per_query:
+            raise KeyError(
+                f"worst_first must be one of {', '.join(self.per_query)}; found {worst_first!r}"
+            )
+        ascending = greater_is_better(worst_first)
+        return frame.sort_values(worst_first, ascending=ascending, kind="stable")
 
 
 def evaluate(
@@ -138,7 +176,7 @@ def evaluate(
     y_score: ArrayLike,
     *,
     qid: ArrayLike | None = None,
-    metrics: str | Iterable[str] = DEFAULT_MEASURES,
+    metrics: str | Iterable[str] | None = None,
     convention: str | Convention | None = None,
     query_weight: ArrayLike | None = None,
     docid: ArrayLike | None = None,
@@ -156,8 +194,9 @@ def evaluate(
         Scores, higher for a better rank; finite. Compared as float64, unless a convention differs.
     qid : array-like, shape (n,), optional
         The query of each row: any type, any order. None: all rows are one query.
-    metrics : str or iterable of str, default=("ndcg@10", "map", "mrr", "P@10")
-        Names as trec_eval, LightGBM, XGBoost, ranx or ir-measures write them: ``"ndcg@10"``,
+    metrics : str or iterable of str, optional
+        By default ``["ndcg@10", "map", "mrr", "P@10"]``. Names as trec_eval, LightGBM, XGBoost,
+        ranx or ir-measures write them: ``"ndcg@10"``,
         ``"ndcg_cut_10"``, ``"nDCG(dcg='exp-log2')@10"``, ``"map"``, ``"map@5-"``, ``"P_5"``,
         ``"P.5,10"`` (two measures), ``"P(rel=2)@10"``, ``"recall@20"``, ``"Rprec"``, ``"mrr"``,
         ``"recip_rank"``, ``"hit@10"``, ``"success_1"``, ``"auc"``, ``"misranking"``,
@@ -217,6 +256,7 @@ def evaluate(
     mrr      0.5000        2
     exp2 gain, log2 discount, ties averaged, empty queries 0
     """
+    metrics = _DEFAULT if metrics is None else metrics
     names = [metrics] if isinstance(metrics, str) else list(metrics)
     if not names:
         raise ValueError("metrics is empty; name at least one, such as 'ndcg@10'")
@@ -266,4 +306,12 @@ def evaluate(
     values_of = {name: per_query[name] for name in measures}
     over = {name: m.over for name, m in measures.items()}
     weights: Any = query_weight  # checked there
-    return Evaluation(values_of, ids, meant, weights, over, by_docid=docid is not None)
+    return Evaluation(
+        values_of,
+        ids,
+        meant,
+        weights,
+        over,
+        by_docid=docid is not None,
+        sizes=np.diff(data.queries.bounds),
+    )

@@ -19,8 +19,15 @@ _DCG = {"log2": "linear", "exp-log2": "exp2"}
 
 # Positions are 64-bit integers.
 LARGEST_CUT = 2**63 - 1
-# Measures of predicted ranks, which have no queries.
-_RANK_LOSSES = {"rank_loss", "macro_rank_loss", "max_rank_loss"}
+# Losses of predicted ranks and probabilities, which have no queries.
+_RANK_LOSSES = {
+    "rank_loss",
+    "macro_rank_loss",
+    "max_rank_loss",
+    "ranked_probability_score",
+    "brier_score",
+    "log_loss",
+}
 # Name, arguments in parentheses, cut-offs after "@", "_" or ".", ranx's relevance level "-l2",
 # XGBoost's "-".
 _FORM = re.compile(

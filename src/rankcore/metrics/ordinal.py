@@ -56,8 +56,7 @@ def rank_loss(
     >>> rank_loss(["low", "high"], ["mid", "high"], labels=["low", "mid", "high"])
     0.5
     """
-    truth, guess = _ranks(y_true, y_pred, labels)
-    distance = _distance(truth, guess)
+    distance = rank_distances(y_true, y_pred, labels)
     return weighted_mean(distance, row_weights(sample_weight, distance.size))
 
 
@@ -103,8 +102,7 @@ def accuracy_within(
     if not d >= 0:
         raise ValueError(f"d must be at least 0, found {d!r}")
     d = min(d, float(np.finfo(np.float64).max))  # an upper bound of the distances
-    truth, guess = _ranks(y_true, y_pred, labels)
-    within = _distance(truth, guess) <= d
+    within = rank_distances(y_true, y_pred, labels) <= d
     return weighted_mean(within, row_weights(sample_weight, within.size))
 
 
@@ -334,6 +332,12 @@ ORDINAL: dict[str, tuple[Callable[..., float], bool]] = {
     "quadratic_weighted_kappa": (quadratic_weighted_kappa, True),
     "accuracy_within": (accuracy_within, True),
 }
+
+
+def rank_distances(y_true: Any, y_pred: Any, labels: Any) -> Floats:
+    """Compute the distance between the true and the predicted rank of each row."""
+    truth, guess = _ranks(y_true, y_pred, labels)
+    return _distance(truth, guess)
 
 
 def _distance(truth: Floats, guess: Floats) -> Floats:

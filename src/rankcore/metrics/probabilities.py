@@ -66,9 +66,7 @@ def ranked_probability_score(
     0.25
     """
     table, place, _ = checked_probabilities(y_true, y_proba, labels)
-    below = np.cumsum(table[:, :-1], axis=1)
-    below -= place[:, None] <= np.arange(table.shape[1] - 1)
-    scores = (below**2).sum(axis=1) / (table.shape[1] - 1 if normalize else 1)
+    scores = ranked_probability_scores(table, place) / (table.shape[1] - 1 if normalize else 1)
     return weighted_mean(scores, row_weights(sample_weight, place.size))
 
 
@@ -118,9 +116,7 @@ def brier_score(
     0.25
     """
     table, place, _ = checked_probabilities(y_true, y_proba, labels)
-    true = table[np.arange(place.size), place]
-    scores = (table**2).sum(axis=1) - 2 * true + 1
-    return weighted_mean(scores, row_weights(sample_weight, place.size))
+    return weighted_mean(brier_scores(table, place), row_weights(sample_weight, place.size))
 
 
 def log_loss(
@@ -166,9 +162,26 @@ def log_loss(
     0.3466
     """
     table, place, _ = checked_probabilities(y_true, y_proba, labels)
+    return weighted_mean(log_losses(table, place), row_weights(sample_weight, place.size))
+
+
+def ranked_probability_scores(table: Floats, place: NDArray[np.intp]) -> Floats:
+    """Compute the ranked probability score of each row, from probabilities by rank."""
+    below = np.cumsum(table[:, :-1], axis=1)
+    below -= place[:, None] <= np.arange(table.shape[1] - 1)
+    return (below**2).sum(axis=1)
+
+
+def brier_scores(table: Floats, place: NDArray[np.intp]) -> Floats:
+    """Compute the Brier score of each row, from probabilities by rank."""
+    true = table[np.arange(place.size), place]
+    return (table**2).sum(axis=1) - 2 * true + 1
+
+
+def log_losses(table: Floats, place: NDArray[np.intp]) -> Floats:
+    """Compute the negative logarithm of the true rank's probability in each row."""
     with np.errstate(divide="ignore"):
-        scores = -np.log(table[np.arange(place.size), place])
-    return weighted_mean(scores + 0.0, row_weights(sample_weight, place.size))
+        return -np.log(table[np.arange(place.size), place]) + 0.0
 
 
 # Measures of probabilities by name: losses.

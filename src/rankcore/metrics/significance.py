@@ -1,4 +1,4 @@
-"""Significance tests of differences between rankings."""
+"""Significance tests of differences between rankings, and between predictions of ranks."""
 
 from __future__ import annotations
 
@@ -16,18 +16,22 @@ from rankcore.metrics.comparison import Comparison, Contrast, defined_pairs
 from rankcore.metrics.conventions import Convention, resolve
 from rankcore.metrics.evaluation import Evaluation, evaluate
 from rankcore.metrics.names import greater_is_better
+from rankcore.metrics.row_evaluation import default_measures, evaluate_rows
 
 # Random numbers drawn at a time: 8 MB.
 _BATCH = 1_000_000
+# Number of differences from which on their sums are taken as normal.
+MANY = 10_000
 
 
 def compare(
     scores: Mapping[str, Any],
     y_true: ArrayLike,
     *,
-    qid: ArrayLike,
-    metrics: str | Iterable[str] = ("ndcg@10", "map"),
+    qid: ArrayLike | None = None,
+    metrics: str | Iterable[str] | None = None,
     baseline: str | None = None,
+    labels: ArrayLike | None = None,
     convention: str | Convention | None = None,
     n_resamples: int = 9999,
     confidence_level: float = 0.95,
@@ -35,31 +39,34 @@ def compare(
     docid: ArrayLike | None = None,
     n_jobs: int | None = None,
 ) -> Comparison:
-    """Compare rankings of the same queries.
+    """Compare rankings of the same queries, or predictions of the same ordered labels.
 
     For each measure and pair of systems: the difference of the means, a bootstrap confidence
     interval, and the paired randomisation test, whose null hypothesis is that the two systems are
-    exchangeable in each query (Smucker, Allan and Carterette, 2007).
+    exchangeable in each query, or in each row (Smucker, Allan and Carterette, 2007).
 
     Parameters
     ----------
-    scores : mapping of str to array-like, shape (n,)
-        Scores of each system, by name; at least two systems.
-    y_true : array-like of numbers, shape (n,)
-        True labels, higher for better; any finite numbers.
-    qid : array-like, shape (n,)
-        The query of each row.
-    metrics : str or iterable of str, default=("ndcg@10", "map")
-        Names as trec_eval, LightGBM, XGBoost, ranx or ir-measures write them: ``"ndcg@10"``,
-        ``"ndcg_cut_10"``, ``"nDCG(dcg='exp-log2')@10"``, ``"map"``, ``"map@5-"``, ``"P_5"``,
-        ``"P.5,10"`` (two measures), ``"P(rel=2)@10"``, ``"recall@20"``, ``"Rprec"``, ``"mrr"``,
-        ``"recip_rank"``, ``"hit@10"``, ``"success_1"``, ``"auc"``, ``"misranking"``,
-        ``"kendall_tau"``, ``"ERR@10"``, ``"RBP(p=0.8)"``, ``"bpref"``, ``"infAP"``,
-        ``"judged@10"``, ``"hits@10"``, ``"F1@10"``, ``"SetF"``, ``"IPrec@0.1"``, ``"gm_map"``,
-        ``"num_rel_ret"``, and sets of trec_eval: ``"official"``, ``"set"``, ``"all_trec"``. The
-        name selects the measure; the convention defines its details.
+    scores : mapping of str to array-like
+        At least two systems, by name: scores of the rows, shape (n,); or without ``qid``,
+        predicted labels, shape (n,), or probabilities of ranks, shape (n, k), with columns as
+        ``predict_proba`` has them.
+    y_true : array-like, shape (n,)
+        With ``qid``, numbers, higher for better. Otherwise ordered labels.
+    qid : array-like, shape (n,), optional
+        The query of each row: rankings are compared over queries. None: predictions are compared
+        over rows, which should be independent.
+    metrics : str or iterable of str, optional
+        By default ``"ndcg@10"`` and ``"map"`` with ``qid``; otherwise ``"rank_loss"``, and
+        ``"ranked_probability_score"`` if all systems give probabilities. Over rows:
+        ``"rank_loss"``, ``"accuracy"``, ``"accuracy_within"`` (one rank), and of probabilities
+        ``"ranked_probability_score"`` (``"rps"``), ``"brier_score"`` and ``"log_loss"``; the rank
+        that probabilities predict is their median. Over queries: any that `evaluate` takes.
     baseline : str, optional
         System to compare all others with; None: compare every pair.
+    labels : array-like, shape (k,), optional
+        Without ``qid``: all labels, lowest rank first, as for `rank_loss`; ``ranks_`` of a model.
+        Required for words, unless ``y_true`` is an ordered categorical.
     convention : str or Convention, optional
         Convention of gains, ties, queries without relevant documents and more: ``"sklearn"``,
         ``"trec_eval"`` (version 10; ``"trec_eval-9"``), ``"lightgbm"``, ``"xgboost"``,
@@ -86,15 +93,18 @@ def compare(
     Raises
     ------
     ValueError
-        For fewer than two systems, an unknown baseline, parameters out of range, and as `evaluate`.
+        For fewer than two systems, an unknown baseline, parameters out of range, measures that have
+        no value in a row, without ``qid``, and as `evaluate` and `rank_loss`.
     TypeError
         If scores are not a mapping with string keys, and as `evaluate`.
 
     Notes
     -----
-    O(n_resamples * n_queries) for each contrast. Queries omitted from either mean are omitted from
-    the contrast. As values of measures are rounded, sums of differences are equal to the observed
-    one if they differ by less than 1e-12 of the sum of absolute differences.
+    O(n_resamples * n_queries) for each contrast. With more than 10,000 queries or rows, the test
+    and the interval are those of the normal distribution with the same variance, which differ from
+    the random ones by less than their random error. Queries omitted from either mean are omitted
+    from the contrast. As values of measures are rounded, sums of differences are equal to the
+    observed one if they differ by less than 1e-12 of the sum of absolute differences.
 
     Examples
     --------
@@ -106,6 +116,11 @@ def compare(
     ...                            metrics="map")
     >>> found[0].difference > 0, found[0].p_value
     (True, 0.0001)
+    >>> stars = rng.integers(1, 6, 500)
+    >>> near, far = np.clip(stars + rng.integers(-1, 2, (2, 500)) * [[1], [2]], 1, 5)
+    >>> found = rc.metrics.compare({"far": far, "near": near}, stars)
+    >>> found[0].measure, found[0].difference < 0, found[0].p_value
+    ('rank_loss', True, 0.0001)
     """
     if not isinstance(scores, Mapping):
         raise TypeError(
@@ -114,14 +129,23 @@ def compare(
     for system in scores:
         if not isinstance(system, str):
             raise TypeError(f"systems must have str for names; found {system!r}")
-    names = [metrics] if isinstance(metrics, str) else list(metrics)
-    meant = resolve(convention)
-    evaluations = {
-        system: evaluate(
-            y_true, s, qid=qid, metrics=names, convention=meant, docid=docid, n_jobs=n_jobs
-        )
-        for system, s in scores.items()
-    }
+    names = [metrics] if isinstance(metrics, str) else None if metrics is None else list(metrics)
+    evaluations: dict[str, Evaluation] = {}
+    if qid is None:
+        if convention is not None or docid is not None:
+            raise ValueError("convention and docid belong to rankings of queries; pass qid, too")
+        names = default_measures(scores.values()) if names is None else names
+        for system, predicted in scores.items():
+            evaluations[system] = evaluate_rows(y_true, predicted, names, labels)
+    else:
+        if labels is not None:
+            raise ValueError("labels belong to predictions of ranks; rankings of queries have none")
+        names = ["ndcg@10", "map"] if names is None else names
+        meant = resolve(convention)
+        for system, s in scores.items():
+            evaluations[system] = evaluate(
+                y_true, s, qid=qid, metrics=names, convention=meant, docid=docid, n_jobs=n_jobs
+            )
     return compare_evaluations(
         evaluations,
         baseline=baseline,
@@ -257,7 +281,7 @@ def _contrast(
         "wins": int((better > 0).sum()),
         "ties": int((d == 0).sum()),
         "losses": int((better < 0).sum()),
-        "n_queries": int(d.size),
+        "n": int(d.size),
     }
 
 
@@ -265,9 +289,14 @@ def randomisation_test(d: Floats, n_resamples: int, rng: np.random.Generator) ->
     """Compute the p-value of paired differences: fraction of signs with as large a mean.
 
     All 2^n patterns are enumerated if there are at most ``n_resamples``. The observed one counts.
+    Sums of more than `MANY` have the normal distribution.
     """
+    from scipy.stats import norm
+
     d = d[d != 0]  # these have no sign to change
     n = d.size
+    if n > MANY:
+        return float(2 * norm.sf(abs(d.sum()) / np.sqrt((d**2).sum())))
     extreme = abs(d.sum()) - 1e-12 * np.abs(d).sum()
     if n < 63 and 2**n <= n_resamples:
         numbers = np.arange(2**n)[:, None]
@@ -285,11 +314,14 @@ def randomisation_test(d: Floats, n_resamples: int, rng: np.random.Generator) ->
 def bootstrap_interval(
     d: Floats, n_resamples: int, confidence_level: float, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Compute the percentile confidence interval of the mean."""
-    from scipy.stats import bootstrap
+    """Compute the percentile confidence interval of the mean; of more than `MANY`, the normal."""
+    from scipy.stats import bootstrap, norm
 
     if d.size == 1:  # every sample is the same
         return float(d[0]), float(d[0])
+    if d.size > MANY:
+        low, high = norm.interval(confidence_level, d.mean(), d.std() / np.sqrt(d.size))
+        return float(low), float(high)
     interval = bootstrap(
         (d,),
         np.mean,

@@ -97,7 +97,7 @@ def short(p_value: float, sign: str = "") -> str:
 def plot_query_differences(
     comparison: Comparison, contrast: int = 0, *, ax: Axes | None = None
 ) -> Axes:
-    """Draw the differences of two systems by query, in descending order.
+    """Draw the differences of two systems by query, or by row, in descending order.
 
     Parameters
     ----------
@@ -111,8 +111,8 @@ def plot_query_differences(
     Returns
     -------
     matplotlib.axes.Axes
-        One bar per query, coloured by the better system, with the id of the
-        query if there are up to 40; otherwise only the first and the last have ids.
+        One bar per query, or per row, coloured by the better system, with the id of the query if
+        there are up to 40; otherwise only the first and the last have ids.
 
     Raises
     ------
@@ -122,6 +122,7 @@ def plot_query_differences(
         If Matplotlib is not installed.
     """
     c = comparison[contrast]
+    measured = comparison.evaluations[c.a]
     differences = comparison.differences(contrast)
     order = np.argsort(-differences, kind="stable")
     difference = differences[order]
@@ -144,14 +145,16 @@ def plot_query_differences(
             if y != 0:
                 x = difference.size if place else 1
                 ax.annotate(
-                    f"query {names[place]}",
+                    f"{measured.unit} {names[place]}",
                     (x, y),
                     textcoords="offset points",
                     xytext=(6 if side == "left" else -6, 0),
                     ha=side,
                     va="center",
                 )
-    ax.set_xlabel(f"queries: {c.wins} won by {c.b}, {c.ties} tied, {c.losses} won by {c.a}")
+    ax.set_xlabel(
+        f"{measured.units}: {c.wins} won by {c.b}, {c.ties} tied, {c.losses} won by {c.a}"
+    )
     ax.set_ylabel(f"{c.measure}, {c.b} - {c.a}")
     ax.legend()
     return ax

@@ -178,10 +178,9 @@ def _print_ordinal(
     from rankcore._core.labels import encode
     from rankcore.cli.measuring import label_measures
     from rankcore.cli.rows import title
-    from rankcore.cli.trec import compared
-    from rankcore.metrics import Convention, Evaluation, rank_loss, ranked_probability_score
+    from rankcore.metrics import compare, rank_loss, ranked_probability_score
 
-    facts, losses = {}, {}
+    facts, predictions = {}, {}
     for name, (learned, X) in models.items():
         classes = learned.ranks_
         unknown = sorted(set(y.tolist()) - set(classes.tolist()))
@@ -194,8 +193,7 @@ def _print_ordinal(
         predicted = encode(learned.predict(X), classes)
         # The median rank of the data minimises the rank loss among constant predictions.
         constant = np.full(ranks.shape, np.median(ranks))
-        lost = {"rank_loss": np.abs(ranks - predicted).astype(np.float64)}
-        losses[name] = Evaluation(lost, np.arange(ranks.size), Convention())
+        predictions[name] = predicted
         facts[name] = {
             "examples": ranks.size,
             **label_measures(ranks, predicted),
@@ -205,10 +203,11 @@ def _print_ordinal(
             facts[name]["ranked_probability_score"] = ranked_probability_score(
                 y, learned.predict_proba(X), labels=classes
             )
-    comparison = compared(losses)
-    if comparison is None:
-        print_facts(next(iter(facts.values())), as_json)
+    first = next(iter(facts))
+    if len(facts) == 1:
+        print_facts(facts[first], as_json)
         return
+    comparison = compare(predictions, ranks, metrics="rank_loss", baseline=first)
     if as_json:
         contrasts = [asdict(contrast) for contrast in comparison]
         print_facts({"models": facts, "contrasts": contrasts}, as_json)
