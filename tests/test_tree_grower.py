@@ -298,7 +298,7 @@ class Shards:
 
     def __init__(self, binning, params, n_shards, batch_size):
         self.binning, self.params, self.batch_size = binning, params, batch_size
-        self.n_shards, self.n_expanded, self.n_calls = n_shards, 0, 0
+        self.n_shards, self.n_calls = n_shards, 0
         self.offsets = np.concatenate([[0], np.cumsum(binning.n_bins + 1)]).astype(np.int64)
 
     def begin_tree(self, gradients, hessians):
@@ -337,9 +337,11 @@ class Shards:
             gain, packed, bin, missing_right = splits[best].tolist()
             leaf.take(Split(gain, packed, best, bin, missing_right), params)
 
-    def expand(self, leaves, search):
+    def expand(self, leaf, tree, room):
         self.n_calls += 1
-        for leaf in leaves:
+        likely = [one for _, one in tree.likely_splits(room) if one.children is None]
+        assert likely[0] is leaf
+        for leaf in likely[: self.batch_size]:
             split, rows = leaf.split, self.rows[leaf.node].copy()
             n_left = partition.partition_rows(
                 self.binning.columns, split.feature, split.bin, split.missing_right, None,
@@ -350,7 +352,7 @@ class Shards:
             nodes = len(self.rows), len(self.rows) + 1
             self.rows += [rows[:n_left], rows[n_left:]]
             leaf.children = leaf.divide(self.params, nodes, n_left)
-            if search:
+            if room > 1:
                 self.search(leaf.children)
 
     def recount(self, leaf):

@@ -8,10 +8,8 @@ integers, so that trees do not depend on the source.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
-from itertools import count
+from heapq import heapify, heappop, heappush
 from math import inf
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -119,6 +117,11 @@ class Leaf:
             and splitting.hessian(self.packed) >= 2 * self.units.min_hessian(params)
         )
 
+    @property
+    def gains(self) -> bool:
+        """Whether the split gains more than rounding errors."""
+        return self.gain > MIN_GAIN * self.units.power**2 * splitting.hessian(self.packed)
+
     def take(self, split: Split, params: GrowthParams) -> None:
         """Set the split."""
         own = splitting.leaf_gain(self.packed, self.units.l2(params), self.low, self.high)
@@ -153,15 +156,13 @@ class HistogramSource(Protocol):
     found.
     """
 
-    @property
-    def batch_size(self) -> int:
-        """Number of leaves to expand at a time, the best first; those not used are forgotten."""
+    def expand(self, leaf: Leaf, tree: GrownTree, room: int) -> None:
+        """Set the children of a leaf of ``tree`` and, if ``room`` > 1, the children's splits.
 
-    def expand(self, leaves: Sequence[Leaf], search: bool) -> None:
-        """Set the children of leaves by their splits and, if ``search``, the children's splits.
-
-        Children are those of `Leaf.divide`; their splits are set by `Leaf.take` where
-        `Leaf.may_split`. ``children`` is empty if one has fewer rows than ``min_samples_leaf``.
+        ``room`` is the number of splits that the tree may still have. Children are those of
+        `Leaf.divide`; their splits are set by `Leaf.take` where `Leaf.may_split`. ``children`` is
+        empty if one has fewer rows than ``min_samples_leaf``. A source may expand other leaves with
+        this one, such as those of `GrownTree.likely_splits`: the tree does not depend on it.
         """
 
     def recount(self, leaf: Leaf) -> None:
@@ -206,6 +207,23 @@ class GrownTree:
         self.leaves[leaf.number] = leaf.children[0]
         self.leaves.append(leaf.children[1])
 
+    def likely_splits(self, room: int) -> list[tuple[int, Leaf]]:
+        """Return the next ``room`` splits if no child that is still unknown gains more than these.
+
+        In order, with the number that each leaf has then.
+        """
+        heap = [(-leaf.gain, number, leaf) for number, leaf in enumerate(self.leaves) if leaf.gains]
+        heapify(heap)
+        likely: list[tuple[int, Leaf]] = []
+        while heap and len(likely) < room:
+            _, number, leaf = heappop(heap)
+            numbers = number, len(self.leaves) + len(likely)
+            likely.append((number, leaf))
+            for place, child in zip(numbers, leaf.children or (), strict=False):
+                if child.gains:
+                    heappush(heap, (-child.gain, place, child))
+        return likely
+
 
 class TreeGrower:
     """Grows trees leaf by leaf: the one whose split gains most is split next."""
@@ -222,7 +240,7 @@ class TreeGrower:
         while heap and len(tree.leaves) < most:
             leaf = heappop(heap)[-1]
             if leaf.children is None:
-                self._expand(leaf, heap, most - len(tree.leaves))
+                self._source.expand(leaf, tree, most - len(tree.leaves))
             if not leaf.children:
                 # Sources may count rows only when a leaf is split. Until then, the gain of its
                 # best split is an upper bound.
@@ -238,27 +256,7 @@ class TreeGrower:
         tree.highs = np.array([leaf.high for leaf in tree.leaves]) / power
         return tree
 
-    def _expand(self, leaf: Leaf, heap: list[tuple[float, int, Leaf]], room: int) -> None:
-        """Expand a leaf, and with it those that are likely to be split next.
-
-        These are the next ones if no child of a leaf to expand gains more.
-        """
-        batch, n_split, order = [leaf], 1, count()
-        ahead = [(key, next(order), one) for key, _, one in sorted(heap)]
-        while ahead and len(batch) < self._source.batch_size and n_split < room:
-            one, n_split = heappop(ahead)[-1], n_split + 1
-            if one.children is None:
-                batch.append(one)
-            for child in one.children or ():
-                if self._gains(child):
-                    heappush(ahead, (-child.gain, next(order), child))
-        self._source.expand(batch, room > 1)
-
     @staticmethod
-    def _gains(leaf: Leaf) -> bool:
-        """Return whether the split of a leaf gains more than rounding errors."""
-        return leaf.gain > MIN_GAIN * leaf.units.power**2 * splitting.hessian(leaf.packed)
-
-    def _push(self, heap: list[tuple[float, int, Leaf]], leaf: Leaf) -> None:
-        if self._gains(leaf):
+    def _push(heap: list[tuple[float, int, Leaf]], leaf: Leaf) -> None:
+        if leaf.gains:
             heappush(heap, (-leaf.gain, leaf.number, leaf))

@@ -22,7 +22,7 @@ from rankcore._core.numbers import Floats
 from rankcore._core.threads import Threads
 from rankcore._ext import histogram_layout, histograms, partition, splitting
 from rankcore.boosting._binning import Bins
-from rankcore.boosting._grower import NO_SPLIT, GrowthParams, Leaf, Split, Units
+from rankcore.boosting._grower import NO_SPLIT, GrownTree, GrowthParams, Leaf, Split, Units
 
 # Sparse columns with fewer entries per bin have one sum, which bounds the gain of their splits.
 ENTRIES_PER_BIN = 4
@@ -141,8 +141,6 @@ class MemoryHistograms:
     Splits do not depend on the number of threads.
     """
 
-    batch_size = 1
-
     def __init__(self, bins: Bins, params: GrowthParams, threads: Threads) -> None:
         self._bins, self._params, self._threads = bins, params, threads
         self._features = [
@@ -203,23 +201,21 @@ class MemoryHistograms:
             partition.label_rows(self._others[at.others], leaf.number, self._node_of)
         return self._node_of
 
-    def expand(self, leaves: Sequence[Leaf], search: bool) -> None:
-        for leaf in leaves:
-            parent = self._leaves[leaf.node]
-            leaf.children = children = self._partition(leaf)
-            if not children:
-                continue
-            eligible = [one for one in children if search and one.may_split(self._params)]
-            if eligible:
-                left, right = children
-                smaller = left if left.n_rows <= right.n_rows else right
-                self._find_splits(eligible, smaller, parent)
-                # The histograms of the parent have become those of its larger child.
-                larger = right if smaller is left else left
-                self._leaves[larger.node].histograms = parent.histograms
-            else:
-                for features, histogram in zip(self._features, parent.histograms, strict=True):
-                    features.spare.append(histogram)
+    def expand(self, leaf: Leaf, tree: GrownTree, room: int) -> None:
+        parent = self._leaves[leaf.node]
+        leaf.children = children = self._partition(leaf)
+        if not children:
+            return
+        eligible = [child for child in children if room > 1 and child.may_split(self._params)]
+        if not eligible:
+            for features, histogram in zip(self._features, parent.histograms, strict=True):
+                features.spare.append(histogram)
+            return
+        left, right = children
+        smaller, larger = (left, right) if left.n_rows <= right.n_rows else (right, left)
+        self._find_splits(eligible, smaller, parent)
+        # The histograms of the parent have become those of its larger child.
+        self._leaves[larger.node].histograms = parent.histograms
 
     def recount(self, leaf: Leaf) -> None:
         held, params, units = self._leaves[leaf.node], self._params, leaf.units

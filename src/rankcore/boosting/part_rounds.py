@@ -47,7 +47,7 @@ from rankcore.boosting._tree_rounds import (
 )
 from rankcore.boosting._vector_leaves import LeafSums, monotone_steps, newton_steps
 from rankcore.boosting.params import Schedule, grows_trees, resolve_min_samples_leaf
-from rankcore.boosting.parts import STUMP_BITS, Begun, Histogram, Order
+from rankcore.boosting.parts import STUMP_BITS, Answer, Begun, Histogram, Order
 
 __all__ = [
     "HeldOutTables",
@@ -62,8 +62,9 @@ __all__ = [
     "train_rounds",
 ]
 
-# Maximum number of leaves to expand in one exchange.
-BATCH_SIZE = 8
+# Maximum number of leaves whose children are summed in one exchange. The sums of all leaves of the
+# tree are a part of it if at most as many as the second are left: mostly, the tree ends with these.
+BATCH_SIZE, LAST_BATCH_SIZE = 8, 4
 # Packed sums of the first tree use their whole range, as in memory. Those of the next begin at a
 # quarter of it: they may grow by this factor, and shrink by the second, before units must change.
 HEADROOM, SHRINKAGE = 4.0, 16.0
@@ -97,8 +98,6 @@ class SummedHistograms:
     ``ratio`` is a function of two totals: that of the hessians normalised by the second and by the
     first; None if gradients must be normalised by the latest totals, at the cost of an exchange.
     """
-
-    batch_size = BATCH_SIZE
 
     def __init__(
         self, edges: BinEdges, growth: GrowthParams, ratio: Callable[[Floats, Floats], float] | None
@@ -148,65 +147,88 @@ class SummedHistograms:
         self._allowed = None if allowed is None else allowed.view(np.uint8)
         counts = self._row_counts(found.counts, root)
         self._counts_root, self._failed = self._may_count(root), set[int]()
-        self._n_nodes, self._last = 1, list[Order]()
+        self._n_nodes, self._sums = 1, (list[int](), list[Floats]())
         self._known = {0: Known(self._filled(found.histogram, found.packed), counts)}
         if root.may_split(self.growth):
             self._find_splits(root)
         return root, found.totals
 
-    def expand(self, leaves: Sequence[Leaf], search: bool) -> None:
-        """As `HistogramSource.expand`; one exchange."""
-        growth, orders = self.growth, []
-        for leaf in leaves:
-            right = 2 * splitting.hessian(leaf.split.packed) <= splitting.hessian(leaf.packed)
-            deep = growth.max_depth is not None and leaf.depth + 1 >= growth.max_depth
-            nodes = self._n_nodes, self._n_nodes + 1
-            self._n_nodes += 2
-            summed = int(right) if search and not deep else -1
-            counted, again = summed >= 0 and self._may_count(leaf), leaf.node in self._failed
-            orders.append(Order(leaf.node, leaf.split, nodes, summed, counted, again))
-        on_left = [self._rows_left(leaf) for leaf in leaves]
-        if not search and None not in on_left:  # partitioned when leaves are summed
-            self._last = orders
-            for leaf, order, n in zip(leaves, orders, on_left, strict=True):
-                leaf.children = leaf.divide(growth, order.children, n or 0)
+    def expand(self, leaf: Leaf, tree: GrownTree, room: int) -> None:
+        """As `HistogramSource.expand`; one exchange, for leaves that are likely to follow too.
+
+        If the tree is likely to end with these, the sums of its leaves are part of the exchange.
+        """
+        likely = tree.likely_splits(room)
+        ahead = [one for _, one in likely if one.children is None]
+        orders = [self._order(one, search=room > 1) for one in ahead]
+        n_searched = sum(order.summed >= 0 for order in orders)
+        if n_searched > BATCH_SIZE:
+            orders = orders[:BATCH_SIZE]
+        ends = not n_searched or (len(likely) == room and n_searched <= LAST_BATCH_SIZE)
+        answers = self._expand(orders, self._last_leaves(tree, likely, orders) if ends else [])
+        for one, order, answer in zip(ahead, orders, answers, strict=False):
+            self._take(one, order, answer)
+
+    @staticmethod
+    def _last_leaves(
+        tree: GrownTree, splits: Sequence[tuple[int, Leaf]], orders: Sequence[Order]
+    ) -> list[int]:
+        """Return the nodes of the tree's leaves after more splits, for some of which are orders."""
+        asked = {order.node: order.children for order in orders}
+        nodes = [leaf.node for leaf in tree.leaves]
+        for number, leaf in splits:
+            both = leaf.children
+            left, right = (both[0].node, both[1].node) if both else asked[leaf.node]
+            nodes[number] = left
+            nodes.append(right)
+        return nodes
+
+    def _order(self, leaf: Leaf, search: bool) -> Order:
+        """Return what to ask the workers for about a leaf to split."""
+        growth = self.growth
+        right = 2 * splitting.hessian(leaf.split.packed) <= splitting.hessian(leaf.packed)
+        deep = growth.max_depth is not None and leaf.depth + 1 >= growth.max_depth
+        nodes = self._n_nodes, self._n_nodes + 1
+        self._n_nodes += 2
+        summed = int(right) if search and not deep else -1
+        counted, again = summed >= 0 and self._may_count(leaf), leaf.node in self._failed
+        return Order(leaf.node, leaf.split, nodes, summed, counted, again)
+
+    def _expand(self, orders: Sequence[Order], leaves: list[int]) -> list[tuple[Answer, ...]]:
+        """Return the answers of all workers to each order, and keep the sums of leaves."""
+        found = self.workers.call("expand", orders, leaves)
+        if leaves:
+            sums = zip(*(sums for _, sums in found), strict=True)
+            self._sums = leaves, [np.sum(some, axis=0) for some in sums]
+        return list(zip(*(answers for answers, _ in found), strict=True))
+
+    def _take(self, leaf: Leaf, order: Order, answer: Sequence[Answer]) -> None:
+        """Set the children of a leaf by the answers of all workers."""
+        growth, n_left = self.growth, sum(one.n_left for one in answer)
+        if min(n_left, leaf.n_rows - n_left) < growth.min_samples_leaf:
+            leaf.children = ()
+            self._failed.add(leaf.node)
             return
-        answers = zip(*self.workers.call("expand", orders), strict=True)
-        for leaf, order, answer in zip(leaves, orders, answers, strict=True):
-            n_left = sum(one.n_left for one in answer)
-            if min(n_left, leaf.n_rows - n_left) < growth.min_samples_leaf:
-                leaf.children = ()
-                self._failed.add(leaf.node)
-                continue
-            leaf.children = children = leaf.divide(growth, order.children, n_left)
-            parent = self._known.pop(leaf.node)
-            if order.summed < 0:
-                continue
-            smaller = children[order.summed]
-            histogram = self._filled(added([one.histogram for one in answer]), smaller.packed)
-            both = [histogram, parent.histogram - histogram]
-            for side, child in enumerate(children):
-                counts = None
-                if order.counted:
-                    counts = self._row_counts(added([one.counts[side] for one in answer]), child)
-                self._known[child.node] = Known(both[side != order.summed], counts)
-                if child.may_split(growth):
-                    self._find_splits(child)
+        leaf.children = children = leaf.divide(growth, order.children, n_left)
+        parent = self._known.pop(leaf.node)
+        if order.summed < 0:
+            return
+        smaller = children[order.summed]
+        histogram = self._filled(added([one.histogram for one in answer]), smaller.packed)
+        both = [histogram, parent.histogram - histogram]
+        for side, child in enumerate(children):
+            counts = None
+            if order.counted:
+                counts = self._row_counts(added([one.counts[side] for one in answer]), child)
+            self._known[child.node] = Known(both[side != order.summed], counts)
+            if child.may_split(growth):
+                self._find_splits(child)
 
     def recount(self, leaf: Leaf) -> None:
         """As `HistogramSource.recount`; one exchange."""
         counts = added(self.workers.call("count", leaf.node))
         self._known[leaf.node].counts = self._row_counts(counts, leaf)
         self._find_splits(leaf)
-
-    def _rows_left(self, leaf: Leaf) -> int | None:
-        """Return the number of rows of the left child of a split, if rows were counted."""
-        counts, split = self._known[leaf.node].counts, leaf.split
-        if counts is None:
-            return None
-        first, missing = self._bounds[split.feature], self._bounds[split.feature + 1] - 1
-        n_missing = 0 if split.missing_right else int(counts[missing])
-        return int(counts[first : min(first + split.bin, missing)].sum()) + n_missing
 
     def _may_count(self, leaf: Leaf) -> bool:
         """Return whether the rows of the children of a leaf are counted by bin."""
@@ -217,9 +239,11 @@ class SummedHistograms:
         return self._filled(counts, leaf.n_rows).astype(np.int32) if counts.size else None
 
     def sum_leaves(self, leaves: Sequence[Leaf]) -> list[Floats]:
-        """Return the objective's sums by leaf; one exchange."""
-        found = self.workers.call("sum_leaves", self._last, [leaf.node for leaf in leaves])
-        return [np.sum(some, axis=0) for some in zip(*found, strict=True)]
+        """Return the objective's sums by leaf; one exchange, unless they came with the last."""
+        nodes = [leaf.node for leaf in leaves]
+        if nodes != self._sums[0]:
+            self._expand([], nodes)
+        return self._sums[1]
 
     def begin_stump(self, *args: Any) -> tuple[Floats, Floats]:
         """Return the totals, and the gradients by bin, of `BinnedRows.begin_stump`."""

@@ -181,8 +181,14 @@ class BinnedRows:
         counts = self._counts(self._rows) if counted else self._ones[:0]
         return Begun(found, *sums, n, packed, self._histogram(self._rows, self._packed), counts)
 
-    def expand(self, orders: Sequence[Order]) -> list[Answer]:
-        """Partition nodes, and sum their children."""
+    def expand(
+        self, orders: Sequence[Order], leaves: Sequence[int]
+    ) -> tuple[list[Answer], list[Floats]]:
+        """Partition nodes, and sum their children.
+
+        If ``leaves`` has the nodes of all leaves, these are labelled, and the sums by leaf of the
+        objectives are returned, too.
+        """
         found = []
         for order in orders:
             rows, others = self._nodes[order.node]
@@ -214,21 +220,19 @@ class BinnedRows:
             if order.counted:
                 counts = self._counts(self._rows[parts[0]]), self._counts(self._rows[parts[1]])
             found.append(Answer(n_left, summed, counts))
-        return found
+        return found, self._leaf_sums(leaves) if leaves else []
 
     def count(self, node: int) -> Histogram:
         """Return the number of rows of a node in each bin of each feature."""
         return self._counts(np.sort(self._rows[self._nodes[node][0]]))
 
-    def sum_leaves(self, orders: Sequence[Order], nodes: Sequence[int]) -> list[Floats]:
-        """Carry out the last splits, label the leaves, and return the objectives' sums by leaf."""
-        self.expand(orders)
-        leaf_of = np.zeros(self._all.size, dtype=np.int32)
+    def _leaf_sums(self, nodes: Sequence[int]) -> list[Floats]:
+        """Label the leaves of the tree, and return the objectives' sums by leaf."""
+        leaf_of = self._leaf_of = np.zeros(self._all.size, dtype=np.int32)
         for leaf, node in enumerate(nodes):
             rows, others = self._nodes[node]
             partition.label_rows(self._rows[rows], leaf, leaf_of)
             partition.label_rows(self._others[others], leaf, leaf_of)
-        self._leaf_of = leaf_of
         found = [
             one.leaf_sums(
                 leaf_of[at],
