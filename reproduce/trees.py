@@ -92,7 +92,7 @@ def trees(p, train, parts):
         learning_rate=float(p["rate"]),
         min_samples_leaf=int(p["rows"]),
         subsample=float(p["share"]),
-        colsample=float(p["columns"]),
+        max_features=float(p["columns"]),
         l2_leaf=float(p["l2"]) / 1000,  # all pairs weigh 1
         random_state=0,
     )

@@ -33,7 +33,7 @@ OF_PAIRS = {
     "ndcg": {**TREES, "pair_weight": "ndcg@10"},
     "map": {**TREES, "pair_weight": "map", "leaf_step": "newton"},
     "monotone": {**TREES, "monotonic_cst": [1, -1, 0] * 10},
-    "columns": {**TREES, "colsample": 0.3, "random_state": 0},
+    "columns": {**TREES, "max_features": 0.3, "random_state": 0},
     "zero": {**TREES, "missing": "zero"},
 }
 # Parameters of OrdinalBoost.
@@ -43,7 +43,7 @@ OF_RANKS = {
     "monotone vector": {"monotonic_cst": [1, -1, 0] * 10},
     "shared": {"tasks": "shared"},
     "cumulative": {"tasks": "shared", "link": "cumulative", "class_weight": "balanced"},
-    "columns": {"colsample": 0.3, "random_state": 0, "max_depth": 4, "missing": "zero"},
+    "columns": {"max_features": 0.3, "random_state": 0, "max_depth": 4, "missing": "zero"},
 }
 
 
@@ -91,6 +91,14 @@ def check_pairs(name, params, X, y, qid=None, w=None, n=4):
 def test_queries_in_shards_are_boosted_as_in_memory(which, form, client):
     X, y, qid = queries(1, form)
     assert check_pairs("RankBoost", OF_PAIRS[which], X, y, qid) < 1e-6
+
+
+def test_rounds_go_on_if_no_drawn_feature_splits_the_root(client):
+    X, y, qid = queries(3)
+    wide = np.ones((y.size, 40))
+    wide[:, 17] = X[:, 0]
+    params = {**TREES, "max_features": 0.05, "random_state": 0}
+    assert check_pairs("RankBoost", params, wide, y, qid) < 1e-6
 
 
 @pytest.mark.parametrize("n", [1, 2, 7])

@@ -48,7 +48,7 @@ FREE = {
     ("kernel_scores.outputs", "starts", 0),
     ("histogram_layout.count_row_entries", "features", 0),
     ("histogram_layout.lay_out_panels", "features", 0),
-    ("histograms.FeatureBlock.find_splits", "rows", 0),
+    ("histograms.FeatureBlock.sum_rows", "rows", 0),
     ("histograms.column_histogram", "node_of", 0),
     ("histograms.column_histogram", "rows", 0),
     ("histograms.quantise", "rows", 0),
@@ -243,7 +243,7 @@ def boosting(folder):
             {},
             {"select": "normalizer"},
             TREES,
-            TREES | {"subsample": 0.5, "colsample": 0.5},
+            TREES | {"subsample": 0.5, "max_features": 0.5},
             TREES | {"pair_weight": "ndcg@5"},
             TREES | {"pair_weight": "map", "leaf_step": "newton"},
         ):

@@ -277,7 +277,7 @@ def test_stages_measures_and_warm_starts_are_shorter_fits(tasks, link):
     X, y = data()
     held = data(100, seed=1)
     metrics = ["ranked_probability_score", "log_loss", "rank_loss"]
-    params = {"subsample": 0.7, "colsample": 0.6, "random_state": 3}
+    params = {"subsample": 0.7, "max_features": 0.6, "random_state": 3}
     model = small(tasks, link, eval_metric=metrics, **params).fit(X, y, eval_set=held)
     stages = zip(model.staged_predict_proba(held[0]), model.staged_predict(held[0]), strict=True)
     for t, (table, labels) in enumerate(stages):

@@ -170,7 +170,7 @@ def test_random_state_decides_and_threads_do_not():
     assert not np.array_equal(first.predict_proba(X), other.predict_proba(X))
 
 
-@pytest.mark.parametrize("params", [{}, {"subsample": 0.6, "colsample": 0.5}])
+@pytest.mark.parametrize("params", [{}, {"subsample": 0.6, "max_features": 0.5}])
 def test_a_warm_start_goes_on(params):
     X, y = data()
     whole = small("vector", random_state=3, **params).fit(X, y)

@@ -191,7 +191,9 @@ def test_rows_without_queries_are_one_query(params, every, files, monkeypatch):
     [
         rc.RankBoost(5, max_leaf_nodes=4),
         rc.RankBoost(5, max_leaf_nodes=4, pair_weight="ndcg@5"),
-        rc.RankBoost(5, max_leaf_nodes=6, subsample=0.5, colsample=0.5, random_state=0, n_jobs=2),
+        rc.RankBoost(
+            5, max_leaf_nodes=6, subsample=0.5, max_features=0.5, random_state=0, n_jobs=2
+        ),
         rc.RankBoost(5, weak="tree", missing="zero"),
         rc.OrdinalBoost(5, max_leaf_nodes=6),
         rc.OrdinalBoost(5, max_leaf_nodes=6, tasks="shared", loss="kappa"),

@@ -153,7 +153,7 @@ def test_the_certificate_holds(seed, rate, share, leaves):
         min_samples_leaf=1,
         learning_rate=rate,
         subsample=share,
-        colsample=share,
+        max_features=share,
         random_state=0,
     )
     model.fit(X, y, qid=qid, sample_weight=weight)
@@ -266,7 +266,9 @@ def test_c_scores_are_those_of_predict(tmp_path):
 MODELS = [
     rc.RankBoost(12, max_leaf_nodes=6, learning_rate=0.3, min_samples_leaf=3),
     rc.RankBoost(12, max_leaf_nodes=None, max_depth=2, missing="zero", min_samples_leaf=3),
-    rc.RankBoost(12, weak="tree", leaf_step="newton", subsample=0.6, colsample=0.5, random_state=3),
+    rc.RankBoost(
+        12, weak="tree", leaf_step="newton", subsample=0.6, max_features=0.5, random_state=3
+    ),
     rc.BipartiteRankBoost(12, max_leaf_nodes=4, max_bins=None, min_samples_leaf=3),
 ]
 
@@ -329,11 +331,59 @@ def test_early_stopping_callbacks_and_what_is_drawn():
     )
     assert seen == [1, 2, 3]
     assert model.n_iter_ == 3
-    drawn = rc.RankBoost(5, max_leaf_nodes=8, subsample=0.5, colsample=0.5, random_state=1)
+    drawn = rc.RankBoost(5, max_leaf_nodes=8, subsample=0.5, max_features=0.5, random_state=1)
     first, again = (clone(drawn).fit(X, y, qid=qid).predict(X) for _ in range(2))
     other = clone(drawn).set_params(random_state=2).fit(X, y, qid=qid).predict(X)
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
+
+
+OF_TREES = [
+    rc.RankBoost(6, max_leaf_nodes=6, min_samples_leaf=3),
+    rc.BipartiteRankBoost(6, max_leaf_nodes=6, min_samples_leaf=3),
+    rc.OrdinalBoost(6, max_leaf_nodes=6, min_samples_leaf=3),
+    rc.OrdinalBoost(6, max_leaf_nodes=6, min_samples_leaf=3, tasks="shared"),
+]
+NAMES_OF_TREES = ["RankBoost", "BipartiteRankBoost", "vector", "shared"]
+
+
+def labels_for(learner, y):
+    return y > 0 if isinstance(learner, rc.BipartiteRankBoost) else y
+
+
+@pytest.mark.parametrize("learner", OF_TREES, ids=NAMES_OF_TREES)
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_rounds_go_on_if_no_drawn_feature_splits_the_root(learner, sparse):
+    X, y, qid = ranking_data(n=300)
+    wide = np.ones((300, 40))
+    wide[:, 17] = np.nan_to_num(X[:, 0])
+    X = sp.csr_array(wide) if sparse else wide
+    model = clone(learner).set_params(max_features=0.05, random_state=0)
+    given = {} if isinstance(learner, rc.OrdinalBoost) else {"qid": qid}
+    model.fit(X, labels_for(learner, y), **given)
+    assert model.n_iter_ == 6
+    np.testing.assert_array_equal(np.flatnonzero(model.feature_importances_), [17])
+
+
+@pytest.mark.parametrize("learner", OF_TREES, ids=NAMES_OF_TREES)
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+def test_drawn_features_depend_on_the_seed_only(learner, sparse):
+    X, y, qid = ranking_data(n=600)
+    X = np.hstack([X, np.round(np.random.default_rng(0).normal(size=(600, 30)), 2)])
+    X = sp.csr_array(np.nan_to_num(X)) if sparse else X
+    given = {} if isinstance(learner, rc.OrdinalBoost) else {"qid": qid}
+
+    def scores(**params):
+        model = clone(learner).set_params(**params).fit(X, labels_for(learner, y), **given)
+        return model.predict_proba(X) if hasattr(model, "predict_proba") else model.predict(X)
+
+    drawn = [scores(max_features=0.3, random_state=0, n_jobs=n) for n in (1, 2, 4)]
+    np.testing.assert_array_equal(drawn[0], drawn[1])
+    np.testing.assert_array_equal(drawn[0], drawn[2])
+    assert (drawn[0] != scores(max_features=0.3, random_state=1)).any()
+    whole = scores(random_state=0)
+    np.testing.assert_array_equal(whole, scores(max_features=1.0, random_state=0))
+    assert (drawn[0] != whole).any()
 
 
 def test_importances_contributions_and_records():
@@ -396,7 +446,8 @@ def test_monotone_constraints_hold_everywhere():
         ({"min_pair_weight": -1.0}, "min_pair_weight must be .*; found -1"),
         ({"l2_leaf": -1.0}, "l2_leaf must be .*; found -1"),
         ({"subsample": 0.0}, "subsample must be a number in "),
-        ({"colsample": 2.0}, "colsample must be .*; found 2"),
+        ({"max_features": 2.0}, "max_features must be .*; found 2"),
+        ({"max_features": 0.0}, "max_features must be .*; found 0"),
         ({"monotonic_cst": [1, 0, 0, 0]}, "monotonic_cst requires trees"),
         ({"max_leaf_nodes": 3, "monotonic_cst": [1]}, "monotonic_cst must be -1, 0 or 1"),
         ({"max_leaf_nodes": 3, "monotonic_cst": [2, 0, 0, 0]}, "must be -1, 0 or 1"),

@@ -194,7 +194,7 @@ def test_missing_values_that_a_leaf_has_not_seen_go_to_the_heavier_child():
 def test_files_copies_and_going_on(tmp_path, learner):
     X, y, qid = problem()
     data, held = frame(X, "pandas"), frame(X[:60], "pandas")
-    model = learner(6, random_state=0, subsample=0.7, colsample=0.9, **TREES)
+    model = learner(6, random_state=0, subsample=0.7, max_features=0.9, **TREES)
     model.fit(data, y, qid=qid, eval_set=(held, y[:60]), eval_qid=qid[:60])
     rc.save(model, tmp_path / "model")
     loaded = rc.load(tmp_path / "model")
@@ -508,7 +508,7 @@ def test_all_parameters_of_trees_together(learner, tmp_path):
         min_pair_weight=0.001,
         l2_leaf=0.001,
         subsample=0.8,
-        colsample=0.9,
+        max_features=0.9,
         monotonic_cst={"size": 1},
         pair_weight="ndcg@5",
         eval_metric="map",

@@ -14,7 +14,7 @@ from rankcore._core.threads import Threads
 from rankcore._ext import histogram_layout, histograms, partition, splitting
 from rankcore.boosting import _histograms
 from rankcore.boosting._binning import Binning
-from rankcore.boosting._grower import GrowthParams, Leaf, Split, TreeGrower, Units
+from rankcore.boosting._grower import FeatureDraws, GrowthParams, Leaf, Split, TreeGrower, Units
 from rankcore.boosting._histograms import LEAF, SPLIT, Features, MemoryHistograms
 from reference import trees as plain
 from strategies import examples
@@ -74,6 +74,11 @@ def grow(X, gradients, hessians, params, n_jobs=1, max_bins=255, zero_missing=Fa
     return trees[0]
 
 
+def mask_of(drawn):
+    draws = drawn.get("feature_draws")
+    return None if draws is None else draws.mask
+
+
 def described(tree, leaf_of, binning):
     categories = tree.categories
     thresholds = [
@@ -99,9 +104,9 @@ def test_trees_are_those_of_the_plain_grower(problem, seed, sparse, zero_missing
     drawn = {}
     if rng.random() < 0.4:
         drawn["drawn"] = rng.random(len(X)) < 0.7
-        drawn["allowed"] = rng.random(X.shape[1]) < 0.7
+        drawn["feature_draws"] = FeatureDraws(X.shape[1], rng.random(), (seed, 1))
     expected = plain.grow(
-        X, gradients, hessians, params, drawn.get("drawn"), drawn.get("allowed"), zero_missing
+        X, gradients, hessians, params, drawn.get("drawn"), mask_of(drawn), zero_missing
     )
     given_X = sp.csr_array(X) if sparse else X
     found = grow(given_X, gradients, hessians, params, 1, max_bins, zero_missing, **drawn)
@@ -132,10 +137,10 @@ def test_splits_of_categories_are_those_of_the_plain_grower(problem, seed, spars
     drawn = {}
     if rng.random() < 0.4:
         drawn["drawn"] = rng.random(len(X)) < 0.7
-        drawn["allowed"] = rng.random(X.shape[1]) < 0.7
+        drawn["feature_draws"] = FeatureDraws(X.shape[1], rng.random(), (seed, 1))
     where = frozenset(np.flatnonzero(mask).tolist())
     expected = plain.grow(
-        X, gradients, hessians, params, drawn.get("drawn"), drawn.get("allowed"), False, where
+        X, gradients, hessians, params, drawn.get("drawn"), mask_of(drawn), False, where
     )
     given_X = sp.csr_array(X) if sparse else X
     for n_jobs in (1, 3):
@@ -239,8 +244,8 @@ def test_packed_sums_are_as_close_as_stated(n, seed, power, bounded):
         assert (again == packed).all()
 
 
-def record(is_summed=1):
-    return np.array([(1, 10, -np.inf, np.inf, 0, is_summed)], dtype=LEAF)
+def record():
+    return np.array([(1, 10, -np.inf, np.inf, 0)], dtype=LEAF)
 
 
 @pytest.mark.parametrize("d", [1, 8, 17, 24, 136, 257, 300, 600])
@@ -252,10 +257,10 @@ def test_histograms_of_dense_columns_are_those_of_a_loop(n, d):
     binning = Binning(as_rows(X, nan=True), np.arange(n), 255, False)
     packed = rng.integers(0, 2**53, n, dtype=np.uint64)
     features = Features.of(binning, np.arange(d, dtype=np.int32), GrowthParams(2))
-    features.block.begin_tree(packed, np.zeros(n, np.int32), None, 0.0, 1.0)
-    found, splits = np.empty(features.n_sums, np.uint64), np.empty((1, d), SPLIT)
+    features.block.begin_tree(packed, np.zeros(n, np.int32), 0.0, 1.0)
+    found = np.empty(features.n_sums, np.uint64)
     for rows in (np.arange(n), np.flatnonzero(rng.random(n) < 0.3), np.arange(n // 3, n)):
-        features.block.find_splits(rows.astype(np.int32), found, None, record(), splits)
+        features.block.sum_rows(rows.astype(np.int32), found, None)
         by_column = found.reshape(-1, histogram_layout.CODES)
         for f in range(d):
             bins = int(binning.n_bins[f])
@@ -293,6 +298,20 @@ def test_histograms_of_one_column_are_those_of_a_loop(problem, seed, sparse):
         assert counts.tolist() == expected_counts.tolist()
 
 
+def test_features_are_drawn_evenly_and_by_the_place_of_a_node():
+    draws = FeatureDraws(7, 0.4, (5, 0))
+    masks = np.array([draws.mask(path) for path in range(1, 4001)])
+    assert (masks.sum(axis=1) == 3).all()
+    # Of independent draws, each pair is drawn with probability 1 / 7: within 4.5 deviations.
+    together = masks.T.astype(float) @ masks / 4000
+    expected = np.where(np.eye(7, dtype=bool), 3 / 7, 1 / 7)
+    assert np.abs(together - expected).max() < 4.5 * 0.5 / np.sqrt(4000)
+    np.testing.assert_array_equal(draws.mask(9), masks[8])
+    for other in (FeatureDraws(7, 0.4, (5, 1)), FeatureDraws(7, 0.4, (6, 0))):
+        assert any((other.mask(path) != draws.mask(path)).any() for path in range(1, 9))
+    assert FeatureDraws(7, 0.01, (5, 0)).mask(1).sum() == 1
+
+
 class Shards:
     """A `HistogramSource` whose rows lie in shards: plain, with histograms summed over these."""
 
@@ -301,12 +320,12 @@ class Shards:
         self.n_shards, self.n_calls = n_shards, 0
         self.offsets = np.concatenate([[0], np.cumsum(binning.n_bins + 1)]).astype(np.int64)
 
-    def begin_tree(self, gradients, hessians):
+    def begin_tree(self, gradients, hessians, feature_draws=None):
         n = gradients.size
         self.packed, rows = np.empty(n, np.uint64), np.arange(n, dtype=np.int32)
         units = Units(*histograms.quantise(gradients, hessians, rows, True, self.packed))
         self.rows = [rows]
-        root = Leaf(0, n, int(self.packed.sum()), units)
+        root = Leaf(0, n, int(self.packed.sum()), units, feature_draws)
         self.search([root])
         return root
 
@@ -324,18 +343,24 @@ class Shards:
                     )
                     for one, more in zip(whole, part, strict=True):
                         one[at] += more
-            params, units = self.params, leaf.units
-            room = 4 * int(np.diff(self.offsets).max())
-            splits = np.empty(self.offsets.size - 1, SPLIT)
-            splitting.find_splits(
-                whole[0], self.offsets, whole[1],
-                np.array([(leaf.packed, leaf.n_rows, leaf.low, leaf.high, 0, 1)], LEAF),
-                None, params.signs, None, units.l2(params), units.min_hessian(params),
-                params.min_samples_leaf, np.empty(room, np.uint64), np.empty(room), splits,
-            )  # fmt: skip
-            best = int(splits["gain"].argmax())
-            gain, packed, bin, missing_right = splits[best].tolist()
-            leaf.take(Split(gain, packed, best, bin, missing_right), params)
+            self.choose(leaf, *whole)
+            if leaf.try_others():
+                self.choose(leaf, *whole)
+
+    def choose(self, leaf, histogram, counts):
+        params, units, mask = self.params, leaf.units, leaf.allowed()
+        room = 4 * int(np.diff(self.offsets).max())
+        splits = np.empty(self.offsets.size - 1, SPLIT)
+        splitting.find_splits(
+            histogram, self.offsets, counts,
+            np.array([(leaf.packed, leaf.n_rows, leaf.low, leaf.high, 0)], LEAF),
+            None if mask is None else mask.view(np.uint8), params.signs, None,
+            units.l2(params), units.min_hessian(params), params.min_samples_leaf,
+            np.empty(room, np.uint64), np.empty(room), splits,
+        )  # fmt: skip
+        best = int(splits["gain"].argmax())
+        gain, packed, bin, missing_right = splits[best].tolist()
+        leaf.take(Split(gain, packed, best, bin, missing_right), params)
 
     def expand(self, leaf, tree, room):
         self.n_calls += 1
@@ -371,12 +396,14 @@ def test_trees_depend_neither_on_shards_nor_on_leaves_expanded_ahead(
     problem, seed, n_shards, batch_size
 ):
     X, gradients, hessians = problem
-    params = random_params(np.random.default_rng(seed), X.shape[1])
+    rng = np.random.default_rng(seed)
+    params = random_params(rng, X.shape[1])
+    draws = FeatureDraws(X.shape[1], rng.random(), (seed, 1)) if rng.random() < 0.5 else None
     binning = Binning(as_rows(X, nan=True), np.arange(len(X)), 255, False)
     source = Shards(binning, params, n_shards, batch_size)
-    tree = TreeGrower(source, params).grow(source.begin_tree(gradients, hessians))
+    tree = TreeGrower(source, params).grow(source.begin_tree(gradients, hessians, draws))
     found = described(tree, source.leaf_of(tree.leaves), binning)
-    assert found == grow(X, gradients, hessians, params)
+    assert found == grow(X, gradients, hessians, params, feature_draws=draws)
 
 
 def test_leaves_expanded_ahead_save_calls():
@@ -497,26 +524,30 @@ def test_feature_blocks_reject_arrays_that_do_not_fit():
             made(**odd)
     block = made()
     packed, node_of = np.ones(10, np.uint64), np.zeros(10, np.int32)
-    rows, splits = np.arange(10, dtype=np.int32), np.empty((1, 2), SPLIT)
+    rows, splits = np.arange(10, dtype=np.int32), np.empty(2, SPLIT)
     enough = np.ones(22, np.uint64)
-    with pytest.raises(ValueError, match="do not fit"):  # no tree has begun
-        block.find_splits(rows, enough, None, record(), splits)
-    for odd in (
-        (packed[1:], node_of, None), (packed, node_of[1:], None), (packed, node_of, ones[1:])
-    ):  # fmt: skip
+    for call in (
+        lambda: block.sum_rows(rows, enough, None),
+        lambda: block.find_splits(enough, record(), None, splits),
+    ):
+        with pytest.raises(ValueError, match="do not fit the columns"):  # no tree has begun
+            call()
+    for odd in ((packed[1:], node_of), (packed, node_of[1:])):
         with pytest.raises(ValueError, match="do not fit the columns"):
             block.begin_tree(*odd, 0.0, 1.0)
-    block.begin_tree(packed, node_of, None, 0.0, 1.0)
+    block.begin_tree(packed, node_of, 0.0, 1.0)
+    for odd in ((rows + 1, enough, None), (rows, packed, None), (rows, enough, packed)):
+        with pytest.raises(ValueError, match="do not fit the columns"):
+            block.sum_rows(*odd)
     for odd in (
-        (rows + 1, enough, None, record()),
-        (rows, packed, None, record()),
-        (rows, enough, packed, record()),
-        (rows, enough, None, record(0)),
-        (rows, enough, enough, record().repeat(2)),
-        (rows, enough, None, record()[:0]),
+        (packed, record(), None, splits),
+        (enough, record().repeat(2), None, splits),
+        (enough, record()[:0], None, splits),
+        (enough, record(), ones[1:], splits),
+        (enough, record(), None, splits[1:]),
     ):
         with pytest.raises(ValueError, match="do not fit the columns"):
-            block.find_splits(*odd, splits)
+            block.find_splits(*odd)
 
 
 def test_a_leaf_without_rows_divides_only_if_parts_may_be_empty():

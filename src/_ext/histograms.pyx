@@ -17,7 +17,7 @@ A `FeatureBlock` holds some of the features, for one thread:
   splits by the column; the entries are visited only if the bound exceeds the best other gain.
 * columns of 32-bit codes, column by column.
 
-Splits are found while the histograms are still in the cache. O(n_sums) per leaf.
+Splits are found from histograms, best while these are still in the cache. O(n_sums) per leaf.
 """
 
 from libc.math cimport fabs, floor, frexp, ldexp
@@ -179,7 +179,6 @@ ctypedef struct Block:
     double *gains
     int32_t *counts
     # Of a tree.
-    const uint8_t *allowed
     const int32_t *node_of
     const uint64_t *packed
     double l2
@@ -239,9 +238,10 @@ cdef inline bint _is_categorical(const Block *block, int64_t feature) noexcept n
 
 
 cdef void _search(
-    const Block *block, const LeafRecord *record, const uint64_t *histogram, SplitRecord *splits
+    const Block *block, const LeafRecord *record, const uint64_t *histogram,
+    const uint8_t *allowed, SplitRecord *splits,
 ) noexcept nogil:
-    """Find the best split of a leaf by each feature."""
+    """Find the best split of a leaf by each feature that is allowed; NULL: all are."""
     cdef int64_t i, b, f, n
     cdef rc_leaf leaf
     cdef const uint64_t *sums
@@ -256,7 +256,7 @@ cdef void _search(
         splits[i].packed = 0
         splits[i].bin = -1
         splits[i].missing_right = 0
-        if block.allowed != NULL and not block.allowed[i]:
+        if allowed != NULL and not allowed[i]:
             continue
         f = block.features[i]
         sums = histogram + block.offsets[i]
@@ -386,53 +386,35 @@ cdef class FeatureBlock:
         self,
         const uint64_t[::1] packed not None,  # (n_rows,): of `quantise`
         const int32_t[::1] node_of not None,  # (n_rows,): for sparse columns: the leaf of each row
-        const uint8_t[::1] allowed,  # (m,), or None: which columns may be used
         double l2,  # in units of packed sums: added to hessians of leaves, and their minimum
         double min_hessian,
     ):
         """Begin a tree."""
         cdef Block *block = &self.block
-        if (
-            packed.shape[0] != block.binned.n_rows
-            or node_of.shape[0] != block.binned.n_rows
-            or (allowed is not None and allowed.shape[0] != block.n_features)
-        ):
+        if packed.shape[0] != block.binned.n_rows or node_of.shape[0] != block.binned.n_rows:
             raise ValueError("the arrays do not fit the columns")
-        self.kept_of_tree = packed, node_of, allowed
+        self.kept_of_tree = packed, node_of
         block.packed, block.node_of = &packed[0], &node_of[0]
-        block.allowed = &allowed[0] if allowed is not None else NULL
         block.l2, block.min_hessian = l2, min_hessian
 
-    def find_splits(
+    def sum_rows(
         self,
         const int32_t[::1] rows not None,  # (n,): rows of the root, or of the smaller child
         uint64_t[::1] histogram not None,  # out, (n_sums,): of these rows; sparse: of entries
         # in and out, (n_sums,), or None: histogram of the parent; then of the larger child
         uint64_t[::1] parent,
-        const LeafRecord[::1] leaves not None,  # (n_leaves,): of these two, those to search
-        # out, (n_leaves, m): best split by each column. If ``bin`` is BOUNDED, ``gain`` is a bound,
-        # less than the gain of another column.
-        SplitRecord[:, ::1] splits not None,
     ):
-        """Build the histograms of a leaf, or of the children of one, and find their splits."""
+        """Build the histograms of a leaf, or of the children of one."""
         cdef Block *block = &self.block
-        cdef int64_t i, n = rows.shape[0], n_leaves = leaves.shape[0]
-        cdef uint64_t *larger = NULL
+        cdef int64_t i, n = rows.shape[0]
         cdef bint fits = (
             block.packed != NULL
             and (n == 0 or 0 <= rows[0] <= rows[n - 1] < block.binned.n_rows)
             and histogram.shape[0] == block.n_sums
             and (parent is None or parent.shape[0] == block.n_sums)
-            and n_leaves > 0
-            and splits.shape[0] == n_leaves
-            and splits.shape[1] == block.n_features
         )
-        for i in range(n_leaves):
-            fits = fits and (parent is not None or leaves[i].is_summed)
         if not fits:
-            raise ValueError("the rows, histograms and leaves do not fit the columns")
-        if parent is not None:
-            larger = &parent[0]
+            raise ValueError("the rows and histograms do not fit the columns")
         with nogil:
             histogram[:] = 0
             if block.binned.bounds != NULL:
@@ -441,9 +423,31 @@ cdef class FeatureBlock:
                 _sum_panels(block, rows, &histogram[0])
             else:
                 _sum_columns(block, rows, &histogram[0])
-            if larger != NULL:
+            if parent is not None:
                 for i in range(block.n_sums):
-                    larger[i] -= histogram[i]
-            for i in range(n_leaves):
-                _search(block, &leaves[i], &histogram[0] if leaves[i].is_summed else larger,
-                        &splits[i, 0])
+                    parent[i] -= histogram[i]
+
+    def find_splits(
+        self,
+        const uint64_t[::1] histogram not None,  # (n_sums,): of `sum_rows`
+        const LeafRecord[::1] leaf not None,  # (1,): its leaf
+        const uint8_t[::1] allowed,  # (m,), or None: which columns may be used
+        # out, (m,): best split by each column. If ``bin`` is BOUNDED, ``gain`` is a bound, less
+        # than the gain of another column.
+        SplitRecord[::1] splits not None,
+    ):
+        """Find the best split of a leaf by each column."""
+        cdef Block *block = &self.block
+        if (
+            block.packed == NULL
+            or histogram.shape[0] != block.n_sums
+            or leaf.shape[0] != 1
+            or (allowed is not None and allowed.shape[0] != block.n_features)
+            or splits.shape[0] != block.n_features
+        ):
+            raise ValueError("the histogram, leaf and splits do not fit the columns")
+        cdef const uint8_t *mask = NULL
+        if allowed is not None:
+            mask = &allowed[0]
+        with nogil:
+            _search(block, &leaf[0], &histogram[0], mask, &splits[0])

@@ -28,7 +28,7 @@ def find_splits(
     const uint64_t[::1] histogram not None,  # (n_sums,): of the leaf, zeros of sparse rows included
     const int64_t[::1] offsets not None,  # (n_features + 1,): where each feature's sums begin
     const int32_t[::1] counts,  # (n_sums,), or None: number of rows of each sum
-    const LeafRecord[::1] leaves not None,  # (1,): the leaf; its node and is_summed are unused
+    const LeafRecord[::1] leaves not None,  # (1,): the leaf; its node is unused
     const uint8_t[::1] allowed,  # (n_features,), or None: which features may be used
     # (n_features,), or None: 1: the value must not fall as the feature rises, -1: not rise, 0:
     # either

@@ -35,6 +35,7 @@ def rounded(gradients, hessians, rows):
 @dataclass
 class Leaf:
     rows: list
+    path: int = 1  # the children of p are 2 p and 2 p + 1
     depth: int = 0
     low: float = -inf
     high: float = inf
@@ -138,14 +139,17 @@ def grow(
     hessians,
     rules,
     drawn=None,
-    allowed=None,
+    mask_of=None,
     zero_missing=False,
     categorical=frozenset(),
 ):
-    """Nodes, gains, leaf of each row, and the range of each leaf's value."""
+    """Nodes, gains, leaf of each row, and the range of each leaf's value.
+
+    ``mask_of(path)`` is the mask of the features drawn for a node; None: all are. The root tries
+    the others if none of these has a cut.
+    """
     n, d = X.shape
     drawn = range(n) if drawn is None else np.flatnonzero(drawn).tolist()
-    features = range(d) if allowed is None else np.flatnonzero(allowed).tolist()
     signs = [0] * d if rules.signs is None else rules.signs.tolist()
     W, L, scale = rounded(gradients, hessians, list(drawn))
     thresholds = [
@@ -156,6 +160,14 @@ def grow(
     leaves, nodes, gains, places = [Leaf(list(drawn))], [], [], [None]
 
     def candidate(leaf):
+        masks = [np.ones(d, dtype=bool)] if mask_of is None else [mask_of(leaf.path)]
+        for mask in (*masks, ~masks[0]) if leaf.path == 1 else masks:
+            found = candidate_by(np.flatnonzero(mask).tolist(), leaf)
+            if found[1]:
+                return found
+        return 0.0, None
+
+    def candidate_by(features, leaf):
         w, m = sum(W[i] for i in leaf.rows), sum(L[i] for i in leaf.rows)
         if rules.max_depth is not None and leaf.depth >= rules.max_depth:
             return 0.0, None
@@ -173,7 +185,10 @@ def grow(
         sides = [[], []]
         for i in leaf.rows:
             sides[goes_high(X[i, f], threshold, default, zero_missing)].append(i)
-        children = [Leaf(rows, leaf.depth + 1, leaf.low, leaf.high) for rows in sides]
+        children = [
+            Leaf(rows, 2 * leaf.path + side, leaf.depth + 1, leaf.low, leaf.high)
+            for side, rows in enumerate(sides)
+        ]
         if signs[f]:
             middle = 0.5 * sum(
                 value(sum(W[i] for i in rows), sum(L[i] for i in rows), l2, leaf.low, leaf.high)

@@ -308,7 +308,7 @@ _ELSEWHERE = {
     "max_bins": "max_bin",
     "learning_rate": "eta eta0",
     "subsample": "bagging_fraction",
-    "colsample": "feature_fraction colsample_bytree",
+    "max_features": "feature_fraction_bynode colsample_bynode feature_fraction colsample_bytree",
     "monotonic_cst": "monotone_constraints",
     "categorical_features": "categorical_feature",
     "early_stopping_rounds": "early_stopping_round",

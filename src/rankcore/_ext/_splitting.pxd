@@ -49,7 +49,6 @@ ctypedef struct LeafRecord:
     double low  # range of the values of its children
     double high
     int32_t node  # number of the leaf in ``node_of``
-    uint8_t is_summed  # whether the new histogram is that of this leaf, not of its sibling
 
 ctypedef struct SplitRecord:
     double gain

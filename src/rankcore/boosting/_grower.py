@@ -86,6 +86,30 @@ class Split(NamedTuple):
 NO_SPLIT = Split()
 
 
+@dataclass(frozen=True)
+class FeatureDraws:
+    """Draws of the features that the nodes of a tree may split by.
+
+    They depend on the place of a node in the tree, not on the order in which nodes are split.
+    """
+
+    n_features: int
+    fraction: float
+    seed: tuple[int, ...]  # of the tree
+
+    def mask(self, path: int) -> NDArray[np.bool_]:
+        """Return the mask of the features of a node."""
+        rng = np.random.default_rng([*self.seed, path])
+        return drawn_mask(rng, self.n_features, self.fraction)
+
+
+def drawn_mask(rng: np.random.Generator, n: int, fraction: float) -> NDArray[np.bool_]:
+    """Return the mask of a random fraction of n items, at least one."""
+    drawn = np.zeros(n, dtype=bool)
+    drawn[rng.choice(n, max(1, round(fraction * n)), replace=False)] = True
+    return drawn
+
+
 @dataclass(eq=False)
 class Leaf:
     """Leaf of a growing tree."""
@@ -94,6 +118,9 @@ class Leaf:
     n_rows: int
     packed: int  # sum of the gradients and hessians of its rows
     units: Units
+    feature_draws: FeatureDraws | None = None  # None: all features may be used
+    path: int = 1  # 1 is the root; 2 p and 2 p + 1 are the left and the right child of p
+    tries_others: bool = False  # whether the features may be used that were not drawn
     depth: int = 0
     # Bounds on its value, in units.
     low: float = -inf
@@ -117,10 +144,28 @@ class Leaf:
             and splitting.hessian(self.packed) >= 2 * self.units.min_hessian(params)
         )
 
+    def allowed(self) -> NDArray[np.bool_] | None:
+        """Return the mask of the features that may be used; None: all."""
+        if self.feature_draws is None:
+            return None
+        drawn = self.feature_draws.mask(self.path)
+        return ~drawn if self.tries_others else drawn
+
     @property
     def gains(self) -> bool:
         """Whether the split gains more than rounding errors."""
         return self.gain > MIN_GAIN * self.units.power**2 * splitting.hessian(self.packed)
+
+    def try_others(self) -> bool:
+        """Turn to the features that were not drawn if no drawn one splits the root.
+
+        Return whether it did. Other leaves stay leaves: their gain would no longer be bounded by
+        that of the drawn features, before rows are counted.
+        """
+        if self.gains or self.tries_others or self.path > 1 or self.feature_draws is None:
+            return False
+        self.tries_others = True
+        return True
 
     def take(self, split: Split, params: GrowthParams) -> None:
         """Set the split."""
@@ -133,9 +178,19 @@ class Leaf:
         """Return the children of the split, with bounds by which the tree is monotone."""
         sums = (self.packed - self.split.packed) & BITS_64, self.split.packed
         left, right = (
-            Leaf(node, n_rows, packed, self.units, self.depth + 1, self.low, self.high)
-            for node, n_rows, packed in zip(
-                nodes, (n_left, self.n_rows - n_left), sums, strict=True
+            Leaf(
+                node,
+                n_rows,
+                packed,
+                self.units,
+                self.feature_draws,
+                2 * self.path + side,
+                depth=self.depth + 1,
+                low=self.low,
+                high=self.high,
+            )
+            for side, (node, n_rows, packed) in enumerate(
+                zip(nodes, (n_left, self.n_rows - n_left), sums, strict=True)
             )
         )
         sign = 0 if params.signs is None else int(params.signs[self.split.feature])
@@ -160,9 +215,10 @@ class HistogramSource(Protocol):
         """Set the children of a leaf of ``tree`` and, if ``room`` > 1, the children's splits.
 
         ``room`` is the number of splits that the tree may still have. Children are those of
-        `Leaf.divide`; their splits are set by `Leaf.take` where `Leaf.may_split`. ``children`` is
-        empty if one has fewer rows than ``min_samples_leaf``. A source may expand other leaves with
-        this one, such as those of `GrownTree.likely_splits`: the tree does not depend on it.
+        `Leaf.divide`; their splits, by the features of `Leaf.allowed`, are set by `Leaf.take` where
+        `Leaf.may_split`, and once more after `Leaf.try_others`. ``children`` is empty if one has
+        fewer rows than ``min_samples_leaf``. A source may expand other leaves with this one, such
+        as those of `GrownTree.likely_splits`: the tree does not depend on it.
         """
 
     def recount(self, leaf: Leaf) -> None:

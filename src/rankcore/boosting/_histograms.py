@@ -22,7 +22,15 @@ from rankcore._core.numbers import Floats
 from rankcore._core.threads import Threads
 from rankcore._ext import histogram_layout, histograms, partition, splitting
 from rankcore.boosting._binning import Bins
-from rankcore.boosting._grower import NO_SPLIT, GrownTree, GrowthParams, Leaf, Split, Units
+from rankcore.boosting._grower import (
+    NO_SPLIT,
+    FeatureDraws,
+    GrownTree,
+    GrowthParams,
+    Leaf,
+    Split,
+    Units,
+)
 
 # Sparse columns with fewer entries per bin have one sum, which bounds the gain of their splits.
 ENTRIES_PER_BIN = 4
@@ -39,7 +47,6 @@ LEAF = np.dtype(
         ("low", np.float64),
         ("high", np.float64),
         ("node", np.int32),
-        ("is_summed", np.uint8),
     ],
     align=True,
 )
@@ -114,6 +121,10 @@ class Features:
         known = [one for one in masks if one is not None]
         return np.logical_and.reduce(known).astype(np.uint8) if known else None
 
+    def empty_histogram(self) -> NDArray[np.uint64]:
+        """Return room for a histogram."""
+        return self.spare.pop() if self.spare else np.empty(self.n_sums, dtype=np.uint64)
+
     def best(self, candidates: NDArray[np.void]) -> Split:
         """Return the best of the splits by each feature; ties go to the first feature."""
         at = int(candidates["gain"].argmax())
@@ -130,9 +141,9 @@ class LeafRows:
     start: int  # range of its rows among those that the tree learns from
     stop: int
     others: slice  # its rows among those that were not drawn
-    # One of each block of features.
+    # Of each block of features: the histogram, and the best split by each feature.
     histograms: list[NDArray[np.uint64]] = field(default_factory=list)
-    candidates: list[NDArray[np.void]] = field(default_factory=list)  # best split by each feature
+    candidates: dict[int, NDArray[np.void]] = field(default_factory=dict)
 
 
 class MemoryHistograms:
@@ -157,12 +168,12 @@ class MemoryHistograms:
         gradients: Floats,
         hessians: Floats,
         drawn: NDArray[np.bool_] | None = None,
-        allowed: NDArray[np.bool_] | None = None,
+        feature_draws: FeatureDraws | None = None,
     ) -> Leaf:
         """Begin a tree, and return its root.
 
         Gradients are minus the derivatives of the loss of each row. ``drawn`` is a mask of the rows
-        to learn from, ``allowed`` of the features to use.
+        to learn from.
         """
         n, params = self._all.size, self._params
         for features, held in (
@@ -181,13 +192,9 @@ class MemoryHistograms:
         self._node_of[self._others] = -1
         for features in self._features:
             features.block.begin_tree(
-                self._packed,
-                self._node_of,
-                features.allowed(allowed),
-                units.l2(params),
-                units.min_hessian(params),
+                self._packed, self._node_of, units.l2(params), units.min_hessian(params)
             )
-        root = Leaf(0, self._rows.size, int(self._packed.sum()), units)
+        root = Leaf(0, self._rows.size, int(self._packed.sum()), units, feature_draws)
         self._leaves = {0: LeafRows(0, self._rows.size, slice(0, self._others.size))}
         if root.may_split(params):
             self._find_splits([root], root, None)
@@ -213,17 +220,13 @@ class MemoryHistograms:
             return
         left, right = children
         smaller, larger = (left, right) if left.n_rows <= right.n_rows else (right, left)
-        self._find_splits(eligible, smaller, parent)
-        # The histograms of the parent have become those of its larger child.
+        # The histograms of the parent become those of its larger child.
         self._leaves[larger.node].histograms = parent.histograms
+        self._find_splits(eligible, smaller, larger)
 
     def recount(self, leaf: Leaf) -> None:
         held, params, units = self._leaves[leaf.node], self._params, leaf.units
-        best = [
-            features.best(candidates)
-            for features, candidates in zip(self._features, held.candidates, strict=True)
-        ]
-        at, feature = best.index(leaf.split), leaf.split.feature
+        at, feature = self._best(leaf).index(leaf.split), leaf.split.feature
         histogram, counts = self._column_histogram(leaf, feature)
         signs, categorical = params.signs, self._bins.is_categorical
         counted = np.empty(1, SPLIT)
@@ -231,7 +234,7 @@ class MemoryHistograms:
             histogram,
             np.array([0, histogram.size]),
             counts,
-            self._records([leaf], leaf),
+            self._record(leaf),
             None,
             None if signs is None else signs[feature : feature + 1],
             None if categorical is None else categorical[feature : feature + 1],
@@ -244,48 +247,61 @@ class MemoryHistograms:
         )
         place = int(np.searchsorted(self._features[at].numbers, feature))
         held.candidates[at][place] = counted[0]
-        self._take_best(leaf)
+        self._choose(leaf)
 
-    def _find_splits(self, leaves: list[Leaf], summed: Leaf, parent: LeafRows | None) -> None:
+    def _find_splits(self, leaves: list[Leaf], summed: Leaf, larger: Leaf | None) -> None:
         """Build histograms, and find splits: of the root, or of the children of a leaf.
 
-        ``summed`` is the leaf, of both children the smaller, whose rows are visited.
+        ``summed`` is the leaf, of both children the smaller, whose rows are visited; ``larger`` is
+        its sibling, which has the histograms of the parent.
         """
         at = self._leaves[summed.node]
-        rows, records = self._rows[at.start : at.stop], self._records(leaves, summed)
+        rows = self._rows[at.start : at.stop]
+        at.histograms = [features.empty_histogram() for features in self._features]
+        masks = [leaf.allowed() for leaf in leaves]
 
-        def search(number: int) -> tuple[NDArray[np.uint64], NDArray[np.void]]:
-            features = self._features[number]
-            histogram = (
-                features.spare.pop()
-                if features.spare
-                else np.empty(features.n_sums, dtype=np.uint64)
+        def build(number: int) -> None:
+            block, histogram = self._features[number].block, at.histograms[number]
+            of_larger = None if larger is None else self._leaves[larger.node].histograms[number]
+            block.sum_rows(rows, histogram, of_larger)
+            for leaf, mask in zip(leaves, masks, strict=True):
+                self._search(number, leaf, mask)
+
+        self._threads.map(build, range(len(self._features)))
+        for leaf in leaves:
+            self._choose(leaf)
+
+    def _search(self, number: int, leaf: Leaf, mask: NDArray[np.bool_] | None) -> None:
+        """Find the best split of a leaf by each feature of a block; ``mask`` is of all features."""
+        features, held = self._features[number], self._leaves[leaf.node]
+        candidates = np.empty(features.numbers.size, dtype=SPLIT)
+        features.block.find_splits(
+            held.histograms[number], self._record(leaf), features.allowed(mask), candidates
+        )
+        held.candidates[number] = candidates
+
+    def _choose(self, leaf: Leaf) -> None:
+        """Set the best split of a leaf, of the root by features that were not drawn if need be."""
+        self._take_best(leaf)
+        if leaf.try_others():
+            mask = leaf.allowed()
+            self._threads.map(
+                lambda number: self._search(number, leaf, mask), range(len(self._features))
             )
-            candidates = np.empty((len(leaves), features.numbers.size), dtype=SPLIT)
-            of_parent = None if parent is None else parent.histograms[number]
-            features.block.find_splits(rows, histogram, of_parent, records, candidates)
-            return histogram, candidates
-
-        found = self._threads.map(search, range(len(self._features)))
-        at.histograms = [histogram for histogram, _ in found]
-        for i, leaf in enumerate(leaves):
-            self._leaves[leaf.node].candidates = [candidates[i] for _, candidates in found]
             self._take_best(leaf)
 
-    def _records(self, leaves: list[Leaf], summed: Leaf) -> NDArray[np.void]:
-        return np.array(
-            [
-                (leaf.packed, leaf.n_rows, leaf.low, leaf.high, leaf.node, leaf is summed)
-                for leaf in leaves
-            ],
-            dtype=LEAF,
-        )
+    def _record(self, leaf: Leaf) -> NDArray[np.void]:
+        record = leaf.packed, leaf.n_rows, leaf.low, leaf.high, leaf.node
+        return np.array([record], dtype=LEAF)
 
     def _take_best(self, leaf: Leaf) -> None:
         """Set the best split of a leaf; ties go to the first feature."""
-        found = zip(self._features, self._leaves[leaf.node].candidates, strict=True)
-        best = [features.best(candidates) for features, candidates in found]
-        leaf.take(max(best, key=lambda split: split.gain), self._params)
+        leaf.take(max(self._best(leaf), key=lambda split: split.gain), self._params)
+
+    def _best(self, leaf: Leaf) -> list[Split]:
+        """Return the best split of a leaf by each block of features."""
+        candidates = self._leaves[leaf.node].candidates
+        return [features.best(candidates[i]) for i, features in enumerate(self._features)]
 
     def _partition(self, leaf: Leaf) -> tuple[Leaf, Leaf] | tuple[()]:
         """Partition the rows of a leaf; return its children, none if one has too few rows."""

@@ -165,7 +165,7 @@ class OrdinalRounds(ABC):
         growth = GrowthParams.of(params, min_rows, MIN_HESSIAN, splits.signs, bounded=False)
         self._growth = growth
         draws_directions = not model.form.shared and params.random_state is not None
-        self._draws = Draws(params, seeded=draws_directions)
+        self._draws = Draws(params, self._binning.n_bins.size, seeded=draws_directions)
         self._threads = Threads(n_jobs)
         self._histograms = MemoryHistograms(self._binning, growth, self._threads)
         self._grower = TreeGrower(self._histograms, growth)
@@ -242,10 +242,11 @@ class OrdinalRounds(ABC):
         """Add a tree; return whether it has a split."""
         if not self._learns:
             return False
-        n, n_features = self._training.taken.size, self._binning.n_bins.size
-        drawn, allowed = self._draws.masks(len(self.model), n, n_features)
+        number = len(self.model)
+        drawn = self._draws.rows(number, self._training.taken.size)
         gradients, hessians = self._derivatives()
-        grown = self._grower.grow(self._histograms.begin_tree(gradients, hessians, drawn, allowed))
+        features = self._draws.features(number)
+        grown = self._grower.grow(self._histograms.begin_tree(gradients, hessians, drawn, features))
         if not grown.features:
             return False
         leaf_of = self._histograms.leaf_of(grown.leaves)

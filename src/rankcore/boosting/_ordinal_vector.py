@@ -9,6 +9,7 @@ from rankcore._core.numbers import Floats
 from rankcore._ext import ordinal_trees
 from rankcore.boosting._grower import GrownTree
 from rankcore.boosting._ordinal_rounds import OrdinalRounds
+from rankcore.boosting._tree_rounds import DIRECTION
 from rankcore.boosting._vector_leaves import (
     BLOCK_ROWS,
     TableRows,
@@ -17,9 +18,6 @@ from rankcore.boosting._vector_leaves import (
     monotone_steps,
     newton_steps,
 )
-
-# Third word of the seed of directions, which do not share the draws of rows and features.
-DIRECTION = 1
 
 
 class VectorRounds(OrdinalRounds):

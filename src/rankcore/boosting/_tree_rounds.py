@@ -15,7 +15,13 @@ from rankcore._core.threads import Threads
 from rankcore._ext import partition
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Bins
-from rankcore.boosting._grower import GrownTree, GrowthParams, TreeGrower
+from rankcore.boosting._grower import (
+    FeatureDraws,
+    GrownTree,
+    GrowthParams,
+    TreeGrower,
+    drawn_mask,
+)
 from rankcore.boosting._histograms import MemoryHistograms
 from rankcore.boosting._metric_weights import MetricPairWeights
 from rankcore.boosting._pair_rounds import EDGE_MARGIN, MAX_STEP, PairRounds
@@ -26,6 +32,8 @@ from rankcore.ranking.pairs import Pairing
 
 # Tolerance of the line search, as a change of scores.
 CLOSE = 1e-12
+# Third words of seeds, beside the seed and the number of the tree, which alone draw rows.
+DIRECTION, FEATURES = 1, 2
 
 
 class TreeRounds(PairRounds):
@@ -50,7 +58,7 @@ class TreeRounds(PairRounds):
             steps = pairing.steps(params.balance == "query")
             self._metric_weights = MetricPairWeights(pairing, steps, params.pair_weight, scores)
         super().__init__(params, rows, pairing, state, categorical)
-        self._draws = Draws(params)
+        self._draws = Draws(params, self._binning.n_bins.size)
         self._rate = Schedule.of(params).learning_rate
         self._line_search = params.leaf_step == "search"
         self._bounds_step = self._line_search and self._metric_weights is None
@@ -83,9 +91,11 @@ class TreeRounds(PairRounds):
         """Add a tree; return figures of the round, or None if no split gains."""
         if self._exhausted:
             return None
-        n_rows, n_features = self._query_of.size, self._binning.n_bins.size
-        drawn, allowed = self._draws.masks(len(self.state), n_rows, n_features, self._query_of)
-        root = self._histograms.begin_tree(self._gradients, self._hessians, drawn, allowed)
+        number = len(self.state)
+        drawn = self._draws.rows(number, self._query_of.size, self._query_of)
+        root = self._histograms.begin_tree(
+            self._gradients, self._hessians, drawn, self._draws.features(number)
+        )
         grown = self._grower.grow(root)
         if not grown.features:
             return None
@@ -182,34 +192,30 @@ def made_tree(bins: Bins | BinEdges, grown: GrownTree, values: Floats) -> Tree:
 
 
 class Draws:
-    """Draws of rows and features for each tree, by the seed and the number of the tree."""
+    """Draws of rows for each tree, and of features for its nodes, by the seed and its number."""
 
-    def __init__(self, params: Any, seeded: bool = False) -> None:
-        self._of_rows, self._of_features = float(params.subsample), float(params.colsample)
-        self.seed = 0
+    def __init__(self, params: Any, n_features: int, seeded: bool = False) -> None:
+        self._of_rows, self._of_features = float(params.subsample), float(params.max_features)
+        self.seed, self._n_features = 0, n_features
         if seeded or self._of_rows < 1 or self._of_features < 1:
             self.seed = int(as_generator(params.random_state).integers(2**63))
 
-    def masks(
-        self, number: int, n_rows: int, n_features: int, query_of: NDArray[np.int64] | None = None
-    ) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None]:
-        """Masks of the drawn rows (of whole queries if there are several) and features."""
+    def rows(
+        self, number: int, n_rows: int, query_of: NDArray[np.int64] | None = None
+    ) -> NDArray[np.bool_] | None:
+        """Return the mask of the drawn rows, of whole queries if there are several; None: all."""
+        if self._of_rows >= 1:
+            return None
         rng = np.random.default_rng([self.seed, number])
-        taken = allowed = None
-        if self._of_rows < 1 and query_of is not None and query_of[-1] > 0:
-            taken = _drawn(rng, int(query_of[-1]) + 1, self._of_rows)[query_of]
-        elif self._of_rows < 1:
-            taken = _drawn(rng, n_rows, self._of_rows)
-        if self._of_features < 1:
-            allowed = _drawn(rng, n_features, self._of_features)
-        return taken, allowed
+        if query_of is not None and query_of[-1] > 0:
+            return drawn_mask(rng, int(query_of[-1]) + 1, self._of_rows)[query_of]
+        return drawn_mask(rng, n_rows, self._of_rows)
 
-
-def _drawn(rng: np.random.Generator, n: int, share: float) -> NDArray[np.bool_]:
-    """Mask of a random share of n items, at least one."""
-    drawn = np.zeros(n, dtype=bool)
-    drawn[rng.choice(n, max(1, round(share * n)), replace=False)] = True
-    return drawn
+    def features(self, number: int) -> FeatureDraws | None:
+        """Return the draws of features of a tree; None: all are used."""
+        if self._of_features >= 1:
+            return None
+        return FeatureDraws(self._n_features, self._of_features, (self.seed, number, FEATURES))
 
 
 def best_step(between: Floats, values: Floats) -> float:

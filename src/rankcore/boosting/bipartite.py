@@ -91,8 +91,9 @@ class BipartiteRankBoost(PairBoosting):
         weight most.
     subsample : float, default=1.0
         Fraction of the queries used for each tree; of the rows if there is one query.
-    colsample : float, default=1.0
-        Fraction of the features that each tree may use.
+    max_features : float, default=1.0
+        Fraction of the features, in (0, 1], that are drawn for the split of each node. A node that
+        none of them splits stays a leaf; the root then tries the others.
     monotonic_cst : array-like of int, shape (n_features,), or dict, optional
         Monotone constraints: 1, the score must not decrease with the feature; -1, it must not
         increase; 0, none. A dict maps names of features to these. Trees only.
@@ -111,7 +112,7 @@ class BipartiteRankBoost(PairBoosting):
         only. A round then costs O(pairs). ``bound`` still bounds the training error, but is not
         minimised, and may increase.
     random_state : int, RandomState instance, Generator or None, default=None
-        Source of randomness of ``subsample`` and ``colsample``.
+        Source of randomness of ``subsample`` and ``max_features``.
 
     Attributes
     ----------
@@ -213,7 +214,7 @@ class BipartiteRankBoost(PairBoosting):
         min_pair_weight: float = 0.0,
         l2_leaf: float = 0.0,
         subsample: float = 1.0,
-        colsample: float = 1.0,
+        max_features: float = 1.0,
         monotonic_cst: ArrayLike | Mapping[str, int] | None = None,
         categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
         pair_weight: str | Callable[..., ArrayLike] | None = None,
@@ -241,7 +242,7 @@ class BipartiteRankBoost(PairBoosting):
         self.min_pair_weight = min_pair_weight
         self.l2_leaf = l2_leaf
         self.subsample = subsample
-        self.colsample = colsample
+        self.max_features = max_features
         self.monotonic_cst = monotonic_cst
         self.categorical_features = categorical_features
         self.pair_weight = pair_weight

@@ -121,8 +121,9 @@ class OrdinalBoost(CheapestRanks, Specified, ClassifierMixin, BaseEstimator):
         increase; 0, no constraint. A dict maps names of features to these.
     subsample : float, default=1.0
         Fraction of the rows used in each round.
-    colsample : float, default=1.0
-        Fraction of the features available in each round.
+    max_features : float, default=1.0
+        Fraction of the features, in (0, 1], that are drawn for the split of each node. A node that
+        none of them splits stays a leaf; the root then tries the others.
     class_weight : {"balanced"} or dict, optional
         Weight of the rows of each label; "balanced" is n_samples / (n_classes * rows of the label).
     early_stopping_rounds : int, optional
@@ -262,7 +263,7 @@ class OrdinalBoost(CheapestRanks, Specified, ClassifierMixin, BaseEstimator):
         categorical_features: Literal["from_dtype"] | ArrayLike | None = "from_dtype",
         monotonic_cst: ArrayLike | Mapping[str, int] | None = None,
         subsample: float = 1.0,
-        colsample: float = 1.0,
+        max_features: float = 1.0,
         class_weight: ClassWeight | None = None,
         early_stopping_rounds: int | None = None,
         eval_metric: Measures = "ranked_probability_score",
@@ -286,7 +287,7 @@ class OrdinalBoost(CheapestRanks, Specified, ClassifierMixin, BaseEstimator):
         self.categorical_features = categorical_features
         self.monotonic_cst = monotonic_cst
         self.subsample = subsample
-        self.colsample = colsample
+        self.max_features = max_features
         self.class_weight = class_weight
         self.early_stopping_rounds = early_stopping_rounds
         self.eval_metric = eval_metric

@@ -21,7 +21,7 @@ OF_TREES = {
     "min_pair_weight": 0.0,
     "l2_leaf": 0.0,
     "subsample": 1.0,
-    "colsample": 1.0,
+    "max_features": 1.0,
 }
 # Enough leaves to separate all rows that fit into memory.
 MAX_LEAVES = 2**24
@@ -38,7 +38,7 @@ GROWTH: params.Constraints = {
     "l2_leaf": params.Real(0, 1e100),
     "learning_rate": params.Real(0, 1, closed="right"),
     "subsample": params.Real(0, 1, closed="right"),
-    "colsample": params.Real(0, 1, closed="right"),
+    "max_features": params.Real(0, 1, closed="right"),
 }
 
 
@@ -102,7 +102,7 @@ class PairParams(Protocol):
     min_pair_weight: float
     l2_leaf: float
     subsample: float
-    colsample: float
+    max_features: float
     pair_weight: Any
     random_state: Any
 

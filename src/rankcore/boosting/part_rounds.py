@@ -21,6 +21,7 @@ from rankcore.boosting._boosted import split_constraints
 from rankcore.boosting._grower import (
     BITS_64,
     NO_SPLIT,
+    FeatureDraws,
     GrownTree,
     GrowthParams,
     Leaf,
@@ -118,7 +119,7 @@ class SummedHistograms:
         self.workers, self._totals, self._units = workers, None, None
 
     def begin_tree(
-        self, values: Floats | None, draw: Any, allowed: NDArray[np.bool_] | None
+        self, values: Floats | None, draw: Any, features: FeatureDraws | None
     ) -> tuple[Leaf, Floats]:
         """Add the values of the last tree's leaves; return the next root, and the totals.
 
@@ -143,8 +144,7 @@ class SummedHistograms:
         if whole:
             self._units = Units(scale / HEADROOM, power)
         ratio = 1.0 if self._ratio is None else self._ratio(found.totals, self._totals)
-        root = Leaf(0, found.n_rows, found.packed, Units(scale * ratio, power))
-        self._allowed = None if allowed is None else allowed.view(np.uint8)
+        root = Leaf(0, found.n_rows, found.packed, Units(scale * ratio, power), features)
         counts = self._row_counts(found.counts, root)
         self._counts_root, self._failed = self._may_count(root), set[int]()
         self._n_nodes, self._sums = 1, (list[int](), list[Floats]())
@@ -301,13 +301,14 @@ class SummedHistograms:
     def _find_splits(self, leaf: Leaf) -> None:
         """Find the best split of a leaf; ties go to the first feature."""
         known, growth, units = self._known[leaf.node], self.growth, leaf.units
+        allowed = leaf.allowed()
         splits = np.empty(self.n_features, dtype=SPLIT)
         splitting.find_splits(
             known.histogram,
             self._bounds,
             known.counts,
-            np.array([(leaf.packed, leaf.n_rows, leaf.low, leaf.high, 0, 0)], dtype=LEAF),
-            self._allowed,
+            np.array([(leaf.packed, leaf.n_rows, leaf.low, leaf.high, 0)], dtype=LEAF),
+            None if allowed is None else allowed.view(np.uint8),
             growth.signs,
             None,
             units.l2(growth),
@@ -320,6 +321,8 @@ class SummedHistograms:
         at = int(splits["gain"].argmax())
         gain, packed, bin, missing_right = splits[at].tolist()
         leaf.take(Split(gain, packed, at, bin, missing_right) if gain > 0 else NO_SPLIT, growth)
+        if leaf.try_others():
+            self._find_splits(leaf)
 
 
 def added(histograms: Sequence[Any]) -> Histogram:
@@ -356,7 +359,7 @@ class TreeRounds(PartRounds):
 
     def __init__(self, params: Any, model: Any, source: SummedHistograms, seeded: bool) -> None:
         super().__init__(model, source)
-        self.growth, self._draws = source.growth, Draws(params, seeded)
+        self.growth, self._draws = source.growth, Draws(params, source.n_features, seeded)
         self.subsample = float(params.subsample)
         self._leaf: Leaf | None = None
 
@@ -367,8 +370,8 @@ class TreeRounds(PartRounds):
 
     def _begin_tree(self, number: int, values: Floats | None) -> tuple[Leaf, Floats]:
         """Begin a tree, after the values of the leaves of the last one are added."""
-        _, allowed = self._draws.masks(number, 1, self.source.n_features)
-        return self.source.begin_tree(values, (self._draws.seed, number), allowed)
+        draw = self._draws.seed, number
+        return self.source.begin_tree(values, draw, self._draws.features(number))
 
     def _grow(self) -> GrownTree | None:
         """Grow the tree that was begun; None if no split gains."""

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from math import inf
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -25,7 +24,7 @@ from rankcore._core.queries import group_rows
 from rankcore._core.threads import Threads
 from rankcore._ext import histogram_layout, histograms, ordinal_trees, partition, stumps
 from rankcore.boosting._grower import GrowthParams, Split, Units
-from rankcore.boosting._histograms import LEAF, SPLIT, Features, divide_features
+from rankcore.boosting._histograms import Features, divide_features
 from rankcore.boosting._metric_weights import MetricPairWeights
 from rankcore.boosting._ordinal_rounds import Occurring
 from rankcore.boosting._ordinal_vector import DIRECTION
@@ -282,10 +281,8 @@ class BinnedRows:
 
         def build(features: Features) -> Histogram:
             found = np.empty(features.n_sums, dtype=np.uint64)
-            record = np.array([(0, rows.size, -inf, inf, 0, 1)], dtype=LEAF)
-            features.block.begin_tree(packed, self._node_of, None, 0.0, 1.0)
-            splits = np.empty((1, features.numbers.size), dtype=SPLIT)  # of these rows: unused
-            features.block.find_splits(rows, found, None, record, splits)
+            features.block.begin_tree(packed, self._node_of, 0.0, 1.0)
+            features.block.sum_rows(rows, found, None)
             if self._bins.n_entries is not None:
                 return found
             codes = found.reshape(-1, histogram_layout.CODES)
