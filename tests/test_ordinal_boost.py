@@ -13,7 +13,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 import rankcore as rc
 from model_files import rewrite, set_in
-from rankcore._ext import ordinal_trees
+from rankcore._ext import ordinal_loss
 from rankcore.metrics import log_loss, ranked_probability_score
 from rankcore.ordinal.curves import expected_costs
 from reference import ordinal_boosting as plain
@@ -71,7 +71,9 @@ def test_slopes_of_one_score_are_the_derivatives_of_the_loss(tasks, link, seed):
     n, d = ranks.size, biases.size
     steep, curved, of_biases, of_pairs = np.empty(n), np.empty(n), np.empty(d), np.empty((d, d))
     arguments = (tasks == "shared", link == "cumulative", ranks, weights)
-    found = ordinal_trees.slopes(scores, biases, *arguments, steep, curved, of_biases, of_pairs)
+    found = ordinal_loss.differentiate(
+        scores, biases, *arguments, steep, curved, of_biases, of_pairs
+    )
 
     def loss(scores, biases):
         return plain.loss(scores, biases, link, ranks, weights)
@@ -91,7 +93,7 @@ def test_slopes_of_one_score_are_the_derivatives_of_the_loss(tasks, link, seed):
         assert of_biases[i] == pytest.approx((down - up) / (2 * h), abs=1e-6)
         other, first = np.empty((2, d)), np.empty_like(of_pairs)
         for one, out in zip(at, other, strict=True):
-            ordinal_trees.slopes(scores, one, *arguments, steep, curved, out, first)
+            ordinal_loss.differentiate(scores, one, *arguments, steep, curved, out, first)
         numeric = (other[1] - other[0]) / (2 * h)
         np.testing.assert_allclose(of_pairs[i, i:], numeric[i:], rtol=1e-6, atol=1e-6)
 
@@ -104,7 +106,7 @@ def test_probabilities_are_a_distribution_for_any_scores(tasks, link, seed, scal
     table, n = np.empty((scores.shape[1], biases.size + 1)), scores.shape[1]
     form = scale * scores, biases, tasks == "shared", link == "cumulative"
     for rows in ((0, n // 3), (n // 3, n)):
-        ordinal_trees.probabilities(*form, *rows, table)
+        ordinal_loss.probabilities(*form, *rows, table)
     assert (table >= 0).all()
     np.testing.assert_allclose(table.sum(axis=1), 1, rtol=1e-14)
     if scale == 1:
@@ -132,10 +134,10 @@ def derivatives(model, t, ranks, weights, scores):
         direction = np.random.default_rng([0, t, 1]).normal(size=form.n_scores)
         table = np.ascontiguousarray(plain.probabilities(scores, biases, form.link))
         places = np.concatenate([[0.0], np.cumsum(direction)])
-        ordinal_trees.directed(table, ranks, weights, places, 0, n, steep, curved)
+        ordinal_loss.differentiate_along(table, ranks, weights, places, 0, n, steep, curved)
     else:
         known = form.shared, form.cumulative, ranks, weights
-        ordinal_trees.slopes(scores, biases, *known, steep, curved, None, None)
+        ordinal_loss.differentiate(scores, biases, *known, steep, curved, None, None)
     return steep, curved
 
 
@@ -196,7 +198,7 @@ def test_every_split_is_the_best_one(tasks, link, k, categorical, seed, sparse):
 
 
 def test_first_tree_by_hand():
-    """Half the rows of x = 0 have label 0, none of x = 1: slopes -.5 and .5, curvature .375."""
+    """Half the rows of x = 0 have label 0, none of x = 1: gradients -.5 and .5, curvature .375."""
     X, y = [[0], [0], [1], [1]], [0, 1, 1, 1]
     model = rc.OrdinalBoost(1, min_samples_leaf=1, l2_leaf=0.0).fit(X, y)
     assert model.biases_[0] == pytest.approx(-np.log(3))

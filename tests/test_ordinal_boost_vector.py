@@ -7,22 +7,24 @@ from sklearn.model_selection import KFold, cross_val_predict, cross_val_score
 
 import rankcore as rc
 from rankcore._core.threads import Threads
-from rankcore._ext import ordinal_trees
+from rankcore._ext import ordinal_loss
 from rankcore.boosting import _ordinal_rounds, _vector_leaves
 from rankcore.boosting._vector_leaves import LeafSums, TableRows, monotone_steps, newton_steps
 from reference import ordinal_boosting as plain
 from test_ordinal_boost import data, same_trees, small, trees_of
 
 
-def directed(direction, table, ranks, weights, n_jobs=1):
+def differentiate_along(direction, table, ranks, weights, n_jobs=1):
     with Threads(n_jobs) as threads:
-        return _vector_leaves.directed(direction, TableRows(table, ranks, weights), threads)
+        return _vector_leaves.differentiate_along(
+            direction, TableRows(table, ranks, weights), threads
+        )
 
 
-def leaf_sums(leaf_of, taken, n_leaves, table, ranks, weights, n_jobs=1):
+def sum_by_leaf(leaf_of, taken, n_leaves, table, ranks, weights, n_jobs=1):
     rows = TableRows(table, ranks, weights)
     with Threads(n_jobs) as threads:
-        return _vector_leaves.leaf_sums(leaf_of, taken, n_leaves, rows, threads)
+        return _vector_leaves.sum_by_leaf(leaf_of, taken, n_leaves, rows, threads)
 
 
 def drawn_rows(seed, k=5, n=60):
@@ -39,15 +41,15 @@ def test_values_are_newton_steps_of_the_whole_leaf(k, l2):
     rng, scores, biases, ranks, weights, table = drawn_rows(k, k)
     leaf_of = rng.integers(0, 4, size=ranks.size).astype(np.int32)
     expected = plain.newton_values(leaf_of, scores, biases, ranks, weights, l2)
-    found = newton_steps(leaf_sums(leaf_of, None, 4, table, ranks, weights), l2).T
-    # The ridge is 1e-9, of curvatures of about 1.
+    found = newton_steps(sum_by_leaf(leaf_of, None, 4, table, ranks, weights), l2).T
+    # The ridge is 1e-9, of hessians of about 1.
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
     taken = (np.arange(ranks.size) % 2 == 0).astype(np.uint8)
     half = np.flatnonzero(taken)
     expected = plain.newton_values(
         leaf_of[half], scores[:, half], biases, ranks[half], weights[half], l2
     )
-    found = newton_steps(leaf_sums(leaf_of, taken, 4, table, ranks, weights), l2).T
+    found = newton_steps(sum_by_leaf(leaf_of, taken, 4, table, ranks, weights), l2).T
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
 
 
@@ -61,17 +63,17 @@ def test_values_of_many_tasks_are_newton_steps_of_the_whole_leaf(masked, monkeyp
     expected = plain.newton_values(
         leaf_of[rows], scores[:, rows], biases, ranks[rows], weights[rows], 1.0
     )
-    found = newton_steps(leaf_sums(leaf_of, taken, 4, table, ranks, weights), 1.0).T
+    found = newton_steps(sum_by_leaf(leaf_of, taken, 4, table, ranks, weights), 1.0).T
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
 
 
 def test_steps_across_a_node_are_bounded_by_the_mean_of_its_children():
-    slopes, curvatures = np.array([[2.0], [-2.0], [8.0]]), np.ones((3, 1, 1))
+    gradients, hessians = np.array([[2.0], [-2.0], [8.0]]), np.ones((3, 1, 1))
     children = np.array([[1, ~2], [~0, ~1]], dtype=np.int32)  # ((leaf 0, leaf 1), leaf 2)
 
     def steps(*signs):
         of_nodes = np.array(signs, dtype=np.int8)
-        return monotone_steps(LeafSums(slopes, curvatures), 1.0, children, of_nodes).ravel()
+        return monotone_steps(LeafSums(gradients, hessians), 1.0, children, of_nodes).ravel()
 
     # Steps of leaves are 1, -1 and 4; node 1 has 0. The ridge is 1e-9.
     np.testing.assert_allclose(steps(0, 0), [1, -1, 4], atol=1e-8)
@@ -84,7 +86,7 @@ def test_steps_across_a_node_are_bounded_by_the_mean_of_its_children():
 def test_slopes_along_a_direction_are_derivatives_of_the_loss():
     rng, scores, biases, ranks, weights, table = drawn_rows(1)
     direction, h = rng.normal(size=4), 1e-4
-    slopes, curvatures = directed(direction, table, ranks, weights)
+    gradients, hessians = differentiate_along(direction, table, ranks, weights)
     for row in range(ranks.size):
         of = [
             plain.loss(
@@ -97,8 +99,8 @@ def test_slopes_along_a_direction_are_derivatives_of_the_loss():
             for s in (1, 0, -1)
         ]
         # Central differences: the third and fourth derivatives times h**2, and rounding.
-        assert slopes[row] == pytest.approx((of[2] - of[0]) / (2 * h), abs=1e-6)
-        assert curvatures[row] == pytest.approx((of[0] - 2 * of[1] + of[2]) / h**2, abs=1e-5)
+        assert gradients[row] == pytest.approx((of[2] - of[0]) / (2 * h), abs=1e-6)
+        assert hessians[row] == pytest.approx((of[0] - 2 * of[1] + of[2]) / h**2, abs=1e-5)
 
 
 def test_trees_of_a_round_have_one_structure_and_newton_values():
@@ -121,16 +123,16 @@ def test_trees_of_a_round_have_one_structure_and_newton_values():
 def test_blocks_of_rows_are_summed_in_order_by_any_number_of_threads(k, monkeypatch):
     rng, _, _, ranks, weights, table = drawn_rows(2, k, 500)
     direction, leaf_of = rng.normal(size=k - 1), rng.integers(0, 7, size=500).astype(np.int32)
-    whole = leaf_sums(leaf_of, None, 7, table, ranks, weights)
-    slopes = directed(direction, table, ranks, weights)
+    whole = sum_by_leaf(leaf_of, None, 7, table, ranks, weights)
+    gradients = differentiate_along(direction, table, ranks, weights)
     monkeypatch.setattr(_vector_leaves, "BLOCK_ROWS", 64)
-    one, two = (leaf_sums(leaf_of, None, 7, table, ranks, weights, n_jobs=n) for n in (1, 2))
-    for name in ("slopes", "curvatures"):
+    one, two = (sum_by_leaf(leaf_of, None, 7, table, ranks, weights, n_jobs=n) for n in (1, 2))
+    for name in ("gradients", "hessians"):
         found, again, other = (getattr(sums, name) for sums in (one, two, whole))
         np.testing.assert_array_equal(found, again)
         np.testing.assert_allclose(found, other, rtol=1e-12, atol=1e-12)  # sums in another order
     for found, other in zip(
-        directed(direction, table, ranks, weights, n_jobs=2), slopes, strict=True
+        differentiate_along(direction, table, ranks, weights, n_jobs=2), gradients, strict=True
     ):
         np.testing.assert_array_equal(found, other)
 
@@ -144,21 +146,21 @@ def test_rows_that_do_not_fit_are_refused():
     for odd in ((np.zeros((3, 2)), leaf_of, 0, 60), (np.zeros((4, 2)), leaf_of[1:], 0, 60),
                 (np.zeros((4, 2)), leaf_of, 0, 61)):  # fmt: skip
         with pytest.raises(ValueError, match="values do not fit the scores"):
-            ordinal_trees.add_values(scores, *odd)
+            ordinal_loss.add_values(scores, *odd)
     with pytest.raises(ValueError, match="row 0 has the leaf 2 of 2"):
-        ordinal_trees.add_values(scores, np.zeros((4, 2)), leaf_of + 2, 0, 60)
+        ordinal_loss.add_values(scores, np.zeros((4, 2)), leaf_of + 2, 0, 60)
     with pytest.raises(ValueError, match="require an array"):
-        ordinal_trees.probabilities(scores, np.zeros(4), False, False, 0, 60, table.copy(), ranks)
+        ordinal_loss.probabilities(scores, np.zeros(4), False, False, 0, 60, table.copy(), ranks)
     with pytest.raises(ValueError, match="row 0 has the leaf 2 of 2"):
-        ordinal_trees.leaf_sums(table, ranks, weights, leaf_of + 2, None, 0, 60, *sums)
+        ordinal_loss.sum_by_leaf(table, ranks, weights, leaf_of + 2, None, 0, 60, *sums)
     odd = np.where(np.arange(60) == 3, 9, ranks).astype(np.int32)
     with pytest.raises(ValueError, match="row 3 has the rank 9 of 5"):
-        ordinal_trees.leaf_sums(table, odd, weights, leaf_of, None, 0, 60, *sums)
+        ordinal_loss.sum_by_leaf(table, odd, weights, leaf_of, None, 0, 60, *sums)
     for start, stop in [(-1, 60), (0, 61), (5, 4)]:
         with pytest.raises(ValueError, match="do not fit the probabilities"):
-            ordinal_trees.directed(table, ranks, weights, places, start, stop, *out)
+            ordinal_loss.differentiate_along(table, ranks, weights, places, start, stop, *out)
     with pytest.raises(ValueError, match="do not fit the probabilities"):
-        ordinal_trees.directed(table, ranks, weights, places[:4], 0, 60, *out)
+        ordinal_loss.differentiate_along(table, ranks, weights, places[:4], 0, 60, *out)
 
 
 def test_random_state_decides_and_threads_do_not():

@@ -237,7 +237,7 @@ cdef inline int64_t _code(const Binned *columns, int64_t k) noexcept nogil:
 
 cdef void _scan(
     const Binned *columns, int64_t feature, scan_t scan, int32_t *order, int64_t *counts,
-    double *edge, double *merit, int32_t *bin, uint8_t *side,
+    double *edge, double *merit, int32_t *bin, uint8_t *fires_missing,
 ) noexcept nogil:
     cdef int64_t first = feature * columns.n_rows, n = columns.n_rows, b, i, row
     cdef int64_t n_bins = columns.n_bins[feature], zero = -1, start, stop
@@ -251,7 +251,7 @@ cdef void _scan(
     edge[0] = 0.0
     merit[0] = -1.0
     bin[0] = -1
-    side[0] = 0
+    fires_missing[0] = 0
     # The rows bin by bin.
     for b in range(n_bins + 2):
         counts[b] = 0
@@ -278,12 +278,12 @@ cdef void _scan(
                 continue
             difference = sqrt(max(scan.plus, 0.0)) - sqrt(max(scan.minus, 0.0))
             value = difference * difference
-            # Ties go to the highest, and to side 1 for missing values.
+            # Ties go to the highest, and to fires_missing 1 for missing values.
             if value > merit[0] or (value == merit[0] and b >= bin[0]):
                 merit[0] = value
                 edge[0] = scan.plus - scan.minus
                 bin[0] = <int32_t> b
-                side[0] = fires
+                fires_missing[0] = fires
     scan.clear(True)
 
 
@@ -297,7 +297,7 @@ def evaluate(
     double[::1] edges not None,
     double[::1] merits not None,  # out, (n,): 1 less the weight left
     int32_t[::1] bins not None,  # out, (n,): as for `rankcore._ext.stumps.evaluate`
-    uint8_t[::1] sides not None,  # out, (n,)
+    uint8_t[::1] fires_missing not None,  # out, (n,)
 ):
     """Find the stump with the minimum remaining weight in each of some columns.
 
@@ -316,7 +316,7 @@ def evaluate(
     if (
         n_rows != binned.n_rows
         or order.shape[0] != n_rows
-        or not edges.shape[0] == merits.shape[0] == bins.shape[0] == sides.shape[0] == n
+        or not edges.shape[0] == merits.shape[0] == bins.shape[0] == fires_missing.shape[0] == n
     ):
         raise ValueError("the arrays do not fit the columns")
     for i in range(n):
@@ -330,9 +330,9 @@ def evaluate(
         with nogil:
             for i in range(n):
                 _scan(binned, features[i], labels, &order[0], &counts[0],
-                      &edges[i], &merits[i], &bins[i], &sides[i])
+                      &edges[i], &merits[i], &bins[i], &fires_missing[i])
     else:
         with nogil:
             for i in range(n):
                 _scan(binned, features[i], pairs, &order[0], &counts[0],
-                      &edges[i], &merits[i], &bins[i], &sides[i])
+                      &edges[i], &merits[i], &bins[i], &fires_missing[i])

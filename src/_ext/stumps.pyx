@@ -87,7 +87,7 @@ cdef void _evaluate(
     const Binned *columns, const code_t *codes, const double *potentials,
     const int32_t *features, int64_t n, double *scratch, int64_t stride,
     int64_t n_winning, double *masses,
-    double *edges, int32_t *bins, uint8_t *sides,
+    double *edges, int32_t *bins, uint8_t *fires_missing,
 ) noexcept nogil:
     cdef int64_t i = 0, lane, width
     cdef double won = 0.0, lost = 0.0
@@ -107,7 +107,7 @@ cdef void _evaluate(
         for lane in range(width):
             sweep(
                 scratch + lane * stride, columns.n_bins[features[i]],
-                columns.has_missing[features[i]], &edges[i], &bins[i], &sides[i],
+                columns.has_missing[features[i]], &edges[i], &bins[i], &fires_missing[i],
             )
             i += 1
 
@@ -122,7 +122,7 @@ def evaluate(
     double[::1] edges not None,  # out, (n,)
     # out, (n,): the stump fires in this bin and those above; -1 if the column has no threshold
     int32_t[::1] bins not None,
-    uint8_t[::1] sides not None,  # out, (n,): whether it fires where the value is missing
+    uint8_t[::1] fires_missing not None,  # out, (n,): whether it fires where the value is missing
     # so many first rows have potentials that are not negative, the others not positive
     int64_t n_winning=0,
     # out, (2, n), optional: sums of the |potentials| of both kinds of rows that have an entry in
@@ -137,7 +137,7 @@ def evaluate(
         potentials.shape[0] != binned.n_rows
         or edges.shape[0] != n
         or bins.shape[0] != n
-        or sides.shape[0] != n
+        or fires_missing.shape[0] != n
         or (masses is not None and (
             masses.shape[0] != 2 or masses.shape[1] != n or binned.bounds == NULL
         ))
@@ -154,35 +154,35 @@ def evaluate(
     with nogil:
         if binned.width == 1:
             _evaluate(binned, <const uint8_t *> binned.codes, &potentials[0], &features[0], n,
-                      &scratch[0], stride, n_winning, mass, &edges[0], &bins[0], &sides[0])
+                      &scratch[0], stride, n_winning, mass, &edges[0], &bins[0], &fires_missing[0])
         else:
             _evaluate(binned, <const int32_t *> binned.codes, &potentials[0], &features[0], n,
-                      &scratch[0], stride, n_winning, mass, &edges[0], &bins[0], &sides[0])
+                      &scratch[0], stride, n_winning, mass, &edges[0], &bins[0], &fires_missing[0])
 
 
 cdef void _mark(
-    const Binned *columns, const code_t *codes, int64_t feature, int64_t bin, bint side,
+    const Binned *columns, const code_t *codes, int64_t feature, int64_t bin, bint fires_missing,
     uint8_t *fires,
 ) noexcept nogil:
     cdef int64_t k, first, last, missing = columns.n_bins[feature]
     if columns.bounds == NULL:
         codes += feature * columns.n_rows
         for k in range(columns.n_rows):
-            fires[k] = side if codes[k] == missing else codes[k] >= bin
+            fires[k] = fires_missing if codes[k] == missing else codes[k] >= bin
         return
     k = columns.zero_bin[feature]
-    memset(fires, side if k == missing else k >= bin, columns.n_rows)
+    memset(fires, fires_missing if k == missing else k >= bin, columns.n_rows)
     first = columns.bounds[feature]
     last = columns.bounds[feature + 1]
     for k in range(first, last):
-        fires[columns.rows[k]] = side if codes[k] == missing else codes[k] >= bin
+        fires[columns.rows[k]] = fires_missing if codes[k] == missing else codes[k] >= bin
 
 
 def mark(
     object columns not None,
     int64_t feature,
     int64_t bin,  # it fires in this bin and those above
-    bint side,  # whether it fires where the value is missing
+    bint fires_missing,  # whether it fires where the value is missing
     uint8_t[::1] fires not None,  # out, (n_rows,)
 ):
     """Write where a stump fires."""
@@ -193,16 +193,16 @@ def mark(
         raise IndexError(f"there is no column {feature}")
     with nogil:
         if binned.width == 1:
-            _mark(binned, <const uint8_t *> binned.codes, feature, bin, side, &fires[0])
+            _mark(binned, <const uint8_t *> binned.codes, feature, bin, fires_missing, &fires[0])
         else:
-            _mark(binned, <const int32_t *> binned.codes, feature, bin, side, &fires[0])
+            _mark(binned, <const int32_t *> binned.codes, feature, bin, fires_missing, &fires[0])
 
 
 def fire(
     object rows not None,
     int64_t feature,
     double threshold,  # the stump fires above it
-    bint side,  # whether it fires where the value is missing
+    bint fires_missing,  # whether it fires where the value is missing
     bint zero_missing,  # whether 0 is missing, as NaN is
     uint8_t[::1] fires not None,  # out, (n_rows,)
 ):
@@ -223,7 +223,7 @@ def fire(
             x = rc_rows_get(X, i)
             value = value_at(&x, feature)
             if value != value or (zero_missing and value == 0):
-                fires[i] = side
+                fires[i] = fires_missing
             else:
                 fires[i] = value > threshold
 

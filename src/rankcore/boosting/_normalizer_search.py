@@ -111,7 +111,7 @@ class NormalizerSearch(StumpSearch):
     def _evaluate_part(self, gradients: Floats, features: NDArray[np.int32], job: int) -> None:
         n = features.size
         edges, merits = np.empty(n), np.empty(n)
-        bins, sides = np.empty(n, np.int32), np.empty(n, np.uint8)
+        bins, fires_missing = np.empty(n, np.int32), np.empty(n, np.uint8)
         normalizer_search.evaluate(
             self._bins.columns,
             self._scans[job],
@@ -121,9 +121,9 @@ class NormalizerSearch(StumpSearch):
             edges,
             merits,
             bins,
-            sides,
+            fires_missing,
         )
         self._edges[features] = edges
         self._merits[features] = merits
         self._bins_of[features] = bins
-        self._sides[features] = sides
+        self._fires_missing[features] = fires_missing

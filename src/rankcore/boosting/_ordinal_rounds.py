@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
 from rankcore._core.threads import Threads, n_threads
-from rankcore._ext import ordinal_trees
+from rankcore._ext import ordinal_loss
 from rankcore._ext.rows import Rows
 from rankcore.boosting._boosted import SplitConstraints
 from rankcore.boosting._grower import GrownTree, GrowthParams, TreeGrower
@@ -223,7 +223,7 @@ class OrdinalRounds(ABC):
         ranks, weights = self._training.ranks, self._training.weights
         n_ranks = self._occurring.ranks.size
         table = np.empty((ranks.size, n_ranks))
-        ordinal_trees.probabilities(self._scores, self._biases, False, False, 0, ranks.size, table)
+        ordinal_loss.probabilities(self._scores, self._biases, False, False, 0, ranks.size, table)
         counts = np.bincount(ranks, weights, minlength=n_ranks)
         expected = table.sum(axis=0) if weights is None else weights @ table
         if (expected > SURPRISING * counts).all():
@@ -266,7 +266,7 @@ class OrdinalRounds(ABC):
 
         def add(start: int) -> None:
             stop = min(start + BLOCK_ROWS, n)
-            ordinal_trees.add_values(self._scores, values, leaf_of, start, stop)
+            ordinal_loss.add_values(self._scores, values, leaf_of, start, stop)
 
         self._threads.for_each(add, range(0, n, BLOCK_ROWS))
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
-from rankcore._ext import ordinal_trees
+from rankcore._ext import ordinal_loss
 from rankcore.boosting._grower import GrownTree
 from rankcore.boosting._ordinal_rounds import OrdinalRounds
-from rankcore.boosting._tree_rounds import leaf_sums, newton_values
+from rankcore.boosting._tree_rounds import newton_values, sum_by_leaf
 
 # Precision per row of a normal prior on the biases around the initial ones, which keeps the
 # probabilities of ranks without rows positive.
@@ -26,17 +26,17 @@ class OneScoreRounds(OrdinalRounds):
     def _allocate(self, n: int) -> None:
         n_tasks = self._occurring.ranks.size - 1
         self._gradients, self._hessians = np.empty(n), np.empty(n)
-        self._bias_slopes, self._bias_curvatures = np.empty(n_tasks), np.empty((n_tasks, n_tasks))
+        self._bias_gradient, self._bias_hessian = np.empty(n_tasks), np.empty((n_tasks, n_tasks))
         weights = self._training.weights
         self._total = float(n if weights is None else weights.sum())
 
     def _differentiate(self) -> float:
         return self._loss_of(None, None)
 
-    def _loss_of(self, bias_slopes: Floats | None, bias_curvatures: Floats | None) -> float:
+    def _loss_of(self, bias_gradient: Floats | None, bias_hessian: Floats | None) -> float:
         """Write the derivatives by the score and, unless they are None, those by the biases."""
         form = self.model.form
-        loss: float = ordinal_trees.slopes(
+        loss: float = ordinal_loss.differentiate(
             self._scores,
             self._biases,
             form.shared,
@@ -45,8 +45,8 @@ class OneScoreRounds(OrdinalRounds):
             self._training.weights,
             self._gradients,
             self._hessians,
-            bias_slopes,
-            bias_curvatures,
+            bias_gradient,
+            bias_hessian,
         )
         return float(loss / self._total)
 
@@ -56,7 +56,7 @@ class OneScoreRounds(OrdinalRounds):
     def _values(
         self, grown: GrownTree, leaf_of: NDArray[np.int32], drawn: NDArray[np.bool_] | None
     ) -> Floats:
-        sums, _ = leaf_sums(leaf_of, self._gradients, self._hessians, drawn, grown)
+        sums, _ = sum_by_leaf(leaf_of, self._gradients, self._hessians, drawn, grown)
         return newton_values(sums, self._growth.l2_leaf, grown)[np.newaxis]
 
     def _settle(self) -> None:
@@ -66,8 +66,8 @@ class OneScoreRounds(OrdinalRounds):
 
         def evaluate(biases: Floats) -> tuple[float, Floats, Floats]:
             self._biases = biases
-            self._loss = self._loss_of(self._bias_slopes, self._bias_curvatures)
-            return self._total * self._loss, self._bias_slopes, self._bias_curvatures
+            self._loss = self._loss_of(self._bias_gradient, self._bias_hessian)
+            return self._total * self._loss, self._bias_gradient, self._bias_hessian
 
         first = self._occurring.biases(self.model.biases[0])
         maximise_by_biases(evaluate, self._biases, first, self._total, self.model.form.cumulative)
@@ -92,11 +92,11 @@ def maximise_by_biases(
     def loss_at(biases: Floats) -> tuple[float, Floats, Floats]:
         if ascend and not (np.diff(biases) > 0).all():
             return np.inf, biases, biases
-        loss, slopes, curvatures = evaluate(biases)
+        loss, gradients, hessians = evaluate(biases)
         away = biases - first
-        upper = np.triu(curvatures)
+        upper = np.triu(hessians)
         hessian = upper + np.triu(upper, 1).T + prior * np.eye(biases.size)
-        return loss + prior / 2 * float(away @ away), slopes - prior * away, hessian
+        return loss + prior / 2 * float(away @ away), gradients - prior * away, hessian
 
     loss, gradient, hessian = loss_at(now)
     for _ in range(MAX_STEPS):

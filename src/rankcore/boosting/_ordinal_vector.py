@@ -6,17 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
-from rankcore._ext import ordinal_trees
+from rankcore._ext import ordinal_loss
 from rankcore.boosting._grower import GrownTree
 from rankcore.boosting._ordinal_rounds import OrdinalRounds
 from rankcore.boosting._tree_rounds import DIRECTION
 from rankcore.boosting._vector_leaves import (
     BLOCK_ROWS,
     TableRows,
-    directed,
-    leaf_sums,
+    differentiate_along,
     monotone_steps,
     newton_steps,
+    sum_by_leaf,
 )
 
 
@@ -32,7 +32,7 @@ class VectorRounds(OrdinalRounds):
 
         def fill(start: int) -> None:
             stop = min(start + BLOCK_ROWS, n)
-            ordinal_trees.probabilities(
+            ordinal_loss.probabilities(
                 self._scores,
                 self._biases,
                 False,
@@ -59,13 +59,13 @@ class VectorRounds(OrdinalRounds):
         if self._growth.signs is not None:
             # Along the direction, splits that improve all tasks are found.
             direction = np.abs(direction)
-        return directed(direction, self._table_rows, self._threads)
+        return differentiate_along(direction, self._table_rows, self._threads)
 
     def _values(
         self, grown: GrownTree, leaf_of: NDArray[np.int32], drawn: NDArray[np.bool_] | None
     ) -> Floats:
         mask = None if drawn is None else drawn.view(np.uint8)
-        sums = leaf_sums(leaf_of, mask, len(grown.leaves), self._table_rows, self._threads)
+        sums = sum_by_leaf(leaf_of, mask, len(grown.leaves), self._table_rows, self._threads)
         l2_leaf, signs = self._growth.l2_leaf, self._growth.signs
         if signs is None:
             return newton_steps(sums, l2_leaf).T

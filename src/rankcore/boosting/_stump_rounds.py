@@ -57,7 +57,7 @@ class Round(NamedTuple):
 
     feature: int
     threshold: float
-    side: int
+    fires_missing: int
     alpha: float
     figures: dict[str, float]
 
@@ -87,7 +87,7 @@ def next_stump(weighed: Weighed, bins: Bins | BinEdges, step: Step) -> Round | N
     threshold = bins.threshold(stump.feature, stump.bin)
     normalizer = weighed.advance(stump, alpha)
     figures = _figures_of(stump.edge, alpha, smoothing, normalizer, step.rate)
-    return Round(stump.feature, threshold, stump.side, alpha, figures)
+    return Round(stump.feature, threshold, stump.fires_missing, alpha, figures)
 
 
 class StumpRounds(PairRounds, Weighed):
@@ -137,14 +137,14 @@ class StumpRounds(PairRounds, Weighed):
         made = next_stump(self, self._binning, self._step)
         if made is None:
             return None
-        self.state.add(made.feature, made.threshold, made.side, made.alpha)
+        self.state.add(made.feature, made.threshold, made.fires_missing, made.alpha)
         return made.figures
 
     def best(self) -> Stump:
         stump = self._search.best(self._gradients)
         if stump.bin >= 0:
             columns = self._binning.columns
-            stumps.mark(columns, stump.feature, stump.bin, stump.side, self._fires)
+            stumps.mark(columns, stump.feature, stump.bin, stump.fires_missing, self._fires)
         return stump
 
     def measure(self, stump: Stump) -> tuple[float, float, float]:
@@ -154,7 +154,7 @@ class StumpRounds(PairRounds, Weighed):
         fires = self._fires
         # Only differences of scores matter: if a stump fires on the zeros of a sparse matrix, the
         # step is subtracted from the other rows, which are few.
-        if self._fires_at_zero(stump.feature, stump.bin, stump.side):
+        if self._fires_at_zero(stump.feature, stump.bin, stump.fires_missing):
             np.subtract(1, fires, out=fires)
             alpha = -alpha
         self._weights.advance(fires, alpha)
@@ -170,12 +170,12 @@ class StumpRounds(PairRounds, Weighed):
         rightly, wrongly, _ = self._weights.measure(fires[docs])
         return (rightly - wrongly) * np.sign(self.state.alphas[last]) >= 1 - EDGE_MARGIN
 
-    def _fires_at_zero(self, feature: int, bin: int, side: int) -> bool:
+    def _fires_at_zero(self, feature: int, bin: int, fires_missing: int) -> bool:
         binning = self._binning
         if binning.n_entries is None:
             return False
         code = binning.zero_bin[feature]
-        return bool(side if code == binning.n_bins[feature] else code >= bin)
+        return bool(fires_missing if code == binning.n_bins[feature] else code >= bin)
 
 
 def _figures_of(

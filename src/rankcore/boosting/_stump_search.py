@@ -30,11 +30,11 @@ FEW_CHANGED = 32
 
 
 class Stump(NamedTuple):
-    """Fires in ``bin`` of a column and above and, if ``side``, where the value is missing."""
+    """Fires in ``bin`` of a column and above and, if ``fires_missing``, on missing values."""
 
     feature: int
     bin: int
-    side: int
+    fires_missing: int
     edge: float
 
 
@@ -56,7 +56,7 @@ class StumpSearch:
         self._size = max(int(bins.n_bins.max()) + 1, stumps.CODES)
         self._edges = np.zeros(d)
         self._bins_of = np.full(d, -1, dtype=np.int32)  # of the best stump in each column
-        self._sides = np.zeros(d, dtype=np.uint8)
+        self._fires_missing = np.zeros(d, dtype=np.uint8)
         # Columns of wide codes are read one by one.
         lanes = stumps.LANES if self._size == stumps.CODES else 1
         self._scratch = [np.empty(lanes * self._size) for _ in range(n_jobs)]
@@ -113,7 +113,7 @@ class StumpSearch:
 
     def _evaluate_part(self, gradients: Floats, features: NDArray[np.int32], job: int) -> None:
         n = features.size
-        edges, bins, sides = np.empty(n), np.empty(n, np.int32), np.empty(n, np.uint8)
+        edges, bins, fires_missing = np.empty(n), np.empty(n, np.int32), np.empty(n, np.uint8)
         masses = None if self._masses is None else np.empty((2, n))
         stumps.evaluate(
             self._bins.columns,
@@ -122,11 +122,15 @@ class StumpSearch:
             self._scratch[job],
             edges,
             bins,
-            sides,
+            fires_missing,
             self._n_winning,
             masses,
         )
-        self._edges[features], self._bins_of[features], self._sides[features] = edges, bins, sides
+        self._edges[features], self._bins_of[features], self._fires_missing[features] = (
+            edges,
+            bins,
+            fires_missing,
+        )
         if self._masses is not None:
             self._masses[:, features] = masses
 
@@ -144,8 +148,8 @@ class StumpSearch:
         return [part for part in np.split(features, cuts) if part.size]
 
     def _stump(self, feature: int) -> Stump:
-        bin, side = int(self._bins_of[feature]), int(self._sides[feature])
-        return Stump(feature, bin, side, float(self._edges[feature]))
+        bin, fires_missing = int(self._bins_of[feature]), int(self._fires_missing[feature])
+        return Stump(feature, bin, fires_missing, float(self._edges[feature]))
 
 
 class TwoLabelSearch(StumpSearch):

@@ -121,7 +121,7 @@ class TreeRounds(PairRounds):
         self, grown: GrownTree, leaf_of: NDArray[np.int32], drawn: NDArray[np.bool_] | None
     ) -> tuple[Floats, Floats]:
         """Return the value of each leaf, and the sum of the gradients of its rows."""
-        sums, gradients = leaf_sums(leaf_of, self._gradients, self._hessians, drawn, grown)
+        sums, gradients = sum_by_leaf(leaf_of, self._gradients, self._hessians, drawn, grown)
         values = newton_values(sums, self._l2_leaf, grown)
         if self._line_search:
             n = values.size
@@ -149,7 +149,7 @@ def normalizer_cap(edge: float, width: float, rate: float | None) -> float:
     return cap
 
 
-def leaf_sums(
+def sum_by_leaf(
     leaf_of: NDArray[np.int32],
     gradients: Floats,
     hessians: Floats,

@@ -1,4 +1,4 @@
-"""Trees with a value for each task in a leaf: slopes along a direction, and Newton steps.
+"""Trees with a value for each task in a leaf: gradients along a direction, and Newton steps.
 
 With adjacent categories the second derivative of the loss by the scores s_i and s_j, i <= j, is
 P(rank >= j) P(rank < i), which is the covariance of "rank >= i" and "rank >= j".
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
 from rankcore._core.threads import Threads
-from rankcore._ext import ordinal_trees
+from rankcore._ext import ordinal_loss
 
 # Precision of the differences between tasks, in units of ``l2_leaf``.
 APART_PRECISION = 5.0
@@ -38,8 +38,8 @@ class TableRows:
 class LeafSums:
     """Sums over the rows of each leaf: minus the first, and the second derivatives."""
 
-    slopes: Floats  # (n_leaves, n_tasks)
-    curvatures: Floats  # (n_leaves, n_tasks, n_tasks)
+    gradients: Floats  # (n_leaves, n_tasks)
+    hessians: Floats  # (n_leaves, n_tasks, n_tasks)
 
     @classmethod
     def zeros(cls, n_leaves: int, n_tasks: int) -> LeafSums:
@@ -47,23 +47,25 @@ class LeafSums:
         return cls(np.zeros((n_leaves, n_tasks)), np.zeros((n_leaves, n_tasks, n_tasks)))
 
 
-def directed(direction: Floats, rows: TableRows, threads: Threads) -> tuple[Floats, Floats]:
+def differentiate_along(
+    direction: Floats, rows: TableRows, threads: Threads
+) -> tuple[Floats, Floats]:
     """Return minus the first, and the second derivative of each row's loss along a direction."""
     n = len(rows.table)
     places = np.concatenate([[0.0], np.cumsum(direction)])
-    slopes, curvatures = np.empty(n), np.empty(n)
+    gradients, hessians = np.empty(n), np.empty(n)
 
     def fill(start: int) -> None:
         stop = min(start + BLOCK_ROWS, n)
-        ordinal_trees.directed(
-            rows.table, rows.ranks, rows.weights, places, start, stop, slopes, curvatures
+        ordinal_loss.differentiate_along(
+            rows.table, rows.ranks, rows.weights, places, start, stop, gradients, hessians
         )
 
     threads.for_each(fill, range(0, n, BLOCK_ROWS))
-    return slopes, curvatures
+    return gradients, hessians
 
 
-def leaf_sums(
+def sum_by_leaf(
     leaf_of: NDArray[np.int32],
     of_rows: NDArray[np.uint8] | None,
     n_leaves: int,
@@ -82,7 +84,7 @@ def leaf_sums(
 
     def add(start: int) -> None:
         block = LeafSums.zeros(n_leaves, n_tasks)
-        ordinal_trees.leaf_sums(
+        ordinal_loss.sum_by_leaf(
             rows.table,
             rows.ranks,
             rows.weights,
@@ -90,17 +92,17 @@ def leaf_sums(
             of_rows,
             start,
             min(start + BLOCK_ROWS, n),
-            block.slopes,
-            block.curvatures,
+            block.gradients,
+            block.hessians,
         )
         of_blocks[start] = block
 
     threads.for_each(add, range(0, n, BLOCK_ROWS))
-    slopes, lower = of_blocks[0].slopes, of_blocks[0].curvatures
+    gradients, lower = of_blocks[0].gradients, of_blocks[0].hessians
     for start in range(BLOCK_ROWS, n, BLOCK_ROWS):
-        slopes += of_blocks[start].slopes
-        lower += of_blocks[start].curvatures
-    return LeafSums(slopes, lower + np.tril(lower, -1).transpose(0, 2, 1))
+        gradients += of_blocks[start].gradients
+        lower += of_blocks[start].hessians
+    return LeafSums(gradients, lower + np.tril(lower, -1).transpose(0, 2, 1))
 
 
 def _sums_of_many_tasks(
@@ -110,7 +112,7 @@ def _sums_of_many_tasks(
     rows: TableRows,
     threads: Threads,
 ) -> LeafSums:
-    """As `leaf_sums`, by matrix products of the rows of each leaf.
+    """As `sum_by_leaf`, by matrix products of the rows of each leaf.
 
     A matrix of many tasks does not fit into the cache, where the rows of a block in turn would need
     that of another leaf each.
@@ -124,12 +126,12 @@ def _sums_of_many_tasks(
     tasks = np.arange(n_tasks)
 
     def add(leaf: int) -> None:
-        curvature = sums.curvatures[leaf]
+        curvature = sums.hessians[leaf]
         for start in range(bounds[leaf], bounds[leaf + 1], PRODUCT_ROWS):
             at = members[start : min(start + PRODUCT_ROWS, bounds[leaf + 1])]
             above = np.cumsum(table[at, :0:-1], axis=1)[:, ::-1]
             of_row = np.ones(at.size) if weights is None else weights[at]
-            sums.slopes[leaf] += of_row @ ((rows.ranks[at, None] > tasks) - above)
+            sums.gradients[leaf] += of_row @ ((rows.ranks[at, None] > tasks) - above)
             # The last digits of the sum of the probabilities may exceed 1.
             curvature += (above * of_row[:, None]).T @ np.maximum(1.0 - above, 0.0)
         curvature[:] = np.tril(curvature) + np.tril(curvature, -1).T
@@ -144,10 +146,10 @@ def newton_steps(sums: LeafSums, l2_leaf: float) -> Floats:
     The prior has the precision ``l2_leaf`` for a value that all tasks share, and `APART_PRECISION`
     times that for differences from the mean of the tasks.
     """
-    n_tasks = sums.slopes.shape[1]
+    n_tasks = sums.gradients.shape[1]
     mean, unit = np.full((n_tasks, n_tasks), 1.0 / n_tasks), np.eye(n_tasks)
     prior = l2_leaf * (mean / n_tasks + APART_PRECISION * (unit - mean)) + RIDGE * unit
-    return np.asarray(np.linalg.solve(sums.curvatures + prior, sums.slopes[..., None])[..., 0])
+    return np.asarray(np.linalg.solve(sums.hessians + prior, sums.gradients[..., None])[..., 0])
 
 
 def monotone_steps(
@@ -164,13 +166,13 @@ def monotone_steps(
     n = len(children)
     # Nodes first, then leaves.
     at = np.where(children < 0, n + ~children, children)
-    nodes = LeafSums.zeros(n, sums.slopes.shape[1])
-    slopes = np.concatenate([nodes.slopes, sums.slopes])
-    curvatures = np.concatenate([nodes.curvatures, sums.curvatures])
+    nodes = LeafSums.zeros(n, sums.gradients.shape[1])
+    gradients = np.concatenate([nodes.gradients, sums.gradients])
+    hessians = np.concatenate([nodes.hessians, sums.hessians])
     for node in range(n - 1, -1, -1):
-        slopes[node] = slopes[at[node]].sum(axis=0)
-        curvatures[node] = curvatures[at[node]].sum(axis=0)
-    steps = newton_steps(LeafSums(slopes, curvatures), l2_leaf)
+        gradients[node] = gradients[at[node]].sum(axis=0)
+        hessians[node] = hessians[at[node]].sum(axis=0)
+    steps = newton_steps(LeafSums(gradients, hessians), l2_leaf)
     lows, highs = np.full_like(steps, -np.inf), np.full_like(steps, np.inf)
     for node in range(n):
         both, sign = at[node], signs[node]

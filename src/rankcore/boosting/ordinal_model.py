@@ -13,7 +13,7 @@ or ``s_j(x) = g_j(x) - b_j`` ("vector"):
 * ``link="adjacent"``: ``log(p_r / p_{r-1}) = s_r``: with ``S_r = s_1 + .. + s_r`` and S_0 = 0,
   ``p_r = exp(S_r) / (exp(S_0) + .. + exp(S_{k-1}))``. "cumulative", for shared tasks only:
   ``P(rank >= j) = 1 / (1 + exp(-s_j))``, with ascending biases.
-  ``src/_ext/ordinal_trees.pyx`` computes both.
+  ``src/_ext/ordinal_loss.pyx`` computes both.
 
 Model files have the trees of the first score by round, then those of the second, and so on;
 ``biases`` has n_rounds + 1 rows.
@@ -31,12 +31,12 @@ from numpy.typing import NDArray
 from rankcore._core.model_spec import Field, read_fields
 from rankcore._core.numbers import Floats
 from rankcore._core.scoring import Scoring
-from rankcore._ext import ordinal_trees
+from rankcore._ext import ordinal_loss
 from rankcore._ext.rows import Rows
 from rankcore._ext.trees import Trees, add_sums
 from rankcore.boosting._tree_model import Tree, TreeSum
 
-MAX_RANKS: int = ordinal_trees.MAX_RANKS
+MAX_RANKS: int = ordinal_loss.MAX_RANKS
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Form:
         """Return the probability of each rank, shape (n, k), for scores of shape (n_scores, n)."""
         n = scores.shape[1]
         table = np.empty((n, self.n_ranks))
-        ordinal_trees.probabilities(scores, biases, self.shared, self.cumulative, 0, n, table)
+        ordinal_loss.probabilities(scores, biases, self.shared, self.cumulative, 0, n, table)
         return table
 
 

@@ -445,7 +445,7 @@ class PairStumps(PartRounds, Weighed):
         made = next_stump(self, self.source.edges, self._step)
         if made is None:
             return None
-        self.model.add(made.feature, made.threshold, made.side, made.alpha)
+        self.model.add(made.feature, made.threshold, made.fires_missing, made.alpha)
         return made.figures
 
     def best(self) -> Stump:
@@ -546,11 +546,11 @@ class RankedTrees(TreeRounds):
 
     def _values(self, grown: GrownTree) -> Floats:
         """Return the values of leaves, shape (n_scores, n_leaves)."""
-        slopes, curvatures = self.source.sum_leaves(grown.leaves)
+        gradients, hessians = self.source.sum_leaves(grown.leaves)
         l2_leaf, signs = self.growth.l2_leaf, self.growth.signs
-        if slopes.ndim == 1:
-            return newton_values(np.array([slopes, curvatures]), l2_leaf, grown)[np.newaxis]
-        sums = LeafSums(slopes, curvatures)
+        if gradients.ndim == 1:
+            return newton_values(np.array([gradients, hessians]), l2_leaf, grown)[np.newaxis]
+        sums = LeafSums(gradients, hessians)
         if signs is None:
             return newton_steps(sums, l2_leaf).T
         children = np.array(grown.children, dtype=np.int32)
@@ -563,8 +563,8 @@ class RankedTrees(TreeRounds):
         def evaluate(biases: Floats) -> tuple[float, Floats, Floats]:
             self._biases = biases
             found = self.source.workers.call("evaluate", added.pop() if added else None, biases)
-            loss, slopes, curvatures = (np.sum(one, axis=0) for one in zip(*found, strict=True))
-            return float(loss), slopes, curvatures
+            loss, gradients, hessians = (np.sum(one, axis=0) for one in zip(*found, strict=True))
+            return float(loss), gradients, hessians
 
         now, first = (occurring.biases(self.model.biases[i]) for i in (-1, 0))
         maximise_by_biases(evaluate, now, first, self._total, occurring.form.cumulative)

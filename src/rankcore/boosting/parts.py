@@ -22,7 +22,7 @@ from rankcore._core.inputs import as_rows
 from rankcore._core.numbers import Floats
 from rankcore._core.queries import group_rows
 from rankcore._core.threads import Threads
-from rankcore._ext import histogram_layout, histograms, ordinal_trees, partition, stumps
+from rankcore._ext import histogram_layout, histograms, ordinal_loss, partition, stumps
 from rankcore.boosting._grower import GrowthParams, Split, Units
 from rankcore.boosting._histograms import Features, divide_features
 from rankcore.boosting._metric_weights import MetricPairWeights
@@ -30,7 +30,7 @@ from rankcore.boosting._ordinal_rounds import Occurring
 from rankcore.boosting._ordinal_vector import DIRECTION
 from rankcore.boosting._pair_weights import steps_of, weights_of
 from rankcore.boosting._streamed_bins import BinEdges, StreamedBins, ValueGroups
-from rankcore.boosting._vector_leaves import TableRows, directed, leaf_sums
+from rankcore.boosting._vector_leaves import TableRows, differentiate_along, sum_by_leaf
 from rankcore.ranking.pairs import Pairing, pair_by_label
 
 Histogram = NDArray[np.uint64]
@@ -52,7 +52,7 @@ class Objective(Protocol):
     def differentiate(self, totals: Floats, draw: Any, gradients: Floats, hessians: Floats) -> None:
         """Write minus the first, and the second derivative of each row's loss."""
 
-    def leaf_sums(
+    def sum_by_leaf(
         self, leaf_of: NDArray[np.int32], n_leaves: int, drawn: NDArray[np.uint8] | None
     ) -> tuple[Floats, ...]:
         """Return the sums by leaf that the leaves' values are computed from."""
@@ -233,7 +233,7 @@ class BinnedRows:
             partition.label_rows(self._rows[rows], leaf, leaf_of)
             partition.label_rows(self._others[others], leaf, leaf_of)
         found = [
-            one.leaf_sums(
+            one.sum_by_leaf(
                 leaf_of[at],
                 len(nodes),
                 None if self._drawn is None else self._drawn[at].view(np.uint8),
@@ -317,7 +317,7 @@ class BinnedRows:
         return found
 
     def _mark(self, stump: Any) -> None:
-        stumps.mark(self._bins.columns, stump.feature, stump.bin, stump.side, self._fires)
+        stumps.mark(self._bins.columns, stump.feature, stump.bin, stump.fires_missing, self._fires)
 
 
 # ------------------------------------------------------------------------------ objectives
@@ -364,7 +364,7 @@ class QueryPairs:
         np.multiply(self._gradients, by, out=gradients)
         np.multiply(self._hessians, by, out=hessians)
 
-    def leaf_sums(
+    def sum_by_leaf(
         self, leaf_of: NDArray[np.int32], n_leaves: int, drawn: NDArray[np.uint8] | None
     ) -> tuple[Floats, ...]:
         """Return gradients and hessians, gradients of all rows, and the weights between leaves."""
@@ -405,7 +405,7 @@ class LabelPairs:
         np.divide(self._factors, np.where(self._wins, *totals), out=hessians)
         np.multiply(hessians, -self._signs, out=gradients)
 
-    def leaf_sums(
+    def sum_by_leaf(
         self, leaf_of: NDArray[np.int32], n_leaves: int, drawn: NDArray[np.uint8] | None
     ) -> tuple[Floats, ...]:
         """Return the sums of factors by label and leaf, of drawn and of all rows."""
@@ -448,13 +448,13 @@ class RankedRows:
     def add(self, leaf_of: NDArray[np.int32], values: Floats) -> None:
         """As `Objective.add`; values have the shape (n_scores, n_leaves)."""
         leaf_of, n = np.ascontiguousarray(leaf_of), self._ranks.size
-        ordinal_trees.add_values(self._scores, np.ascontiguousarray(values), leaf_of, 0, n)
+        ordinal_loss.add_values(self._scores, np.ascontiguousarray(values), leaf_of, 0, n)
 
     def totals(self) -> Floats:
         """As `Objective.totals`."""
         if self._n_scores == 1:
-            return np.array([self._slopes(None, None)])
-        ordinal_trees.probabilities(
+            return np.array([self._differentiate(None, None)])
+        ordinal_loss.probabilities(
             self._scores,
             self._biases,
             False,
@@ -476,19 +476,19 @@ class RankedRows:
             rng = np.random.default_rng([*draw, DIRECTION])
             direction = rng.normal(size=self._n_scores)
             # Along an ascending direction, splits that improve all tasks are found.
-            found = directed(
+            found = differentiate_along(
                 np.abs(direction) if self._monotone else direction, self._rows, self._threads
             )
         gradients[:], hessians[:] = found
 
-    def leaf_sums(
+    def sum_by_leaf(
         self, leaf_of: NDArray[np.int32], n_leaves: int, drawn: NDArray[np.uint8] | None
     ) -> tuple[Floats, ...]:
         """Return the first and second derivatives by leaf."""
         leaf_of = np.ascontiguousarray(leaf_of)
         if self._n_scores > 1:
-            found = leaf_sums(leaf_of, drawn, n_leaves, self._rows, self._threads)
-            return found.slopes, found.curvatures
+            found = sum_by_leaf(leaf_of, drawn, n_leaves, self._rows, self._threads)
+            return found.gradients, found.hessians
         sums = np.empty((2, n_leaves))
         partition.sum_by_leaf(
             leaf_of, self._gradients, self._hessians, drawn, sums, np.empty(n_leaves)
@@ -498,16 +498,16 @@ class RankedRows:
     def evaluate(self, biases: Floats) -> tuple[Floats, ...]:
         """Return the loss with other biases, and its derivatives by these."""
         self._biases = biases
-        slopes, curvatures = np.empty(biases.size), np.empty((biases.size, biases.size))
-        loss = self._slopes(slopes, curvatures)
-        return np.array(loss), slopes, curvatures
+        gradients, hessians = np.empty(biases.size), np.empty((biases.size, biases.size))
+        loss = self._differentiate(gradients, hessians)
+        return np.array(loss), gradients, hessians
 
     def extremes(self) -> tuple[float, float]:
         """Return the minimum and the maximum score."""
         return float(self._scores.min()), float(self._scores.max())
 
-    def _slopes(self, of_biases: Floats | None, of_pairs: Floats | None) -> float:
-        loss: float = ordinal_trees.slopes(
+    def _differentiate(self, of_biases: Floats | None, of_pairs: Floats | None) -> float:
+        loss: float = ordinal_loss.differentiate(
             self._scores,
             self._biases,
             self._form.shared,

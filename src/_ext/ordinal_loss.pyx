@@ -118,16 +118,16 @@ def add_values(
 
 
 cdef void _add_to_biases(
-    const Form *form, const Row *row, int64_t y, double w, double *slopes, double *curvatures
+    const Form *form, const Row *row, int64_t y, double w, double *gradients, double *hessians
 ) noexcept nogil:
     """Add a row's terms for the biases: minus the gradient, and the Hessian, of its loss."""
     cdef int64_t j, other, d = form.k - 1
     cdef double up, down, p, f, both
     if not form.tasks.cumulative:
         for j in range(1, form.k):
-            slopes[j - 1] += w * (row.above[j] - (1.0 if y >= j else 0.0))
+            gradients[j - 1] += w * (row.above[j] - (1.0 if y >= j else 0.0))
             for other in range(j, form.k):
-                curvatures[(j - 1) * d + other - 1] += w * row.above[other] * row.below[j]
+                hessians[(j - 1) * d + other - 1] += w * row.above[other] * row.below[j]
         return
     # Of -log(F_upper - F_lower), where F = P(rank < j) grows with b_j.
     p = max(row.p[y], 1e-300)
@@ -136,17 +136,17 @@ cdef void _add_to_biases(
     both = up * down
     if y < d:
         f = 1.0 - 2.0 * row.below[y + 1]
-        slopes[y] += w * up
-        curvatures[y * d + y] += w * max(up * (up - f), 0.0)
+        gradients[y] += w * up
+        hessians[y * d + y] += w * max(up * (up - f), 0.0)
     if y > 0:
         f = 1.0 - 2.0 * row.below[y]
-        slopes[y - 1] -= w * down
-        curvatures[(y - 1) * d + y - 1] += w * max(down * (down + f), 0.0)
+        gradients[y - 1] -= w * down
+        hessians[(y - 1) * d + y - 1] += w * max(down * (down + f), 0.0)
         if y < d:
-            curvatures[(y - 1) * d + y] -= w * both
+            hessians[(y - 1) * d + y] -= w * both
 
 
-def slopes(
+def differentiate(
     const double[:, ::1] scores not None,  # (1, n)
     const double[::1] biases not None,  # (k - 1,)
     bint shared,  # if not, the score is that of the only task
@@ -158,8 +158,8 @@ def slopes(
     double[::1] hessians not None,
     # out, (k - 1,) and (k - 1, k - 1), or None: minus the derivatives of the whole loss by biases,
     # and the upper triangle of the second ones
-    double[::1] bias_gradients,
-    double[:, ::1] bias_hessians,
+    double[::1] bias_gradient,
+    double[:, ::1] bias_hessian,
 ):
     """Differentiate the loss, minus the weighted log-likelihood, by one score; return the loss.
 
@@ -175,22 +175,22 @@ def slopes(
         ranks.shape[0] == gradients.shape[0] == hessians.shape[0] == form.n
         and form.m == 1
         and (weights is None or weights.shape[0] == form.n)
-        and (bias_gradients is None) == (bias_hessians is None)
-        and (bias_gradients is None or (
-            bias_gradients.shape[0] == bias_hessians.shape[0] == form.k - 1
-            and bias_hessians.shape[1] == form.k - 1
+        and (bias_gradient is None) == (bias_hessian is None)
+        and (bias_gradient is None or (
+            bias_gradient.shape[0] == bias_hessian.shape[0] == form.k - 1
+            and bias_hessian.shape[1] == form.k - 1
         ))
     )
     for i in range(form.n if fits else 0):
         fits = fits and 0 <= ranks[i] < form.k
     if not fits:
-        raise ValueError("the ranks and slopes do not fit the scores")
+        raise ValueError("the ranks and derivatives do not fit the scores")
     with nogil:
-        if bias_gradients is not None:
+        if bias_gradient is not None:
             for j in range(form.k - 1):
-                bias_gradients[j] = 0.0
+                bias_gradient[j] = 0.0
                 for i in range(form.k - 1):
-                    bias_hessians[j, i] = 0.0
+                    bias_hessian[j, i] = 0.0
         for i in range(form.n):
             rc_tasks_probabilities(
                 &form.tasks, form.scores + i, form.n, row.p, row.above, row.below
@@ -217,8 +217,8 @@ def slopes(
                 p = row.above[1]
                 gradients[i] = w * (row.below[1] if y >= 1 else -p)
                 hessians[i] = w * p * row.below[1]
-            if bias_gradients is not None:
-                _add_to_biases(&form, &row, y, w, &bias_gradients[0], &bias_hessians[0, 0])
+            if bias_gradient is not None:
+                _add_to_biases(&form, &row, y, w, &bias_gradient[0], &bias_hessian[0, 0])
     return loss
 
 
@@ -240,7 +240,7 @@ cdef int _check_table(
     return 0
 
 
-def directed(
+def differentiate_along(
     const double[:, ::1] table not None,  # (n, k): probability of each rank
     const int32_t[::1] ranks not None,  # (n,): the true rank of each row
     const double[::1] weights,  # (n,), or None: all are 1
@@ -261,7 +261,7 @@ def directed(
     if places.shape[0] != k or not (
         gradients.shape[0] == hessians.shape[0] == table.shape[0]
     ):
-        raise ValueError("the places and slopes do not fit the probabilities")
+        raise ValueError("the places and derivatives do not fit the probabilities")
     with nogil:
         for i in range(start, stop):
             w = 1.0 if weights is None else weights[i]
@@ -274,8 +274,8 @@ def directed(
             hessians[i] = w * spread
 
 
-def leaf_sums(
-    const double[:, ::1] table not None,  # table, ranks, weights, start, stop: `directed`
+def sum_by_leaf(
+    const double[:, ::1] table not None,  # table to weights, start, stop: `differentiate_along`
     const int32_t[::1] ranks not None,
     const double[::1] weights,
     const int32_t[::1] leaf_of not None,  # (n,): the leaf of each row
