@@ -29,7 +29,8 @@ COMMANDS |= {
 }
 # Strings that name no file. A new one belongs here, or is marked in its declaration.
 NO_FILES = {
-    "calibrate", "classes", "column", "columns", "convention", "covariate", "degree",
+    "calibrate",
+    "categorical", "classes", "column", "columns", "convention", "covariate", "degree",
     "disconnected", "estimator", "first", "format", "judge", "kind", "label", "loser", "method",
     "metric", "model", "name", "on_error", "pair", "qid", "query", "second", "set_", "tag",
     "thresholds", "ties", "weight", "winner",

@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import rankcore
+from rankcore._core.frames import is_frame
 from rankcore.cli.options import Layout
 from rankcore.cli.rows import Rows, read
 from rankcore.cli.terminal import progress_bar
@@ -22,8 +25,17 @@ class Model:
     whole: Any  # the learner, or a pipeline of a scaler and the learner
     scaler: Any
     learned: Any  # the learner
-    # feature names, which the estimators no longer have: `read` selects columns by them
+    # feature names, by which `read` selects columns; the estimators have them only for frames
     names: list[str] | None
+    nameless: tuple[Any, ...] = ()  # estimators whose names were removed
+
+    @property
+    def categories(self) -> list[str] | None:
+        """Names of the features that were columns of categories; None if there are none."""
+        known = getattr(_inner(self.learned)[1], "_categories", None)
+        if known is None or self.names is None or not known.labels:
+            return None
+        return [self.names[j] for j in sorted(known.labels)]
 
     @property
     def learner(self) -> str:
@@ -45,11 +57,19 @@ class Model:
         whole = rankcore.load(path)
         scaler, learned = split_scaler(whole)
         names = None
+        nameless = []
         # `_inner` rejects texts within a calibrated learner, as `split_scaler` does before one.
         for one in (scaler, learned, *_inner(learned)):
             found = None if one is None else vars(one).pop("feature_names_in_", None)
-            names = names if found is None else list(map(str, found))
-        return cls(whole, scaler, learned, names)
+            if found is not None:
+                names = list(map(str, found))
+                nameless.append(one)
+        return cls(whole, scaler, learned, names, tuple(nameless))
+
+    def restore_names(self) -> None:
+        """Give the estimators their feature names again, to predict frames."""
+        for one in self.nameless:
+            one.feature_names_in_ = np.array(self.names, dtype=object)
 
     @classmethod
     def open(cls, path: Path) -> Model:
@@ -78,7 +98,7 @@ class Model:
     def takes(self, X: Any) -> Any:
         """Convert rows of a file; dense if a scaler before or within the learner centres."""
         if isinstance(self.learned, rankcore.Predictor):
-            return X if self.learned.takes_sparse else X.toarray()
+            return X if self.learned.takes_sparse or is_frame(X) else X.toarray()
         return as_it_takes(self.scaler or _inner(self.learned)[0], X)
 
     def scaled(self, X: Any) -> Any:
@@ -120,9 +140,17 @@ def load_with_rows(
     for path, one in zip(paths, models, strict=True):
         if one.names is not None and names is not None and one.names != names:
             raise ValueError(f"{paths[0]} and {path} have features of different names")
-    layout = replace(layout, features=widths.pop(), feature_names=names, expected=str(paths[0]))
+    layout = replace(
+        layout,
+        features=widths.pop(),
+        feature_names=names,
+        category_names=models[0].categories,
+        expected=str(paths[0]),
+    )
     with progress_bar(quiet) as bar:
         rows = read(data, layout, bar)
     for one in models:
         rows.check_values(one.learner, one.takes_nan)
+        if is_frame(rows.X):
+            one.restore_names()
     return models, rows

@@ -18,7 +18,7 @@ DataArgument = Annotated[
     Reads(),
     typer.Argument(
         metavar="DATA",
-        help="svmlight/LETOR file, also gzip, bzip2 or Zstandard, - for stdin; or Parquet.",
+        help="svmlight/LETOR file, also gzip, bzip2 or Zstandard, - for stdin; or CSV or Parquet.",
     ),
 ]
 ManyDataArgument = Annotated[
@@ -26,7 +26,7 @@ ManyDataArgument = Annotated[
     Reads(),
     typer.Argument(
         metavar="DATA...",
-        help="svmlight/LETOR files, also gzip, bzip2 or Zstandard; - for stdin; or Parquet. "
+        help="svmlight/LETOR files, also gzip, bzip2 or Zstandard; - for stdin; or CSV or Parquet. "
         "Several are concatenated. train reads row caches, quoted patterns and Parquet a window "
         "at a time, as with --stream.",
     ),
@@ -75,36 +75,56 @@ class Layout:
     ] = None
     label: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help='Column of labels in Parquet files; by default "label".'),
+        typer.Option(
+            metavar="NAME", help='Column of labels in CSV and Parquet files; by default "label".'
+        ),
     ] = None
     qid: Annotated[
         str | None,
         typer.Option(
             "--qid",
             metavar="NAME",
-            help='Column of queries in Parquet files; by default "qid", "query" or "query_id".',
+            help='Column of queries in CSV and Parquet files; by default "qid", "query" or '
+            '"query_id".',
         ),
     ] = None
     columns: Annotated[
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="Columns of features in Parquet files, as in age,price; by default all others.",
+            help="Columns of features in CSV and Parquet files, as in age,price; by default all "
+            "others.",
         ),
     ] = None
-    # feature columns of Parquet files, instead of ``columns``
+    categorical: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Columns of categories in CSV and Parquet files, as in brand,colour, for learners "
+            "of trees.",
+        ),
+    ] = None
+    # names of the features and categories of a model, instead of ``columns`` and ``categorical``
     feature_names: list[str] | None = None
+    category_names: list[str] | None = None
     expected: str = "--features"  # the source of ``features``, for errors
-    labelled: bool = True  # whether Parquet files must have labels
+    labelled: bool = True  # whether tables must have labels
     docid: bool = False  # whether to read document ids
 
     @property
     def named(self) -> tuple[str | None, str | None, list[str] | None]:
-        """The columns of Parquet files: label, queries, and features."""
+        """The columns of tables: label, queries, and features."""
         names = self.feature_names
         if names is None and self.columns is not None:
             names = self.columns.split(",")
         return self.label, self.qid, names
+
+    @property
+    def categories(self) -> list[str] | None:
+        """The columns of categories; None if there are none."""
+        if self.category_names is None and self.categorical is not None:
+            return self.categorical.split(",")
+        return self.category_names
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import vstack
 
+from rankcore._core.frames import frame_of
 from rankcore._core.sources import RowBlocks
 from rankcore.cli.options import Layout
+from rankcore.cli.tables import Table, is_table
 from rankcore.cli.terminal import ProgressBar
 from rankcore.datasets import open_rows
 from rankcore.datasets.letor import load
@@ -56,7 +58,8 @@ class Rows:
     @property
     def origin_of_queries(self) -> str:
         """Whether queries were found, for messages."""
-        if self.on_disk and self.X.feature_names is not None:
+        named = frame_of(self.X) is not None or (self.on_disk and self.X.feature_names is not None)
+        if named:
             return f"there is {'a' if self.in_queries else 'no'} column of queries"
         return f"{'every' if self.in_queries else 'no'} line has qid:"
 
@@ -72,7 +75,7 @@ class Rows:
         qid, weights = (
             None if column is None else column[which] for column in (self.qid, self.weights)
         )
-        return Rows(self.X[which], self.y[which], qid, weights=weights)
+        return Rows(some_rows(self.X, which), self.y[which], qid, weights=weights)
 
     def weighted(self, path: Path | None) -> Rows:
         """Return these rows with the weights of a file, if there is one."""
@@ -104,6 +107,7 @@ class Rows:
         last, n_before = "", 0
         for name, columns, X in self._parts():
             n_before = n_before if name == last else 0
+            columns, X = numbers_of(X, columns)
             values = X.data if hasattr(X, "indptr") else X
             wrong = np.isinf(values) if nan else ~np.isfinite(values)
             if wrong.any():
@@ -122,7 +126,8 @@ class Rows:
         else:
             first = 0
             for one in self.origin:
-                yield one.name, one.columns, self.X[first : first + one.n_rows]
+                part = some_rows(self.X, slice(first, first + one.n_rows))
+                yield one.name, one.columns, part
                 first += one.n_rows
 
     def check_queries(self, data: str) -> None:
@@ -162,8 +167,40 @@ def _bad_value(
     )
 
 
+def some_rows(X: Any, which: Any) -> Any:
+    """Return some rows of a matrix or a frame, by number."""
+    frame = frame_of(X)
+    return X[which] if frame is None else frame.take(which)
+
+
+def numbers_of(X: Any, columns: Sequence[str] | None) -> tuple[Sequence[str] | None, Any]:
+    """Return the columns of numbers of a frame, with their names; a matrix as it is."""
+    frame = frame_of(X)
+    if frame is None:
+        return columns, X
+    numbers = [j for j in range(frame.shape[1]) if frame.kind(j) == "number"]
+    values = [frame.values(j) for j in numbers]
+    table = np.column_stack(values) if values else np.zeros((frame.shape[0], 0))
+    return [frame.names[j] for j in numbers], table
+
+
 def same_width(*parts: Rows) -> None:
-    """Add features that are 0 in all rows, so that all parts have the same number."""
+    """Add features that are 0 in all rows, so that all parts have the same number.
+
+    Frames must have the same columns.
+    """
+    frames = [frame_of(one.X) for one in parts]
+    tables = [one for one in frames if one is not None]
+    if tables:
+        if len(tables) < len(frames):
+            raise ValueError("pass either tables, such as CSV, or svmlight files, but not both")
+        for other in tables[1:]:
+            if other.names != tables[0].names:
+                raise ValueError(
+                    f"the tables have different columns: {', '.join(map(str, tables[0].names))}, "
+                    f"and {', '.join(map(str, other.names))}; name them with --columns"
+                )
+        return
     width = max(one.X.stats().n_features if one.on_disk else one.X.shape[1] for one in parts)
     for one in parts:
         if one.on_disk:
@@ -205,11 +242,26 @@ def read_many(files: list[str], layout: Layout, bar: ProgressBar) -> Rows:
         raise ValueError(f"{bare[0]} has lines without qid:, and other files have it in all lines")
     same_width(*parts)
     return Rows(
-        vstack([one.X for one in parts], format="csr"),
+        stacked([one.X for one in parts]),
         np.concatenate([one.y for one in parts]),
         None if bare else np.concatenate([one.qid for one in parts]),
         origin=tuple(origin for one in parts for origin in one.origin),
     )
+
+
+def stacked(parts: list[Any]) -> Any:
+    """Concatenate the rows of sparse matrices or of frames."""
+    if frame_of(parts[0]) is None:
+        return vstack(parts, format="csr")
+    import pandas
+    from pandas.api.types import union_categoricals
+
+    columns = {}
+    for name in parts[0].columns:
+        pieces = [one[name] for one in parts]
+        by_category = hasattr(pieces[0].dtype, "categories")
+        columns[name] = union_categoricals(pieces) if by_category else np.concatenate(pieces)
+    return pandas.DataFrame(columns)
 
 
 def read(data: str, layout: Layout, bar: ProgressBar) -> Rows:
@@ -218,13 +270,17 @@ def read(data: str, layout: Layout, bar: ProgressBar) -> Rows:
     Comments are skipped. NaN and infinity are allowed here; learners check them.
     """
     width = layout.features
+    if is_table(data, layout):
+        whole = Table(data, layout)
+        _check_width(data, whole.X.shape[1], layout)
+        origin = Origin(data, whole.X.shape[0], list(whole.X.columns))
+        y = whole.y if whole.y.dtype.kind != "f" else _whole(whole.y)
+        ids = whole.ids if layout.docid else None
+        return Rows(whole.X, y, whole.qid, ids, origin=(origin,))
     if data != "-" and is_parquet(data):
         table = ParquetRows([data], np.float64, 1, *layout.named, layout.labelled)
         X, y, qid, ids = table.load()
-        if width is not None and X.shape[1] != width:
-            raise ValueError(
-                f"{data} has {X.shape[1]} columns of features; {layout.expected} has {width}"
-            )
+        _check_width(data, X.shape[1], layout)
         origin = Origin(data, X.shape[0], table.columns)
         return Rows(X, _whole(y), qid, ids if layout.docid else None, origin=(origin,))
     options = Options(zero_based=layout.zero_based, docid=layout.docid, ensure_all_finite=False)
@@ -239,6 +295,13 @@ def read(data: str, layout: Layout, bar: ProgressBar) -> Rows:
     X.resize((X.shape[0], width or max(1, X.shape[1])))
     origin = Origin(title(data), X.shape[0], None)
     return Rows(X, _whole(loaded.y), loaded.qid, loaded.docid, origin=(origin,))
+
+
+def _check_width(data: str, n_features: int, layout: Layout) -> None:
+    if layout.features is not None and n_features != layout.features:
+        raise ValueError(
+            f"{data} has {n_features} columns of features; {layout.expected} has {layout.features}"
+        )
 
 
 def _whole(y: np.ndarray) -> np.ndarray:

@@ -40,20 +40,20 @@ class Streaming:
         str | None,
         typer.Option(
             metavar="LABELS",
-            help="All labels, ascending, as in 0,1,2: with --features, DATA is not scanned to find "
-            "them.",
+            help="All labels, lowest rank first, as in 0,1,2 or bad,fair,good; words require it. "
+            "With --features, DATA on disk is not scanned to find them.",
         ),
     ] = None
 
     def labels(self) -> list[Any] | None:
-        """Return the classes."""
+        """Return the classes: numbers, or words if any is one."""
         if self.classes is None:
             return None
+        words = self.classes.split(",")
         try:
-            return [ast.literal_eval(label) for label in self.classes.split(",")]
+            return [ast.literal_eval(label) for label in words]
         except (ValueError, SyntaxError):
-            message = f"{self.classes!r} is not a list of numbers, as in 0,1,2"
-            raise typer.BadParameter(message, param_hint="--classes") from None
+            return [label.strip() for label in words]
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,20 @@ class Source:
     def on_disk(self) -> bool:
         """Whether rows are read a window at a time.
 
-        Options request this; it always applies to caches, patterns and Parquet files.
+        Options request this; it always applies to caches, patterns and Parquet files, and never to
+        tables with categories and CSV.
         """
+        from rankcore.cli.tables import is_table
         from rankcore.datasets.parquet_rows import is_parquet
 
+        tables = [name for name in self.files if is_table(name, self.layout)]
+        if tables:
+            if self.streaming.stream or self.streaming.cache is not None:
+                raise ValueError(
+                    f"{tables[0]} is read into memory: omit --stream and --cache, or convert it to "
+                    "Parquet with numbers alone"
+                )
+            return False
         chosen = self.streaming != Streaming() or self.layout.named != (None, None, None)
         return chosen or any(
             os.path.isdir(name)

@@ -21,7 +21,7 @@ from rankcore.datasets.file_rows import Piece, collect_stats, report_reading
 def as_it_takes(scaler: Any, X: Any) -> Any:
     """Return a sparse matrix, or a dense one for a scaler that shifts zeros."""
     moves = getattr(scaler, "with_mean", False) or type(scaler).__name__ == "MinMaxScaler"
-    return X.toarray() if moves else X
+    return X.toarray() if moves and hasattr(X, "toarray") else X
 
 
 def fit_scaler(scaler: Any, blocks: RowBlocks) -> None:

@@ -96,7 +96,7 @@ def _explained(path: Path, data: str, layout: Layout, subject: Subject, quiet: b
 
     from rankcore import explain
     from rankcore.cli.models import load_with_rows
-    from rankcore.cli.rows import title
+    from rankcore.cli.rows import some_rows, title
 
     (model,), read = load_with_rows([path], data, layout, quiet)
     loaded = model.whole
@@ -109,7 +109,9 @@ def _explained(path: Path, data: str, layout: Layout, subject: Subject, quiet: b
         if subject.row > X.shape[0]:
             raise ValueError(f"there is no row {subject.row}: {title(data)} has {X.shape[0]}")
         try:
-            return explain.rank(loaded, X[[subject.row - 1]], background=X, feature_names=names)
+            return explain.rank(
+                loaded, some_rows(X, [subject.row - 1]), background=X, feature_names=names
+            )
         except TypeError as error:
             # The functions in the message correspond to options here.
             advice = "--query, --pair and --metric explain other models"
@@ -126,12 +128,12 @@ def _explained(path: Path, data: str, layout: Layout, subject: Subject, quiet: b
         called = np.where(read.ids[rows] == "", called, read.ids[rows])
     if pair is not None:
         places = [_place(name, called, data) for name in pair]
-        a, b = (X[[rows[place]]] for place in places)
+        a, b = (some_rows(X, [rows[place]]) for place in places)
         return explain.pair(loaded, a, b, names=pair, feature_names=names)
     if subject.query is not None:
         return explain.query(
             loaded,
-            X[rows],
+            some_rows(X, rows),
             qid=read.qid[rows],
             y=read.y[rows],
             docid=called,

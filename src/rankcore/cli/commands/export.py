@@ -57,7 +57,8 @@ def export(
 ) -> None:
     """Export a model, and compare the outputs of the other program on rows."""
     import rankcore
-    from rankcore.cli.rows import read
+    from rankcore.cli.models import Model
+    from rankcore.cli.rows import read, some_rows
     from rankcore.exporters.checking import CHECKED, missing_engine
     from rankcore.exporters.described import describe
 
@@ -69,9 +70,19 @@ def export(
     try:
         if data is not None and format in CHECKED and missing is None:
             width = describe(loaded).n_features
-            layout = replace(layout, features=width, expected=str(model))
+            known = Model.load(model)  # it takes the names from the learners
+            layout = replace(
+                layout,
+                features=width,
+                feature_names=known.names,
+                category_names=known.categories,
+                expected=str(model),
+                labelled=False,
+            )
             with progress_bar(quiet) as bar:
-                X = read(data, layout, bar).X[: min(MOST, MOST_VALUES // width + 1)]
+                found = read(data, layout, bar).X
+                few = min(MOST, MOST_VALUES // width + 1, found.shape[0])
+                X = some_rows(found, range(few))
         rankcore.export(loaded, output, format, feature_names=given, check=X, **options)
     except (TypeError, ModuleNotFoundError, RuntimeError) as error:
         raise ValueError(str(error)) from error

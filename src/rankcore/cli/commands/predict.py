@@ -126,11 +126,17 @@ def _write_run(path: Path, learned: Any, rows: Rows, tag: str) -> None:
 
 
 def _rows_of_text(data: str) -> Iterator[str]:
-    """Yield the lines of a file with examples."""
+    """Yield the lines of a file with examples: no comments, and no header of a table."""
+    from rankcore.cli.tables import is_text_table
     from rankcore.datasets.streams import open_lines
 
+    table = is_text_table(data)
+    in_header = table
     with open_lines(data) as blocks:
         for text, _ in blocks:
             for line in bytes(text).split(b"\n"):
-                if line.partition(b"#")[0].strip():
+                if not (line if table else line.partition(b"#")[0]).strip():
+                    continue
+                if not in_header:
                     yield line.rstrip(b"\r").decode("utf-8", "surrogateescape")
+                in_header = False
