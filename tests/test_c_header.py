@@ -823,9 +823,7 @@ def test_example_refuses_bad_models(program, tmp_path):
     (tmp_path / "model").write_text("rankcore-prank 1\nranks 3\n")
     done = run(program, tmp_path / "model", input="1 1:1\n")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        f"{tmp_path / 'model'}: it is not a rankcore model file, or it is damaged\n"
-    )
+    assert done.stderr == (f"{tmp_path / 'model'}: not a rankcore model file, or damaged\n")
 
 
 def test_example_refuses_a_bad_command_line(program, tmp_path):
@@ -835,7 +833,7 @@ def test_example_refuses_a_bad_command_line(program, tmp_path):
         assert done.stderr.startswith("usage: ")
     done = run(program, tmp_path / "none.txt", input="")
     assert done.returncode == 2
-    assert done.stderr == f"{tmp_path / 'none.txt'}: it cannot be read, or is empty\n"
+    assert done.stderr == f"{tmp_path / 'none.txt'}: the file cannot be read, or is empty\n"
 
 
 @pytest.mark.slow

@@ -228,7 +228,7 @@ def test_scalers_that_are_unknown_are_refused(library, tmp_path, name):
     assert document["scoring.scaler"] == "max_abs"
     document["scoring.scaler"] = name
     path.write_bytes(put_together(document, arrays))
-    with pytest.raises(ValueError, match="its scaler is damaged"):
+    with pytest.raises(ValueError, match="the scaler is damaged"):
         Model(library, path)
 
 
@@ -254,7 +254,7 @@ def test_ranges_that_do_not_fit_are_refused(library, tmp_path, change, arrays):
     document, found = taken_apart(path.read_bytes())
     document = {k: v for k, v in (document | change).items() if v is not None}
     path.write_bytes(put_together(document, found | arrays))
-    with pytest.raises(ValueError, match="its scaler is damaged"):
+    with pytest.raises(ValueError, match="the scaler is damaged"):
         Model(library, path)
 
 
@@ -265,7 +265,7 @@ def test_steps_that_only_python_opens_are_rejected_with_the_reason(library, tmp_
     rc.save(model, tmp_path / "m")
     found = Model(library, tmp_path / "m")
     assert found.answer(np.zeros((1, 16)))[0] == UNSUPPORTED
-    reason = b"its preprocessing steps (HashingVectorizer) are objects of Python"
+    reason = b"the preprocessing steps (HashingVectorizer) are objects of Python"
     assert reason in (tmp_path / "m").read_bytes()
     library.rankcore_message.restype = ctypes.c_char_p
     assert b"only rankcore.load in Python opens" in library.rankcore_message(UNSUPPORTED)
@@ -451,7 +451,7 @@ def test_the_longest_header_is_that_of_python(library, tmp_path):
     np.testing.assert_array_equal(found.answer(X)[1], model.project(X))
     found.close()
     path.write_bytes(headed(*parts, lambda text: text.ljust(10**8 + 8)))
-    with pytest.raises(ValueError, match="its header has 100000008 bytes; at most 100000000"):
+    with pytest.raises(ValueError, match="the header has 100000008 bytes; at most 100000000"):
         rc.load(path)
     with pytest.raises(ValueError, match="not a rankcore model file"):
         Model(library, path)
@@ -478,9 +478,9 @@ def test_names_that_come_twice_are_refused(library, tmp_path, old, new):
     Model(library, path).close()
     assert old in path.read_bytes()
     path.write_bytes(headed(*parts, lambda text: text.replace(old, new)))
-    with pytest.raises(ValueError, match="not a rankcore model file, or it is damaged"):
+    with pytest.raises(ValueError, match="not a rankcore model file, or damaged"):
         Model(library, path)
-    with pytest.raises(ValueError, match="two entries with the same name"):
+    with pytest.raises(ValueError, match="two entries of one name"):
         rc.load(path)
 
 
@@ -542,7 +542,7 @@ def test_open_model_survives_an_overwritten_file(library, tmp_path):
     np.testing.assert_array_equal(scores, model.predict(X))
     found.close()
     for path in (tmp_path / "m", tmp_path, tmp_path / "none"):
-        with pytest.raises(ValueError, match="it cannot be read, or is empty"):
+        with pytest.raises(ValueError, match="the file cannot be read, or is empty"):
             Model(library, path)
 
 

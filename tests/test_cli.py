@@ -252,7 +252,7 @@ def test_features_of_zero_at_the_end(stars, tmp_path):
     succeed("train", stars, "-o", path, "--model", "prank-published", "--features", 5)
     assert json.loads(succeed("info", path, "--json"))["features"] == 5
     assert fail("train", stars, "-o", path, "--features", 1) == (
-        f"{stars} has 2 features, more than the 1 of --features"
+        f"{stars} must have at most 1 features, as --features; found 2"
     )
 
 
@@ -635,7 +635,7 @@ def test_files_that_are_no_models(model, stars, tmp_path):
 @pytest.mark.parametrize("command", ["predict", "evaluate"])
 def test_more_features_than_the_model(command, model):
     message = fail(command, model, "-", stdin="3 1:1 7:1\n")
-    assert message == f"standard input has 7 features, more than the 2 of {model}"
+    assert message == f"standard input must have at most 2 features, as {model}; found 7"
 
 
 def test_a_failed_training_keeps_the_old_model(model, tmp_path):

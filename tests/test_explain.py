@@ -439,7 +439,7 @@ class TestCommand:
             ("stumps", ["--row", 3], "has no sum over features with thresholds"),
             ("stumps", ["--row", 3], "--query, --pair and --metric explain other models"),
             ("stumps", ["--query", 99], "has no query 99"),
-            ("ranks", ["--row", 999], "there is no row 999"),
+            ("ranks", ["--row", 999], "--row must be from 1 to "),
             ("ranks", ["--row", 1, "--metric", "auc"], "request different explanations"),
             ("stumps", ["--plot", "why"], "a file that ends in .png, .svg or .pdf; found why"),
             ("stumps", ["--plot", "why.bmp"], "a file that ends in .png, .svg or .pdf"),

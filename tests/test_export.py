@@ -332,7 +332,7 @@ def test_a_file_is_written_without_the_package_that_would_check_it(
     found = lambda name: None if name == engine else installed(name)  # noqa: E731
     monkeypatch.setattr(checking, "find_spec", found)
     model, path = rc.PRank(random_state=0).fit(X, Y), tmp_path / "m.json"
-    match = f"{target} was not checked: this requires {engine}: pip install {engine}"
+    match = f"{target} was not checked: the check requires {engine}: pip install {engine}"
     with pytest.warns(UserWarning, match=match):
         assert rc.export(model, path, target, check=X) is None
     content = path.read_bytes()
@@ -344,7 +344,7 @@ def test_a_library_that_is_missing_is_named(tmp_path, monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(ModuleNotFoundError, match="this requires onnx: pip install onnx"):
+    with pytest.raises(ModuleNotFoundError, match="requires onnx: pip install onnx"):
         rc.export(rc.PRank(random_state=0).fit(X, Y), tmp_path / "m", "onnx")
 
 

@@ -6,6 +6,7 @@ The corpus is walked by every learner, metric and writer; the sanitizers run it 
 import io
 import json
 import os
+import re
 import time
 import warnings
 from copy import deepcopy
@@ -20,6 +21,7 @@ import rankcore as rc
 from declared import ONLINE, SAVED, SAVED_RANKERS, adds_up, first_of_each, ranks_queries
 from model_files import put_together, rewrite, set_in, signed, taken_apart
 from rankcore import metrics
+from rankcore._core.declaration import public_learners
 from rankcore.datasets import dump_letor, load_letor
 from rankcore.structured import CuSumTask, PRankTask, StructuredPerceptron
 from strategies import NIGHTLY
@@ -326,7 +328,7 @@ def test_weights_of_any_magnitude_weigh():
         assert settles(metrics.average_precision, y, s, **by_query) == metrics.average_precision(
             y, s, **{**by_query, "query_weight": [1, 2]}
         )
-    with pytest.raises(ValueError, match="adds up beyond float64"):
+    with pytest.raises(ValueError, match="sum of sample_weight must be finite"):
         metrics.confusion_by_rank(y, y, sample_weight=[1e308] * 4)
 
 
@@ -387,8 +389,8 @@ def saved(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"more": np.arange(3)}, "does not have: .'more'"),
-        ({"feature_names.ends": np.arange(4)}, "does not have: .'feature_names.ends'"),
+        ({"more": np.arange(3)}, "has the arrays .'more'"),
+        ({"feature_names.ends": np.arange(4)}, "has the arrays .'feature_names.ends'"),
         ({"counts": None}, "the array counts is missing"),
     ],
 )
@@ -608,12 +610,37 @@ def test_numbers_beyond_float64_are_values_out_of_range():
         (rc.BipartiteRankBoost, "reg_lambda", "use l2_leaf$"),
         (rc.PRank, "epochs", "use max_iter$"),
         (rc.CuSumRank, "max_iters", "use max_iter$"),
+        (rc.RankBoost, "max_iter", "use n_estimators$"),
+        (rc.OrdinalBoost, "max_iter", "use n_estimators$"),
+        (rc.PRank, "n_estimators", "use max_iter$"),
         (rc.RankSVM, "num_leaves", "its parameters are C, loss, "),
     ],
 )
 def test_names_of_other_libraries_are_explained(learner, name, hint):
-    with pytest.raises(TypeError, match=f"^{learner.__name__} has no parameter '{name}': {hint}"):
+    message = f"^{learner.__name__} has no parameter '{name}': {hint}"
+    with pytest.raises(TypeError, match=message):
         learner(**{name: 3})
+    with pytest.raises(ValueError, match=message):
+        learner().set_params(**{name: 3})
+
+
+def test_set_params_explains_names_of_a_contained_learner():
+    model = rc.CalibratedOrdinal(rc.PRank()).set_params(estimator__max_iter=3)
+    assert model.estimator.max_iter == 3
+    with pytest.raises(ValueError, match="PRank has no parameter 'epochs': use max_iter"):
+        model.set_params(estimator__epochs=3)
+
+
+@pytest.mark.parametrize("method", ["fit", "partial_fit", "predict", "score"])
+@pytest.mark.parametrize("learner", list(public_learners()), ids=lambda learner: learner.__name__)
+def test_errors_of_wrong_calls_name_no_private_class(learner, method):
+    if not hasattr(learner, method):
+        pytest.skip("the learner has no such method")
+    with pytest.raises(TypeError) as error:
+        getattr(learner, method)(object.__new__(learner), nonsense=1)
+    named = re.match(r"(?:(\w+)\.)?\w+\(\)", str(error.value))
+    assert named, str(error.value)
+    assert named[1] in (None, learner.__name__)
 
 
 def test_a_subclass_may_pass_names_on():
@@ -631,7 +658,7 @@ def test_measures_at_the_ends_of_float64():
         warnings.simplefilter("error")
         assert metrics.macro_rank_loss([0, 0, 0], [1.7e308] * 3) == pytest.approx(1.7e308)
         for measure in [metrics.rank_loss, metrics.macro_rank_loss, metrics.accuracy_within]:
-            with pytest.raises(ValueError, match="further apart than float64"):
+            with pytest.raises(ValueError, match="distance of y_true and y_pred must be finite"):
                 measure([far, 0], [-far, 0])
         assert metrics.accuracy_within([1, 0], [1, 5], big) == 1
         assert metrics.accuracy_within([1, 0], [1, 5], np.inf) == 1

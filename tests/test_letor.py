@@ -321,10 +321,10 @@ def test_numbering(dense, size, monkeypatch):
     with pytest.raises(ValueError, match="line 2: feature 0, but features count from 1"):
         matrix(zeros, zero_based=False)
     with pytest.raises(
-        ValueError, match="line 2: found feature 3; at most 2 is accepted with 2 feat"
+        ValueError, match="line 2: features must be at most 2 with 2 features; found 3"
     ):
         matrix(ones, n_features=2)
-    with pytest.raises(ValueError, match="found feature 2; at most 1 is accepted with 2 features"):
+    with pytest.raises(ValueError, match="features must be at most 1 with 2 features; found 2"):
         matrix(zeros[:-6], n_features=2)
 
 
@@ -343,7 +343,9 @@ def test_largest_feature_numbers():
             ValueError, match=r"line 1: a feature number is too large: '\d+:1'; at m"
         ):
             load(text, **options)
-    with pytest.raises(ValueError, match="line 1: found feature 2147483647; at most 2147483646"):
+    with pytest.raises(
+        ValueError, match="line 1: features must be at most 2147483646 .* found 2147483647"
+    ):
         load(b"1 0:1 2147483647:1\n")
 
 

@@ -187,7 +187,7 @@ def test_written_files(tmp_path):
         ({"docid": ["a", "b\nc"]}, "docid 'b\\\\nc' of row 1 cannot be written"),
         ({"docid": ["a", "b" * 4097]}, "cannot be written: .* of 1 to 4096 bytes"),
         ({"comments": ["a", "b\nc"]}, "the comment 'b\\\\nc' of row 1 cannot be written"),
-        ({"comments": ["a", "b"], "docid": ["a", "b"]}, "docid and comments are both given"),
+        ({"comments": ["a", "b"], "docid": ["a", "b"]}, "docid and comments exclude each other"),
     ],
 )
 def test_what_cannot_be_written(arguments, message):

@@ -93,11 +93,11 @@ def test_large_files_are_verified_on_demand(tmp_path, monkeypatch):
     _, tensors = model_file.safetensors.unpack(bytes(content))
     content[tensors["weights"].first] ^= 1
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="its checksum is not that of its bytes"):
+    with pytest.raises(ValueError, match="the checksum does not match the content"):
         rc.load(path)
     monkeypatch.setattr(contents, "LARGE", 0)
     rc.load(path)
-    with pytest.raises(ValueError, match="its checksum is not that of its bytes"):
+    with pytest.raises(ValueError, match="the checksum does not match the content"):
         rc.load(path, verify=True)
     weights = np.array([np.nan, 0, 0, 0, 0])
     rewrite(path, None, {"weights": weights})
@@ -235,7 +235,7 @@ def test_load_verifies_what_other_readers_score_with(tmp_path, learner, form):
         else:
             rewrite(path, set_in(key, value="other"))
         changed += 1
-        with pytest.raises(ValueError, match=f"its {key} is not that of its learner"):
+        with pytest.raises(ValueError, match=f"{key} must be that of the learner"):
             rc.load(path)
         assert answer(rc.load(path, verify=False), X).size == len(X)
         path.write_bytes(content)
@@ -265,7 +265,7 @@ def test_load_rejects_a_scaler_without_what_it_learned(tmp_path, scaler, array):
 
     rewrite(path, edit, arrays={f"scaler.{array}": None})
     for verify in (True, False):
-        with pytest.raises(ValueError, match=f"it has no array scaler.{array}"):
+        with pytest.raises(ValueError, match=f"the array scaler.{array} is missing"):
             rc.load(path, verify=verify)
 
 

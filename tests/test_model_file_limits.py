@@ -238,11 +238,19 @@ def test_strings_of_numpy_are_not_many_times_their_text(path):
 @pytest.mark.parametrize(
     ("edit", "arrays", "message"),
     [
-        (None, {"scoring.evil": np.arange(3)}, "does not have: .'scoring.evil'"),
-        (set_in("scoring.evil", value="classes"), {}, "metadata that no model has: scoring.evil"),
-        (set_in("scoring.evil", value="x"), {"x": np.arange(3)}, "no model has: scoring.evil"),
-        (set_in("scoring.votes", value="nowhere"), {}, "it has no array nowhere"),
-        (set_in("scoring.of", value="linear"), {"linear": np.arange(3)}, "not have: .'linear'"),
+        (None, {"scoring.evil": np.arange(3)}, "has the arrays .'scoring.evil'"),
+        (set_in("scoring.evil", value="classes"), {}, "no model has the metadata scoring.evil"),
+        (
+            set_in("scoring.evil", value="x"),
+            {"x": np.arange(3)},
+            "no model has the metadata scoring.evil",
+        ),
+        (set_in("scoring.votes", value="nowhere"), {}, "the array nowhere is missing"),
+        (
+            set_in("scoring.of", value="linear"),
+            {"linear": np.arange(3)},
+            "has the arrays .'linear'",
+        ),
     ],
 )
 def test_arrays_for_scores_are_those_that_the_metadata_name(path, edit, arrays, message):

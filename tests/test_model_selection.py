@@ -31,7 +31,7 @@ def test_folds_are_of_whole_queries_and_of_all_rows(qid, n_splits, shuffle, stra
     seed = 0 if shuffle else None
     folds = QueryKFold(n_splits, shuffle=shuffle, stratify=stratify, random_state=seed)
     if np.unique(qid).size < n_splits:
-        with pytest.raises(ValueError, match="is above the number of queries"):
+        with pytest.raises(ValueError, match="must be at most the number of queries"):
             list(folds.split(np.zeros((qid.size, 1)), y, qid=qid))
         return
     parts = list(folds.split(np.zeros((qid.size, 1)), y, qid=qid))

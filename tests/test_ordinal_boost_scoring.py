@@ -121,7 +121,7 @@ def test_files_that_do_not_fit_are_refused(library, tmp_path, change, arrays):  
     document, found = taken_apart(path.read_bytes())
     document = {k: v for k, v in (document | change).items() if v is not None}
     path.write_bytes(put_together(document, found | arrays))
-    with pytest.raises(ValueError, match=r"its scoring is damaged|NaN or infinity"):
+    with pytest.raises(ValueError, match=r"the scoring is damaged|NaN or infinity"):
         Model(library, path)
 
 
@@ -133,7 +133,7 @@ def test_trees_must_be_those_of_all_scores(library, tmp_path):  # noqa: F811
     arrays["offsets"] = np.append(arrays["offsets"], arrays["offsets"][-1:])
     arrays["values"] = np.append(arrays["values"], 0.0)
     path.write_bytes(put_together(document, arrays))
-    with pytest.raises(ValueError, match="its scoring is damaged"):
+    with pytest.raises(ValueError, match="the scoring is damaged"):
         Model(library, path)
 
 
@@ -208,7 +208,7 @@ def test_trees_of_a_round_that_differ_in_more_than_values_are_rejected(
     (tmp_path / "m").write_bytes(put_together(document, arrays))
     with pytest.raises(ValueError, match="the trees of 3 sums differ in more than their values"):
         rc.load(tmp_path / "m")
-    with pytest.raises(ValueError, match="its scoring is damaged"):
+    with pytest.raises(ValueError, match="the scoring is damaged"):
         Model(library, tmp_path / "m")
 
 

@@ -462,7 +462,7 @@ def test_load_rejects_damaged_archives(path, content, tmp_path, monkeypatch):
 def test_load_rejects_places_that_the_archive_lacks(path, place):
     rc.save(before(SimpleImputer()).fit(HOLES, Y), path)
     rewrite(path, set_in("steps", "pipeline", value=place))
-    with pytest.raises(ValueError, match="it has no preprocessing steps"):
+    with pytest.raises(ValueError, match="the archive has no pipeline"):
         rc.load(path)
 
 

@@ -202,7 +202,7 @@ def test_means_that_are_none():
     comparison = compare_evaluations({"a": found, "b": found})
     assert [contrast.measure for contrast in comparison] == ["map"]
     counts = evaluate(y, s, qid=qid, metrics="num_q")
-    with pytest.raises(ValueError, match="no mean over queries"):
+    with pytest.raises(ValueError, match="a measure with a mean over queries is required"):
         compare_evaluations({"a": counts, "b": counts})
 
 
@@ -238,7 +238,7 @@ def test_names_of_trec_eval(name, titles):
         ("RBP(p=2)", "p must be a number from 0 to 1"),
         ("IPrec", "needs a number, such as IPrec@0.5"),
         ("IPrec@7", "recall must be a number from 0 to 1"),
-        ("P@2.5", "a cut-off is a whole number, found '2.5'"),
+        ("P@2.5", "a cut-off must be a whole number; found '2.5'"),
         ("success.0", "at least 1"),
         ("set_P@5", "has no cut-off"),
         ("relative_P(rel=1)", "needs a cut-off"),

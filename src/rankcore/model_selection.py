@@ -134,7 +134,7 @@ class QueryKFold:
         """Return the fold of each query."""
         n = queries.ids.size
         if n < self.n_splits:
-            raise ValueError(f"n_splits={self.n_splits} is above the number of queries, {n}")
+            raise ValueError(f"n_splits={self.n_splits} must be at most the number of queries, {n}")
         order = np.arange(n)
         if self.shuffle:
             as_generator(self.random_state).shuffle(order)
@@ -394,8 +394,9 @@ def _same_columns(results: list[Any], models: list[Any], method: str) -> list[An
     for table, of_model in zip(results, classes, strict=True):
         if table.ndim == 1:
             raise ValueError(
-                f"a part has rows of {of_model.tolist()} alone among the labels {known.tolist()}, "
-                f"and {method} then has one column; pass all labels as classes= of the learner"
+                f"the training rows of a fold have only the labels {of_model.tolist()} of "
+                f"{known.tolist()}, for which {method} has one column: pass all labels as classes= "
+                "of the learner"
             )
         least = 0.0 if method == "predict_proba" else np.finfo(table.dtype).min
         whole = np.full((len(table), known.size), least)

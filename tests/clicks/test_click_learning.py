@@ -368,7 +368,7 @@ def test_confidence_is_the_posterior_of_the_bin():
 
 def test_rates_of_positions_are_no_judgments():
     log = ClickLog(["q"], ["a"], [1], [1])
-    with pytest.raises(ValueError, match="say nothing about documents"):
+    with pytest.raises(ValueError, match="requires rates by document"):
         to_judgments(ClickRates("position").fit(log))
     with pytest.raises(ValueError, match="thresholds must ascend"):
         to_judgments(ClickRates().fit(log), thresholds=[0.5, 0.2])

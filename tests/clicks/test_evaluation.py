@@ -284,7 +284,7 @@ def test_few_clicks_warn():
         ({"propensity": [1.0, 0.0]}, "propensity must be finite and above 0"),
         ({"propensity": [1.0, np.nan]}, "propensity must be finite and above 0"),
         ({"n_resamples": 0}, "n_resamples"),
-        ({"ranking": {"query": ["q"], "document": ["a"]}}, "it lacks score"),
+        ({"ranking": {"query": ["q"], "document": ["a"]}}, "score is missing"),
         ({"ranking": {"query": ["q"], "document": ["a"], "score": [1, 2]}}, "same length"),
         ({"ranking": {"query": ["q"], "document": ["a"], "score": [np.nan]}}, "score must be fin"),
         (
@@ -294,14 +294,14 @@ def test_few_clicks_warn():
         ({"ranking": {"query": ["x"], "document": ["a"], "score": [1]}}, "queries in common"),
         (
             {"estimator": "dr", "ranking": {"query": ["q"], "document": ["a"], "score": [1]}},
-            "it lacks relevance",
+            "relevance is missing",
         ),
         (
             {
                 "estimator": "dr",
                 "ranking": {"query": ["q"], "document": ["a"], "score": [1], "relevance": [2]},
             },
-            "relevance must be from 0 to 1",
+            r"relevance must be in \[0, 1\]",
         ),
     ],
 )

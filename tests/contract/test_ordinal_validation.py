@@ -217,9 +217,14 @@ def test_a_callback_that_fails_leaves_the_model_as_it_was():
         ({}, {"eval_set": (X,)}, TypeError, r"must be a pair \(X, y\)"),
         ({}, {"eval_set": []}, TypeError, r"must be a pair \(X, y\)"),
         ({}, {"eval_set": (X[:, :2], Y)}, ValueError, "X has 2 features"),
-        ({}, {"eval_X": X}, ValueError, "must come together"),
+        ({}, {"eval_X": X}, ValueError, "must be passed together"),
         ({}, {"eval_set": (X, Y), "eval_X": X, "eval_y": Y}, ValueError, "same meaning"),
-        ({}, {"eval_X": [X, X], "eval_y": [Y]}, ValueError, "2 eval_X and 1 eval_y"),
+        (
+            {},
+            {"eval_X": [X, X], "eval_y": [Y]},
+            ValueError,
+            "must have the same length; found 2 and 1",
+        ),
         ({}, {"callbacks": [3]}, TypeError, "callbacks must be functions"),
     ],
 )
@@ -244,7 +249,7 @@ def test_what_users_of_other_tools_type_is_answered():
 
     for tool in ("lightgbm.callback", "xgboost.callback"):
         callback = type("EarlyStopping", (), {"__module__": tool, "__call__": theirs})()
-        with pytest.raises(TypeError, match="requires its own booster: set early_stopping_rounds"):
+        with pytest.raises(TypeError, match="for its own boosters: set early_stopping_rounds"):
             rc.PRank().fit(X, y, callbacks=[callback])
     pandas = pytest.importorskip("pandas")
     towns = pandas.Categorical(["x", "y", "x", "z"])

@@ -190,7 +190,7 @@ def test_widths_of_labels_are_in_proportion(tmp_path):
     rc.save(rc.PRank.published().fit(np.eye(3), classes, classes=classes), path)
     for width in [3, 1025, 10**9, -1]:
         rewrite(path, set_in("labels", "classes", value=f"U{width}"))
-        with pytest.raises(ValueError, match="damaged: its strings classes have up to 4"):
+        with pytest.raises(ValueError, match="damaged: the strings classes have up to 4"):
             rc.load(path)
     wide = classes.astype("U2000")
     rc.save(rc.PRank.published().fit(np.eye(3), wide, classes=wide), path)
@@ -273,12 +273,16 @@ NO_EPOCHS = {"log": np.zeros((0, 3), np.int64)}
         (set_in("parameters", "colour", value=1), {}, "colour"),
         (set_in("facts", "settings", "threshold_scale", value="x"), {}, "damaged"),
         (set_in("facts", "settings", value={}), {}, "settings"),
-        (set_in("labels", "feature_names", value="str"), ONE_NAME, "feature names do not match"),
-        (set_in("labels", "classes", value="U1"), {}, "no array classes.ends"),
-        (set_in("labels", "classes", value="object"), {}, "classes is not 'object'"),
-        (set_in("hello", value="you"), {}, "metadata that no model has: .'hello'"),
+        (
+            set_in("labels", "feature_names", value="str"),
+            ONE_NAME,
+            "feature_names must have a name",
+        ),
+        (set_in("labels", "classes", value="U1"), {}, "array classes.ends is missing"),
+        (set_in("labels", "classes", value="object"), {}, "classes cannot be of the type 'object'"),
+        (set_in("hello", value="you"), {}, "no model has the metadata .'hello'"),
         (nothing, {"weights": np.full(4, np.nan)}, "NaN or infinity"),
-        (nothing, {"thresholds": np.zeros(4)}, "arrays that its learner does not have"),
+        (nothing, {"thresholds": np.zeros(4)}, "no learner of this kind has the arrays"),
         (nothing, {"steps": np.zeros(4)}, "steps has .* dtype float64"),
         (nothing, {"steps": np.array([3, 2, 1, 0])}, "steps of the .* ascend"),
         (nothing, {"counts": np.zeros(2, np.int64)}, "counts has shape"),
@@ -327,14 +331,14 @@ SIZED = {"dtype": "F64", "shape": [4], "data_offsets": [0, 32]}
         ({"a": {**SIZED, "shape": [True] * 4}}, "impossible"),
         ({"a": {**SIZED, "shape": [2**40, 2**40]}}, "not have the length in its header"),
         ({"a": {**SIZED, "data_offsets": [0, 24]}}, "not have the length in its header"),
-        ({"a": {**SIZED, "data_offsets": [8, 40]}}, "start at the end of another one"),
-        ({"a": SIZED, "b": SIZED}, "start at the end of another one"),
+        ({"a": {**SIZED, "data_offsets": [8, 40]}}, "not start where the one before it ends"),
+        ({"a": SIZED, "b": SIZED}, "not start where the one before it ends"),
         ({"a": SIZED, "b": {**SIZED, "data_offsets": [32, 64]}}, "arrays end at byte"),
         ({}, "arrays end at byte"),
-        ({"a": SIZED, "__metadata__": {"format": 1}}, "metadata are not all text"),
+        ({"a": SIZED, "__metadata__": {"format": 1}}, "all metadata must be text"),
         ({"a": SIZED, "__metadata__": [1]}, "damaged"),
-        ({"a": SIZED, "__metadata__": {"format": "pt"}}, "lack 'rankcore model'"),
-        ({"a": SIZED}, "lack 'rankcore model'"),
+        ({"a": SIZED, "__metadata__": {"format": "pt"}}, "lack the format 'rankcore model'"),
+        ({"a": SIZED}, "lack the format 'rankcore model'"),
     ],
 )
 def test_headers_that_make_no_sense(tmp_path, header, message):
@@ -376,7 +380,7 @@ def test_a_header_may_be_as_long_as_the_longest(monkeypatch):
     monkeypatch.setattr(safetensors, "LONGEST_HEADER", size)
     assert safetensors.unpack(content)[0] == {"a": "b"}
     monkeypatch.setattr(safetensors, "LONGEST_HEADER", size - 1)
-    with pytest.raises(ValueError, match=f"its header has {size} bytes; at most {size - 1}"):
+    with pytest.raises(ValueError, match=f"the header has {size} bytes; at most {size - 1}"):
         safetensors.unpack(content)
 
 

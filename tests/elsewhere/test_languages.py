@@ -182,7 +182,7 @@ def test_errors_have_the_words_of_the_library(score, tmp_path):
     (tmp_path / "m").write_bytes(b"hello")
     done = call(*score, tmp_path / "m", input=svmlight(ROWS))
     assert (done.returncode, done.stdout) == (1, "")
-    assert f"{tmp_path / 'm'}: it is not a rankcore model file, or it is damaged" in done.stderr
+    assert f"{tmp_path / 'm'}: not a rankcore model file, or damaged" in done.stderr
 
     rc.save(rc.PRank(random_state=0).fit(X, Y), tmp_path / "m")
     for rows in ("0 6:1\n", "0 2:1 1:1\n"):

@@ -101,10 +101,10 @@ def test_several_pairs_share_alpha(tmp_path):
     [
         ("query,impression,clicked\n", "no column 'ranker'; it has query, impression, clicked"),
         ("", "is empty: it must have a header"),
-        ("query,impression,ranker,clicked\n", "one impression or more is required"),
+        ("query,impression,ranker,clicked\n", "at least one impression is required"),
         ("query,impression,ranker,clicked\nq,1,a,2\n", "line 2: clicked must be 0 or 1; found 2"),
         ("query,impression,ranker,clicked\nq,1,,1\n", "line 2: ranker must not be empty"),
-        ("query,impression,ranker,clicked\nq,1,a,1\n", "two rankers or more are required; found a"),
+        ("query,impression,ranker,clicked\nq,1,a,1\n", "must have two rankers or more; found a"),
         ('query,impression,ranker,clicked\nq,1,"a,1\n', "unexpected end of data"),
     ],
 )
@@ -161,5 +161,5 @@ def test_bad_rankings_are_refused(runs, tmp_path, text, message):
 
 
 def test_bad_commands_are_refused(runs):
-    assert "two runs or more are required" in fail("interleave", runs[0])
+    assert "interleave requires two runs or more" in fail("interleave", runs[0])
     assert "method must be one of" in fail("interleave", *runs, "--method", "optimized")

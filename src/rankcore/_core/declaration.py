@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from inspect import isfunction, unwrap
 from typing import Any, Literal
 
 from rankcore._core.public_names import HOME
@@ -37,6 +38,15 @@ def declaration_of(kind: type) -> Declaration | None:
     """Return a learner's own declaration, not that of its bases; None without one."""
     found: Declaration | None = vars(kind).get("_declaration")
     return found
+
+
+def hide_private_bases(kind: type) -> None:
+    """Let Python's errors name methods of private base classes without the class, as "fit()"."""
+    for base in kind.__mro__:
+        if base.__module__.startswith("rankcore.") and declaration_of(base) is None:
+            for name, member in vars(base).items():
+                if isfunction(member) and not name.startswith("_"):
+                    unwrap(member).__qualname__ = name
 
 
 def public_learners() -> Iterator[type]:

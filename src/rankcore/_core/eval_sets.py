@@ -32,17 +32,20 @@ def as_eval_sets(
 ) -> list[tuple[Any, Any, dict[str, Any]]]:
     """Convert all forms of held-out sets to (X, y, other arguments)."""
     if (eval_X is None) != (eval_y is None):
-        raise ValueError("eval_X and eval_y must come together; found one of them")
+        raise ValueError("eval_X and eval_y must be passed together; found one of them")
     if eval_X is not None:
         if eval_set is not None:
             raise ValueError(
-                "found both eval_set and eval_X, which have the same meaning: pass one"
+                "eval_set and eval_X have the same meaning; found both: pass one of them"
             )
         several = isinstance(eval_X, list | tuple) and all(  # rather than rows of one table
             hasattr(one, "shape") and len(one.shape) == 2 for one in eval_X
         )
         if several and len(eval_X) != len(eval_y):
-            raise ValueError(f"found {len(eval_X)} eval_X and {len(eval_y)} eval_y")
+            raise ValueError(
+                "eval_X and eval_y must have the same length; found "
+                f"{len(eval_X)} and {len(eval_y)}"
+            )
         eval_set = list(zip(eval_X, eval_y, strict=True)) if several else [(eval_X, eval_y)]
     if eval_set is None:
         for name, values in more.items():

@@ -82,7 +82,7 @@ class ExplainedModel:
         """Scoring form of the learner with the score."""
         scoring = self.scorer._spec().scoring
         if scoring is None:
-            raise TypeError(f"{self.name} has no scoring form")
+            raise TypeError(f"{self.name} has no score of a row, which an explanation requires")
         return scoring.of_score
 
     @property

@@ -18,12 +18,11 @@ def limited(value: int | str | None, n_features: int) -> int | None:
     return None if value is None else int(value)
 
 
-def warn_of_dropped_votes(kept: int, seen: int, share: float) -> None:
+def warn_of_dropped_votes(kept: int, seen: int, fraction: float) -> None:
     """Warn if the kept hypotheses have less than half of the votes."""
-    if kept < seen and share < 0.5:
+    if kept < seen and fraction < 0.5:
         warn(
-            f"max_hypotheses='auto' keeps {kept} of {seen} hypotheses, which hold {share:.0%} of "
-            "the votes. Set max_hypotheses to a number to keep more of them, or to None for all "
-            "(n_features numbers each); an averaged model represents all of them in the memory of "
-            "one",
+            f"max_hypotheses='auto' keeps {kept} of {seen} hypotheses, which hold {fraction:.0%} "
+            "of the votes. Set max_hypotheses to a number to keep more of them, or to None for all "
+            "(n_features numbers each); an averaged model has them all in the memory of one",
         )

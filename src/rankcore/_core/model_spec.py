@@ -16,11 +16,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankcore._core.arguments import RowsLike
 from rankcore._core.concurrency import consistent_read, replace_state
 from rankcore._core.contributions import Contributions, contributions_of
+from rankcore._core.declaration import hide_private_bases
 from rankcore._core.doc_links import guide_link
 from rankcore._core.fitted import keep_names
 from rankcore._core.frames import is_frame
 from rankcore._core.inputs import as_rows, check_matrix
-from rankcore._core.params import Constraints, check_names, check_params
+from rankcore._core.params import Constraints, check_params, unknown_parameter
 from rankcore._core.scoring import Scoring
 from rankcore._ext.rows import Rows
 
@@ -61,8 +62,31 @@ class Specified:
 
     def __new__(cls, *args: Any, **params: Any) -> Self:
         """Raise for unknown parameters, with a hint for names in other libraries."""
-        check_names(cls, params)
+        unknown = unknown_parameter(cls, params)
+        if unknown:
+            raise TypeError(unknown)
         return super().__new__(cls)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        hide_private_bases(cls)
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of this estimator, or with ``name__parameter`` of one that it contains.
+
+        Parameters
+        ----------
+        **params
+            Values by name.
+
+        Returns
+        -------
+        self
+        """
+        unknown = unknown_parameter(type(self), (name for name in params if "__" not in name))
+        if unknown:
+            raise ValueError(unknown)
+        return super().set_params(**params)  # type: ignore[misc]
 
     @abstractmethod
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -189,7 +213,7 @@ class Specified:
         rank = None if output is None else self._rank_of(output)
         scoring, name = self._spec().scoring, type(self).__name__
         if scoring is None:
-            raise TypeError(f"{name} has no scoring form")
+            raise TypeError(f"{name} has no score of a row, which contributions require")
         return contributions_of(scoring.of_score, rows, background, rank, name, features)
 
     def _rank_of(self, label: Any) -> int:

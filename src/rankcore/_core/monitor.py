@@ -111,8 +111,9 @@ def as_callbacks(callbacks: Iterable[Callback] | Callback | None) -> list[Callba
         tool = type(callback).__module__.partition(".")[0]
         if tool in ("lightgbm", "xgboost"):
             raise TypeError(
-                f"found a callback of {tool}, which requires its own booster: set "
-                "early_stopping_rounds, or use those of rankcore.callbacks"
+                "callbacks must be functions of an iteration, such as those of "
+                f"rankcore.callbacks; found one of {tool}, for its "
+                "own boosters: set early_stopping_rounds"
             )
     return listed
 

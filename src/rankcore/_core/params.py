@@ -7,7 +7,7 @@ import re
 import reprlib
 from abc import ABC, abstractmethod
 from ast import literal_eval
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from difflib import get_close_matches
@@ -304,7 +304,7 @@ _ELSEWHERE = {
     "min_samples_leaf": "min_child_samples min_data_in_leaf",
     "min_pair_weight": "min_child_weight min_sum_hessian_in_leaf",
     "l2_leaf": "reg_lambda lambda_l2 l2_regularization",
-    "n_estimators": "num_iterations num_boost_round",
+    "n_estimators": "num_iterations num_boost_round n_rounds max_iter",
     "max_bins": "max_bin",
     "learning_rate": "eta eta0",
     "subsample": "bagging_fraction",
@@ -313,24 +313,31 @@ _ELSEWHERE = {
     "categorical_features": "categorical_feature",
     "early_stopping_rounds": "early_stopping_round",
     "eval_metric": "metric",
-    "max_iter": "n_iter epochs n_epochs",
+    "max_iter": "n_iter epochs n_epochs n_estimators",
     "random_state": "seed",
     "n_jobs": "nthread num_threads",
 }
-_NAME_OF = {other: name for name, others in _ELSEWHERE.items() for other in others.split()}
 
 
-def check_names(learner: type, params: Mapping[str, Any]) -> None:
-    """Raise TypeError for an unknown parameter, with a hint."""
-    known = signature(learner.__init__).parameters  # type: ignore[misc]
-    if any(one.kind is Parameter.VAR_KEYWORD for one in known.values()):
-        return  # a subclass that passes names on
+def nearest_parameter(name: str, accepted: Iterable[str]) -> str | None:
+    """Return the parameter that a name means: its synonym, else the one most similar, or None."""
+    by_letters = {parameter.lower(): parameter for parameter in accepted}
+    for parameter, elsewhere in _ELSEWHERE.items():
+        if name in elsewhere.split() and parameter in by_letters:
+            return parameter
+    near = get_close_matches(name.lower(), by_letters, 1)
+    return by_letters[near[0]] if near else None
+
+
+def unknown_parameter(learner: type, params: Iterable[str]) -> str | None:
+    """Describe the first name that is not a parameter of a learner, with a hint; None without."""
+    signed = signature(learner.__init__).parameters  # type: ignore[misc]
+    if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in signed.values()):
+        return None  # a subclass that passes names on
+    accepted = [name for name in signed if name != "self"]
     for name in params:
-        if name in known:
-            continue
-        meant = _NAME_OF.get(name)
-        if meant not in known:
-            meant = next(iter(get_close_matches(name, known, 1)), None)
-        listed = ", ".join(one for one in known if one != "self")
-        hint = f"use {meant}" if meant else f"its parameters are {listed}"
-        raise TypeError(f"{learner.__name__} has no parameter {name!r}: {hint}")
+        if name not in accepted:
+            meant = nearest_parameter(name, accepted)
+            hint = f"use {meant}" if meant else f"its parameters are {', '.join(accepted)}"
+            return f"{learner.__name__} has no parameter {name!r}: {hint}"
+    return None

@@ -52,7 +52,9 @@ def group_rows(qid: Any, n: int, n_jobs: int | None = None) -> Queries:
     """
     if isinstance(qid, Queries):
         if qid.bounds[-1] != n:
-            raise ValueError(f"the queries have {qid.bounds[-1]} rows; found {n}")
+            raise ValueError(
+                f"qid must be the queries of the {n} rows; found those of {qid.bounds[-1]} rows"
+            )
         return qid
     if qid is None:
         return Queries(np.zeros(1, dtype=np.int64), np.array([0, n], dtype=np.int64), None)

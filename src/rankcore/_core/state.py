@@ -104,7 +104,9 @@ def restored_validation(spec: ModelSpec, n: int) -> dict[str, list[float]]:
         values = spec.arrays[f"validation.{i}"]
         whole = values.dtype == np.float64 and values.ndim == 1 and values.size <= n
         if not whole or not np.isfinite(values).all() or str(name) in log:
-            raise ValueError(f"the model must have at most {n} finite values of {name}, one a pass")
+            raise ValueError(
+                f"the model must have at most {n} finite values of {name}, one per pass"
+            )
         log[str(name)] = values.tolist()
     return log
 

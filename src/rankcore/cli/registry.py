@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from inspect import signature
 from typing import Any
 
@@ -162,8 +161,9 @@ def own_class(name: str) -> Any:
 
 
 def _unknown(what: str, name: str, accepted: Sequence[str]) -> str:
+    from rankcore._core.params import nearest_parameter
+
     name = name if len(name) <= 60 else f"{name[:60]}..."
-    by_letters = {one.lower(): one for one in accepted}
-    nearest = get_close_matches(name.lower(), by_letters, n=1)
-    hint = f" (did you mean {by_letters[nearest[0]]}?)" if nearest else ""
+    nearest = nearest_parameter(name, accepted)
+    hint = f" (did you mean {nearest}?)" if nearest else ""
     return f"unknown {what}: {name}{hint}; accepted are {', '.join(accepted)}"

@@ -289,7 +289,8 @@ def read(data: str, layout: Layout, bar: ProgressBar) -> Rows:
     X = loaded.X
     if width is not None and X.shape[1] > width:
         raise ValueError(
-            f"{title(data)} has {X.shape[1]} features, more than the {width} of {layout.expected}"
+            f"{title(data)} must have at most {width} features, as {layout.expected}; found "
+            f"{X.shape[1]}"
         )
     # A file lacks trailing features that are zero in all of its rows.
     X.resize((X.shape[0], width or max(1, X.shape[1])))

@@ -111,7 +111,7 @@ def count(log: Log, event: Event, n_events: int, *, by_position: bool = True) ->
     codes: Mapping[str, Codes] | None = None
     for window in windows(log):
         if codes is not None and window._codes is not codes:
-            raise ValueError("the windows of a log must share their numbers of ids (open_clicks)")
+            raise ValueError("all windows of a log must come from one log, as open_clicks reads it")
         codes = window._codes
         waiting.append(_cells(window, event, n_events, by_position))
         if merged and sum(cells.query.size for cells in waiting) < merged[0].query.size:
@@ -119,7 +119,7 @@ def count(log: Log, event: Event, n_events: int, *, by_position: bool = True) ->
         merged = [_merge([*merged, *waiting])]
         waiting = []
     if codes is None:
-        raise ValueError("the log is empty")
+        raise ValueError("the log must have at least one impression; found none")
     cells = _merge([*merged, *waiting])
     first = changes(cells.query, cells.document)
     return Counts(

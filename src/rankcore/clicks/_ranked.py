@@ -41,7 +41,9 @@ class Ranked:
         columns = ["query", "document", "score", *["relevance"] * modelled]
         lacking = [name for name in columns if name not in ranking]
         if lacking:
-            raise ValueError(f"ranking must have {', '.join(columns)}; it lacks {lacking[0]}")
+            raise ValueError(
+                f"ranking must have the columns {', '.join(columns)}; {lacking[0]} is missing"
+            )
         query, document = (id_list(ranking[name], name) for name in columns[:2])
         score = as_vector(ranking["score"], "score")
         model = as_vector(ranking["relevance"], "relevance") if modelled else None
@@ -49,9 +51,9 @@ class Ranked:
         if model is not None:
             check_lengths(score=score, relevance=model)
         if not np.isfinite(score).all():
-            raise ValueError("score must be finite")
+            raise ValueError("score must be finite; found NaN or infinity")
         if model is not None and not ((model >= 0) & (model <= 1)).all():
-            raise ValueError("relevance must be from 0 to 1")
+            raise ValueError("relevance must be in [0, 1] for each document")
         numbers: dict[Any, int] = {}
         kept = [i for i, one in enumerate(query) if one in logged]
         number = np.array([numbers.setdefault(query[i], len(numbers)) for i in kept], dtype=int)
@@ -60,7 +62,7 @@ class Ranked:
         order = np.asarray(kept)[np.lexsort((-score[kept], number))]
         place = {(query[i], document[i]): row for row, i in enumerate(order.tolist())}
         if len(place) < len(kept):
-            raise ValueError("ranking must have each document of a query once")
+            raise ValueError("ranking must have each document of a query once; found one twice")
         bounds = np.concatenate([[0], np.cumsum(np.bincount(number))])
         return cls([*numbers], bounds, place, None if model is None else model[order])
 

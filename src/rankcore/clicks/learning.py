@@ -124,8 +124,8 @@ def click_pairs(
     more = relevance[one] - relevance[other] > ROUNDING
     if not more.any():
         raise ValueError(
-            "no document of the rows was clicked more than another one of its query; are qid and "
-            "docid the ids of the log?"
+            "no document of the rows was clicked more than another one of its query: pass qid and "
+            "docid as the log has them"
         )
     one, other = one[more], other[more]
     both = examined[one] * examined[other] / (examined[one] + examined[other])

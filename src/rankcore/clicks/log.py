@@ -258,25 +258,25 @@ def check_numbers(columns: Mapping[str, NDArray[Any]], where: Callable[[int], st
     """Raise ValueError for positions, clicks or dwell times out of range."""
     position, clicked = columns["position"], columns["clicked"]
     if not position.size:
-        raise ValueError("the log is empty")
+        raise ValueError("the log must have at least one impression; found none")
     bad = (position < 1) | (position > MAX_POSITION) | (position != np.floor(position))
     required = f"positions must be integers from 1 to {MAX_POSITION}"
     from_0 = bad.any() and position[bad.argmax()] == 0
     hint = " (add 1 to positions from 0)" if from_0 else ""
-    _refuse(bad, position, where, required, hint)
+    _check(bad, position, where, required, hint)
     check_clicked(clicked, where)
     if "dwell" in columns:
         dwell = columns["dwell"]
         bad = (dwell < 0) | np.isinf(dwell)
-        _refuse(bad, dwell, where, "dwell must be finite and at least 0")
+        _check(bad, dwell, where, "dwell must be finite and at least 0")
 
 
 def check_clicked(clicked: NDArray[Any], where: Callable[[int], str]) -> None:
     """Raise ValueError for clicks that are not 0 or 1."""
-    _refuse((clicked != 0) & (clicked != 1), clicked, where, "clicked must be 0 or 1")
+    _check((clicked != 0) & (clicked != 1), clicked, where, "clicked must be 0 or 1")
 
 
-def _refuse(
+def _check(
     bad: Any, values: Any, where: Callable[[int], str], required: str, hint: str = ""
 ) -> None:
     """Raise ValueError with the first bad value, if there is one."""

@@ -37,7 +37,7 @@ class ClickModel(BaseEstimator):
 
     @abstractmethod
     def _probabilities(self, log: ClickLog) -> Floats:
-        """Implement `click_probabilities`."""
+        """Compute `click_probabilities` of a log in memory."""
 
     @abstractmethod
     def _evidence(self) -> tuple[Floats, Floats]:
@@ -169,7 +169,8 @@ class ClickRates(ClickModel):
     def _evidence(self) -> tuple[Floats, Floats]:
         if self.by != "document":
             raise ValueError(
-                f"rates by {self.by!r} say nothing about documents: use ClickRates('document')"
+                "relevance requires rates by document, as of ClickRates('document'); found "
+                f"by={self.by!r}"
             )
         return self.rate_, self._shown
 

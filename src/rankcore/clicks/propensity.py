@@ -122,8 +122,8 @@ class Propensities:
         known = ~np.isnan(self.theta)
         if trust.shape != self.theta.shape or not ((trust >= 0) & (trust <= 1))[known].all():
             raise ValueError(
-                "trust must have a probability for each position, from 0 to 1: the share of clicks "
-                "on documents known to be irrelevant, shown at positions drawn at random"
+                "trust must have a probability for each position, from 0 to 1: the fraction of "
+                "clicks on documents known to be irrelevant, shown at positions drawn at random"
             )
         object.__setattr__(self, "trust", trust)
 
@@ -433,7 +433,7 @@ def _judged_cells(counts: Counts, judged: Judged) -> _JudgedCells:
     r = known[counts.pair]
     kept = ~np.isnan(r)
     if not kept.any():
-        raise ValueError("no judged document is in the log; are qid and docid the ids of the log?")
+        raise ValueError("no judged document is in the log: pass qid and docid as the log has them")
     return _JudgedCells(
         place=counts.position[kept],
         impressions=counts.events[kept].sum(axis=1),

@@ -138,8 +138,8 @@ def make_bipartite(
     """
     if n_samples < 2 or n_features < 1 or mean_nnz <= 0 or not 0 < relevant < 1:
         raise ValueError(
-            "make_bipartite requires n_samples >= 2, n_features >= 1, mean_nnz > 0 and a share of "
-            "relevant rows between 0 and 1; found "
+            "make_bipartite requires n_samples >= 2, n_features >= 1, mean_nnz > 0 and a fraction "
+            "of relevant rows between 0 and 1; found "
             f"{n_samples}, {n_features}, {mean_nnz}, {relevant}"
         )
     rng = np.random.default_rng(random_state)

@@ -189,8 +189,8 @@ def blocks(lines: Lines, options: Options) -> Iterator[Block]:
         if n_columns > n_features:
             where = f", line {block.largest_line}" if block.largest == largest else ""
             raise ValueError(
-                f"{lines.name}{where}: found feature {largest}; at most "
-                f"{n_features - n_columns + largest} is accepted with {n_features} features"
+                f"{lines.name}{where}: features must be at most {n_features - n_columns + largest} "
+                f"with {n_features} features; found {largest}"
             )
         yield block
 

@@ -75,7 +75,7 @@ def dump_letor(
     b'1 qid:q7 1:0.5 2:2 #docid = GX1\n'
     """
     if docid is not None and comments is not None:
-        raise ValueError("docid and comments are both given; pass the ids inside the comments")
+        raise ValueError("docid and comments exclude each other: write the ids inside the comments")
     given: Any = X
     empty = np.ndim(given) == 2 and np.shape(given)[0] == 0
     examples = None if empty else as_rows(X)

@@ -52,7 +52,7 @@ def read_qrels(source: Source) -> Qrels:
     """
     table = _Table(source, ["query", "iteration", "document", "relevance"], "relevance")
     rel = table.numbers
-    table.refuse((rel != np.floor(rel)) | (np.abs(rel) >= 2**53), "a whole number below 2**53")
+    table.check((rel != np.floor(rel)) | (np.abs(rel) >= 2**53), "a whole number below 2**53")
     return table.paired(lambda: Qrels(table.qid, table.docid, rel.astype(np.int64)))
 
 
@@ -218,8 +218,8 @@ class _Table:
         if row < len(spans):
             start, stop = spans[row].tolist()
             raise ValueError(
-                f"{self.name}, line {lines[row]}: {self.number} {word(text, start, stop)!r}; "
-                "expected a finite number"
+                f"{self.name}, line {lines[row]}: {self.number} must be a finite number; found "
+                f"{word(text, start, stop)!r}"
             )
         return values
 
@@ -231,13 +231,13 @@ class _Table:
             check_length(self.name, lines[longest], text, start, stop)
         return words_of(text, spans, int(lengths.max(initial=1)))
 
-    def refuse(self, wrong: np.ndarray, expected: str) -> None:
-        """Raise for an invalid number."""
+    def check(self, wrong: np.ndarray, expected: str) -> None:
+        """Raise ValueError for the first wrong number."""
         if wrong.any():
             row = int(wrong.argmax())
             raise ValueError(
-                f"{self.name}, line {self.lines[row]}: {self.number} "
-                f"{self.numbers[row].item()!r}; expected {expected}"
+                f"{self.name}, line {self.lines[row]}: {self.number} must be {expected}; found "
+                f"{self.numbers[row].item()!r}"
             )
 
     def paired(self, make: Callable[[], Pairs]) -> Pairs:

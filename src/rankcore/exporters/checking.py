@@ -357,7 +357,7 @@ def library(module: str, package: str) -> Any:
         if str(error.name).partition(".")[0] != module.partition(".")[0]:
             raise
         raise ModuleNotFoundError(
-            f"this requires {package}: pip install {package} ('rankcore[export]' includes the "
-            "packages for ONNX)",
+            f"this export or its check requires {package}: pip install {package} "
+            "('rankcore[export]' includes the packages for ONNX)",
             name=error.name,
         ) from error

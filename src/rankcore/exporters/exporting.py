@@ -155,7 +155,7 @@ def export(
     elif check is not None:
         why = "its engine is not available here; formats 'xgboost' and 'onnx' of this model can be"
         if missing is not None:
-            why = f"this requires {missing}: pip install {missing}"
+            why = f"the check requires {missing}: pip install {missing}"
         warnings.warn(f"{format} was not checked: {why}", UserWarning, stacklevel=2)
     return found
 

@@ -203,22 +203,24 @@ static inline int32_t rc_model_verify(rc_model *model)
     rc_model_file_ file;
     rc_model_array sum;
     if (!rc_model_locate_(model->bytes, model->size, &file))
-        return rc_model_fail_(model, RC_MODEL_DAMAGED, "its header is damaged");
+        return rc_model_fail_(model, RC_MODEL_DAMAGED, "the header is damaged");
     if (model->swapped)
         rc_model_swap_(&file, model->swapped, 0);
     sum = rc_model_named_(&file, "~crc32");
     if (!sum.data && rc_model_fact_(&file, "checksum").first)
-        return rc_model_fail_(model, RC_MODEL_DAMAGED, "its checksum is lost");
+        return rc_model_fail_(model, RC_MODEL_DAMAGED, "the checksum is missing");
     if (sum.data) {
         const unsigned char *last = model->bytes + model->size - 4;
         const uint32_t crc = rc_crc32_(model->bytes, model->size - 4);
         if (sum.dtype != RC_MODEL_U8 || sum.size != 4 || sum.data != (const void *)last ||
             crc != ((uint32_t)last[0] | (uint32_t)last[1] << 8 | (uint32_t)last[2] << 16 |
                     (uint32_t)last[3] << 24))
-            return rc_model_fail_(model, RC_MODEL_DAMAGED, "its checksum is not that of its bytes");
+            return rc_model_fail_(model, RC_MODEL_DAMAGED,
+                                  "the checksum does not match the content");
     }
     if (!rc_model_numbers_are_finite_(model, &file))
-        return rc_model_fail_(model, RC_MODEL_DAMAGED, "its numbers hold NaN or infinity");
+        return rc_model_fail_(model, RC_MODEL_DAMAGED,
+                              "the numbers must be finite; found NaN or infinity");
     return RC_MODEL_OK;
 }
 
@@ -235,8 +237,7 @@ static inline int32_t rc_model_read_(rc_model *model, const void *bytes, size_t 
                               "the bytes of a model must begin at a multiple of 8");
     if (!rc_model_locate_(model->bytes, size, &file) ||
         !rc_model_is_(rc_model_fact_(&file, "format"), "rankcore model"))
-        return rc_model_fail_(model, RC_MODEL_DAMAGED,
-                              "it is not a rankcore model file, or it is damaged");
+        return rc_model_fail_(model, RC_MODEL_DAMAGED, "not a rankcore model file, or damaged");
     if (rc_model_swaps_()) {
         model->swapped = (unsigned char *)malloc((size_t)file.n_data + 1);
         if (!model->swapped)
@@ -246,20 +247,21 @@ static inline int32_t rc_model_read_(rc_model *model, const void *bytes, size_t 
     version = rc_model_integer_(rc_model_fact_(&file, "version"));
     if (version > 1)
         return rc_model_fail_(model, RC_MODEL_NEWER,
-                              "it has format version %ld; this rankcore_model.h reads up to 1",
+                              "format version %ld; this rankcore_model.h reads up to 1",
                               (long)version);
     model->n_features = rc_model_integer_(rc_model_fact_(&file, "n_features"));
     model->learner = rc_model_fact_(&file, "learner");
     if (version < 1 || model->n_features < 1 || model->n_features > INT32_MAX)
-        return rc_model_fail_(model, RC_MODEL_DAMAGED, "its version or features are impossible");
+        return rc_model_fail_(model, RC_MODEL_DAMAGED,
+                              "the version or the number of features is impossible");
     if (!rc_model_read_names_(model, &file))
-        return rc_model_fail_(model, RC_MODEL_DAMAGED, "its names or labels do not fit");
+        return rc_model_fail_(model, RC_MODEL_DAMAGED, "the names or labels do not fit the model");
     if (!rc_model_read_form_(model, &file))
-        return rc_model_fail_(model, RC_MODEL_DAMAGED, "its scoring is damaged");
+        return rc_model_fail_(model, RC_MODEL_DAMAGED, "the scoring is damaged");
     if (!rc_model_read_calibration_(model, &file))
-        return rc_model_fail_(model, RC_MODEL_DAMAGED, "its probabilities are damaged");
+        return rc_model_fail_(model, RC_MODEL_DAMAGED, "the probabilities are damaged");
     if (!rc_model_read_scaler_(model, &file))
-        return rc_model_fail_(model, RC_MODEL_DAMAGED, "its scaler is damaged");
+        return rc_model_fail_(model, RC_MODEL_DAMAGED, "the scaler is damaged");
     return size <= RC_MODEL_LARGE ? rc_model_verify(model) : RC_MODEL_OK;
 }
 
@@ -336,7 +338,7 @@ static inline int32_t rc_model_open_file(rc_model *model, const char *path)
     if (file)
         fclose(file);
     if (!bytes)
-        return rc_model_fail_(model, RC_MODEL_NO_FILE, "it cannot be read, or is empty");
+        return rc_model_fail_(model, RC_MODEL_NO_FILE, "the file cannot be read, or is empty");
     code = rc_model_read_(model, bytes, size);
     model->owned = owned;
     if (code != RC_MODEL_OK)

@@ -28,7 +28,7 @@ def read_json(text: str) -> Any:
             most -= 0 if mark[1] is None else 1 if mark[1] == "[" else 2
             if most < 0:
                 raise ValueError(
-                    f"its metadata hold a text of {len(text)} characters that is nearly all lists "
-                    "and objects"
+                    f"a text of {len(text)} characters in the metadata is nearly all lists and "
+                    "objects"
                 )
     return json.loads(text)

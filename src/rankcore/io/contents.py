@@ -37,13 +37,13 @@ def unpacked(content: Content, verify: bool) -> tuple[dict[str, str], Arrays]:
     try:
         metadata, tensors = safetensors.unpack(content)
         if metadata.get("format") != FORMAT:
-            raise ValueError(f"its metadata lack {FORMAT!r}")
+            raise ValueError(f"the metadata lack the format {FORMAT!r}")
         version = int(metadata["version"])
         last = tensors.pop(CHECKSUM, None)
         if last is None and "checksum" in metadata:
-            raise ValueError("its checksum is lost")
+            raise ValueError("the checksum is missing")
         if last is not None and (last.dtype, last.shape) != (np.dtype(np.uint8), (4,)):
-            raise ValueError("its checksum is not 4 bytes")
+            raise ValueError("the checksum must have 4 bytes")
         if verify and last is not None:
             _check_sum(content, last)
     except Exception as error:  # parsers of invalid bytes may raise almost any exception
@@ -84,11 +84,11 @@ def _check_sum(content: Content, last: safetensors.Tensor) -> None:
     found, step = 0, 2**24
     with memoryview(content) as whole:
         if last.last != len(whole):
-            raise ValueError("its checksum is not at its end")
+            raise ValueError("the checksum must be the last array")
         for start in range(0, last.first, step):
             found = zlib.crc32(whole[start : min(start + step, last.first)], found)
         if found.to_bytes(4, "little") != bytes(whole[last.first :]):
-            raise ValueError("its checksum is not that of its bytes")
+            raise ValueError("the checksum does not match the content; copy or save the file again")
 
 
 class Arrays(Mapping[str, np.ndarray]):
@@ -135,7 +135,7 @@ class Arrays(Mapping[str, np.ndarray]):
 
     def _view(self, name: str) -> np.ndarray:
         if name not in self._tensors:
-            raise ValueError(f"it has no array {name}")
+            raise ValueError(f"the array {name} is missing")
         self._read.add(name)
         found = safetensors.view(self._content, self._tensors[name])
         found = found.astype(found.dtype.newbyteorder("="), copy=False)
@@ -152,4 +152,4 @@ class Arrays(Mapping[str, np.ndarray]):
         """Raise if there is an array that the learner did not read, except those in `others`."""
         unknown = self._tensors.keys() - self._read - others
         if unknown:
-            raise ValueError(f"it has arrays that its learner does not have: {sorted(unknown)}")
+            raise ValueError(f"no learner of this kind has the arrays {sorted(unknown)}")

@@ -178,7 +178,7 @@ def _read(content: bytes | mmap.mmap, verify: bool, trusted: Trusted) -> Any:
         scoring = {name for name in metadata if name.split(".")[0] == SCORING}
         unknown = metadata.keys() - known - scoring - {*METADATA}
         if unknown:
-            raise ValueError(f"it has metadata that no model has: {sorted(unknown)}")
+            raise ValueError(f"no model has the metadata {sorted(unknown)}")
         arrays.check_all_read(_scored_with(metadata, arrays))
         if verify:
             _check_scoring(metadata, arrays, model)
@@ -251,7 +251,7 @@ def _described(model: Any, spec: ModelSpec) -> tuple[dict[str, str], dict[str, A
         arrays[SKOPS] = pack_steps(contents.pipelines)
     if contents.steps:
         scoring = no_scoring(
-            f"its preprocessing steps ({', '.join(contents.steps)}) are objects of Python, which "
+            f"the preprocessing steps ({', '.join(contents.steps)}) are objects of Python, which "
             "only rankcore.load opens"
         )
     metadata |= _describe_scoring(scoring, arrays)
@@ -295,9 +295,9 @@ def _scored_with(metadata: Mapping[str, str], arrays: Mapping[str, np.ndarray]) 
         if part == key or part in forms.FACTS:
             continue
         if part not in forms.ARRAYS:
-            raise ValueError(f"it has metadata that no model has: {key}")
+            raise ValueError(f"no model has the metadata {key}")
         if value not in arrays:
-            raise ValueError(f"it has no array {value}")
+            raise ValueError(f"the array {value} is missing")
         found.add(value)
     return found
 
@@ -311,7 +311,7 @@ def _check_scoring(metadata: Mapping[str, str], arrays: Arrays, model: Any) -> N
     offsets = arrays.shapes.get(metadata.get(f"{SCORING}.offsets", ""))
     # The form of stumps has arrays of all features, whose memory the file must have, too.
     if isinstance(boosted, StumpSum) and offsets != (learner.n_features_in_ + 1,):
-        raise ValueError(f"its {SCORING}.offsets is not that of its learner")
+        raise ValueError(f"{SCORING}.offsets must be that of the learner")
     expected, computed = _described(model, learner._spec())
     keys = {key for key in (*metadata, *expected) if key.split(".")[0] == SCORING}
     for key in sorted(keys - {f"{SCORING}.reason"}):  # wording
@@ -321,7 +321,7 @@ def _check_scoring(metadata: Mapping[str, str], arrays: Arrays, model: Any) -> N
             same = _is_near(arrays[value], computed[wanted])
         if not same:
             raise ValueError(
-                f"its {key} is not that of its learner, so that other readers would score otherwise"
+                f"{key} must be that of the learner; other readers would score otherwise"
             )
 
 
@@ -345,7 +345,7 @@ def _rebuild_model(
     kind = learner_named(metadata["learner"])
     if kind is None:
         raise ValueError(
-            f"its learner {metadata['learner']!r} is unknown; a newer rankcore may have it"
+            f"the learner {metadata['learner']!r} is unknown; a newer rankcore may have it"
         )
     known, parts = set(OF_A_MODEL), {}
     for name in kind._PARTS:
@@ -366,7 +366,10 @@ def _rebuild_model(
     model._restore(ModelSpec(facts, arrays, n_features, listed, parts=parts))
     if names is not None:
         if names.shape != (n_features,):
-            raise ValueError("its feature names do not match its features")
+            raise ValueError(
+                f"feature_names must have a name for each of {n_features} features; found "
+                f"{names.size}"
+            )
         model.feature_names_in_ = names
     if "scaler" in metadata:
         model = restore_scaled(read_json(metadata["scaler"]), arrays, model)

@@ -121,7 +121,7 @@ def _decode_param(value: Any, pipelines: Sequence[Any]) -> Any:
 def _decode_estimator(found: dict[str, Any], pipelines: Sequence[Any]) -> Any:
     kind = learner_named(found["learner"])
     if kind is None:
-        raise ValueError(f"its learner {found['learner']!r} is unknown here")
+        raise ValueError(f"the learner {found['learner']!r} of a parameter is unknown")
     learner = decode_learner(kind, found["parameters"], pipelines)
     if "scaler" in found:
         return restore_scaled(found["scaler"], None, learner)

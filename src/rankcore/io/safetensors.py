@@ -86,16 +86,16 @@ def unpack(content: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
     if size < LENGTH_BYTES or begin > size:
         raise ValueError(f"{size} bytes are fewer than the declared length of the header")
     if n > LONGEST_HEADER:
-        raise ValueError(f"its header has {n} bytes; at most {LONGEST_HEADER} are supported")
+        raise ValueError(f"the header has {n} bytes; at most {LONGEST_HEADER} are supported")
     # The header starts with a brace, by which readers recognise the format.
     if content[LENGTH_BYTES : LENGTH_BYTES + 1] != b"{":
-        raise ValueError("it has no header of a safetensors file")
+        raise ValueError("the header must begin with a brace")
     metadata: dict[str, str] = {}
     tensors: dict[str, Any] = {}
     text = bytes(content[LENGTH_BYTES:begin]).decode()
 
     def take_fact(name: str, at: int) -> int:
-        found = _matched(_TEXT, text, at, "its metadata are not all text")
+        found = _matched(_TEXT, text, at, "all metadata must be text")
         _add(metadata, name, json.loads(found[0]))
         return found.end()
 
@@ -114,10 +114,10 @@ def unpack(content: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
     end = begin
     for name, tensor in sorted(tensors.items(), key=lambda item: (item[1].first, item[1].last)):
         if tensor.first != end:
-            raise ValueError(f"the array {name} does not start at the end of another one")
+            raise ValueError(f"the array {name} does not start where the one before it ends")
         end = tensor.last
     if end != size:
-        raise ValueError(f"its arrays end at byte {end} of {size}")
+        raise ValueError(f"the arrays end at byte {end}, and the file at byte {size}")
     return metadata, tensors
 
 
@@ -139,7 +139,10 @@ def _walk(text: str, at: int, take: Callable[[str, int], int]) -> int:
 
 
 def _matched(
-    pattern: re.Pattern[str], text: str, at: int, otherwise: str = "its header is not a JSON object"
+    pattern: re.Pattern[str],
+    text: str,
+    at: int,
+    otherwise: str = "the header must be a JSON object",
 ) -> re.Match[str]:
     found = pattern.match(text, at)
     if found is None:
@@ -149,7 +152,7 @@ def _matched(
 
 def _add(found: dict[str, Any], name: str, value: Any) -> None:
     if name in found:
-        raise ValueError("its header has two entries with the same name")
+        raise ValueError("the header has two entries of one name")
     found[name] = value
 
 
@@ -170,7 +173,7 @@ def _tensor(name: str, entry: Any, begin: int) -> Tensor:
         raise ValueError(f"the array {name} has {len(shape)} dimensions; at most {MOST_DIMENSIONS}")
     dtype = DTYPES.get(entry["dtype"])
     if dtype is None:
-        raise ValueError(f"the array {name} has dtype {entry['dtype']!r}")
+        raise ValueError(f"the array {name} has the unknown dtype {entry['dtype']!r}")
     if math.prod(shape) * dtype.itemsize != last - first:
         raise ValueError(f"the array {name} does not have the length in its header")
     return Tensor(dtype, tuple(shape), begin + first, begin + last)

@@ -49,8 +49,9 @@ def split_scaler(model: Any) -> tuple[Any, Any]:
     front, learner = split_front(model)
     if front is not None and not is_scaler(front):
         raise ValueError(
-            f"a {' and '.join(type(step).__name__ for _, step in front.steps)} is in front of the "
-            "learner of this model; commands support one scaler: use rankcore.load in Python"
+            f"commands support one scaler before the learner; found "
+            f"{' and '.join(type(step).__name__ for _, step in front.steps)}: use rankcore.load "
+            "in Python"
         )
     return front, learner
 
@@ -97,7 +98,7 @@ def restore_scaled(facts: Any, arrays: Mapping[str, NDArray[Any]] | None, learne
     from sklearn.pipeline import Pipeline
 
     if facts["class"] not in LEARNED:
-        raise ValueError(f"its scaler {facts['class']!r} is unknown; a newer rankcore may have it")
+        raise ValueError(f"the scaler {facts['class']!r} is unknown; a newer rankcore may have it")
     params = {
         name: tuple(value) if isinstance(value, list) else value
         for name, value in facts["params"].items()
@@ -121,17 +122,19 @@ def _restore_fitted(
         key = f"{SCALER}{attribute}"
         if key not in facts["arrays"]:
             if getattr(scaler, "with_mean" if attribute == "mean_" else "with_std", True):
-                raise ValueError(f"it has no array {key}")
+                raise ValueError(f"the array {key} is missing")
             setattr(scaler, attribute, None)
             continue
         array = arrays[key]
         if array.shape != (n_features,) or array.dtype.kind != "f" or not np.isfinite(array).all():
-            raise ValueError(f"its array {key} is not that of a scaler of {n_features} features")
+            raise ValueError(
+                f"the array {key} must have a finite number for each of {n_features} features"
+            )
         setattr(scaler, attribute, array)
     if NAMES in arrays:
         scaler.feature_names_in_ = arrays[NAMES]
         if scaler.feature_names_in_.shape != (n_features,):
-            raise ValueError("the feature names of its scaler do not match its features")
+            raise ValueError(f"{NAMES} must have one name for each of {n_features} features")
 
 
 def _as_json(value: Any) -> Any:

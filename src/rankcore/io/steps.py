@@ -56,10 +56,10 @@ def with_learner(pipelines: Sequence[Any], place: Any, learner: Any) -> Any:
     from sklearn.pipeline import Pipeline
 
     if type(place) is not int or not 0 <= place < len(pipelines):
-        raise ValueError(f"it has no preprocessing steps {place!r}")
+        raise ValueError(f"the archive has no pipeline {place!r}")
     pipeline = pipelines[place]
     if type(pipeline) is not Pipeline or pipeline.steps[-1][1] != "passthrough":
-        raise ValueError(f"its preprocessing steps {place} are not a pipeline without its learner")
+        raise ValueError(f"item {place} of the archive is not a pipeline without its learner")
     pipeline.steps[-1] = (pipeline.steps[-1][0], learner)
     pipeline.memory = None  # a crafted file could name a folder of pickles
     return pipeline

@@ -54,13 +54,13 @@ def decode(name: str, kind: str, read: Callable[[str], NDArray[Any]]) -> NDArray
     array = read(name)
     if kind != STRINGS and kind[:1] not in ("U", "S"):
         if array.dtype != np.int64 or not kind.startswith(("datetime64", "timedelta64")):
-            raise ValueError(f"its array {name} is not {kind!r}")
+            raise ValueError(f"the array {name} cannot be of the type {kind!r}")
         return array.view(np.dtype(kind))
     ends = read(name + ENDS)
     lists = array.dtype == np.uint8 and ends.dtype == np.int64 and array.ndim == ends.ndim == 1
     ascend = lists and (ends[:1] >= 0).all() and (ends[1:] >= ends[:-1]).all()
     if not ascend or (ends[-1:] != array.size).any():
-        raise ValueError(f"its strings {name} are inconsistent")
+        raise ValueError(f"the ends of the strings {name} do not fit their bytes")
     content, places = array.tobytes(), [0, *ends.tolist()]
     parts = (content[first:last] for first, last in pairwise(places))
     found: list[Any] = list(parts) if kind[:1] == "S" else [one.decode() for one in parts]
@@ -68,11 +68,13 @@ def decode(name: str, kind: str, read: Callable[[str], NDArray[Any]]) -> NDArray
         return np.array(found, dtype=object)
     longest, width = max(map(len, found), default=0), int(kind[1:])
     if not longest <= width <= max(longest, WIDEST):
-        raise ValueError(f"its strings {name} have up to {longest} characters, not {width}")
+        raise ValueError(
+            f"the strings {name} have up to {longest} characters; found a width of {width}"
+        )
     size = len(found) * np.dtype(kind).itemsize
     if not _fits(size, array, found):
         raise ValueError(
-            f"its {len(found)} strings {name} of up to {longest} characters take {size} bytes in "
+            f"the {len(found)} strings {name} of up to {longest} characters take {size} bytes in "
             "one array of NumPy: shorten the longest"
         )
     return np.array(found, dtype=kind)

@@ -56,7 +56,10 @@ def parse(name: str) -> list[tuple[str, Measure]]:
         return [(title, _measure(kind, **parameters)) for title, kind, parameters in found]
     form = _FORM.fullmatch(name.strip())
     if form is None:
-        raise ValueError(f"{name!r} is not the name of a measure{_nearest(name)}")
+        # Such as ndcg10, without a mark before the cut-off.
+        cut = re.fullmatch(r"([a-z_-]+)([0-9]+)", name.strip(), re.IGNORECASE)
+        hint = _nearest(name) if cut is None else _nearest(cut[1], f"{cut[1]}@{cut[2]}")
+        raise ValueError(f"{name!r} is not the name of a measure{hint}")
     kind = _KINDS.get(form["name"].lower())
     if kind is None:
         raise ValueError(f"there is no measure {name!r}{_nearest(form['name'], name.strip())}")
@@ -105,12 +108,12 @@ def _measure(kind: str, **parameters: Any) -> Measure:
 
 def _cut(name: str, text: str) -> int:
     if not text.isdecimal():
-        raise ValueError(f"{name!r}: a cut-off is a whole number, found {text!r}")
+        raise ValueError(f"{name!r}: a cut-off must be a whole number; found {text!r}")
     k = int(text)
     if k < 1:
-        raise ValueError(f"{name!r}: a cut-off is at least 1")
+        raise ValueError(f"{name!r}: a cut-off must be at least 1; found {k}")
     if k > LARGEST_CUT:
-        raise ValueError(f"{name!r}: a cut-off is below 2**63")
+        raise ValueError(f"{name!r}: a cut-off must be below 2**63; found {k}")
     return k
 
 
@@ -158,7 +161,7 @@ def _with_arguments(measure: Measure, name: str, text: str | None) -> Measure:
             measure = _with_number(measure, name, kind.number, value)
         else:
             raise ValueError(
-                f"{name!r}: {argument.strip()!r} is not understood; binary measures take "
+                f"{name!r} does not take {argument.strip()!r}; binary measures take "
                 "rel=NUMBER, dcg and ndcg take dcg='log2' (linear gain) or dcg='exp-log2', RBP "
                 "takes p=NUMBER, ERR takes max_rel=NUMBER, SetF takes beta=NUMBER"
             )
@@ -166,7 +169,7 @@ def _with_arguments(measure: Measure, name: str, text: str | None) -> Measure:
 
 
 def _nearest(name: str, whole: str = "") -> str:
-    """Return hint with the most similar known name, completed by the suffix of the whole name."""
+    """Suggest the most similar known name, completed by the suffix of the whole name."""
     near = difflib.get_close_matches(name.lower(), _KINDS, n=1, cutoff=0.5)
     known = (
         "ndcg@10, dcg, map, P@5, recall@20, F1@10, Rprec, mrr, hit@10, hits@10, ERR@10, RBP, "

@@ -317,7 +317,9 @@ def confusion_by_rank(
     counts = np.bincount(cell, weights, minlength=k * k).reshape(k, k).astype(np.float64)
     if normalize is None:
         if not np.isfinite(counts).all():
-            raise ValueError("sample_weight adds up beyond float64; multiply all by one number")
+            raise ValueError(
+                "the sum of sample_weight must be finite: divide all weights by one number"
+            )
         return counts
     axis = {"true": 1, "pred": 0, "all": None}[normalize]
     total = counts.sum(axis=axis, keepdims=True)
@@ -344,7 +346,9 @@ def _distance(truth: Floats, guess: Floats) -> Floats:
     with np.errstate(over="ignore"):
         distance = np.abs(truth - guess)
     if not np.isfinite(distance).all():
-        raise ValueError("y_true and y_pred are further apart than float64 allows; scale both")
+        raise ValueError(
+            "the distance of y_true and y_pred must be finite: divide both by one number"
+        )
     return distance
 
 

@@ -86,7 +86,7 @@ def pairwise_misranking(
     if ties not in _TIES:
         raise ValueError(f"ties must be one of {sorted(_TIES)}; found {ties!r}")
     if pooled and per_query:
-        raise ValueError("pooled gives one value for all queries, per_query one each; choose one")
+        raise ValueError("pooled and per_query exclude each other: pass one of them")
     data = judged(y_true, y_score, qid)
     counts = count_pairs(data, n_jobs)
     values = counts.misranking(ties)

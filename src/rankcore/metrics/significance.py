@@ -209,17 +209,25 @@ def compare_evaluations(
     first = next(iter(evaluations.values()))
     for system, evaluation in evaluations.items():
         if list(evaluation) != list(first):
-            raise ValueError(f"{system} has {', '.join(evaluation)}, not {', '.join(first)}")
+            raise ValueError(
+                f"all systems must be measured by {', '.join(first)}; found "
+                f"{', '.join(evaluation)} for {system}"
+            )
         if not _agree(evaluation.convention, first.convention):
             raise ValueError(
                 f"{system} was measured with {evaluation.convention}; the first system with "
                 f"{first.convention}"
             )
         if evaluation.weights is not None:
-            raise ValueError(f"{system} has weights; the test weighs all queries the same")
+            raise ValueError(
+                "evaluations must have no weights, as the test weighs queries equally; found those "
+                f"of {system}"
+            )
     measures = [name for name in first if first.over[name] == "mean"]
     if not measures:
-        raise ValueError(f"{', '.join(first)}: no mean over queries, so there is nothing to test")
+        raise ValueError(
+            f"a measure with a mean over queries is required; found {', '.join(first)}"
+        )
     pairs = (
         list(combinations(evaluations, 2))
         if baseline is None

@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.concurrency import exclusive
+from rankcore._core.declaration import hide_private_bases
 from rankcore._core.doc_links import guide_link
 from rankcore._core.monitor import Monitor
 from rankcore._core.params import COUNT, VERBOSE, Constraints, Real, as_generator, check_params
@@ -84,6 +85,10 @@ class StructuredLearner(BaseEstimator):
     _state: Any
     _protocol: type  # the methods that a task must have
     _least_parameters: int
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        hide_private_bases(cls)
 
     @abstractmethod
     def _losses(self, state: Any, examples: Any, order: Array) -> Iterator[float]:

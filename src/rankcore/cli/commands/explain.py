@@ -107,7 +107,9 @@ def _explained(path: Path, data: str, layout: Layout, subject: Subject, quiet: b
     ]
     if subject.row is not None:
         if subject.row > X.shape[0]:
-            raise ValueError(f"there is no row {subject.row}: {title(data)} has {X.shape[0]}")
+            raise ValueError(
+                f"--row must be from 1 to {X.shape[0]} in {title(data)}; found {subject.row}"
+            )
         try:
             return explain.rank(
                 loaded, some_rows(X, [subject.row - 1]), background=X, feature_names=names

@@ -89,5 +89,5 @@ def export(
     if X is None:
         why = "there is no engine for it here" if data else "name a file of rows"
         if data and missing is not None:
-            why = f"this requires {missing}: pip install {missing}"
+            why = f"the check requires {missing}: pip install {missing}"
         complain(f"not checked: {why}")
