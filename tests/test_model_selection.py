@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 import rankcore as rc
-from rankcore.metrics import evaluate
+from rankcore.datasets import make_letor
+from rankcore.metrics import evaluate, ndcg_score
 from rankcore.model_selection import QueryKFold, cross_validate_queries
 from strategies import examples
 
@@ -239,3 +240,47 @@ def test_searches_in_pipelines_score_by_default():
     with sklearn.config_context(enable_metadata_routing=True):
         search = GridSearchCV(pipeline, grid, cv=QueryKFold(3)).fit(X, y, qid=qid)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def by_hand(ranker, X, y, qid, folds, weights):
+    """Fit a ranker of another library to rows by query, and measure it on each fold."""
+    values = []
+    for train, test in folds:
+        # Queries in order of first appearance: with weights, XGBoost's models depend on it.
+        queries = [*dict.fromkeys(qid[train].tolist())]
+        rows = [train[qid[train] == query] for query in queries]
+        train, group = np.concatenate(rows), [*map(len, rows)]
+        fitted = clone(ranker).fit(X[train], y[train], group=group, **weights(queries, group))
+        values.append(ndcg_score(y[test], fitted.predict(X[test]), qid=qid[test], k=10))
+    return values
+
+
+@pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["unweighted", "weighted"])
+def test_rankers_of_other_libraries_receive_groups(library, weighted):
+    module = pytest.importorskip(library)
+    X, y, qid = make_letor(40, 20, random_state=0)
+    mixed = np.random.default_rng(0).permutation(y.size)
+    X, y, qid = np.asarray(X)[mixed], y[mixed], qid[mixed]
+    by_query = np.random.default_rng(1).uniform(0.1, 5, qid.max() + 1)
+    if library == "lightgbm":
+        ranker = module.LGBMRanker(n_estimators=5, n_jobs=1, verbose=-1)
+    else:
+        ranker = module.XGBRanker(n_estimators=5, n_jobs=1)
+
+    def weights(queries, group):
+        if not weighted:
+            return {}
+        found = by_query[queries]  # XGBoost weighs queries, LightGBM rows
+        return {"sample_weight": np.repeat(found, group) if library == "lightgbm" else found}
+
+    folds = [*QueryKFold(4).split(X, qid=qid)]
+    given = {"sample_weight": by_query[qid]} if weighted else None
+    found = cross_validate_queries(ranker, X, y, qid, metrics="ndcg@10", cv=folds, fit_params=given)
+    expected = by_hand(ranker, X, y, qid, folds, weights)
+    assert found.values[:, 0] == pytest.approx(expected, abs=1e-12)
+    assert type(found.estimators[0]) is type(ranker)
+    piped = cross_validate_queries(
+        make_pipeline(MaxAbsScaler(), ranker), X, y, qid, metrics="ndcg@10", cv=folds
+    )
+    assert type(piped.estimators[0][-1]) is type(ranker)

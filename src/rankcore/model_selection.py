@@ -5,13 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import check_cv
+from sklearn.pipeline import Pipeline
 
 from rankcore._core.arguments import Folds, RowsLike, Seed
 from rankcore._core.frames import as_series
@@ -220,7 +222,8 @@ def cross_validate_queries(
     ----------
     estimator : estimator
         A ranker, an ordinal learner, a pipeline that ends in one, or anything with ``fit`` and
-        ``predict``. Steps that request ``qid`` receive it.
+        ``predict``. Steps that request ``qid`` receive it. A ranker of LightGBM or XGBoost, alone
+        or at the end of a pipeline, receives ``group``, with the rows of a query together.
     X : array-like or scipy sparse, shape (n_samples, n_features)
         A DataFrame may have the queries in a column named "qid".
     y : array-like of numbers, shape (n_samples,)
@@ -234,7 +237,8 @@ def cross_validate_queries(
         Convention of the measures.
     fit_params : dict, optional
         Further arguments of ``fit``; those with the length of X are sliced with the rows.
-        ``sample_weight`` may have the weights of queries, in order of first appearance.
+        ``sample_weight`` may have the weights of queries, in order of first appearance. Rankers
+        of LightGBM and XGBoost take only ``sample_weight``.
     n_jobs : int, optional
         Number of processes; None is 1, -1 one per processor.
 
@@ -276,7 +280,7 @@ def cross_validate_queries(
         folds = [*whole_folds(splitter.split(X, y, numbers), queries, numbers)]
     with sklearn.config_context(enable_metadata_routing=True):
         found = cross_validate(
-            estimator,
+            _by_qid(estimator),
             X,
             y,
             scoring=scorers,
@@ -289,7 +293,54 @@ def cross_validate_queries(
     values = np.column_stack(
         [found[f"test_{name}"] * (1 if greater_is_better(name) else -1) for name in names]
     )
-    return QueryScores(names, values, found["fit_time"], list(found["estimator"]))
+    return QueryScores(names, values, found["fit_time"], [*map(_as_given, found["estimator"])])
+
+
+class _ByGroup(BaseEstimator):
+    """A ranker that takes the sizes of queries as ``group``, for callers that have ``qid``."""
+
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"qid": True, "sample_weight": True}
+
+    def __init__(self, ranker: Any) -> None:
+        self.ranker = ranker
+
+    def fit(self, X: Any, y: Any, *, qid: Any, sample_weight: Any = None) -> Self:
+        """Fit the ranker to the rows, sorted by query."""
+        queries = group_rows(qid, n_rows_of(X))
+        more = {}
+        if sample_weight is not None:
+            weights = np.asarray(sample_weight)
+            if queries.rows is not None:
+                weights = weights[queries.rows]
+            # XGBoost weighs queries, LightGBM rows.
+            of_queries = type(self.ranker).__module__.startswith("xgboost")
+            more["sample_weight"] = weights[queries.bounds[:-1]] if of_queries else weights
+        y = np.asarray(y)
+        if queries.rows is not None:
+            X, y = take_rows(X, queries.rows), y[queries.rows]
+        self.fitted_ = clone(self.ranker).fit(X, y, group=np.diff(queries.bounds), **more)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Return the scores of the fitted ranker."""
+        return self.fitted_.predict(X)
+
+
+def _by_qid(estimator: Any) -> Any:
+    """Return an estimator that takes ``qid``, for a ranker, or pipeline, that takes ``group``."""
+    if isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        return Pipeline([*estimator.steps[:-1], (name, _by_qid(last))])
+    takes_groups = "group" in signature(estimator.fit).parameters
+    return _ByGroup(estimator) if takes_groups else estimator
+
+
+def _as_given(fitted: Any) -> Any:
+    """Return a fitted estimator without what `_by_qid` added."""
+    if isinstance(fitted, Pipeline):
+        name, last = fitted.steps[-1]
+        return Pipeline([*fitted.steps[:-1], (name, _as_given(last))])
+    return fitted.fitted_ if isinstance(fitted, _ByGroup) else fitted
 
 
 def cross_val_predict(
