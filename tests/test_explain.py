@@ -429,7 +429,9 @@ class TestCommand:
         html, png = files / "why.html", files / "why.png"
         found = self.run(files, "stumps", "--query", 8, "--html", html, "--plot", png)
         assert found.exit_code == 0, found.stderr
-        assert "<table>" in html.read_text()
+        page = html.read_text()
+        assert "<table>" in page
+        assert page.count("<svg") == page.count("</svg>") == 1
         assert png.read_bytes().startswith(b"\x89PNG")
 
     @pytest.mark.parametrize(

@@ -229,7 +229,7 @@ def test_categories_are_refused(tmp_path, target):
     table = pandas.DataFrame(X, columns=FIVE)
     table["age"] = pandas.Categorical.from_codes(Y - 1, list("abcd"))
     model = rc.RankBoost(10, max_leaf_nodes=4).fit(table, Y, qid=QID)
-    with pytest.raises(ValueError, match=f"{target} cannot express splits by category"):
+    with pytest.raises(ValueError, match=f"{target} cannot express splits by category.* for age"):
         exported(model, tmp_path, target)
 
 

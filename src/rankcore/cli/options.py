@@ -7,9 +7,11 @@ from dataclasses import dataclass, fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from types import NoneType
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
 from rankcore.cli.paths import Reads
 
@@ -139,6 +141,11 @@ UnlabelledLayout = Annotated[Layout, Only(("zero_based", "qid"))]
 NumberedLayout = Annotated[Layout, Only(("zero_based",))]
 
 
+def _is_flag(kind: Any) -> bool:
+    """Return whether a type of an option is bool, or bool and None."""
+    return kind is bool or get_args(kind) == (bool, NoneType)
+
+
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """Wrap a command, to replace a dataclass parameter by one option per field.
 
@@ -172,6 +179,10 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
             given[name] = group(**{option: given.pop(option) for option in options})
         command(**given)
 
+    for one in parameters:
+        for option in getattr(one.annotation, "__metadata__", ()):
+            if isinstance(option, OptionInfo) and _is_flag(one.annotation.__origin__):
+                option.metavar = ""  # a flag has no value to show in help
     run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     return run

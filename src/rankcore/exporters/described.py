@@ -85,11 +85,22 @@ class Described:
 
     def encoded(self, X: Any) -> Any:
         """Encode the categories of a data frame, if the model learned categories."""
+        categories = self._categories
+        return X if categories is None else categories.encode(X)
+
+    @property
+    def categorical(self) -> list[str]:
+        """The columns of categories, by name if they have names."""
+        numbers = [] if self._categories is None else self._categories.numbers
+        return [f"column {j}" if self.names is None else self.names[j] for j in numbers]
+
+    @property
+    def _categories(self) -> Any:
+        """The categorical features of the learner, or of the one that is calibrated."""
         model = self.model
         if isinstance(model, CalibratedOrdinal):
             model = thawed(model.estimator_)
-        categories = getattr(model, "_categories", None)
-        return X if categories is None else categories.encode(X)
+        return getattr(model, "_categories", None)
 
     def answers(self, X: Any) -> Answers:
         """Compute Python's outputs for rows."""

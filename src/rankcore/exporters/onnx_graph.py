@@ -39,7 +39,8 @@ def build(described: Described, rows: str, prefix: str = "") -> tuple[Graph, dic
         outputs["label"] = graph.add("Gather", graph.array(classes, kind), outputs["rank"])
     if "probabilities" in outputs:
         outputs["probabilities"] = outputs.pop("probabilities")  # the last
-        graph.keep(outputs.values())  # not the rank of the learner inside
+    # Not the rank of a learner inside, and no constants that nothing reads.
+    graph.keep(outputs.values())
     return graph, outputs
 
 

@@ -209,9 +209,10 @@ def as_forest(
         trees = _trees_of_stumps(described.scoring, columns, dtype)
         return Forest(trees, False, columns.has("impute"))
     if described.scoring.arrays["sets"].size:
+        of_categories = ", ".join(described.categorical)
         raise Refused(
-            f"{target} cannot express splits by category, which this {described.learner} has: "
-            "export it as c"
+            f"{target} cannot express splits by category, which this {described.learner} has"
+            + (f" for {of_categories}: export it as c" if of_categories else ": export it as c")
         )
     zero_missing = bool(described.scoring.facts["zero_missing"])
     if zero_missing and columns.steps:

@@ -141,11 +141,11 @@ class CheapestRanks:
         Returns
         -------
         ndarray of float64, shape (n_samples, n_classes)
-            Columns in the order of ``classes_``; values increase to 1 in the order of ``ranks_``.
+            Columns in the order of ``ranks_``, lowest first, so that each row rises to 1.
         """
         found = np.minimum(np.cumsum(self._probabilities(X), axis=1), 1.0)
         found[:, -1] = 1.0
-        return as_columns(self.ranks_, found)
+        return found
 
     @consistent_read
     def predict(self, X: RowsLike) -> NDArray[Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
+from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -53,7 +55,9 @@ def explain(
     data: DataArgument,
     subject: Subject,
     html: Annotated[
-        Path | None, Writes(), typer.Option(help="Also write the tables to this HTML file.")
+        Path | None,
+        Writes(),
+        typer.Option(help="Also write the tables and the plot to this HTML file."),
     ] = None,
     plot: Annotated[
         Path | None, Writes(), typer.Option(help="Also plot to this PNG, SVG or PDF file.")
@@ -83,12 +87,13 @@ def explain(
 
         page = (
             f'<!DOCTYPE html>\n<meta charset="utf-8">\n<title>{model.name}</title>\n'
-            f"{found._repr_html_()}\n"
+            f"{found._repr_html_()}\n{_picture(found)}"
         )
         with writable(html) as stream:
             stream.write(page.encode("utf-8", "surrogateescape"))
     if plot is not None:
-        _draw(found, plot)
+        with atomic_write(plot) as stream:
+            _draw(found, stream, plot.suffix[1:])
 
 
 def _explained(path: Path, data: str, layout: Layout, subject: Subject, quiet: bool) -> Any:
@@ -166,13 +171,22 @@ def _place(name: str, called: Any, data: str) -> int:
     return int(found[0])
 
 
-def _draw(found: Any, path: Path) -> None:
+def _picture(found: Any) -> str:
+    """Return the plot of an explanation as SVG; nothing without Matplotlib."""
+    if find_spec("matplotlib") is None:
+        return ""
+    stream = BytesIO()
+    _draw(found, stream, "svg")
+    text = stream.getvalue().decode("utf-8")
+    return text[text.index("<svg") :]
+
+
+def _draw(found: Any, stream: Any, kind: str) -> None:
     import matplotlib
 
     matplotlib.use("agg")
     from matplotlib import pyplot
 
     ax = found.plot()
-    with atomic_write(path) as stream:
-        ax.figure.savefig(stream, format=path.suffix[1:])
+    ax.figure.savefig(stream, format=kind, bbox_inches="tight")
     pyplot.close(ax.figure)
