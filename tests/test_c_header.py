@@ -28,7 +28,15 @@ from reference.decisions import margins
 
 SOURCES = Path(__file__).parent / "embedding"
 EXAMPLE = Path(__file__).parents[1] / "examples" / "c_pipeline"
-STRICT = ["-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror", "-ffp-contract=off"]
+STRICT = [
+    "-Wall",
+    "-Wextra",
+    "-Wconversion",
+    "-Wdouble-promotion",
+    "-pedantic",
+    "-Werror",
+    "-ffp-contract=off",
+]
 C99, CXX11 = ["-std=c99"], ["-std=c++11", "-x", "c++"]
 
 pytestmark = pytest.mark.skipif(

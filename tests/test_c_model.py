@@ -31,7 +31,15 @@ CC = shutil.which("cc")
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32" or CC is None, reason="no C compiler that takes the options of Unix"
 )
-STRICT = ["-std=c99", "-Wall", "-Wextra", "-Wconversion", "-pedantic", "-Werror"]
+STRICT = [
+    "-std=c99",
+    "-Wall",
+    "-Wextra",
+    "-Wconversion",
+    "-Wdouble-promotion",
+    "-pedantic",
+    "-Werror",
+]
 FLAGS = [*STRICT, "-O2", "-ffp-contract=off", "-shared", "-fPIC", "-fvisibility=hidden"]
 OK, NO_FILE, DAMAGED, NEWER, UNSUPPORTED, ROWS = range(6)
 POINTER = {np.dtype(t): ctypes.POINTER(c) for t, c in [

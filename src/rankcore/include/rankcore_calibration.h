@@ -89,7 +89,7 @@ static inline void rc_calibration_probabilities(const rc_calibration *c, double 
     const double z = (score - c->center) / c->scale;
     const int64_t j = c->n_knots > 1 ? rc_calibration_knot_(c, z) : 0;
     const int32_t k = c->n_ranks;
-    double total = 0.0, before = c->n_knots ? 1.0 : -INFINITY;
+    double total = 0.0, before = c->n_knots ? 1.0 : -(double)INFINITY;
     int32_t r;
     for (r = 0; r < k; r++) {
         double next;
@@ -97,7 +97,7 @@ static inline void rc_calibration_probabilities(const rc_calibration *c, double 
             next = r < k - 1 ? rc_calibration_above_(c, j, z, r) : 0.0;
             p[r] = before > next ? before - next : 0.0; /* equal curves may cross by rounding */
         } else {
-            next = r < k - 1 ? c->curves[r] - c->slope * z : INFINITY;
+            next = r < k - 1 ? c->curves[r] - c->slope * z : (double)INFINITY;
             p[r] = rc_logistic_between_(next, before);
         }
         before = next;

@@ -284,7 +284,7 @@ static inline double rc_model_ordinal_trees_(const rc_model *model, rc_row x, do
     rc_trees_sums_(&model->trees, m, 0, model->trees.n_trees / m, x, scores);
     rc_tasks_probabilities(&model->ranks, scores, 1, room, NULL, NULL);
     *rank = rc_calibration_rank(&model->calibration, room);
-    return model->ranks.shared ? scores[0] : NAN;
+    return model->ranks.shared ? scores[0] : (double)NAN;
 }
 
 /* Score and rank of one row; either may be NULL. If the model has probabilities, computing a
