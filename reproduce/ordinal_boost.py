@@ -1,11 +1,12 @@
 """OrdinalBoost in all its forms beside multiclass boosting and logistic regression.
 
 ``python -m reproduce.ordinal_boost --markdown PATH --png PATH`` reads Chu and Ghahramani's sets of
-200 rows or more from ``../shared/data`` or ``$RANKCORE_DATA``, in 5 and 10 bins, and prints the
-ranked probability score, the mean absolute error of the median, and seconds of the processor to
-fit, over the first ``--partitions`` published partitions (of abalone, seeded ones with 1000 rows to
-learn from). All but the form has its defaults. ``--keep PATH`` (JSON) writes each fit's figures
-down; a run that was cut off goes on from there. LightGBM is left out where it is not installed.
+100 distinct rows or more from ``../shared/data`` or ``$RANKCORE_DATA``, in 5 and 10 bins, and
+prints the ranked probability score, the mean absolute error of the median, and seconds of the
+processor to fit, over the first ``--partitions`` published partitions (of abalone, seeded ones with
+1000 rows to learn from). Rows that repeat another are left out. All but the form has its defaults.
+``--keep PATH`` (JSON) writes each fit's figures down; a run that was cut off goes on from there.
+Tools that are not installed are left out.
 One thread: ``OMP_NUM_THREADS=1``.
 """
 
@@ -20,7 +21,8 @@ from time import process_time
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingClassifier
+from scipy.stats import t
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import rankcore as rc
@@ -28,8 +30,9 @@ from rankcore.metrics import rank_loss, ranked_probability_score
 from reproduce.data import require
 from reproduce.pages import as_row, head
 from reproduce.probabilities import chu
+from reproduce.sets import median_ranks
 
-SETS = ["stocks", "bostonhousing", "autompg", "machinecpu", "abalone"]
+SETS = ["stocks", "bostonhousing", "autompg", "machinecpu", "abalone", "triazines", "wisconsin"]
 BINS = (5, 10)
 FORMS = {
     "vector": {"tasks": "vector", "link": "adjacent"},
@@ -65,6 +68,7 @@ def models() -> dict[str, Callable[[], Any]]:
 
         found["mord"] = LogisticAT
     found["HistGradientBoosting"] = HistGradientBoostingClassifier
+    found["RandomForest"] = lambda: RandomForestClassifier(random_state=0)
     found["logistic"] = lambda: LogisticRegression(max_iter=1000)
     return found
 
@@ -78,9 +82,8 @@ def figures(make: Callable[[], Any], split: Any) -> tuple[float, float, float]:
     seconds = process_time() - start
     table = model.predict_proba(X_test)
     truth = np.searchsorted(labels, y_test)
-    median = (table.cumsum(axis=1) >= 0.5 - 1e-12).argmax(axis=1)
     score = ranked_probability_score(truth, table, labels=np.arange(labels.size))
-    return score, rank_loss(truth, median), seconds
+    return score, rank_loss(truth, median_ranks(table)), seconds
 
 
 def run(names: list[str], n: int, keep: Path | None) -> Iterator[dict[str, Any]]:
@@ -108,12 +111,20 @@ def means_of(done: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def ratios(results: dict[str, dict[str, Any]], name: str, at: int) -> str:
-    """Return the ratio to the first model's figure, with its standard error between sets."""
+    """Return the ratio to the first model's figure, with its 95 % interval over tables.
+
+    The two sets of a table, in 5 and in 10 bins, count as one.
+    """
     first = next(iter(next(iter(results.values()))))
-    logs = np.log([means[name][at] / means[first][at] for means in results.values()])
+    of_table: dict[str, list[float]] = {}
+    for title, means in results.items():
+        ratio = np.log(means[name][at] / means[first][at])
+        of_table.setdefault(title.split(",")[0], []).append(float(ratio))
+    logs = np.array([np.mean(both) for both in of_table.values()])
     if name == first or logs.size == 1:
         return f"{np.exp(logs.mean()):.3f}"
-    return f"{np.exp(logs.mean()):.3f} ± {logs.std(ddof=1) / logs.size**0.5:.3f}"
+    half = t.ppf(0.975, logs.size - 1) * logs.std(ddof=1) / logs.size**0.5
+    return f"{np.exp(logs.mean()):.3f} ± {half:.3f}"
 
 
 def rows_of(results: dict[str, dict[str, Any]]) -> Iterator[str]:
@@ -175,13 +186,15 @@ def main() -> None:
 def page(results: dict[str, dict[str, Any]], arguments: argparse.Namespace) -> str:
     """Return the tables with a heading."""
     n = arguments.partitions
+    n_tables = len({title.split(",")[0] for title in results})
     sets = "" if arguments.sets == SETS else f" --sets {' '.join(arguments.sets)}"
     head = (
         "# Forms of ordinal boosting\n\n"
         f"`python -m reproduce.ordinal_boost{sets} --partitions {n}` prints these tables: means "
         f"over {n} partition{'s' * (n > 1)} of each of {len(results)} sets. The default is "
-        "in the first column. The last row of a table has the ratio to it, as the geometric mean "
-        "over sets, and the standard error of that, which takes the sets for independent.\n"
+        "in the first column. The last row has the ratio to it, as the geometric mean over "
+        f"{n_tables} tables, and its 95 % interval of Student's t over these. "
+        "Rows that repeat another are left out.\n"
     )
     picture = [f"![RPS of each model]({arguments.png.name})", ""] if arguments.png else []
     return "\n".join([head, *picture, *rows_of(results), ""])

@@ -13,11 +13,11 @@ fifth of the users is for validation.
 
 Each learner has the first of 20 draws of its parameters, all learners as many as the head of the
 table says, and the same draws where they have the same parameters (leaves, rate, rows in a leaf,
-shares of queries or rows and of features, L2); in each the number of rounds, up to 200. "Stumps or
-trees" is the better one of both by validation: it has twice as many trials as another. The best by
-validation (MAP on OHSUMED, else NDCG@10) is measured on the test part. Means over folds, with the
-95% interval of Student's t over folds, and the median processor time of a trial, of 200 rounds on
-one thread.
+shares of queries or rows and, for each node, of features, L2); in each the number of rounds, up to
+200. "Stumps or trees" is the better one of both by validation: it has twice as many trials as
+another. The best by validation (MAP on OHSUMED, else NDCG@10) is measured on the test part. Means
+over folds, with the 95% interval of Student's t over folds, and the median processor time of a
+trial, of 200 rounds on one thread.
 """
 
 import argparse
@@ -117,7 +117,7 @@ def lightgbm_of(objective):
             "min_data_in_leaf": int(p["rows"]),
             "bagging_fraction": p["share"],
             "bagging_freq": 1,
-            "feature_fraction": p["columns"],
+            "feature_fraction_bynode": p["columns"],
             "lambda_l2": p["l2"],
             "num_threads": 1,
             "seed": 0,
@@ -145,7 +145,7 @@ def xgboost_of(objective):
             "eta": p["rate"],
             "min_child_weight": p["rows"] / 20,
             "subsample": p["share"],
-            "colsample_bytree": p["columns"],
+            "colsample_bynode": p["columns"],
             "lambda": p["l2"],
             "nthread": 1,
             "seed": 0,
