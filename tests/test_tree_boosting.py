@@ -15,7 +15,7 @@ import rankcore as rc
 from rankcore._core.inputs import as_rows
 from rankcore._ext import trees as kernels
 from rankcore.boosting._grower import GrowthParams
-from rankcore.boosting._pair_rounds import MAX_STEP
+from rankcore.boosting._pair_weights import MAX_STEP
 from rankcore.datasets import make_letor
 from reference import boosting as plain
 from reference import trees as plain_trees

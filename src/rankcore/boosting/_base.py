@@ -35,12 +35,11 @@ from rankcore.boosting._boosted import (
     tree_rows,
     wrong_settings,
 )
-from rankcore.boosting._pair_rounds import PairRounds
 from rankcore.boosting._streamed_bins import DiskRows
-from rankcore.boosting._stump_rounds import StumpRounds
+from rankcore.boosting._stump_rounds import MemoryStumps
 from rankcore.boosting._training import BOUND, FIGURES, RoundLearner, train_rounds
 from rankcore.boosting._tree_model import TreeSum
-from rankcore.boosting._tree_rounds import TreeRounds
+from rankcore.boosting._tree_rounds import MemoryPairTrees
 from rankcore.boosting.categories import Categories
 from rankcore.boosting.params import PAIR_CONSTRAINTS, Schedule, check_weak, grows_trees
 from rankcore.boosting.stump_model import Contribution, StumpSum
@@ -118,16 +117,16 @@ class PairBoosting(Ranker):
         validation = learner._validation(given, rows.n_features, in_queries, held_out)
         fitted = learner._begin(given, rows.n_features, window.queries.largest if in_queries else 0)
         check_columns(self, fitted)
-        rounds: PairRounds
+        rounds: MemoryStumps | MemoryPairTrees
         model = fitted._state.model
         if isinstance(model, StumpSum):
-            rounds = StumpRounds(self, rows, pairing, model)
+            rounds = MemoryStumps(self, rows, pairing, model)
         else:
             splits = split_constraints(fitted, given)
-            rounds = TreeRounds(self, rows, pairing, model, splits.signs, splits.categorical)
+            rounds = MemoryPairTrees(self, rows, pairing, model, splits.signs, splits.categorical)
         monitor = Monitor(fitted, validation, callbacks)
         try:
-            round_learner = RoundLearner(fitted, iter(rounds), fitted.n_estimators_)
+            round_learner = RoundLearner(fitted, rounds, fitted.n_estimators_)
             train_rounds(round_learner, source, monitor)
         finally:
             rounds.close()

@@ -1,29 +1,38 @@
-"""Rounds of `rankcore.OrdinalBoost`: derivatives of the loss, a tree, its values and new biases."""
+"""Rounds of `rankcore.OrdinalBoost`: a tree, the values of its leaves, and new biases.
+
+`OrdinalRounds` are those of any rows, `MemoryOrdinalRounds` those of rows in memory. Leaves have a
+value for each score, by Newton steps; the biases of tasks that share a score are fitted again
+after each tree.
+"""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
 from rankcore._core.threads import Threads, n_threads
-from rankcore._ext import ordinal_loss
 from rankcore._ext.rows import Rows
 from rankcore.boosting._boosted import SplitConstraints
-from rankcore.boosting._grower import GrownTree, GrowthParams, TreeGrower
-from rankcore.boosting._histograms import MemoryHistograms
+from rankcore.boosting._grower import GrownTree, GrowthParams
+from rankcore.boosting._occurring_ranks import OccurringRanks
+from rankcore.boosting._ordinal_objective import RankedRows
 from rankcore.boosting._streamed_bins import DiskRows, bin_rows, scores_of
-from rankcore.boosting._tree_model import Tree
-from rankcore.boosting._tree_rounds import Draws, made_tree
-from rankcore.boosting._vector_leaves import BLOCK_ROWS
+from rankcore.boosting._tree_rounds import (
+    Draws,
+    MemoryTrees,
+    TreeRounds,
+    TreeRows,
+    made_tree,
+    newton_values,
+)
+from rankcore.boosting._vector_leaves import LeafSums, monotone_steps, newton_steps
 from rankcore.boosting.ordinal_model import Form, OrdinalSum
 from rankcore.boosting.params import resolve_min_samples_leaf
-from rankcore.ordinal.curves import CumulativeLogits, with_absent
 
 # Minimum sum of second derivatives in a leaf, as in LightGBM and scikit-learn.
 MIN_HESSIAN = 1e-3
@@ -34,6 +43,11 @@ UNSEEN = 1e-7
 SURPRISING = 1e-3
 # Rows of a fit: packed gradients have 32 bits.
 MAX_ROWS = 2**30 - 1
+# Precision per row of a normal prior on the biases around the initial ones, which keeps the
+# probabilities of ranks without rows positive.
+PRIOR = 1e-6
+# The search for biases ends at a Newton step that gains less than this per row.
+ENOUGH, MAX_STEPS = 1e-12, 50
 
 
 def first_biases(ranks: NDArray[np.int32], weights: Floats | None, form: Form) -> Floats:
@@ -47,74 +61,6 @@ def first_biases(ranks: NDArray[np.int32], weights: Floats | None, form: Form) -
 
 
 @dataclass(frozen=True)
-class Occurring:
-    """The ranks that have rows, from which a fit learns; between neighbours there is one task.
-
-    If all ranks are kept, nothing changes. With "vector" the log-odds of neighbours are the sum of
-    the scores between them, of which only the last learns, so that ranks without rows keep their
-    odds against the next lower rank. With cumulative logits thresholds are those of
-    `rankcore.ordinal.curves.with_absent`.
-    """
-
-    ranks: NDArray[np.int32]
-    form: Form
-
-    @classmethod
-    def of(cls, ranks: NDArray[np.int32], form: Form) -> Self:
-        """Return the ranks of some rows; all ranks if the form cannot leave any out."""
-        if form.shared and not form.cumulative:  # ranks have fixed places on the line
-            return cls(np.arange(form.n_ranks, dtype=np.int32), form)
-        return cls(np.unique(ranks), form)
-
-    @property
-    def whole(self) -> bool:
-        """Whether all ranks are kept."""
-        return self.ranks.size == self.form.n_ranks
-
-    @property
-    def n_scores(self) -> int:
-        """Number of scores that learn."""
-        return 1 if self.form.shared else self.ranks.size - 1
-
-    def places(self, ranks: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the index of the rank of each row."""
-        return np.searchsorted(self.ranks, ranks).astype(np.int32)
-
-    def scores(self, scores: Floats) -> Floats:
-        """Merge the scores of a model, shape (n_scores, n)."""
-        return scores if self.whole or self.form.shared else self._sums(scores)
-
-    def biases(self, biases: Floats) -> Floats:
-        """Merge the biases of a model."""
-        if self.whole:
-            return biases
-        return biases[self.ranks[1:] - 1] if self.form.shared else self._sums(biases)
-
-    def _sums(self, x: Floats) -> Floats:
-        """Sum over the tasks between each two neighbours."""
-        if self.ranks.size == 1:
-            return x[:0]
-        return np.add.reduceat(x[: self.ranks[-1]], self.ranks[:-1], axis=0)
-
-    def restored_biases(self, biases: Floats, before: Floats, scores: Floats) -> Floats:
-        """Return the biases of all ranks; ``before`` are those of the model, which may be kept."""
-        if self.whole:
-            return biases
-        if not self.form.shared:  # they do not change
-            return before
-        logits = CumulativeLogits(biases, 1.0)
-        return with_absent(logits, scores[0], self.ranks, self.form.n_ranks).thresholds
-
-    def restored_values(self, values: Floats) -> Floats:
-        """Insert the value 0 for the tasks that do not learn; shape (n_scores, n_leaves)."""
-        if self.whole or self.form.shared:
-            return values
-        found = np.zeros((self.form.n_scores, values.shape[1]))
-        found[self.ranks[1:] - 1] = values
-        return found
-
-
-@dataclass(frozen=True)
 class TrainingRows:
     """Rows of positive weight, from which a fit learns."""
 
@@ -123,7 +69,7 @@ class TrainingRows:
     # Of these, the index of the rank among the occurring ones, and the weight; None: all are 1.
     ranks: NDArray[np.int32]
     weights: Floats | None
-    occurring: Occurring
+    occurring: OccurringRanks
 
     @classmethod
     def of(
@@ -135,142 +81,194 @@ class TrainingRows:
             raise ValueError(
                 f"OrdinalBoost supports at most {MAX_ROWS} rows; found {taken.size}: draw some"
             )
-        occurring = Occurring.of(ranks[taken], form)
+        occurring = OccurringRanks.of(ranks[taken], form)
         kept = None if weights is None else np.ascontiguousarray(weights[taken])
         return cls(rows, taken, occurring.places(ranks[taken]), kept, occurring)
 
-    def mean(self, losses: Floats) -> float:
-        """Return the weighted mean of the losses of the rows."""
-        return float(np.average(losses, weights=self.weights))
+
+class OrdinalRounds(TreeRounds):
+    """Rounds on rows of ordered labels, whose weights sum to ``total``."""
+
+    model: OrdinalSum
+
+    def __init__(
+        self,
+        params: Any,
+        occurring: OccurringRanks,
+        total: float,
+        model: OrdinalSum,
+        rows: TreeRows,
+    ) -> None:
+        super().__init__(model, rows)
+        self._occurring, self._total = occurring, total
+        self._rate = float(params.learning_rate)
+        self.done = occurring.ranks.size < 2  # nothing to tell apart
+
+    def go_back(self, model: OrdinalSum) -> None:
+        """Replace the model by that of the best round, after the last one."""
+        self.model = model
+
+    def round(self) -> float | None:
+        """As `Rounds.round`: the mean loss after it."""
+        grown = self.rows.grow()
+        if not grown.features:
+            return None
+        values = np.ascontiguousarray(self._rate * self._values(grown))
+        occurring, biases = self._occurring, self.model.biases[-1]
+        merged: Floats = occurring.biases(biases)
+        pending: Floats | None = values
+        if occurring.form.shared and occurring.ranks.size > 2:  # trees alone fit two ranks
+            merged, pending = self._fit_biases(values), None
+        totals = self.rows.begin_tree(pending, len(self.model) + 1)
+        if occurring.form.shared:
+            biases = merged
+            if not occurring.whole:
+                biases = occurring.restored_biases(merged, self.rows.score_range())
+        first = made_tree(self.rows.bins, grown, values[0])
+        values = occurring.restored_values(values)
+        # The trees of the scores differ in their values only.
+        self.model.add([first._replace(values=of_score) for of_score in values], biases)
+        return float(totals[0]) / self._total
+
+    def _values(self, grown: GrownTree) -> Floats:
+        """Return the values of leaves, shape (n_scores, n_leaves)."""
+        gradients, hessians = self.rows.sum_leaves(grown.leaves)
+        l2_leaf, signs = self.rows.growth.l2_leaf, self.rows.growth.signs
+        if gradients.ndim == 1:
+            return newton_values(np.array([gradients, hessians]), l2_leaf, grown)[np.newaxis]
+        sums = LeafSums(gradients, hessians)
+        if signs is None:
+            return newton_steps(sums, l2_leaf).T
+        children = np.array(grown.children, dtype=np.int32)
+        return monotone_steps(sums, l2_leaf, children, signs[np.array(grown.features)]).T
+
+    def _fit_biases(self, values: Floats) -> Floats:
+        """Add the values of leaves; return the biases that then fit best."""
+        occurring, added = self._occurring, [values]
+        latest, first = (occurring.biases(self.model.biases[i]) for i in (-1, 0))
+        found = latest
+
+        def evaluate(biases: Floats) -> tuple[float, Floats, Floats]:
+            nonlocal found
+            found = biases
+            loss, gradient, hessian = self.rows.evaluate(added.pop() if added else None, biases)
+            return float(loss), gradient, hessian
+
+        maximise_by_biases(evaluate, latest, first, self._total, occurring.form.cumulative)
+        return found
 
 
-class OrdinalRounds(ABC):
-    """Rounds of a fit. A round grows one tree, whose leaves have a value for each score."""
+class MemoryOrdinalRounds(OrdinalRounds):
+    """Rounds on rows in memory."""
 
     def __init__(
         self, params: Any, training: TrainingRows, model: OrdinalSum, splits: SplitConstraints
     ) -> None:
-        self._training, self._occurring = training, training.occurring
-        self._rate = float(params.learning_rate)
-        n_jobs = min(n_threads(params.n_jobs), training.rows.n_features)
-        self._binning = bin_rows(
-            training.rows,
-            training.taken,
-            params.max_bins,
-            model.sums[0].zero_missing,
-            splits.categorical,
-            n_jobs,
+        self._training, occurring, form = training, training.occurring, model.form
+        rows, taken, weights = training.rows, training.taken, training.weights
+        n_jobs = min(n_threads(params.n_jobs), rows.n_features)
+        zero_missing = model.sums[0].zero_missing
+        bins = bin_rows(rows, taken, params.max_bins, zero_missing, splits.categorical, n_jobs)
+        scores = scores_of(model, rows, taken)
+        if occurring.ranks.size > 1 and not form.shared:
+            admit_new_ranks(model, scores, training)
+        growth, self._threads = ordinal_growth(params, taken.size, splits.signs), Threads(n_jobs)
+        self._objective: RankedRows | None = RankedRows(
+            training.ranks,
+            weights,
+            occurring,
+            splits.signs is not None,
+            model.biases[-1],
+            scores,
+            self._threads,
         )
-        min_rows = resolve_min_samples_leaf(params.min_samples_leaf, training.taken.size)
-        growth = GrowthParams.of(params, min_rows, MIN_HESSIAN, splits.signs, bounded=False)
-        self._growth = growth
-        draws_directions = not model.form.shared and params.random_state is not None
-        self._draws = Draws(params, self._binning.n_bins.size, seeded=draws_directions)
-        self._threads = Threads(n_jobs)
-        self._histograms = MemoryHistograms(self._binning, growth, self._threads)
-        self._grower = TreeGrower(self._histograms, growth)
-        self._allocate(training.taken.size)
-        self.go_back(model)
-        if self._learns and not model.form.shared:
-            self._admit_new_ranks()
-
-    @abstractmethod
-    def _allocate(self, n: int) -> None:
-        """Allocate the arrays that `_differentiate` writes for n rows."""
-
-    @abstractmethod
-    def _differentiate(self) -> float:
-        """Write what the scores and biases imply for each row; return the mean loss."""
-
-    @abstractmethod
-    def _derivatives(self) -> tuple[Floats, Floats]:
-        """Return minus the first, and the second derivative of each row's loss, for the splits."""
-
-    @abstractmethod
-    def _values(
-        self, grown: GrownTree, leaf_of: NDArray[np.int32], drawn: NDArray[np.bool_] | None
-    ) -> Floats:
-        """Return the values of leaves, shape (n_scores, n_leaves); ``drawn`` is a mask of rows."""
+        draws = ordinal_draws(params, bins.n_bins.size, form)
+        trees = MemoryTrees(bins, growth, self._objective, draws, self._threads)
+        total = float(taken.size if weights is None else weights.sum())
+        super().__init__(params, occurring, total, model, trees)
+        if not self.done:
+            self.begin()
 
     def close(self) -> None:
         """Shut down the threads."""
         self._threads.close()
 
     def go_back(self, model: OrdinalSum) -> None:
-        """Replace the model, for example by that of the best round."""
-        self.model = model
-        scores = scores_of(model, self._training.rows, self._training.taken)
-        self._scores = np.ascontiguousarray(self._occurring.scores(scores))
-        self._biases = self._occurring.biases(model.biases[-1])
-        if self._learns:
-            self._loss = self._differentiate()
-
-    @property
-    def _learns(self) -> bool:
-        """Whether there are two ranks to tell apart."""
-        return self._occurring.ranks.size > 1
+        super().go_back(model)
+        self._objective = None  # its scores are those of the last round
 
     def probabilities(self) -> Floats:
-        """Return the probability of each rank for the rows; the next round may overwrite it."""
-        scores = scores_of(self.model, self._training.rows, self._training.taken)
-        return self.model.probabilities(scores)
+        """Return the probability of each rank for the rows."""
+        if self._objective is not None and self._occurring.whole:
+            return self.model.probabilities(self._objective.scores)
+        training = self._training
+        return self.model.probabilities(scores_of(self.model, training.rows, training.taken))
 
-    def _admit_new_ranks(self) -> None:
-        """Shift the biases of a model to continue, if ranks that it learned without have rows now.
 
-        From probabilities as small as theirs, leaves would take many rounds.
-        """
-        ranks, weights = self._training.ranks, self._training.weights
-        n_ranks = self._occurring.ranks.size
-        table = np.empty((ranks.size, n_ranks))
-        ordinal_loss.probabilities(self._scores, self._biases, False, False, 0, ranks.size, table)
-        counts = np.bincount(ranks, weights, minlength=n_ranks)
-        expected = table.sum(axis=0) if weights is None else weights @ table
-        if (expected > SURPRISING * counts).all():
-            return
-        shift = np.zeros(self.model.form.n_tasks)
-        shift[self._occurring.ranks[1:] - 1] = np.diff(np.log(counts) - np.log(expected))
-        self.model.biases[-1] = self.model.biases[-1] - shift
-        self.go_back(self.model)
+def ordinal_growth(params: Any, n_rows: int, signs: NDArray[np.int8] | None) -> GrowthParams:
+    """Return the constraints on trees of a fit to ``n_rows`` rows."""
+    min_rows = resolve_min_samples_leaf(params.min_samples_leaf, n_rows)
+    return GrowthParams.of(params, min_rows, MIN_HESSIAN, signs, bounded=False)
 
-    def __iter__(self) -> Iterator[float]:
-        """Mean loss after each round, until no tree has a split."""
-        while self.round():
-            yield self._loss
 
-    def round(self) -> bool:
-        """Add a tree; return whether it has a split."""
-        if not self._learns:
-            return False
-        number = len(self.model)
-        drawn = self._draws.rows(number, self._training.taken.size)
-        gradients, hessians = self._derivatives()
-        features = self._draws.features(number)
-        grown = self._grower.grow(self._histograms.begin_tree(gradients, hessians, drawn, features))
-        if not grown.features:
-            return False
-        leaf_of = self._histograms.leaf_of(grown.leaves)
-        values = np.ascontiguousarray(self._rate * self._values(grown, leaf_of, drawn))
-        self._add_to_scores(leaf_of, values)
-        self._settle()
-        biases = self._occurring.restored_biases(self._biases, self.model.biases[-1], self._scores)
-        self.model.add(self._trees(grown, self._occurring.restored_values(values)), biases)
-        return True
+def ordinal_draws(params: Any, n_features: int, form: Form) -> Draws:
+    """Return the draws of a fit; of a vector of scores also those of directions."""
+    return Draws(params, n_features, seeded=not form.shared and params.random_state is not None)
 
-    def _settle(self) -> None:
-        """Update the derivatives, and the biases if the form moves them, after a tree."""
-        self._loss = self._differentiate()
 
-    def _add_to_scores(self, leaf_of: NDArray[np.int32], values: Floats) -> None:
-        n = leaf_of.size
+def admit_new_ranks(model: OrdinalSum, scores: Floats, training: TrainingRows) -> None:
+    """Shift the biases of a model to continue, if ranks that it learned without have rows now.
 
-        def add(start: int) -> None:
-            stop = min(start + BLOCK_ROWS, n)
-            ordinal_loss.add_values(self._scores, values, leaf_of, start, stop)
+    From probabilities as small as theirs, leaves would take many rounds.
+    """
+    occurring, weights = training.occurring, training.weights
+    n_ranks = occurring.ranks.size
+    form = Form(n_ranks, "vector", "adjacent")
+    merged = np.ascontiguousarray(occurring.scores(scores))
+    table = form.probabilities(merged, occurring.biases(model.biases[-1]))
+    counts = np.bincount(training.ranks, weights, minlength=n_ranks)
+    expected = table.sum(axis=0) if weights is None else weights @ table
+    if (expected > SURPRISING * counts).all():
+        return
+    shift = np.zeros(model.form.n_tasks)
+    shift[occurring.ranks[1:] - 1] = np.diff(np.log(counts) - np.log(expected))
+    model.biases[-1] = model.biases[-1] - shift
 
-        self._threads.for_each(add, range(0, n, BLOCK_ROWS))
 
-    def _trees(self, grown: GrownTree, values: Floats) -> list[Tree]:
-        """Return a tree for each score, which differ in their values only."""
-        first = made_tree(self._binning, grown, values[0])
-        return [first._replace(values=of_score) for of_score in values]
+def maximise_by_biases(
+    evaluate: Callable[[Floats], tuple[float, Floats, Floats]],
+    now: Floats,
+    first: Floats,
+    total: float,
+    ascend: bool,
+) -> None:
+    """Maximise the likelihood with its prior by the biases, which begin at ``now``.
+
+    ``evaluate`` returns the loss at biases, minus its derivatives, and the upper triangle of the
+    second derivatives; it is called last for the biases that are found. ``first`` are the biases of
+    the prior, ``total`` is the weight of all rows; biases must ``ascend`` with cumulative logits.
+    Newton's method; a step is halved until the loss decreases.
+    """
+    prior = PRIOR * total
+
+    def loss_at(biases: Floats) -> tuple[float, Floats, Floats]:
+        if ascend and not (np.diff(biases) > 0).all():
+            return np.inf, biases, biases
+        loss, gradients, hessians = evaluate(biases)
+        away = biases - first
+        upper = np.triu(hessians)
+        hessian = upper + np.triu(upper, 1).T + prior * np.eye(biases.size)
+        return loss + prior / 2 * float(away @ away), gradients - prior * away, hessian
+
+    loss, gradient, hessian = loss_at(now)
+    for _ in range(MAX_STEPS):
+        step, length = np.linalg.solve(hessian, gradient), 1.0
+        if gradient @ step < ENOUGH * total:
+            break
+        while not (found := loss_at(now + length * step))[0] < loss:
+            length /= 2
+            if length < np.finfo(np.float64).eps:  # limit of rounding
+                evaluate(now)
+                return
+        now = now + length * step
+        loss, gradient, hessian = found

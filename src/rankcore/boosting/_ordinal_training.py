@@ -1,8 +1,12 @@
-"""Learner interface of ordinal boosting: rounds, and measures of probabilities."""
+"""The loop over rounds of `rankcore.OrdinalBoost`: log loss, costs and held-out probabilities.
+
+`OrdinalRoundLearner` presents the rounds to the loop of all learners. It measures held-out rows by
+their probabilities of ranks, or by the ranks predicted from these, and updates the costs of
+predictions, which depend on the training rows if the loss is kappa.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,7 +14,7 @@ from numpy.typing import NDArray
 
 from rankcore._core.monitor import Monitor
 from rankcore._core.numbers import Floats
-from rankcore.boosting._ordinal_rounds import OrdinalRounds
+from rankcore.boosting._ordinal_rounds import MemoryOrdinalRounds
 from rankcore.boosting._training import RoundLearner
 from rankcore.metrics.probabilities import log_loss, ranked_probability_score, with_unknown
 from rankcore.ordinal.curves import expected_costs
@@ -46,11 +50,10 @@ class HeldOutTables(HeldOutLabels):
 class OrdinalRoundLearner(RoundLearner):
     """Learner of `OrdinalBoost`."""
 
-    def __init__(self, fitted: Any, made: OrdinalRounds, watched: bool) -> None:
+    def __init__(self, fitted: Any, made: MemoryOrdinalRounds, watched: bool) -> None:
         """``watched``: whether there are callbacks, which may predict after each round."""
         self._made, self._watched = made, watched
-        rounds: Iterator[float] = iter(made)
-        super().__init__(fitted, rounds, int(fitted.n_estimators))
+        super().__init__(fitted, made, int(fitted.n_estimators))
         fitted.costs_ = self.costs()
 
     def begin(self, monitor: Monitor) -> None:

@@ -7,7 +7,7 @@ factor per row, O(rows); `ListedWeights` has one number per listed pair.
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,14 @@ from rankcore._core.numbers import Floats, ranges
 from rankcore._ext.listed_weights import ListedWeights
 from rankcore._ext.pair_weights import SPREAD, LabelWeights
 from rankcore.ranking.pairs import Pairing
+
+# If |edge| is this close to 1, the step would be infinite: all pairs that differ agree in order.
+EDGE_MARGIN = 1e-12
+MAX_STEP = 0.5 * log((2 - EDGE_MARGIN) / EDGE_MARGIN)
+# Boosting ends when the weight of all pairs falls to this fraction of the initial weight.
+MIN_TOTAL = 1e-250
+# Sum of the lengths of steps after which the weights are rescaled to about 1.
+MAX_MOVED = 200.0
 
 
 def steps_of(pairing: Pairing, balanced: bool) -> tuple[Floats, float]:
@@ -33,6 +41,20 @@ def vanishing() -> ValueError:
     return ValueError(
         "the weights of some pairs underflow or overflow: reduce the ratio of the weights"
     )
+
+
+def overflowing() -> ValueError:
+    """Return the error for weights at the scores of a model that is continued."""
+    return ValueError(
+        "warm_start cannot continue: weights of pairs overflow, since the model's scores of these "
+        "rows are wrong by too much; fit without warm_start"
+    )
+
+
+def check_weight(total: float) -> None:
+    """Raise ValueError if the weights of all pairs have vanished."""
+    if not 0 < total < inf:
+        raise vanishing()
 
 
 def weights_of(

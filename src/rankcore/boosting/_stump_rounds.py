@@ -1,27 +1,43 @@
 """Rounds of boosting with stumps: search, step, new weights.
 
-`next_stump` is the round of all fits. `StumpRounds` sums weights as floats, with bounds that rule
-out most columns.
+`StumpRounds` are those of any rows; `MemoryStumps` those of rows in memory, whose weights it sums
+as floats, with bounds that rule out most columns. On a cluster, stumps come from histograms
+(`rankcore.boosting.worker_rounds`).
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import exp, log, sqrt
-from typing import NamedTuple, Self
+from math import exp, inf, log, sqrt
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankcore._core.numbers import Floats
+from rankcore._core.threads import n_threads
 from rankcore._ext import stumps
+from rankcore._ext.listed_weights import ListedWeights
+from rankcore._ext.pair_weights import LabelWeights
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Binning, Bins
 from rankcore.boosting._normalizer_search import NormalizerSearch
-from rankcore.boosting._pair_rounds import EDGE_MARGIN, MAX_STEP, PairRounds
-from rankcore.boosting._streamed_bins import BinEdges, DiskRows
+from rankcore.boosting._pair_weights import (
+    EDGE_MARGIN,
+    MAX_MOVED,
+    MAX_STEP,
+    MIN_TOTAL,
+    check_weight,
+    listed_weights,
+    overflowing,
+    steps_of,
+    weights_of,
+)
+from rankcore.boosting._streamed_bins import BinEdges, DiskRows, bin_rows, scores_of
 from rankcore.boosting._stump_search import Stump, StumpSearch, TwoLabelSearch
+from rankcore.boosting._training import Rounds
 from rankcore.boosting.params import PairParams, Schedule
 from rankcore.boosting.stump_model import StumpSum
 from rankcore.ranking.pairs import Pairing
@@ -44,7 +60,7 @@ class Step:
     def length(
         self, edge: float, measure: Callable[[], tuple[float, float, float]]
     ) -> tuple[float, float]:
-        """Return the step of a stump and its smoothing; ``measure`` is that of `Weighed`."""
+        """Return the step of a stump and its smoothing; ``measure`` is `StumpRounds.measure`."""
         if self.rule == "third":
             return self.rate * _half_log(1 + edge, 1 - edge), 0.0
         rightly, wrongly, both = measure()
@@ -52,18 +68,13 @@ class Step:
         return self.rate * _half_log(rightly + smoothing, wrongly + smoothing), smoothing
 
 
-class Round(NamedTuple):
-    """An added stump, and the figures of its round."""
+class StumpRounds(Rounds):
+    """Rounds that add stumps to ``model``."""
 
-    feature: int
-    threshold: float
-    fires_missing: int
-    alpha: float
-    figures: dict[str, float]
+    model: StumpSum
 
-
-class Weighed(ABC):
-    """Weights of pairs of rows."""
+    def __init__(self, model: StumpSum, bins: Bins | BinEdges, step: Step) -> None:
+        self.model, self._bins, self._step = model, bins, step
 
     @abstractmethod
     def best(self) -> Stump:
@@ -77,68 +88,61 @@ class Weighed(ABC):
     def advance(self, stump: Stump, alpha: float) -> float:
         """Update the weights by a step; return the ratio of their sum to the previous sum."""
 
-
-def next_stump(weighed: Weighed, bins: Bins | BinEdges, step: Step) -> Round | None:
-    """Add the best stump to weights of binned rows; None if no stump improves the model."""
-    stump = weighed.best()
-    if stump.bin < 0 or not abs(stump.edge) > EDGE_MARGIN:
-        return None
-    alpha, smoothing = step.length(stump.edge, lambda: weighed.measure(stump))
-    threshold = bins.threshold(stump.feature, stump.bin)
-    normalizer = weighed.advance(stump, alpha)
-    figures = _figures_of(stump.edge, alpha, smoothing, normalizer, step.rate)
-    return Round(stump.feature, threshold, stump.fires_missing, alpha, figures)
+    def round(self) -> dict[str, float] | None:
+        stump = self.best()
+        if stump.bin < 0 or not abs(stump.edge) > EDGE_MARGIN:
+            return None
+        alpha, smoothing = self._step.length(stump.edge, lambda: self.measure(stump))
+        normalizer = self.advance(stump, alpha)
+        threshold = self._bins.threshold(stump.feature, stump.bin)
+        self.model.add(stump.feature, threshold, stump.fires_missing, alpha)
+        return _figures_of(stump.edge, alpha, smoothing, normalizer, self._step.rate)
 
 
-class StumpRounds(PairRounds, Weighed):
-    """Rounds that add stumps to a `StumpSum`."""
+class MemoryStumps(StumpRounds):
+    """Rounds on rows in memory.
 
-    state: StumpSum
+    Documents of ``pairing`` are in descending order of label, unless its pairs are listed.
+    """
+
+    _binning: Bins
 
     def __init__(
-        self, params: PairParams, rows: Rows | DiskRows, pairing: Pairing, state: StumpSum
+        self, params: PairParams, rows: Rows | DiskRows, pairing: Pairing, model: StumpSum
     ) -> None:
-        super().__init__(params, rows, pairing, state)
-        self._step = Step.of(params, int(pairing.n_pairs.sum()))
-        self._search: StumpSearch
-        factors, levels = self._factors, self._levels
-        binning, n_jobs = self._binning, self._n_jobs
-        sparse = binning.n_entries is not None and binning.narrow
-        if params.select == "normalizer":
-            self._search = NormalizerSearch(binning, n_jobs, self._weights)
-        elif (
-            sparse
-            and isinstance(binning, Binning)
-            and factors is not None
-            and levels is not None
-            and levels.size == 3
-        ):
-            self._search = TwoLabelSearch(binning, factors, int(levels[1]), n_jobs)
+        n_jobs = min(n_threads(params.n_jobs), rows.n_features)  # threads share the features
+        bins = bin_rows(rows, pairing.docs, params.max_bins, model.zero_missing, None, n_jobs)
+        super().__init__(model, bins, Step.of(params, int(pairing.n_pairs.sum())))
+        self._binning = bins
+        scores = scores_of(model, rows, pairing.docs)
+        steps, total = steps_of(pairing, params.balance == "query")
+        check_weight(total)
+        self._weights: LabelWeights | ListedWeights
+        factors: Floats | None = None
+        if pairing.listed_pairs is None:
+            self._weights, factors, levels = weights_of(scores, pairing, steps)
         else:
-            self._search = StumpSearch(binning, n_jobs)
-        self.done |= len(state) > 0 and self._ordered(pairing.docs)
-
-    def _allocate(self, n: int) -> None:
+            self._weights = listed_weights(scores, pairing, steps)
+        n = pairing.docs.size
         self._gradients, self._fires = np.empty(n), np.empty(n, dtype=np.uint8)
-
-    def _differentiate(self) -> float:
-        return self._weights.differentiate(self._gradients, None)
-
-    def _recentre(self) -> None:
-        self._search.renew()
-        super()._recentre()
+        self._moved, self._first_total = 0.0, total
+        self.done = len(model) > 0 and not self._weights.centre()
+        self._total = self._weights.differentiate(self._gradients, None)
+        if not self.done and not self._total < inf:
+            raise overflowing()
+        self.done |= self._vanished or (len(model) > 0 and self._ordered(pairing.docs))
+        self._search: StumpSearch
+        sparse = bins.n_entries is not None and bins.narrow
+        if params.select == "normalizer":
+            self._search = NormalizerSearch(bins, n_jobs, self._weights)
+        elif sparse and isinstance(bins, Binning) and factors is not None and levels.size == 3:
+            self._search = TwoLabelSearch(bins, factors, int(levels[1]), n_jobs)
+        else:
+            self._search = StumpSearch(bins, n_jobs)
 
     def close(self) -> None:
         """Shut down the threads."""
         self._search.close()
-
-    def round(self) -> dict[str, float] | None:
-        """Add a stump; returns figures of the round, or None if no stump improves the model."""
-        made = next_stump(self, self._binning, self._step)
-        if made is None:
-            return None
-        self.state.add(made.feature, made.threshold, made.fires_missing, made.alpha)
-        return made.figures
 
     def best(self) -> Stump:
         stump = self._search.best(self._gradients)
@@ -154,28 +158,50 @@ class StumpRounds(PairRounds, Weighed):
         fires = self._fires
         # Only differences of scores matter: if a stump fires on the zeros of a sparse matrix, the
         # step is subtracted from the other rows, which are few.
-        if self._fires_at_zero(stump.feature, stump.bin, stump.fires_missing):
+        if self._fires_at_zero(stump):
             np.subtract(1, fires, out=fires)
             alpha = -alpha
         self._weights.advance(fires, alpha)
         self._search.follow(stump, fires, exp(-alpha))
-        return self._finish(abs(alpha), abs(stump.edge) >= 1 - EDGE_MARGIN)
+        before, self._total = self._total, self._weights.differentiate(self._gradients, None)
+        normalizer = self._total / before
+        self.done = abs(stump.edge) >= 1 - EDGE_MARGIN or self._vanished
+        self._moved += abs(alpha)
+        if self._moved > MAX_MOVED and not self.done:
+            self._recentre()
+        return normalizer
+
+    @property
+    def _vanished(self) -> bool:
+        """Whether the total weight of all pairs has vanished."""
+        return not self._total > MIN_TOTAL * self._first_total
+
+    def _recentre(self) -> None:
+        """Rescale the weights to about 1."""
+        self._search.renew()
+        if not self._weights.centre():
+            self.done = True
+            return
+        self._moved = 0.0
+        self._total = self._weights.differentiate(self._gradients, None)
 
     def _ordered(self, docs: NDArray[np.int64]) -> bool:
         """Return whether the last stump orders every pair."""
         assert isinstance(self._binning, Binning)  # warm_start requires rows in memory
-        rows, last = self._binning.rows, len(self.state) - 1
+        rows, last = self._binning.rows, len(self.model) - 1
         fires = np.empty(rows.n_rows, dtype=np.uint8)
-        self.state.fire(last, rows, fires)
+        self.model.fire(last, rows, fires)
         rightly, wrongly, _ = self._weights.measure(fires[docs])
-        return (rightly - wrongly) * np.sign(self.state.alphas[last]) >= 1 - EDGE_MARGIN
+        return (rightly - wrongly) * np.sign(self.model.alphas[last]) >= 1 - EDGE_MARGIN
 
-    def _fires_at_zero(self, feature: int, bin: int, fires_missing: int) -> bool:
+    def _fires_at_zero(self, stump: Stump) -> bool:
         binning = self._binning
         if binning.n_entries is None:
             return False
-        code = binning.zero_bin[feature]
-        return bool(fires_missing if code == binning.n_bins[feature] else code >= bin)
+        code = binning.zero_bin[stump.feature]
+        if code == binning.n_bins[stump.feature]:
+            return bool(stump.fires_missing)
+        return bool(code >= stump.bin)
 
 
 def _figures_of(

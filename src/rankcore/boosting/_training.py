@@ -1,8 +1,13 @@
-"""Learner interface of boosting: an iteration is a round."""
+"""The loop over rounds of boosting: what is logged, measured, printed and kept of each.
+
+`Rounds` make the rounds of one fit; `RoundLearner` presents them to the loop of all learners,
+`rankcore._core.training`, and `train_rounds` runs it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -20,17 +25,34 @@ BOUND = FIGURES.index("bound")
 MAX_BOUND = 1e300
 
 
+class Rounds(ABC):
+    """Rounds that each add a weak ranker to ``model``, until they are ``done``.
+
+    Iterating makes rounds, and yields what is logged of each.
+    """
+
+    model: Any
+    done = False  # whether no further round improves the model
+
+    @abstractmethod
+    def round(self) -> Any:
+        """Make a round; return what is logged of it, or None if no weak ranker improves."""
+
+    def __iter__(self) -> Iterator[Any]:
+        while not self.done and (figures := self.round()) is not None:
+            yield figures
+
+
 class RoundLearner(Learner):
     """Learner of boosted models.
 
-    Each step of the iterator ``rounds`` adds a weak ranker to the model of ``fitted`` and returns
-    the figures of the round. It ends when no weak ranker improves the model, or after
-    ``n_estimators`` rounds in total.
+    Each of ``rounds`` adds a weak ranker to the model of ``fitted``; there are at most
+    ``n_estimators`` in total.
     """
 
-    def __init__(self, fitted: Any, rounds: Iterator[Any], n_estimators: int) -> None:
+    def __init__(self, fitted: Any, rounds: Iterable[Any], n_estimators: int) -> None:
         self.fitted, self.n_iterations = fitted, n_estimators
-        self._rounds, self._n_before = rounds, len(fitted._state.log)
+        self._rounds, self._n_before = iter(rounds), len(fitted._state.log)
         self._scores: list[Floats] = []
 
     @property

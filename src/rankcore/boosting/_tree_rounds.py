@@ -1,31 +1,44 @@
-"""Rounds of boosting with trees: growth, leaf values, new weights."""
+"""Rounds of boosting with trees: growth, the values of leaves, new derivatives.
+
+`TreeRounds` are those of any objective, on rows in memory (`MemoryTrees`) or on the workers of a
+cluster (`rankcore.boosting.worker_rounds`); `PairTrees` are those of pairs. A round grows the tree
+that was begun, computes the values of its leaves from sums over their rows, and begins the next.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import exp, inf, sqrt
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.numbers import Floats
 from rankcore._core.params import as_generator
-from rankcore._core.threads import Threads
-from rankcore._ext import partition
+from rankcore._core.threads import Threads, n_threads
 from rankcore._ext.rows import Rows
 from rankcore.boosting._binning import Bins
 from rankcore.boosting._grower import (
     FeatureDraws,
     GrownTree,
     GrowthParams,
+    Leaf,
     TreeGrower,
     drawn_mask,
 )
 from rankcore.boosting._histograms import MemoryHistograms
-from rankcore.boosting._metric_weights import MetricPairWeights
-from rankcore.boosting._pair_rounds import EDGE_MARGIN, MAX_STEP, PairRounds
-from rankcore.boosting._streamed_bins import BinEdges, DiskRows, scores_of
+from rankcore.boosting._objectives import QueryPairs
+from rankcore.boosting._pair_weights import (
+    EDGE_MARGIN,
+    MAX_STEP,
+    MIN_TOTAL,
+    check_weight,
+    overflowing,
+    steps_of,
+)
+from rankcore.boosting._streamed_bins import BinEdges, DiskRows, bin_rows, scores_of
+from rankcore.boosting._training import Rounds
 from rankcore.boosting._tree_model import NONE, Tree, TreeSum, pack_set
 from rankcore.boosting.params import PairParams, Schedule, resolve_min_samples_leaf
 from rankcore.ranking.pairs import Pairing
@@ -36,102 +49,187 @@ CLOSE = 1e-12
 DIRECTION, FEATURES = 1, 2
 
 
-class TreeRounds(PairRounds):
-    """Rounds that add trees to a `TreeSum`, with monotone constraints ``signs``."""
+class TreeRows(Protocol):
+    """Rows of a fit, with their objective and histograms."""
 
-    state: TreeSum
+    bins: Any  # thresholds of bins: `Bins` or `BinEdges`
+    growth: GrowthParams
+
+    def begin_tree(self, values: Floats | None, number: int) -> Floats:
+        """Begin a tree, after the values of the last one's leaves, if any, are added to the scores.
+
+        Returns the totals of the objective.
+        """
+
+    def grow(self) -> GrownTree:
+        """Grow the tree that was begun."""
+
+    def sum_leaves(self, leaves: Sequence[Leaf]) -> list[Floats]:
+        """Return the objective's sums by leaf."""
+
+    def evaluate(self, values: Floats | None, biases: Floats) -> tuple[Floats, ...]:
+        """Add the values of leaves, if any; evaluate the objective of ranks with other biases."""
+
+    def score_range(self) -> Floats:
+        """Return the minimum and the maximum score, with others between them or none."""
+
+
+class MemoryTrees:
+    """Rows of this process: `TreeRows`."""
+
+    def __init__(
+        self, bins: Bins, growth: GrowthParams, objective: Any, draws: Draws, threads: Threads
+    ) -> None:
+        self.bins, self.growth, self.objective = bins, growth, objective
+        self._draws, self._histograms = draws, MemoryHistograms(bins, growth, threads)
+
+    def begin_tree(self, values: Floats | None, number: int) -> Floats:
+        if values is not None:
+            self.objective.add(self._leaf_of, values)
+        self._number, self._totals = number, self.objective.totals()
+        return self._totals
+
+    def grow(self) -> GrownTree:
+        number = self._number
+        gradients, hessians = self.objective.derivatives(self._totals, (self._draws.seed, number))
+        self._drawn = self._draws.rows(number, gradients.size, self.objective.query_of)
+        features = self._draws.features(number)
+        root = self._histograms.begin_tree(gradients, hessians, self._drawn, features)
+        return TreeGrower(self._histograms, self.growth).grow(root)
+
+    def sum_leaves(self, leaves: Sequence[Leaf]) -> list[Floats]:
+        self._leaf_of = self._histograms.leaf_of(leaves)
+        drawn = None if self._drawn is None else self._drawn.view(np.uint8)
+        return [*self.objective.sum_by_leaf(self._leaf_of, len(leaves), drawn)]
+
+    def evaluate(self, values: Floats | None, biases: Floats) -> tuple[Floats, ...]:
+        if values is not None:
+            self.objective.add(self._leaf_of, values)
+        return self.objective.evaluate(biases)
+
+    def score_range(self) -> Floats:
+        return np.array(self.objective.score_range())
+
+
+class TreeRounds(Rounds):
+    """Rounds that add trees to ``model``."""
+
+    def __init__(self, model: Any, rows: TreeRows) -> None:
+        self.model, self.rows = model, rows
+
+    def begin(self) -> None:
+        """Begin the next tree, with the scores of the model."""
+        self._totals = self.rows.begin_tree(None, len(self.model))
+
+
+class PairTrees(TreeRounds):
+    """Rounds of RankBoost and BipartiteRankBoost with trees.
+
+    ``by_label``: the objective is `LabelPairs`. ``first_total`` is the weight of all pairs before
+    the first round, by default that at the scores of the model.
+    """
+
+    model: TreeSum
+
+    def __init__(
+        self,
+        params: PairParams,
+        by_label: bool,
+        model: TreeSum,
+        rows: TreeRows,
+        first_total: float | None = None,
+    ) -> None:
+        super().__init__(model, rows)
+        self._rate, self._by_label = Schedule.of(params).learning_rate, by_label
+        self._search = params.leaf_step == "search"
+        self._bounds_step = self._search and params.pair_weight is None
+        self._first_total = first_total
+
+    def begin(self) -> None:
+        super().begin()
+        self._total = weight_of(self._totals, self._by_label)
+        if self._first_total is None:
+            self._first_total = self._total
+            check_weight(self._total)
+        self._note_end()
+
+    def round(self) -> dict[str, float] | None:
+        grown = self.rows.grow()
+        if not grown.features:
+            return None
+        sums, gradients, between = self._sums(self.rows.sum_leaves(grown.leaves))
+        values = newton_values(sums, self.rows.growth.l2_leaf, grown)
+        if self._search:
+            values *= best_step(between, values)
+        values *= self._rate
+        width = float(values.max() - values.min())
+        edge = float(gradients @ values) / width if width > 0 else 0.0
+        self._totals = self.rows.begin_tree(values, len(self.model) + 1)
+        self.model.add(made_tree(self.rows.bins, grown, values))
+        before, self._total = self._total, weight_of(self._totals, self._by_label)
+        self._note_end()
+        return {
+            "edge": edge,
+            "alpha": width,
+            "normalizer": self._total / before,
+            "cap": normalizer_cap(edge, width, self._rate if self._bounds_step else None),
+        }
+
+    def _note_end(self) -> None:
+        """End the rounds if the weight of all pairs has vanished."""
+        assert self._first_total is not None
+        self.done = not self._total > MIN_TOTAL * self._first_total
+
+    def _sums(self, found: list[Floats]) -> tuple[Floats, Floats, Floats]:
+        """Return gradients and hessians by leaf, gradients of all rows, and weights between."""
+        if not self._by_label:
+            sums, gradients, between = found
+            return sums, gradients, between
+        (won, lost), of_all = found
+        return np.array([won - lost, won + lost]), of_all[0] - of_all[1], np.outer(*of_all)
+
+
+def weight_of(totals: Floats, by_label: bool) -> float:
+    """Return the weight of all pairs from the totals of an objective of pairs."""
+    return float(totals[0] * totals[1]) if by_label else float(totals[0])
+
+
+def pair_growth(params: PairParams, n_rows: int, signs: NDArray[np.int8] | None) -> GrowthParams:
+    """Return the constraints on trees of a fit to the pairs of ``n_rows`` rows."""
+    min_rows = resolve_min_samples_leaf(params.min_samples_leaf, n_rows)
+    return GrowthParams.of(params, min_rows, float(params.min_pair_weight), signs, bounded=True)
+
+
+class MemoryPairTrees(PairTrees):
+    """Rounds on rows in memory, with monotone constraints ``signs``."""
 
     def __init__(
         self,
         params: PairParams,
         rows: Rows | DiskRows,
         pairing: Pairing,
-        state: TreeSum,
+        model: TreeSum,
         signs: NDArray[np.int8] | None,
         categorical: Mapping[int, str] | None,
     ) -> None:
-        self._metric_weights: MetricPairWeights | None = None
-        if params.pair_weight is not None:
-            if pairing.listed_pairs is not None:
-                raise ValueError("pair_weight requires labels; found pairs")
-            scores = scores_of(state, rows, pairing.docs)
-            steps = pairing.steps(params.balance == "query")
-            self._metric_weights = MetricPairWeights(pairing, steps, params.pair_weight, scores)
-        super().__init__(params, rows, pairing, state, categorical)
-        self._draws = Draws(params, self._binning.n_bins.size)
-        self._rate = Schedule.of(params).learning_rate
-        self._line_search = params.leaf_step == "search"
-        self._bounds_step = self._line_search and self._metric_weights is None
-        self._query_of = np.repeat(np.arange(pairing.bounds.size - 1), np.diff(pairing.bounds))
-        min_rows = resolve_min_samples_leaf(params.min_samples_leaf, pairing.docs.size)
-        growth = GrowthParams.of(
-            params, min_rows, float(params.min_pair_weight), signs, bounded=True
-        )
-        self._l2_leaf = growth.l2_leaf
-        self._threads = Threads(self._n_jobs)
-        self._histograms = MemoryHistograms(self._binning, growth, self._threads)
-        self._grower = TreeGrower(self._histograms, growth)
-
-    def _allocate(self, n: int) -> None:
-        self._exhausted = False  # whether no pair changes the measure
-        self._gradients, self._hessians = np.empty(n), np.empty(n)
-
-    def _differentiate(self) -> float:
-        total = self._weights.differentiate(self._gradients, self._hessians)
-        if self._metric_weights is not None:
-            mass = self._metric_weights.differentiate(self._gradients, self._hessians)
-            self._exhausted = not mass > 0
-        return total
+        n_jobs = min(n_threads(params.n_jobs), rows.n_features)  # threads share the features
+        docs, balanced = pairing.docs, params.balance == "query"
+        scores = scores_of(model, rows, docs)
+        objective = QueryPairs.of(pairing, balanced, params.pair_weight, scores)
+        bins = bin_rows(rows, docs, params.max_bins, model.zero_missing, categorical, n_jobs)
+        growth, draws = pair_growth(params, docs.size, signs), Draws(params, bins.n_bins.size)
+        self._threads = Threads(n_jobs)
+        trees = MemoryTrees(bins, growth, objective, draws, self._threads)
+        _, first_total = steps_of(pairing, balanced)
+        check_weight(first_total)
+        super().__init__(params, False, model, trees, first_total)
+        self.begin()
+        if self._totals[1] > 0 and not self._totals[0] < inf:
+            raise overflowing()
 
     def close(self) -> None:
         """Shut down the threads."""
         self._threads.close()
-
-    def round(self) -> dict[str, float] | None:
-        """Add a tree; return figures of the round, or None if no split gains."""
-        if self._exhausted:
-            return None
-        number = len(self.state)
-        drawn = self._draws.rows(number, self._query_of.size, self._query_of)
-        root = self._histograms.begin_tree(
-            self._gradients, self._hessians, drawn, self._draws.features(number)
-        )
-        grown = self._grower.grow(root)
-        if not grown.features:
-            return None
-        leaf_of = self._histograms.leaf_of(grown.leaves)
-        values, gains = self._values(grown, leaf_of, drawn)
-        width = float(values.max() - values.min())
-        edge = float(gains @ values) / width if width > 0 else 0.0
-        self.state.add(made_tree(self._binning, grown, values))
-        # Only differences of scores matter. Centring keeps long steps along almost equal values
-        # within the range of the weights' factors.
-        centred = values - 0.5 * (values.min() + values.max())
-        self._weights.move(leaf_of, centred)
-        if self._metric_weights is not None:
-            self._metric_weights.move(leaf_of, centred)
-        return {
-            "edge": edge,
-            "alpha": width,
-            "normalizer": self._finish(width),
-            "cap": normalizer_cap(edge, width, self._rate if self._bounds_step else None),
-        }
-
-    def _values(
-        self, grown: GrownTree, leaf_of: NDArray[np.int32], drawn: NDArray[np.bool_] | None
-    ) -> tuple[Floats, Floats]:
-        """Return the value of each leaf, and the sum of the gradients of its rows."""
-        sums, gradients = sum_by_leaf(leaf_of, self._gradients, self._hessians, drawn, grown)
-        values = newton_values(sums, self._l2_leaf, grown)
-        if self._line_search:
-            n = values.size
-            between = np.empty((n, n))
-            if self._metric_weights is not None:
-                between = self._metric_weights.between(leaf_of, n)
-            else:
-                self._weights.between(leaf_of, np.empty(n), np.empty(n), between)
-            values *= best_step(between, values)
-        return self._rate * values, gradients
 
 
 def normalizer_cap(edge: float, width: float, rate: float | None) -> float:
@@ -147,21 +245,6 @@ def normalizer_cap(edge: float, width: float, rate: float | None) -> float:
         right = min(max(edge, 0.0), 1 - EDGE_MARGIN)
         cap = min(cap, 1 - rate + rate * sqrt(1 - right**2))
     return cap
-
-
-def sum_by_leaf(
-    leaf_of: NDArray[np.int32],
-    gradients: Floats,
-    hessians: Floats,
-    drawn: NDArray[np.bool_] | None,
-    grown: GrownTree,
-) -> tuple[Floats, Floats]:
-    """Sum gradients and hessians by leaf, shape (2, n_leaves), and the gradients of all rows."""
-    n = len(grown.leaves)
-    sums, of_all = np.empty((2, n)), np.empty(n)
-    mask = None if drawn is None else drawn.view(np.uint8)
-    partition.sum_by_leaf(leaf_of, gradients, hessians, mask, sums, of_all)
-    return sums, of_all
 
 
 def newton_values(sums: Floats, l2_leaf: float, grown: GrownTree) -> Floats:
@@ -201,12 +284,15 @@ class Draws:
             self.seed = int(as_generator(params.random_state).integers(2**63))
 
     def rows(
-        self, number: int, n_rows: int, query_of: NDArray[np.int64] | None = None
+        self, number: int, n_rows: int, query_of: NDArray[np.int64] | None, part: int | None = None
     ) -> NDArray[np.bool_] | None:
-        """Return the mask of the drawn rows, of whole queries if there are several; None: all."""
+        """Return the mask of the drawn rows, of whole queries if there are several; None: all.
+
+        ``part`` is the number of the part of all rows that these are, if any.
+        """
         if self._of_rows >= 1:
             return None
-        rng = np.random.default_rng([self.seed, number])
+        rng = np.random.default_rng([self.seed, number, *([] if part is None else [part])])
         if query_of is not None and query_of[-1] > 0:
             return drawn_mask(rng, int(query_of[-1]) + 1, self._of_rows)[query_of]
         return drawn_mask(rng, n_rows, self._of_rows)

@@ -38,15 +38,13 @@ from rankcore.boosting._boosted import (
     tree_rows,
     wrong_settings,
 )
-from rankcore.boosting._ordinal_rounds import OrdinalRounds, TrainingRows, first_biases
-from rankcore.boosting._ordinal_shared import OneScoreRounds
+from rankcore.boosting._ordinal_rounds import MemoryOrdinalRounds, TrainingRows, first_biases
 from rankcore.boosting._ordinal_training import (
     FIGURES,
     HeldOutTables,
     OrdinalRoundLearner,
     check_measures,
 )
-from rankcore.boosting._ordinal_vector import VectorRounds
 from rankcore.boosting._streamed_bins import DiskRows
 from rankcore.boosting._training import train_rounds
 from rankcore.boosting.categories import Categories
@@ -361,7 +359,9 @@ class OrdinalBoost(CheapestRanks, Specified, ClassifierMixin, BaseEstimator):
             sets, fitted._more_rows, fitted.ranks_, self.eval_metric, HeldOutTables
         )
         monitor = Monitor(fitted, held_out, listed)
-        with closing(self._rounds(fitted, training, source.given)) as rounds:
+        splits = split_constraints(fitted, source.given)
+        made = MemoryOrdinalRounds(self, training, fitted._state.model, splits)
+        with closing(made) as rounds:
             learner = OrdinalRoundLearner(fitted, rounds, watched=bool(listed))
             train_rounds(learner, source, monitor)
             fitted.costs_ = learner.costs()
@@ -416,11 +416,6 @@ class OrdinalBoost(CheapestRanks, Specified, ClassifierMixin, BaseEstimator):
             return OrdinalSum.empty(form, n_features, zero_missing, biases)
 
         return begin_state(self, settings, n_features, int(self.n_estimators), new)
-
-    def _rounds(self, fitted: Self, training: TrainingRows, given: Any) -> OrdinalRounds:
-        """Return the rounds that add to the model of a fitted copy."""
-        kind = VectorRounds if training.occurring.n_scores > 1 else OneScoreRounds
-        return kind(self, training, fitted._state.model, split_constraints(fitted, given))
 
     # ---------------------------------------------------------------- files
 

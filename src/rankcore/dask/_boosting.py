@@ -1,6 +1,6 @@
 """Boosting on shards: RankBoost and BipartiteRankBoost with trees or stumps, and OrdinalBoost.
 
-The client runs the rounds of `rankcore.boosting.part_rounds`, for which actors on the workers sum
+The client runs the rounds of `rankcore.boosting.worker_rounds`, for which actors on the workers sum
 over their rows.
 """
 
@@ -18,18 +18,25 @@ from numpy.typing import NDArray
 from rankcore._core.labels import as_relevance, encode
 from rankcore._core.numbers import Floats
 from rankcore._core.queries import warn_without_qid
-from rankcore.boosting.part_rounds import (
+from rankcore.boosting.worker_rounds import (
     HeldOutTables,
     OrdinalRoundLearner,
-    PartRounds,
     RoundLearner,
+    WorkerRounds,
     occurring_ranks,
     pair_rounds,
     rank_rounds,
     split_constraints,
     train_rounds,
 )
-from rankcore.boosting.parts import BinnedRows, Part, bin_edges, pair_part, rank_part, value_groups
+from rankcore.boosting.worker_rows import (
+    BinnedRows,
+    Part,
+    bin_edges,
+    pair_part,
+    rank_part,
+    value_groups,
+)
 from rankcore.dask._actors import Actors, WorkerLost
 from rankcore.dask._cluster import Shards
 from rankcore.dask._estimators import Watching
@@ -48,7 +55,7 @@ class SurvivingRounds:
     ended, and the round is repeated.
     """
 
-    def __init__(self, shards: Shards, rounds: PartRounds) -> None:
+    def __init__(self, shards: Shards, rounds: WorkerRounds) -> None:
         self._shards, self._rounds = shards, rounds
         self._actors: Actors | None = None
         self.n_exchanges = 0  # calls of all actors, by which they are measured
@@ -72,9 +79,7 @@ class SurvivingRounds:
         for _ in range(MAX_LOST):
             try:
                 if self._actors is None:
-                    args = self._rounds.constructor
-                    self._actors = Actors(self._shards, BinnedRows, *args)
-                    self._rounds.begin(self._actors)
+                    self._begin()
                 return self._rounds.round()
             except WorkerLost as error:
                 lost = error
@@ -83,6 +88,15 @@ class SurvivingRounds:
             f"a round lost a worker {MAX_LOST} times ({lost}): they may be short of memory; use "
             "more or larger workers"
         ) from lost
+
+    def _begin(self) -> None:
+        """Bin the rows of all shards, with the scores of the model."""
+        rows: Any = self._rounds.rows
+        self._actors = Actors(
+            self._shards, BinnedRows, self._rounds.model, rows.bins, rows.growth, rows.draws
+        )
+        rows.restart(self._actors)
+        self._rounds.begin()
 
     def _release(self) -> None:
         if self._actors is not None:

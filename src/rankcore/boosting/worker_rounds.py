@@ -1,12 +1,12 @@
 """Rounds of boosting at the client of a cluster, from sums over the rows of its workers.
 
-The client adds the histograms of the workers, picks splits and grows trees by the grower of rows in
-memory. An exchange is one call of all workers, which hold `rankcore.boosting.parts.BinnedRows`.
+The client adds the histograms of the workers, finds splits in them and grows trees by the grower
+and the rounds of rows in memory. An exchange is one call of all workers, each of which has a
+`rankcore.boosting.worker_rows.BinnedRows`.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import frexp, inf, ldexp
@@ -21,7 +21,6 @@ from rankcore.boosting._boosted import split_constraints
 from rankcore.boosting._grower import (
     BITS_64,
     NO_SPLIT,
-    FeatureDraws,
     GrownTree,
     GrowthParams,
     Leaf,
@@ -30,31 +29,24 @@ from rankcore.boosting._grower import (
     Units,
 )
 from rankcore.boosting._histograms import LEAF, SPLIT
-from rankcore.boosting._ordinal_rounds import MIN_HESSIAN, Occurring
-from rankcore.boosting._ordinal_shared import maximise_by_biases
+from rankcore.boosting._occurring_ranks import OccurringRanks
+from rankcore.boosting._ordinal_rounds import OrdinalRounds, ordinal_draws, ordinal_growth
 from rankcore.boosting._ordinal_training import HeldOutTables, OrdinalRoundLearner
-from rankcore.boosting._pair_rounds import EDGE_MARGIN, MIN_TOTAL
-from rankcore.boosting._pair_weights import vanishing
+from rankcore.boosting._pair_weights import EDGE_MARGIN, MIN_TOTAL, check_weight
 from rankcore.boosting._streamed_bins import BinEdges
-from rankcore.boosting._stump_rounds import Step, Weighed, next_stump
+from rankcore.boosting._stump_rounds import Step, StumpRounds
 from rankcore.boosting._stump_search import Stump
 from rankcore.boosting._training import RoundLearner, train_rounds
-from rankcore.boosting._tree_rounds import (
-    Draws,
-    best_step,
-    made_tree,
-    newton_values,
-    normalizer_cap,
-)
-from rankcore.boosting._vector_leaves import LeafSums, monotone_steps, newton_steps
-from rankcore.boosting.params import Schedule, grows_trees, resolve_min_samples_leaf
-from rankcore.boosting.parts import STUMP_BITS, Answer, Begun, Histogram, Order
+from rankcore.boosting._tree_rounds import Draws, PairTrees, pair_growth, weight_of
+from rankcore.boosting.params import grows_trees
+from rankcore.boosting.stump_model import StumpSum
+from rankcore.boosting.worker_rows import STUMP_BITS, Answer, Begun, Histogram, Order
 
 __all__ = [
     "HeldOutTables",
     "OrdinalRoundLearner",
-    "PartRounds",
     "RoundLearner",
+    "WorkerRounds",
     "Workers",
     "occurring_ranks",
     "pair_rounds",
@@ -66,9 +58,10 @@ __all__ = [
 # Maximum number of leaves whose children are summed in one exchange. The sums of all leaves of the
 # tree are a part of it if at most as many as the second are left: mostly, the tree ends with these.
 BATCH_SIZE, LAST_BATCH_SIZE = 8, 4
-# Packed sums of the first tree use their whole range, as in memory. Those of the next begin at a
-# quarter of it: they may grow by this factor, and shrink by the second, before units must change.
-HEADROOM, SHRINKAGE = 4.0, 16.0
+# Packed sums of the first tree use their whole range, as in memory; those of the next have units by
+# the sums of the tree before. These may grow by the first factor, and shrink by the second; else
+# units are found again, which costs two exchanges.
+HEADROOM, SHRINKAGE = 1.25, 4.0
 # Leaves of at most this multiple of ``min_samples_leaf`` rows are searched with the number of rows
 # of each bin; if a split of others leaves a child too few, that costs an exchange.
 COUNTED = 500
@@ -93,17 +86,21 @@ class Known:
     counts: NDArray[np.int32] | None  # numbers of rows, if known
 
 
-class SummedHistograms:
-    """A `rankcore.boosting._grower.HistogramSource` for `BinnedRows` on workers.
+class WorkerTrees:
+    """Rows on workers, as `BinnedRows`: `TreeRows`, and their `HistogramSource`.
 
     ``ratio`` is a function of two totals: that of the hessians normalised by the second and by the
     first; None if gradients must be normalised by the latest totals, at the cost of an exchange.
     """
 
     def __init__(
-        self, edges: BinEdges, growth: GrowthParams, ratio: Callable[[Floats, Floats], float] | None
+        self,
+        edges: BinEdges,
+        growth: GrowthParams,
+        draws: Draws,
+        ratio: Callable[[Floats, Floats], float] | None,
     ) -> None:
-        self.edges, self.growth, self._ratio = edges, growth, ratio
+        self.bins, self.growth, self.draws, self._ratio = edges, growth, draws, ratio
         self.n_features = int(edges.n_bins.size)
         sizes = edges.n_bins.astype(np.int64) + 1
         self._bounds = np.concatenate([[0], np.cumsum(sizes)])
@@ -118,43 +115,46 @@ class SummedHistograms:
         """Take new workers, which have the scores of the model."""
         self.workers, self._totals, self._units = workers, None, None
 
-    def begin_tree(
-        self, values: Floats | None, draw: Any, features: FeatureDraws | None
-    ) -> tuple[Leaf, Floats]:
-        """Add the values of the last tree's leaves; return the next root, and the totals.
+    def begin_tree(self, values: Floats | None, number: int) -> Floats:
+        """As `TreeRows.begin_tree`.
 
         One exchange: gradients are normalised by the totals of the tree before, and rounded in its
         units, unless sums would leave their range.
         """
         if self._totals is None or self._ratio is None:
-            self._totals, values = self._begin(values, None, None, draw, False).totals, None
-        whole = False
-        while True:
-            found = self._begin(values, self._totals, self._units, draw, self._counts_root)
-            values = None
-            if not 0 < found.hessian < inf:
-                return Leaf(0, 0, 0, Units(1.0, 1.0)), found.totals
-            if self._units is None:
-                self._units, whole = self._units_of(found), True
-            elif whole or self._fits(found):
-                break
-            else:
-                self._totals, self._units = found.totals, None
+            self._totals, values = self._begin(values, None, None, number).totals, None
+        found = self._begin(values, self._totals, self._units, number)
+        if self._units is not None and not self._fits(found):
+            self._totals, self._units = found.totals, None
+            found = self._begin(None, self._totals, None, number)
+        if not 0 < found.hessian < inf:
+            self._root = Leaf(0, 0, 0, Units(1.0, 1.0))
+            return found.totals
+        if self._units is None:
+            self._units = self._units_of(found)
+            found = self._begin(None, self._totals, self._units, number)
+        # Of the normalised sums to those by the latest totals, which are those of the next tree.
+        self._normaliser = 1.0 if self._ratio is None else self._ratio(found.totals, self._totals)
         scale, power = self._units
-        if whole:
-            self._units = Units(scale / HEADROOM, power)
-        ratio = 1.0 if self._ratio is None else self._ratio(found.totals, self._totals)
-        root = Leaf(0, found.n_rows, found.packed, Units(scale * ratio, power), features)
+        units = Units(scale * self._normaliser, power)
+        scale, power = self._units_of(found)
+        self._units = Units(scale * self._normaliser / HEADROOM, power)
+        self._totals = found.totals
+        root = Leaf(0, found.n_rows, found.packed, units, self.draws.features(number))
         counts = self._row_counts(found.counts, root)
         self._counts_root, self._failed = self._may_count(root), set[int]()
         self._n_nodes, self._sums = 1, (list[int](), list[Floats]())
         self._known = {0: Known(self._filled(found.histogram, found.packed), counts)}
-        if root.may_split(self.growth):
-            self._find_splits(root)
-        return root, found.totals
+        self._root = root
+        return found.totals
+
+    def grow(self) -> GrownTree:
+        if self._root.may_split(self.growth):
+            self._find_splits(self._root)
+        return TreeGrower(self, self.growth).grow(self._root)
 
     def expand(self, leaf: Leaf, tree: GrownTree, room: int) -> None:
-        """As `HistogramSource.expand`; one exchange, for leaves that are likely to follow too.
+        """As `HistogramSource.expand`: one exchange, for leaves that are likely to follow too.
 
         If the tree is likely to end with these, the sums of its leaves are part of the exchange.
         """
@@ -219,7 +219,8 @@ class SummedHistograms:
         for side, child in enumerate(children):
             counts = None
             if order.counted:
-                counts = self._row_counts(added([one.counts[side] for one in answer]), child)
+                of_workers = [one.counts[side] for one in answer if one.counts is not None]
+                counts = self._row_counts(added(of_workers), child)
             self._known[child.node] = Known(both[side != order.summed], counts)
             if child.may_split(growth):
                 self._find_splits(child)
@@ -239,17 +240,26 @@ class SummedHistograms:
         return self._filled(counts, leaf.n_rows).astype(np.int32) if counts.size else None
 
     def sum_leaves(self, leaves: Sequence[Leaf]) -> list[Floats]:
-        """Return the objective's sums by leaf; one exchange, unless they came with the last."""
+        """As `TreeRows.sum_leaves`: one exchange, unless they came with the last."""
         nodes = [leaf.node for leaf in leaves]
         if nodes != self._sums[0]:
             self._expand([], nodes)
-        return self._sums[1]
+        return [one / self._normaliser for one in self._sums[1]]
 
-    def begin_stump(self, *args: Any) -> tuple[Floats, Floats]:
+    def evaluate(self, values: Floats | None, biases: Floats) -> tuple[Floats, ...]:
+        found = zip(*self.workers.call("evaluate", values, biases), strict=True)
+        return tuple(np.sum(one, axis=0) for one in found)
+
+    def score_range(self) -> Floats:
+        return np.concatenate([np.ravel(one) for one in self.workers.call("score_range")])
+
+    def begin_stump(
+        self, stump: Stump | None, alpha: float, totals: Floats | None
+    ) -> tuple[Floats, Floats]:
         """Return the totals, and the gradients by bin, of `BinnedRows.begin_stump`."""
-        found = self.workers.call("begin_stump", *args)
+        found = self.workers.call("begin_stump", stump, alpha, totals)
         totals = np.sum([one.totals for one in found], axis=0)
-        sums: Histogram = np.sum([one.histogram for one in found], axis=0, dtype=np.uint64)
+        sums = added([one.histogram for one in found])
         if not sums.size:
             return totals, np.empty(0)
         sums = self._filled(sums, sum(one.packed for one in found) & BITS_64)
@@ -257,7 +267,7 @@ class SummedHistograms:
 
     def by_column(self, sums: Floats) -> Floats:
         """Return sums by bin as a table: a row per feature, the missing in the last column."""
-        n_bins = self.edges.n_bins.astype(np.int64)
+        n_bins = self.bins.n_bins.astype(np.int64)
         table = np.zeros((n_bins.size, int(n_bins.max()) + 1))
         column = np.arange(sums.size) - np.repeat(self._bounds[:-1], n_bins + 1)
         feature = np.repeat(np.arange(n_bins.size), n_bins + 1)
@@ -265,11 +275,21 @@ class SummedHistograms:
         table[feature, column] = sums
         return table
 
-    def _begin(self, *args: Any) -> Begun:
-        found = self.workers.call("begin", *args)
-        sums = [np.sum(some, axis=0) for some in zip(*found, strict=True)]
-        packed = sum(one.packed for one in found) & BITS_64
-        return Begun(sums[0], float(sums[1]), float(sums[2]), int(sums[3]), packed, *sums[5:])
+    def _begin(
+        self, values: Floats | None, totals: Floats | None, units: Units | None, number: int
+    ) -> Begun:
+        """Return the sums of `BinnedRows.begin` of all workers: one exchange."""
+        counted = self._counts_root and units is not None
+        found = self.workers.call("begin", values, totals, units, number, counted)
+        return Begun(
+            np.sum([one.totals for one in found], axis=0),
+            sum(one.hessian for one in found),
+            sum(one.magnitude for one in found),
+            sum(one.n_rows for one in found),
+            sum(one.packed for one in found) & BITS_64,
+            added([one.histogram for one in found]),
+            added([one.counts for one in found]),
+        )
 
     def _units_of(self, found: Begun) -> Units:
         """Return the units of `rankcore._ext.histograms.quantise` for sums over all rows."""
@@ -284,7 +304,7 @@ class SummedHistograms:
         assert self._units is not None
         scale, power = self._units
         rounding, hessian = 2.0 * found.n_rows, found.hessian * scale
-        if not self._limit / (HEADROOM * SHRINKAGE) <= hessian <= self._limit - rounding:
+        if not self._limit / SHRINKAGE <= hessian <= self._limit - rounding:
             return False
         return self.growth.bounded or found.magnitude * scale * power <= 2.0**31 - rounding
 
@@ -295,7 +315,7 @@ class SummedHistograms:
     def _filled(self, histogram: Histogram, packed: int) -> Histogram:
         """Add to the bins of 0 the rows without an entry, given the sum of all rows."""
         sums = np.add.reduceat(histogram, self._bounds[:-1])
-        histogram[self._bounds[:-1] + self.edges.zero_bin] += np.uint64(packed) - sums
+        histogram[self._bounds[:-1] + self.bins.zero_bin] += np.uint64(packed) - sums
         return histogram
 
     def _find_splits(self, leaf: Leaf) -> None:
@@ -331,127 +351,27 @@ def added(histograms: Sequence[Any]) -> Histogram:
     return total
 
 
-class PartRounds(ABC):
-    """Rounds of a fit on workers; ``model`` is that of all rounds that ended."""
+class WorkerStumps(StumpRounds):
+    """Rounds with stumps: one exchange each, and one to measure for some steps."""
 
-    done = False  # whether no further round improves the model
-    subsample = 1.0
+    def __init__(self, step: Step, by_label: bool, model: StumpSum, rows: WorkerTrees) -> None:
+        super().__init__(model, rows.bins, step)
+        self.rows, self._by_label = rows, by_label
 
-    def __init__(self, model: Any, source: SummedHistograms) -> None:
-        self.model, self.source = model, source
-
-    @property
-    def constructor(self) -> tuple[Any, ...]:
-        """Arguments of `BinnedRows` between the parts and the worker, for the model as it is."""
-        return self.model, self.source.edges, self.source.growth, self.subsample
-
-    def begin(self, workers: Workers) -> None:
+    def begin(self) -> None:
         """Begin the next round with new workers, which have the scores of the model."""
-        self.source.restart(workers)
-
-    @abstractmethod
-    def round(self) -> Any:
-        """Make a round, and begin the next; return its figures, or None if there is none."""
-
-
-class TreeRounds(PartRounds):
-    """Rounds with trees, of any objective."""
-
-    def __init__(self, params: Any, model: Any, source: SummedHistograms, seeded: bool) -> None:
-        super().__init__(model, source)
-        self.growth, self._draws = source.growth, Draws(params, source.n_features, seeded)
-        self.subsample = float(params.subsample)
-        self._leaf: Leaf | None = None
-
-    def begin(self, workers: Workers) -> None:
-        """As `PartRounds.begin`."""
-        super().begin(workers)
-        self._leaf, self._totals = self._begin_tree(len(self.model), None)
-
-    def _begin_tree(self, number: int, values: Floats | None) -> tuple[Leaf, Floats]:
-        """Begin a tree, after the values of the leaves of the last one are added."""
-        draw = self._draws.seed, number
-        return self.source.begin_tree(values, draw, self._draws.features(number))
-
-    def _grow(self) -> GrownTree | None:
-        """Grow the tree that was begun; None if no split gains."""
-        assert self._leaf is not None
-        grown = TreeGrower(self.source, self.growth).grow(self._leaf)
-        return grown if grown.features else None
-
-
-class PairTrees(TreeRounds):
-    """Rounds of RankBoost with trees."""
-
-    def __init__(self, params: Any, by_label: bool, model: Any, source: SummedHistograms) -> None:
-        super().__init__(params, model, source, seeded=False)
-        self._rate, self._spent = Schedule.of(params).learning_rate, 1.0
-        self._by_label, self._search = by_label, params.leaf_step == "search"
-        self._bounds_step = self._search and params.pair_weight is None
-
-    def begin(self, workers: Workers) -> None:
-        """As `PartRounds.begin`."""
-        super().begin(workers)
-        check_weight(weight_of(self._totals, self._by_label))
-
-    def round(self) -> dict[str, float] | None:
-        """As `PartRounds.round`."""
-        grown = self._grow()
-        if grown is None:
-            return None
-        sums, gradients, between = self._sums(self.source.sum_leaves(grown.leaves))
-        values = newton_values(sums, self.growth.l2_leaf, grown)
-        if self._search:
-            values *= best_step(between, values)
-        values *= self._rate
-        width = float(values.max() - values.min())
-        edge = float(gradients @ values) / width if width > 0 else 0.0
-        before = weight_of(self._totals, self._by_label)
-        leaf, totals = self._begin_tree(len(self.model) + 1, values)
-        self.model.add(made_tree(self.source.edges, grown, values))
-        self._leaf, self._totals = leaf, totals
-        normalizer = weight_of(totals, self._by_label) / before
-        self._spent *= normalizer
-        self.done = not self._spent > MIN_TOTAL
-        cap = normalizer_cap(edge, width, self._rate if self._bounds_step else None)
-        return {"edge": edge, "alpha": width, "normalizer": normalizer, "cap": cap}
-
-    def _sums(self, found: list[Floats]) -> tuple[Floats, Floats, Floats]:
-        """Return gradients and hessians by leaf, gradients of all rows, and weights between."""
-        if not self._by_label:
-            sums, gradients, between = (one / self._totals[1] for one in found)
-            return sums, gradients, between
-        (won, lost), of_all = (one / self._totals[:, None] for one in found)
-        return np.array([won - lost, won + lost]), of_all[0] - of_all[1], np.outer(*of_all)
-
-
-class PairStumps(PartRounds, Weighed):
-    """Rounds of RankBoost with stumps: one exchange each, and one to measure for some steps."""
-
-    def __init__(self, step: Step, by_label: bool, model: Any, source: SummedHistograms) -> None:
-        super().__init__(model, source)
-        self._step, self._by_label, self._spent = step, by_label, 1.0
-
-    def begin(self, workers: Workers) -> None:
-        """As `PartRounds.begin`."""
-        super().begin(workers)
         self._normalised: Floats | None
-        self._normalised, _ = self.source.begin_stump(None, 0.0, None)
-        check_weight(weight_of(self._normalised, self._by_label))
+        self._normalised, _ = self.rows.begin_stump(None, 0.0, None)
+        total = weight_of(self._normalised, self._by_label)
+        if not len(self.model):
+            self._first_total = total
+            check_weight(total)
         self._add(None, 0.0)
-
-    def round(self) -> dict[str, float] | None:
-        """As `PartRounds.round`."""
-        made = next_stump(self, self.source.edges, self._step)
-        if made is None:
-            return None
-        self.model.add(made.feature, made.threshold, made.fires_missing, made.alpha)
-        return made.figures
 
     def best(self) -> Stump:
         """Return the stump of maximum |edge|; ties as in `Search.best`."""
         # Columns of bins, the highest first, and one of missing values.
-        edges, sums = self.source.edges, self.source.by_column(self._gradients)
+        edges, sums = self.rows.bins, self.rows.by_column(self._gradients)
         present, has_missing = sums[:, :-1], edges.has_missing.astype(bool)[:, np.newaxis]
         above = np.cumsum(present[:, ::-1], axis=1)
         # Potentials sum to 0: with the missing, a stump fires on all but the bins below.
@@ -471,8 +391,7 @@ class PairStumps(PartRounds, Weighed):
         return Stump(feature, int(bin[place // 2]) if edge else -1, 1 - place % 2, edge)
 
     def measure(self, stump: Stump) -> tuple[float, float, float]:
-        """As `Weighed.measure`."""
-        found = np.sum(self.source.workers.call("measure", stump), axis=0)
+        found = np.sum(self.rows.workers.call("measure", stump), axis=0)
         if self._by_label:
             silent_won, silent_lost, won, lost = found
             found = np.array([won * silent_lost, silent_won * lost, won * lost])
@@ -480,13 +399,12 @@ class PairStumps(PartRounds, Weighed):
         return rightly, wrongly, both
 
     def advance(self, stump: Stump, alpha: float) -> float:
-        """As `Weighed.advance`."""
         before = weight_of(self._totals, self._by_label)
         self._add(stump, alpha)
-        normalizer = weight_of(self._totals, self._by_label) / before
-        self._spent *= normalizer
-        self.done = abs(stump.edge) >= 1 - EDGE_MARGIN or not self._spent > MIN_TOTAL
-        return normalizer
+        total = weight_of(self._totals, self._by_label)
+        vanished = not total > MIN_TOTAL * self._first_total
+        self.done = abs(stump.edge) >= 1 - EDGE_MARGIN or vanished
+        return total / before
 
     def _add(self, stump: Stump | None, alpha: float) -> None:
         """Add a stump to the scores, and sum the gradients by bin.
@@ -495,9 +413,9 @@ class PairStumps(PartRounds, Weighed):
         would be left.
         """
         if self._by_label or self._normalised is None:
-            self._normalised, _ = self.source.begin_stump(stump, alpha, None)
+            self._normalised, _ = self.rows.begin_stump(stump, alpha, None)
             stump = None
-        self._totals, gradients = self.source.begin_stump(stump, alpha, self._normalised)
+        self._totals, gradients = self.rows.begin_stump(stump, alpha, self._normalised)
         ratio = 1.0 if self._by_label else float(self._totals[0] / self._normalised[0])
         if 0 < ratio < LEAST_RATIO:
             self._normalised = None
@@ -506,87 +424,12 @@ class PairStumps(PartRounds, Weighed):
         self._gradients = gradients / ratio if ratio > 0 else gradients
 
 
-class RankedTrees(TreeRounds):
-    """Rounds of OrdinalBoost."""
-
-    def __init__(
-        self,
-        params: Any,
-        occurring: Occurring,
-        total: float,
-        model: Any,
-        source: SummedHistograms,
-    ) -> None:
-        draws_directions = not occurring.form.shared and params.random_state is not None
-        super().__init__(params, model, source, seeded=draws_directions)
-        self._occurring, self._total, self._rate = occurring, total, float(params.learning_rate)
-        self.done = occurring.ranks.size < 2
-
-    def go_back(self, model: Any) -> None:
-        """Replace the model, by that of the best round."""
-        self.model = model
-
-    def round(self) -> float | None:
-        """As `PartRounds.round`."""
-        grown = self._grow()
-        if grown is None:
-            return None
-        values = np.ascontiguousarray(self._rate * self._values(grown))
-        if self._occurring.form.shared and self._occurring.ranks.size > 2:
-            biases = self._maximise(values)
-            leaf, totals = self._begin_tree(len(self.model) + 1, None)
-        else:  # the trees alone fit two ranks, or a vector
-            biases = self.model.biases[-1]
-            leaf, totals = self._begin_tree(len(self.model) + 1, values)
-        first = made_tree(self.source.edges, grown, values[0])
-        values = self._occurring.restored_values(values)
-        self.model.add([first._replace(values=of_score) for of_score in values], biases)
-        self._leaf, self._totals = leaf, totals
-        return float(totals[0]) / self._total
-
-    def _values(self, grown: GrownTree) -> Floats:
-        """Return the values of leaves, shape (n_scores, n_leaves)."""
-        gradients, hessians = self.source.sum_leaves(grown.leaves)
-        l2_leaf, signs = self.growth.l2_leaf, self.growth.signs
-        if gradients.ndim == 1:
-            return newton_values(np.array([gradients, hessians]), l2_leaf, grown)[np.newaxis]
-        sums = LeafSums(gradients, hessians)
-        if signs is None:
-            return newton_steps(sums, l2_leaf).T
-        children = np.array(grown.children, dtype=np.int32)
-        return monotone_steps(sums, l2_leaf, children, signs[np.array(grown.features)]).T
-
-    def _maximise(self, values: Floats) -> Floats:
-        """Add the values of leaves; return the biases of all ranks that then fit best."""
-        occurring, added = self._occurring, [values]
-
-        def evaluate(biases: Floats) -> tuple[float, Floats, Floats]:
-            self._biases = biases
-            found = self.source.workers.call("evaluate", added.pop() if added else None, biases)
-            loss, gradients, hessians = (np.sum(one, axis=0) for one in zip(*found, strict=True))
-            return float(loss), gradients, hessians
-
-        now, first = (occurring.biases(self.model.biases[i]) for i in (-1, 0))
-        maximise_by_biases(evaluate, now, first, self._total, occurring.form.cumulative)
-        if occurring.whole:
-            return self._biases
-        extremes = self.source.workers.call("extremes")
-        scores = np.concatenate([np.ravel(one) for one in extremes])[np.newaxis]
-        return occurring.restored_biases(self._biases, now, scores)
+WorkerRounds = PairTrees | OrdinalRounds | WorkerStumps
 
 
-def weight_of(totals: Floats, by_label: bool) -> float:
-    """Return the weight of all pairs from the totals of an objective of pairs."""
-    return float(totals[0] * totals[1]) if by_label else float(totals[0])
-
-
-def check_weight(weight: float) -> None:
-    """Raise ValueError if the weights of all pairs have vanished."""
-    if not 0 < weight < inf:
-        raise vanishing()
-
-
-def pair_rounds(fitted: Any, edges: BinEdges, by_label: bool, sizes: Sequence[int]) -> PartRounds:
+def pair_rounds(
+    fitted: Any, edges: BinEdges, by_label: bool, sizes: Sequence[int]
+) -> PairTrees | WorkerStumps:
     """Return the rounds of a `RankBoost` or `BipartiteRankBoost` that was begun.
 
     ``by_label``: rows are of two labels without queries. ``sizes`` are the numbers of rows, of
@@ -597,29 +440,26 @@ def pair_rounds(fitted: Any, edges: BinEdges, by_label: bool, sizes: Sequence[in
         return float(new[1] / used[1]) if used[1] > 0 else 1.0
 
     n_docs, n_pairs, n_won, n_lost = sizes
-    of_totals = None if by_label else ratio
+    of_totals, draws = None if by_label else ratio, Draws(fitted, edges.n_bins.size)
+    model = fitted._state.model
     if not grows_trees(fitted):
-        source = SummedHistograms(edges, GrowthParams(2), of_totals)
         step = Step.of(fitted, n_won * n_lost if by_label else n_pairs)
-        return PairStumps(step, by_label, fitted._state.model, source)
-    least = resolve_min_samples_leaf(fitted.min_samples_leaf, n_docs)
-    signs = split_constraints(fitted, None).signs
-    growth = GrowthParams.of(fitted, least, float(fitted.min_pair_weight), signs, bounded=True)
-    source = SummedHistograms(edges, growth, of_totals)
-    return PairTrees(fitted, by_label, fitted._state.model, source)
+        rows = WorkerTrees(edges, GrowthParams(2), draws, of_totals)
+        return WorkerStumps(step, by_label, model, rows)
+    growth = pair_growth(fitted, n_docs, split_constraints(fitted, None).signs)
+    return PairTrees(fitted, by_label, model, WorkerTrees(edges, growth, draws, of_totals))
 
 
-def occurring_ranks(fitted: Any, ranks: NDArray[np.int32]) -> Occurring:
+def occurring_ranks(fitted: Any, ranks: NDArray[np.int32]) -> OccurringRanks:
     """Return the ranks that an `OrdinalBoost` learns, given those with rows of positive weight."""
-    return Occurring.of(ranks, fitted._state.model.form)
+    return OccurringRanks.of(ranks, fitted._state.model.form)
 
 
 def rank_rounds(
-    fitted: Any, edges: BinEdges, occurring: Occurring, n_docs: int, total: float
-) -> PartRounds:
+    fitted: Any, edges: BinEdges, occurring: OccurringRanks, n_docs: int, total: float
+) -> OrdinalRounds:
     """Return the rounds of an `OrdinalBoost` that was begun; ``total`` is the weight of rows."""
-    least = resolve_min_samples_leaf(fitted.min_samples_leaf, n_docs)
-    signs = split_constraints(fitted, None).signs
-    growth = GrowthParams.of(fitted, least, MIN_HESSIAN, signs, bounded=False)
-    source = SummedHistograms(edges, growth, lambda new, used: 1.0)
-    return RankedTrees(fitted, occurring, total, fitted._state.model, source)
+    growth = ordinal_growth(fitted, n_docs, split_constraints(fitted, None).signs)
+    draws = ordinal_draws(fitted, edges.n_bins.size, occurring.form)
+    rows = WorkerTrees(edges, growth, draws, lambda new, used: 1.0)
+    return OrdinalRounds(fitted, occurring, total, fitted._state.model, rows)
