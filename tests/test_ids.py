@@ -13,7 +13,7 @@ from rankcore._core.ids import Codes, as_column, as_ids, as_words
 from rankcore.clicks import ClickLog, click_pairs, read_clicks, read_ubi, simulate_sessions
 from rankcore.clicks import evaluate as evaluate_clicks
 from rankcore.datasets import Qrels, Run, dump_letor
-from rankcore.preference import rate
+from rankcore.preference import rate, read_games
 
 X = np.eye(4)[:, :2] + [[0, 0], [0, 0], [1, 2], [2, 1]]
 SCORES = [0.4, 0.3, 0.2, 0.1]
@@ -104,6 +104,24 @@ def test_ids_that_end_in_zero_bytes_stay_apart_where_they_are_accepted():
         [1, 0], [1, 1], docid=["a\0", "a"], convention="trec_eval", metrics="mrr"
     )
     assert by_id["mrr"] == 1.0  # ties are in descending order of ids
+    assert rate(["a", "a\0", "b"], ["a\0", "b", "a"]).items.tolist() == ["a", "a\0", "b"]
+
+
+@pytest.mark.parametrize(
+    ("winners", "losers"),
+    [
+        (np.array([2**63, 2**63 + 1], dtype=np.uint64), np.array([1, 1])),
+        ([2**53, 2**53 + 1], [0.5, 0.5]),
+        (np.array([2**53, 2**53 + 1]), np.array([2.0**54, 2.0**54])),
+    ],
+    ids=["unsigned and signed", "integers and fractions", "integers and floats"],
+)
+def test_ratings_keep_items_of_two_number_types_apart(winners, losers):
+    expected = sorted({*np.asarray(winners).tolist(), *np.asarray(losers).tolist()})
+    assert len(expected) == 3
+    found = rate(winners, losers)
+    assert found.items.tolist() == expected
+    assert found.n_answers.tolist() == [1 if item in winners else 2 for item in expected]
 
 
 @pytest.mark.parametrize("large", [2**63, 2**64 - 1])
@@ -161,6 +179,7 @@ def test_one_long_id_does_not_take_memory_for_all():
         log = ClickLog(["q"] * len(ids), ids, np.arange(len(ids)) + 1, [0] * len(ids))
         assert run.docid.tolist() == log.documents.tolist() == ids
         assert len(run.to_dict()["q"]) == len(ids)
+        assert rate(ids[1:], ids[:-1]).items.tolist() == sorted(ids)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -191,6 +210,7 @@ def test_ids_of_user_behaviour_insights_must_be_words(tmp_path, value):
 
 
 NAMES = {
+    "read_games covariates": lambda names: read_games("games.csv", covariates=names),
     "read_ubi actions": lambda names: read_ubi("queries", "events", actions=names),
     "explain feature_names": lambda names: rc.explain.global_importance(
         rc.PRank(classes=[1, 2]).fit(X, [1, 2, 1, 2]), X, feature_names=names

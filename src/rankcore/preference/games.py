@@ -19,7 +19,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from rankcore._core.frames import frame_of, is_lazy
-from rankcore._core.ids import as_column, unboxed
+from rankcore._core.ids import as_column, as_names, unboxed
 from rankcore._core.numbers import Floats, check_lengths
 from rankcore._core.params import check_integer, check_option
 from rankcore.preference.bradley_terry import Comparisons, Posterior, fit
@@ -193,7 +193,7 @@ def _components(items: NDArray[Any], rows: Comparisons, disconnected: str) -> Pl
     graph = coo_array((np.ones(pairs[0].size), pairs), (rows.n, rows.n))
     groups, found = connected_components(graph, directed=False)
     if groups > 1 and disconnected == "raise":
-        some = [items[np.flatnonzero(found == g)[0]].item() for g in range(2)]
+        some = items[[np.flatnonzero(found == g)[0] for g in range(2)]].tolist()
         raise ValueError(
             f"comparisons must connect all items; found {groups} groups without comparisons "
             f"between them, such as those of {some[0]!r} and {some[1]!r}: rate each on its "
@@ -217,20 +217,22 @@ def _codes(*names_and_columns: Any) -> tuple[NDArray[Any], list[Places]]:
     """Sorted labels of some columns together, and the codes of each column."""
     names, columns = names_and_columns[::2], names_and_columns[1::2]
     labels = [_labels(name, column) for name, column in zip(names, columns, strict=True)]
-    if any(isinstance(column, list) for column in labels):
-        lists = [column if isinstance(column, list) else column.tolist() for column in labels]
-        number: defaultdict[Any, int] = defaultdict(count().__next__)
-        codes = [np.fromiter(map(number.__getitem__, one), np.intp, len(one)) for one in lists]
-        if not all(isinstance(label, str) and label for label in number):
-            _reject_labels(names, lists)
-        found = np.array(list(number), dtype=np.str_)
-        in_order = np.argsort(found)
-        place = np.argsort(in_order)
-        return found[in_order], [place[column] for column in codes]
-    both = np.concatenate(labels)
-    found, inverse = np.unique(both, return_inverse=True)
-    ends = np.cumsum([column.size for column in labels])
-    return found, np.split(inverse.ravel().astype(np.intp), ends[:-1])
+    words = any(isinstance(column, list) for column in labels)
+    if not words and len({column.dtype for column in labels}) == 1:
+        found, inverse = np.unique(np.concatenate(labels), return_inverse=True)
+        ends = np.cumsum([column.size for column in labels])
+        return found, np.split(inverse.ravel().astype(np.intp), ends[:-1])
+    # Python compares strings and numbers exactly; NumPy would convert them to one dtype first.
+    lists = [column if isinstance(column, list) else column.tolist() for column in labels]
+    number: defaultdict[Any, int] = defaultdict(count().__next__)
+    codes = [np.fromiter(map(number.__getitem__, one), np.intp, len(one)) for one in lists]
+    if words and not all(isinstance(label, str) and label for label in number):
+        _reject_labels(names, lists)
+    given = list(number)
+    in_order = sorted(range(len(given)), key=given.__getitem__)
+    place = np.argsort(in_order)
+    items = as_column([given[k] for k in in_order], names[0])
+    return items, [place[column] for column in codes]
 
 
 def _labels(name: str, values: Any) -> Any:
@@ -378,6 +380,7 @@ def read_games(
     >>> games.degree.tolist(), games.n_self_play, games.n_missing
     ([1.0, 0.5], 1, 1)
     """
+    covariates = as_names(covariates, "covariates")
     table, title = _read_table(source)
     if loser is None and first not in table and "loser" in table:
         loser = "loser"
