@@ -13,6 +13,7 @@ from rankcore._core.ids import Codes, as_column, as_ids, as_words
 from rankcore.clicks import ClickLog, click_pairs, read_clicks, read_ubi, simulate_sessions
 from rankcore.clicks import evaluate as evaluate_clicks
 from rankcore.datasets import Qrels, Run, dump_letor
+from rankcore.plotting import plot_contributions
 from rankcore.preference import rate, read_games
 
 X = np.eye(4)[:, :2] + [[0, 0], [0, 0], [1, 2], [2, 1]]
@@ -217,6 +218,9 @@ NAMES = {
     ),
     "explain.pair names": lambda names: rc.explain.pair(
         rc.RankSVM().fit(X, [1, 2, 1, 2], qid=[1] * 4), X[0], X[1], names=names
+    ),
+    "plot_contributions features": lambda names: plot_contributions(
+        rc.PRank(classes=[1, 2]).fit(X, [1, 2, 1, 2]), X, names
     ),
     "export feature_names": lambda names: rc.export(
         rc.PRank(classes=[1, 2]).fit(X, [1, 2, 1, 2]), "model.sql", "sql", feature_names=names

@@ -184,3 +184,17 @@ DIFFERENCES = {
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_kernels_of_paths_and_folds_have_the_scale_of_rows_with_weight(kernel):
+    few = QID <= 12
+    there = np.random.default_rng(0).random(few.sum()) < 0.7
+    rows = np.where(there[:, None], X[few], 1000.0)
+    given = {"qid": QID[few], "sample_weight": there.astype(float)}
+    params = {"kernel": kernel, "degree": 2, "tol": 1e-8}
+    expected = rc.RankSVM(0.1, **params).fit(rows[there], Y[few][there], qid=QID[few][there])
+    path = rc.ranksvm_path(rows, Y[few], Cs=[0.1], **given, **params)
+    chosen = rc.RankSVMCV([0.1], cv=2, **params).fit(rows, Y[few], **given)
+    for found in (path.estimators[0], chosen):
+        np.testing.assert_allclose(found.predict(X), expected.predict(X), atol=1e-4)

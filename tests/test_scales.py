@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
 import rankcore as rc
-from declared import ONLINE, first_of_each, walk, with_defaults
+from declared import ONLINE, first_of_each, ranks_queries, walk, with_defaults
 from model_files import put_together, taken_apart
 from rankcore._core.inputs import as_rows
 from rankcore._core.scales import (
@@ -226,15 +226,27 @@ def test_usual_tables_raise_no_alarm(learner):
 def test_features_that_drown_others_are_named(form):
     X, y = data()
     X[:, 2] *= 1e5
-    for learner in (rc.PRank(), rc.CuSumRank(), rc.PairwisePerceptron(feature_scale=None)):
+    qid = np.arange(len(y)) % 2
+    for learner in (
+        rc.PRank(),
+        rc.CuSumRank(),
+        rc.PairwisePerceptron(feature_scale=None),
+        rc.RankSVM(),
+        rc.RankSVM(kernel="rbf"),
+        rc.RankSVMCV([0.1], cv=2),
+    ):
         name = type(learner).__name__
-        declared = {"qid": np.zeros(len(y))} if name == "PairwisePerceptron" else {}
+        declared = {"qid": qid} if ranks_queries(learner) else {}
         with pytest.warns(UserWarning, match=rf"\(column 2\): put {name} behind a scaler"):
             learner.fit(form(X), y, **declared)
+    with pytest.warns(UserWarning, match=r"\(column 2\): put RankSVM behind a scaler"):
+        rc.ranksvm_path(form(X), y, qid=qid, Cs=[0.1])
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         make_pipeline(MaxAbsScaler(), rc.PRank()).fit(form(X), y)
-        rc.RankBoost(2).fit(form(X), y, qid=np.zeros(len(y)))  # cuts features at thresholds
+        rc.RankBoost(2).fit(form(X), y, qid=qid)  # cuts features at thresholds
+        similarity = np.diag([1e5, *np.ones(len(y) - 1)])
+        rc.RankSVM(kernel="precomputed").fit(similarity, y, qid=qid)
         rc.PRank().partial_fit(form(X), y)  # a stream is not looked at twice
     assert not rows_differ(as_rows(form(data()[0])))
 

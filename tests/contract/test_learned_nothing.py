@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
 import rankcore as rc
 from declared import (
     ONLINE,
     ORDINAL,
+    RANKERS,
     SAVED_RANKERS,
     first_of_each,
     name_of,
@@ -18,6 +20,7 @@ from declared import (
     walk,
 )
 from rankcore.datasets import dump_letor, open_rows
+from rankcore.preference import PairwisePreference
 from rankcore.structured import StructuredPerceptron, Task
 
 BOOSTERS = [
@@ -30,11 +33,12 @@ BOOSTERS = [
 def fit(learner, X, y=None):
     n = X.shape[0]
     y = np.arange(n) % 3 if y is None else y
-    return clone(learner).fit(X, y, **({"qid": np.zeros(n)} if ranks_queries(learner) else {}))
+    qid = np.arange(n) % 2  # some learners need two queries
+    return clone(learner).fit(X, y, **({"qid": qid} if ranks_queries(learner) else {}))
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
-@walk([*SAVED_RANKERS, *ORDINAL])
+@walk([*RANKERS, *ORDINAL])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_constant_features_warn(learner, form):
     for value in (0.0, 0.3):
@@ -45,15 +49,22 @@ def test_constant_features_warn(learner, form):
     fit(learner, form(one), np.arange(40) < 20)
 
 
-@walk(SAVED_RANKERS)
+@walk(RANKERS)
 def test_features_of_queries_alone_warn(learner):
     qid = np.repeat(np.arange(10), 5)
     X = np.random.default_rng(0).normal(size=(10, 3))[qid]
     y = np.arange(50) % 5 > 2
     with pytest.warns(UserWarning, match="learned nothing"):
         clone(learner).fit(X, y, qid=qid)
-    X[0, 0] += 1
+    X[::5, 0] += 1
     clone(learner).fit(X, y, qid=qid)
+
+
+def test_a_path_of_constant_features_warns():
+    X, y = np.ones((40, 3)), np.arange(40) % 3
+    with pytest.warns(UserWarning, match="ranksvm_path learned nothing: .*equal"):
+        rc.ranksvm_path(X, y, qid=np.zeros(40), Cs=[0.1, 1.0])
+    rc.ranksvm_path(X + np.eye(40, 3), y, qid=np.zeros(40), Cs=[0.1, 1.0])
 
 
 @walk(BOOSTERS)
@@ -160,6 +171,15 @@ def test_a_fit_without_queries_warns(learner):
         clone(learner).fit(X, y, **given)
     if hasattr(learner, "partial_fit"):
         clone(learner).partial_fit(X, y)  # a call has one query
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(), rc.RankSVM()], ids=["classes", "rank"])
+def test_a_preference_without_queries_warns(estimator):
+    X, y = np.random.default_rng(0).normal(size=(6, 2)), [0, 1, 0, 1, 1, 0]
+    with pytest.warns(UserWarning, match="fit found no qid"):
+        PairwisePreference(estimator).fit(X, y)
+    for declared in ({"qid": np.zeros(6)}, {"group": [6]}):
+        PairwisePreference(estimator).fit(X, y, **declared)
 
 
 def seeded(learner):

@@ -123,7 +123,7 @@ def test_a_failed_fit_leaves_the_preference_as_it_was():
     model = PairwisePreference(LogisticRegression(C=0.01), random_state=0).fit(X, y, qid=qid)
     before = vars(model).copy()
     with pytest.raises(ValueError, match="nothing to learn"):
-        model.fit(X[:, :3], np.ones(len(X)))
+        model.fit(X[:, :3], np.ones(len(X)), qid=qid)
     assert vars(model) == before
 
 

@@ -16,6 +16,7 @@ from rankcore._core.arguments import RowsLike
 from rankcore._core.contributions import cuts_of, dense_values
 from rankcore._core.explained_model import ExplainedModel
 from rankcore._core.front import feature_names as names_of
+from rankcore._core.ids import as_names
 from rankcore._core.inputs import n_rows_of, take_rows
 from rankcore._core.numbers import largest
 from rankcore._ext.rows import dense_rows
@@ -97,7 +98,7 @@ def plot_contributions(
     if features is None:
         chosen = largest(drawn.parts.std(axis=0), max_features)
     else:
-        chosen = [_number_of(one, explained.names) for one in features]
+        chosen = [_number_of(one, explained.names) for one in as_names(features, "features")]
     if not chosen:
         raise ValueError("no feature adds different amounts to the scores of these rows")
     if axes is None:

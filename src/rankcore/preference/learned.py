@@ -19,7 +19,7 @@ from rankcore._core.inputs import check_matrix
 from rankcore._core.labels import as_relevance
 from rankcore._core.numbers import Floats
 from rankcore._core.params import COUNT, Constraints, Function, Options, check_params
-from rankcore._core.queries import queries_of, query_numbers
+from rankcore._core.queries import queries_of, query_numbers, warn_without_qid
 from rankcore.preference.forms import Degrees, Indexed, Places, from_scores
 from rankcore.preference.methods import QuickSort, computed_order, mean_degrees
 from rankcore.ranking.base import SCORE
@@ -128,7 +128,8 @@ class PairwisePreference(BaseEstimator):
         y : array-like of numbers, shape (n_samples,)
             Labels, higher is better.
         qid : array-like, shape (n_samples,), optional
-            The query of each row. None: all rows are of one query.
+            The query of each row. None: all rows are of one query, which causes a warning if there
+            is no ``group`` either.
         group : array-like of int, optional
             Sizes of queries with consecutive rows, instead of ``qid``.
 
@@ -151,6 +152,8 @@ class PairwisePreference(BaseEstimator):
 
     def _fit(self, X: Any, y: Any, qid: Any, group: Any) -> None:
         labels = as_relevance(y, X.shape[0])
+        if qid is None and group is None:
+            warn_without_qid()
         queries = queries_of(qid, group, X.shape[0])
         if not is_classifier(self.estimator):
             self.n_pairs_ = 0

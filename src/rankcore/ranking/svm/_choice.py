@@ -19,9 +19,9 @@ from rankcore._core.params import Checked, Constraints
 from rankcore._core.queries import Queries, group_rows, query_numbers, whole_folds
 from rankcore.ranking.base import ModelState, Ranker
 from rankcore.ranking.data import RankingData, ranking_source
-from rankcore.ranking.pairs import Pairing, check_useful, make_pairing
-from rankcore.ranking.svm._estimator import CONSTRAINTS, RankSVM
-from rankcore.ranking.svm._path import along, as_cs, check_cs
+from rankcore.ranking.pairs import Pairing, check_useful, make_pairing, weighted_rows
+from rankcore.ranking.svm._estimator import CONSTRAINTS, RankSVM, warn_of_columns
+from rankcore.ranking.svm._path import along, as_cs, check_cs, warn_of_ties
 from rankcore.ranking.svm._problems import Problem
 from rankcore.ranking.validation import METRIC, check_defined, measure, merit
 
@@ -200,6 +200,9 @@ class RankSVMCV(Ranker):
         labels = as_relevance(source.window.labels, rows.n_rows)
         everything = make_pairing(source.window, balanced=self.balance == "query")
         check_useful(everything, rows.n_rows)
+        source.weighted = weighted_rows(source.window)
+        warn_of_columns(source, self)
+        warn_of_ties(rows, everything, type(self).__name__)
         check_defined(self.scoring, labels, queries, "scoring")
         largest = 0 if source.window.queries is None else queries.largest
         state = ModelState(None, settings={})
@@ -208,7 +211,8 @@ class RankSVMCV(Ranker):
         folds = list(self._folds(X, labels, numbers, queries))
         planned = len(folds) * Cs.size + 1
         for k, (train, test) in enumerate(folds):
-            with Problem(model, rows, _part(everything, numbers[train])) as problem:
+            part = _part(everything, numbers[train])
+            with Problem(model, rows, part, source.weighted) as problem:
                 path = along(shadow, problem, Cs, k * Cs.size, planned)
                 scores.append(
                     [
@@ -218,7 +222,7 @@ class RankSVMCV(Ranker):
                 )
         values = np.array(scores)
         best = int(merit(self.scoring, values.mean(axis=0)).argmax())
-        with Problem(model, rows, everything) as problem:
+        with Problem(model, rows, everything, source.weighted) as problem:
             chosen = next(along(shadow, problem, Cs[best : best + 1], planned - 1, planned))
         self._become_chosen(chosen, Cs, values, best)
         return self

@@ -28,7 +28,9 @@ from rankcore._core.params import (
     Real,
 )
 from rankcore._core.queries import Queries
+from rankcore._core.scales import warn_of_scales
 from rankcore._core.scoring import Scoring
+from rankcore._core.sources import Source
 from rankcore._core.state import (
     log_array,
     restored_log,
@@ -234,10 +236,10 @@ class RankSVM(Ranker):
     def _fit(self, data: RankingData, callbacks: Iterable[Callback] | None) -> None:
         source: Any = ranking_source(data, as_rows=self._as_rows)
         pairing, fitted, validation = self._begin(source, data.held_out)
-        rows, weighted = source.window.rows, weighted_rows(source.window)
+        rows = source.window.rows
         # The pairs have copies of the labels and queries that they use.
         source.window = replace(source.window, labels=None, queries=None)
-        with Problem(self, rows, pairing, weighted) as problem, problem.limits():
+        with Problem(self, rows, pairing, source.weighted) as problem, problem.limits():
             start = problem.start(self._warm(rows.n_rows, rows.n_features))
             steps = problem.steps(self, start)
             monitor = Monitor(fitted, validation, callbacks)
@@ -264,6 +266,8 @@ class RankSVM(Ranker):
         window, rows = source.window, source.window.rows
         pairing = make_pairing(window, balanced=self.balance == "query")
         check_useful(pairing, rows.n_rows)
+        source.weighted = weighted_rows(window)
+        warn_of_columns(source, self)
         given = window.queries is not None
         validation = self._validation(source.given, rows.n_features, given, held_out)
         largest = window.queries.largest if given else 0
@@ -385,3 +389,10 @@ class RankSVM(Ranker):
         if isinstance(model, LinearModel):
             raise AttributeError("dual_coef_ and support_ require a kernel; use coef_")
         return model
+
+
+def warn_of_columns(source: Source, learner: Any) -> None:
+    """Warn if some features dominate kernel values, or need far smaller weights than others."""
+    if learner.kernel != "precomputed":
+        columns = source.columns_off_scale(centred=True)
+        warn_of_scales(columns, source.names, type(learner).__name__)

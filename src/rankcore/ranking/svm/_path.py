@@ -12,13 +12,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from rankcore._core.arguments import EvalSet, RowsLike
+from rankcore._core.equal_rows import EQUAL_WITHIN_QUERIES, equal_in_groups
 from rankcore._core.numbers import Floats
 from rankcore._core.params import check_count
 from rankcore._core.sources import RowBlocks
+from rankcore._core.warning import warn
+from rankcore._ext.rows import Rows
 from rankcore.metrics.tables import Table
 from rankcore.progress import Progress, report
 from rankcore.ranking.base import ModelState
 from rankcore.ranking.data import RankingData, held_out_sets, ranking_source
+from rankcore.ranking.pairs import Pairing
 from rankcore.ranking.svm._estimator import RankSVM
 from rankcore.ranking.svm._problems import Problem
 from rankcore.ranking.svm.newton import Step, minimise, step_line
@@ -153,9 +157,10 @@ def ranksvm_path(
     source: Any = ranking_source(data, as_rows=model._as_rows)
     rows = source.window.rows
     pairing, shadow, sets = model._begin(source, held_out)
+    warn_of_ties(rows, pairing, "ranksvm_path")
     held = sets[0] if sets else None
     fitted, values = [], []
-    with Problem(model, rows, pairing) as problem:
+    with Problem(model, rows, pairing, source.weighted) as problem:
         for one in along(shadow, problem, values_of_c):
             fitted.append(one)
             if held is None:
@@ -170,6 +175,12 @@ def ranksvm_path(
         measure, best = held.names[0].removeprefix("valid_"), _best(held, values)
     tried, norms = values_of_c[: len(fitted)], np.array(lengths)
     return SVMPath(tried, tuple(fitted), norms, measure, np.array(values), best)
+
+
+def warn_of_ties(rows: Rows, pairing: Pairing, learner: str) -> None:
+    """Warn of a fit that learned nothing, because compared rows are equal."""
+    if equal_in_groups(rows, pairing.docs, pairing.bounds):
+        warn(f"{learner} learned nothing: {EQUAL_WITHIN_QUERIES}")
 
 
 def check_cs(Cs: Any, name: str) -> None:

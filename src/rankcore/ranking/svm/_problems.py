@@ -45,20 +45,17 @@ SHARE, LEAST_TOL = 0.5, 1e-6
 class Problem:
     """Pairs of rows, in the space of the model. A context manager.
 
-    A named ``gamma`` is chosen from the rows of positive weight, by default all. Raises ValueError
+    A named ``gamma`` is chosen from the ``weighted`` rows, of positive weight. Raises ValueError
     if the kernel matrix takes more than ``memory_limit`` bytes, or is found to
     have negative eigenvalues.
     """
 
-    def __init__(
-        self, model: Any, rows: Rows, pairing: Pairing, weighted: Rows | None = None
-    ) -> None:
+    def __init__(self, model: Any, rows: Rows, pairing: Pairing, weighted: Rows) -> None:
         self._rows, self._pairing = rows, pairing
         self._kernel: Kernel | None = None
         if model.kernel is not None:
             # Other kernels do not use gamma.
-            chosen = rows if weighted is None else weighted
-            gamma = resolve_gamma(model.gamma, chosen) if model.kernel in ("poly", "rbf") else 1.0
+            gamma = resolve_gamma(model.gamma, weighted) if model.kernel in ("poly", "rbf") else 1.0
             self._kernel = Kernel(model.kernel, gamma, int(model.degree), float(model.coef0))
         balanced, n_jobs = model.balance == "query", n_threads(model.n_jobs)
         if self._kernel is not None:
