@@ -33,6 +33,7 @@ def folder(tmp_path_factory):
     """Training and held-out rows: of queries, of labels, and of two labels in queries."""
     folder = tmp_path_factory.mktemp("rows")
     X, y, qid = rc.datasets.make_letor(70, 12, 90, random_state=0)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
     for name, kept in (("train", qid <= 40), ("valid", qid > 40)):
         dump_letor(X[kept], y[kept], folder / f"queries.{name}", qid=qid[kept])
         dump_letor(X[kept], y[kept] > 1, folder / f"bipartite.{name}", qid=qid[kept])
