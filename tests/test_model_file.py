@@ -148,6 +148,8 @@ def files(tmp_path_factory):
     models.append(rc.CalibratedOrdinal().fit(X, Y).conformalize(X, Y))
     models.append(rc.OrdinalBoost(3).fit(X, Y).conformalize(X, Y))
     models.append(PairwiseGradientRanker().fit(X, [0, 1], [0, 1]))
+    queries = frame.assign(query=np.arange(len(X)) // 10)
+    models.append(rc.RankSVM().fit(queries, Y, qid="query"))
     for model in models:
         rc.save(model, path)
         found.append(taken_apart(path.read_bytes()))

@@ -205,6 +205,14 @@ def take_queries(X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
     return frame.without(name), frame.column(frame.names.index(name))
 
 
+def or_column(X: Any, qid: Any, group: Any, column: str | None) -> Any:
+    """Return qid or, without queries, the name of a column if a data frame X has it."""
+    if qid is not None or group is not None or column is None:
+        return qid
+    frame = frame_of(X)
+    return column if frame is not None and column in frame.names else None
+
+
 def queries_of(qid: Any, group: Any, n_rows: int) -> Queries:
     """Group rows by query, from ids or sizes of contiguous queries; without either, one query."""
     if group is None:

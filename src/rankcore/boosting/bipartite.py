@@ -136,6 +136,8 @@ class BipartiteRankBoost(PairBoosting):
         Number of features.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Only if X had string column names.
+    query_column_ : str
+        Column of queries that ``fit`` named by a string; predictions remove it from data frames.
     history_ : dict of lists
         Statistics of each round. ``edge``: r. ``alpha``: the step. ``normalizer``: Z, the remaining
         weight. ``bound``: the product of all Z, an upper bound on the weighted fraction of training
@@ -305,7 +307,8 @@ class BipartiteRankBoost(PairBoosting):
             If input or parameters are invalid, or no query has both relevant and other documents.
         """
         self._check_params()
-        held_out = held_out_sets(eval_set, eval_X, eval_y, eval_qid, eval_group)
+        column = qid if isinstance(qid, str) else None
+        held_out = held_out_sets(eval_set, eval_X, eval_y, eval_qid, eval_group, column)
         data = RankingData(X, y, qid, group, sample_weight, held_out=held_out)
         source, categories = self._source(data, one_query=True)
         labels = as_relevance(source.window.labels, source.window.rows.n_rows)
@@ -318,4 +321,5 @@ class BipartiteRankBoost(PairBoosting):
         )
         del labels
         self._boost(source, categories, pairing, held_out, callbacks)
+        self._remember(column)
         return self

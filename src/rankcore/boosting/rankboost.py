@@ -135,6 +135,8 @@ class RankBoost(PairBoosting):
         Number of features.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Only if X had string column names.
+    query_column_ : str
+        Column of queries that ``fit`` named by a string; predictions remove it from data frames.
     history_ : dict of lists
         Statistics of each round. ``edge``: r. ``alpha``: the step. ``normalizer``: Z, the remaining
         weight. ``bound``: the product of all Z, an upper bound on the weighted fraction of training

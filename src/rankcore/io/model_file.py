@@ -60,7 +60,9 @@ from rankcore.io.steps import (
 # Metadata keys, except those of the scoring.
 METADATA = ("format", "version", "labels", "checksum")
 # Keys of a model; those of a contained model have its name as a prefix.
-OF_A_MODEL = ("learner", "n_features", "parameters", "facts", "scaler", "steps")
+OF_A_MODEL = (
+    "learner", "n_features", "parameters", "facts", "scaler", "steps", "query_column"
+)  # fmt: skip
 SCORING = "scoring"
 # Maximum difference of scoring arrays and those of the learner, in units of the largest number.
 ROUNDING = 1e-9
@@ -229,6 +231,8 @@ class _Contents:
             found["steps"] = json.dumps({"pipeline": len(self.pipelines), "classes": classes})
             self.pipelines.append(without_learner(whole))
             self.steps += classes
+        if hasattr(model, "query_column_"):
+            found["query_column"] = json.dumps(model.query_column_)
         if spec.feature_names is not None:
             own["feature_names"] = np.array(spec.feature_names, dtype=object)
         self.metadata.update({prefix + name: value for name, value in found.items()})
@@ -371,6 +375,11 @@ def _rebuild_model(
                 f"{names.size}"
             )
         model.feature_names_in_ = names
+    if "query_column" in metadata:
+        column = read_json(metadata["query_column"])
+        if not isinstance(column, str):
+            raise ValueError(f"query_column must be the name of a column; found {column!r}")
+        model.query_column_ = column
     if "scaler" in metadata:
         model = restore_scaled(read_json(metadata["scaler"]), arrays, model)
     elif "steps" in metadata:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankcore._core.arguments import RowsLike
-from rankcore._core.frames import names_of
+from rankcore._core.frames import frame_of, names_of
 from rankcore._core.inputs import as_rows, check_matrix
 from rankcore._ext.model_scores import Model
 from rankcore._ext.rows import Rows
@@ -83,6 +83,7 @@ class Predictor:
                 self.ranks_ = arrays["classes"] if self._model.n_ranks else None
                 self.feature_names_in_ = _names(arrays)
                 self.learner = metadata["learner"]
+                self._query_column = read_json(metadata.get("query_column", "null"))
                 self._categories = _categories(metadata, self._model.n_features)
             except Exception as error:  # crafted documents can raise any exception
                 raise damaged(error) from error
@@ -192,6 +193,9 @@ class Predictor:
     def _rows(self, X: Any) -> Rows:
         """Validate rows, as the learner does."""
         check_matrix(X)
+        frame = frame_of(X)
+        if frame is not None and self._query_column in frame.names:
+            X = frame.without(self._query_column)
         if self.feature_names_in_ is not None and (names := names_of(X)) is not None:
             _check_names(names, self.feature_names_in_.tolist())
         if self._categories is not None:

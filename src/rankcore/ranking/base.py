@@ -25,6 +25,7 @@ from rankcore._core.numbers import Floats
 from rankcore._core.params import Constraints
 from rankcore._core.queries import (
     Queries,
+    or_column,
     queries_of,
     query_numbers,
     query_weights,
@@ -166,16 +167,26 @@ class Ranker(Specified, BaseEstimator):
             not change the estimator.
         """
         self._check_params()
-        held_out = held_out_sets(eval_set, eval_X, eval_y, eval_qid, eval_group)
+        column = qid if isinstance(qid, str) else None
+        held_out = held_out_sets(eval_set, eval_X, eval_y, eval_qid, eval_group, column)
         data = RankingData(X, y, qid, group, sample_weight, pairs, pairs_weight, held_out)
         if propensity is not None:
             balanced = getattr(self, "balance", None) == "query"
             data = weigh_clicks(data, propensity, position, weigh_queries=balanced)
         elif position is not None:
-            return self._fit_with_positions(data, position, callbacks)
+            self._fit_with_positions(data, position, callbacks)
+            self._remember(column)
+            return self
         self._fit(data, callbacks)
         self.__dict__.pop("position_effect_", None)  # of an earlier fit
+        self._remember(column)
         return self
+
+    def _remember(self, column: str | None) -> None:
+        """Keep the name of the column of queries, which predictions then remove from frames."""
+        self.__dict__.pop("query_column_", None)
+        if column is not None:
+            self.query_column_ = column
 
     @abstractmethod
     def _fit(self, data: RankingData, callbacks: Iterable[Callback] | None) -> None:
@@ -233,7 +244,7 @@ class Ranker(Specified, BaseEstimator):
         X : array-like or scipy sparse, shape (n_samples, n_features)
         qid : array-like, shape (n_samples,), or str, optional
             Query of each row, used only by models that vote on ranks. A string names a column of a
-            DataFrame X; by default, a column named "qid" is used if X has one.
+            DataFrame X; by default, that of the fit or "qid" is used if X has one.
         group : array-like of int, optional
             Sizes of queries with contiguous rows, instead of ``qid``.
 
@@ -310,7 +321,7 @@ class Ranker(Specified, BaseEstimator):
             If the model was fitted on queries and none are given, or input is invalid.
         """
         check_is_fitted(self)
-        X, qid = take_queries(X, qid, group)
+        X, qid = self._take_queries(X, qid, group)
         if self._largest_query and qid is None and group is None:
             raise ValueError(
                 "score requires qid, as this model was fitted on queries (in a search, set "
@@ -330,11 +341,16 @@ class Ranker(Specified, BaseEstimator):
         self, X: Any, qid: Any, group: Any, method: str | None
     ) -> tuple[Rows, Queries]:
         """Rows for a fitted model, and their queries; with ``method``, warn if there are none."""
-        X, qid = take_queries(X, qid, group)
+        X, qid = self._take_queries(X, qid, group)
         rows = self._more_rows(X)
         if method is not None and qid is None and group is None:
             warn_of_one_query(rows.n_rows, self._largest_query, method)
         return rows, queries_of(qid, group, rows.n_rows)
+
+    def _take_queries(self, X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
+        """Return X without a column of queries, and qid; the fit may have named the column."""
+        column = getattr(self, "query_column_", None)
+        return take_queries(X, or_column(X, qid, group, column), group)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

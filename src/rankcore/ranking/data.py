@@ -9,7 +9,7 @@ from typing import Any
 
 from rankcore._core.eval_sets import as_eval_sets
 from rankcore._core.inputs import as_rows
-from rankcore._core.queries import queries_of, take_queries, warn_without_qid
+from rankcore._core.queries import or_column, queries_of, take_queries, warn_without_qid
 from rankcore._core.sources import MemoryRows, RowBlocks, Source, check_alone
 
 
@@ -43,13 +43,15 @@ def held_out_sets(
     eval_y: Any = None,
     eval_qid: Any = None,
     eval_group: Any = None,
+    column: str | None = None,
 ) -> list[HeldOut]:
-    """Return the held-out sets of the arguments of ``fit``."""
+    """Return the held-out sets of the arguments of ``fit``, whose queries are in a column."""
     more = {"eval_qid": eval_qid, "eval_group": eval_group}
     found = []
     for X, y, of in as_eval_sets(eval_set, eval_X, eval_y, more):
-        X, qid = take_queries(X, of["eval_qid"], of["eval_group"])
-        found.append(HeldOut(X, y, qid, of["eval_group"]))
+        group = of["eval_group"]
+        X, qid = take_queries(X, or_column(X, of["eval_qid"], group, column), group)
+        found.append(HeldOut(X, y, qid, group))
     return found
 
 

@@ -144,6 +144,8 @@ class RankSVM(Ranker):
         Number of features.
     feature_names_in_ : ndarray of str, shape (n_features_in_,)
         Only if X had string column names.
+    query_column_ : str
+        Column of queries that ``fit`` named by a string; predictions remove it from data frames.
 
     Warns
     -----
