@@ -69,6 +69,10 @@ copybutton_exclude = ".linenos, .gp, .go"
 sphinx_gallery_conf = {
     "examples_dirs": [str(ROOT / "examples" / "gallery")],
     "gallery_dirs": ["examples"],
+    "subsection_order": [
+        f"../examples/gallery/{group}"
+        for group in ("ordered_labels", "documents", "judges", "clicks", "production", "theory")
+    ],
     "within_subsection_order": "FileNameSortKey",
     "filename_pattern": r"plot_",
     "abort_on_example_error": True,

@@ -1,4 +1,4 @@
-"""Defaults before and after, beside other tools: 20 seeds, intervals, wins and losses per set.
+"""Defaults before and after: 20 seeds, intervals, wins and losses, with other tools.
 
 ``python -m reproduce.defaults --markdown PATH --keep PATH`` reads ``../shared/data`` or
 ``$RANKCORE_DATA`` and measures, on rows that were held out, every learner with its defaults, with
@@ -407,7 +407,7 @@ PEERS = ("mord LogisticAT", "SVC", "LogisticRegression", "LightGBM")
 
 def report(done: dict[str, Results]) -> Iterator[str]:
     """Write the Markdown."""
-    yield "# Defaults before and after, beside other tools"
+    yield "# Defaults before and after, compared with other tools"
     yield ""
     held = {
         str(len(splits))

@@ -2,7 +2,7 @@
 
 ``python -m reproduce.oap_real --trials 500 --jobs 2`` reads ``../shared/data`` or
 ``$RANKCORE_DATA`` and prints mean rank losses on test examples, with 95 % intervals of Student's t
-over the trials, beside the published ones; --png draws the curves, --markdown writes a copy.
+over the trials, with the published ones; --png draws the curves, --markdown writes a copy.
 
 Cystic fibrosis: 4819 pairs of query and document, each judged by four judges. A trial shuffles the
 pairs, draws one judge of each as the target and takes the other three as features. The paper's

@@ -1,6 +1,6 @@
 """The synthetic experiment of the OAP paper (Harrington, ICML 2003, section 4.1), every learner.
 
-``python -m reproduce.oap_synthetic --jobs 2`` prints the paper's table beside ours and the online
+``python -m reproduce.oap_synthetic --jobs 2`` prints the paper's table next to ours and the online
 losses of its figure 2; --png draws the figure, --markdown writes a copy of it all. The exit status
 is 1 if a row or a curve misses its gate; a run of fewer trials than the default has no gates.
 

@@ -1,4 +1,4 @@
-"""A ranker that learns from the clicks on its own lists, beside rankers that learn from labels.
+"""A ranker that learns from the clicks on its own lists, compared with learners from labels.
 
 ``python -m reproduce.online --markdown reproduce/online.md``
 

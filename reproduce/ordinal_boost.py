@@ -1,4 +1,4 @@
-"""OrdinalBoost in all its forms beside multiclass boosting and logistic regression.
+"""OrdinalBoost in all its forms, compared with multiclass boosting and logistic regression.
 
 ``python -m reproduce.ordinal_boost --markdown PATH --png PATH`` reads Chu and Ghahramani's sets of
 100 distinct rows or more from ``../shared/data`` or ``$RANKCORE_DATA``, in 5 and 10 bins, and

@@ -1,8 +1,8 @@
-"""Probabilities of ranks and sets of ranks on real data, beside other tools.
+"""Probabilities of ranks and sets of ranks on real data, compared with other tools.
 
 ``python -m reproduce.probabilities`` reads ``../shared/data`` or ``$RANKCORE_DATA`` and prints the
 ranked probability score on test rows of `CalibratedOrdinal` around `PRank`, with cumulative and
-isotonic curves, and of `OrdinalBoost` and `OrdinalLogistic` at their defaults, beside
+isotonic curves, and of `OrdinalBoost` and `OrdinalLogistic` at their defaults, compared with
 scikit-learn's logistic regression, calibrated (CalibratedClassifierCV, five parts) and not, mord's
 LogisticAT and skordinal's proportional odds model where these are installed; then the coverage of
 sets of ranks. --markdown writes a copy.

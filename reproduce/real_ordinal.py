@@ -1,4 +1,4 @@
-"""Ordinal learners on real data beside the best constant.
+"""Ordinal learners on real data, compared with the best constant.
 
 ``python -m reproduce.real_ordinal`` reads sst5 (bag of words, train and test as published) and the
 5-bin partitions of Chu and Ghahramani's benchmark from ``../shared/data`` or ``$RANKCORE_DATA``,

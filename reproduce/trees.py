@@ -1,4 +1,4 @@
-"""RankBoost with trees and stumps beside LightGBM, XGBoost and CatBoost, with the same budget each.
+"""RankBoost with trees and stumps against LightGBM, XGBoost and CatBoost, at equal budgets.
 
 ``python -m reproduce.trees --cache FILE`` fits what FILE (JSON lines) does not hold yet and prints
 the tables; --markdown writes them to a file, --png draws them; --sets and --learners name some of
@@ -379,7 +379,7 @@ def main():
     require(*(read[name] for name in arguments.sets if name in read))
     found = collect(arguments.cache, arguments.sets, arguments.learners, trials, arguments.seconds)
     names = [find for find in ("rankcore", "lightgbm", "xgboost-cpu", "catboost") if _has(find)]
-    lines = ["# Trees and stumps on pairs, beside LambdaMART and others", ""]
+    lines = ["# Trees and stumps on pairs, compared with LambdaMART and others", ""]
     lines += ["`python -m reproduce.trees`: " + " ".join(__doc__.split("\n\n", 2)[2].split()), ""]
     versions = ", ".join(f"{name} {version(name)}" for name in names)
     lines += [f"{platform.machine()}, Python {platform.python_version()}, {versions}", ""]

@@ -1,4 +1,4 @@
-"""Whole orders from judges that err: Kendall's tau against calls, beside other packages.
+"""Whole orders from judges that err: Kendall's tau against calls, compared with other packages.
 
 ``python -m reproduce.whole_orders`` prints the tables; --markdown writes a copy, --png draws them.
 --cache keeps each list that was ordered in a folder, so that a run goes on where one ended, killed

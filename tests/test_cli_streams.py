@@ -74,7 +74,7 @@ def test_every_way_of_reading_gives_the_model_of_memory(folder, tmp_path):
         output = tmp_path / f"model-{number}"
         facts = succeed("train", *data, "-o", output, *ORDER, stdin=stdin)
         assert facts["model"] == "prank"
-        assert facts["chosen_since"] == "no line has qid:"
+        assert facts["chosen_because"] == "no line has qid:"
         assert model_bytes(output) == expected
 
 

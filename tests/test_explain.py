@@ -97,7 +97,7 @@ def test_queries_that_cannot_be_explained():
         query(STUMPS, X[:8], y=[1, 2, 3])
     with pytest.raises(TypeError, match="must be a learner of rankcore that scores rows"):
         query(StandardScaler().fit(X), X)
-    with pytest.raises(TypeError, match="rbf kernel"):
+    with pytest.raises(TypeError, match="kernel='rbf'"):
         query(rc.RankSVM(kernel="rbf").fit(X[:40], Y[:40], qid=QID[:40]), X[:8])
     with pytest.raises(ValueError, match="a must be one row; found 2"):
         pair(STUMPS, X[:2], X[3])

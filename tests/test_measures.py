@@ -596,8 +596,8 @@ def test_kernel_checks_what_it_is_given():
         with pytest.raises(ValueError, match="match|wrong length|bounds"):
             measures.measure(*arguments, plan, functions, one, 0, out)
     rows = np.array([0, 1, 3])
-    trouble, _ = measures.measure(s, s, None, rows, None, good, 0, 1, plan, functions, one, 0, out)
-    assert trouble == measures.Trouble.ROW
+    status, _ = measures.measure(s, s, None, rows, None, good, 0, 1, plan, functions, one, 0, out)
+    assert status == measures.Status.ROW
     for wrong in ([], functions * 2, ["precision"]):
         with pytest.raises(ValueError, match="wrong length|PyCapsule"):
             measures.measure(s, s, None, None, None, good, 0, 1, plan, wrong, one, 0, out)

@@ -84,7 +84,7 @@ def test_pooled_misranking_counts_pairs():
     assert math.isnan(
         pairwise_misranking(labels, scores, qid=qid, pooled=True, query_weight=[0, 0, 1])
     )
-    with pytest.raises(ValueError, match="choose one"):
+    with pytest.raises(ValueError, match="pooled and per_query exclude"):
         pairwise_misranking(labels, scores, pooled=True, per_query=True)
     with pytest.raises(ValueError, match="query_weight"):
         pairwise_misranking(labels, scores, qid=qid, pooled=True, query_weight=[1, 2])
@@ -337,8 +337,8 @@ def test_kernels_check_what_they_are_handed():
                 kernel(*wrong, *rest)
         with pytest.raises(ValueError, match="wrong"):
             kernel(x, x, None, bounds, 0, 2, *rest[:-1], rest[-1][:1])
-        trouble, _ = kernel(x, x, np.array([0, 1, 2, 4]), bounds, 0, 2, *rest)
-        assert kernels.TROUBLES[trouble] == "row"
+        status, _ = kernel(x, x, np.array([0, 1, 2, 4]), bounds, 0, 2, *rest)
+        assert kernels.ERRORS[status] == "row"
     with pytest.raises(ValueError, match="fewer values than positions"):
         position_kernels.position_losses(x, x, None, bounds, 0, 2, 9, 0, x[:1], np.empty(2))
     marks, sums = np.ones(4), np.empty((2, 6))
@@ -350,7 +350,7 @@ def test_kernels_check_what_they_are_handed():
     ]:
         with pytest.raises(ValueError, match="."):
             auc_kernels.sum_pairs(*wrong)
-    with pytest.raises(IndexError, match="rows names a row"):
+    with pytest.raises(IndexError, match="rows has an index"):
         auc_kernels.sum_pairs(x, marks, np.array([0, 1, -2, 3]), bounds, 0, 2, sums)
     values = np.full(2 * auc_kernels.N_SPLITTERS, np.inf)
     starts = np.zeros(auc_kernels.N_CELLS, np.uint16)

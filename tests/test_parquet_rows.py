@@ -405,7 +405,7 @@ def test_train_evaluate_and_predict(scale, path, frame, tmp_path):
 def test_train_a_ranker_and_write_a_run(path, frame, tmp_path):
     pytest.importorskip("rich")
     facts = json.loads(succeed("train", path, "-o", tmp_path / "model", "--json"))
-    assert facts["chosen_since"] == "there is a column of queries"
+    assert facts["chosen_because"] == "there is a column of queries"
     assert facts["model"] == "pairwise"
     frame["qid"] = frame["qid"].str.replace(" ", "")
     frame["docid"] = [f"d{number}" for number in range(len(frame))]

@@ -377,13 +377,13 @@ def test_the_file_says_which_learner(command, tmp_path):
         done = command("train", name, "-o", "model", "--json")
         assert done.exit_code == 0, done.output
         facts = json.loads(done.stdout)
-        assert (facts["model"], facts["chosen_since"]) == (learner, why)
+        assert (facts["model"], facts["chosen_because"]) == (learner, why)
         found = json.loads(command("evaluate", "model", name, "--json").stdout)
         assert found.get("ndcg@10", 1 - found.get("rank_loss", 0)) > 0.6
     named = json.loads(
         command("train", "queries", "-o", "model", "--model", "prank", "--json").stdout
     )
-    assert "chosen_since" not in named
+    assert "chosen_because" not in named
 
 
 @pytest.mark.parametrize(

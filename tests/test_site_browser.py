@@ -31,7 +31,7 @@ playwright = pytest.importorskip("playwright.sync_api", reason="playwright is no
 PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"))
 PAGES = [page for page in PAGES if not page.startswith("_")]
 KINDS = ["index.html", "boosting.html", "examples/index.html", "coming_from.html", "install.html"]
-KINDS += ["examples/plot_ordinal_thresholds.html", "reference/generated/rankcore.PRank.html"]
+KINDS += ["examples/ordered_labels/plot_thresholds.html", "reference/generated/rankcore.PRank.html"]
 KINDS += ["reference/command_line.html", "tutorials/stars.html", "search.html"]
 
 

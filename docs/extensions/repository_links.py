@@ -14,7 +14,7 @@ LINK = re.compile(r"(?<!!)(\[[^\]]*\]\()([^)#:\s]+)(#[^)\s]*)?(?=\))")
 
 
 def leading(link: str, folder: Path, page_folder: Path, repository: str) -> str:
-    """Target of a link of a file in `folder` that is shown as a page in `page_folder`."""
+    """Return where a link leads, of a file in `folder` that is a page in `page_folder`."""
     path = Path(os.path.normpath(folder / link))
     if not path.is_relative_to(ROOT) or not path.exists():
         return link
@@ -31,7 +31,7 @@ def leading(link: str, folder: Path, page_folder: Path, repository: str) -> str:
 
 
 def rewritten(text: str, folder: Path, page_folder: Path, repository: str) -> str:
-    """Text of a page with links that work on the site."""
+    """Return the text of a page with links that work on the site."""
 
     def instead(match: re.Match) -> str:
         before, link, anchor = match.groups()
@@ -40,11 +40,18 @@ def rewritten(text: str, folder: Path, page_folder: Path, repository: str) -> st
     return LINK.sub(instead, text)
 
 
-def toctree(text: str, but: tuple[str, ...]) -> str:
-    """Directive that puts the pages of a list into the navigation, in the order of the list."""
-    pages = [link.removesuffix(".md") for _, link, _ in LINK.findall(text) if link.endswith(".md")]
-    inner = [page for page in dict.fromkeys(pages) if page not in but and ".." not in page]
-    return "\n".join(["", "```{toctree}", ":hidden:", "", *inner, "```", ""])
+def toctrees(text: str, but: tuple[str, ...]) -> str:
+    """Put the pages of a list into the navigation, in its order, with its headings as captions."""
+    lines = []
+    for group in re.split(r"^## ", text, flags=re.MULTILINE):
+        links = [link for _, link, _ in LINK.findall(group) if link.endswith(".md")]
+        pages = [link.removesuffix(".md") for link in dict.fromkeys(links) if ".." not in link]
+        inner = [page for page in pages if page not in but]
+        if inner:
+            heading = group.partition("\n")[0]
+            caption = [] if heading.startswith("#") else [f":caption: {heading}"]
+            lines += ["", "```{toctree}", ":hidden:", *caption, "", *inner, "```", ""]
+    return "\n".join(lines)
 
 
 def read(app, docname, source):
@@ -54,7 +61,7 @@ def read(app, docname, source):
         folder = (ROOT / written[docname]).parent if docname in written else path.parent
         repository = app.config.html_theme_options["external_links"][0]["url"]
         if docname in LISTS:
-            source[0] += toctree(source[0], but=("which_learner", "coming_from"))
+            source[0] += toctrees(source[0], but=("which_learner", "coming_from"))
         source[0] = rewritten(source[0], folder, path.parent, repository)
 
 

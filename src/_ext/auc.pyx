@@ -3,13 +3,23 @@
 The mark of a row combines its class and weight: the weight for positive rows, minus the weight for
 negative rows. The rows of a very large query are first distributed into buckets between splitters;
 then each bucket is swept like a query, in cache.
+
+``sum_pairs`` takes scores and marks of shape ``(n_rows,)`` and the bounds of queries; a query of n
+rows is sorted in O(n). ``place_splitters``, ``count_buckets`` and ``deal`` are the steps of the
+distribution, each O(n_rows).
 """
 
 from libc.math cimport isfinite
 from libc.stdint cimport int8_t, int64_t, uint16_t, uint64_t
 from libc.stdlib cimport free
 
-from rankcore._ext._by_score cimport Room, allocate, gather, longest_query, sort_descending
+from rankcore._ext._by_score cimport (
+    SortWorkspace,
+    allocate,
+    gather,
+    longest_query,
+    sort_descending,
+)
 from rankcore._ext._double cimport Double, add
 
 cdef extern from "_finite.h" nogil:
@@ -39,10 +49,12 @@ cpdef enum:
 
 
 cdef void _sweep(
-    const Room *room, const mark_t *mark, const int64_t *rows, int64_t n, double *sums
+    const SortWorkspace *work, const mark_t *mark, const int64_t *rows, int64_t n, double *sums
 ) noexcept nogil:
-    """Fill in pairs with the positive row above, pairs that tie (both as a sum of two numbers), and
-    the weights of the classes."""
+    """Sum the pairs with the positive row above, those that tie, and the weights of the classes.
+
+    Sums of pairs are pairs of doubles, high and low, as they may exceed 53 bits.
+    """
     cdef int64_t i = 0, row, count_p, count_q, above = 0, below = 0, greater = 0, equal = 0
     cdef int64_t groups = 0
     cdef uint64_t key
@@ -50,11 +62,11 @@ cdef void _sweep(
     cdef Double sum_above = Double(0.0, 0.0), sum_below = Double(0.0, 0.0)
     cdef Double sum_greater = Double(0.0, 0.0), sum_equal = Double(0.0, 0.0)
     while i < n:
-        key = room.key[room.place[i]]
+        key = work.key[work.place[i]]
         p = q = 0.0
         count_p = count_q = 0
-        while i < n and room.key[room.place[i]] == key:
-            row = rows[room.place[i]] if rows else room.place[i]
+        while i < n and work.key[work.place[i]] == key:
+            row = rows[work.place[i]] if rows else work.place[i]
             if mark_t is int8_t:
                 count_p += mark[row] > 0
                 count_q += mark[row] < 0
@@ -101,7 +113,7 @@ def sum_pairs(
     int64_t last,
     double[:, ::1] sums not None,
 ):
-    """Sum up the pairs of the queries from ``first`` up to ``last``.
+    """Sum the weights of the pairs of the queries from ``first`` up to ``last``.
 
     Query ``i`` has the rows ``bounds[i]`` up to ``bounds[i + 1]``, or those that ``rows`` names at
     these places. Its row of ``sums`` gets the weight of the pairs whose positive row has the
@@ -110,7 +122,7 @@ def sum_pairs(
 
     Returns the first query with a score that is not finite; -1 if there is none.
     """
-    cdef Room room
+    cdef SortWorkspace work
     cdef int64_t i = first, n, n_rows = scores.shape[0]
     cdef int64_t longest = longest_query(bounds, first, last, n_rows)
     cdef const double *score
@@ -124,42 +136,42 @@ def sum_pairs(
         return -1
     if rows is not None:
         row = &rows[0]
-    if not allocate(&room, longest):
+    if not allocate(&work, longest):
         raise MemoryError()
     with nogil:
         while i < last:
             n = bounds[i + 1] - bounds[i]
-            score = gather(&scores[0], row, room.score, bounds[i], n, n_rows)
+            score = gather(&scores[0], row, work.score, bounds[i], n, n_rows)
             whole = score != NULL
             if not whole or not rc_all_finite(score, n):
                 break
-            sort_descending(&room, score, n)
+            sort_descending(&work, score, n)
             if row:
-                _sweep(&room, &marks[0], row + bounds[i], n, &sums[i, 0])
+                _sweep(&work, &marks[0], row + bounds[i], n, &sums[i, 0])
             else:
-                _sweep(&room, &marks[0] + bounds[i], row, n, &sums[i, 0])
+                _sweep(&work, &marks[0] + bounds[i], row, n, &sums[i, 0])
             i += 1
-        free(room.block)
+        free(work.block)
     if not whole:
-        raise IndexError("rows names a row that there is not")
+        raise IndexError("rows has an index that is out of range")
     return i if i < last else -1
 
 
 cdef struct Splitters:
     const double *value
-    const uint16_t *start  # by cell, how many splitters are in those before
+    const uint16_t *start  # by cell, the number of splitters in the cells before
     double low
     double cells_each
     int64_t half  # a power of two: no cell has twice as many splitters
 
 
 cdef inline int64_t _cell(double x, double low, double cells_each) noexcept nogil:
-    """Cell of a number; non-decreasing despite rounding."""
+    """Return the cell of a number; non-decreasing in x despite rounding."""
     return <int64_t> min(max(0.0, (x - low) * cells_each), CELLS - 1.0)
 
 
 cdef inline int64_t _bucket(const Splitters *s, double x) noexcept nogil:
-    """Number of splitters up to x."""
+    """Return the number of splitters that are at most x."""
     cdef int64_t below = s.start[_cell(x, s.low, s.cells_each)], half = s.half
     while half:
         below += half & -<int64_t> (s.value[below + half - 1] <= x)
@@ -189,8 +201,8 @@ def place_splitters(
 ):
     """Write the number of splitters before each cell; return the steps of bisection.
 
-    ``values`` are the splitters, ascending, filled up with infinities to twice as many as there may
-    be: a search looks at some of these.
+    ``values`` are the splitters, ascending, padded with infinities to twice the maximum
+    number, as a search may read some of the padding.
     """
     cdef int64_t cell, most = 0, i = 0, half = 1
     if values.shape[0] != 2 * SPLITTERS or starts.shape[0] != CELLS:
@@ -253,13 +265,13 @@ def deal(
     Of rows on a splitter the weight of the positive and of the negative ones is added to its row of
     ``tied`` instead. The GIL is released.
     """
-    cdef int64_t i, b, n = scores.shape[0], room = dealt_scores.shape[0]
+    cdef int64_t i, b, n = scores.shape[0], capacity = dealt_scores.shape[0]
     cdef double x, m
     cdef bint fits = True
     cdef Splitters s = _splitters(values, starts, low, cells_each, half)
     if places.shape[0] != SPLITTERS + 1:
         raise ValueError("places has the wrong length")
-    if marks.shape[0] != n or dealt_marks.shape[0] != room:
+    if marks.shape[0] != n or dealt_marks.shape[0] != capacity:
         raise ValueError("scores and marks differ in length")
     if tied.shape[0] != SPLITTERS or tied.shape[1] != 2:
         raise ValueError("tied has the wrong shape")
@@ -273,7 +285,7 @@ def deal(
                     tied[b - 1, 0] += m
                 else:
                     tied[b - 1, 1] -= m
-            elif 0 <= places[b] < room:
+            elif 0 <= places[b] < capacity:
                 dealt_scores[places[b]] = x
                 dealt_marks[places[b]] = marks[i]
                 places[b] += 1

@@ -1,6 +1,9 @@
 """Click models: passes of expectation maximisation over counts and sessions, click probabilities.
 
-Probabilities lie within (0, 1). Counts of impressions are numbers of float64, exact to 2**53.
+Impressions are arrays of shape ``(n,)`` with the index of their (query, document) pair; ``bounds``,
+``(n_sessions + 1,)``, divides them into sessions, by position. Parameters have shape
+``(n_pairs,)`` or ``(n_positions,)``. Each function is one pass, O(n). Probabilities lie
+within (0, 1). Counts of impressions are float64, exact to 2**53.
 """
 
 from libc.math cimport log
@@ -27,7 +30,7 @@ cdef int _check_codes(const int32_t[::1] codes, int64_t n) except -1:
         for i in range(codes.shape[0]):
             fits = fits and 0 <= codes[i] < n
     if not fits:
-        raise ValueError(f"a pair or a position is not among the {n} that have parameters")
+        raise ValueError(f"pairs and positions must be from 0 to {n - 1}, the number of parameters")
     return 0
 
 
@@ -40,7 +43,7 @@ def position_pass(
     double[::1] examined not None,  # out, (n_positions,): expected examinations
     double[::1] attracted not None,  # out, (n_pairs,): expected attractive impressions
 ):
-    """Expectations of the position-based model; returns the log-likelihood."""
+    """Compute the expectations of the position-based model; return the log-likelihood."""
     cdef int64_t i
     cdef double theta, gamma, skip, total = 0.0
     if (
@@ -69,7 +72,7 @@ def position_pass(
 
 
 cdef double _after_click(double satisfied, double onward, double silent) noexcept nogil:
-    """Probability of no click below a click; ``silent``: of none if the next is examined."""
+    """Return the probability of no click below a click, given ``silent``, that from the next on."""
     return satisfied + (1.0 - satisfied) * (1.0 - onward + onward * silent)
 
 
@@ -80,16 +83,17 @@ def bayesian_pass(
     const double[::1] attraction not None,  # (n_pairs,)
     const double[::1] satisfaction not None,  # (n_pairs,)
     double onward,  # probability of continuing without satisfaction
-    # Added to, (n_pairs, 4): examinations, satisfied clicks; and what sessions say of the two, each
-    # the sum of a square: examinations without a click, derivatives by the satisfaction.
+    # Added to, (n_pairs, 4): expected examinations and satisfied clicks; and the information about
+    # attraction and satisfaction, sums of squared derivatives of the log-likelihood.
     double[:, ::1] expected not None,
-    # Added to, (3,): chances to go on, those taken, and squared derivatives by ``onward``.
+    # Added to, (3,): expected chances to continue, continuations, and the information about
+    # ``onward``.
     double[::1] going not None,
     double[::1] silent not None,  # working memory, (longest session + 1,)
 ):
-    """Add the expectations of the dynamic Bayesian network; returns the log-likelihood."""
+    """Add the expectations of the dynamic Bayesian network; return the log-likelihood."""
     cdef int64_t q, i, first, stop, last
-    cdef double seen, after, share, derivative, chances, taken, total = 0.0
+    cdef double seen, after, satisfied, derivative, chances, taken, total = 0.0
     cdef int64_t n_pairs = attraction.shape[0], longest = _check_sessions(bounds, pair.shape[0])
     if (
         clicked.shape[0] != pair.shape[0]
@@ -108,7 +112,7 @@ def bayesian_pass(
             last = stop - 1
             while last >= first and not clicked[last]:
                 last -= 1
-            # Down to the last click, everything was examined.
+            # All documents down to the last click were examined.
             for i in range(first, last + 1):
                 expected[pair[i], 0] += 1.0
                 if clicked[i]:
@@ -124,7 +128,7 @@ def bayesian_pass(
                         derivative = 1.0 / (1.0 - satisfaction[pair[i]])
                         expected[pair[i], 3] += derivative * derivative
                         total += log(1.0 - satisfaction[pair[i]])
-            # Probability of no click from a document on, once it is examined.
+            # silent[j]: probability of no click from document j on, given that it is examined.
             silent[stop - first] = 1.0
             for i in range(stop - 1, last, -1):
                 silent[i - first] = (1.0 - attraction[pair[i]]) * (
@@ -132,15 +136,15 @@ def bayesian_pass(
                 )
             seen = 1.0
             if last >= first:
-                share = satisfaction[pair[last]]
-                after = _after_click(share, onward, silent[last - first + 1])
+                satisfied = satisfaction[pair[last]]
+                after = _after_click(satisfied, onward, silent[last - first + 1])
                 total += log(after)
-                expected[pair[last], 1] += share / after
+                expected[pair[last], 1] += satisfied / after
                 derivative = (1.0 - _after_click(0.0, onward, silent[last - first + 1])) / after
                 expected[pair[last], 3] += derivative * derivative
-                seen = (1.0 - share) * onward * silent[last - first + 1] / after
+                seen = (1.0 - satisfied) * onward * silent[last - first + 1] / after
                 if last < stop - 1:
-                    chances += 1.0 - share / after
+                    chances += 1.0 - satisfied / after
                     taken += seen
             else:
                 total += log(silent[0])
@@ -166,20 +170,20 @@ def bayesian_probabilities(
     const double[::1] attraction not None,  # (n_pairs,)
     const double[::1] satisfaction not None,  # (n_pairs,)
     double onward,
-    double[::1] found not None,  # out, (n,)
+    double[::1] probability not None,  # out, (n,)
 ):
-    """Marginal probability of a click on each document."""
+    """Compute the marginal probability of a click on each document."""
     cdef int64_t q, i
     cdef double seen
     _check_sessions(bounds, pair.shape[0])
-    if found.shape[0] != pair.shape[0] or satisfaction.shape[0] != attraction.shape[0]:
-        raise ValueError("the impressions, parameters and found do not fit together")
+    if probability.shape[0] != pair.shape[0] or satisfaction.shape[0] != attraction.shape[0]:
+        raise ValueError("the impressions, parameters and probabilities do not fit together")
     _check_codes(pair, attraction.shape[0])
     with nogil:
         for q in range(bounds.shape[0] - 1):
             seen = 1.0
             for i in range(bounds[q], bounds[q + 1]):
-                found[i] = seen * attraction[pair[i]]
+                probability[i] = seen * attraction[pair[i]]
                 seen *= onward * (1.0 - attraction[pair[i]] * satisfaction[pair[i]])
 
 
@@ -191,7 +195,7 @@ def bayesian_clicks(
     const double[:, ::1] draws not None,  # (n, 3), from [0, 1)
     uint8_t[::1] clicked not None,  # out, (n,)
 ):
-    """Clicks of users who examine a list from the top, from three draws per document."""
+    """Draw the clicks of users who examine a list from the top; three draws per document."""
     cdef int64_t q, i
     cdef bint examining
     cdef int64_t n = attraction.shape[0]

@@ -3,6 +3,9 @@
 Scores of a query are visited in descending order. Discordant pairs are the inversions counted by a
 merge sort of the labels (Knight 1966); for few labels, and for the margin loss, a Fenwick tree
 (1994) sums the rows visited so far.
+
+Scores and labels have shape ``(n_rows,)``; queries are given by their bounds. Counts of pairs are
+int64, exact for queries below 2**32 rows.
 """
 
 from libc.math cimport NAN, isfinite
@@ -19,7 +22,7 @@ from rankcore._ext._by_score cimport (
     ODD_SCORE,
     Data,
     Query,
-    Room,
+    SortWorkspace,
     allocate,
     data_of,
     find_levels,
@@ -35,7 +38,7 @@ cdef enum:
     FEW = 256  # levels of labels whose counts stay in the nearest cache
 
 # Errors of a query, by number.
-TROUBLES = {
+ERRORS = {
     NO_MEMORY: "memory",
     BAD_ROW: "row",
     ODD_SCORE: "score",
@@ -98,12 +101,12 @@ cdef int64_t _sort_labels(double *x, double *spare, int64_t n) noexcept nogil:
 
 
 cdef inline int64_t _pairs(int64_t n) noexcept nogil:
-    """Number of pairs of n rows, without overflow of the product."""
+    """Return the number of pairs of n rows, without overflow of the product."""
     return n // 2 * (n - 1) if n % 2 == 0 else (n - 1) // 2 * n
 
 
 cdef int64_t _equal_pairs(const double *x, int64_t n) noexcept nogil:
-    """Number of pairs of equal numbers, for sorted numbers."""
+    """Count the pairs of equal numbers; x is sorted."""
     cdef int64_t i = 0, start, pairs = 0
     while i < n:
         start = i
@@ -113,49 +116,51 @@ cdef int64_t _equal_pairs(const double *x, int64_t n) noexcept nogil:
     return pairs
 
 
-cdef int64_t _pass_levels(Room *room, int64_t n_levels, int64_t n, int64_t *ties) noexcept nogil:
+cdef int64_t _pass_levels(
+    SortWorkspace *work, int64_t n_levels, int64_t n, int64_t *ties
+) noexcept nogil:
     """Count the discordant pairs and, into `ties`, the pairs of one score: all, and of one label.
 
     A Fenwick tree over few levels is faster than a merge sort of the rows: O(n log n_levels).
     """
-    cdef int64_t *tree = <int64_t *> room.packed
-    cdef int64_t *here = <int64_t *> room.spare  # in the group of one score, by level
+    cdef int64_t *tree = <int64_t *> work.packed
+    cdef int64_t *tied = <int64_t *> work.spare  # rows of the current score, by level
     cdef int64_t i, level, start, stop = 0, discordant = 0
     memset(tree, 0, (n_levels + 1) * sizeof(int64_t))
-    memset(here, 0, n_levels * sizeof(int64_t))
+    memset(tied, 0, n_levels * sizeof(int64_t))
     while stop < n:
         start = stop
-        while stop < n and room.key[room.place[stop]] == room.key[room.place[start]]:
-            level = room.level[room.place[stop]] + 1
+        while stop < n and work.key[work.place[stop]] == work.key[work.place[start]]:
+            level = work.level[work.place[stop]] + 1
             discordant += start
             while level > 0:
                 discordant -= tree[level]
                 level -= level & -level
             stop += 1
         for i in range(start, stop):
-            level = room.level[room.place[i]]
-            ties[1] += here[level]
-            here[level] += 1
+            level = work.level[work.place[i]]
+            ties[1] += tied[level]
+            tied[level] += 1
             level += 1
             while level <= n_levels:
                 tree[level] += 1
                 level += level & -level
         for i in range(start, stop):
-            here[room.level[room.place[i]]] = 0
+            tied[work.level[work.place[i]]] = 0
         ties[0] += _pairs(stop - start)
     return discordant
 
 
-cdef int64_t _merge_levels(Room *room, int64_t n, bint tied, int64_t *ties) noexcept nogil:
-    """As `_pass_levels`, by putting the levels in the order of their scores and sorting them."""
-    cdef double *label = <double *> room.packed
-    cdef double *spare = <double *> room.spare
+cdef int64_t _merge_levels(SortWorkspace *work, int64_t n, bint tied, int64_t *ties) noexcept nogil:
+    """Compute what `_pass_levels` does by a merge sort of the levels in the order of the scores."""
+    cdef double *label = <double *> work.packed
+    cdef double *spare = <double *> work.spare
     cdef int64_t i, start, stop = 0
     for i in range(n):
-        label[i] = -<double> room.level[room.place[i]]
+        label[i] = -<double> work.level[work.place[i]]
     while tied and stop < n:
         start = stop
-        while stop < n and room.key[room.place[stop]] == room.key[room.place[start]]:
+        while stop < n and work.key[work.place[stop]] == work.key[work.place[start]]:
             stop += 1
         if stop - start > 1:
             _sort_labels(label + start, spare, stop - start)
@@ -164,10 +169,10 @@ cdef int64_t _merge_levels(Room *room, int64_t n, bint tied, int64_t *ties) noex
     return _sort_labels(label, spare, n)
 
 
-cdef void _count(Room *room, Query *q, int64_t *counts) noexcept nogil:
+cdef void _count(SortWorkspace *work, Query *q, int64_t *counts) noexcept nogil:
     """Count pairs with different labels, those of them discordant or tied, and pairs apart."""
-    cdef int64_t n_levels = find_levels(room, q), level, stop
-    cdef const int64_t *before = <const int64_t *> room.label
+    cdef int64_t n_levels = find_levels(work, q), level, stop
+    cdef const int64_t *before = <const int64_t *> work.label
     cdef int64_t ties[2]
     cdef bint tied
     counts[PAIRS] = counts[APART] = _pairs(q.n)
@@ -175,11 +180,11 @@ cdef void _count(Room *room, Query *q, int64_t *counts) noexcept nogil:
         stop = before[level + 1] if level + 1 < n_levels else q.n
         counts[PAIRS] -= _pairs(stop - before[level])
     ties[0] = ties[1] = 0
-    tied = sort_descending(room, q.score, q.n)
+    tied = sort_descending(work, q.score, q.n)
     if n_levels <= FEW:
-        counts[DISCORDANT] = _pass_levels(room, n_levels, q.n, ties)
+        counts[DISCORDANT] = _pass_levels(work, n_levels, q.n, ties)
     else:
-        counts[DISCORDANT] = _merge_levels(room, q.n, tied, ties)
+        counts[DISCORDANT] = _merge_levels(work, q.n, tied, ties)
     counts[TIED] = ties[0] - ties[1]
     counts[APART] -= ties[0]
 
@@ -200,26 +205,26 @@ def count_pairs(
     in the wrong order and how many have one score, and all pairs with different scores. The GIL is
     released.
 
-    Returns a key of `TROUBLES`, 0 if all went well, and the query in which it came up.
+    Returns a key of `ERRORS`, 0 for success, and the query that it is about.
     """
     cdef Data data = data_of(scores, labels, rows, bounds)
     cdef int64_t i = first, longest = longest_query(bounds, first, last, data.n_rows)
-    cdef int32_t trouble = NOTHING
-    cdef Room room
+    cdef int32_t status = NOTHING
+    cdef SortWorkspace work
     cdef Query q
     if counts.shape[0] < last or counts.shape[1] != N_COUNTS:
         raise ValueError("counts has the wrong shape")
-    if not allocate(&room, longest):
+    if not allocate(&work, longest):
         return NO_MEMORY, first
     with nogil:
         while i < last:
-            trouble = load(&data, &room, i, &q)
-            if trouble:
+            status = load(&data, &work, i, &q)
+            if status:
                 break
-            _count(&room, &q, &counts[i, 0])
+            _count(&work, &q, &counts[i, 0])
             i += 1
-        free(room.block)
-    return trouble, i
+        free(work.block)
+    return status, i
 
 
 def sort_queries(
@@ -236,7 +241,7 @@ def sort_queries(
     these places. They are put at the same places of ``sorted_rows``; equal scores keep their order.
     The GIL is released.
     """
-    cdef Room room
+    cdef SortWorkspace work
     cdef int64_t i, k, start, n, n_rows = scores.shape[0]
     cdef int64_t longest = longest_query(bounds, first, last, n_rows)
     cdef const double *score
@@ -248,21 +253,21 @@ def sort_queries(
         return
     if rows is not None:
         row = &rows[0]
-    if not allocate(&room, longest):
+    if not allocate(&work, longest):
         raise MemoryError()
     with nogil:
         for i in range(first, last):
             start, n = bounds[i], bounds[i + 1] - bounds[i]
-            score = gather(&scores[0], row, room.score, start, n, n_rows)
+            score = gather(&scores[0], row, work.score, start, n, n_rows)
             whole = score != NULL
             if not whole:
                 break
-            sort_descending(&room, score, n)
+            sort_descending(&work, score, n)
             for k in range(n):
-                sorted_rows[start + k] = start + room.place[k]
+                sorted_rows[start + k] = start + work.place[k]
                 if row:
                     sorted_rows[start + k] = row[sorted_rows[start + k]]
-        free(room.block)
+        free(work.block)
     if not whole:
         raise IndexError("rows names a row that there is not")
 
@@ -296,29 +301,29 @@ cdef inline void _leave(Node *tree, int64_t n, int64_t level, double score) noex
 
 
 cdef bint _margin_loss(
-    Room *room, Query *q, Node *tree, double rho, double *value
+    SortWorkspace *work, Query *q, Node *tree, double rho, double *value
 ) noexcept nogil:
     """Find the mean loss over pairs with different labels, NaN without any; whether it is finite.
 
     For every row, the better rows above it are passed; those less than rho above are near. Better
     rows that were not passed cost 1, near ones 1 - distance / rho.
     """
-    cdef int64_t n_levels = find_levels(room, q)
-    cdef int64_t *before = <int64_t *> room.label
+    cdef int64_t n_levels = find_levels(work, q)
+    cdef int64_t *before = <int64_t *> work.label
     cdef int64_t i, at, start, stop = 0, left = 0, passed, near, n = q.n
     cdef int64_t pairs = 0, wrong = 0
     cdef double score
     cdef Double sums, short_of = Double(0.0, 0.0)
-    sort_descending(room, q.score, n)
+    sort_descending(work, q.score, n)
     memset(tree, 0, (n_levels + 1) * sizeof(Node))
     while stop < n:
         start = stop
-        score = q.score[room.place[start]]
-        while left < start and q.score[room.place[left]] - score >= rho:
-            _leave(tree, n_levels, room.level[room.place[left]], q.score[room.place[left]])
+        score = q.score[work.place[start]]
+        while left < start and q.score[work.place[left]] - score >= rho:
+            _leave(tree, n_levels, work.level[work.place[left]], q.score[work.place[left]])
             left += 1
-        while stop < n and q.score[room.place[stop]] == score:
-            at = room.level[room.place[stop]]
+        while stop < n and q.score[work.place[stop]] == score:
+            at = work.level[work.place[stop]]
             pairs += before[at]
             passed = near = 0
             sums = Double(0.0, 0.0)
@@ -329,7 +334,7 @@ cdef bint _margin_loss(
                     add(&sums, tree[at].sum.high)
                     add(&sums, tree[at].sum.low)
                 at -= at & -at
-            wrong += before[room.level[room.place[stop]]] - passed
+            wrong += before[work.level[work.place[stop]]] - passed
             if near:
                 add_product(&short_of, near, rho)
                 add_product(&short_of, near, score)
@@ -337,7 +342,7 @@ cdef bint _margin_loss(
                 add(&short_of, -sums.low)
             stop += 1
         for i in range(start, stop):
-            _pass(tree, n_levels, room.level[room.place[i]], score)
+            _pass(tree, n_levels, work.level[work.place[i]], score)
     value[0] = (wrong + max(0.0, short_of.high / rho)) / pairs if pairs else NAN
     return isfinite(short_of.high)
 
@@ -358,26 +363,26 @@ def margin_losses(
     """
     cdef Data data = data_of(scores, labels, rows, bounds)
     cdef int64_t i = first, longest = longest_query(bounds, first, last, data.n_rows)
-    cdef int32_t trouble = NOTHING
-    cdef Room room
+    cdef int32_t status = NOTHING
+    cdef SortWorkspace work
     cdef Query q
     cdef Node *tree = NULL
     if values.shape[0] < last:
         raise ValueError("values has the wrong length")
-    if not allocate(&room, longest):
+    if not allocate(&work, longest):
         return NO_MEMORY, first
     with nogil:
         tree = <Node *> malloc((longest + 2) * sizeof(Node))
         if tree == NULL:
-            trouble = NO_MEMORY
-        while trouble == NOTHING and i < last:
-            trouble = load(&data, &room, i, &q)
-            if trouble:
+            status = NO_MEMORY
+        while status == NOTHING and i < last:
+            status = load(&data, &work, i, &q)
+            if status:
                 break
-            if not _margin_loss(&room, &q, tree, rho, &values[i]):
-                trouble = HUGE
+            if not _margin_loss(&work, &q, tree, rho, &values[i]):
+                status = HUGE
                 break
             i += 1
         free(tree)
-        free(room.block)
-    return trouble, i
+        free(work.block)
+    return status, i

@@ -9,6 +9,10 @@ explanations to global understanding with explainable AI for trees", Nature Mach
 path; where they first differ by a feature, both paths are taken, and later nodes of the feature
 follow the same row. A leaf with p features of the row and q of the background on its way counts (p
 - 1)! q! / (p + q)! for each of the p, and p! (q - 1)! / (p + q)! against each of the q.
+
+Rows are dense, ``(n_rows, n_features)``, or the stored values of CSR rows; contributions of stumps
+have the shape of the values, those of trees are ``(n_rows, n_columns)``. Stumps take
+O(log(thresholds)) per value, trees O(nodes) per pair of a row and a background row.
 """
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
@@ -36,7 +40,7 @@ cdef void _dense_stumps(
     const rc_stumps *model, const real *X, int64_t stride, int64_t n_rows,
     const double *reference, double *out,
 ) noexcept nogil:
-    """Eight rows at a time, whose searches are independent."""
+    """Write the contributions of dense rows, eight rows at a time for independent searches."""
     cdef int64_t i, k, f, n, first, d = model.n_features
     cdef const double *values
     cdef double held[8]
@@ -154,19 +158,19 @@ def directions(
 
 
 cdef struct Walk:
-    # Of one tree, by node.
+    # One tree; arrays have an entry per node.
     const int32_t *columns
     const int32_t *children
     const double *values
     const int32_t *before  # the node above that splits the same feature; -1 if there is none
-    const uint8_t *side  # which child of that node leads here
+    const uint8_t *side  # the child of that node, 0 or 1, above this node
     const int32_t *parents
     const double *weights  # of leaves: [p * width + q] is p! q! / (p + q + 1)!
     int64_t width
-    # Room for the walk, by node.
+    # Scratch of the walk; an entry per node.
     int32_t *order
-    int32_t *of_row  # features on the way that have the value of the row
-    int32_t *of_other
+    int32_t *of_row  # number of features above that have the value of the row
+    int32_t *of_other  # ... that have the value of the background
     int8_t *owner  # of the node's feature on arrival: 0 undecided, 1 the row, 2 the background
     uint8_t *parted
     double *gained
@@ -177,7 +181,7 @@ cdef inline void _arrive(
     const Walk *tree, int32_t child, int32_t p, int32_t q, int64_t *n,
     double *gained, double *lost,
 ) noexcept nogil:
-    """Count a leaf, or put a node on the list."""
+    """Add the value of a leaf, or append a node to the walk."""
     cdef double value
     gained[0] = lost[0] = 0.0
     if child < 0:
@@ -243,8 +247,8 @@ cdef void _walk(
 
 
 def interventional(
-    const uint8_t[:, ::1] rows not None,  # (n, n_nodes): which child of each node the rows take
-    const uint8_t[:, ::1] others not None,  # (n_others, n_nodes): the same of the background
+    const uint8_t[:, ::1] rows not None,  # (n, n_nodes): the child that the rows take at each node
+    const uint8_t[:, ::1] others not None,  # (n_others, n_nodes): the same for the background
     # offsets, children, values: as for ``rc_trees`` in rankcore.h
     const int64_t[::1] offsets not None,
     # (n_nodes,): the column of ``out`` for the feature of each node
@@ -253,10 +257,10 @@ def interventional(
     const double[::1] values not None,
     double[:, ::1] out not None,  # out, (n, n_columns)
 ):
-    """Shapley values of features in sums of trees, summed over the rows of a background.
+    """Compute Shapley values of features in sums of trees, summed over the rows of a background.
 
-    Raises ValueError if the nodes are not those of trees. O(n * n_others * nodes that one of the
-    two or a mixture of them comes to).
+    Raises ValueError if the nodes are not those of trees. O(n * n_others * n_nodes), counting only
+    nodes that the row, the background row or a mixture of both reaches.
     """
     from array import array
 

@@ -1,4 +1,8 @@
-"""Measures of the gains of documents: DCG, and those that compare with an ideal order."""
+"""Measures of the gains of documents: DCG, and those that compare with an ideal order.
+
+Each function reads the gains or labels of one sorted query (``_query.pxd``) down to its cut-off k:
+O(k), with the ideal order in descending order.
+"""
 
 from libc.math cimport INFINITY, NAN, isfinite, log2
 from libc.stdint cimport int64_t

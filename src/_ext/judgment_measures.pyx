@@ -1,6 +1,7 @@
 """Measures that only trec_eval reports, and those that distinguish unjudged documents.
 
-A label below 0 says that nobody judged the document, -DBL_MAX that it was in no pool either.
+A label below 0 marks an unjudged document, -DBL_MAX one that was not in the pool either. Each
+function reads the labels of one sorted query (``_query.pxd``): O(n).
 """
 
 from libc.float cimport DBL_MAX

@@ -2,8 +2,9 @@
 
 A line is ``label qid:id number:value ... # comment``; qid, features and comment may be missing.
 ``parse`` reads a block in one pass into arrays that the caller provides, so that each byte is read
-once and nothing is allocated. Numbers are the nearest doubles (see ``_decimal.h``). Words of the
-text (query ids, comments) are handed out as offsets into it, for ``tokens.pyx``.
+once and nothing is allocated: O(bytes). Rows are written as CSR: ends of rows, columns and values.
+Numbers are the nearest doubles (see ``_decimal.h``). Words of the text (query ids, comments) are
+written as offsets into it, for ``tokens.pyx``.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -30,7 +31,7 @@ ctypedef fused real:
 cdef uint64_t[RC_POWER_WORDS] POWERS  # written once, on import
 fill_powers(POWERS)
 
-# Columns are numbered by 32 bits, and so is how many there are.
+# Both indices and the number of columns are 32-bit.
 cdef int64_t LAST_COLUMN = 2**31 - 2
 
 cdef enum:
@@ -60,13 +61,13 @@ cdef struct Rules:
     bint nan_allowed
     bint inf_allowed
 
-# State of a scan, and its findings.
+# Position of a scan, counts so far, and the place of a fault.
 cdef struct Scan:
     const uint8_t *at
     const uint8_t *stop  # past the newline that ends the text
     const uint8_t *line
-    const uint8_t *token  # a fault's
-    int64_t number, previous  # features': a fault's, and the one before it
+    const uint8_t *token  # the word with the fault
+    int64_t number, previous  # the feature with the fault, and the feature before it
     int64_t n_lines, n_rows, n_values, n_runs, max_rows
     int64_t first_row_line, largest, largest_line
     bint has_qid, has_zero
@@ -83,7 +84,7 @@ cdef inline const uint8_t *token_end(const uint8_t *p) noexcept nogil:
 
 
 cdef inline const uint8_t *line_end(const uint8_t *p, const uint8_t *stop) noexcept nogil:
-    """The newline at or after p."""
+    """Return the newline at or after p."""
     return <const uint8_t *> memchr(p, c'\n', stop - p)
 
 
@@ -105,7 +106,7 @@ cdef inline int read_number(
 cdef inline int read_features(
     Scan *scan, const Rules *rules, int32_t *columns, real *values
 ) except? -1 nogil:
-    """The features from scan.at to the end of the line or its comment."""
+    """Read the features from scan.at to the end of the line or its comment; return a Fault."""
     cdef const uint8_t *p = scan.at
     cdef const uint8_t *token = p
     cdef int64_t n = scan.n_values, number = -1, previous = -1

@@ -4,6 +4,11 @@ The documents of a query are sorted by score, down to the maximum cut-off; measu
 from the labels by position. Documents with equal scores either get an order (that of the rows, its
 reverse, the best, the worst) or remain a group, for which measures are the expectation over all
 orders in closed form.
+
+``measure`` takes scores, labels and possibly gains of shape ``(n_rows,)``, the bounds of queries,
+``(n_queries + 1,)``, and writes ``(n_measures, n_queries)``. The measures themselves are functions
+of other kernels (``gain_measures``, ``relevance_measures``, ...), which see a sorted `Query`. A
+query of n documents takes O(n) for a short cut-off and a few radix passes otherwise.
 """
 
 from libc.math cimport INFINITY, nextafter
@@ -11,7 +16,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
-from rankcore._ext._by_score cimport Room, allocate
+from rankcore._ext._by_score cimport SortWorkspace, allocate
 from rankcore._ext._order cimport descending_key, order
 from rankcore._ext._query cimport Measure, Query, as_function, value_t
 
@@ -34,15 +39,14 @@ cpdef enum Ties:
     PESSIMISTIC
 
 cdef enum:
-    # Maximum length of a prefix that is selected instead of sorted, if the query is several times
-    # longer.
+    # Up to SELECT documents are selected, not sorted, if the query has LONGER times as many.
     SELECT = 64
     LONGER = 4
-    # Of so few, a number that they reach is found first.
+    # For cut-offs up to this, first find a lower bound of the score at the cut-off.
     FEW = 16
 
-# Why a query cannot be measured.
-cpdef enum Trouble:
+# Why a query cannot be measured; NOTHING if it can.
+cpdef enum Status:
     NOTHING
     MEMORY
     ROW
@@ -55,57 +59,58 @@ cpdef enum Trouble:
     BEYOND
 
 
-cdef struct Desk:
-    # Working memory of a query: to sort it, and for its measures
-    Room room
-    double *gain
-    double *y
-    double *g
-    double *ideal
-    double *chances
-    double *products
-    uint32_t *ends
-    char *block  # of malloc
+cdef struct Workspace:
+    # Memory for the largest query of n documents: to sort it, and for its measures. Arrays have
+    # n + 1 entries.
+    SortWorkspace sorting
+    double *gain  # of the documents of the query
+    double *y  # labels by position
+    double *g  # gains by position
+    double *ideal  # labels or gains in the ideal order
+    double *chances  # scratch of the measures, and of sorting
+    double *products  # scratch of the measures
+    uint32_t *ends  # end of the group of tied documents, by position
+    char *block  # the memory of all of them, to be freed
 
 
-cdef bint _allocate(Desk *desk, int64_t n) noexcept nogil:
-    """Memory for a query of n documents. Untouched pages take no memory."""
+cdef bint _allocate(Workspace *work, int64_t n) noexcept nogil:
+    """Allocate memory for a query of n documents. Untouched pages take no memory."""
     cdef size_t each = n + 1
     cdef double *numbers
-    desk.block = NULL
-    if not allocate(&desk.room, n):
+    work.block = NULL
+    if not allocate(&work.sorting, n):
         return False
-    desk.block = <char *> malloc(each * (6 * 8 + 4))
-    if desk.block == NULL:
+    work.block = <char *> malloc(each * (6 * 8 + 4))
+    if work.block == NULL:
         return False
-    numbers = <double *> desk.block
-    desk.gain = numbers
-    desk.y = numbers + each
-    desk.g = numbers + 2 * each
-    desk.ideal = numbers + 3 * each
-    desk.chances = numbers + 4 * each
-    desk.products = numbers + 5 * each
-    desk.ends = <uint32_t *> (numbers + 6 * each)
+    numbers = <double *> work.block
+    work.gain = numbers
+    work.y = numbers + each
+    work.g = numbers + 2 * each
+    work.ideal = numbers + 3 * each
+    work.chances = numbers + 4 * each
+    work.products = numbers + 5 * each
+    work.ends = <uint32_t *> (numbers + 6 * each)
     return True
 
 
 # ---------------------------------------------------------------- order
 
 
-cdef void _sort_values(Desk *desk, double *x, int64_t n, bint descending) noexcept nogil:
-    """Sort numbers in place; uses the room of the order, which is lost."""
+cdef void _sort_values(Workspace *work, double *x, int64_t n, bint descending) noexcept nogil:
+    """Sort numbers in place. Overwrites the order of the documents and `chances`."""
     cdef int64_t i
-    cdef uint32_t *place = desk.room.place
+    cdef uint32_t *place = work.sorting.place
     for i in range(n):
         place[i] = <uint32_t> i
-        desk.room.key[i] = descending_key(x[i] if descending else -x[i])
-    order(desk.room.key, place, n, desk.room.packed, desk.room.spare, desk.room.counts)
+        work.sorting.key[i] = descending_key(x[i] if descending else -x[i])
+    order(work.sorting.key, place, n, work.sorting.packed, work.sorting.spare, work.sorting.counts)
     for i in range(n):
-        desk.chances[i] = x[place[i]]
-    memcpy(x, desk.chances, n * sizeof(double))
+        work.chances[i] = x[place[i]]
+    memcpy(x, work.chances, n * sizeof(double))
 
 
-cdef void _arrange(Desk *desk, double *x, int64_t n, int32_t ties) noexcept nogil:
+cdef void _arrange(Workspace *work, double *x, int64_t n, int32_t ties) noexcept nogil:
     """Order tied documents as requested."""
     cdef int64_t i
     cdef double moved
@@ -115,19 +120,19 @@ cdef void _arrange(Desk *desk, double *x, int64_t n, int32_t ties) noexcept nogi
             x[i] = x[n - 1 - i]
             x[n - 1 - i] = moved
     else:
-        _sort_values(desk, x, n, ties == OPTIMISTIC)
+        _sort_values(work, x, n, ties == OPTIMISTIC)
 
 
 cdef void _put_in_order(
-    Desk *desk, Query *q, int64_t depth, int32_t ties, bint with_gains
+    Workspace *work, Query *q, int64_t depth, int32_t ties, bint with_gains
 ) noexcept nogil:
     """Fill labels (and gains) by position at least as deep as `depth`."""
-    cdef uint32_t *place = desk.room.place
+    cdef uint32_t *place = work.sorting.place
     cdef int64_t i, start, stop, m = q.n
     cdef double least
     cdef bint tied, selected
     depth = min(depth, q.n)
-    q.y, q.g, q.ends, q.grouped = desk.y, desk.g, desk.ends, False
+    q.y, q.g, q.ends, q.grouped = work.y, work.g, work.ends, False
     if depth == 0:
         return
     selected = depth <= SELECT and depth * LONGER <= q.n
@@ -135,54 +140,56 @@ cdef void _put_in_order(
         if depth <= FEW and q.n >= RC_LANES:
             least = rc_reached(q.score, q.n, depth)
         else:
-            rc_top_values(q.score, q.n, depth, desk.chances)
-            least = desk.chances[depth - 1]
+            rc_top_values(q.score, q.n, depth, work.chances)
+            least = work.chances[depth - 1]
         m = rc_places_from(q.score, q.n, least, place)
     else:
         for i in range(m):
             place[i] = <uint32_t> i
     for i in range(m):
-        desk.room.key[place[i]] = descending_key(q.score[place[i]])
-    tied = order(desk.room.key, place, m, desk.room.packed, desk.room.spare, desk.room.counts)
+        work.sorting.key[place[i]] = descending_key(q.score[place[i]])
+    tied = order(
+        work.sorting.key, place, m, work.sorting.packed, work.sorting.spare, work.sorting.counts
+    )
     if selected and m > depth:
         # All documents tied with the last one are included, as they share its position, but no
         # others.
-        while desk.room.key[place[m - 1]] != desk.room.key[place[depth - 1]]:
+        while work.sorting.key[place[m - 1]] != work.sorting.key[place[depth - 1]]:
             m -= 1
         start, tied = 1, tied and m > 1
-        while tied and desk.room.key[place[start]] != desk.room.key[place[start - 1]]:
+        while tied and work.sorting.key[place[start]] != work.sorting.key[place[start - 1]]:
             start += 1
             tied = start < m
     for i in range(m):
-        desk.y[i] = q.label[place[i]]
+        work.y[i] = q.label[place[i]]
     if with_gains:
         for i in range(m):
-            desk.g[i] = q.gain[place[i]]
+            work.g[i] = q.gain[place[i]]
     if not tied or ties == FIRST:
         return
     start = 0
     while start < m:
         stop = start + 1
-        while stop < m and desk.room.key[place[stop]] == desk.room.key[place[start]]:
+        while stop < m and work.sorting.key[place[stop]] == work.sorting.key[place[start]]:
             stop += 1
         for i in range(start, stop):
-            desk.ends[i] = <uint32_t> stop
+            work.ends[i] = <uint32_t> stop
         start = stop
     if ties == AVERAGE:
         q.grouped = True
         return
     start = 0
     while start < m:
-        stop = desk.ends[start]
+        stop = work.ends[start]
         if stop - start > 1:
-            _arrange(desk, desk.y + start, stop - start, ties)
+            _arrange(work, work.y + start, stop - start, ties)
             if with_gains:
-                _arrange(desk, desk.g + start, stop - start, ties)
+                _arrange(work, work.g + start, stop - start, ties)
         start = stop
 
 
 cdef bint _counted(const double *x, int64_t n, int64_t *counts) noexcept nogil:
-    """Count each of the numbers 0 to 255; whether there are no others."""
+    """Count each of the numbers 0 to 255; return whether there are no others."""
     cdef int64_t i
     cdef uint8_t level
     memset(counts, 0, 256 * sizeof(int64_t))
@@ -196,33 +203,33 @@ cdef bint _counted(const double *x, int64_t n, int64_t *counts) noexcept nogil:
     return True
 
 
-cdef void _fill_ideal(Desk *desk, Query *q, int64_t depth, bint gains) noexcept nogil:
-    """The `depth` largest labels or gains of the query, descending."""
+cdef void _fill_ideal(Workspace *work, Query *q, int64_t depth, bint gains) noexcept nogil:
+    """Fill the ideal order with the `depth` largest labels or gains, descending."""
     cdef const double *x = q.gain if gains else q.label
     cdef int64_t i, m, level, n = q.n_judged, filled = 0
     cdef int64_t counts[256]
     cdef double least
     depth = min(depth, n)
     if 0 < depth <= FEW and depth * LONGER <= n and n >= RC_LANES:
-        # Those above a number that this many reach, then the number itself.
+        # The numbers above the lower bound, then the bound itself as often as is missing.
         least = rc_reached(x, n, depth)
-        m = rc_places_from(x, n, nextafter(least, INFINITY), desk.room.place)
+        m = rc_places_from(x, n, nextafter(least, INFINITY), work.sorting.place)
         for i in range(m):
-            desk.chances[i] = x[desk.room.place[i]]
-        rc_top_values(desk.chances, m, min(m, depth), desk.ideal)
+            work.chances[i] = x[work.sorting.place[i]]
+        rc_top_values(work.chances, m, min(m, depth), work.ideal)
         for i in range(m, depth):
-            desk.ideal[i] = least
+            work.ideal[i] = least
     elif depth <= SELECT and depth * LONGER <= n:
-        rc_top_values(x, n, depth, desk.ideal)
+        rc_top_values(x, n, depth, work.ideal)
     elif _counted(x, n, counts):
         for level in range(255, -1, -1):
             for i in range(counts[level]):
-                desk.ideal[filled + i] = level
+                work.ideal[filled + i] = level
             filled += counts[level]
     else:
-        memcpy(desk.ideal, x, n * sizeof(double))
-        _sort_values(desk, desk.ideal, n, True)
-    q.ideal = desk.ideal
+        memcpy(work.ideal, x, n * sizeof(double))
+        _sort_values(work, work.ideal, n, True)
+    q.ideal = work.ideal
     q.n_ideal = depth
 
 
@@ -238,15 +245,17 @@ cdef struct Data:
     int64_t n_rows
 
 
-cdef int32_t _load(const Data *data, Desk *desk, Query *q, int64_t start, int64_t n) noexcept nogil:
-    """Point to the documents of a query, side by side with the retrieved ones first."""
+cdef int32_t _load(
+    const Data *data, Workspace *work, Query *q, int64_t start, int64_t n
+) noexcept nogil:
+    """Gather the documents of a query, retrieved ones first; copy them only if necessary."""
     cdef int64_t i, row, to, back = n
     q.n = q.n_judged = n
     if data.rows == NULL and data.retrieved == NULL:
         q.score, q.label = data.scores + start, data.labels + start
         q.gain = data.gains + start if data.gains else NULL
     else:
-        q.score, q.label, q.gain = desk.room.score, desk.room.label, desk.gain
+        q.score, q.label, q.gain = work.sorting.score, work.sorting.label, work.gain
         q.n = 0
         for i in range(start, start + n):
             row = data.rows[i] if data.rows else i
@@ -255,13 +264,13 @@ cdef int32_t _load(const Data *data, Desk *desk, Query *q, int64_t start, int64_
             if data.retrieved == NULL or data.retrieved[row]:
                 to = q.n
                 q.n += 1
-                desk.room.score[to] = data.scores[row]
+                work.sorting.score[to] = data.scores[row]
             else:
                 back -= 1
                 to = back
-            desk.room.label[to] = data.labels[row]
+            work.sorting.label[to] = data.labels[row]
             if data.gains:
-                desk.gain[to] = data.gains[row]
+                work.gain[to] = data.gains[row]
     if not rc_all_finite(q.score, q.n):
         return SCORE
     if not rc_all_finite(q.label, n):
@@ -272,7 +281,7 @@ cdef int32_t _load(const Data *data, Desk *desk, Query *q, int64_t start, int64_
 
 
 cdef int32_t _measure(
-    Desk *desk,
+    Workspace *work,
     Query *q,
     const Measure *measures,
     value_t *functions,
@@ -295,7 +304,7 @@ cdef int32_t _measure(
         with_gains |= m.given
         if m.ideal:
             ideal_depth[m.given] = max(ideal_depth[m.given], m.k)
-    _put_in_order(desk, q, depth, ties, with_gains)
+    _put_in_order(work, q, depth, ties, with_gains)
     for j in range(n_measures):
         m = measures + j
         if q.grouped and m.ordered:
@@ -307,7 +316,7 @@ cdef int32_t _measure(
             if not m.clipped and rc_count_from(x, q.n_judged, 0.0) < q.n_judged:
                 return NEGATIVE
             if ideal_filled != m.given:
-                _fill_ideal(desk, q, ideal_depth[m.given], m.given)
+                _fill_ideal(work, q, ideal_depth[m.given], m.given)
                 ideal_filled = m.given
         if m.counted and (relevant < 0 or m.rel != rel):
             rel = m.rel
@@ -343,17 +352,17 @@ def measure(
     """Measure the queries from ``first`` up to ``last``.
 
     Query ``i`` has the rows ``bounds[i]`` up to ``bounds[i + 1]``, or those that ``rows`` names at
-    these places. ``functions`` are the measures' own, of other kernels. Column ``i`` of ``values``
-    gets the values of the measures; NaN where undefined.
+    these places. ``functions`` has the capsule of each measure's function. Column ``i`` of
+    ``values`` gets the values of the measures; NaN where undefined.
     The GIL is released.
 
-    Returns a `Trouble`, 0 if all went well, and the query in which it came up.
+    Returns a `Status`, 0 for success, and the query that it is about.
     """
-    cdef Desk desk
+    cdef Workspace work
     cdef Query q
     cdef Data data
     cdef int64_t i, n, n_rows = scores.shape[0], longest = 0, deepest = 0
-    cdef int32_t trouble = NOTHING
+    cdef int32_t status = NOTHING
     if labels.shape[0] != n_rows or not 0 <= first <= last < bounds.shape[0]:
         raise ValueError("scores, labels and bounds do not match")
     if (
@@ -399,21 +408,21 @@ def measure(
         free(values_of)
         raise
     with nogil:
-        if not _allocate(&desk, longest):
-            trouble = MEMORY
+        if not _allocate(&work, longest):
+            status = MEMORY
         i = first
-        while trouble == NOTHING and i < last:
+        while status == NOTHING and i < last:
             n = bounds[i + 1] - bounds[i]
-            trouble = _load(&data, &desk, &q, bounds[i], n)
-            if trouble == NOTHING:
-                q.chances, q.products = desk.chances, desk.products
-                trouble = _measure(
-                    &desk, &q, &measures[0], values_of, measures.shape[0], ties,
+            status = _load(&data, &work, &q, bounds[i], n)
+            if status == NOTHING:
+                q.chances, q.products = work.chances, work.products
+                status = _measure(
+                    &work, &q, &measures[0], values_of, measures.shape[0], ties,
                     &values[0, i], values.shape[1],
                 )
-            if trouble == NOTHING:
+            if status == NOTHING:
                 i += 1
         free(values_of)
-        free(desk.block)
-        free(desk.room.block)
-    return trouble, i
+        free(work.block)
+        free(work.sorting.block)
+    return status, i

@@ -1,11 +1,15 @@
-"""Measures of relevant documents at positions: precision, recall, and what is made of them."""
+"""Measures of the positions of relevant documents: precision, recall, and measures made of them.
+
+Each function reads the labels of one sorted query (``_query.pxd``) down to its cut-off k: O(k). Phi
+with m takes O(t m) for the t tied documents among which its m-th relevant document is.
+"""
 
 from libc.math cimport NAN
 from libc.stdint cimport int64_t
 
 from rankcore._ext._query cimport Measure, Query, count_relevant, found_in, registered
 
-# What a number of relevant documents is divided by.
+# The divisor of a number of relevant documents.
 cpdef enum Divisor:
     K
     AVAILABLE
@@ -47,11 +51,11 @@ cdef double _group_precisions(
     those above. A position is relevant with chance r / g; then each of the others before it in
     the group is with chance (r - 1) / (g - 1).
     """
-    cdef double value = 0.0, share = <double> r / (stop - start), others
+    cdef double value = 0.0, chance = <double> r / (stop - start), others
     cdef int64_t i
     others = <double> (r - 1) / max(stop - start - 1, <int64_t> 1)
     for i in range(start, last):
-        value += share * (before + 1 + others * (i - start)) / (i + 1)
+        value += chance * (before + 1 + others * (i - start)) / (i + 1)
     return value
 
 

@@ -1,4 +1,7 @@
-"""Measures that do not depend on the order of the retrieved documents."""
+"""Measures that do not depend on the order of the retrieved documents: counts and fractions.
+
+Each function counts the labels of the n retrieved documents of one query (``_query.pxd``): O(n).
+"""
 
 from libc.math cimport NAN
 from libc.stdint cimport int64_t

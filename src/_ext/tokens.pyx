@@ -1,4 +1,8 @@
-"""Words of text: splitting lines, ids in comments, numbers, and repeated words."""
+"""Words of text: splitting lines, ids in comments, numbers, and repeated words.
+
+A word is a span, ``(start, stop)`` of offsets into the bytes of a block of text; functions read
+spans of shape ``(n, 2)`` and allocate nothing. Each is one pass over the bytes of its words.
+"""
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memchr, memcmp
@@ -22,11 +26,11 @@ cdef enum Fault:
     COUNT
 
 
-# Where a scan is.
+# Position of a scan.
 cdef struct Scan:
     const uint8_t *line
     int64_t n_lines, n_rows
-    int64_t n_words  # found in the line
+    int64_t n_words  # of the current line
 
 
 cdef Fault split_lines(
@@ -120,7 +124,7 @@ def split(
 
 
 cdef str _start(const uint8_t *line, const uint8_t *stop):
-    """The beginning of a line, for an error message."""
+    """Return the beginning of a line, for an error message."""
     cdef const uint8_t *end = <const uint8_t *> memchr(line, c'\n', stop - line)
     return repr((<const char *> line)[:min(end - line, 60)].decode("utf-8", "replace").strip())
 
@@ -140,7 +144,7 @@ cdef inline bint is_docid(const uint8_t *p, const uint8_t *end) noexcept nogil:
 
 
 cdef void find_docid(const uint8_t *p, const uint8_t *end, const uint8_t **found) noexcept nogil:
-    """Start and stop of the document id in the comment from p to end; equal if it has none."""
+    """Find start and stop of the document id in the comment from p to end; equal without one."""
     cdef const uint8_t *key
     cdef const uint8_t *key_end
     cdef bint first = True, wanted
@@ -158,7 +162,7 @@ cdef void find_docid(const uint8_t *p, const uint8_t *end, const uint8_t **found
             while p < end and is_space(p[0]):
                 p += 1
         elif first:
-            wanted = True  # a word that nothing is said of
+            wanted = True  # the first word, if no key stands before it, is the id
             p = key
         else:
             wanted = False
@@ -207,7 +211,7 @@ def take(
     const int64_t[:, :] spans not None,  # (n, 2): start and stop of each word
     uint32_t[:, ::1] out not None,  # out, (n, width): no word may be longer than ``width``
 ):
-    """Copy words of the text side by side, a letter an entry, filled up with zeros.
+    """Copy words of the text into rows, one letter per entry, padded with zeros.
 
     Returns whether all words are ASCII; if not, what was written is bytes, not letters. O(n *
     width).
@@ -276,11 +280,11 @@ cdef inline uint64_t hash_of(int64_t code, const uint32_t *word, int64_t width) 
 
 def first_equal(
     const int64_t[::1] codes not None,  # (n,)
-    const uint32_t[:, ::1] words not None,  # (n, width): letters, filled up with zeros
-    int64_t[::1] table not None,  # (a power of two, > n,): overwritten
-    int64_t[::1] out not None,  # out, (n,): the first equal row; the row itself if it is that
+    const uint32_t[:, ::1] words not None,  # (n, width): letters, padded with zeros
+    int64_t[::1] table not None,  # (size,), a power of two > n: a hash table, overwritten
+    int64_t[::1] out not None,  # out, (n,): the first equal row, possibly the row itself
 ):
-    """Find for each row the first one with the same code and word. O(n * width) expected."""
+    """Find for each row the first row with the same code and word. O(n * width) expected."""
     cdef int64_t n = codes.shape[0], width = words.shape[1], size = table.shape[0], i, other
     cdef uint64_t mask = <uint64_t> size - 1, slot
     cdef const uint32_t *letters = &words[0, 0] if n and width else NULL

@@ -1,4 +1,8 @@
-"""Measures by models of how far a user reads."""
+"""Measures by models of how far a user reads: ERR, RBP.
+
+Each function reads the labels of one sorted query (``_query.pxd``) down to its cut-off k: O(k), and
+O(t r) for t tied documents with r that may satisfy.
+"""
 
 from libc.math cimport exp2
 from libc.stdint cimport int64_t
@@ -7,7 +11,7 @@ from rankcore._ext._query cimport Measure, Query, registered
 
 
 cdef inline double _satisfied(const Measure *m, double y) noexcept nogil:
-    """Chance that a document of this label ends the search."""
+    """Return the probability that a document of this label ends the search."""
     return (exp2(y) - 1.0) * exp2(-m.x) if y > 0 else 0.0
 
 
@@ -16,10 +20,9 @@ cdef inline double _group_stops(
 ) noexcept nogil:
     """Expected sum of chances to stop at start .. last - 1, each over its position.
 
-    The positions up to `stop` tie. Those of r documents that satisfy at all come up in any order:
-    products[i] is the expected chance to pass i of them. How many have come up by a position is
-    carried along as a distribution, O(g r) for g documents. left is multiplied by the chance to
-    pass them all.
+    The g positions up to `stop` tie, in any order; r of their documents may satisfy. products[i] is
+    the expected probability to pass i of these. The loop keeps the distribution of the number of
+    them above a position: O(g r). left is multiplied by the probability to pass them all.
     """
     cdef double *passed = q.products
     cdef double *come = q.chances

@@ -1,6 +1,7 @@
 """Losses of pairs in the wrong order, weighed by the positions of the rows: O(n log n).
 
 A walk down the scores of a query, with a Fenwick tree (1994) that counts the rows passed by label.
+Scores and labels have shape ``(n_rows,)``; queries are given by their bounds.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -12,7 +13,7 @@ from rankcore._ext._by_score cimport (
     NOTHING,
     Data,
     Query,
-    Room,
+    SortWorkspace,
     allocate,
     data_of,
     find_levels,
@@ -45,7 +46,7 @@ cdef inline int64_t _count_below(const int64_t *tree, int64_t level) noexcept no
 
 
 cdef double _position_loss(
-    Room *room, Query *q, const Weight *w, int64_t *seen, int64_t *at, int64_t *net
+    SortWorkspace *work, Query *q, const Weight *w, int64_t *seen, int64_t *at, int64_t *net
 ) noexcept nogil:
     """Sum of the weights of the pairs in the wrong order, with ties in row order.
 
@@ -53,21 +54,21 @@ cdef double _position_loss(
     the pairs in the wrong order in which it is the better row minus those in which it is the worse
     row; the sum is that of `net` times values.
     """
-    cdef int64_t n_levels = find_levels(room, q)
-    cdef int64_t *before = <int64_t *> room.label
+    cdef int64_t n_levels = find_levels(work, q)
+    cdef int64_t *before = <int64_t *> work.label
     cdef int64_t i, level, better, wrong, total = 0
     cdef Double loss = Double(0.0, 0.0)
     if w.split:
         for i in range(q.n):
-            room.level[i] = before[room.level[i]] >= w.split
+            work.level[i] = before[work.level[i]] >= w.split
         n_levels = 2
         before[1] = 0  # not requested
-    sort_descending(room, q.score, q.n)
+    sort_descending(work, q.score, q.n)
     memset(seen, 0, (n_levels + 1) * sizeof(int64_t))
     memset(at, 0, n_levels * sizeof(int64_t))
     memset(net, 0, n_levels * sizeof(int64_t))
     for i in range(q.n):
-        level = room.level[room.place[i]]
+        level = work.level[work.place[i]]
         better = _count_below(seen, level)
         wrong = i - better - at[level]  # worse rows that stand before
         net[level] += wrong - (before[level] - better)
@@ -102,8 +103,8 @@ def position_losses(
     """
     cdef Data data = data_of(scores, labels, rows, bounds)
     cdef int64_t i = first, longest = longest_query(bounds, first, last, data.n_rows)
-    cdef int32_t trouble = NOTHING
-    cdef Room room
+    cdef int32_t status = NOTHING
+    cdef SortWorkspace work
     cdef Query q
     cdef Weight w
     cdef int64_t *counts
@@ -114,23 +115,23 @@ def position_losses(
         raise ValueError("there are fewer values than positions")
     w.k, w.split = k, split
     w.values = &position_values[0] if position_values is not None and longest else NULL
-    if not allocate(&room, longest):
+    if not allocate(&work, longest):
         return NO_MEMORY, first
     with nogil:
         counts = <int64_t *> malloc(3 * (longest + 2) * sizeof(int64_t))
         if counts == NULL:
-            trouble = NO_MEMORY
-        while trouble == NOTHING and i < last:
-            trouble = load(&data, &room, i, &q)
-            if trouble:
+            status = NO_MEMORY
+        while status == NOTHING and i < last:
+            status = load(&data, &work, i, &q)
+            if status:
                 break
             values[i] = 0.0
             if q.n > 1:
                 pairs = 0.5 * q.n * (q.n - 1)
                 values[i] = _position_loss(
-                    &room, &q, &w, counts, counts + longest + 2, counts + 2 * (longest + 2)
+                    &work, &q, &w, counts, counts + longest + 2, counts + 2 * (longest + 2)
                 ) / pairs
             i += 1
         free(counts)
-        free(room.block)
-    return trouble, i
+        free(work.block)
+    return status, i

@@ -165,9 +165,9 @@ def linear_score(
     if form == "kernel":
         if scoring.facts["kernel"] != "linear":
             raise TypeError(
-                f"{name} has a {scoring.facts['kernel']} kernel: its score is a sum over support "
-                "vectors, not over features. Use rankcore.explain.permutation_importance, or fit "
-                "with kernel='linear' or a learner of weights or stumps"
+                f"{name} has kernel={scoring.facts['kernel']!r}, whose score is a sum over "
+                "support vectors, not over features. Use rankcore.explain.permutation_importance, "
+                "or fit with kernel='linear' or a learner of weights or stumps"
             )
         weights, rule = kernel_weights(scoring, n_features), str(scoring.facts["rule"])
         if rule != "tasks":

@@ -118,9 +118,8 @@ def find_classes(labels: np.ndarray, learner: str = "PRank") -> np.ndarray:
         shown = found[:MOST_SHOWN].tolist()
         more = ", ..." if found.size > MOST_SHOWN else ""
         raise ValueError(
-            "string labels have no order of their own: list them, lowest rank first, as in "
-            f"{learner}(classes=[{', '.join(map(repr, shown))}{more}]), which has them in "
-            "alphabetical order: put them into that of the ranks"
+            "string labels have no order of their own: pass classes=, lowest rank first; in "
+            f"alphabetical order it is {learner}(classes=[{', '.join(map(repr, shown))}{more}])"
         )
     classes = _distinct(labels)
     if classes.size < 2:

@@ -5,5 +5,5 @@ from rankcore.core cimport rc_rows
 
 
 cdef inline const rc_rows *checked_rows(object rows) except NULL:
-    """The C rows inside a ``Rows``; they live as long as it does."""
+    """Return the C rows inside a ``Rows``, which live as long as it does."""
     return <const rc_rows *> PyCapsule_GetPointer(rows.capsule, "rankcore.rows")

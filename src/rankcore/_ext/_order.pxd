@@ -1,4 +1,7 @@
-# Sorting the places of float64 numbers, stable, by a few radix passes. Private.
+# Stable argsort of float64 numbers by a few radix passes. Private.
+#
+# `descending_key` maps a number to an integer; `order` sorts the indices of n such keys. Radix
+# passes are O(n); each pass reads 8 n bytes and writes as many.
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
@@ -11,7 +14,7 @@ cdef enum:
 
 
 cdef inline uint64_t descending_key(double x) noexcept nogil:
-    """An integer that is the smaller the larger x is; -0.0 and 0.0 have the same."""
+    """Map x to an integer that decreases as x increases; -0.0 and 0.0 have the same."""
     cdef uint64_t bits = 0
     x += 0.0
     memcpy(&bits, &x, sizeof(bits))
@@ -52,13 +55,14 @@ cdef inline bint order(
     uint64_t *spare,
     uint32_t *counts,
 ) noexcept nogil:
-    """Sort places by key, ascending, equal keys staying in order; whether there are equal keys.
+    """Sort `place`, (n,), by `key`, ascending and stable; return whether there are equal keys.
 
     Radix passes sort by the leading bits of where a key lies between the minimum and the maximum,
-    as many bits as make it unlikely that two of n keys share them; what still shares them is
-    sorted again on its own. Each level settles at least 8 bits, so there are at most 8 levels.
+    as many bits as make it unlikely that two of n keys share them; keys that share them are
+    sorted again by the bits that follow. Each level settles at least 8 bits, so there are at most
+    8 levels.
 
-    `packed` and `spare` have room for n numbers, `counts` for N_COUNTS.
+    `packed` and `spare` are scratch of n numbers each, `counts` of N_COUNTS.
     """
     cdef uint64_t low, high, element
     cdef uint64_t *swapped

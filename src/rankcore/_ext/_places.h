@@ -1,4 +1,4 @@
-/* Finding the places of values among ascending thresholds. Private. */
+/* Search of eight values at a time in ascending thresholds: O(log n_cuts). Private. */
 #ifndef RANKCORE_PLACES_H
 #define RANKCORE_PLACES_H
 

@@ -1,13 +1,13 @@
 /* Assumptions of the kernels about machine and compiler, beyond C99 and the widths of <stdint.h>.
  * Any byte order is supported, if integers and floats share it. Checked when rows.pyx is imported.
- * The byte order is free: numbers of both kinds share it. Checked when rows.pyx is imported. */
+ */
 #ifndef RANKCORE_PLATFORM_H
 #define RANKCORE_PLATFORM_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* A violated assumption, as a noun phrase; NULL if there is none. */
+/* Returns the violated assumption, as a noun phrase, or NULL. */
 static inline const char *rc_platform_fault(void)
 {
     /* Volatile: computed when the module is loaded, by the instructions that kernels use. */

@@ -1,4 +1,5 @@
-/* Scans of contiguous numbers. Private. */
+/* Scans of n contiguous doubles in vector lanes: counts, the k largest, positions. O(n). Private.
+ */
 #ifndef RANKCORE_SCAN_H
 #define RANKCORE_SCAN_H
 
@@ -9,7 +10,7 @@
 #include "_finite.h"
 #include "rankcore_vectors.h"
 
-/* How many numbers are at least `least`. */
+/* Counts the numbers >= least. */
 RC_CLONES_ static int64_t rc_count_from(const double *x, int64_t n, double least)
 {
     int64_t i, count = 0;
@@ -18,8 +19,8 @@ RC_CLONES_ static int64_t rc_count_from(const double *x, int64_t n, double least
     return count;
 }
 
-/* Puts value in its place among the first `filled` of top, descending; the last one is dropped
- * if full. */
+/* Inserts value into the first `filled` of the k numbers of top, which are descending; a full list
+ * drops its last number. */
 RC_INLINE_ void rc_insert_(double *top, int64_t k, int64_t filled, double value)
 {
     int64_t i = filled < k ? filled : k - 1;
@@ -28,8 +29,8 @@ RC_INLINE_ void rc_insert_(double *top, int64_t k, int64_t filled, double value)
     top[i] = value;
 }
 
-/* The k largest of n >= k numbers, descending. Numbers are compared with the minimum of those
- * found so far, 64 and then 8 at a time; in random order about k ln(n / k) exceed it. */
+/* Writes the k largest of n >= k numbers to top, descending. Blocks of 64 and then 8 numbers are
+ * compared with the smallest of top; in random order about k ln(n / k) numbers exceed it. */
 RC_CLONES_ static void rc_top_values(const double *x, int64_t n, int64_t k, double *top)
 {
     int64_t i, j;
@@ -42,11 +43,11 @@ RC_CLONES_ static void rc_top_values(const double *x, int64_t n, int64_t k, doub
         for (j = i; j < stop; j++)
             above += x[j] > least;
         for (j = i; above && j + 8 <= stop; j += 8) {
-            const double now = top[k - 1];
-            int64_t here = 0, l;
+            const double smallest = top[k - 1];
+            int64_t larger = 0, l;
             for (l = j; l < j + 8; l++)
-                here += x[l] > now;
-            for (l = j; here && l < j + 8; l++) {
+                larger += x[l] > smallest;
+            for (l = j; larger && l < j + 8; l++) {
                 if (x[l] > top[k - 1])
                     rc_insert_(top, k, k, x[l]);
             }
@@ -61,39 +62,40 @@ RC_CLONES_ static void rc_top_values(const double *x, int64_t n, int64_t k, doub
 
 enum { RC_LANES = 32 };
 
-/* A number that at least k <= RC_LANES of n >= RC_LANES numbers reach, and usually few more: the
- * k-th largest of the maxima of every 32nd number. It is found without branches, while finding
- * the k largest takes several unpredictable ones for each of k ln(n / k) numbers. */
+/* Returns a lower bound of the k-th largest of n >= RC_LANES >= k numbers, which few more than k
+ * reach: the k-th largest of the maxima of the 32 residue classes of the index. Finding it takes no
+ * branches; finding the k largest takes several unpredictable ones for each of k ln(n / k)
+ * numbers. */
 RC_CLONES_ static double rc_reached(const double *x, int64_t n, int64_t k)
 {
-    double most[RC_LANES], reached = DBL_MAX;
+    double maximum[RC_LANES], reached = DBL_MAX;
     int64_t above[RC_LANES];
     int64_t i, j, l;
     for (j = 0; j < RC_LANES; j += 16) {
-        double here[16];
+        double lane[16];
         for (l = 0; l < 16; l++)
-            here[l] = x[j + l];
+            lane[l] = x[j + l];
         for (i = RC_LANES; i + RC_LANES <= n; i += RC_LANES) {
             for (l = 0; l < 16; l++)
-                here[l] = x[i + j + l] > here[l] ? x[i + j + l] : here[l];
+                lane[l] = x[i + j + l] > lane[l] ? x[i + j + l] : lane[l];
         }
         for (l = 0; l < 16; l++)
-            most[j + l] = here[l];
+            maximum[j + l] = lane[l];
     }
     /* The minimum of the numbers that fewer than k exceed. */
     for (j = 0; j < RC_LANES; j++)
         above[j] = 0;
     for (j = 0; j < RC_LANES; j++)
         for (l = 0; l < RC_LANES; l++)
-            above[l] += most[j] > most[l];
+            above[l] += maximum[j] > maximum[l];
     for (j = 0; j < RC_LANES; j++)
-        reached = above[j] < k && most[j] < reached ? most[j] : reached;
+        reached = above[j] < k && maximum[j] < reached ? maximum[j] : reached;
     return reached;
 }
 
-/* Writes the places of the numbers that are at least `least`, ascending; returns how many. Any
- * of the n entries may be overwritten. Also prefetches as many following numbers, usually those
- * of the next query. */
+/* Writes the indices of the numbers >= least to places, (n,), ascending; returns their number. All
+ * of places may be overwritten. Prefetches the n numbers after x, usually those of the next query.
+ */
 RC_CLONES_ static int64_t rc_places_from(const double *x, int64_t n, double least, uint32_t *places)
 {
     int64_t i = 0, j, found = 0;

@@ -57,7 +57,7 @@ class Rows:
 
     @property
     def origin_of_queries(self) -> str:
-        """Whether queries were found, for messages."""
+        """Sentence about the presence of queries, the reason for a default learner."""
         named = frame_of(self.X) is not None or (self.on_disk and self.X.feature_names is not None)
         if named:
             return f"there is {'a' if self.in_queries else 'no'} column of queries"

@@ -86,7 +86,7 @@ class PairExplanation(Shown):
         if others:
             rest = float(self.difference - self.contributions[listed].sum())
             rows.append((f"{others} others", "", "", signed(rest)))
-        caption = f"what each feature adds to {self.a} beyond {self.b}"
+        caption = f"contributions to the score of {self.a} minus that of {self.b}"
         if self.decisive:
             names = ", ".join(self.feature_names[j] for j in self.decisive[: self._listed])
             more = " and others" if len(self.decisive) > self._listed else ""

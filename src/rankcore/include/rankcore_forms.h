@@ -1,5 +1,5 @@
 /* rankcore_forms.h - scoring forms of models: the struct of an open model, and validation of its
- * arrays. Part of rankcore_model.h. */
+ * arrays. Part of rankcore_model.h. Each array is read once: O(bytes of the file). */
 #ifndef RANKCORE_FORMS_H
 #define RANKCORE_FORMS_H
 

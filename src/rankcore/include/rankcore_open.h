@@ -1,4 +1,6 @@
-/* rankcore_open.h - a model, from the bytes of its file. Part of rankcore_model.h. */
+/* rankcore_open.h - opens a model from the bytes of its file: header, checksum, scoring form,
+ * scaler, labels. Part of rankcore_model.h. O(bytes) with the checksum, O(bytes of the arrays)
+ * without. */
 #ifndef RANKCORE_OPEN_H
 #define RANKCORE_OPEN_H
 

@@ -154,7 +154,7 @@ def _run(task: _Task, measures: Sequence[Measure]) -> Floats:
     values = np.empty((len(measures), sizes.size))
 
     def run(first: int, last: int) -> None:
-        trouble, query = kernels.measure(
+        status, query = kernels.measure(
             task.scores,
             task.labels,
             gains,
@@ -169,8 +169,8 @@ def _run(task: _Task, measures: Sequence[Measure]) -> Floats:
             kernels.Ties[convention.ties.upper()],
             values,
         )
-        if trouble:
-            said = kernels.Trouble(trouble).name.lower()
+        if status:
+            said = kernels.Status(status).name.lower()
             raise _complaint(said, queries.ids[query], convention, measures)
 
     run_blocks(run, queries.bounds, task.n_jobs)
@@ -269,9 +269,9 @@ def _discounts(name: str, measures: Sequence[Measure], longest: int) -> Floats:
 
 
 def _complaint(
-    trouble: str, query: Any, convention: Convention, measures: Sequence[Measure]
+    status: str, query: Any, convention: Convention, measures: Sequence[Measure]
 ) -> Exception:
-    if trouble == "memory":
+    if status == "memory":
         return MemoryError(f"{named(query)} does not fit into memory")
     ordered = {m.kind for m in measures if MEASURES[m.kind].ordered}
     bounds = [m.x or MAXIMUM_LABEL for m in measures if MEASURES[m.kind].bounded]
@@ -290,7 +290,7 @@ def _complaint(
         "huge": "y_true must be labels whose gains do not add up beyond float64 (choose "
         "gain='linear', or a table)",
     }
-    return ValueError(f"{what[trouble]}, in {named(query)}")
+    return ValueError(f"{what[status]}, in {named(query)}")
 
 
 def named(query: Any) -> str:

@@ -261,22 +261,22 @@ def run_kernel(
     """
 
     def run(first: int, last: int) -> None:
-        trouble, query = kernel(first, last)
-        if trouble:
-            raise _complaint(kernels.TROUBLES[trouble], named(queries.ids[query]))
+        status, query = kernel(first, last)
+        if status:
+            raise _complaint(kernels.ERRORS[status], named(queries.ids[query]))
 
     run_blocks(run, queries.bounds, n_jobs)
 
 
-def _complaint(trouble: str, query: str) -> Exception:
-    if trouble == "memory":
+def _complaint(status: str, query: str) -> Exception:
+    if status == "memory":
         return MemoryError(f"{query} does not fit into memory")
     what = {
         "score": "y_score must be finite",
         "label": "y_true must be finite",
         "huge": "y_score and rho are too large to be summed as float64; divide both by one number;",
     }
-    return ValueError(f"{what[trouble]}, in {query}")
+    return ValueError(f"{what[status]}, in {query}")
 
 
 @dataclass(frozen=True)

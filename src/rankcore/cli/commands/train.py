@@ -137,7 +137,7 @@ def train(
         rankcore.save(with_scaler(scaler, estimator), output)
     facts: dict[str, Any] = {"model": learner.name}
     if choice.name is None:
-        facts["chosen_since"] = rows.origin_of_queries
+        facts["chosen_because"] = rows.origin_of_queries
     if rows.n_rows is not None:
         facts["examples"] = rows.n_rows
     facts |= {"features": estimator.n_features_in_, **scale_fact(scaler)}
