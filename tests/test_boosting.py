@@ -405,6 +405,16 @@ def test_staged_scores_end_at_the_prediction():
     np.testing.assert_allclose(model.predict(X), expected[:, -1], atol=1e-12)
 
 
+def test_missing_values_of_whole_queries_fire_as_in_other_ties():
+    # Potentials of a query sum to 0, so that both directions of the missing are as good.
+    rng = np.random.default_rng(0)
+    qid = np.repeat(np.arange(30), 7)
+    X, y = rng.normal(size=(210, 6)), rng.integers(0, 3, 210)
+    X[rng.random((30, 6))[qid] < 0.3] = np.nan
+    model = rc.RankBoost(40).fit(X, y, qid=qid)
+    assert model.estimators_["missing"].tolist() == 40 * [1]
+
+
 def test_float32_and_float64_fall_on_the_same_side():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(500, 4))

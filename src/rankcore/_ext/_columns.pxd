@@ -1,4 +1,5 @@
-# Binned columns as the boosting kernels read them. Private.
+# Binned columns as the boosting kernels read them: codes of values, column by column, of all rows
+# (dense) or of stored entries (sparse); and the best stump of a column from its sums. Private.
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -73,6 +74,9 @@ cdef inline void sweep(
         return
     for b in range(n_bins):
         present += sums[b]
+    # The potentials of whole queries sum to 0: if only these miss the feature, both sides tie.
+    if fabs(present) < 1e-12:
+        present = 0.0
     for b in range(n_bins - 1, -1, -1):
         above += sums[b]
         # All potentials but those of the present rows at or below the cut.

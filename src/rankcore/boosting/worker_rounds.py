@@ -374,8 +374,10 @@ class WorkerStumps(StumpRounds):
         edges, sums = self.rows.bins, self.rows.by_column(self._gradients)
         present, has_missing = sums[:, :-1], edges.has_missing.astype(bool)[:, np.newaxis]
         above = np.cumsum(present[:, ::-1], axis=1)
-        # Potentials sum to 0: with the missing, a stump fires on all but the bins below.
-        with_missing = above - present.sum(axis=1, keepdims=True)
+        # Potentials sum to 0: with the missing, a stump fires on all but the bins below. Those of
+        # whole queries sum to 0, too: if only these miss the feature, both sides tie.
+        total = present.sum(axis=1, keepdims=True)
+        with_missing = above - np.where(np.abs(total) < EDGE_MARGIN, 0.0, total)
         bin = np.arange(present.shape[1])[::-1]
         known = bin < edges.n_bins[:, np.newaxis]
         found = np.stack(
