@@ -1,5 +1,9 @@
 """Scores of rows by a sum of regression trees.
 
+Arrays of all trees, tree after tree from node ``offsets[t]``: ``features``, ``thresholds``,
+``sides`` (of missing values) and ``children`` by node, (n_nodes,) and (n_nodes, 2), ``values`` of
+leaves, (n_nodes + n_trees,). Rows in, scores (n_rows, n_sums) out: a row costs O(depth) per tree.
+
 Many rows are scored by trees with few leaves in tiles, which evaluate all nodes without walking,
 and by others several at a time, to overlap their memory accesses. Sparse rows are expanded for
 this, and cleared afterwards.

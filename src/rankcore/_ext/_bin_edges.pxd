@@ -1,4 +1,5 @@
-# Thresholds of bins of a column. Private.
+# Thresholds of bins of a column: between two values, and those that divide many values into bins of
+# about equal counts. Private.
 from libc.stdint cimport int64_t
 
 

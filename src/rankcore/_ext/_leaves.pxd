@@ -1,4 +1,5 @@
-# Shared by the weights of pairs: optional leaves of rows, and sums. Private.
+# For kernels that sum rows by leaf: a check of the leaf of each row, and sums of arrays whose
+# additions do not wait for each other. Private.
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 

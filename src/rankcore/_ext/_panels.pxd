@@ -1,4 +1,5 @@
-# Dense columns of byte codes, the codes of a row side by side in panels. Private.
+# Dense columns of byte codes, the codes of a row side by side in panels (n_rows, width): which
+# column is in which panel, for histogram_layout and histograms. Private.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
 

@@ -1,4 +1,5 @@
-# The best split of a leaf by one binned column, from its histogram. Private.
+# The best split of a leaf by one binned column, from its histogram: _splitting.h for the types of
+# codes, and records of leaves and splits that kernels share with NumPy. Private.
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 

@@ -1,4 +1,4 @@
-# How a kernel receives trees that trees.pyx has checked. Private.
+# How a kernel receives trees that trees.pyx has checked: as the capsule of a Trees object. Private.
 from cpython.pycapsule cimport PyCapsule_GetPointer
 
 from rankcore.core cimport rc_trees

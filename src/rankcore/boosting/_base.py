@@ -1,4 +1,8 @@
-"""Base class of RankBoost and BipartiteRankBoost: fitting, models and model files."""
+"""Base class of RankBoost and BipartiteRankBoost: fitting, models and model files.
+
+``fit`` of the estimators forms pairs and calls ``_boost``, which picks the rounds, with stumps or
+trees, and runs them. What `rankcore.OrdinalBoost` has as well is in `_boosted`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Binned columns of rows, in which the best stump is searched."""
+"""Binned columns of rows in memory, in which splits are searched.
+
+`Bins` are the columns as codes of one byte (four without ``max_bins``), with the number of bins of
+each; `Binning` computes them with the kernel `rankcore._ext.binning`. Those of rows on disk or on
+workers are in `_streamed_bins`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Pair weights by a ranking measure: NDCG, average precision or a function."""
+"""Pair weights by a ranking measure: NDCG, average precision or a function.
+
+The weight of a pair is that of RankBoost times the change of the measure of its query when both
+documents swap their places in the order by score. `MetricPairWeights` sums them to gradients and
+hessians of documents (`rankcore._ext.metric_weights`).
+"""
 
 from __future__ import annotations
 

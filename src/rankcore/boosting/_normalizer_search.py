@@ -1,4 +1,9 @@
-"""Search for the stump that leaves the minimum weight of pairs."""
+"""Search for the stump that leaves the minimum weight of pairs, ``select="normalizer"``.
+
+The normalizer of a stump is the sum of the weights of all pairs after a step of exact length. It
+depends on the pairs within each query, not on gradients of rows only, so that all columns are
+evaluated in each round, by the kernel `rankcore._ext.normalizer_search`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The ranks that have rows, from which `rankcore.OrdinalBoost` learns, among all ranks."""
+"""The ranks that have rows, from which `rankcore.OrdinalBoost` learns, among all ranks.
+
+`OccurringRanks` merges the scores and biases of a model of all ranks into those of the occurring
+ones for the rounds, and restores what the rounds find to all ranks.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""Columns binned by thresholds between groups of values, from rows in parts.
+"""Binned columns of rows on disk or on workers: thresholds from groups of values, then codes.
 
-A column of at most `MAX_GROUPS` distinct values keeps each value with its count. A column of more
-keeps groups of values with the same leading bits, as many bits as leave at most `MAX_GROUPS`
-groups. The groups depend only on the set of values. A part has no more distinct values than the
-whole, so its groups are never coarser than those of the whole, and merging coarsens them to these.
-So thresholds do not depend on how rows are divided into parts.
+Each part of the rows is read twice (kernel `rankcore._ext.streamed_bins`). A column of at most
+`MAX_GROUPS` distinct values keeps each value with its count. A column of more keeps groups of
+values with the same leading bits, as many bits as leave at most `MAX_GROUPS` groups. The groups
+depend only on the set of values. A part has no more distinct values than the whole, so its groups
+are never coarser than those of the whole, and merging coarsens them to these. So thresholds do not
+depend on how rows are divided into parts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Sums of regression trees, as a list or packed into one set of arrays."""
+"""Sums of regression trees: the model of boosting with trees.
+
+`TreeSum` is the list of trees that rounds add to; packed into one set of arrays, it is scored (by
+the kernel `rankcore._ext.trees`), saved and exported.
+"""
 
 from __future__ import annotations
 

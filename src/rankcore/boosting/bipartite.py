@@ -1,4 +1,7 @@
-"""RankBoost for two labels, with further rules for steps."""
+"""The estimator `BipartiteRankBoost`: RankBoost for two labels, with further rules for steps.
+
+Parameters, ``fit`` and documentation; rounds and models are those of `PairBoosting` in `_base`.
+"""
 
 from __future__ import annotations
 

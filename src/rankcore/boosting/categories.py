@@ -1,4 +1,8 @@
-"""Categorical features: their columns, and the codes of their categories."""
+"""Categorical features of trees: their columns, and the codes of their categories.
+
+`Categories` finds the categorical columns of a fit, numbers the categories of data frames, and
+encodes the rows of later predictions by the same numbers.
+"""
 
 from __future__ import annotations
 

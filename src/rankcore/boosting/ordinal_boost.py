@@ -1,4 +1,8 @@
-"""OrdinalBoost: gradient boosting for the tasks of ordered labels."""
+"""The estimator `OrdinalBoost`: gradient boosting for the tasks of ordered labels.
+
+Parameters, ``fit``, predictions and documentation; the rounds are in `_ordinal_rounds`, their loop
+in `_ordinal_training`, the model in `ordinal_model`.
+"""
 
 from __future__ import annotations
 

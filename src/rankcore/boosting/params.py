@@ -1,4 +1,8 @@
-"""Parameters of RankBoost and BipartiteRankBoost, with their constraints."""
+"""Parameters that the boosted learners share: constraints, and values derived from them.
+
+For example whether weak rankers are trees, the learning rate and number of rounds of "auto", and
+monotone constraints by the number of each feature.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""RankBoost with threshold stumps or trees."""
+"""The estimator `RankBoost`, with threshold stumps or trees.
+
+Parameters, ``fit`` and documentation; rounds and models are those of `PairBoosting` in `_base`.
+"""
 
 from __future__ import annotations
 

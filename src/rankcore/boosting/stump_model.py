@@ -1,4 +1,8 @@
-"""Sums of threshold stumps, in order of rounds or merged by column."""
+"""Sums of threshold stumps: the model of boosting with stumps.
+
+`StumpSum` is the list of stumps that rounds add to. Merged by column to a step function of each
+feature, it is scored (by the kernel `rankcore._ext.stumps`), explained and exported.
+"""
 
 from __future__ import annotations
 

@@ -1,15 +1,12 @@
 """Learners on a Dask cluster, with the names and parameters of those in memory.
 
 Requires ``pip install 'rankcore[dask]'``. ``fit`` accepts dask arrays, dataframes, lists of delayed
-blocks or paths; ``predict`` returns lazy collections; ``to_local()`` returns the ordinary
-estimator.
+blocks or paths, whose rows stay on the workers in shards; ``predict`` returns lazy collections;
+``to_local()`` returns the ordinary estimator.
 
-`RankSVM` sums over shards, as over rows in memory: its model is that of the ordinary estimator, to
-the rounding of sums.
-
-The others use iterative parameter mixing [1]_: in each pass every shard continues from the same
-model, and the models are averaged. Each example or success has the same weight in an average, in
-any shard.
+Boosting and `RankSVM` sum over shards, as over rows in memory: their models are those of the
+ordinary estimators, to the rounding of sums. Online learners use iterative parameter mixing [1]_:
+in each pass every shard continues the same model, and the models are averaged.
 
 References
 ----------
@@ -17,14 +14,15 @@ References
    Perceptron". NAACL 2010.
 """
 
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from rankcore._core.arguments import DaskColumn
 from rankcore.boosting import bipartite, ordinal_boost, rankboost
 from rankcore.dask._boosting import fit_pairs, fit_ranks
-from rankcore.dask._estimators import (
-    DistributedClassifier,
-    DistributedOrdinalBoost,
-    DistributedRanker,
-    SummingRanker,
-)
+from rankcore.dask._estimators import DistributedClassifier, DistributedRanker, predict_proba
 from rankcore.dask._evaluate import evaluate
 from rankcore.dask._online import fit_ordinal, fit_pairwise
 from rankcore.dask._svm import fit_ranksvm
@@ -53,6 +51,12 @@ class OnlineClassifier(DistributedClassifier):
     """An online learner of ordered labels. Not public."""
 
     _fit_shards = staticmethod(fit_ordinal)
+
+    def decision_function(self, X: DaskColumn) -> Any:
+        """Compute the margin of each rank over the best other one, as a lazy collection."""
+        check_is_fitted(self)
+        k = self.classes_.size  # type: ignore[attr-defined]
+        return self._lazily("decision_function", X, None if k == 2 else k, np.float64)
 
 
 class PRank(OnlineClassifier, prank.PRank):  # type: ignore[misc]
@@ -102,7 +106,7 @@ class OrdinalLogistic(OnlineClassifier, logistic.OrdinalLogistic):  # type: igno
     Parameters and attributes are those of `rankcore.OrdinalLogistic`.
     """
 
-    predict_proba = DistributedOrdinalBoost.predict_proba  # type: ignore[assignment]
+    predict_proba = predict_proba  # type: ignore[assignment]
 
 
 class OAPBPM(OnlineClassifier, oap.OAPBPM):  # type: ignore[misc]
@@ -136,7 +140,7 @@ class PairwisePerceptron(DistributedRanker, perceptron.PairwisePerceptron):  # t
     _fit_shards = staticmethod(fit_pairwise)
 
 
-class RankSVM(SummingRanker, svm.RankSVM):  # type: ignore[misc]
+class RankSVM(DistributedRanker, svm.RankSVM):  # type: ignore[misc]
     """`rankcore.RankSVM` on a Dask cluster, linear.
 
     Parameters and attributes are those of `rankcore.RankSVM`, except that ``kernel`` must be None
@@ -146,7 +150,7 @@ class RankSVM(SummingRanker, svm.RankSVM):  # type: ignore[misc]
     _fit_shards = staticmethod(fit_ranksvm)
 
 
-class RankBoost(SummingRanker, rankboost.RankBoost):  # type: ignore[misc]
+class RankBoost(DistributedRanker, rankboost.RankBoost):  # type: ignore[misc]
     """`rankcore.RankBoost` on a Dask cluster, with stumps or trees.
 
     Parameters and attributes are those of `rankcore.RankBoost`, except that ``max_bins`` must be
@@ -156,7 +160,7 @@ class RankBoost(SummingRanker, rankboost.RankBoost):  # type: ignore[misc]
     _fit_shards, _nan = staticmethod(fit_pairs), True
 
 
-class BipartiteRankBoost(SummingRanker, bipartite.BipartiteRankBoost):  # type: ignore[misc]
+class BipartiteRankBoost(DistributedRanker, bipartite.BipartiteRankBoost):  # type: ignore[misc]
     """`rankcore.BipartiteRankBoost` on a Dask cluster, as `RankBoost`.
 
     Parameters and attributes are those of `rankcore.BipartiteRankBoost`, with the
@@ -170,7 +174,7 @@ class BipartiteRankBoost(SummingRanker, bipartite.BipartiteRankBoost):  # type: 
     _fit_shards, _nan = staticmethod(fit_pairs), True
 
 
-class OrdinalBoost(DistributedOrdinalBoost, ordinal_boost.OrdinalBoost):  # type: ignore[misc]
+class OrdinalBoost(DistributedClassifier, ordinal_boost.OrdinalBoost):  # type: ignore[misc]
     """`rankcore.OrdinalBoost` on a Dask cluster.
 
     Parameters and attributes are those of `rankcore.OrdinalBoost`, except that ``loss`` must be
@@ -178,4 +182,5 @@ class OrdinalBoost(DistributedOrdinalBoost, ordinal_boost.OrdinalBoost):  # type
     categories must be encoded.
     """
 
-    _fit_shards = staticmethod(fit_ranks)
+    _fit_shards, _nan = staticmethod(fit_ranks), True
+    predict_proba = predict_proba  # type: ignore[assignment]

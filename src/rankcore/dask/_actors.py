@@ -1,4 +1,8 @@
-"""Actors that hold the rows of their workers, called all at once by the client."""
+"""Actors that hold the binned rows of their workers for boosting, called all at once.
+
+`Actors` makes one on each worker that has shards of a fit. `Actors.call` calls a method of all of
+them and waits for their results: an exchange. Only Dask's documented interface is used.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Boosting on shards: RankBoost and BipartiteRankBoost with trees or stumps, and OrdinalBoost.
 
-The client runs the rounds of `rankcore.boosting.worker_rounds`, for which actors on the workers sum
-over their rows.
+Shards become parts of rows with an objective (`pairs_of`, `ranks_of`), which actors on the workers
+bin. The client runs the rounds of `rankcore.boosting.worker_rounds` from the sums of these actors;
+if a worker is lost, `SurvivingRounds` makes new ones and repeats the round.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from rankcore._core.labels import as_relevance, encode
 from rankcore._core.numbers import Floats
 from rankcore._core.queries import warn_without_qid
+from rankcore.boosting.bipartite import BipartiteRankBoost
 from rankcore.boosting.worker_rounds import (
     HeldOutTables,
     OrdinalRoundLearner,
@@ -118,7 +120,7 @@ def fit_pairs(model: Any, rows: ShardedRows, watching: Watching) -> Any:
             f"that requires two different labels, and no pair_weight; found {labels.size} labels: "
             "pass qid, or n_shards=1"
         )
-    bipartite = hasattr(model, "rel")
+    bipartite = isinstance(model, BipartiteRankBoost)
     if not bipartite and not rows.in_queries and len(rows.shards) == 1:
         warn_without_qid()  # one query that is divided among shards cannot be declared
     learner = copy(model)
@@ -181,14 +183,15 @@ def check_boosted(model: Any) -> None:
     given = model.categorical_features
     if not (given is None or isinstance(given, str)):
         raise ValueError(
-            "a fit on shards has no categorical features: encode them, and set "
-            f"categorical_features=None; found {given!r}"
+            "a fit on shards takes numbers only, and requires categorical_features=None; "
+            f"found {given!r}: replace these columns by numbers whose order has a meaning, such as "
+            "one of 0 and 1 for each category, or fit in memory"
         )
 
 
 def upper_label(model: Any, labels: NDArray[Any]) -> float | None:
     """Return the minimum label of relevant documents, if labels are of two kinds."""
-    if hasattr(model, "rel"):
+    if isinstance(model, BipartiteRankBoost):
         if model.rel is not None:
             return float(model.rel)
         return float(labels[1]) if labels.size > 1 else inf

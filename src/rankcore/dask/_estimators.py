@@ -1,4 +1,9 @@
-"""Base of learners on clusters: ``fit`` on shards, predictions that are collections, `to_local`."""
+"""Base classes of the learners of `rankcore.dask`: ``fit``, lazy predictions, `to_local`.
+
+A learner inherits from one of them and from the ordinary estimator, whose parameters it has. Its
+``_fit_shards`` is a function of `_online`, `_svm` or `_boosting`, which returns a fitted copy of
+the ordinary estimator.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,8 +19,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankcore._core.arguments import DaskColumn, DaskRows, EvalSet
 from rankcore._core.eval_sets import as_eval_sets
-from rankcore._core.monitor import Callback, Monitor, as_callbacks
-from rankcore._core.params import check_flag, check_option
+from rankcore._core.monitor import Callback, Monitor
+from rankcore._core.params import check_flag
 from rankcore.dask._cluster import (
     Client,
     Shards,
@@ -65,7 +70,6 @@ class Watching:
                 )
 
 
-MIXINGS = ("uniform", "mistakes")
 # Function of an unfitted model, the rows of all shards and `Watching` that returns a fitted copy.
 Fit = Callable[[Any, ShardedRows, Watching], Any]
 
@@ -129,7 +133,7 @@ class Distributed:
         if isinstance(X, list | tuple):
             call = delayed(compute, pure=False)  # Dask takes slices of an Arrow table as equal
             return [call(block) for block in X]
-        if hasattr(X, "map_partitions"):
+        if hasattr(type(X), "map_partitions"):
             import pandas as pd
 
             if columns is None:
@@ -141,7 +145,7 @@ class Distributed:
                 lambda part: pd.DataFrame(compute(part), index=part.index), meta=meta
             )
             return table.to_dask_array(lengths=True)
-        if not hasattr(X, "map_blocks"):
+        if not hasattr(type(X), "map_blocks"):
             raise TypeError(
                 "X must be a dask array or dataframe, or a list of delayed blocks; found "
                 f"{type(X).__name__} (to_local() predicts for rows in memory)"
@@ -156,7 +160,7 @@ class Distributed:
 
 
 class DistributedClassifier(Distributed):
-    """An online learner of ordered labels on a cluster. Not public."""
+    """A learner of ordered labels on a cluster. Not public."""
 
     def fit(
         self,
@@ -169,11 +173,10 @@ class DistributedClassifier(Distributed):
         callbacks: Iterable[Callback] | None = None,
         client: Client | None = None,
         n_shards: int | None = None,
-        mixing: Literal["uniform", "mistakes"] = "uniform",
         n_features: int | None = None,
         zero_based: bool = False,
     ) -> Self:
-        """Fit a new model, in ``max_iter`` passes on all workers.
+        """Fit a new model on all workers.
 
         Parameters
         ----------
@@ -189,18 +192,15 @@ class DistributedClassifier(Distributed):
             dataframe. Not supported for files.
         eval_set : (X, y), or a list of such pairs, optional
             Held-out rows, as arrays at the client, measured there by ``eval_metric`` after each
-            pass.
+            pass, round or step.
         callbacks : iterable of callables, optional
-            Called at the client after each pass with a
+            Called at the client after each pass, round or step with a
             `rankcore.callbacks.Iteration`; the fit ends after one returns True.
         client : distributed.Client, optional
             By default the current client.
         n_shards : int, optional
             Number of shards into which neighbouring blocks are joined; by default one per thread of
-            the workers. The model depends on the number of shards, not of workers.
-        mixing : {"uniform", "mistakes"}, default="uniform"
-            Weights of the shards' models after a pass: equal, or their numbers of mistakes in the
-            pass.
+            the workers. Online models depend on it, others only by the rounding of sums.
         n_features : int, optional
             Number of features of files; by default the maximum that occurs.
         zero_based : bool, default=False
@@ -218,10 +218,9 @@ class DistributedClassifier(Distributed):
         RuntimeError
             If workers are lost repeatedly.
         """
-        check_option(mixing, "mixing", MIXINGS)
         columns = Columns(X, y, None, sample_weight, n_features, zero_based)
         watching = Watching(eval_set, None, callbacks)
-        fit = partial(self._fit_shards, classes=classes, mixing=mixing)
+        fit = partial(self._fit_shards, classes=classes)
         return self._fit_on(columns, fit, watching, client, n_shards)
 
     def predict(self, X: DaskColumn) -> Any:
@@ -229,86 +228,11 @@ class DistributedClassifier(Distributed):
         check_is_fitted(self)
         return self._lazily("predict", X, None, self.classes_.dtype)  # type: ignore[attr-defined]
 
-    def decision_function(self, X: DaskColumn) -> Any:
-        """Compute the margin of each rank over the best other one, as a lazy collection."""
-        check_is_fitted(self)
-        k = self.classes_.size  # type: ignore[attr-defined]
-        return self._lazily("decision_function", X, None if k == 2 else k, np.float64)
 
-
-class DistributedOrdinalBoost(Distributed):
-    """Boosting of ordered labels on a cluster. Not public."""
-
-    _nan = True
-
-    def fit(
-        self,
-        X: DaskRows,
-        y: DaskColumn | None = None,
-        classes: ArrayLike | None = None,
-        *,
-        sample_weight: DaskColumn | str | None = None,
-        eval_set: EvalSet | None = None,
-        callbacks: Iterable[Callback] | None = None,
-        client: Client | None = None,
-        n_shards: int | None = None,
-        n_features: int | None = None,
-        zero_based: bool = False,
-    ) -> Self:
-        """Fit a new model, which depends on the shards only by the rounding of sums.
-
-        Parameters
-        ----------
-        X : dask array, dask dataframe, list of delayed blocks, path, pattern or list of paths
-            Blocks of dense or CSR rows; or LETOR and svmlight files, which are read by workers.
-        y : the same kind as X, with the same divisions
-            Ordered labels; None for files, which contain labels.
-        classes : array-like, shape (n_classes,), optional
-            All labels, lowest rank first; required for strings. By default the order of an ordered
-            categorical, the same in all blocks, or the distinct numbers, ascending.
-        sample_weight : the same kind as X, with the same divisions; or str, optional
-            Weights of the rows, with the same meaning as in memory; a string names a column of a
-            dataframe. Not supported for files.
-        eval_set : (X, y), or a list of such pairs, optional
-            Held-out rows, as arrays at the client, measured there by ``eval_metric`` after each
-            round.
-        callbacks : iterable of callables, optional
-            Called at the client after each round with a
-            `rankcore.callbacks.Iteration`; the fit ends after one returns True.
-        client : distributed.Client, optional
-            By default the current client.
-        n_shards : int, optional
-            Number of shards into which neighbouring blocks are joined; by default one per thread of
-            the workers.
-        n_features : int, optional
-            Number of features of files; by default the maximum that occurs.
-        zero_based : bool, default=False
-            Whether features in files are numbered from 0.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            If input or parameters are invalid; the message names the shard. The estimator is not
-            changed.
-        RuntimeError
-            If workers are lost repeatedly.
-        """
-        columns = Columns(X, y, None, sample_weight, n_features, zero_based)
-        listed = None if callbacks is None else as_callbacks(callbacks)
-        watching = Watching(eval_set, None, listed)
-        fit = partial(self._fit_shards, classes=classes)
-        return self._fit_on(columns, fit, watching, client, n_shards)
-
-    predict = DistributedClassifier.predict
-
-    def predict_proba(self, X: DaskColumn) -> Any:
-        """Predict the probability of each class, as a lazy collection."""
-        check_is_fitted(self)
-        return self._lazily("predict_proba", X, self.classes_.size, np.float64)  # type: ignore[attr-defined]
+def predict_proba(self: Any, X: DaskColumn) -> Any:
+    """Predict the probability of each class, as a lazy collection."""
+    check_is_fitted(self)
+    return self._lazily("predict_proba", X, self.classes_.size, np.float64)
 
 
 class DistributedRanker(Distributed):
@@ -326,88 +250,11 @@ class DistributedRanker(Distributed):
         callbacks: Iterable[Callback] | None = None,
         client: Client | None = None,
         n_shards: int | None = None,
-        mixing: str = "uniform",
         regroup: bool = False,
         n_features: int | None = None,
         zero_based: bool = False,
     ) -> Self:
-        """Fit a new model, in ``max_iter`` passes on all workers.
-
-        Parameters
-        ----------
-        X : dask array, dask dataframe, list of delayed blocks, path, pattern or list of paths
-            Blocks of dense or CSR rows; or LETOR and svmlight files, which are read by workers.
-        y : the same kind as X, with the same divisions
-            Labels, higher for better; None for files, which contain labels.
-        qid : the same kind as X, with the same divisions; or str, optional
-            Query of each row; a string names a column of a dataframe. None for files. All rows of a
-            query must be in one shard.
-        sample_weight : the same kind as X, with the same divisions; or str, optional
-            Weights of the rows, with the same meaning as in memory; a string names a column of a
-            dataframe. Not supported for files. The weight of a pair is the product of its rows'
-            weights.
-        eval_set : (X, y), or a list of such pairs, optional
-            Held-out rows, as arrays at the client, measured there by ``eval_metric`` after each
-            pass.
-        eval_qid : array-like, or a list of them, optional
-            Queries of held-out rows.
-        callbacks : iterable of callables, optional
-            Called at the client after each pass with a
-            `rankcore.callbacks.Iteration`; the fit ends after one returns True.
-        client : distributed.Client, optional
-            By default the current client.
-        n_shards : int, optional
-            Number of shards into which neighbouring blocks are joined; by default one per thread of
-            the workers. The model depends on the number of shards, not of workers.
-        mixing : {"uniform", "mistakes"}, default="uniform"
-            Weights of the shards' models after a pass: equal, or their numbers of mistakes in the
-            pass.
-        regroup : bool, default=False
-            Whether to move rows between workers so that queries are whole.
-        n_features : int, optional
-            Number of features of files; by default the maximum that occurs.
-        zero_based : bool, default=False
-            Whether features in files are numbered from 0.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError, TypeError
-            If input or parameters are invalid, for example if a query is in two shards. The
-            estimator is not changed.
-        RuntimeError
-            If workers are lost repeatedly.
-        """
-        check_option(mixing, "mixing", MIXINGS)
-        columns = Columns(X, y, qid, sample_weight, n_features, zero_based)
-        watching = Watching(eval_set, eval_qid, callbacks)
-        fit = partial(self._fit_shards, mixing=mixing)
-        return self._fit_on(columns, fit, watching, client, n_shards, regroup)
-
-
-class SummingRanker(Distributed):
-    """A learner of queries that sums over shards. Not public."""
-
-    def fit(
-        self,
-        X: DaskRows,
-        y: DaskColumn | None = None,
-        *,
-        qid: DaskColumn | str | None = None,
-        sample_weight: DaskColumn | str | None = None,
-        eval_set: EvalSet | None = None,
-        eval_qid: ArrayLike | Sequence[ArrayLike] | None = None,
-        callbacks: Iterable[Callback] | None = None,
-        client: Client | None = None,
-        n_shards: int | None = None,
-        regroup: bool = False,
-        n_features: int | None = None,
-        zero_based: bool = False,
-    ) -> Self:
-        """Fit a new model, which depends on the shards only by the rounding of sums.
+        """Fit a new model on all workers.
 
         Parameters
         ----------
@@ -425,17 +272,17 @@ class SummingRanker(Distributed):
             weights.
         eval_set : (X, y), or a list of such pairs, optional
             Held-out rows, as arrays at the client, measured there by ``eval_metric`` after each
-            round or step.
+            pass, round or step.
         eval_qid : array-like, or a list of them, optional
             Queries of held-out rows.
         callbacks : iterable of callables, optional
-            Called at the client after each round or step with a
+            Called at the client after each pass, round or step with a
             `rankcore.callbacks.Iteration`; the fit ends after one returns True.
         client : distributed.Client, optional
             By default the current client.
         n_shards : int, optional
             Number of shards into which neighbouring blocks are joined; by default one per thread of
-            the workers.
+            the workers. Online models depend on it, others only by the rounding of sums.
         regroup : bool, default=False
             Whether to move rows between workers so that queries are whole.
         n_features : int, optional

@@ -1,4 +1,7 @@
-"""Measures of Dask collections by query."""
+"""`evaluate`: the measures of `rankcore.metrics.evaluate` for Dask collections.
+
+Each shard is measured on its worker, query by query; the client joins the results.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Text files divided into byte ranges at boundaries of queries, for reading by workers."""
+"""Text files divided into byte ranges at boundaries of queries, for reading by workers.
+
+`cut` divides a file by its size alone, without reading it; `read` moves both ends of a range to the
+next query, so that each query is in one range.
+"""
 
 from __future__ import annotations
 

@@ -33,9 +33,7 @@ from rankcore.ranking.perceptron_state import PairwiseState
 from rankcore.ranking.perceptron_training import PairwiseLearner
 
 
-def fit_ordinal(
-    model: Any, rows: ShardedRows, watching: Watching, *, classes: Any, mixing: str
-) -> Any:
+def fit_ordinal(model: Any, rows: ShardedRows, watching: Watching, *, classes: Any) -> Any:
     """Return a fitted copy of an online learner of ordered labels, an ordinary estimator."""
     known = rows.ranks(model, classes)
     generator = as_generator(model.random_state)
@@ -45,13 +43,13 @@ def fit_ordinal(
         model._check_weighable()
     weigh_rows(model.class_weight, rows, known, visits=not model._weighs_steps)
     fitted = model._shadow(rows.form, rows.n_features, state, ranks_=known)
-    learner = OrdinalMixing(fitted, rows, generator, mixing)
+    learner = OrdinalMixing(fitted, rows, generator)
     Trainer(learner, rows.source(), watching.of_labels(fitted)).run()
     fitted._warn_of_fit()
     return fitted
 
 
-def fit_pairwise(model: Any, rows: ShardedRows, watching: Watching, *, mixing: str) -> Any:
+def fit_pairwise(model: Any, rows: ShardedRows, watching: Watching) -> Any:
     """Return a fitted copy of a `PairwisePerceptron`, averaged or last."""
     check_supported(model, variant=("averaged", "last"), quality=(None,))
     if not rows.in_queries:
@@ -69,7 +67,7 @@ def fit_pairwise(model: Any, rows: ShardedRows, watching: Watching, *, mixing: s
         rows.shards.transform(divide_weights, by=rows.mean_weight)
     largest = rows.largest_query
     fitted = model._shadow(rows.form, rows.n_features, state, _largest_query=largest)
-    learner = PairwiseMixing(fitted, rows, generator, mixing)
+    learner = PairwiseMixing(fitted, rows, generator)
     Trainer(learner, rows.source(), watching.of_queries(fitted, rows)).run()
     return fitted
 
@@ -77,9 +75,9 @@ def fit_pairwise(model: Any, rows: ShardedRows, watching: Watching, *, mixing: s
 class OrdinalMixing(OnlineLearner):
     """Learner of ordered labels, with passes over all shards."""
 
-    def __init__(self, fitted: Any, rows: ShardedRows, generator: Any, mixing: str) -> None:
+    def __init__(self, fitted: Any, rows: ShardedRows, generator: Any) -> None:
         self.fitted, self.n_iterations = fitted, int(fitted.max_iter)
-        self._rows, self._mixing, self._all_equal = rows, mixing, rows.all_equal
+        self._rows, self._all_equal = rows, rows.all_equal
         self._seed = int(generator.integers(2**63))
 
     def open(self, number: int) -> None:
@@ -89,8 +87,7 @@ class OrdinalMixing(OnlineLearner):
         """As `Learner.learn`."""
         fitted, base = self.fitted, self.fitted._state
         models = learn_shards(fitted, self._rows, self._seed, number)
-        mistakes = [int(one._state.counts[2] - base.counts[2]) for one in models]
-        state = merge(models, shares(self._mixing, mistakes), base=fitted)._state
+        state = merge(models, base=fitted)._state
         if len(state.log) < number:
             raise ValueError("a pass visited no row: the weights of the rows are too small")
         state.validation = base.validation
@@ -103,9 +100,9 @@ class OrdinalMixing(OnlineLearner):
 class PairwiseMixing(PairwiseLearner):
     """Learner of a pairwise perceptron, with passes over all shards."""
 
-    def __init__(self, fitted: Any, rows: ShardedRows, generator: Any, mixing: str) -> None:
+    def __init__(self, fitted: Any, rows: ShardedRows, generator: Any) -> None:
         self.fitted, self.n_iterations = fitted, int(fitted.max_iter)
-        self._rows, self._mixing = rows, mixing
+        self._rows = rows
         self._tied = all(one.tied for one in rows.stats)
         self._seed = int(generator.integers(2**63))
 
@@ -116,9 +113,7 @@ class PairwiseMixing(PairwiseLearner):
         """As `Learner.learn`."""
         base = self.fitted._state
         models = learn_shards(self.fitted, self._rows, self._seed, number)
-        mistakes = [int(one._state.counts[4] - base.counts[4]) for one in models]
-        weights = shares(self._mixing, mistakes)
-        self.fitted._state = state = mix_pairwise([one._state for one in models], weights, base)
+        self.fitted._state = state = mix_pairwise([one._state for one in models], base)
         pairs, wrong, _, n, _ = state.log[-1]
         share, what = wrong / max(pairs, 1), "share of mistakes"
         report(Progress(number, self.n_iterations, n, n, share, what, "queries"))
@@ -132,22 +127,13 @@ def learn_shards(model: Any, rows: ShardedRows, seed: int, epoch: int) -> list[A
         return shards.gather(learn_pass, seeds, model=sent)
 
 
-def shares(mixing: str, mistakes: Sequence[int]) -> NDArray[np.float64]:
-    """Return the weights of models with these numbers of mistakes in their mean."""
-    if mixing == "uniform" or not sum(mistakes):
-        return np.full(len(mistakes), 1 / len(mistakes))
-    return np.array(mistakes) / sum(mistakes)
-
-
-def mix_pairwise(
-    states: Sequence[PairwiseState], weights: NDArray[np.float64], base: PairwiseState
-) -> PairwiseState:
+def mix_pairwise(states: Sequence[PairwiseState], base: PairwiseState) -> PairwiseState:
     """Return the mean of states that continued ``base``.
 
-    ``weights`` are those of the current hypotheses; in the average, all successes have the same.
+    That of the current hypotheses is over shards; in the average, all successes weigh the same.
     """
     mixed = deepcopy(base)
-    mixed.weights = weights @ np.array([one.weights for one in states])
+    mixed.weights = np.mean([one.weights for one in states], axis=0)
     # `sums` are such that total * weights - sums is the sum of hypotheses, by success.
     before = base.total() * base.weights - base.sums
     summed = sum(one.total() * one.weights - one.sums - before for one in states)

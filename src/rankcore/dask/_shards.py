@@ -1,4 +1,9 @@
-"""Shards of rows from Dask collections, lists of delayed blocks and text files."""
+"""Shards of rows from Dask collections, lists of delayed blocks and text files.
+
+`Columns` are the arguments of ``fit`` that have rows, and make delayed shards of them.
+`ShardedRows` are the shards on the workers, with the statistics of each, by which it is checked
+that they fit together: features, labels, weights, whole queries.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +29,7 @@ from rankcore._core.numbers import as_vector, power_of_two
 from rankcore._core.queries import group_rows, kind_of_ids
 from rankcore._core.scales import count_nonzero, square_lengths
 from rankcore._core.sources import MemoryRows
-from rankcore.dask._cluster import Shards, delayed, naming
+from rankcore.dask._cluster import Shards, delayed, is_dask_collection, naming
 from rankcore.dask._files import cut, read
 from rankcore.datasets.row_files import list_sources
 
@@ -75,7 +80,7 @@ class Columns:
 
     def form(self, stats: Sequence[ShardStats]) -> Any:
         """Return a small table with the columns of X, except those that are other arguments."""
-        if hasattr(self.X, "columns"):
+        if is_dataframe(self.X):
             return self._features()._meta
         widths = [one.n_features for one in stats]
         if not self.are_files:
@@ -111,7 +116,7 @@ class Columns:
         if self.y is None:
             raise ValueError("this learner requires y to be passed, but the target y is None")
         X, columns = self.X, {"y": self.y, "qid": self.qid, "sample_weight": self.sample_weight}
-        if hasattr(X, "columns"):
+        if is_dataframe(X):
             columns = {k: self.X[v] if isinstance(v, str) else v for k, v in columns.items()}
             X = self._features()
         blocks = blocks_of(X, "X", None)
@@ -128,13 +133,18 @@ class Columns:
         return list(zip(*found, strict=True))
 
 
+def is_dataframe(X: Any) -> bool:
+    """Return whether X is a dask dataframe; a delayed object seems to have any attribute."""
+    return is_dask_collection(X) and hasattr(type(X), "columns")
+
+
 def blocks_of(collection: Any, name: str, chunks: Any) -> list[Any]:
     """Return the delayed blocks of a collection, rechunked to rows ``chunks`` unless None."""
     if isinstance(collection, list | tuple):
         if not collection:
             raise ValueError(f"{name} is an empty list; requires at least one block")
         return list(collection)
-    if not hasattr(collection, "to_delayed"):
+    if not hasattr(type(collection), "to_delayed"):
         raise TypeError(
             f"{name} must be a dask array or dataframe, a list of delayed blocks, or paths; found "
             f"{type(collection).__name__}"
@@ -312,6 +322,7 @@ def shard_stats(shard: Shard | None, nan: bool) -> ShardStats | None:
     """Return the statistics of a shard before learning; None if it is empty."""
     if shard is None:
         return None
+    check_numbers(shard.X)
     rows = as_rows(shard.X, nan=nan)
     labels, counts = np.unique(shard.y, return_counts=True)
     queries = group_rows(shard.qid, rows.n_rows)
@@ -433,6 +444,18 @@ class ShardedRows:
     def source(self) -> MemoryRows:
         """Return a source with one window, which stands for the rows of all shards."""
         return MemoryRows(self.form, self, None, n_features=self.n_features)
+
+
+def check_numbers(X: Any) -> None:
+    """Raise ValueError if a data frame has columns of categories, which trees in memory accept."""
+    frame = frame_of(X)
+    for j, name in enumerate(frame.names if frame is not None else []):
+        if frame is not None and frame.kind(j) == "category":
+            raise ValueError(
+                f"column {name!r} of X has a category dtype, and a fit on shards takes numbers "
+                "only: replace the column by numbers, such as with dask.dataframe.get_dummies, or "
+                "fit in memory"
+            )
 
 
 def check_features(widths: Sequence[int], names: Sequence[list[Any] | None]) -> None:
