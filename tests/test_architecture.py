@@ -112,7 +112,7 @@ def test_single_files_have_no_circles():
         visit(module, [])
 
 
-def test_rooms_of_one_level_have_no_circles():
+def test_packages_of_one_level_have_no_import_cycles():
     below = {}
     for room, other, _ in imports():
         below.setdefault(room, set()).add(other)

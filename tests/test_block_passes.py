@@ -219,7 +219,7 @@ def test_without_a_survey_chunks_are_those_of_partial_fit(files):
     assert np.array_equal(found.thresholds_, expected.thresholds_)
 
 
-def test_what_the_file_has_may_not_be_given(files):
+def test_arguments_in_files_are_rejected(files):
     rows = open_rows(files / "queries.txt")
     with pytest.raises(TypeError, match="omit y"):
         rc.PRank().fit(rows, [1, 2])

@@ -51,7 +51,7 @@ def test_a_loaded_model_is_the_saved_one(tmp_path, learner):
     np.testing.assert_array_equal(loaded.estimators_, model.estimators_)
 
 
-def test_edited_files_are_refused_or_finite(tmp_path):
+def test_edited_files_are_rejected_or_finite(tmp_path):
     X, _, _ = ranking_data()
     rc.save(fitted(MODELS[0]), tmp_path / "model")
     document, original = taken_apart((tmp_path / "model").read_bytes())

@@ -280,7 +280,7 @@ def test_more_threads_than_features_take_no_room():
     assert held_while_learning(model, X, y, qid=np.zeros(len(y))) < 2**20
 
 
-def test_a_file_with_a_parameter_out_of_range_is_refused(tmp_path):
+def test_a_file_with_a_parameter_out_of_range_is_rejected(tmp_path):
     X, y, _ = graded()
     model = rc.BipartiteRankBoost(2).fit(X, y)
     model.rel = "some"
@@ -383,7 +383,7 @@ def test_warm_start_wants_the_same_columns():
         ({"missing": "zero"}, "missing differs from what this model started with"),
     ],
 )
-def test_what_warm_start_refuses(change, message):
+def test_what_warm_start_rejects(change, message):
     X, y, qid = graded()
     model = rc.RankBoost(3, warm_start=True).fit(X, y, qid=qid).set_params(**change)
     with pytest.raises(ValueError, match=message):

@@ -192,7 +192,7 @@ def test_margin_bounds_hold_for_every_rho_and_are_of_use_with_many_pairs():
     assert bounds[valid].min() < 0.4
 
 
-def test_complexities_bound_what_signs_can_do():
+def test_complexities_bound_correlations_with_random_signs():
     rng = np.random.default_rng(2)
     X = rng.normal(size=(60, 4))
     signs = rng.choice([-1.0, 1.0], size=(4000, 60))
@@ -292,6 +292,6 @@ def test_rankboost_stays_below_its_bound():
     assert model.history_["cap"][-1] <= bound < 1
 
 
-def test_a_curve_is_shown_in_one_line():
+def test_repr_of_a_curve_is_one_line():
     curve = margin_curve([1, 0, 1, 0], [2.0, 0.0, 1.0, 1.5])
     assert repr(curve) == "<MarginCurve: 200 margins, misranking 0.25, 2 independent pairs>"

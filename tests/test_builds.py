@@ -76,7 +76,7 @@ def test_two_builds_are_the_same_bytes(tmp_path):
     assert digests(second) == made
 
 
-def test_a_build_without_a_compiler_says_what_is_missing(small, tmp_path):
+def test_build_without_a_compiler_names_it(small, tmp_path):
     if sys.platform == "win32":
         pytest.skip("setuptools looks for MSVC, and says what it misses")
     done = subprocess.run(

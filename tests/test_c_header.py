@@ -392,7 +392,7 @@ def test_norm2_sums_in_sequence(probe, kind, dtype):
 
 
 @pytest.mark.parametrize("kind", ["integers", "equal", "signed zeros", "infinite", "distinct"])
-def test_best_breaks_ties_as_told(probe, kind):
+def test_best_breaks_ties_as_requested(probe, kind):
     rng = np.random.default_rng(8)
     for n in [*range(1, 14), 40]:
         scores = {
@@ -588,7 +588,7 @@ def test_multiclass_scores_and_ranks_are_pythons(probe, kind, dtype):
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
-def test_rows_side_by_side_go_down_trees_as_one(compiler, tmp_path):
+def test_rows_in_lanes_score_as_single_rows(compiler, tmp_path):
     program = build(compiler, SOURCES / "tree_rows.c", tmp_path / "tree_rows")
     done = run(program, "300", "1")
     assert (done.returncode, done.stdout) == (0, "")
@@ -819,7 +819,7 @@ def test_example_prints_the_scores_of_rankers(program, tmp_path):
         ("1 1:1\0\n", "not a text file"),
     ],
 )
-def test_example_refuses_bad_rows(program, tmp_path, rows, message):
+def test_example_rejects_bad_rows(program, tmp_path, rows, message):
     known_model(tmp_path / "model.rankcore", [0.5, 2], [1, 2, 3])
     done = run(program, tmp_path / "model.rankcore", input=rows)
     assert done.returncode == 1
@@ -827,14 +827,14 @@ def test_example_refuses_bad_rows(program, tmp_path, rows, message):
     assert message in done.stderr
 
 
-def test_example_refuses_bad_models(program, tmp_path):
+def test_example_rejects_bad_models(program, tmp_path):
     (tmp_path / "model").write_text("rankcore-prank 1\nranks 3\n")
     done = run(program, tmp_path / "model", input="1 1:1\n")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (f"{tmp_path / 'model'}: not a rankcore model file, or damaged\n")
 
 
-def test_example_refuses_a_bad_command_line(program, tmp_path):
+def test_example_rejects_a_bad_command_line(program, tmp_path):
     for arguments in [[], ["-s"], ["model.txt", "rows.svm"]]:
         done = run(program, *arguments, input="")
         assert done.returncode == 2

@@ -228,7 +228,7 @@ def test_scalers_in_front(library, tmp_path, scaler, forms, learner, dtype):
 
 
 @pytest.mark.parametrize("name", ["", "max", "max_abs_clip", "min_max"])
-def test_scalers_that_are_unknown_are_refused(library, tmp_path, name):
+def test_scalers_that_are_unknown_are_rejected(library, tmp_path, name):
     path = tmp_path / "m"
     rc.save(make_pipeline(MaxAbsScaler(), rc.PRank()).fit(X, Y), path)
     content = path.read_bytes()
@@ -256,7 +256,7 @@ def test_scalers_that_are_unknown_are_refused(library, tmp_path, name):
         ({}, {"scaler.scale_": np.zeros(3)}),
     ],
 )
-def test_ranges_that_do_not_fit_are_refused(library, tmp_path, change, arrays):
+def test_ranges_that_do_not_fit_are_rejected(library, tmp_path, change, arrays):
     path = tmp_path / "m"
     rc.save(make_pipeline(MinMaxScaler(clip=True), rc.PRank()).fit(X, Y), path)
     document, found = taken_apart(path.read_bytes())
@@ -364,7 +364,7 @@ def test_offsets_are_checked_before_columns_are_read(library, tmp_path):
     assert Model(library, tmp_path / "m").answer(rows)[0] == ROWS
 
 
-def test_files_that_are_refused(library, tmp_path):
+def test_invalid_files_are_rejected(library, tmp_path):
     path = tmp_path / "m"
     with pytest.raises(ValueError, match="cannot be read"):
         Model(library, path)
@@ -395,7 +395,7 @@ def test_files_that_are_refused(library, tmp_path):
             Model(library, bytes(bad))
 
 
-def test_arrays_that_lead_beyond_others_are_refused(library, tmp_path):
+def test_arrays_that_lead_beyond_others_are_rejected(library, tmp_path):
     path = tmp_path / "m"
 
     def refused(name, array):
@@ -478,7 +478,7 @@ def test_the_longest_header_is_that_of_python(library, tmp_path):
         ),
     ],
 )
-def test_names_that_come_twice_are_refused(library, tmp_path, old, new):
+def test_duplicate_names_are_rejected(library, tmp_path, old, new):
     path = tmp_path / "m"
     rc.save(rc.PRank(random_state=0).fit(X, Y), path)
     parts = taken_apart(path.read_bytes())

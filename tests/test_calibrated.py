@@ -130,7 +130,7 @@ def plain_before(p):
 
 @given(st.lists(st.integers(1, 5), min_size=2, max_size=7))
 @settings(max_examples=examples(200), deadline=None)
-def test_sets_grow_to_the_more_probable_side(counts):
+def test_sets_grow_towards_the_more_probable_rank(counts):
     p = np.array(counts) / sum(counts)
     assert_allclose(before_each(p[None])[0], plain_before(p), rtol=1e-12, atol=0)
 
@@ -144,7 +144,7 @@ def test_conformal_quantile():
 
 
 @pytest.mark.parametrize("method", ["cumulative", "isotonic"])
-def test_coverage_is_what_was_asked_for(method):
+def test_coverage_is_the_requested_one(method):
     shares = []
     for seed in range(8):
         X, y = problem(2400, seed)
@@ -491,7 +491,7 @@ def test_files_give_back_the_same_model(tmp_path, learner, method):
         assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
-def test_what_a_file_cannot_hold_is_named(tmp_path):
+def test_unsaveable_parts_are_named(tmp_path):
     X, y = problem(200)
     path = tmp_path / "m"
     search = GridSearchCV(rc.PRank(), {"max_iter": [1, 2]}, cv=2)
@@ -504,7 +504,7 @@ def test_what_a_file_cannot_hold_is_named(tmp_path):
     assert not path.exists()
 
 
-def test_damaged_probabilities_are_refused(tmp_path):
+def test_damaged_probabilities_are_rejected(tmp_path):
     X, y = problem(200)
     path = tmp_path / "m"
 

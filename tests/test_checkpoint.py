@@ -146,7 +146,7 @@ sys.exit(main())
 
 @pytest.mark.skipif(os.name == "nt", reason="sends a signal")
 @pytest.mark.parametrize("signal", [2, 9])
-def test_killed_fit_goes_on_from_its_last_pass(signal, folder, tmp_path):
+def test_killed_fit_resumes_from_its_last_pass(signal, folder, tmp_path):
     command = ["train", folder / "ordinal.txt", "--stream", "--epochs", 6]
     succeed(*command, "-o", tmp_path / "whole", "--json")
     paths = ["-o", tmp_path / "model", "--checkpoint", tmp_path / "checkpoint"]

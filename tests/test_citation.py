@@ -51,7 +51,7 @@ def entries():
     return found
 
 
-def test_bibtex_says_the_same():
+def test_bibtex_equals_the_citation_file():
     (kind, package), *papers = entries()
     assert kind == "software"
     assert (package["title"], package["version"]) == (FOUND["title"], str(FOUND["version"]))

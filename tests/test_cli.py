@@ -600,7 +600,7 @@ def test_wrong_parameters(options, expected, stars, tmp_path):
     assert not (tmp_path / "model").exists()
 
 
-def test_files_that_are_not_there(model, stars, tmp_path):
+def test_missing_files_are_named(model, stars, tmp_path):
     gone = tmp_path / "gone"
     for command in [
         ("train", gone, "-o", tmp_path / "m"),
@@ -624,7 +624,7 @@ def test_a_device_is_not_replaced(stars):
     )
 
 
-def test_files_that_are_no_models(model, stars, tmp_path):
+def test_wrong_files_are_no_models(model, stars, tmp_path):
     damaged = tmp_path / "damaged"
     damaged.write_bytes(model.read_bytes()[:-40])
     for path in [stars, damaged]:
@@ -821,7 +821,7 @@ def test_progress_on_a_terminal(quiet, large, tmp_path):
 # ---------------------------------------------------------------- nothing is overwritten
 
 
-def test_no_command_writes_over_what_it_reads(stars, model, tmp_path):
+def test_commands_do_not_overwrite_their_input(stars, model, tmp_path):
     (tmp_path / "link").symlink_to(stars)
     os.link(model, tmp_path / "hard")
     before = stars.read_bytes(), model.read_bytes()
@@ -868,7 +868,7 @@ def test_a_link_that_leads_back_to_itself(stars, model, tmp_path):
         "tie=\0",
     ],
 )
-def test_settings_that_make_no_sense(stars, tmp_path, setting):
+def test_contradictory_settings_are_rejected(stars, tmp_path, setting):
     message = fail(
         "train", stars, "-o", tmp_path / "model", "--model", "prank-published", "--set", setting
     )
@@ -876,7 +876,7 @@ def test_settings_that_make_no_sense(stars, tmp_path, setting):
     assert not (tmp_path / "model").exists()
 
 
-def test_a_parameter_that_no_file_holds_is_refused_before_training(stars, tmp_path, monkeypatch):
+def test_unsaveable_parameters_are_rejected_before_training(stars, tmp_path, monkeypatch):
     monkeypatch.setattr(rc.PRank, "fit", lambda *args: 1 / 0)
     setting = "random_state=[1, 2]"  # a seed for NumPy
     message = fail(

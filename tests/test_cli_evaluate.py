@@ -161,7 +161,7 @@ def test_runs_may_begin_with_empty_lines(files):
         (["gone", "qrels"], "gone: No such file or directory"),
     ],
 )
-def test_mistakes_end_in_one_line(files, monkeypatch, arguments, message):
+def test_errors_are_one_line(files, monkeypatch, arguments, message):
     monkeypatch.chdir(files)
     result = run(*arguments)
     assert result.exit_code == 1
@@ -171,7 +171,7 @@ def test_mistakes_end_in_one_line(files, monkeypatch, arguments, message):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes have no names here")
-def test_a_run_from_a_pipe_is_told(files):
+def test_run_from_a_pipe_is_rejected(files):
     os.mkfifo(files / "pipe")
     result = run(files / "pipe", files / "qrels")
     assert result.exit_code == 1
@@ -293,7 +293,7 @@ def test_models_rank_queries_too(tmp_path):
     assert "lines without qid" in result.stderr
 
 
-def test_ids_that_are_not_utf8_come_out_as_they_were_read(files):
+def test_ids_in_other_encodings_are_preserved(files):
     (files / "qrels").write_bytes(b"q\xff 0 a 1\n")
     (files / "mine.run").write_bytes(b"q\xff Q0 a 1 1 mine\n")
     found = run(files / "mine.run", files / "qrels", "-m", "map", "--per-query")

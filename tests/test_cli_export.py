@@ -51,7 +51,7 @@ def test_a_scaled_model(files, tmp_path):
     assert "90 rows in SQLite" in out
 
 
-def test_what_cannot_be_exported_is_said_in_a_line(files, tmp_path):
+def test_unexportable_models_are_an_error_of_one_line(files, tmp_path):
     model = files[0]
     out = tmp_path / "out"
     assert "format must be one of c, onnx" in fail("export", model, out, "--format", "pdf")
@@ -81,7 +81,7 @@ def test_xgboost_is_not_needed_to_write_for_it(files, tmp_path, monkeypatch):
     assert (tmp_path / "m.json").exists()
 
 
-def test_models_of_texts_are_refused_by_name(files, tmp_path):
+def test_models_of_texts_are_rejected_by_name(files, tmp_path):
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.pipeline import make_pipeline
 
@@ -99,7 +99,7 @@ def test_models_of_texts_are_refused_by_name(files, tmp_path):
     assert "TfidfVectorizer" in fail("export", tmp_path / "t", tmp_path / "c.c")
 
 
-def test_a_model_that_is_not_checked(files, tmp_path):
+def test_export_without_check_is_reported(files, tmp_path):
     from typer.testing import CliRunner
 
     from rankcore.cli.app import app

@@ -90,7 +90,7 @@ def test_every_string_is_marked_or_known_to_name_no_file():
     assert strings == NO_FILES
 
 
-def test_a_path_without_a_mark_is_refused_when_the_command_is_made():
+def test_a_path_without_a_mark_is_rejected_when_the_command_is_made():
     def forgetful(
         data: Annotated[str, Reads(), typer.Argument()],
         log: Annotated[Path | None, typer.Option()] = None,
@@ -101,7 +101,7 @@ def test_a_path_without_a_mark_is_refused_when_the_command_is_made():
         guarded(forgetful)
 
 
-def test_the_pairs_are_there():
+def test_expected_path_parameters_exist():
     found = set(pairs())
     assert len(found) >= 20
     assert {
@@ -174,7 +174,7 @@ def fails(*args, stdin=None):
     return result.stderr
 
 
-def test_what_is_written_beside_an_output(model, tmp_path):
+def test_companion_files_are_checked(model, tmp_path):
     before = model.read_bytes()
     assert "model.h is read by" in fails("export", model, tmp_path / "model.c")
     assert model.read_bytes() == before
@@ -202,7 +202,7 @@ def test_files_of_patterns_and_directories(tmp_path):
     assert (tmp_path / "cache" / "values.npy").read_bytes() == before
 
 
-def test_outputs_that_are_not_there_yet(tmp_path, monkeypatch):
+def test_new_outputs_are_accepted(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     dump_letor(X, Y, "rows.txt")
     Path("link").symlink_to("new")
@@ -234,7 +234,7 @@ def test_a_full_device_is_one_line(args, model):
         assert b"Traceback" not in done.stderr
 
 
-def test_a_prediction_that_fails_leaves_the_older_file(model, tmp_path, monkeypatch):
+def test_failed_prediction_keeps_the_older_file(model, tmp_path, monkeypatch):
     dump_letor(X, Y, tmp_path / "rows.txt")
     (tmp_path / "out").write_text("older")
     monkeypatch.setattr(os, "fsync", lambda handle: (_ for _ in ()).throw(OSError(28, "full")))

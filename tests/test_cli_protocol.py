@@ -205,7 +205,7 @@ def test_cross_validation(parts, labels):
     assert float(text[4].split()[1]) < 0.8
 
 
-def test_terminals_say_what_folds_are_made_of(parts, labels, monkeypatch):
+def test_folds_are_described(parts, labels, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     for data, learner, unit in [(parts, "ranksvm", "queries"), (labels, "prank", "rows")]:
         shown = succeed("cv", data / "train", "--model", learner, "--folds", 3)

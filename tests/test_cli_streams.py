@@ -158,7 +158,7 @@ def test_the_cache_command(folder, tmp_path):
     assert np.load(tmp_path / "rows" / "values.npy").dtype == np.float32
 
 
-def test_what_streams_refuse(folder, tmp_path):
+def test_streams_reject_options_of_memory(folder, tmp_path):
     out = ("-o", tmp_path / "model")
     text = folder / "all.txt"
     assert "--calibrate requires all rows in memory" in fail(

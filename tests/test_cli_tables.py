@@ -144,7 +144,7 @@ def test_rankers_read_queries_and_documents_of_tables(folder, tmp_path):
         ("a,label\n1,2\nx,3\n", ("--categorical", "a", "--model", "prank"), "'a' has dtype"),
     ],
 )
-def test_tables_that_cannot_be_learned_are_named(tmp_path, text, options, message):
+def test_unlearnable_tables_are_named(tmp_path, text, options, message):
     path = tmp_path / "table.csv"
     path.write_text(text)
     assert message in fail("train", path, "-o", tmp_path / "model", *options)

@@ -203,7 +203,7 @@ def test_auc_without_one_of_the_classes():
         ({"query_weight": [1, 1]}, "query_weight"),
     ],
 )
-def test_auc_refuses(options, message):
+def test_auc_rejects(options, message):
     with pytest.raises(ValueError, match=message):
         auc_score([0, 1, 0], [1, 2, 3], **options)
 

@@ -153,7 +153,7 @@ def refusals():
 
 
 @pytest.mark.parametrize(("model", "more", "error", "message"), refusals(), ids=str)
-def test_refusals_say_what_to_do(model, more, error, message):
+def test_rejections_have_a_remedy(model, more, error, message):
     with pytest.raises(error, match=message):
         fitted(model).contributions(X, **more)
 
@@ -171,7 +171,7 @@ def test_unfitted_and_overflowing():
             model.contributions(rows)
 
 
-def test_matrices_that_store_nothing():
+def test_matrices_without_stored_values():
     empty = sp.csr_array((3, 5))
     for model in (*LINEAR[:3], *BOOSTED):
         found = fitted(model).contributions(empty)

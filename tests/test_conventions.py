@@ -304,13 +304,13 @@ def test_constant_scores(labels, expected):
         ({"cutoff": 2**63}, r"below 2\*\*63"),
     ],
 )
-def test_choices_that_there_are_not(choice, message):
+def test_unknown_choices_are_rejected(choice, message):
     with pytest.raises(ValueError, match=message):
         Convention(**choice)
 
 
 @pytest.mark.parametrize("gain", [3, [[1]], ["a"], [0, math.inf], None])
-def test_gains_that_are_none(gain):
+def test_invalid_gains_are_rejected(gain):
     with pytest.raises(TypeError, match="gain must be"):
         Convention(gain=gain)
 
@@ -328,7 +328,7 @@ def test_resolve():
         resolve(1)
 
 
-def test_conventions_say_what_they_are():
+def test_conventions_describe_themselves():
     assert str(Convention()) == "exp2 gain, log2 discount, ties averaged, empty queries 0"
     told = str(CONVENTIONS["trec_eval-9"])
     assert "linear gain" in told

@@ -117,7 +117,7 @@ def test_odd_numbers(word, dtype):
     )
 )
 @settings(max_examples=300, deadline=None)
-def test_what_is_a_number(word):
+def test_accepted_numbers(word):
     # Python's float() takes besides these what no other reader does: spaces and underscores.
     if set(word) & set(b" \t\n\r\v\f#\0"):
         return

@@ -258,7 +258,7 @@ def test_picture_shows_every_curve(result, tmp_path, monkeypatch):
             np.testing.assert_array_equal(curve.get_xydata(), result.curves[name])
 
 
-def test_a_picture_that_is_broken_off_leaves_the_older_one(result, tmp_path, monkeypatch):
+def test_interrupted_picture_keeps_the_older_file(result, tmp_path, monkeypatch):
     figure = pytest.importorskip("matplotlib.figure").Figure
 
     def broken(self, target, **options):
@@ -288,7 +288,7 @@ def test_demo_without_plotting_packages(known, tmp_path, monkeypatch):
     assert json.loads(done.stdout)["png"] is None
 
 
-def test_picture_that_cannot_be_written(known, tmp_path, monkeypatch):
+def test_unwritable_picture_is_an_error(known, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib", reason="the picture needs the plot extra")
     monkeypatch.chdir(tmp_path)
     Path("rankcore-demo.png").mkdir()

@@ -47,7 +47,7 @@ def test_no_file_is_left(monkeypatch, tmp_path):
     assert not os.listdir(tmp_path)
 
 
-def test_what_is_beside_a_mapped_file_is_on_disk(tmp_path):
+def test_work_arrays_of_mapped_rows_are_on_disk(tmp_path):
     np.save(tmp_path / "x.npy", np.ones((10, 3)))
     mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
     assert allocator_beside(mapped) is allocator_beside(np.asarray(mapped)[2:]) is disk_array

@@ -184,7 +184,7 @@ def test_wheel_keeps_to_the_stable_abi(wheel):
 
 
 @pytest.mark.slow
-def test_every_module_says_it_runs_without_the_gil(tree, tmp_path):
+def test_every_module_declares_free_threading(tree, tmp_path):
     code = f"""
 import setuptools
 said = {{}}
@@ -233,7 +233,7 @@ def test_public_names_resolve():
     assert set(rankcore.__all__) < set(dir(rankcore))
 
 
-def test_names_that_are_almost_right_get_the_right_one():
+def test_misspelled_names_are_corrected():
     for name, meant in [("Prank", "PRank"), ("rankboost", "RankBoost"), ("RankSVm", "RankSVM")]:
         with pytest.raises(AttributeError, match=f"{name}': did you mean {meant}"):
             getattr(rankcore, name)

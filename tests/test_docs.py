@@ -35,7 +35,7 @@ def public():
 
 
 @pytest.mark.parametrize("found", [pytest.param(found, id=name) for name, found in public()])
-def test_what_a_docstring_cites_is_among_its_references(found):
+def test_citations_are_among_the_references(found):
     text = inspect.getdoc(found) or ""
     cited = set(re.findall(r"\[(\d+)\]_", text))
     assert cited <= set(re.findall(r"^\.\. \[(\d+)\] ", text, re.MULTILINE))

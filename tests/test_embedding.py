@@ -215,7 +215,7 @@ def test_no_such_rank_changes_nothing(trainer, tie, rank):
     check(result, X[:41], y[:41], tie=tie)
 
 
-def test_what_does_not_fit_is_refused(trainer):
+def test_mismatched_arrays_are_rejected(trainer):
     X, y = problem(5, n=20)
     for column in [-1, X.shape[1]]:
         bad = X.copy()
@@ -552,7 +552,7 @@ def test_learners_predict_before_they_learn(ordinal_trainer, kind, options):
 
 
 @pytest.mark.parametrize(("kind", "options"), LEARNERS)
-def test_learners_refuse_what_is_no_rank(ordinal_trainer, kind, options):
+def test_learners_reject_invalid_ranks(ordinal_trainer, kind, options):
     X, y = problem(72, n=60)
     state, twin = (new_state(kind, ordinal_trainer, X, **options) for _ in range(2))
     twin.learn(X, y)
@@ -710,7 +710,7 @@ def import_trainer(folder: Path, before: str = "") -> subprocess.CompletedProces
 
 
 @pytest.mark.parametrize("kind", ["version", "table"])
-def test_program_newer_than_rankcore_is_told_so(kind, tmp_path):
+def test_newer_program_gets_an_error(kind, tmp_path):
     version = int(re.search(r"RC_CAPI_VERSION (\d+)", (HEADERS / "rankcore_capi.h").read_text())[1])
     if kind == "version":
         change = r"#define RC_CAPI_VERSION \d+", f"#define RC_CAPI_VERSION {version + 1}"
@@ -766,7 +766,7 @@ def test_program_older_than_rankcore_works(tmp_path):
     assert (done.returncode, done.stdout) == (0, f"{np.dtype('P').itemsize}\n"), done.stderr
 
 
-def test_program_without_rankcore_is_told_so(trainer):
+def test_program_without_rankcore_gets_an_error(trainer):
     folder = Path(trainer.__file__).parent
     done = import_trainer(folder, "import sys; sys.modules['rankcore'] = None")
     assert done.returncode == 1, done.stderr
@@ -956,7 +956,7 @@ def test_cython_scores_linear_models(cython_user):
     assert found == model.project(X).tolist()
 
 
-def test_cython_refuses_rc_import_without_the_gil(tmp_path):
+def test_cython_rejects_rc_import_without_the_gil(tmp_path):
     source = tmp_path / "no_gil.pyx"
     code = "from rankcore.core cimport rc_import\n\ndef load():\n    {}rc_import()\n"
     source.write_text(code.format(""))
@@ -999,7 +999,7 @@ def declared_in_c(*names: str) -> tuple[dict[str, list[str]], set[str], set[str]
     return structs, constants, functions
 
 
-def test_cython_declares_what_the_headers_do():
+def test_cython_declarations_match_the_headers():
     structs, constants, functions = declared_in_c()
     text = (Path(PACKAGES) / "rankcore" / "core.pxd").read_text(encoding="utf-8")
     found = {}

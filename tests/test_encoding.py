@@ -33,7 +33,7 @@ def test_ranks_are_places_in_sorted_order(labels, block, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
-def test_labels_that_are_no_classes_are_named(dtype):
+def test_labels_outside_the_classes_are_named(dtype):
     classes = np.array([3, 5, 6], dtype=dtype)
     for odd in (2, 4, 7, 100, int(np.iinfo(dtype).max), int(np.iinfo(dtype).min)):
         for others in ([5], [5, 5, 5, 5]):

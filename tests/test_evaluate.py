@@ -133,7 +133,7 @@ def test_measures_of_pairs_need_every_score():
         ("", "not the name"),
     ],
 )
-def test_names_that_are_none(name, message):
+def test_unknown_names_are_rejected(name, message):
     with pytest.raises(ValueError, match=message):
         evaluate(Y, S, metrics=name)
 

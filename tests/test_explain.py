@@ -84,7 +84,7 @@ def test_the_top_of_a_query(model):
     assert "query 7: 8 documents" in str(found)
 
 
-def test_queries_that_cannot_be_explained():
+def test_unexplainable_queries_are_rejected():
     with pytest.raises(ValueError, match="qid has 30 queries, among them 0, 1, 2: pass which="):
         query(STUMPS, X, QID)
     with pytest.raises(ValueError, match="no query 99"):
@@ -311,7 +311,7 @@ def test_permutations_take_labels_of_text_as_ranks():
         permutation_importance(text, X, ["best"] * 200)
 
 
-def test_permutations_that_make_no_sense():
+def test_invalid_permutations_are_rejected():
     with pytest.raises(ValueError, match="scope"):
         permutation_importance(SVM, X, Y, qid=QID, scope="all")
     with pytest.raises(ValueError, match="from 0 to 5; found"):

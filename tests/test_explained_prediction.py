@@ -254,7 +254,7 @@ def test_permutation_shuffles_the_input(any_model):
         assert found.changes[j] == pytest.approx(np.mean(after) - before, abs=1e-12)
 
 
-def test_rank_is_the_predicted_one_and_its_threshold_beside_it(ordinal):
+def test_explained_rank_is_the_predicted_one(ordinal):
     predicted = ordinal.predict(ordinal.codes[::30])
     for row, label in zip(ordinal.codes[::30], predicted, strict=True):
         why = rc.explain.rank(ordinal.model, frame(row), background=frame(ordinal.codes))

@@ -224,7 +224,7 @@ def test_sql_rejects_names_that_differ_by_case_only(model, tmp_path):
 
 
 @pytest.mark.parametrize("target", ["xgboost", "elasticsearch", "sql", "vespa", "ranklib", "onnx"])
-def test_categories_are_refused(tmp_path, target):
+def test_categories_are_rejected(tmp_path, target):
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(X, columns=FIVE)
     table["age"] = pandas.Categorical.from_codes(Y - 1, list("abcd"))
@@ -233,7 +233,7 @@ def test_categories_are_refused(tmp_path, target):
         exported(model, tmp_path, target)
 
 
-def test_what_is_no_model_is_refused(tmp_path):
+def test_other_objects_are_rejected(tmp_path):
     from sklearn.exceptions import NotFittedError
     from sklearn.frozen import FrozenEstimator
     from sklearn.linear_model import LogisticRegression
@@ -289,7 +289,7 @@ def test_what_is_no_model_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_check_that_fails_leaves_the_older_file(tmp_path, monkeypatch):
+def test_failed_check_keeps_the_older_file(tmp_path, monkeypatch):
     model, path = rc.PRank(random_state=0).fit(X, Y), tmp_path / "m"
     path.write_text("older")
     from rankcore.exporters import expressions
@@ -314,7 +314,7 @@ def test_a_check_that_fails_leaves_the_older_file(tmp_path, monkeypatch):
         rc.export(model, tmp_path / "m.c", "c", check=X)
 
 
-def test_a_format_without_engine_is_said_not_to_be_checked(tmp_path):
+def test_formats_without_engine_warn_of_no_check(tmp_path):
     model = rc.PRank(random_state=0).fit(X, Y)
     with pytest.warns(UserWarning, match="solr was not checked: its engine is not available here"):
         assert rc.export(model, tmp_path / "m", "solr", feature_names=FIVE, check=X) is None

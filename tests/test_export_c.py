@@ -188,7 +188,7 @@ def test_sanitizers_find_nothing(tmp_path, learner):
     subprocess.run([tmp_path / "main"], check=True)
 
 
-def test_rows_that_are_too_wide_for_the_stack(tmp_path):
+def test_too_wide_rows_are_rejected(tmp_path):
     wide = np.eye(4, 100_001)
     pipeline = rc.PRank(random_state=0).fit(wide, [1, 2, 1, 2])
     rc.export(pipeline, tmp_path / "a.c", "c")
@@ -206,7 +206,7 @@ def test_sparse_rows_need_a_learner_alone(tmp_path):
     assert "_sparse" not in (tmp_path / "a.h").read_text()
 
 
-def test_a_piece_that_the_headers_lack():
+def test_unknown_header_piece_is_an_error():
     with pytest.raises(KeyError, match="no piece rc_nothing in rankcore.h, .*rankcore_model.h"):
         parts("rc_nothing();", [])
 

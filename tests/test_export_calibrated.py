@@ -154,7 +154,7 @@ def test_on_knots_and_thresholds_and_next_to_them(tmp_path, target, method):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("target", TARGETS)
-def test_scores_that_overflow(tmp_path, target, method):
+def test_overflowing_scores_are_rejected(tmp_path, target, method):
     """Python refuses such rows; engines say what the curves have far out, and of NaN a NaN."""
     needs(target)
     model = calibrated("frozen", method).fit(X, Y)
@@ -274,7 +274,7 @@ def test_skl2onnx_gives_probabilities(inside, method):
 
 
 @pytest.mark.parametrize("target", ["xgboost", "elasticsearch", "solr", "sql", "vespa", "ranklib"])
-def test_formats_of_one_score_refuse_by_name(tmp_path, target):
+def test_formats_with_one_score_reject_by_name(tmp_path, target):
     model = calibrated().fit(X, Y)
     with pytest.raises(
         ValueError, match=f"{target} cannot express a CalibratedOrdinal: .* no probabilities"

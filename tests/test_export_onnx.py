@@ -134,7 +134,7 @@ def test_skl2onnx_converts_learners_and_pipelines(learner):
             np.testing.assert_array_equal(found["label"], model.predict(rows))
 
 
-def test_labels_that_onnx_has_no_type_for_are_refused(tmp_path):
+def test_labels_without_an_onnx_type_are_rejected(tmp_path):
     days = np.array(["2020-01-01", "2021-05-05"], dtype="M8[D]")[(X[:, 0] > 0).astype(int)]
     model = rc.PRank(random_state=0).fit(X, days)
     with pytest.raises(ValueError, match="labels must be numbers or text; found datetime64"):

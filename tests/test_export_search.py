@@ -160,7 +160,7 @@ ROUNDING = 61 * np.finfo(np.float32).eps
 @pytest.mark.parametrize("steps", [*SCALERS, [MinMaxScaler(clip=True)]], ids=str)
 @pytest.mark.parametrize("learner", BOOSTED, ids=str)
 @pytest.mark.parametrize("target", READERS)
-def test_every_value_takes_the_side_that_it_takes_in_python(tmp_path, target, learner, steps):
+def test_values_take_the_same_side_as_in_python(tmp_path, target, learner, steps):
     model = fitted(learner, steps)
     rows = hostile(model)
     rc.export(model, tmp_path / "m", target, feature_names=FIVE)
@@ -230,7 +230,7 @@ def test_stumps_of_missing_zeros_where_there_is_no_nan(tmp_path, target):
         np.testing.assert_allclose(found, model.predict(given), rtol=0, atol=1e-5)
 
 
-def test_trees_of_missing_zeros_are_refused_where_a_zero_is_a_number(tmp_path):
+def test_trees_of_missing_zeros_are_rejected_where_a_zero_is_a_number(tmp_path):
     rows = X * (RNG.random(X.shape) < 0.6)
     model = rc.RankBoost(20, missing="zero", max_leaf_nodes=4).fit(rows, Y, qid=QID)
     for target in READERS:
@@ -241,7 +241,7 @@ def test_trees_of_missing_zeros_are_refused_where_a_zero_is_a_number(tmp_path):
 
 @pytest.mark.parametrize("size", [1e-40, 1e-12, 1e-8, 3e-6, 1e-3, 1.0, 1e30])
 @pytest.mark.parametrize("nodes", [2, 6])
-def test_thresholds_that_solr_blurs_are_exact_on_another_scale(tmp_path, size, nodes):
+def test_thresholds_within_solr_tolerance_are_rescaled(tmp_path, size, nodes):
     model = rc.RankBoost(60, max_leaf_nodes=nodes).fit(X * size, Y, qid=QID)
     rc.export(model, tmp_path / "m", "solr", feature_names=FIVE)
     text = (tmp_path / "m").read_text()
@@ -257,7 +257,7 @@ def test_thresholds_that_solr_blurs_are_exact_on_another_scale(tmp_path, size, n
             assert feature["norm"]["params"]["avg"] == "0.0"
 
 
-def test_every_threshold_of_single_precision_is_found_where_there_is_one():
+def test_single_precision_thresholds_are_found():
     """Against all numbers near, those that Solr's sum can be and those that it cannot."""
     from rankcore.exporters.boosters import SLACK, before_slack
 
@@ -277,7 +277,7 @@ def test_every_threshold_of_single_precision_is_found_where_there_is_one():
         np.testing.assert_array_equal((found.astype(np.float32) + SLACK)[there], wanted[there])
 
 
-def test_thresholds_of_all_sizes_at_once_are_refused(tmp_path):
+def test_thresholds_of_all_sizes_at_once_are_rejected(tmp_path):
     trees = {
         "offsets": np.array([0, 1, 2]),
         "features": np.array([0, 0]),
@@ -313,7 +313,7 @@ def test_names_are_needed_and_may_be_those_of_a_table(tmp_path):
         rc.export(model, tmp_path / "m", "vespa", feature_names=["a b", "c", "d", "e", "f"])
 
 
-def test_models_that_weigh_nothing(tmp_path):
+def test_models_without_weights_are_constant(tmp_path):
     zero = described("linear", {"weights": np.zeros(3)})
     (text,) = search.export_solr(zero, tmp_path / "m").values()
     assert engines.solr(text, X, [*NAMES, "d", "e"]).tolist() == [0] * 90

@@ -34,7 +34,7 @@ def by_hand(X):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
 @pytest.mark.parametrize("variant", ["averaged", "committee", "pocket", "last"])
-def test_the_model_is_that_of_rows_scaled_by_hand(variant, form, dtype):
+def test_model_equals_that_of_rows_scaled_by_hand(variant, form, dtype):
     X, y, qid = queries()
     X = X.astype(dtype)
     factors = by_hand(X)

@@ -112,7 +112,7 @@ def test_a_set_is_downloaded_once(take, server, tmp_path):
     assert gzip.decompress(path.read_bytes()) == JUDGMENTS
 
 
-def test_an_interrupted_download_goes_on(take, server, tmp_path):
+def test_interrupted_download_resumes(take, server, tmp_path):
     server.breaks_at = 20
     with pytest.raises(OSError, match=r"IncompleteRead|Connection"):
         take()
@@ -131,7 +131,7 @@ def test_a_server_without_ranges_sends_all_again(take, server, tmp_path):
     assert left(tmp_path) == ["cystic-fibrosis/judgments.tsv.gz"]
 
 
-def test_a_part_that_is_not_of_this_file_does_not_stay(take, server, tmp_path):
+def test_partial_download_of_another_file_is_deleted(take, server, tmp_path):
     downloads = tmp_path / ".downloads"
     downloads.mkdir()
     part = downloads / f"{digest(JUDGED)}.part"
@@ -147,7 +147,7 @@ def test_a_part_that_is_not_of_this_file_does_not_stay(take, server, tmp_path):
     assert take() == "1 files written"
 
 
-def test_other_content_is_refused(take, server, tmp_path):
+def test_other_content_is_rejected(take, server, tmp_path):
     server.content = JUDGED.replace(b"1222", b"0000")
     with pytest.raises(ValueError, match="hash"):
         take()

@@ -95,7 +95,7 @@ def test_a_header_of_c_follows_its_own_link(model, tmp_path):
 
 
 @pytest.mark.parametrize("way", ["save", "export"])
-def test_what_is_no_file_is_not_replaced(way, model, tmp_path):
+def test_directories_and_devices_are_not_replaced(way, model, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ValueError, match="is not a file"):
         write(way, model, tmp_path / "pipe")

@@ -355,7 +355,7 @@ def test_tables_of_judgments_runs_and_games_are_read(kind):
     assert sorted(found.items) == ["x", "y", "z"]
 
 
-def test_a_run_from_what_is_no_frame_is_rejected():
+def test_from_frame_rejects_other_objects():
     with pytest.raises(TypeError, match="frame must be a data frame of pandas, polars or Arrow"):
         rc.datasets.Run.from_frame([1, 2])
 
@@ -421,7 +421,7 @@ def test_missing_labels_are_rejected(kind, values):
 
 
 @pytest.mark.parametrize("kind", ["pandas", "pyarrow"])  # polars has no such frames
-def test_columns_of_one_name_are_rejected(kind):
+def test_duplicate_column_names_are_rejected(kind):
     if kind == "pandas":
         data = pytest.importorskip("pandas").DataFrame(X, columns=["a", "b", "a"])
     else:
@@ -436,7 +436,7 @@ def test_columns_of_one_name_are_rejected(kind):
 
 @pytest.mark.filterwarnings("ignore:.*treats all")
 @pytest.mark.parametrize("names", [[0, 1, 2], [("a", 1), ("a", 2), ("b", 1)]], ids=str)
-def test_names_that_are_no_strings_are_not_kept(names):
+def test_column_names_other_than_strings_are_not_stored(names):
     pandas = pytest.importorskip("pandas")
     data = pandas.DataFrame(X, columns=pandas.Index(names, tupleize_cols=False))
     for learner in WALKED:
@@ -511,7 +511,7 @@ def test_frames_without_rows_or_columns_are_rejected(kind):
         rc.OrdinalBoost(3).fit(with_cities(kind, CODES[:0], X[:0, 0]), [])
 
 
-def test_parts_of_a_table_that_are_no_table_are_rejected_with_a_remedy():
+def test_series_and_lazy_frames_are_rejected_with_a_remedy():
     arrow = pytest.importorskip("pyarrow")
     table = make("pyarrow", {name: X[:, j] for j, name in enumerate(NAMES)})
     batch = table.to_batches()[0]
@@ -575,7 +575,7 @@ def test_no_library_of_frames_is_imported_for_arrays():
     assert run.stdout == "[]\n", run.stderr
 
 
-def test_only_one_module_tells_the_libraries_of_frames_apart():
+def test_only_one_module_distinguishes_frame_libraries():
     sources = Path(rc.__file__).parent
     asks = re.compile(r'hasattr\([^()]*"(iloc|columns|dtypes|to_frame|with_columns|to_series)"\)')
     found = {

@@ -182,7 +182,7 @@ def calls(X, y=Y, qid=QID, weights=None):
 
 
 @pytest.mark.parametrize("name", MATRICES)
-def test_matrices_work_or_are_refused(name):
+def test_matrices_work_or_are_rejected(name):
     before = [str(part) for part in vars(MATRICES[name]).values()] if "csr" in name else None
     for called, call in calls(MATRICES[name]):
         result = settles(call)
@@ -225,7 +225,7 @@ MISALIGNED[:] = np.arange(N)
 
 @pytest.mark.parametrize("name", ODD)
 @pytest.mark.parametrize("argument", ["y", "qid", "weights"])
-def test_labels_queries_and_weights_work_or_are_refused(name, argument):
+def test_labels_queries_and_weights_work_or_are_rejected(name, argument):
     for called, call in calls(X, **{argument: ODD[name]}):
         result = settles(call)
         refused = name == "masked" or (argument == "weights" and name in WRONG_WEIGHTS)
@@ -272,7 +272,7 @@ USUAL = {"y": Y, "s": np.arange(N) % 5, "qid": QID, "of_rows": np.ones(N), "of_q
 
 @pytest.mark.parametrize("argument", USUAL)
 @pytest.mark.parametrize("name", [*ODD, "misaligned"])
-def test_measures_work_or_refuse(name, argument):
+def test_measures_work_or_reject(name, argument):
     value = {**ODD, "misaligned": MISALIGNED}[name]
     for measure in MEASURES:
         result = settles(measure, **{**USUAL, argument: value})
@@ -342,7 +342,7 @@ def test_auc_of_weights_of_very_different_magnitude():
     np.testing.assert_array_equal(alone, areas)
 
 
-def test_scores_that_overflow_are_refused():
+def test_scores_that_overflow_are_rejected():
     for learner in [one for one in LEARNERS if adds_up(one)]:
         # Weights grow with the features, or against them.
         models = [clone(learner).fit(factor * X, **data_of(learner)) for factor in (100, 1, 0.01)]
@@ -394,7 +394,7 @@ def saved(tmp_path):
         ({"counts": None}, "the array counts is missing"),
     ],
 )
-def test_arrays_that_no_model_has_are_refused(saved, arrays, message):
+def test_unknown_arrays_are_rejected(saved, arrays, message):
     rewrite(saved)
     rc.load(saved)  # writing it anew is harmless
     rewrite(saved, None, arrays)
@@ -499,7 +499,7 @@ def known_by(model):
     return model.get_params(), spec.facts, {k: v.tolist() for k, v in spec.arrays.items()}
 
 
-def test_damaged_files_load_as_they_were_or_are_refused(tmp_path):
+def test_damaged_files_load_as_they_were_or_are_rejected(tmp_path):
     """Bytes changed, dropped, repeated; none crashes, hangs, warns, or loads another model.
 
     Where the checksum is made to fit the damage, another model of the right form may load.
@@ -569,7 +569,7 @@ def test_a_failed_dump_leaves_the_older_file(tmp_path):
         dump_letor(X, Y, tmp_path / "nowhere" / "data.txt")
 
 
-def test_shares_of_ranks_whose_weights_are_far_apart():
+def test_rank_fractions_with_weights_far_apart():
     for normalize in ["true", "pred"]:
         table = metrics.confusion_by_rank(
             [0, 1], [0, 1], normalize=normalize, sample_weight=[1e308, 1e-300]
@@ -577,7 +577,7 @@ def test_shares_of_ranks_whose_weights_are_far_apart():
         np.testing.assert_array_equal(table, np.eye(2))
 
 
-def test_masks_of_probabilities_labels_and_rows_are_refused():
+def test_masks_of_probabilities_labels_and_rows_are_rejected():
     proba = np.ma.array([[0.5, 0.5]] * 2, mask=[[0, 0], [1, 1]])
     with pytest.raises(TypeError, match="proba is a masked array"):
         metrics.ranked_probability_score([0, 1], proba)
@@ -588,7 +588,7 @@ def test_masks_of_probabilities_labels_and_rows_are_refused():
 
 
 @pytest.mark.parametrize("n_features", [2**31, 10**30, 0, -1, True, 2.0, "4", None])
-def test_files_of_impossible_numbers_of_features_are_refused(tmp_path, n_features):
+def test_files_of_impossible_numbers_of_features_are_rejected(tmp_path, n_features):
     path = tmp_path / "model"
     rc.save(rc.RankBoost(3).fit(X, Y, qid=np.zeros(len(Y))), path)
 

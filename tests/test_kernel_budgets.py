@@ -246,7 +246,7 @@ def test_precomputed_values_must_cover_the_rows(tmp_path):
     ],
     ids=["shape", "nan", "inf", "-inf"],
 )
-def test_bad_functions_are_refused(kernel, message):
+def test_bad_functions_are_rejected(kernel, message):
     X, y = problem(40)
     with pytest.raises(ValueError, match=message):
         rc.KernelPRank.published(kernel=kernel).fit(X, y)

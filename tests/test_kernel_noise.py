@@ -105,6 +105,6 @@ def test_files_keep_the_choice(tmp_path):
     assert_equal(loaded, model)
 
 
-def test_other_words_are_refused():
+def test_other_words_are_rejected():
     with pytest.raises(ValueError, match="max_iter must be 'auto' or an integer >= 1; found 'all'"):
         fitted(*labelled(0.0), max_iter="all")

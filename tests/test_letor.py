@@ -527,7 +527,7 @@ def test_damaged_archives(pack):
         load(content)
 
 
-def test_sources_that_are_none(tmp_path):
+def test_invalid_sources_are_rejected(tmp_path):
     with pytest.raises(FileNotFoundError):
         load_letor(tmp_path / "gone")
     with pytest.raises(TypeError, match="gave str instead of bytes; open it in binary mode"):

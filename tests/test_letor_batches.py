@@ -75,7 +75,7 @@ def test_batches_without_queries(block, monkeypatch):
         list(iter_letor(io.BytesIO(text), n_features=1, queries_per_batch=2))
 
 
-def test_batches_refuse_what_would_split_queries():
+def test_batches_reject_interrupted_queries():
     text = b"1 qid:1 1:1\n1 qid:2 1:1\n\n1 qid:01 1:1\n"
     with pytest.raises(ValueError, match="line 4: query 1 continues after another one started"):
         list(iter_letor(io.BytesIO(text), n_features=1))
@@ -98,7 +98,7 @@ def test_batches_refuse_what_would_split_queries():
 
 @pytest.mark.parametrize("rows", [1, 100])
 @pytest.mark.parametrize("ids", [["1", "01", "b"], ["a", "+1"], ["9" * 20, "7", "007"]])
-def test_batches_refuse_spellings_that_mean_something_else_among_words(ids, rows, tmp_path):
+def test_batches_reject_mixed_spellings_of_ids(ids, rows, tmp_path):
     # In one batch 01 beside b is a word and another query than 1; alone it would be 1.
     text = "".join(f"{label} qid:{one} 1:1\n" for one in ids for label in (0, 1))
     line = 2 * len(ids) - 1

@@ -139,12 +139,12 @@ def test_longer_rows_than_a_block():
     ]
 
 
-def test_the_kernel_refuses_a_range_beyond_its_rows():
+def test_the_kernel_rejects_a_range_beyond_its_rows():
     with pytest.raises(ValueError, match="do not fit"):
         row_texts(as_rows(np.ones((2, 1))), 0, 3, 1)
 
 
-def test_what_is_written():
+def test_written_text_is_exact():
     X = sp.csr_array([[0.5, 0, -2], [0, 0, 0], [1e300, 1e-5, 3]])
     file = io.BytesIO()
     dump_letor(X, [1, 0.25, 2], file, qid=[7, 7, 8], docid=["a", "", "b"])
@@ -190,6 +190,6 @@ def test_written_files(tmp_path):
         ({"comments": ["a", "b"], "docid": ["a", "b"]}, "docid and comments exclude each other"),
     ],
 )
-def test_what_cannot_be_written(arguments, message):
+def test_unwritable_rows_are_rejected(arguments, message):
     with pytest.raises((ValueError, TypeError), match=message):
         dump_letor(**{"X": [[1.0], [2.0]], "y": [0, 1], "target": io.BytesIO(), **arguments})

@@ -334,7 +334,7 @@ def test_labels_that_are_not_small_integers_have_an_ideal_order_too():
         assert ndcg_score(labels, scores, gain="linear") == pytest.approx(expected, rel=1e-13)
 
 
-def test_perfect_orders_are_worth_exactly_one():
+def test_perfect_orders_score_exactly_one():
     rng = np.random.default_rng(3)
     for n in (1, 5, 60, 2000):
         labels = rng.integers(0, 5, n)
@@ -426,7 +426,7 @@ def test_rows_keep_their_order_within_scattered_queries():
     assert reciprocal_rank(labels, np.zeros(5), qid=qid, ties="last") == pytest.approx(2 / 3)
 
 
-def test_document_ids_stand_in_for_the_order_of_rows():
+def test_document_ids_break_ties():
     labels, qid = [1, 0, 0, 1, 0], [1, 2, 1, 2, 1]
     docid = ["b", "y", "a", "x", "c"]
     options = {"qid": qid, "docid": docid, "per_query": True}
@@ -515,7 +515,7 @@ def test_documents_that_were_not_retrieved_count_but_are_not_found():
 
 
 @pytest.mark.parametrize("measure", [ndcg_score, average_precision, evaluate])
-def test_bad_input_is_refused_by_name(measure):
+def test_bad_input_is_rejected_by_name(measure):
     for y, s, options, error, message in [
         ([], [], {}, ValueError, "empty"),
         (

@@ -71,7 +71,7 @@ def expected(pairing, steps, scores, change_of):
 
 @pytest.mark.parametrize("kind", list(MEASURES))
 @pytest.mark.parametrize("seed", range(6))
-def test_pairs_weigh_what_swapping_them_changes(kind, seed):
+def test_pair_weights_are_changes_by_swaps(kind, seed):
     pairing, steps, scores = problem(seed, graded=kind != "map")
     focus = MetricPairWeights(pairing, steps, kind, scores)
     gradients, hessians = np.empty((2, scores.size))
@@ -96,7 +96,7 @@ def test_pairs_weigh_what_swapping_them_changes(kind, seed):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_pairs_weigh_what_a_function_says(seed):
+def test_pair_weights_of_a_function(seed):
     pairing, steps, scores = problem(seed, True)
 
     def by_labels_and_places(labels, places):
@@ -166,7 +166,7 @@ def test_bad_weights(kind, message):
         rc.RankBoost(3, max_leaf_nodes=4, pair_weight=kind).fit(X, y, qid=qid)
 
 
-def test_what_pair_weights_require():
+def test_requirements_of_pair_weights():
     X, y, qid = ranking_data()
     with pytest.raises(ValueError, match="requires trees"):
         rc.RankBoost(3, pair_weight="map").fit(X, y, qid=qid)

@@ -62,7 +62,7 @@ def test_four_shards_mixed_every_epoch(learner):
     shares=st.lists(st.sampled_from([0.0, 0.5, 1.0, 3.0]), min_size=3, max_size=3).filter(any),
 )
 @settings(max_examples=examples(60), deadline=None)
-def test_what_is_mixed(problem, shares):
+def test_merge_averages_parameters(problem, shares):
     X, y, k = problem
     classes = range(1, k + 1)
     cut = max(1, len(y) // 3)
@@ -153,7 +153,7 @@ def test_merging_copies_changes_nothing(learner, tmp_path):
     np.testing.assert_array_equal(model.coef_, before)  # nothing is shared
 
 
-def test_what_cannot_be_merged():
+def test_merge_rejects_incompatible_models():
     X, y = ordinal_data(50)
     model = rc.PRank.published().fit(X, y)
     with pytest.raises(ValueError, match="at least one"):
@@ -192,7 +192,7 @@ def test_weights_of_any_size():
     np.testing.assert_array_equal(shares, np.array([3, 1, 7]) / 11)  # no further rounding
 
 
-def test_a_mixture_that_overflows_is_refused():
+def test_overflowing_merge_is_rejected():
     shard = rc.CuSumRank.published(average=True).fit(np.diag([1e308, 0, 0, 0]), [1, 3, 2, 1])
     with pytest.raises(ValueError, match="overflowed"):
         rc.merge([shard, shard])

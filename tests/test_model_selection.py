@@ -91,7 +91,7 @@ def data(n_queries=30, seed=0):
 
 
 @pytest.mark.parametrize("kind", ["alone", "piped", "ordinal"])
-def test_cross_validation_is_the_loop_it_stands_for(kind):
+def test_cross_validation_equals_a_loop(kind):
     X, y, qid = data()
     learner = rc.PRank(random_state=0) if kind == "ordinal" else rc.RankBoost(20)
     model = make_pipeline(StandardScaler(), learner) if kind == "piped" else learner
@@ -119,7 +119,7 @@ def test_cross_validation_is_the_loop_it_stands_for(kind):
     assert len(found.estimators) == 3
 
 
-def test_folds_that_cut_queries_are_refused():
+def test_folds_that_divide_queries_are_rejected():
     X, y, qid = data()
     with pytest.raises(ValueError, match="fold that divides query"):
         cross_validate_queries(rc.RankBoost(3), X, y, qid, cv=KFold(4, shuffle=True))

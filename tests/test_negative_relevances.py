@@ -24,7 +24,7 @@ def test_only_the_order_of_relevances_counts(learner):
 
 @walk([*RANKERS, BY_GAIN])
 @pytest.mark.parametrize("measure", ["ndcg@10", "ndcg"])
-def test_measures_of_gain_refuse_them_before_the_fit(learner, measure):
+def test_measures_of_gain_reject_them_before_the_fit(learner, measure):
     model = clone(learner).set_params(eval_metric=["map", measure])
     held = {"eval_set": (X, BELOW), "eval_qid": QID}
     started = []
@@ -44,14 +44,14 @@ def test_measures_of_order_take_them(learner):
 
 
 @pytest.mark.parametrize("pair_weight", ["ndcg", "ndcg@5"])
-def test_pair_weights_of_gain_refuse_them(pair_weight):
+def test_pair_weights_of_gain_reject_them(pair_weight):
     model = rc.RankBoost(3, max_leaf_nodes=4, min_samples_leaf=2, pair_weight=pair_weight)
     with pytest.raises(ValueError, match=r"labels from 0 to 60, .*found -2: number the levels"):
         model.fit(X, BELOW, qid=QID)
     model.fit(X, Y, qid=QID)
 
 
-def test_a_search_for_c_refuses_them_before_the_first_fit():
+def test_a_search_for_c_rejects_them_before_the_first_fit():
     started = []
     with (
         pytest.raises(ValueError, match="scoring='ndcg@10' cannot measure these labels"),

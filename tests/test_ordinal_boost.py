@@ -508,7 +508,7 @@ def test_a_loaded_model_is_the_saved_one(tasks, link, tmp_path):
         (("facts", "best_iteration"), 99, "best_iteration must be one of"),
     ],
 )
-def test_edited_files_are_refused(path, value, message, tmp_path):
+def test_edited_files_are_rejected(path, value, message, tmp_path):
     X, y = data()
     rc.save(small().fit(X, y), tmp_path / "model")
     rewrite(tmp_path / "model", set_in(*path, value=value))

@@ -114,7 +114,7 @@ def test_models_without_trees_and_scaled_in_c(library, tmp_path):  # noqa: F811
         ({}, {"features": np.array([4] * 1000, dtype=np.int32)}),
     ],
 )
-def test_files_that_do_not_fit_are_refused(library, tmp_path, change, arrays):  # noqa: F811
+def test_files_that_do_not_fit_are_rejected(library, tmp_path, change, arrays):  # noqa: F811
     path = tmp_path / "m"
     rc.save(small("shared", "cumulative", n_estimators=7).fit(*data()), path)
     Model(library, path).close()
@@ -314,7 +314,7 @@ OF_ONE_SCORE = [name for name in FORMATS if name not in WITH_PROBABILITIES]
 
 
 @pytest.mark.parametrize("target", OF_ONE_SCORE)
-def test_formats_of_one_score_refuse_several(tmp_path, target):
+def test_formats_of_one_score_reject_several(tmp_path, target):
     model = small("vector").fit(*data())
     with pytest.raises(ValueError, match=f"{target} cannot express an OrdinalBoost with a score"):
         rc.export(model, tmp_path / "m.json", target, feature_names=list("abcd"))
@@ -322,7 +322,7 @@ def test_formats_of_one_score_refuse_several(tmp_path, target):
 
 
 @pytest.mark.parametrize("target", ["onnx", "sql"])
-def test_categories_are_refused_but_by_c(tmp_path, target):
+def test_categories_are_rejected_but_by_c(tmp_path, target):
     if target == "onnx":
         pytest.importorskip("onnx", reason="no onnx")
     X, y = data(missing=False)

@@ -137,7 +137,7 @@ def test_blocks_of_rows_are_summed_in_order_by_any_number_of_threads(k, monkeypa
         np.testing.assert_array_equal(found, other)
 
 
-def test_rows_that_do_not_fit_are_refused():
+def test_rows_that_do_not_fit_are_rejected():
     _, _, _, ranks, weights, table = drawn_rows(3)
     sums = np.zeros((2, 4)), np.zeros((2, 4, 4))
     places, out = np.zeros(5), np.empty((2, 60))
@@ -228,7 +228,7 @@ def test_more_cells_than_32_bits_count():
     np.testing.assert_array_equal(one.predict_proba(many), other.predict_proba(sp.csr_array(few)))
 
 
-def test_rows_whose_slopes_32_bits_cannot_sum_are_refused(monkeypatch):
+def test_rows_whose_slopes_32_bits_cannot_sum_are_rejected(monkeypatch):
     assert _ordinal_rounds.MAX_ROWS < 2**30  # the kernel's limit
     X, y = data()
     monkeypatch.setattr(_ordinal_rounds, "MAX_ROWS", len(y) - 1)
@@ -236,7 +236,7 @@ def test_rows_whose_slopes_32_bits_cannot_sum_are_refused(monkeypatch):
         small("vector").fit(X, y)
 
 
-def test_cumulative_logits_may_cross_and_are_refused():
+def test_cumulative_logits_may_cross_and_are_rejected():
     X, y = data()
     with pytest.raises(ValueError, match="found tasks='vector', whose scores may cross"):
         small("vector", "cumulative").fit(X, y)

@@ -169,7 +169,7 @@ def test_bad_labels(y, message):
         rc.PRank.published().fit(np.eye(3), y)
 
 
-def test_continuous_target_is_refused_but_half_stars_are_not():
+def test_continuous_target_is_rejected_but_half_stars_are_not():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2))
     with pytest.raises(ValueError, match="Unknown label type: continuous.*bin y first"):
@@ -199,7 +199,7 @@ def test_bad_classes(classes, message):
         rc.PRank.published().fit(np.eye(2), [1, 2], classes=classes)
 
 
-def test_partial_fit_refuses_what_would_change_the_model():
+def test_partial_fit_rejects_what_would_change_the_model():
     X, y = ordinal_data()
     model = rc.PRank.published().partial_fit(X, y)
     before = model.coef_, model.thresholds_, model.history_

@@ -194,7 +194,7 @@ def test_an_ordered_categorical_says_the_order():
     assert confusion_by_rank(categorical, predicted)[2].tolist() == [1, 0, 1]
 
 
-def test_orders_of_words_that_are_missing_or_contradict_are_refused():
+def test_orders_of_words_that_are_missing_or_contradict_are_rejected():
     labels = ["low", "mid", "high"]
     y, proba = ["low", "mid", "high"], np.eye(3)
     categorical = pd.Series(pd.Categorical(y, labels, ordered=True))
@@ -315,7 +315,7 @@ def test_options_are_checked():
         confusion_by_rank([1], [1], normalize="rows")
 
 
-def test_a_table_of_confusion_that_would_fill_the_memory_is_refused():
+def test_a_table_of_confusion_that_would_fill_the_memory_is_rejected():
     with pytest.raises(ValueError, match="at most 4096 labels"):
         confusion_by_rank([1], [1], labels=range(10**6))
     assert confusion_by_rank([1], [2], labels=range(4096))[1, 2] == 1

@@ -85,7 +85,7 @@ def test_every_sum_equals_that_over_pairs(terms, form, dtype, weighted):
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(st.tuples(st.integers(-6, 6), st.integers(0, 3)), min_size=2, max_size=30))
-def test_pairs_at_the_margin_and_ties_are_told_apart(rows):
+def test_pairs_at_the_margin_and_ties_are_distinguished(rows):
     # Scores are quarters, so that distances of exactly 1, and equal scores, abound.
     s, y = np.array([a / 4 for a, _ in rows]), np.array([float(b) for _, b in rows])
     pairs = plain.pairs_of(y, np.zeros(len(y)))
@@ -175,7 +175,7 @@ def test_threads_change_no_bit(n_jobs):
         np.testing.assert_array_equal(one, other)
 
 
-def test_the_kernel_refuses_what_does_not_fit():
+def test_the_kernel_rejects_what_does_not_fit():
     good = {
         "docs": np.arange(3),
         "bounds": np.array([0, 3]),

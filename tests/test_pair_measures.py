@@ -127,7 +127,7 @@ def test_margin_loss_of_long_queries():
 
 @given(data=judged(), rho=st.sampled_from([0.25, 1.0, 30.0]))
 @settings(deadline=None)
-def test_margin_loss_is_between_two_shares(data, rho):
+def test_margin_loss_is_between_two_fractions(data, rho):
     labels, scores = data
     found = margin_loss(labels, scores, rho)
     if math.isnan(found):
@@ -175,7 +175,7 @@ def test_margin_loss_of_given_pairs():
         ({"pairs": [[0, 1]], "pairs_weight": [0]}, ValueError, "not be all zero"),
     ],
 )
-def test_margin_loss_refuses(options, error, message):
+def test_margin_loss_rejects(options, error, message):
     with pytest.raises(error, match=message):
         margin_loss([0, 1, 0], [1, 2, 3], **options)
 
@@ -294,7 +294,7 @@ def test_equal_scores_stand_in_order_of_rows():
         (lambda i, j: np.ones(i.size + 1), "one weight for each of 3 pairs"),
     ],
 )
-def test_weights_that_are_none(w, message):
+def test_invalid_weights_are_rejected(w, message):
     with pytest.raises(ValueError, match=message):
         weighted_ranking_loss([0, 1, 2], [3, 2, 1], w)
 

@@ -248,7 +248,7 @@ def test_damaged_files(damage, path):
         rc.PRank().fit(open_rows(path))
 
 
-def test_what_is_no_table(path, frame, tmp_path):
+def test_other_files_are_no_tables(path, frame, tmp_path):
     text = tmp_path / "rows.txt"
     dump_letor([[1.0], [2.0]], [1, 2], text)
     with pytest.raises(ValueError, match=r"rows.txt is not a Parquet file, unlike others"):

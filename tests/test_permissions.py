@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no permissi
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o755, 0o440])
-def test_a_file_that_is_replaced_keeps_its_mode(mode, tmp_path):
+def test_replaced_file_keeps_its_mode(mode, tmp_path):
     X, y = np.eye(3), np.arange(3)
     model = rc.PRank().fit(X, y)
     for write in (lambda path: rc.save(model, path), lambda path: dump_letor(X, y, path)):

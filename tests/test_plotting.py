@@ -191,7 +191,7 @@ def test_scores_of_pipelines_and_searches(ax):
         plot_scores_by_rank(pipeline.fit(X, y), X, np.where(y == 1, 7, y), ax=ax)
 
 
-def test_models_that_have_no_line_of_scores(ax):
+def test_models_without_scores_have_no_plot(ax):
     X = RNG.normal(size=(20, 2))
     y = np.arange(20) % 3
     for model in (rc.CuSumRank.published(), rc.MulticlassPerceptron.published()):

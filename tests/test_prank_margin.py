@@ -234,7 +234,7 @@ def test_published_has_none(kind):
 
 @pytest.mark.parametrize("kind", FAMILY + KERNELS)
 @pytest.mark.parametrize("margin", [-1.0, np.nan, np.inf, "large", None])
-def test_a_margin_that_is_none_is_refused(kind, margin):
+def test_a_margin_that_is_none_is_rejected(kind, margin):
     with pytest.raises((TypeError, ValueError), match="margin"):
         quick(kind, margin=margin).fit(*numbers())
 

@@ -47,7 +47,7 @@ def test_a_bar_of_a_cluster():
     assert "100%" in text
 
 
-def test_nothing_is_shown_where_there_is_no_terminal():
+def test_no_bar_without_a_terminal():
     seen = []
 
     def fit():
@@ -58,7 +58,7 @@ def test_nothing_is_shown_where_there_is_no_terminal():
     assert len(seen) == 2
 
 
-def test_without_rich_an_error_says_what_to_install(monkeypatch):
+def test_bar_without_rich_names_the_package_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "rich.console", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'rankcore\[cli\]'"), bar():
         pass

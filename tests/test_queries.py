@@ -119,7 +119,7 @@ def test_frames():
         (np.array([{}, 1], object), 2, TypeError, "qid must hold hashable ids"),
     ],
 )
-def test_what_is_no_qid(qid, n, error, message):
+def test_invalid_qid_is_rejected(qid, n, error, message):
     with pytest.raises(error, match=message):
         group_rows(qid, n)
 

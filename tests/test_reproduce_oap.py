@@ -68,7 +68,7 @@ def test_quadratic_features_are_those_of_the_kernel():
 
 
 @pytest.mark.parametrize("bad", [{"n_samples": 0}, {"noise": -1.0}, {"noise": np.nan}])
-def test_impossible_data_are_refused(bad):
+def test_impossible_data_are_rejected(bad):
     with pytest.raises(ValueError, match="n_samples >= 1 and a finite noise >= 0"):
         make_oap_synthetic(**bad)
     with pytest.raises(ValueError, match="two dimensions"):
@@ -250,7 +250,7 @@ def run_main(trials, monkeypatch, capsys):
     return run
 
 
-def test_markdown_holds_what_was_printed(run_main, tmp_path):
+def test_markdown_equals_the_printed_table(run_main, tmp_path):
     # No reference for losses after this number of examples; the curves have one.
     copy = tmp_path / "copy.md"
     out = run_main("--n-train", str(N_TRAIN), "--markdown", str(copy))

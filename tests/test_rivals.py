@@ -57,7 +57,7 @@ def test_widrow_hoff_rounds_half_up_and_clips():
     assert model.predict(X).tolist() == [1, 1, 1, 2, 3, 3, 3]
 
 
-def test_widrow_hoff_that_diverges_says_what_to_do():
+def test_diverging_widrow_hoff_suggests_scaling():
     X = np.full((2000, 1), 10.0)
     with pytest.raises(
         ValueError, match="overflowed: rows are too long, or constant steps too large.*lower eta0"

@@ -134,7 +134,7 @@ def test_descriptions_are_checked(change, message, queries, tmp_path):
         open_rows(tmp_path / "rows")
 
 
-def test_a_description_that_is_no_file_or_too_deep(queries, tmp_path):
+def test_missing_or_deeply_nested_description_is_rejected(queries, tmp_path):
     open_rows(queries, cache=tmp_path / "rows")
     file = tmp_path / "rows" / "rows.json"
     file.write_text("[" * 100_000)
@@ -178,7 +178,7 @@ def test_arrays_are_checked(name, change, message, queries, tmp_path):
 
 
 @pytest.mark.parametrize("name", row_cache.DTYPES)
-def test_what_a_header_claims_takes_no_memory(name, queries, tmp_path):
+def test_claimed_sizes_in_a_header_allocate_no_memory(name, queries, tmp_path):
     cache = tmp_path / "rows"
     open_rows(queries, cache=cache)
     dtype = np.load(cache / f"{name}.npy").dtype
@@ -262,7 +262,7 @@ def swapped(columns):
     ],
     ids=["row", "value", "query", "rows back", "values back", "queries back", "no rows"],
 )
-def test_blocks_that_do_not_follow_each_other_are_refused(change, queries, small, tmp_path):
+def test_blocks_out_of_order_are_rejected(change, queries, small, tmp_path):
     cache = tmp_path / "rows"
     open_rows(queries, cache=cache)
     blocks = np.load(cache / "blocks.npy")

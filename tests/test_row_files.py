@@ -147,7 +147,7 @@ def test_zstandard_without_the_library(tmp_path, monkeypatch):
         load_letor(path)
 
 
-def test_a_survey_finds_what_memory_shows(queries, small, tmp_path):
+def test_statistics_of_files_equal_those_of_memory(queries, small, tmp_path):
     data = load_letor(queries)
     for rows in [open_rows(queries), open_rows(queries, cache=tmp_path / "rows")]:
         stats = rows.stats()
@@ -164,7 +164,7 @@ def test_a_survey_finds_what_memory_shows(queries, small, tmp_path):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("scale", [1.0, 1e-30, 1e30])
-def test_a_survey_in_parts_is_that_of_all_rows(scale, dtype):
+def test_statistics_in_parts_equal_those_of_all_rows(scale, dtype):
     rng = np.random.default_rng(0)
     X = sp.random(300, 40, 0.3, format="csr", random_state=1)
     X.data = (rng.normal(size=X.nnz) * scale * 2.0 ** rng.integers(-9, 9, X.nnz)).astype(dtype)
@@ -232,7 +232,7 @@ def test_a_stream_is_kept_while_its_rows_are_used(queries):
         (["."], "is a directory, but not a row cache, and has no Parquet files"),
     ],
 )
-def test_sources_that_are_none(source, message):
+def test_invalid_sources_are_rejected(source, message):
     with pytest.raises(ValueError, match=message):
         open_rows(source)
 

@@ -174,7 +174,7 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize(("changes", "message"), MALFORMED)
-def test_malformed_csr_says_which_row_and_what(changes, message):
+def test_errors_of_malformed_csr_name_the_row(changes, message):
     as_rows(edited())
     with pytest.raises(ValueError, match=message):
         as_rows(edited(**changes))
@@ -183,7 +183,7 @@ def test_malformed_csr_says_which_row_and_what(changes, message):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("column", [0, 3, 16, 36])
-def test_not_finite_is_found_wherever_it_is(dtype, value, column):
+def test_nonfinite_values_are_found_anywhere(dtype, value, column):
     X = np.ones((3, 37), dtype=dtype)
     X[1, column] = value
     name = "NaN" if np.isnan(value) else "infinity"
@@ -210,7 +210,7 @@ def break_format(name):
 
 
 @pytest.mark.parametrize("name", ["csc", "bsr", "coo", "dia", "lil", "dok"])
-def test_other_formats_edited_by_hand_are_refused(name):
+def test_other_formats_edited_by_hand_are_rejected(name):
     X = break_format(name)
     with pytest.raises(ValueError, match=r"."):
         as_rows(X)
@@ -241,7 +241,7 @@ def test_other_formats_edited_by_hand_are_refused(name):
         (SimpleNamespace(tocsr=lambda: sp.csr_array(np.eye(2))), ValueError, "Reshape your data"),
     ],
 )
-def test_what_is_no_matrix_of_numbers(X, error, message):
+def test_non_numeric_matrices_are_rejected(X, error, message):
     with pytest.raises(error, match=message):
         as_rows(X)
 

@@ -326,7 +326,7 @@ def test_linear_rules_are_exported(tmp_path):
     assert found.largest_difference == 0
 
 
-def test_refusals_by_name(tmp_path):
+def test_rejections_by_name(tmp_path):
     X, y = problem(7)
     rule = PRankRule(random_state=0).fit(X, y)
     path = tmp_path / "rule.rankcore"
@@ -346,7 +346,7 @@ def test_refusals_by_name(tmp_path):
         rc.export(scores, tmp_path / "rule.c", "c")
 
 
-def test_a_base_class_alone_says_what_to_define():
+def test_base_class_names_the_missing_methods():
     X, y = problem()
     with pytest.raises(TypeError, match="PythonRule has no method update"):
         rc.PythonRule().fit(X, y)
@@ -419,7 +419,7 @@ def test_mistakes_in_a_rule_are_found():
             rule_with(nothing, update_rows=lambda self, *rows, found=found: found).fit(X, y)
 
 
-def test_update_that_raises_leaves_the_model_as_it_was():
+def test_failing_update_does_not_change_the_model():
     X, y = problem()
 
     def fails(self, x, rank):

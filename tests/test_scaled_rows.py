@@ -153,7 +153,7 @@ def test_a_fitted_scaler_is_applied_as_it_is(path):
         rc.PRank().fit(open_rows(path, scaler=MaxAbsScaler().fit(data.X[:, :3])))
 
 
-def test_which_scalers_there_are(path):
+def test_accepted_scalers(path):
     with pytest.raises(TypeError, match="must be a StandardScaler or a MaxAbsScaler"):
         open_rows(path, scaler=MinMaxScaler())
     with pytest.raises(TypeError, match=r"open_rows\(..., scaler=StandardScaler\(\)\)"):

@@ -111,7 +111,7 @@ def test_normalised_steps_are_the_plain_rule():
     np.testing.assert_allclose([*mean.coef_, mean.intercept_], sums / 60, rtol=1e-10)
 
 
-def test_what_auto_is():
+def test_auto_chooses_a_scaler_by_the_data():
     X, y = data()
     square = mean_square_length(as_rows(X))
     model = rc.PRank(random_state=0).fit(X, y)
@@ -223,7 +223,7 @@ def test_usual_tables_raise_no_alarm(learner):
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array], ids=["dense", "csr"])
-def test_features_that_drown_others_are_named(form):
+def test_dominating_features_are_named(form):
     X, y = data()
     X[:, 2] *= 1e5
     qid = np.arange(len(y)) % 2
@@ -366,7 +366,7 @@ def write(path, X, y, qid=None):
     path.write_text("\n".join(lines) + "\n")
 
 
-def test_the_file_says_which_learner(command, tmp_path):
+def test_default_learner_depends_on_the_file(command, tmp_path):
     X, y = data(120)
     write(tmp_path / "labels", X, y)
     write(tmp_path / "queries", X, y, np.repeat(np.arange(12), 10))
@@ -430,7 +430,7 @@ def test_train_scales_and_keeps_the_scaler(command, tmp_path, scale):
     assert json.loads(command("info", "model", "--json").stdout)["scaler"] == repr(kind())
 
 
-def test_unknown_scales_are_refused(command, tmp_path):
+def test_unknown_scales_are_rejected(command, tmp_path):
     X, y = data(20)
     write(tmp_path / "data", X, y)
     done = command("train", "data", "-o", "model", "--scale", "log")

@@ -83,7 +83,7 @@ def test_several_measures_of_an_ordinal_learner():
         assert found["test_ndcg"][fold] == expected
 
 
-def test_queries_that_were_not_passed_on_are_asked_for():
+def test_missing_queries_are_requested():
     with pytest.raises(ValueError, match="enable_metadata_routing"):
         make_scorer("ndcg@5")(OneColumn(), X, Y)
     with pytest.raises(ValueError, match="enable_metadata_routing"):
@@ -119,7 +119,7 @@ def test_bad_names(arguments, message):
         make_scorer(**arguments)
 
 
-def test_losses_may_be_asked_for_as_negated():
+def test_negated_names_of_losses():
     model = rc.PRank().fit(X, Y)
     expected = -rank_loss(Y, model.predict(X))
     assert make_scorer("neg_rank_loss")(model, X, Y) == expected

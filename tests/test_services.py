@@ -85,7 +85,7 @@ def test_the_service_answers_with_the_scores_of_the_model(client, ranker):
         ({"rows": [[None] * 136]}, "rows must be finite numbers"),
     ],
 )
-def test_the_service_says_what_is_wrong(client, ranker, body, message):
+def test_service_explains_bad_requests(client, ranker, body, message):
     assert ranker.n_features_in_ == 136
     answer = client.post("/rank", json=body)
     assert answer.status_code == 422
@@ -134,7 +134,7 @@ class FailingModel:
 
 
 @pytest.mark.parametrize("n", [1, 3000])  # in this thread, and in another one
-def test_the_service_goes_on_after_a_call_that_fails(n):
+def test_service_continues_after_a_failed_call(n):
     service = example("rank_service", "fastapi", "prometheus_client", "httpx")
     with warnings.catch_warnings(action="ignore"):  # of the next httpx
         from fastapi.testclient import TestClient
@@ -276,7 +276,7 @@ def test_skops_finds_classes_of_rankcore_alone():
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("*.py")))
-def test_examples_say_what_they_need(name):
+def test_examples_name_missing_packages(name):
     text = (FOLDER / f"{name}.py").read_text()
     assert "pip install rankcore" in text.partition('"""\n')[0]
     assert len(text.splitlines()) <= 150

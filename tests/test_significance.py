@@ -89,7 +89,7 @@ def test_holm_by_hand():
     assert holm([0.5]) == [0.5]
 
 
-def test_contrasts_say_what_evaluate_says():
+def test_contrasts_equal_evaluate():
     found = compare(SYSTEMS, Y, qid=QID, metrics=["map", "ndcg@5"])
     assert [(c.measure, c.a, c.b) for c in found] == [
         (measure, a, b)
@@ -155,7 +155,7 @@ def test_evaluations_are_compared_on_common_queries():
         compare_evaluations({"a": a, "b": evaluate([1, 0], [1, 2], metrics="map")})
 
 
-def test_evaluations_that_mean_different_things_are_not_compared():
+def test_different_evaluations_are_not_compared():
     arguments = {"y_true": Y, "y_score": SYSTEMS["good"], "qid": QID, "metrics": "ndcg"}
     table = np.array([0.0, 1.0, 3.0])
     plain = evaluate(**arguments, convention=Convention(gain=table))

@@ -144,7 +144,7 @@ def test_rows_before_an_overflow_are_learned(as_matrix):
     assert known(model) == known(expected.partial_fit(as_matrix(rows[:n]), labels[:n]))
 
 
-def test_a_parameter_that_is_built_in_or_out_of_range_is_refused():
+def test_built_in_and_invalid_parameters_are_rejected():
     model = begun(rc.PRank())
     model.average = False
     with pytest.raises(ValueError, match="average=False differs"):
@@ -157,7 +157,7 @@ def test_a_parameter_that_is_built_in_or_out_of_range_is_refused():
         model.partial_fit(X[:1], Y[:1])
 
 
-def test_a_default_out_of_range_is_refused():
+def test_a_default_out_of_range_is_rejected():
     class Wrong(rc.PRank):
         def __init__(self, max_iter=0):
             super().__init__(max_iter)
@@ -166,7 +166,7 @@ def test_a_default_out_of_range_is_refused():
         Wrong().fit(X, Y)
 
 
-def test_a_model_that_was_mapped_read_only_goes_on(tmp_path):
+def test_read_only_mapped_model_continues(tmp_path):
     joblib = pytest.importorskip("joblib")
     model = begun(rc.PRank())
     joblib.dump(model, tmp_path / "model")
@@ -292,7 +292,7 @@ def test_threads_read_between_single_rows_and_lose_none():
     assert sum(shared.history_["examples"]) == shared.t_
 
 
-def test_a_watcher_is_told_of_single_rows():
+def test_progress_reports_single_rows():
     seen = []
     model = begun(rc.PRank())
     with watch(seen.append):

@@ -360,7 +360,7 @@ def test_the_live_model_answers_as_in_python(page, server):
     assert page.wrong == []
 
 
-def test_without_javascript_a_picture_stands_there(browser, server):
+def test_picture_replaces_the_model_without_javascript(browser, server):
     with browser.new_context(java_script_enabled=False) as context:
         page = context.new_page()
         opened(page, server, "index.html")

@@ -120,7 +120,7 @@ def test_units_are_those_of_a_standard_scaler(centered):
         np.testing.assert_allclose(units.deviation, expected, rtol=1e-12)
 
 
-def test_columns_of_zeros_and_ones_are_left_alone_until_another_value():
+def test_binary_columns_are_not_scaled():
     X = (np.random.default_rng(0).random((64, 3)) < 0.6).astype(float)
     X[:, 1] = 1
     assert moments(X).units().are_raw
@@ -167,7 +167,7 @@ def test_mean_square_is_that_of_standardized_rows():
         assert found.mean_square(units) == pytest.approx(np.mean(np.sum(z**2, axis=1)), rel=1e-9)
 
 
-def test_values_whose_squares_overflow_are_noticed():
+def test_overflowing_squares_are_noticed():
     assert moments(table()).finite
     assert not moments(np.array([[1e300, 1.0], [-1e300, 2.0]])).finite
     assert moments(np.full((3, 2), 1e300)).finite  # constant

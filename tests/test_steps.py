@@ -459,7 +459,7 @@ def test_load_rejects_damaged_archives(path, content, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("place", [1, -1, None, "0", True, 0.0])
-def test_load_rejects_places_that_the_archive_lacks(path, place):
+def test_load_rejects_missing_pipelines(path, place):
     rc.save(before(SimpleImputer()).fit(HOLES, Y), path)
     rewrite(path, set_in("steps", "pipeline", value=place))
     with pytest.raises(ValueError, match="the archive has no pipeline"):

@@ -256,7 +256,7 @@ def test_every_value_still_needs_the_rows(files):
         rc.RankBoost().fit(rows, data.y, qid=np.zeros(len(data.y)))
 
 
-def test_kernels_refuse_what_does_not_fit(files):
+def test_kernels_reject_what_does_not_fit(files):
     from rankcore._ext.streamed_bins import encode_rows, find_edges
 
     one, zero = np.ones(1), np.zeros(1, dtype=np.uint8)

@@ -38,7 +38,7 @@ def example():
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_viterbi_finds_what_trying_everything_finds(example, seed):
+def test_viterbi_equals_exhaustive_search(example, seed):
     rng = np.random.default_rng(seed)
     task = example.Tagging(("a", "b", "c"), ("X", "Y", "Z")[: rng.integers(1, 4)])
     n = task.n_parameters([])
@@ -219,7 +219,7 @@ def test_a_failed_call_changes_nothing(method, error):
     assert same(model.partial_fit(X, y), twin.partial_fit(X, y))
 
 
-def test_a_watcher_that_raises_stops_the_call():
+def test_failing_progress_callback_stops_the_fit():
     X, y = D0
     model = StructuredPerceptron(CuSumTask(3)).fit(X, y)
     twin = StructuredPerceptron(CuSumTask(3)).fit(X, y)
@@ -273,7 +273,7 @@ def test_pickles_and_clones():
         rc.save(model, "unused")
 
 
-def test_read_only_state_goes_on():
+def test_read_only_state_continues():
     X, y = D0
     model = StructuredPerceptron(CuSumTask(3)).fit(X, y)
     model._state.arrays.flags.writeable = False  # as joblib's memory maps
@@ -504,7 +504,7 @@ def test_bad_tasks(make, error, message):
 
 
 @pytest.mark.parametrize("change", [{"task": CuSumTask(3, "low")}, {"average": True}])
-def test_what_is_built_in_cannot_change(change):
+def test_built_in_parameters_cannot_change(change):
     X, y = D0
     model = StructuredPerceptron(CuSumTask(3)).fit(X, y).set_params(**change)
     (name,) = change
@@ -534,7 +534,7 @@ class HugeUnseen(Huge):
         (HugeUnseen(), [1.0] * 2, [0, 0], "the parameters overflowed.*; scale the features"),
     ],
 )
-def test_overflow_says_what_to_do(task, X, y, message):
+def test_overflow_suggests_scaling(task, X, y, message):
     model = StructuredPerceptron(task, max_iter=10)
     with pytest.raises(ValueError, match=message):
         model.fit(X, y)
@@ -554,7 +554,7 @@ def test_features_that_outputs_share_cancel_exactly():
     assert model.coef_[0] == -model.coef_[1] != 0
 
 
-def test_outputs_that_share_their_features_move_nothing():
+def test_outputs_of_equal_features_change_nothing():
     X = np.zeros((3, 2))
     for update in UPDATES:
         model = StructuredPerceptron(CuSumTask(3, fit_intercept=False), update=update)

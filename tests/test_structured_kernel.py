@@ -519,14 +519,14 @@ def test_bad_parameters(params, error, message):
 
 
 @pytest.mark.parametrize("change", [{"gamma": 0.5}, {"budget": 5}, {"average": True}])
-def test_what_is_built_in_cannot_change(change):
+def test_built_in_parameters_cannot_change(change):
     X, Y = rows(20)
     model = KernelStructuredPerceptron(Multiclass(COSTS), gamma=0.3).fit(X, Y).set_params(**change)
     with pytest.raises(ValueError, match="set it back, or call fit"):
         model.partial_fit(X, Y)
 
 
-def test_overflow_says_what_to_do():
+def test_overflow_suggests_scaling():
     model = KernelStructuredPerceptron(Multiclass(COSTS), kernel="linear")
     with pytest.raises(ValueError, match="a kernel value overflowed: .*scale X"):
         model.fit([[1e200]], [1])

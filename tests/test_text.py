@@ -199,7 +199,7 @@ def test_values_that_cannot_be_scaled_back_are_those_of_the_learner():
     assert np.isfinite(np.r_[why.up, why.down]).any()
 
 
-def test_steps_that_do_nothing(frame):
+def test_passthrough_steps_change_nothing(frame):
     X = frame[["age", "length"]].to_numpy(dtype=float)
     model = make_pipeline("passthrough", FunctionTransformer(), rc.PRank(random_state=0)).fit(X, Y)
     assert rank(model, X[0]).values.tolist() == X[0].tolist()
@@ -240,7 +240,7 @@ def test_probabilities_of_a_table(mixed, frame):
     assert why.difference == pytest.approx(scores[0] - scores[1])
 
 
-def test_texts_without_a_pipeline_are_refused():
+def test_texts_without_a_pipeline_are_rejected():
     with pytest.raises(ValueError, match="two dimensions"):
         rc.CalibratedOrdinal(rc.PRank()).fit(TEXTS, Y)
     with pytest.raises(ValueError, match="119"):

@@ -117,7 +117,7 @@ def test_round_trips(nested, size):
         streams.BLOCK = before
 
 
-def test_what_is_written(tmp_path):
+def test_written_text_is_exact(tmp_path):
     run = Run(["b", "a", "b", "b"], [1, 2, 3, 4], [0.5, 1, 2, 2], tag="x")
     write_run(run, tmp_path / "run.gz")
     assert gzip.decompress((tmp_path / "run.gz").read_bytes()) == (
@@ -384,7 +384,7 @@ def test_joined_types():
         join_run(read_run(io.BytesIO(RUN)), read_qrels(io.BytesIO(QRELS)), missing="nan")
 
 
-def test_an_empty_run_is_worth_nothing():
+def test_empty_run_scores_zero():
     joined = join_run(Run.from_dict({}), Qrels.from_dict({"a": {"b": 1}}))
     assert joined.retrieved.tolist() == [False]
     assert len(join_run(Run.from_dict({}), Qrels.from_dict({"a": {"b": 1}}), missing="skip").y) == 0

@@ -500,7 +500,7 @@ def damaged(arrays, **changes):
     return {**arrays, **changes}
 
 
-def test_arrays_that_are_no_trees_are_refused():
+def test_arrays_that_are_no_trees_are_rejected():
     from rankcore.boosting._tree_model import TreeSum
 
     X, y, qid = ranking_data()

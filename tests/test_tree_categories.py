@@ -132,7 +132,7 @@ def test_columns_of_strings_can_be_named():
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars enum", "polars categorical"])
-def test_what_was_not_seen_is_missing(kind):
+def test_unseen_categories_are_missing(kind):
     X, y, qid = problem()
     seen = X[:, 1] != 3
     train = X[seen]
@@ -413,7 +413,7 @@ def test_bad_columns():
         named.fit(data[["size"]], y, qid=qid)
 
 
-def test_files_that_no_fit_wrote_are_refused():
+def test_crafted_files_are_rejected():
     from rankcore.boosting._tree_model import TreeSum
     from rankcore.boosting.categories import Categories
 

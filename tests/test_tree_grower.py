@@ -200,7 +200,7 @@ def test_trees_do_not_depend_on_threads(problem, seed, sparse, n_jobs):
 
 
 @pytest.mark.parametrize("kept", [0, 2, 10**9])
-def test_bounds_of_sparse_columns_spare_nothing_that_matters(kept, monkeypatch):
+def test_skipped_sparse_columns_would_not_win(kept, monkeypatch):
     rng = np.random.default_rng(5)
     X = sp.random(400, 60, density=0.05, random_state=rng, format="csr")
     gradients, hessians = pair_derivatives(rng.random((2, 400)) ** 3 / 400)

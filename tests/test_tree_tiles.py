@@ -137,7 +137,7 @@ def test_some_of_the_trees():
     assert np.array_equal(found, walked(X, trees[2:5], values[2:5], False, start))
 
 
-def test_rows_that_lie_apart():
+def test_rows_with_a_stride():
     _, X, trees, values, start = a_problem(9, 31, np.float32, 160)
     wide = np.full((160, X.shape[1] + 5), np.nan, dtype=np.float32)
     wide[:, : X.shape[1]] = X
@@ -148,7 +148,7 @@ def test_rows_that_lie_apart():
     assert np.array_equal(found, walked(X, trees, values, False, start))
 
 
-def test_nodes_that_are_no_tree():
+def test_invalid_trees_are_rejected():
     """A node that two lead to, and one that none does: only a walk knows what they mean."""
     rng = np.random.default_rng(0)
     X, start = rng.normal(size=(160, 1)).astype(np.float32), np.zeros(160)

@@ -155,7 +155,7 @@ def test_a_thousand_tied_documents():
         assert abs(values.mean() - tied[name]) < 4 * values.std() / math.sqrt(len(values))
 
 
-def test_what_has_no_expectation_refuses_ties():
+def test_measures_without_expectation_reject_ties():
     for name in ("infAP", "IPrec@0.5", "11pt_avg", "G", "binG", "ndcg_rel", "Rndcg"):
         with pytest.raises(ValueError, match="in closed form: choose another ties=.*'q'"):
             evaluate([1, 0], [1, 1], qid=["q", "q"], metrics=name)
@@ -191,7 +191,7 @@ def test_short_queries_of_letor():
     assert evaluate(labels, scores, convention="letor4", **asked)["P@3"] == pytest.approx(2 / 3)
 
 
-def test_means_that_are_none():
+def test_measures_without_a_mean():
     y, s, qid = [1, 0, 0, 0, 1, 0], [2, 1, 1, 2, 1, 3], [1, 1, 2, 2, 3, 3]
     found = evaluate(y, s, qid=qid, metrics=["map", "gm_map", "num_q", "num_rel"])
     assert found.per_query["gm_map"].tolist() == found.per_query["map"].tolist() == [1, 0, 0.5]
@@ -244,7 +244,7 @@ def test_names_of_trec_eval(name, titles):
         ("relative_P(rel=1)", "needs a cut-off"),
     ],
 )
-def test_names_that_are_none(name, message):
+def test_unknown_names_are_rejected(name, message):
     with pytest.raises(ValueError, match=message):
         parse(name)
 
@@ -289,7 +289,7 @@ def joined(run, qrels, metrics, convention):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_all_that_trec_eval_measures(seed):
+def test_measures_of_trec_eval(seed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pytrec_eval = pytest.importorskip("pytrec_eval")
@@ -314,7 +314,7 @@ def test_all_that_trec_eval_measures(seed):
     assert checked == set(found)
 
 
-def test_what_ir_measures_has():
+def test_measures_of_ir_measures():
     ir_measures = pytest.importorskip("ir_measures")
     run, qrels = pool(7)
     apart = {

@@ -40,7 +40,7 @@ def test_neighbours_are_visited_together_in_blocks_that_move():
     assert abs(places - 0.5).max() < 0.1
 
 
-def test_rows_of_one_rank_that_lie_together_are_parted(monkeypatch):
+def test_sorted_rows_are_visited_in_mixed_order(monkeypatch):
     rng = np.random.default_rng(0)
     rows = as_rows(sp.random_array((500, 20), density=0.3, random_state=rng, format="csr"))
     ranks = rng.integers(0, 4, 500).astype(np.int32)

@@ -45,7 +45,7 @@ def test_labels_of_commands_are_integers_where_these_are_sure(sign, tmp_path):
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_judgments_are_refused_where_others_round_to_them(sign):
+def test_judgments_are_rejected_where_others_round_to_them(sign):
     assert read_qrels(io.BytesIO(b"1 0 d %d" % (sign * LAST))).rel.tolist() == [sign * LAST]
     assert Qrels(["a"], ["b"], [sign * LAST]).rel.tolist() == [sign * LAST]
     with pytest.raises(ValueError, match=r"expected a whole number below 2\*\*53"):
@@ -56,7 +56,7 @@ def test_judgments_are_refused_where_others_round_to_them(sign):
 
 
 @pytest.mark.parametrize("label", [2**53 + 1, -(2**53) - 1, 2**54 + 1, 2**63 - 1])
-def test_labels_of_rankers_that_would_round_are_refused(label):
+def test_labels_that_would_round_are_rejected(label):
     learner = rc.PairwisePerceptron(max_iter=1)
     learner.fit(np.eye(3), [2**53 - 1, 2**53, 2**53 + 2], qid=[0] * 3)
     with pytest.raises(ValueError, match=f"cannot represent {label} exactly"):

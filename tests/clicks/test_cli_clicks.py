@@ -355,7 +355,7 @@ def test_ids_that_are_none_are_rejected(log, theta, ranking, tmp_path, column, m
         ("position,propensity\n1,1\n", "propensity must have one number for each position, 1 to 6"),
     ],
 )
-def test_bad_propensities_are_refused(log, ranking, tmp_path, text, message):
+def test_bad_propensities_are_rejected(log, ranking, tmp_path, text, message):
     path = tmp_path / "theta.csv"
     path.write_text(text)
     assert message in fail("clicks", "evaluate", log, ranking, "--propensity", path)
@@ -376,7 +376,7 @@ def test_bad_options_of_evaluate(log, ranking, theta, options, message):
     assert message in fail(*command, *options)
 
 
-def test_what_a_log_cannot_say_is_refused(tmp_path):
+def test_unsupported_logs_are_rejected(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text(HEAD + "".join(f"{i},q,a,1,1\n{i},q,b,2,1\n" for i in range(9)))
     message = fail("clicks", "propensity", path)

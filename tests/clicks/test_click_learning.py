@@ -61,7 +61,7 @@ def plain_pairs(log, theta, trust, tau):
 
 @pytest.mark.parametrize("trust", [None, 0.1 / np.arange(1, 11)])
 @pytest.mark.parametrize("tau", [1e-4, 0.3])
-def test_pairs_weigh_what_the_impressions_say(trust, tau):
+def test_pair_weights_follow_the_impressions(trust, tau):
     _, _, _, log = problem(300)
     pairs, weights = click_pairs(log, QID, DOCID, Propensities(THETA, trust=trust), tau=tau)
     expected = plain_pairs(log, THETA, np.zeros(10) if trust is None else trust, tau)
@@ -283,7 +283,7 @@ def test_effects_of_positions_in_perceptrons(variant, tmp_path):
     assert np.array_equal(rc.load(tmp_path / "model.rc").predict(rows, qid=QID), expected)
 
 
-def test_fits_on_clicks_refuse_what_they_cannot_use():
+def test_fits_on_clicks_reject_other_arguments():
     X, clicked, qid, position = np.eye(3), [0, 1, 0], [1, 1, 1], [1, 2, 3]
     svm, theta = rc.RankSVM(), [1.0, 0.5, 0.25]
     for changes, message in [
@@ -306,7 +306,7 @@ def test_fits_on_clicks_refuse_what_they_cannot_use():
         rc.RankSVM(kernel="rbf").fit(X, clicked, qid=qid, position=position)
 
 
-def test_bad_pairs_are_refused():
+def test_bad_pairs_are_rejected():
     log = ClickLog(["q", "q"], ["a", "b"], [1, 2], [1, 0])
     with pytest.raises(ValueError, match="no document of the rows was clicked more"):
         click_pairs(log, ["r"], ["a"], [1.0, 1.0])
@@ -374,7 +374,7 @@ def test_rates_of_positions_are_no_judgments():
         to_judgments(ClickRates().fit(log), thresholds=[0.5, 0.2])
 
 
-def test_too_many_pairs_are_refused_with_their_number():
+def test_too_many_pairs_are_rejected_with_their_number():
     n = 20_000
     ids, one = np.arange(n), np.zeros(n, int)
     clicked = ids % 2 == 0

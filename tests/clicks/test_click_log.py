@@ -81,7 +81,7 @@ def test_sessions_come_in_order_of_position():
         assert found[first:stop] == sorted(rows, key=lambda row: row[2])
 
 
-def test_without_ids_sessions_begin_where_query_or_position_says_so():
+def test_sessions_begin_with_a_query_or_position():
     table = columns()
     log = ClickLog(*(table[name] for name in ("query", "document", "position", "clicked")))
     assert log.bounds.tolist() == [0, 3, 5, 6]
@@ -110,14 +110,14 @@ def test_without_ids_sessions_begin_where_query_or_position_says_so():
         ({"document": ["", *"bcbaa"]}, "row 0: ids of document must be integers or words"),
     ],
 )
-def test_bad_columns_are_refused(changes, message):
+def test_bad_columns_are_rejected(changes, message):
     with pytest.raises(ValueError, match=message):
         ClickLog(**columns() | changes)
 
 
 @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
 @pytest.mark.parametrize("window", [1, 3, 4, 100])
-def test_files_hold_what_was_written(tmp_path, form, window):
+def test_written_logs_are_read_back(tmp_path, form, window):
     path = write(tmp_path / "log", form)
     expected = ClickLog(**columns())
     log = read_clicks(path)
@@ -174,7 +174,7 @@ HEADER = "session,query,document,position,clicked\n"
         ('{"query": "q", "document": null, "position": 1, "clicked": 0}\n', "line 1: ids of doc"),
     ],
 )
-def test_bad_lines_are_refused_with_their_number(tmp_path, text, message):
+def test_bad_lines_are_rejected_with_their_number(tmp_path, text, message):
     path = tmp_path / "log"
     path.write_text(text)
     with pytest.raises(ValueError, match=message):
@@ -284,7 +284,7 @@ FOUR_COLUMNS = "query,document,position,clicked\n"
         ('{"query": ' + "[" * 100_000 + "\n", "line 1: JSON is nested too deeply"),
     ],
 )
-def test_files_of_another_form_are_refused_with_what_to_do(tmp_path, text, message):
+def test_other_formats_are_rejected_with_a_remedy(tmp_path, text, message):
     path = tmp_path / "log"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=message):

@@ -299,7 +299,7 @@ def test_windows_give_the_same_model(model, tmp_path):
 # ------------------------------------------------------------------ refusals
 
 
-def test_logs_that_do_not_identify_positions_are_refused():
+def test_logs_that_do_not_identify_positions_are_rejected():
     log, _ = simulate_sessions(QID, DOCID, SCORE, 1000, random_state=0)
     clicked = log.with_clicks(np.ones(len(log), dtype=bool))
     with pytest.raises(ValueError, match=r"positions 2, 3, 4, 5, 6, \.\.\. relative to position 1"):
@@ -325,7 +325,7 @@ def test_parameters_out_of_range(model, message):
         model.fit(small())
 
 
-def test_generators_are_refused():
+def test_generators_are_rejected():
     with pytest.raises(TypeError, match="readable again"):
         CascadeModel().fit(iter([small()]))
 

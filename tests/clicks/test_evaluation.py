@@ -124,7 +124,7 @@ def test_estimates_without_clipping_are_unbiased(measure, estimator):
     assert expectation(measure, estimator, UNCLIPPED, MODEL, trust=trust) == truth(measure)
 
 
-def test_what_clipping_does():
+def test_clipping_bounds_weights():
     clip = Fraction(2)
     # Self-normalised: unbiased still. Doubly robust: if the model is right.
     assert expectation("precision@2", "snips", clip, MODEL) == truth("precision@2")
@@ -305,7 +305,7 @@ def test_few_clicks_warn():
         ),
     ],
 )
-def test_bad_input_is_refused(change, message):
+def test_bad_input_is_rejected(change, message):
     arguments = {
         "ranking": {"query": ["q"], "document": ["a"], "score": [1]},
         "propensity": [1.0, 0.5],

@@ -160,7 +160,7 @@ def test_predictions_are_by_the_mean_of_weights():
     assert not np.allclose(expected, after[-1])
 
 
-def test_what_teaches_nothing_changes_nothing():
+def test_impressions_without_information_change_nothing():
     ranker, X = with_scores([1.0, 2.0, 3.0])
     for shown, clicked in [([0, 1, 2], [0, 0, 0]), ([0, 1], [1, 1]), ([], [])]:
         ranker.partial_fit(X, np.array(shown, dtype=int), clicked)
@@ -168,7 +168,7 @@ def test_what_teaches_nothing_changes_nothing():
     assert ranker.t_ == 3
 
 
-def test_steps_shrink_what_they_lead_to():
+def test_steps_converge():
     plain_step, X = with_scores([1.0, 2.0, 3.0], learning_rate=0.5, alpha=0)
     shrunk, _ = with_scores([1.0, 2.0, 3.0], learning_rate=0.5, alpha=0.4)
     for ranker in (plain_step, shrunk):
@@ -207,14 +207,14 @@ def test_it_is_an_estimator():
         ([[1.0], [2.0]], [0, 1], [1, 2], "clicked must be 2 values of 0 or 1"),
     ],
 )
-def test_bad_input_is_refused(X, shown, clicked, message):
+def test_bad_input_is_rejected(X, shown, clicked, message):
     ranker = PairwiseGradientRanker()
     with pytest.raises(ValueError, match=message):
         ranker.partial_fit(X, shown, clicked)
     assert not hasattr(ranker, "coef_")
 
 
-def test_other_numbers_of_features_are_refused():
+def test_other_numbers_of_features_are_rejected():
     ranker, X = with_scores([1.0, 2.0])
     with pytest.raises(ValueError, match="X has 3 features, but Pairwise.* expecting 2"):
         ranker.rank(np.eye(3), seed=0)
@@ -232,7 +232,7 @@ def learned(X, n=20, names=None):
     return ranker
 
 
-def test_a_model_file_goes_on_where_the_ranker_was(tmp_path):
+def test_loaded_ranker_continues(tmp_path):
     X = np.random.default_rng(1).normal(size=(12, 4))
     ranker, path = learned(X), tmp_path / "online.rankcore"
     rc.save(ranker, path)
@@ -277,7 +277,7 @@ def test_sparse_documents_and_names_of_features():
     assert named.fit(X, [0, 1], [0, 1]).t_ == 1
 
 
-def test_damaged_files_are_refused():
+def test_damaged_files_are_rejected():
     spec = learned(np.eye(4))._spec()
     for t in (0, -1, 1.5, True):
         with pytest.raises(ValueError, match="number of impressions must be an integer"):

@@ -101,7 +101,7 @@ def test_swap_and_allpairs_agree_on_two_positions():
 
 
 @pytest.mark.parametrize("method", ["swap", "allpairs", "em"])
-def test_what_a_log_does_not_tell_is_refused(method):
+def test_unidentified_propensities_are_rejected(method):
     log, features = problem(0.0, 1000)
     message = r"positions 2, 3, 4, 5, 6 relative to position 1.*several positions: swap"
     with pytest.raises(ValueError, match=message):
@@ -230,7 +230,7 @@ def test_judged_is_least_squares_at_each_position():
         ([1, 1, 1], [1, 2, 3], [0, 1, 1], "do not identify the propensities of positions 2: there"),
     ],
 )
-def test_judgments_that_do_not_suffice_are_refused(qid, docid, relevance, message):
+def test_judgments_that_do_not_suffice_are_rejected(qid, docid, relevance, message):
     """Document 2 is shown and clicked at position 1 more than 1, and never below 3."""
     log = ClickLog([1] * 8, [2, 3, 1, 3, 2, 3, 1, 3], [1, 2] * 4, [1, 1, 0, 0, 1, 0, 0, 1])
     with pytest.raises(ValueError, match=message):

@@ -113,6 +113,6 @@ def test_sessions_show_rankings():
         (lambda log: simulate_sessions([1], [1], [0.1], 0), "at least 1"),
     ],
 )
-def test_numbers_out_of_range_are_refused(call, message):
+def test_numbers_out_of_range_are_rejected(call, message):
     with pytest.raises(ValueError, match=message):
         call(ClickLog([1, 1], [1, 2], [1, 2], [0, 0]))

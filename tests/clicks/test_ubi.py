@@ -99,6 +99,6 @@ def test_clicks_below_the_list_are_left_out_with_a_warning(tmp_path):
         ([{"_source": 3}], EVENTS, "line 1: _source must be"),
     ],
 )
-def test_bad_records_are_refused(tmp_path, queries, events, message):
+def test_bad_records_are_rejected(tmp_path, queries, events, message):
     with pytest.raises(ValueError, match=message):
         read(tmp_path, queries, events)

@@ -176,7 +176,7 @@ def expected_score(model, rows, truth):
 
 
 @pytest.mark.parametrize("loss", ["absolute", "zero_one", "squared", "kappa"])
-def test_probabilistic_learners_score_labels_that_they_do_not_know(loss):
+def test_unknown_labels_are_scored(loss):
     rows, ranks, folds = folds_without_a_rank()
     for model in (rc.OrdinalBoost(5, loss=loss), rc.CalibratedOrdinal(rc.PRank(random_state=0))):
         model.set_params(loss=loss)

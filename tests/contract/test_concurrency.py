@@ -70,7 +70,7 @@ def in_threads(*jobs):
 
 
 @pytest.mark.parametrize("model", LEARNERS, ids=name_of)
-def test_threads_that_learn_take_turns(model, tmp_path):
+def test_learning_threads_take_turns(model, tmp_path):
     from sklearn.base import clone
 
     shared, alone = clone(model), clone(model)
@@ -112,7 +112,7 @@ LOOKS = [
 
 @pytest.mark.parametrize("look", LOOKS, ids=["predict", "coef_", "history_"])
 @pytest.mark.parametrize("model", WITH_COEF, ids=name_of)
-def test_answers_are_of_one_moment(model, look):
+def test_predictions_are_of_one_state(model, look):
     from sklearn.base import clone
 
     possible = {answer.tobytes() for answer in moments(clone(model), look)}
@@ -133,7 +133,7 @@ def test_answers_are_of_one_moment(model, look):
     in_threads(job, watcher, watcher)
 
 
-def test_voted_models_answer_while_they_grow():
+def test_voted_models_predict_during_a_fit():
     """The hypotheses move to larger arrays meanwhile."""
     possible = {m.tobytes() for m in moments(rc.VotedPRank.published(), lambda model: model.votes_)}
     shared = learn(rc.VotedPRank.published())
@@ -145,7 +145,7 @@ def test_voted_models_answer_while_they_grow():
     in_threads(job, *[lambda: [shared.votes_.tobytes() in possible or 1 / 0 for _ in range(50)]])
 
 
-def test_a_saved_file_is_of_one_moment(tmp_path):
+def test_saved_file_is_of_one_state(tmp_path):
     for model in [
         rc.PRank.published(average=True),
         rc.CuSumRank.published(),
@@ -241,7 +241,7 @@ def test_fit_does_not_keep_readers_waiting():
     assert all(np.array_equal(answer, before) for answer in expected)
 
 
-def test_reader_that_never_stops_does_not_keep_a_learner_waiting():
+def test_endless_readers_do_not_block_learning():
     model, stop = learn(rc.PRank.published()), threading.Event()
 
     def read():

@@ -71,7 +71,7 @@ def test_a_subclass_adds_to_the_constraints_of_its_bases():
         check_params(Bounded(max_iter=5, tie="loose"))
 
 
-def test_types_that_say_all_are_constraints():
+def test_literal_types_are_constraints():
     class Chosen:
         def __init__(
             self,

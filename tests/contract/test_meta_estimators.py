@@ -368,7 +368,7 @@ def test_a_frame_brings_its_queries_along(ranker):
 
 
 @rankers
-def test_rankers_are_inspected_as_what_gives_real_scores(ranker):
+def test_rankers_are_inspected_as_regressors(ranker):
     X, y, qid = queries()
     model = clone(ranker).fit(X, y, qid=qid)
     found = partial_dependence(model, X, [0], grid_resolution=5)["average"][0]

@@ -63,7 +63,7 @@ def fitted():
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 @pytest.mark.parametrize("given", NOT_MATRICES)
 @pytest.mark.parametrize("name", LEARNERS)
-def test_learners_reject_what_is_not_a_matrix_with_what_to_pass(name, given, fitted):
+def test_learners_reject_other_objects_with_a_remedy(name, given, fitted):
     make, error, message = NOT_MATRICES[given]
     with pytest.raises(error, match=message):
         learned(name, make())

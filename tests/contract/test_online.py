@@ -47,7 +47,7 @@ def test_interrupted_partial_fit_has_learned_the_blocks_before(monkeypatch, lear
 
 @walk(ONLINE)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_pickled_models_go_on(learner):
+def test_pickled_models_continue(learner):
     X, y = ordinal_data()
     model = clone(learner).fit(X, y)
     copy = pickle.loads(pickle.dumps(model))

@@ -111,7 +111,7 @@ def test_words_without_an_order_get_the_line_to_write():
         rc.PRank().fit(X, many)
 
 
-def test_orders_that_contradict_are_refused():
+def test_orders_that_contradict_are_rejected():
     made = rc.PRank(classes=WORDS)
     turned = pd.Series(pd.Categorical(Y, WORDS[::-1], ordered=True))
     for call in (made.fit, made.partial_fit):
@@ -130,7 +130,7 @@ def test_orders_that_contradict_are_refused():
         rc.PRank(classes=["a", "a"]).fit(X, Y)
 
 
-def test_numbers_in_place_of_words_are_refused():
+def test_numbers_in_place_of_words_are_rejected():
     for model in (rc.PRank(classes=WORDS), rc.CalibratedOrdinal(classes=WORDS)):
         with pytest.raises(ValueError, match="cross_val_predict"):
             model.fit(X, RANKS)

@@ -65,7 +65,7 @@ def test_going_on_after_loading_is_going_on(problem, average, cut, tmp_path_fact
 
 @walk(ONLINE)
 @pytest.mark.parametrize("width", [4, 12])
-def test_every_learner_goes_on_after_loading(tmp_path, monkeypatch, learner, width):
+def test_partial_fit_continues_after_loading(tmp_path, monkeypatch, learner, width):
     # Members of ensembles in tiles as they were saved, whatever is the choice of today.
     monkeypatch.setattr("rankcore.ordinal._members.tile_width", lambda d, n: width)
     rng = np.random.default_rng(0)
@@ -84,7 +84,7 @@ def test_every_learner_goes_on_after_loading(tmp_path, monkeypatch, learner, wid
 
 
 @walk(ONLINE)
-def test_edited_arrays_of_every_learner_are_refused(tmp_path, learner):
+def test_edited_arrays_of_every_learner_are_rejected(tmp_path, learner):
     rng = np.random.default_rng(0)
     model = clone(learner).fit(rng.normal(size=(100, 4)), rng.integers(1, 6, size=100))
     arrays, path = model._describe()[1], tmp_path / "m.rankcore"
@@ -97,7 +97,7 @@ def test_edited_arrays_of_every_learner_are_refused(tmp_path, learner):
                 rc.load(path)
 
 
-def test_edited_books_of_voters_are_refused(tmp_path):
+def test_edited_books_of_voters_are_rejected(tmp_path):
     model = rc.VotedPRank.published().fit(np.ones((8, 1)), np.tile([1, 2], 4))
     path = tmp_path / "m.rankcore"
     for name, value in [("progress", [3, -9, 8]), ("progress", [99, 1, 8]), ("born", [-1] * 16)]:
@@ -139,7 +139,7 @@ def test_load_restores_seeds(tmp_path, seed):
     [np.random.default_rng(7), np.random.Generator(np.random.MT19937(7)), np.random.RandomState(7)],
     ids=["PCG64", "MT19937", "RandomState"],  # their texts are addresses
 )
-def test_save_rejects_generators_and_takes_the_seed_that_it_asks_for(tmp_path, generator):
+def test_save_rejects_generators_and_accepts_seeds(tmp_path, generator):
     model, X, y = fitted(random_state=generator)
     calibrated = rc.CalibratedOrdinal(clone(model)).fit(X, y)
     for whole in (model, calibrated):
@@ -197,7 +197,7 @@ def test_widths_of_labels_are_in_proportion(tmp_path):
     assert rc.load(path).classes_.tolist() == classes.tolist()
 
 
-def test_what_cannot_be_saved(tmp_path):
+def test_save_rejects_other_objects(tmp_path):
     from sklearn.exceptions import NotFittedError
     from sklearn.linear_model import LinearRegression
 
@@ -218,7 +218,7 @@ def test_what_cannot_be_saved(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_every_truncation_is_refused(tmp_path):
+def test_every_truncation_is_rejected(tmp_path):
     model, _, _ = fitted()
     path = tmp_path / "m"
     rc.save(model, path)
@@ -229,7 +229,7 @@ def test_every_truncation_is_refused(tmp_path):
             rc.load(path)
 
 
-def test_every_flipped_byte_is_refused_or_harmless(tmp_path):
+def test_every_flipped_byte_is_rejected_or_harmless(tmp_path):
     # Bytes that nothing reads (dates, attributes of the archive) may flip; a model that loads
     # must be the one saved.
     model, _, _ = fitted(average=True)
@@ -302,7 +302,7 @@ NO_EPOCHS = {"log": np.zeros((0, 3), np.int64)}
         (nothing, {"classes": np.array([1, 2, 3, 4, np.nan])}, "NaN"),
     ],
 )
-def test_edited_files_are_refused(tmp_path, edit, arrays, message):
+def test_edited_files_are_rejected(tmp_path, edit, arrays, message):
     model, _, _ = fitted()
     path = tmp_path / "m.rankcore"
     rc.save(model, path)
@@ -341,7 +341,7 @@ SIZED = {"dtype": "F64", "shape": [4], "data_offsets": [0, 32]}
         ({"a": SIZED}, "lack the format 'rankcore model'"),
     ],
 )
-def test_headers_that_make_no_sense(tmp_path, header, message):
+def test_contradictory_headers_are_rejected(tmp_path, header, message):
     text = json.dumps(header).encode()
     path = tmp_path / "m"
     path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(32))
@@ -349,7 +349,7 @@ def test_headers_that_make_no_sense(tmp_path, header, message):
         rc.load(path)
 
 
-def test_headers_that_are_no_json(tmp_path):
+def test_headers_other_than_json_are_rejected(tmp_path):
     path = tmp_path / "m"
     for text in [
         b'{"a": 1, "a": 2}',
@@ -364,7 +364,7 @@ def test_headers_that_are_no_json(tmp_path):
             rc.load(path)
 
 
-def test_headers_longer_than_the_format_allows_are_refused():
+def test_headers_longer_than_the_format_allows_are_rejected():
     library = pytest.importorskip("safetensors")
     longest = 100_000_000
     content = (longest + 1).to_bytes(8, "little") + b"{}".ljust(longest + 1)
@@ -468,7 +468,7 @@ def ranking_data():
 
 
 @walk(ONLINE_RANKERS)
-def test_rankers_go_on_after_loading(tmp_path, learner):
+def test_rankers_continue_after_loading(tmp_path, learner):
     X, y, qid = ranking_data()
     model = clone(learner).fit(X, y, qid=qid, eval_set=(X, y), eval_qid=qid)
     for _ in range(2):
@@ -486,7 +486,7 @@ def test_rankers_go_on_after_loading(tmp_path, learner):
 
 
 @walk(ONLINE_RANKERS)
-def test_edited_files_of_rankers_are_refused(tmp_path, learner):
+def test_edited_files_of_rankers_are_rejected(tmp_path, learner):
     X, y, qid = ranking_data()
     rc.save(clone(learner).fit(X, y, qid=qid), tmp_path / "model")
     whole = (tmp_path / "model").read_bytes()
@@ -521,7 +521,7 @@ def test_edited_files_of_rankers_are_refused(tmp_path, learner):
         ("settings", {"capacity": None, "count": "pair", "shuffle": False, "judged": False}),
     ],
 )
-def test_edited_facts_of_rankers_are_refused(tmp_path, name, value):
+def test_edited_facts_of_rankers_are_rejected(tmp_path, name, value):
     X, y, qid = ranking_data()
     rc.save(clone(ONLINE_RANKERS[0]).fit(X, y, qid=qid), tmp_path / "model")
     where = (name,) if name == "n_features" else ("facts", name)

@@ -78,7 +78,7 @@ def test_scalers_in_front(tmp_path, scaler, learner):
             found.predict(sp.csr_array(X))
 
 
-def test_labels_that_are_words(tmp_path):
+def test_string_labels_are_predicted(tmp_path):
     words = ["poor", "fair", "good", "best"]
     labels = np.array(words)[np.digitize(X[:, 0], [-0.7, 0, 0.7])]
     model = rc.CalibratedOrdinal(rc.PRank(classes=words), method="cumulative").fit(X, labels)
@@ -121,7 +121,7 @@ def test_rows_are_checked(tmp_path, rows, error, message):
             method(rows)
 
 
-def test_infinity_is_refused_where_values_may_be_missing(tmp_path):
+def test_infinity_is_rejected_where_values_may_be_missing(tmp_path):
     found = saved(rc.RankBoost(5).fit(X, Y, qid=QID), tmp_path)
     rows = X[:3].copy()
     rows[1, 1] = np.nan
@@ -131,7 +131,7 @@ def test_infinity_is_refused_where_values_may_be_missing(tmp_path):
         found.predict(rows)
 
 
-def test_steps_that_only_python_opens_are_rejected(tmp_path):
+def test_python_only_steps_are_rejected(tmp_path):
     model = make_pipeline(TfidfVectorizer(), rc.PRank()).fit(
         ["bad one", "good one"] * 5, [1, 2] * 5
     )
@@ -139,7 +139,7 @@ def test_steps_that_only_python_opens_are_rejected(tmp_path):
         saved(model, tmp_path)
 
 
-def test_files_that_are_no_models(tmp_path):
+def test_wrong_files_are_no_models(tmp_path):
     path = tmp_path / "file"
     with pytest.raises(FileNotFoundError):
         rc.Predictor(path)
@@ -161,7 +161,7 @@ def test_files_that_are_no_models(tmp_path):
         lambda document: document.pop("scoring.weights"),
     ],
 )
-def test_crafted_documents_are_refused(tmp_path, edit):
+def test_crafted_documents_are_rejected(tmp_path, edit):
     saved(rc.PRank().fit(pd.DataFrame(X, columns=list("abcde")), Y), tmp_path)
     rewrite(tmp_path / "model", edit)
     with pytest.raises(ValueError, match="model is damaged: "):
@@ -196,7 +196,7 @@ def test_it_is_pickled_as_its_path(tmp_path):
     np.testing.assert_array_equal(again.predict(X), found.predict(X))
 
 
-def test_threads_share_it(tmp_path):
+def test_threads_share_a_predictor(tmp_path):
     model = rc.OAPBPM(20, random_state=0).fit(X, Y)
     found, expected = saved(model, tmp_path), model.predict(X)
     with ThreadPoolExecutor(8) as pool:

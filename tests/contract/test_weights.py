@@ -249,7 +249,7 @@ def test_fractions_in_a_stream_of_single_rows():
 
 
 @walk(BY_STEPS)
-def test_rows_without_weight_are_as_if_they_were_not_there(learner):
+def test_rows_of_weight_zero_have_no_effect(learner):
     X, y = data()
     there = np.arange(len(y)) % 3 > 0
     fixed = clone(learner).set_params(max_iter=2, shuffle=False)
@@ -328,7 +328,7 @@ def test_rare_ranks_gain_by_balance():
 @pytest.mark.parametrize(
     "learner", dict.fromkeys(type(one) for one in BY_VISITS), ids=lambda learner: learner.__name__
 )
-def test_weights_whose_sum_overflows_are_refused_without_a_warning(learner):
+def test_overflowing_weights_are_rejected_without_a_warning(learner):
     X, y = np.eye(4), [1, 2, 1, 2]
     for weights in [np.full(4, 1e308), [1e308, 1e308, 0, 0]]:
         for method in (learner().fit, learner().partial_fit):
@@ -377,7 +377,7 @@ def test_a_small_mean_weight_warns_with_the_remedy(learner):
     "learner", [*FACTORS, rc.PairwisePerceptron(balance=None), rc.RankSVM(balance=None)], ids=str
 )
 @pytest.mark.filterwarnings("ignore:fit found no qid")
-def test_a_sum_of_weights_that_overflows_is_rejected(learner):
+def test_overflowing_sum_of_weights_is_rejected(learner):
     X, y = data()
     with pytest.raises(ValueError, match=r"overflow|weights are too large"):
         clone(learner).fit(X, y, sample_weight=np.full(len(y), 1e307))
@@ -433,7 +433,7 @@ def test_adaboost_alone_warns():
 
 
 @walk([*BY_VISITS, *BY_DRAWS])
-def test_equal_shares_are_exactly_no_weights(learner):
+def test_equal_fractions_equal_no_weights(learner):
     X, y = data(113)
     plain = decided(clone(learner).fit(X, y), X)
     for share in SHARES:
@@ -444,7 +444,7 @@ def test_equal_shares_are_exactly_no_weights(learner):
 
 
 @walk([*BY_VISITS, *BY_DRAWS])
-def test_equal_shares_beside_rows_of_no_weight_weigh_the_same(learner):
+def test_equal_fractions_with_rows_of_weight_zero(learner):
     X, y = data(112)
     half = np.arange(len(y)) % 2 == 0  # a mean of half the share: 2 visits, and none is drawn
     one, *others = (
@@ -559,7 +559,7 @@ def test_weights_of_queries_in_searches_and_cross_validation(learner):
 
 
 @walk(RANKERS)
-def test_rows_of_rankers_without_weight_are_as_if_they_were_not_there(learner):
+def test_rows_of_weight_zero_have_no_effect_on_rankers(learner):
     X, y = data(60)
     qid = np.arange(60) // 13
     weights = np.random.default_rng(5).choice([0.0, 0.5, 1.0, 3.0], size=60)
@@ -585,7 +585,7 @@ def test_a_weight_above_0_never_leaves_a_row_out(learner, told):
 
 
 @walk(RANKERS)
-def test_listed_pairs_whose_weight_underflows_are_refused(learner):
+def test_listed_pairs_whose_weight_underflows_are_rejected(learner):
     X, qid = data(4)[0], np.zeros(4)
     given = {"qid": qid, "pairs": [[3, 2], [1, 0]], "sample_weight": [1e-200, 1e-200, 1, 1]}
     with pytest.raises(ValueError, match=r"pairs\[1\] and those of rows 1 and 0 underflows"):

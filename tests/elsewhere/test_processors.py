@@ -261,7 +261,7 @@ def test_compilers_and_standards_agree(name, language, standard, cases, tmp_path
 # ------------------------------------------------------------------ the other programs
 
 
-def test_rows_side_by_side_go_down_trees_as_one(machine, tmp_path):
+def test_rows_in_lanes_score_as_single_rows(machine, tmp_path):
     program = machine.build(tmp_path / "tree_rows", SOURCES / "tree_rows.c")
     done = call(machine.runner, program, "100", "1")
     assert (done.returncode, done.stdout) == (0, "")

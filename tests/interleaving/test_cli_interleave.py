@@ -108,7 +108,7 @@ def test_several_pairs_share_alpha(tmp_path):
         ('query,impression,ranker,clicked\nq,1,"a,1\n', "unexpected end of data"),
     ],
 )
-def test_bad_logs_are_refused(tmp_path, text, message):
+def test_bad_logs_are_rejected(tmp_path, text, message):
     (tmp_path / "log.csv").write_text(text)
     assert message in fail("interleave", tmp_path / "log.csv")
 
@@ -155,11 +155,11 @@ def test_a_table_and_a_run_are_interleaved(runs, tmp_path):
         ("q Q0 a 1\n", "line 1"),  # of a run
     ],
 )
-def test_bad_rankings_are_refused(runs, tmp_path, text, message):
+def test_bad_rankings_are_rejected(runs, tmp_path, text, message):
     (tmp_path / "bad").write_text(text)
     assert message in fail("interleave", runs[0], tmp_path / "bad")
 
 
-def test_bad_commands_are_refused(runs):
+def test_bad_commands_are_rejected(runs):
     assert "interleave requires two runs or more" in fail("interleave", runs[0])
     assert "method must be one of" in fail("interleave", *runs, "--method", "optimized")

@@ -134,7 +134,7 @@ def test_draws_of_a_plan_are_pythons(probe):
         assert plan.lists[i] == plan.draw(seed).documents
 
 
-def test_numbers_out_of_range_are_refused(probe):
+def test_numbers_out_of_range_are_rejected(probe):
     documents, offsets = np.arange(4), np.array([0, 2, 4], np.int64)
     shown, owners = np.empty(5, np.int64), np.empty(5, np.int32)
     for n_rankings, length, bad in [

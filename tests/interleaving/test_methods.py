@@ -396,12 +396,12 @@ def test_probabilities_of_optimised_lists():
     ],
 )
 @pytest.mark.parametrize("method", [TeamDraft(), Probabilistic(), Optimized()])
-def test_bad_rankings_are_refused(method, rankings, error, message):
+def test_bad_rankings_are_rejected(method, rankings, error, message):
     with pytest.raises(error, match=message):
         method.interleave(rankings, seed=0)
 
 
-def test_bad_numbers_are_refused():
+def test_bad_numbers_are_rejected():
     with pytest.raises(ValueError, match="rankings must be 2; found 3"):
         Balanced().interleave([[1], [2], [3]], seed=0)
     with pytest.raises(ValueError, match=r"seed must be from 0 to 2\*\*64 - 1; found -1"):

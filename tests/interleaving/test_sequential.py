@@ -171,7 +171,7 @@ def test_preferences_of_credits():
         (([0, 1], None, 1.0), "alpha must be between 0 and 1; found 1.0"),
     ],
 )
-def test_bad_input_is_refused(arguments, message):
+def test_bad_input_is_rejected(arguments, message):
     preferences, looks, alpha = (*arguments, None, 0.05)[:3] if len(arguments) < 3 else arguments
     with pytest.raises(ValueError, match=message):
         sequential_test(preferences, looks=looks, alpha=alpha or 0.05)
