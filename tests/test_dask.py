@@ -177,7 +177,7 @@ def test_average_of_pairs_counts_every_success_once(client, queries):
         rc.PairwisePerceptron(max_iter=1, shuffle=False).fit(X[part], y[part], qid=qid[part])
         for part in (slice(a, a + 240) for a in (0, 240, 480))
     ]
-    successes = [one._state.total() for one in ones]
+    successes = [one._state.model.times() for one in ones]
     average = np.average([one.coef_ for one in ones], axis=0, weights=successes)
     np.testing.assert_allclose(model.coef_, average, rtol=1e-12, atol=1e-14)
     mistakes = [one.history_["mistakes"][0] for one in ones]

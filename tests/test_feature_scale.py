@@ -75,7 +75,7 @@ def test_similar_features_and_sparse_rows_are_not_scaled():
         model = rc.PairwisePerceptron(max_iter=2, random_state=0).fit(rows, y, qid=qid)
         plain = rc.PairwisePerceptron(max_iter=2, random_state=0, feature_scale=None)
         assert np.array_equal(model.coef_, plain.fit(rows, y, qid=qid).coef_)
-        assert model._state.scale.size == 0
+        assert (model._state.model["scale"] == 1).all()
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,11 @@ def test_rows_on_disk_have_the_factors_of_rows_in_memory(known, cached, tmp_path
     model = rc.PairwisePerceptron(max_iter=1, shuffle=False, random_state=0)
     found = rc.PairwisePerceptron(**model.get_params()).fit(rows)
     model.fit(X, y, qid=qid)
-    assert found._state.scale.tolist() == model._state.scale.tolist() == by_hand(X).tolist()
+    assert (
+        found._state.model["scale"].tolist()
+        == model._state.model["scale"].tolist()
+        == by_hand(X).tolist()
+    )
     np.testing.assert_allclose(found.coef_, model.coef_, rtol=1e-9, atol=1e-12)
 
 
@@ -132,7 +136,7 @@ def test_effects_of_positions_are_scaled_and_removed():
     position = np.tile(np.arange(1, 9), 30)
     model = rc.PairwisePerceptron(max_iter=2, random_state=0)
     model.fit(X, (y > 1).astype(int), qid=qid, position=position)
-    assert model.coef_.shape == model._state.scale.shape == (6,)
+    assert model.coef_.shape == model._state.model["scale"].shape == (6,)
     assert model.predict(X).shape == (240,)
 
 
@@ -170,7 +174,7 @@ def test_kernels_of_moments_check_their_arrays():
 def test_load_rejects_factors_of_other_features():
     X, y, qid = queries()
     model = rc.PairwisePerceptron(max_iter=1, random_state=0).fit(X, y, qid=qid)
-    spec, scale = model._spec(), model._state.scale
+    spec, scale = model._spec(), model._state.model["scale"]
     for bad in (scale[:3], np.full_like(scale, np.nan), scale[:, None]):
         changed = replace(spec, arrays={**spec.arrays, "scale": bad})
         with pytest.raises(ValueError, match=r"scale (must hold a factor|has|must be finite)"):

@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+from copy import copy, deepcopy
 
 import numpy as np
 import pytest
@@ -145,7 +146,7 @@ def test_pauses_change_nothing(order, solver, monkeypatch):
     )
     whole = solved_by(solver, clone(model)).fit(X, y, qid=qid)
     monkeypatch.setattr("rankcore.ranking.perceptron_training.BUDGET", 1)
-    monkeypatch.setattr("rankcore.ranking.perceptron_state.ROOM", 2)
+    monkeypatch.setattr("rankcore._ext.pair_model.ROOM", 2)
     steps = []
     with watch(steps.append):
         model.fit(X, y, qid=qid)
@@ -158,7 +159,7 @@ def test_pauses_change_nothing(order, solver, monkeypatch):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_wide_rows_pause_more_often(solver, form, monkeypatch):
-    monkeypatch.setattr("rankcore.ranking.perceptron_training.BUDGET", 2000)
+    monkeypatch.setattr("rankcore.ranking.perceptron_training.BUDGET", 3000)
     X, y, qid = real_data()
     pauses = []
     for n_features in [1, 20_000]:
@@ -187,7 +188,7 @@ def test_voters_of_very_many_features_take_room_as_they_come():
 
 def test_voted_hypotheses_fit_the_memory_limit(monkeypatch):
     X, y, qid = real_data()
-    monkeypatch.setattr("rankcore.ranking.perceptron_state.ROOM", 4)
+    monkeypatch.setattr("rankcore._ext.pair_model.ROOM", 4)
     every = perceptron("voted", combine="rank", max_hypotheses=None)
     for limit in [200, 3 * 4 * 64 - 1]:  # 64 bytes a hypothesis; 4 old ones while 8 new are made
         with pytest.raises(ValueError, match="4 hypotheses.*set max_hypotheses"):
@@ -528,3 +529,18 @@ def test_working_memory_is_small_without_kept_matrices():
     tracemalloc.stop()
     assert without < 1.2 * X.nbytes
     assert without < within < without + 1.1 * 10**6
+
+
+@pytest.mark.parametrize("params", [{"max_hypotheses": None}, {"max_hypotheses": 4}, {}], ids=str)
+def test_copies_that_share_a_state_go_on_apart(params):
+    X, y, qid = real_data()
+    model = perceptron("voted" if params else "committee", **params)
+    model.partial_fit(X[:40], y[:40], qid=qid[:40])
+    other, kept = copy(model), deepcopy(model)
+    other.partial_fit(X[40:], y[40:], qid=qid[40:])
+    np.testing.assert_array_equal(model.committee_.weights, kept.committee_.weights)
+    model.partial_fit(-X[:40], y[:40], qid=qid[:40])
+    kept.partial_fit(X[40:], y[40:], qid=qid[40:])
+    np.testing.assert_array_equal(other.committee_.weights, kept.committee_.weights)
+    assert other._state.model == kept._state.model
+    assert other._state.model != model._state.model

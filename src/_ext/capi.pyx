@@ -20,7 +20,7 @@ from rankcore.core cimport (
 )
 
 from rankcore._ext.ordinal import c_functions as ordinal
-from rankcore._ext.pair_steps import c_functions as pairs
+from rankcore._ext.pair_model import c_functions as pairs
 
 ctypedef int32_t (*prank_update_t)(rc_prank_state *, rc_row, int32_t) noexcept nogil
 ctypedef int32_t (*prank_margin_update_t)(

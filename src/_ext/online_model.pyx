@@ -96,7 +96,7 @@ def are_counts(*arrays):
 
 def averages(last, sums, t):
     """Compute averages of arrays over t examples, from their lazy sums."""
-    t = np.maximum(t, 1)
+    t = np.where(t > 0, t, 1)
     if last.dtype.kind == "i":
         # One division of exact integers, so that equal averages are equal and the order is kept.
         return np.asarray((last * t - sums) / t)
@@ -172,7 +172,7 @@ cdef class OnlineModel:
             forms[name] = one
             if one.averaged and self.averages:
                 forms[name + SUMS] = Array(*one.axes, dtype=one.dtype, aligned=one.aligned)
-        forms["counts"] = Array(3, dtype="int64", added=True)
+        forms.setdefault("counts", Array(3, dtype="int64", added=True))
         return forms
 
     def _shape(self, one, sizes):

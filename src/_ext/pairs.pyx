@@ -23,11 +23,11 @@ ones are the same to the bit.
 from cython cimport final
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from rankcore._ext._checked cimport checked_rows
 from rankcore._ext._pair_checks cimport check_queries
-from rankcore._ext._pair_state cimport count_by, successes
+from rankcore._ext._pair_state cimport count_by
 from rankcore._ext._pairs cimport (
     RC_BATCH,
     RC_DEPTH,
@@ -57,9 +57,11 @@ from rankcore._ext._visit cimport (
     copy_hypothesis,
     fill,
     make_gram,
+    pack_weights,
     scan,
 )
-from rankcore.core cimport RC_FLOAT32, rc_pair_state, rc_rows
+from rankcore._ext.pair_model cimport PairModel
+from rankcore.core cimport RC_FLOAT32, rc_rows
 
 WAYS = {"plain": PLAIN, "lazy": LAZY, "packed": PACKED, "gram": GRAM}
 OUTCOMES = {
@@ -69,87 +71,6 @@ OUTCOMES = {
     "candidate": CANDIDATE,
     "overflowed": OVERFLOWED,
 }
-
-
-# ------------------------------------------------------------------------------ states
-
-
-@final
-cdef class PairState:
-    """A pairwise perceptron, see ``rc_pair_state``.
-
-    ``clock`` has its streak, total and unit; ``counts`` its kept, run, right, n_pairs, n_mistakes
-    and, last, the visits made. With ``members``, every hypothesis that a mistake ends is added to
-    them, and learning stops when they are full.
-    """
-
-    cdef rc_pair_state m
-    cdef double[::1] clock
-    cdef int64_t[::1] counts
-    cdef tuple arrays
-
-    def __init__(
-        self,
-        double[::1] weights not None,
-        double[::1] sums not None,
-        double[:, ::1] members,
-        double[::1] survived,
-        int64_t[::1] born,
-        double[::1] clock not None,
-        int64_t[::1] counts not None,
-        double margin,
-    ):
-        cdef int64_t d = weights.shape[0], capacity = 0
-        if members is not None:
-            capacity = members.shape[0]
-        if (
-            d < 1
-            or sums.shape[0] != d
-            or clock.shape[0] != 3
-            or counts.shape[0] != 6
-            or not 0 <= counts[0] <= capacity
-            or (capacity and members.shape[1] != d)
-            or (capacity and (survived is None or survived.shape[0] != capacity))
-            or (capacity and (born is None or born.shape[0] != capacity))
-        ):
-            raise ValueError("the arrays of a pairwise state do not fit together")
-        self.arrays = (weights, sums, members, survived, born)
-        self.m.weights = &weights[0]
-        self.m.weight_sums = &sums[0]
-        if capacity:
-            self.m.members = &members[0, 0]
-            self.m.successes = &survived[0]
-            self.m.born = &born[0]
-        self.m.capacity = capacity
-        self.m.n_features = d
-        self.m.margin = margin
-        self.clock = clock
-        self.counts = counts
-
-    cdef int read(self) except -1:
-        if not 0 <= self.counts[0] <= self.m.capacity:  # the array is shared
-            raise ValueError(
-                f"{self.counts[0]} hypotheses are kept, but there is room for {self.m.capacity}"
-            )
-        self.m.streak = self.clock[0]
-        self.m.total = self.clock[1]
-        self.m.unit = self.clock[2]
-        self.m.kept = self.counts[0]
-        self.m.run = self.counts[1]
-        self.m.right = self.counts[2]
-        self.m.n_pairs = self.counts[3]
-        self.m.n_mistakes = self.counts[4]
-        return 0
-
-    cdef void write(self) noexcept:
-        self.clock[0] = self.m.streak
-        self.clock[1] = self.m.total
-        self.clock[2] = self.m.unit
-        self.counts[0] = self.m.kept
-        self.counts[1] = self.m.run
-        self.counts[2] = self.m.right
-        self.counts[3] = self.m.n_pairs
-        self.counts[4] = self.m.n_mistakes
 
 
 # ------------------------------------------------------------------------------ queries
@@ -166,13 +87,15 @@ cdef class PairData:
     (``lexicographic`` False) without a list, documents must be in descending order of label.
 
     ``n_pairs`` and ``ways`` are per query. ``cache`` holds the Gram matrix of query q from
-    ``cached[q]`` on, padded to a multiple of 8 documents, or nothing if that is -1.
+    ``cached[q]`` on, padded to a multiple of 8 documents, or nothing if that is -1. Features are
+    multiplied by ``scale``, if it is given, while the weights of the model are those of features as
+    they are.
     """
 
     cdef object rows
     cdef const rc_rows *X
     cdef const int64_t[::1] docs, bounds, pair_bounds, n_pairs, cached
-    cdef const double[::1] labels, doc_weights, pair_weights
+    cdef const double[::1] labels, doc_weights, pair_weights, scale
     cdef const int32_t[::1] winners, losers
     cdef const uint8_t[::1] ways
     cdef double[::1] cache
@@ -201,6 +124,7 @@ cdef class PairData:
         double[::1] cache not None,
         bint lexicographic,
         uint64_t seed,
+        const double[::1] scale=None,
     ):
         self.rows = rows
         self.X = checked_rows(rows)
@@ -210,6 +134,7 @@ cdef class PairData:
         self.n_pairs, self.ways, self.cached, self.cache = n_pairs, ways, cached, cache
         self.lexicographic = lexicographic
         self.seed = seed
+        self.scale = scale
         check_queries(
             rows.canonical,
             self.X,
@@ -227,6 +152,10 @@ cdef class PairData:
             cache.shape[0],
             lexicographic,
         )
+        if scale is not None and scale.shape[0] != self.X.n_features:
+            raise ValueError(
+                f"scale has {scale.shape[0]} factors; the rows have {self.X.n_features} features"
+            )
         self.allot()
 
     cdef int allot(self) except -1:
@@ -234,7 +163,7 @@ cdef class PairData:
         import numpy as np
 
         cdef int64_t q, n, largest = RC_PANEL, gram = 0, packed = 0, listed = 0
-        cdef int64_t depth = self.X.n_features
+        cdef int64_t depth = self.X.n_features, f
         for q in range(self.bounds.shape[0] - 1):
             n = self.bounds[q + 1] - self.bounds[q]
             n = (n + RC_PANEL - 1) // RC_PANEL * RC_PANEL
@@ -250,6 +179,13 @@ cdef class PairData:
         self.memory = []
         self.own_gram = self.doubles(max(gram * gram, 1))
         self.v.X = self.X
+        self.v.scale = NULL
+        if self.scale is not None:
+            self.v.scale = &self.scale[0]
+            self.v.squared_scale = self.doubles(self.X.n_features)
+            self.v.scratch = self.doubles(self.X.n_features)
+            for f in range(self.X.n_features):
+                self.v.squared_scale[f] = self.scale[f] * self.scale[f]
         self.v.order.lexicographic = self.lexicographic
         self.v.scores = self.doubles(largest)
         self.v.alpha = self.doubles(largest)
@@ -284,7 +220,7 @@ cdef class PairData:
 
     # -------------------------------------------------------------------- visits
 
-    cdef bint start(self, PairState state, int64_t q, double eta, double unit) noexcept nogil:
+    cdef bint start(self, PairModel model, int64_t q, double eta, double unit) noexcept nogil:
         """Start the visit of a query; return whether its scores are finite."""
         cdef Visit *v = &self.v
         cdef int64_t k
@@ -311,13 +247,15 @@ cdef class PairData:
         v.version = 1
         v.judged = False
         self.waiting += v.query.n * self.v.row_work
-        count_by(&state.m, unit)
+        count_by(&model.m, unit)
         if v.way == PACKED:
-            rc_unfold_docs(self.X, v.query.docs, v.query.n, v.packed.width, v.packed.unfolded)
-            memcpy(v.packed.weights, state.m.weights, self.X.n_features * sizeof(double))
+            rc_unfold_docs(
+                self.X, v.query.docs, v.query.n, v.scale, v.packed.width, v.packed.unfolded
+            )
+            pack_weights(v, &model.m)
             memset(v.beta, 0, v.query.padded * sizeof(double))
         elif v.way != PLAIN:
-            rc_score_docs(self.X, v.query.docs, v.query.n, state.m.weights, v.scores)
+            rc_score_docs(self.X, v.query.docs, v.query.n, model.m.weights, v.scores)
             for k in range(v.query.n):
                 sum += v.scores[k] - v.scores[k]
                 v.stamps[k] = 1
@@ -331,12 +269,12 @@ cdef class PairData:
             v.gram.visit.padded = v.query.padded
             v.gram.visit.alpha = v.alpha
             v.gram.visit.beta = v.beta
-            v.gram.visit.margin = state.m.margin
+            v.gram.visit.margin = model.m.margin
             if self.winners is None and self.lexicographic:
                 for k in range(v.query.padded):
                     v.padded_labels[k] = v.query.labels[k] if k < v.query.n else INFINITY
         if not self.lexicographic:
-            begin_walk(v, self.seed, <uint64_t> state.counts[5])
+            begin_walk(v, self.seed, <uint64_t> model.counts[2])
         v.open = sum == 0
         return v.open
 
@@ -396,41 +334,41 @@ cdef class PairData:
 
 
 def learn(
-    PairState state not None,  # in and out: the learner
+    PairModel model not None,  # in and out
     PairData data not None,  # in and out: the queries; remembers how far the visit of one has come
     const int64_t[::1] sequence not None,  # the query at each position
     int64_t start,  # the position to go on from
     # each (n_queries,): length of a step, and what a success counts
     const double[::1] steps not None,
     const double[::1] units not None,
-    double judge_above,  # stop at hypotheses of more successes, so that the caller may keep them
+    object params not None,  # the estimator, with its margin
     # pairs to look at before pausing; fewer where 64 products of numbers take as long
     int64_t budget,
 ):
     """Visit the queries at positions ``start`` and on.
 
-    Returns the first position whose visit has not ended, and one of ``OUTCOMES``. "full": enlarge
-    the state and call again. "candidate": take it with `candidate`, then call again. "overflowed":
-    the scores are not finite.
+    Returns the first position whose visit has not ended, and one of ``OUTCOMES``. "full": `grow`
+    the model and call again. "candidate": `judge` it, then call again. "overflowed": the scores are
+    not finite.
     """
     cdef int64_t n_queries = data.bounds.shape[0] - 1, k, seen, failed
     cdef Outcome outcome = REACHED
     if (
-        state.m.n_features != data.X.n_features
+        model.m.n_features != data.X.n_features
         or steps.shape[0] != n_queries
         or units.shape[0] != n_queries
         or not 0 <= start <= sequence.shape[0]
     ):
-        raise ValueError("state, queries, steps and sequence do not fit together")
+        raise ValueError("model, queries, steps and sequence do not fit together")
     for k in range(start, sequence.shape[0]):
         if not 0 <= sequence[k] < n_queries:
             raise ValueError(f"there is no query {sequence[k]}")
-    state.read()
-    data.v.judge_above = judge_above
+    model.begin(params)
+    data.v.judge_above, data.v.judge, data.v.most_kept = model.bar(), model.judged, model.limit
     with nogil:
         while start < sequence.shape[0]:
             k = sequence[start]
-            if not data.v.open and not data.start(state, k, steps[k], units[k]):
+            if not data.v.open and not data.start(model, k, steps[k], units[k]):
                 outcome = OVERFLOWED
                 break
             if not data.has_gram(k, &budget):
@@ -438,11 +376,11 @@ def learn(
                 break
             data.look_ahead(sequence[start + 1] if start + 1 < sequence.shape[0] else k)
             while True:
-                seen, failed = state.m.n_pairs, state.m.n_mistakes
+                seen, failed = model.m.n_pairs, model.m.n_mistakes
                 if data.lexicographic and data.v.way == GRAM and data.v.query.winners == NULL:
                     if data.v.order.i == data.v.query.n:
                         break
-                    outcome = scan(&data.v, &state.m)
+                    outcome = scan(&data.v, &model.m)
                 else:
                     if data.v.batch.at == data.v.batch.filled:
                         if data.v.order.left == 0:
@@ -450,8 +388,8 @@ def learn(
                         fill(&data.v)
                         if data.v.batch.filled == 0:
                             break
-                    outcome = batch(&data.v, &state.m)
-                budget -= data.work(state.m.n_pairs - seen, state.m.n_mistakes - failed)
+                    outcome = batch(&data.v, &model.m)
+                budget -= data.work(model.m.n_pairs - seen, model.m.n_mistakes - failed)
                 if outcome == REACHED and budget <= 0:
                     outcome = PAUSED
                 if outcome != REACHED:
@@ -459,28 +397,32 @@ def learn(
             if outcome != REACHED:
                 break
             start += 1
-            state.counts[5] += 1
-            if not close_visit(&data.v, &state.m):
+            model.counts[2] += 1
+            if not close_visit(&data.v, &model.m):
                 outcome = OVERFLOWED
                 break
-    state.write()
+    model.end()
     return start, <int> outcome
 
 
-def candidate(
-    PairState state not None,
+def judge(
+    PairModel model not None,  # in and out
     PairData data not None,  # in and out
-    double[::1] out not None,  # out, (n_features,)
+    object criterion not None,  # function of weights
 ):
-    """Write the hypothesis to be evaluated, and return its successes.
+    """Let a criterion judge the candidate of `learn`, which may become a member."""
+    import numpy as np
 
-    The next call of `learn` ends it.
-    """
-    if not out.shape[0] == state.m.n_features == data.X.n_features:
+    cdef double[::1] to
+    if model.m.n_features != data.X.n_features:
         raise ValueError(
-            f"out has {out.shape[0]} entries; the state has {state.m.n_features} features and the "
-            f"rows have {data.X.n_features}"
+            f"the model has {model.m.n_features} features and the rows have {data.X.n_features}"
         )
-    copy_hypothesis(&data.v, &state.m, &out[0])
+    weights = np.empty(model.m.n_features)
+    to = weights
+    copy_hypothesis(&data.v, &model.m, &to[0])
+    value = float(criterion(weights.copy()))
+    if not np.isfinite(value):
+        raise ValueError(f"quality must return finite numbers; {criterion!r} returned {value}")
+    model.offer(weights, value)
     data.v.judged = True
-    return successes(&state.m)

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 import rankcore as rc
 from declared import ONLINE, ONLINE_RANKERS, first_of_each, name_of
-from pairwise_problems import perceptron, solved_by
+from pairwise_problems import solved_by
 from rankcore._core.concurrency import uninterrupted
 from rankcore._core.inputs import as_rows
 from rankcore._core.queries import group_rows
@@ -262,14 +262,13 @@ def test_endless_readers_do_not_block_learning():
 def test_a_kernel_compares_hypotheses_with_their_room_at_each_call():
     """The array is shared with whoever made it, so that it may have changed since it was bound."""
     model = learn(rc.PairwisePerceptron("voted", combine="rank", random_state=0))
-    bound = model._state.bind(1.0)
     rows = as_rows(X)
     pairing = pair_by_label(Y.astype(float), group_rows(QID, len(X)), None, False)
-    data = bind_pairs(perceptron(solver="lazy", memory_limit=0), pairing, rows, 1)
-    model._state.counts[0] = 10**6
+    data = bind_pairs(model, pairing, rows)
+    model._state.model["counts"][3] = 10**6
     ones = np.ones(40)
-    with pytest.raises(ValueError, match="1000000 hypotheses are kept, but there is room for"):
-        learn_pairs(bound, data, np.arange(40), 0, ones, ones, 0.0, 10**6)
+    with pytest.raises(ValueError, match="members; found 1000000, and room for"):
+        learn_pairs(model._state.model, data, np.arange(40), 0, ones, ones, model, 10**6)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -7,11 +7,13 @@
 /* ---------------------------------------------------------------- Gram matrices */
 
 /* Puts columns first .. first + depth - 1 of the documents into panels: value f of document
- * p * 8 + j at panels[(p * depth + f) * 8 + j], zeros for documents beyond the last. */
-RC_CLONES_ static void rc_pack_docs(const rc_rows *X, const int64_t *docs, int64_t n, int64_t first,
-                                    int64_t depth, double *panels)
+ * p * 8 + j at panels[(p * depth + f) * 8 + j], zeros for documents beyond the last. Values are
+ * multiplied by `scale`, unless it is NULL. */
+RC_CLONES_ static void rc_pack_docs(const rc_rows *X, const int64_t *docs, int64_t n,
+                                    const double *scale, int64_t first, int64_t depth,
+                                    double *panels)
 {
-    int64_t k, f;
+    int64_t k, f, j;
     for (k = 0; k < (n + RC_PANEL - 1) / RC_PANEL * RC_PANEL; k++) {
         double *to = panels + k / RC_PANEL * depth * RC_PANEL + k % RC_PANEL;
         if (k >= n) {
@@ -27,6 +29,11 @@ RC_CLONES_ static void rc_pack_docs(const rc_rows *X, const int64_t *docs, int64
                 to[f * RC_PANEL] = v[f];
         }
     }
+    if (scale)
+        for (k = 0; k < (n + RC_PANEL - 1) / RC_PANEL; k++)
+            for (f = 0; f < depth; f++, panels += RC_PANEL)
+                for (j = 0; j < RC_PANEL; j++)
+                    panels[j] *= scale[first + f];
 }
 
 /* Adds to a 4 x 8 tile of G the products of four documents of one panel with eight of another. */

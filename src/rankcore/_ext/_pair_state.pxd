@@ -1,7 +1,7 @@
 # Updates of a pairwise perceptron's state on a mistake and a success, for all its loops. Private.
 from libc.stdint cimport int64_t
 
-from rankcore.core cimport rc_axpy, rc_pair_state, rc_row
+from rankcore.core cimport rc_pair_state
 
 
 cdef inline double successes(const rc_pair_state *m) noexcept nogil:
@@ -22,8 +22,8 @@ cdef inline void count_by(rc_pair_state *m, double unit) noexcept nogil:
         m.unit = unit
 
 
-cdef inline int64_t least(const rc_pair_state *m) noexcept nogil:
-    """The member with the fewest successes; the youngest of equal ones."""
+cdef inline int64_t fewest(const rc_pair_state *m) noexcept nogil:
+    """Return the member with the fewest successes; the youngest of equal ones."""
     cdef int64_t k, found = 0
     for k in range(1, m.kept):
         if m.successes[k] < m.successes[found] or (
@@ -33,16 +33,18 @@ cdef inline int64_t least(const rc_pair_state *m) noexcept nogil:
     return found
 
 
-cdef inline int64_t place(const rc_pair_state *m, int64_t weakest) noexcept nogil:
-    """Slot for the current hypothesis: a free one, that of the weakest, or none (-1)."""
+cdef inline int64_t place(const rc_pair_state *m) noexcept nogil:
+    """Return the slot for the current hypothesis: free, of a member with fewer successes, or -1."""
+    cdef int64_t weakest
     if m.kept < m.capacity:
         return m.kept
-    if m.capacity == 0 or not successes(m) > m.successes[weakest]:
+    if m.capacity == 0:
         return -1
-    return weakest
+    weakest = fewest(m)
+    return weakest if successes(m) > m.successes[weakest] else -1
 
 
-cdef inline double *enter(rc_pair_state *m, int64_t at) noexcept nogil:
+cdef inline double *admit(rc_pair_state *m, int64_t at) noexcept nogil:
     """Add a member; return the address of its weights."""
     m.successes[at] = successes(m)
     m.born[at] = m.n_mistakes
@@ -61,14 +63,3 @@ cdef inline void end_hypothesis(rc_pair_state *m) noexcept nogil:
 cdef inline double so_far(const rc_pair_state *m) noexcept nogil:
     """Total count of all hypotheses."""
     return m.total + <double> m.right * m.unit
-
-
-cdef inline void move(rc_pair_state *m, rc_row winner, rc_row loser, double step) noexcept nogil:
-    """Update the weights, and the sums for the average."""
-    cdef double before
-    rc_axpy(winner, step, m.weights)
-    rc_axpy(loser, -step, m.weights)
-    if m.weight_sums != NULL:
-        before = so_far(m) * step
-        rc_axpy(winner, before, m.weight_sums)
-        rc_axpy(loser, -before, m.weight_sums)

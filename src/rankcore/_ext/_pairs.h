@@ -81,9 +81,10 @@ RC_CLONES_ static void rc_add_difference(double *restrict weights, const double 
 #endif
 }
 
-/* Documents as doubles, `width` apart: a multiple of 8, with zeros behind the last feature. */
+/* Documents as doubles, `width` apart: a multiple of 8, with zeros behind the last feature. Values
+ * are multiplied by `scale`, unless it is NULL. */
 RC_CLONES_ static void rc_unfold_docs(const rc_rows *X, const int64_t *docs, int64_t n,
-                                      int64_t width, double *unfolded)
+                                      const double *scale, int64_t width, double *unfolded)
 {
     int64_t k, f;
     for (k = 0; k < n; k++, unfolded += width) {
@@ -93,6 +94,22 @@ RC_CLONES_ static void rc_unfold_docs(const rc_rows *X, const int64_t *docs, int
                               : ((const double *)X->data)[docs[k] * X->stride + f];
         for (; f < width; f++)
             unfolded[f] = 0.0;
+        if (scale)
+            for (f = 0; f < X->n_features; f++)
+                unfolded[f] *= scale[f];
+    }
+}
+
+/* w += a * factors * x, for each column of x. */
+RC_CLONES_ static void rc_add_scaled(rc_row x, double a, const double *restrict factors,
+                                     double *restrict w)
+{
+    int64_t k;
+    for (k = 0; k < x.n; k++) {
+        const int64_t f = x.indices ? x.indices[k] : k;
+        const double value = x.dtype == RC_FLOAT32 ? (double)((const float *)x.data)[k]
+                                                   : ((const double *)x.data)[k];
+        w[f] += a * value * factors[f];
     }
 }
 

@@ -1,7 +1,7 @@
 # The vector loops of pairwise perceptrons, see the headers. Private.
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
-from rankcore.core cimport rc_rows
+from rankcore.core cimport rc_row, rc_rows
 
 
 cdef extern from "_docs.h" nogil:
@@ -23,8 +23,10 @@ cdef extern from "_pairs.h" nogil:
         double *weights, const double *x, const double *y, double a, int64_t n
     ) noexcept
     void rc_unfold_docs(
-        const rc_rows *X, const int64_t *docs, int64_t n, int64_t width, double *unfolded
+        const rc_rows *X, const int64_t *docs, int64_t n, const double *scale, int64_t width,
+        double *unfolded,
     ) noexcept
+    void rc_add_scaled(rc_row x, double a, const double *factors, double *w) noexcept
     int64_t rc_next_wrong(
         const double *unfolded, int64_t width, const double *weights, const int32_t *winners,
         const int32_t *losers, int64_t at, int64_t stop, double margin,
@@ -55,8 +57,8 @@ cdef extern from "_gram.h" nogil:
         rc_ahead rows_ahead
 
     void rc_pack_docs(
-        const rc_rows *X, const int64_t *docs, int64_t n, int64_t first, int64_t depth,
-        double *panels,
+        const rc_rows *X, const int64_t *docs, int64_t n, const double *scale, int64_t first,
+        int64_t depth, double *panels,
     ) noexcept
     void rc_gram_panel(
         const double *panels, int64_t p, int64_t n_padded, int64_t depth, double *G

@@ -3,7 +3,9 @@ from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from rankcore._ext._pair_state cimport end_hypothesis, enter, move, so_far, successes
+from rankcore._ext._pair_state cimport (
+    admit, end_hypothesis, fewest, place, so_far, successes
+)
 from rankcore._ext._pairs cimport (
     RC_BATCH,
     RC_DEPTH,
@@ -11,6 +13,7 @@ from rankcore._ext._pairs cimport (
     RC_PANEL,
     rc_add_difference,
     rc_add_docs,
+    rc_add_scaled,
     rc_below,
     rc_gram_batch,
     rc_gram_panel,
@@ -99,6 +102,9 @@ cdef struct Gram:
 cdef struct Visit:
     # Working memory, for the largest query
     const rc_rows *X
+    const double *scale  # (n_features,): factors of features, or NULL; weights are without them
+    double *squared_scale  # (n_features,)
+    double *scratch  # (n_features,)
     double *scores  # padded, as all that are indexed by document
     double *alpha  # steps of each document in this visit
     double *beta  # the same times the successes before each
@@ -111,7 +117,9 @@ cdef struct Visit:
     double eta
     int64_t version  # of the weights
     int64_t mistakes
-    double judge_above  # successes beyond which a hypothesis is the caller's to judge
+    double judge_above  # successes beyond which a hypothesis is kept, or the caller's to judge
+    bint judge  # the latter
+    int64_t most_kept
     bint judged  # the present one was
     QueryPairs query
     Batch batch
@@ -159,6 +167,49 @@ cdef inline void begin_walk(Visit *v, uint64_t seed, uint64_t number) noexcept n
         rc_walk_start(&v.order.walk, <uint64_t> v.order.left, &stream)
 
 
+cdef inline void add_row(const Visit *v, rc_row x, double a, double *weights) noexcept nogil:
+    """Add a multiple of a row to weights of features without factors."""
+    if v.scale == NULL:
+        rc_axpy(x, a, weights)
+    else:
+        rc_add_scaled(x, a, v.squared_scale, weights)
+
+
+cdef inline void add_query(
+    const Visit *v, const double *by, int64_t n_features, double *weights
+) noexcept nogil:
+    """Add the query's documents, each multiplied, to weights of features without factors."""
+    cdef int64_t f
+    if v.scale == NULL:
+        rc_add_docs(v.X, v.query.docs, by, v.query.n, weights)
+        return
+    for f in range(n_features):
+        v.scratch[f] = weights[f] / v.squared_scale[f]
+    rc_add_docs(v.X, v.query.docs, by, v.query.n, v.scratch)
+    for f in range(n_features):
+        weights[f] = v.scratch[f] * v.squared_scale[f]
+
+
+cdef inline void pack_weights(Visit *v, const rc_pair_state *m) noexcept nogil:
+    """Copy the weights for a visit of unfolded documents, whose features have their factors."""
+    cdef int64_t f
+    memcpy(v.packed.weights, m.weights, m.n_features * sizeof(double))
+    if v.scale != NULL:
+        for f in range(m.n_features):
+            v.packed.weights[f] /= v.scale[f]
+
+
+cdef inline void unpack_weights(
+    const Visit *v, const rc_pair_state *m, double *to
+) noexcept nogil:
+    """Copy the weights back."""
+    cdef int64_t f
+    memcpy(to, v.packed.weights, m.n_features * sizeof(double))
+    if v.scale != NULL:
+        for f in range(m.n_features):
+            to[f] *= v.scale[f]
+
+
 cdef inline bint make_gram(Visit *v, int64_t *budget) noexcept nogil:
     """Continue the Gram matrix of the query's documents; return whether it is complete.
 
@@ -176,18 +227,20 @@ cdef inline bint make_gram(Visit *v, int64_t *budget) noexcept nogil:
         first = v.gram.made // n_panels * RC_DEPTH
         if not dense:  # each row in turn is spread out, and back to zeros afterwards
             x = rc_rows_get(v.X, v.query.docs[step])
-            rc_axpy(x, 1.0, v.gram.panels)
+            add_row(v, x, 1.0, v.gram.panels)
             for j in range(step, v.query.n):
                 G[step * p + j] = rc_dot(rc_rows_get(v.X, v.query.docs[j]), v.gram.panels)
                 G[j * p + step] = G[step * p + j]
-            rc_axpy(x, -1.0, v.gram.panels)
+            add_row(v, x, -1.0, v.gram.panels)
             for j in range(v.query.n, p):
                 G[step * p + j] = 0
             budget[0] -= (v.query.n - step) * (1 + v.row_work)
         elif first < v.X.n_features:
             depth = min(<int64_t> RC_DEPTH, v.X.n_features - first)
             if step == 0:
-                rc_pack_docs(v.X, v.query.docs, v.query.n, first, depth, v.gram.panels)
+                rc_pack_docs(
+                    v.X, v.query.docs, v.query.n, v.scale, first, depth, v.gram.panels
+                )
             if first == 0:
                 for i in range(step * RC_PANEL, (step + 1) * RC_PANEL):
                     memset(G + i * p + step * RC_PANEL, 0, (p - step * RC_PANEL) * sizeof(double))
@@ -216,11 +269,10 @@ cdef inline bint close_visit(Visit *v, rc_pair_state *m) noexcept nogil:
     cdef bint scored = v.way == LAZY or v.way == GRAM
     if v.way >= PACKED and v.mistakes:
         if v.way == GRAM:
-            rc_add_docs(v.X, v.query.docs, v.alpha, v.query.n, m.weights)
+            add_query(v, v.alpha, m.n_features, m.weights)
         else:
-            memcpy(m.weights, v.packed.weights, m.n_features * sizeof(double))
-        if m.weight_sums != NULL:
-            rc_add_docs(v.X, v.query.docs, v.beta, v.query.n, m.weight_sums)
+            unpack_weights(v, m, m.weights)
+        add_query(v, v.beta, m.n_features, m.weight_sums)
     if not scored and v.mistakes and (v.way == PLAIN or may_overflow(m)):
         rc_score_docs(v.X, v.query.docs, v.query.n, m.weights, v.scores)
         scored = True
@@ -281,22 +333,23 @@ cdef inline void copy_hypothesis(
 ) noexcept nogil:
     """The current hypothesis."""
     if v.open and v.way == PACKED:
-        memcpy(to, v.packed.weights, m.n_features * sizeof(double))
+        unpack_weights(v, m, to)
         return
     memcpy(to, m.weights, m.n_features * sizeof(double))
     if v.open and v.way == GRAM and v.mistakes:
-        rc_add_docs(v.X, v.query.docs, v.alpha, v.query.n, to)
+        add_query(v, v.alpha, m.n_features, to)
 
 
 cdef inline Outcome judge(Visit *v, rc_pair_state *m) noexcept nogil:
     """Evaluate or store the current hypothesis, which is about to end, if not done."""
-    if not v.judged:
-        if successes(m) > v.judge_above:
+    if not v.judged and successes(m) > v.judge_above:
+        if v.judge:
             return CANDIDATE
-        if m.capacity:
-            if m.kept == m.capacity:
-                return FULL
-            copy_hypothesis(v, m, enter(m, m.kept))
+        if m.kept == m.capacity and m.kept < v.most_kept:
+            return FULL
+        copy_hypothesis(v, m, admit(m, place(m)))
+        if m.kept == v.most_kept:
+            v.judge_above = m.successes[fewest(m)]
     v.judged = True
     return REACHED
 
@@ -305,19 +358,22 @@ cdef inline void mistake(
     Visit *v, rc_pair_state *m, int64_t i, int64_t j, double step
 ) noexcept nogil:
     """End the current hypothesis and move the weights."""
-    cdef double before
     cdef const double *documents = v.packed.unfolded
     cdef int64_t width = v.packed.width
+    cdef double before = so_far(m) * step
+    cdef rc_row winner, loser
     if v.way == PACKED:
         rc_add_difference(
             v.packed.weights, documents + i * width, documents + j * width, step, width
         )
-        if m.weight_sums != NULL:
-            before = so_far(m) * step
-            v.beta[i] += before
-            v.beta[j] -= before
+        v.beta[i] += before
+        v.beta[j] -= before
     else:
-        move(m, rc_rows_get(v.X, v.query.docs[i]), rc_rows_get(v.X, v.query.docs[j]), step)
+        winner, loser = rc_rows_get(v.X, v.query.docs[i]), rc_rows_get(v.X, v.query.docs[j])
+        add_row(v, winner, step, m.weights)
+        add_row(v, loser, -step, m.weights)
+        add_row(v, winner, before, m.weight_sums)
+        add_row(v, loser, -before, m.weight_sums)
         v.version += 1
     end_hypothesis(m)
     v.judged = False
@@ -332,7 +388,7 @@ cdef inline void enter_gram(Visit *v, const rc_pair_state *m) noexcept nogil:
     v.gram.visit.run = m.run
     v.gram.visit.right = m.right
     v.gram.visit.mistakes = 0
-    v.gram.visit.judge_above = -1 if m.capacity else v.judge_above
+    v.gram.visit.judge_above = v.judge_above
     v.gram.visit.judged = v.judged
 
 

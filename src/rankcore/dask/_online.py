@@ -62,7 +62,7 @@ def fit_pairwise(model: Any, rows: ShardedRows, watching: Watching) -> Any:
     def deviations() -> NDArray[np.float64]:
         return deviations_of(np.sum(rows.shards.gather(moments), axis=0), rows.n_rows)
 
-    fix_feature_scale(state, deviations, lambda: rows.share_of_nonzero)
+    fix_feature_scale(state.model, deviations, lambda: rows.share_of_nonzero)
     if model.balance == "query" and rows.weighted:
         rows.shards.transform(divide_weights, by=rows.mean_weight)
     largest = rows.largest_query
@@ -132,24 +132,14 @@ def mix_pairwise(states: Sequence[PairwiseState], base: PairwiseState) -> Pairwi
 
     That of the current hypotheses is over shards; in the average, all successes weigh the same.
     """
-    mixed = deepcopy(base)
-    mixed.weights = np.mean([one.weights for one in states], axis=0)
-    # `sums` are such that total * weights - sums is the sum of hypotheses, by success.
-    before = base.total() * base.weights - base.sums
-    summed = sum(one.total() * one.weights - one.sums - before for one in states)
-    total = base.total() + sum(one.total() - base.total() for one in states)
-    mixed.sums = total * mixed.weights - (before + summed)
-    # The mixed weights are a new hypothesis, without successes.
-    mixed.clock = np.array([0.0, total, 0.0])
-    mixed.counts = base.counts + sum(one.counts - base.counts for one in states)
-    mixed.counts[1:3] = 0
-    mixed.committee, mixed.longest, mixed.streaming = [], [], False
-    if not (np.isfinite(mixed.weights).all() and np.isfinite(mixed.sums).all()):
+    models = [one.model for one in states]
+    model = models[0].mixed(models, np.full(len(models), 1 / len(models)), base.model)
+    if not model.is_finite():
         raise ValueError("the sums of the averages overflowed: the models' weights are too large")
     pairs, mistakes, _, n_queries, skipped = np.sum([one.log[-1] for one in states], axis=0)
-    record = [pairs, mistakes, mixed.counts[4] + 1, n_queries, skipped]
-    mixed.log = [*base.log, [int(one) for one in record]]
-    return mixed
+    record = [pairs, mistakes, model.n_mistakes + 1, n_queries, skipped]
+    log = [*base.log, [int(one) for one in record]]
+    return replace(base, model=model, log=log, streaming=False)
 
 
 def weigh_rows(class_weight: Any, rows: ShardedRows, known: NDArray[Any], visits: bool) -> None:

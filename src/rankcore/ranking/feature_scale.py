@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-from rankcore._core.inputs import as_rows
-from rankcore._core.kernels import csr_in_place
 from rankcore._core.numbers import Floats
 from rankcore._core.scales import SPARSE
 from rankcore._core.sources import MemoryRows
+from rankcore._ext.online_model import UNKNOWN
+from rankcore._ext.pair_model import PairModel
 from rankcore._ext.rows import Rows
 
 # Ratio of deviations from which features are scaled: features that are normalised by query have
@@ -43,27 +42,15 @@ def feature_scale(deviations: Callable[[], Floats], share: float) -> Floats:
 
 
 def fix_feature_scale(
-    state: Any, deviations: Callable[[], Floats], share: Callable[[], float]
+    model: PairModel, deviations: Callable[[], Floats], share: Callable[[], float]
 ) -> None:
-    """Set the factors of a state, if unknown, by the first rows."""
-    if state.scale is None:
-        state.scale = feature_scale(deviations, share())
+    """Set the factors of a model, if unknown, by the first rows."""
+    if model["scale"][0] == UNKNOWN:
+        factors = feature_scale(deviations, share())
+        model["scale"][...] = factors if factors.size else 1.0
 
 
-def rows_of_pass(state: Any, rows: Rows, weighted: Rows | None = None) -> Rows:
-    """Rows to learn from; those ``weighted``, all by default, fix unknown factors."""
-    source = MemoryRows(None, rows if weighted is None else weighted, None)
-    fix_feature_scale(state, source.deviations, source.share_of_nonzero)
-    return scaled_rows(rows, state.scale)
-
-
-def scaled_rows(rows: Rows, factors: Floats) -> Rows:
-    """Copies of rows with scaled features; without factors the rows themselves."""
-    if not factors.size:
-        return rows
-    kept: Any = factors.astype(rows.arrays[0].dtype)
-    if rows.columns is None:
-        return as_rows(rows.arrays[0] * kept)
-    data, columns = (array[: rows.n_values] for array in rows.arrays[:2])
-    starts = rows.arrays[2]
-    return as_rows(csr_in_place(data * kept[columns], columns, starts, rows.n_features))
+def fix_by_rows(model: PairModel, rows: Rows) -> None:
+    """Set the factors of a model, if unknown, by these rows."""
+    source = MemoryRows(None, rows, None)
+    fix_feature_scale(model, source.deviations, source.share_of_nonzero)

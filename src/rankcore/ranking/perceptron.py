@@ -30,12 +30,12 @@ from rankcore._core.params import (
 from rankcore._core.queries import Queries, queries_of, take_queries
 from rankcore._core.scoring import Scoring, no_scoring
 from rankcore._core.sources import Window
-from rankcore._core.state import validation_arrays
 from rankcore._core.training import Trainer
+from rankcore._ext.pair_model import PairModel
 from rankcore._ext.rows import Rows, project
 from rankcore.ranking.base import Ranker
 from rankcore.ranking.data import RankingData, ranking_source
-from rankcore.ranking.feature_scale import rows_of_pass
+from rankcore.ranking.feature_scale import fix_by_rows
 from rankcore.ranking.pairs import weighted_rows
 from rankcore.ranking.perceptron_state import Committee, PairwiseState, borda, votes
 from rankcore.ranking.perceptron_training import (
@@ -269,16 +269,16 @@ class PairwisePerceptron(Ranker):
         fitted = learner.fitted
         Trainer(learner, source, Monitor(fitted, learner.validation, watching)).run()
         if self.variant == "voted" and self.max_hypotheses == "auto":
-            kept, state = fitted.committee_.successes, fitted._state
-            share = kept.sum() / max(state.total(), 1.0)
-            warn_of_dropped_votes(kept.size, int(state.counts[4]) + 1, share)
+            kept, learned = fitted.committee_.successes, fitted._state.model
+            share = kept.sum() / max(learned.times(), 1.0)
+            warn_of_dropped_votes(kept.size, learned.n_mistakes + 1, share)
         self._replace_with(fitted)
 
     def _check_positions(self) -> None:
         pass
 
     def _keep_features(self, n_features: int) -> None:
-        self._state.keep_features(n_features)
+        self._state.model = self._state.model.keep_features(n_features)
 
     @exclusive
     def partial_fit(
@@ -350,8 +350,9 @@ class PairwisePerceptron(Ranker):
             # Within a query, weights lag behind the counts: an interrupted copy is discarded.
             fitted, state = copy(self), self._state.working_copy()
             fitted._state = state
-        weighted = weighted_rows(window) if state.scale is None else None
-        data = bind_pairs(self, pairing, rows_of_pass(state, rows, weighted), state.seed)
+        if first:
+            fix_by_rows(state.model, weighted_rows(window))
+        data = bind_pairs(fitted, pairing, rows)
         state.forget_after(fitted.__dict__.pop("best_iteration_", None))
         state.stream([0] * len(FIGURES))
         state.log[-1][4] += skipped
@@ -361,9 +362,9 @@ class PairwisePerceptron(Ranker):
         return self
 
     def _new_state(self, n_features: int, generator: np.random.Generator) -> PairwiseState:
-        return PairwiseState.new(
-            n_features, int(generator.integers(2**63)), self._settings(n_features)
-        )
+        settings = self._settings(n_features)
+        model = PairModel.new(n_features, settings)
+        return PairwiseState(model=model, seed=int(generator.integers(2**63)), settings=settings)
 
     def _settings(self, n_features: int) -> dict[str, Any]:
         capacity: int | None = int(self.committee_size)
@@ -415,12 +416,12 @@ class PairwisePerceptron(Ranker):
         return self.variant == "voted" or (self.variant == "committee" and self.combine == "rank")
 
     def _weights(self) -> Floats:
-        state = self._fitted_state()
+        model: PairModel = self._fitted_state().model
         self._check_together()
         if self.variant == "last":
-            return state.weights
+            return np.asarray(model["weights"])
         if self.variant == "averaged":
-            return state.average()
+            return np.asarray(model.mean("weights"))
         members = self.committee_
         if self.variant == "pocket":
             return members.weights[0]
@@ -442,7 +443,7 @@ class PairwisePerceptron(Ranker):
         state = self._fitted_state()
         self._check_together()
         size = self.committee_size if self.variant != "voted" else None
-        weights, successes = state.best(size)
+        weights, successes = state.model.best(size)
         return Committee(weights, successes)
 
     @property
@@ -454,15 +455,12 @@ class PairwisePerceptron(Ranker):
     # ---------------------------------------------------------------- model files
 
     def _describe(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        state = self._state
-        return {
-            "settings": state.settings,
-            "streaming": state.streaming,
-            "seed": state.seed,
+        facts, arrays = self._state.described()
+        more = {
             "largest_query": self._largest_query,
-            "validation": [*state.validation],
             "best_iteration": getattr(self, "best_iteration_", None),
-        }, state.to_arrays() | validation_arrays(state.validation)
+        }
+        return facts | more, arrays
 
     def _scoring(self, arrays: Mapping[str, NDArray[Any]]) -> Scoring:
         if self._by_rank():
@@ -476,7 +474,7 @@ class PairwisePerceptron(Ranker):
             raise ValueError(
                 f"{type(self).__name__} cannot restore the settings {sorted(settings)}"
             )
-        state, best = PairwiseState.from_spec(spec, n_features), spec.facts["best_iteration"]
+        state, best = PairwiseState.restored(spec, n_features), spec.facts["best_iteration"]
         if not (best is None or 1 <= int(best) <= len(state.log)):
             raise ValueError(f"the best pass must be in 1 .. {len(state.log)}; found {best!r}")
         self._state, self.n_features_in_ = state, n_features

@@ -17,10 +17,11 @@ from rankcore._core.sources import MemoryRows, RowBlocks, Source, Window
 from rankcore._core.training import Learner
 from rankcore._ext import pairs as kernels
 from rankcore._ext.online_model import zeros_by_line
+from rankcore._ext.pair_model import PairModel
 from rankcore._ext.rows import Rows
 from rankcore.progress import Progress, report
 from rankcore.ranking.data import HeldOut
-from rankcore.ranking.feature_scale import fix_feature_scale, rows_of_pass
+from rankcore.ranking.feature_scale import fix_by_rows, fix_feature_scale
 from rankcore.ranking.pairs import (
     Pairing,
     check_useful,
@@ -79,8 +80,8 @@ class PairwiseLearner(Learner):
                     f"{n_features}"
                 )
         if known:
-            fix_feature_scale(state, source.deviations, source.share_of_nonzero)
-            if state.scale is None or not state.scale.size:
+            fix_feature_scale(state.model, source.deviations, source.share_of_nonzero)
+            if (state.model["scale"] == 1).all():
                 columns = source.columns_off_scale(centred=True)
                 warn_of_scales(columns, source.names, type(model).__name__)
         self.seed = source.seed(self.generator)
@@ -109,12 +110,12 @@ class PairwiseLearner(Learner):
             pairing, skipped, largest = pairing_of(fitted, window)
             fitted._largest_query = max(fitted._largest_query, largest)
             self._note_ties(window.rows, pairing)
-            data = bind_pairs(fitted, pairing, rows_of_pass(state, window.rows), state.seed)
+            fix_by_rows(state.model, window.rows)
+            data = bind_pairs(fitted, pairing, window.rows)
         else:
             skipped = self._skipped
             if self._data is None:
-                rows = rows_of_pass(state, window.rows)
-                self._data = bind_pairs(fitted, pairing, rows, state.seed, passes)
+                self._data = bind_pairs(fitted, pairing, window.rows, passes)
             data = self._data
         self._record[4] += skipped
         sequence: NDArray[np.int64] = np.arange(pairing.n_pairs.size)
@@ -182,39 +183,34 @@ def run_pass(
     ``quality`` is the criterion for members of the committee, if any. Raises ValueError if weights,
     scores or qualities are not finite, or hypotheses require more than ``memory_limit``.
     """
-    state: PairwiseState = model._state
-    with state.scaled():
-        n_queries = pairing.n_pairs.size
-        steps = pairing.finite_steps(model.balance == "query")
-        units = np.ones(n_queries) if model.count == "pair" else 1.0 / pairing.n_pairs
-        record = state.log[-1]
-        before, base = state.tally(), list(record)
-        position, bound = 0, state.bind(model.margin)
-        while True:
-            position, outcome = kernels.learn(
-                bound, data, sequence, position, steps, units, state.bar(), BUDGET
-            )
-            now = state.tally()
-            record[:3] = [base[k] + now[k] - before[k] for k in range(2)] + [now[1] + 1]
-            record[3] = base[3] + position
-            if outcome == kernels.OUTCOMES["candidate"]:
-                weights = np.empty(state.weights.size)
-                count = kernels.candidate(bound, data, weights)
-                state.offer(weights, count, quality)
-                continue
-            if outcome == kernels.OUTCOMES["full"]:
-                state.grow(int(model.memory_limit))
-                bound = state.bind(model.margin)
-                continue
-            if outcome == kernels.OUTCOMES["overflowed"]:
-                raise _overflow("scores")
-            share = record[1] / max(record[0], 1)
-            number, last = passes
-            measure = "share of mistakes"
-            report(Progress(number, last, position, sequence.size, share, measure, "queries"))
-            if outcome == kernels.OUTCOMES["reached"]:
-                break
-    if not (np.isfinite(state.weights).all() and np.isfinite(state.sums).all()):
+    learned: PairModel = model._state.model
+    n_queries = pairing.n_pairs.size
+    steps = pairing.finite_steps(model.balance == "query")
+    units = np.ones(n_queries) if model.count == "pair" else 1.0 / pairing.n_pairs
+    record = model._state.log[-1]
+    before, base, position = learned["counts"].copy(), list(record), 0
+    while True:
+        position, outcome = kernels.learn(
+            learned, data, sequence, position, steps, units, model, BUDGET
+        )
+        pairs, mistakes = (learned["counts"] - before)[:2].tolist()
+        record[:2] = base[0] + pairs, base[1] + mistakes
+        record[2:4] = learned.n_mistakes + 1, base[3] + position
+        if outcome == kernels.OUTCOMES["candidate"]:
+            kernels.judge(learned, data, quality)
+            continue
+        if outcome == kernels.OUTCOMES["full"]:
+            learned.grow(int(model.memory_limit))
+            continue
+        if outcome == kernels.OUTCOMES["overflowed"]:
+            raise _overflow("scores")
+        share = record[1] / max(record[0], 1)
+        number, last = passes
+        measure = "share of mistakes"
+        report(Progress(number, last, position, sequence.size, share, measure, "queries"))
+        if outcome == kernels.OUTCOMES["reached"]:
+            break
+    if not learned.is_finite():
         raise _overflow("weights")
 
 
@@ -225,15 +221,15 @@ def _overflow(what: str) -> ValueError:
     )
 
 
-def bind_pairs(
-    model: Any, pairing: Pairing, rows: Rows, seed: int, passes: int = 1
-) -> kernels.PairData:
+def bind_pairs(model: Any, pairing: Pairing, rows: Rows, passes: int = 1) -> kernels.PairData:
     """Pairs and rows for the kernel, with a cache of Gram matrices.
 
-    Pairs are visited in order or, with ``shuffle``, in the random order of ``seed``. The number of
+    Pairs are visited in order or, with ``shuffle``, in the random order of the seed of a fitted
+    ``model``. The number of
     passes and ``memory_limit``, the size of the cache, change only the time.
     """
-    lexicographic = not model.shuffle
+    state: PairwiseState = model._state
+    lexicographic, scale = not model.shuffle, state.model["scale"]
     n_docs = np.diff(pairing.bounds)
     ways = _ways(pairing, rows, model._solver, passes, lexicographic)
     cached = np.full(n_docs.size, -1, dtype=np.int64)
@@ -260,7 +256,8 @@ def bind_pairs(
         cached,
         zeros_by_line((size,)),
         lexicographic,
-        seed,
+        state.seed,
+        None if (scale == 1).all() else scale,
     )
 
 
