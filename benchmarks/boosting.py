@@ -93,6 +93,8 @@ def sparse(X, y, repeat):
     with all_columns():
         _, plain, _, other = median_fit(1, lambda: rc.BipartiteRankBoost(N_PLAIN), X, y)
     same = np.array_equal(model.estimators_[:N_PLAIN], other.estimators_)
+    two_leaves = {"weak": "tree", "learning_rate": 1.0}
+    _, tree, _, _ = median_fit(1, lambda: rc.BipartiteRankBoost(N_PEER, **two_leaves), X, y)
     extra = held_bytes(lambda: rc.BipartiteRankBoost(2).fit(X, y))
     nnz = X.nnz
     rows = [
@@ -100,6 +102,7 @@ def sparse(X, y, repeat):
         ("B: a round after it", f"{ours * 1e3:.2f} ms", "at most 5 ms"),
         ("B: plain search, a round", f"{plain * 1e3:.2f} ms, {plain / ours:.1f}x ours", ""),
         ("B: the same stumps", str(same), "True"),
+        ("B: a tree of two leaves", f"{tree * 1e3:.1f} ms, {tree / ours:.1f}x", "at least 1.2x"),
         (
             "B: two threads, a round",
             gain_of_threads(repeat, partial(rc.BipartiteRankBoost, N_PLAIN), X, y),
@@ -145,12 +148,18 @@ def dense(X, y, qid, repeat):
             1, lambda: rc.RankBoost(N_PLAIN), X[train], y[train], qid=qid[train]
         )
 
+    two_leaves = {"weak": "tree", "learning_rate": 1.0}
+    _, tree, _, _ = median_fit(
+        1, lambda: rc.RankBoost(N_PEER, **two_leaves), X[train], y[train], qid=qid[train]
+    )
+
     def ndcg(scores):
         return f"{ndcg_score(y[test], scores, qid=qid[test], k=10):.4f}"
 
     rows = [
         ("L: 300 rounds, binning included", f"{total:.2f} s", "at most 6 s"),
         ("L: a round", f"{ours * 1e3:.2f} ms", ""),
+        ("L: a tree of two leaves", f"{tree * 1e3:.1f} ms, {tree / ours:.1f}x", "at least 1.2x"),
         ("L: plain search, a round", f"{plain * 1e3:.2f} ms, {plain / ours:.2f}x ours", ""),
         (
             "L: two threads, a round",

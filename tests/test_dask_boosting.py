@@ -131,6 +131,12 @@ def test_two_labels_without_queries_are_divided_among_shards(params, form, weigh
     assert check_pairs("BipartiteRankBoost", params, X, z, None, w) < 1e-6
 
 
+def test_splits_that_leave_too_few_rows_are_replaced(client):
+    X, y, qid = queries(12)
+    params = {**TREES, "min_samples_leaf": 25}
+    assert check_pairs("RankBoost", params, X, y, qid) < 1e-6
+
+
 @pytest.mark.parametrize("params", [{"n_estimators": 9, "rel": 2}, {**TREES, "rel": 3}], ids=str)
 def test_bipartite_queries_are_boosted_as_in_memory(params, client):
     X, y, qid = queries(4)

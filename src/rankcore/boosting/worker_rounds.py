@@ -8,7 +8,6 @@ and the rounds of rows in memory. An exchange is one call of all workers, each o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import frexp, inf, ldexp
 from typing import Any, Protocol
 
@@ -62,9 +61,6 @@ BATCH_SIZE, LAST_BATCH_SIZE = 8, 4
 # the sums of the tree before. These may grow by the first factor, and shrink by the second; else
 # units are found again, which costs two exchanges.
 HEADROOM, SHRINKAGE = 1.25, 4.0
-# Leaves of at most this multiple of ``min_samples_leaf`` rows are searched with the number of rows
-# of each bin; if a split of others leaves a child too few, that costs an exchange.
-COUNTED = 500
 # Ratio of the totals of gradients of stumps and of those they are normalised by.
 LEAST_RATIO = 1e-3
 
@@ -76,14 +72,6 @@ class Workers(Protocol):
 
     def call(self, method: str, *args: Any) -> list[Any]:
         """Return the results of a method of `BinnedRows` of all workers."""
-
-
-@dataclass
-class Known:
-    """Histogram of a leaf."""
-
-    histogram: Histogram
-    counts: NDArray[np.int32] | None  # numbers of rows, if known
 
 
 class WorkerTrees:
@@ -109,7 +97,6 @@ class WorkerTrees:
         self.workers: Any = None
         self._totals: Floats | None = None  # that gradients were last normalised by
         self._units: Units | None = None
-        self._counts_root = False
 
     def restart(self, workers: Workers) -> None:
         """Take new workers, which have the scores of the model."""
@@ -141,10 +128,9 @@ class WorkerTrees:
         self._units = Units(scale * self._normaliser / HEADROOM, power)
         self._totals = found.totals
         root = Leaf(0, found.n_rows, found.packed, units, self.draws.features(number))
-        counts = self._row_counts(found.counts, root)
-        self._counts_root, self._failed = self._may_count(root), set[int]()
+        self._failed = set[int]()  # nodes whose split left a child too few rows
         self._n_nodes, self._sums = 1, (list[int](), list[Floats]())
-        self._known = {0: Known(self._filled(found.histogram, found.packed), counts)}
+        self._histograms = {0: self._filled(found.histogram, found.packed)}
         self._root = root
         return found.totals
 
@@ -173,11 +159,16 @@ class WorkerTrees:
     def _last_leaves(
         tree: GrownTree, splits: Sequence[tuple[int, Leaf]], orders: Sequence[Order]
     ) -> list[int]:
-        """Return the nodes of the tree's leaves after more splits, for some of which are orders."""
+        """Return the nodes of the tree's leaves after more splits, for some of which are orders.
+
+        None if a split is to be replaced, since it leaves a child too few rows.
+        """
         asked = {order.node: order.children for order in orders}
         nodes = [leaf.node for leaf in tree.leaves]
         for number, leaf in splits:
             both = leaf.children
+            if both == ():
+                return []
             left, right = (both[0].node, both[1].node) if both else asked[leaf.node]
             nodes[number] = left
             nodes.append(right)
@@ -191,8 +182,7 @@ class WorkerTrees:
         nodes = self._n_nodes, self._n_nodes + 1
         self._n_nodes += 2
         summed = int(right) if search and not deep else -1
-        counted, again = summed >= 0 and self._may_count(leaf), leaf.node in self._failed
-        return Order(leaf.node, leaf.split, nodes, summed, counted, again)
+        return Order(leaf.node, leaf.split, nodes, summed, leaf.node in self._failed)
 
     def _expand(self, orders: Sequence[Order], leaves: list[int]) -> list[tuple[Answer, ...]]:
         """Return the answers of all workers to each order, and keep the sums of leaves."""
@@ -210,34 +200,21 @@ class WorkerTrees:
             self._failed.add(leaf.node)
             return
         leaf.children = children = leaf.divide(growth, order.children, n_left)
-        parent = self._known.pop(leaf.node)
+        parent = self._histograms.pop(leaf.node)
         if order.summed < 0:
             return
         smaller = children[order.summed]
         histogram = self._filled(added([one.histogram for one in answer]), smaller.packed)
-        both = [histogram, parent.histogram - histogram]
+        both = [histogram, parent - histogram]
         for side, child in enumerate(children):
-            counts = None
-            if order.counted:
-                of_workers = [one.counts[side] for one in answer if one.counts is not None]
-                counts = self._row_counts(added(of_workers), child)
-            self._known[child.node] = Known(both[side != order.summed], counts)
+            self._histograms[child.node] = both[side != order.summed]
             if child.may_split(growth):
                 self._find_splits(child)
 
     def recount(self, leaf: Leaf) -> None:
         """As `HistogramSource.recount`; one exchange."""
-        counts = added(self.workers.call("count", leaf.node))
-        self._known[leaf.node].counts = self._row_counts(counts, leaf)
-        self._find_splits(leaf)
-
-    def _may_count(self, leaf: Leaf) -> bool:
-        """Return whether the rows of the children of a leaf are counted by bin."""
-        least = self.growth.min_samples_leaf
-        return least > 1 and leaf.n_rows <= COUNTED * least
-
-    def _row_counts(self, counts: Histogram, leaf: Leaf) -> NDArray[np.int32] | None:
-        return self._filled(counts, leaf.n_rows).astype(np.int32) if counts.size else None
+        counts = self._filled(added(self.workers.call("count", leaf.node)), leaf.n_rows)
+        self._find_splits(leaf, counts.astype(np.int32))
 
     def sum_leaves(self, leaves: Sequence[Leaf]) -> list[Floats]:
         """As `TreeRows.sum_leaves`: one exchange, unless they came with the last."""
@@ -279,8 +256,7 @@ class WorkerTrees:
         self, values: Floats | None, totals: Floats | None, units: Units | None, number: int
     ) -> Begun:
         """Return the sums of `BinnedRows.begin` of all workers: one exchange."""
-        counted = self._counts_root and units is not None
-        found = self.workers.call("begin", values, totals, units, number, counted)
+        found = self.workers.call("begin", values, totals, units, number)
         return Begun(
             np.sum([one.totals for one in found], axis=0),
             sum(one.hessian for one in found),
@@ -288,7 +264,6 @@ class WorkerTrees:
             sum(one.n_rows for one in found),
             sum(one.packed for one in found) & BITS_64,
             added([one.histogram for one in found]),
-            added([one.counts for one in found]),
         )
 
     def _units_of(self, found: Begun) -> Units:
@@ -318,15 +293,18 @@ class WorkerTrees:
         histogram[self._bounds[:-1] + self.bins.zero_bin] += np.uint64(packed) - sums
         return histogram
 
-    def _find_splits(self, leaf: Leaf) -> None:
-        """Find the best split of a leaf; ties go to the first feature."""
-        known, growth, units = self._known[leaf.node], self.growth, leaf.units
+    def _find_splits(self, leaf: Leaf, counts: NDArray[np.int32] | None = None) -> None:
+        """Find the best split of a leaf; ties go to the first feature.
+
+        With the number of rows of each bin, no split leaves a child too few rows.
+        """
+        growth, units = self.growth, leaf.units
         allowed = leaf.allowed()
         splits = np.empty(self.n_features, dtype=SPLIT)
         splitting.find_splits(
-            known.histogram,
+            self._histograms[leaf.node],
             self._bounds,
-            known.counts,
+            counts,
             np.array([(leaf.packed, leaf.n_rows, leaf.low, leaf.high, 0)], dtype=LEAF),
             None if allowed is None else allowed.view(np.uint8),
             growth.signs,
@@ -342,7 +320,7 @@ class WorkerTrees:
         gain, packed, bin, missing_right = splits[at].tolist()
         leaf.take(Split(gain, packed, at, bin, missing_right) if gain > 0 else NO_SPLIT, growth)
         if leaf.try_others():
-            self._find_splits(leaf)
+            self._find_splits(leaf, counts)
 
 
 def added(histograms: Sequence[Any]) -> Histogram:

@@ -60,7 +60,6 @@ class Order(NamedTuple):
     split: Split
     children: tuple[int, int]  # numbers of the left and the right one
     summed: int  # which child's histogram to build: 0 or 1; -1: none
-    counted: bool  # whether to count the rows of both children by bin
     again: bool  # whether the node was partitioned by another split before
 
 
@@ -69,7 +68,6 @@ class Answer(NamedTuple):
 
     n_left: int
     histogram: Histogram | None
-    counts: tuple[Histogram, Histogram] | None  # of the left and the right child
 
 
 class Begun(NamedTuple):
@@ -82,7 +80,6 @@ class Begun(NamedTuple):
     n_rows: int = 0
     packed: int = 0
     histogram: Histogram = np.empty(0, np.uint64)  # of the root; empty if units are not known
-    counts: Histogram = np.empty(0, np.uint64)
 
 
 class BinnedRows:
@@ -140,7 +137,6 @@ class BinnedRows:
         totals: Floats | None,
         units: Units | None,
         number: int,
-        counted: bool,
     ) -> Begun:
         """Add the values of the last tree's leaves to the scores, and begin a tree.
 
@@ -165,8 +161,7 @@ class BinnedRows:
         n, m = self._rows.size, self._others.size
         self._nodes = {0: (slice(0, n), slice(0, m))}
         packed = int(self._packed.sum())
-        counts = self._counts(self._rows) if counted else self._ones[:0]
-        return Begun(found, *sums, n, packed, self._histogram(self._rows, self._packed), counts)
+        return Begun(found, *sums, n, packed, self._histogram(self._rows, self._packed))
 
     def expand(
         self, orders: Sequence[Order], leaves: Sequence[int]
@@ -201,17 +196,15 @@ class BinnedRows:
             rest = slice(others.start, between), slice(between, others.stop)
             for child, *where in zip(order.children, parts, rest, strict=True):
                 self._nodes[child] = (where[0], where[1])
-            summed = counts = None
+            summed = None
             if order.summed >= 0:
                 summed = self._histogram(self._rows[parts[order.summed]], self._packed)
-            if order.counted:
-                counts = self._counts(self._rows[parts[0]]), self._counts(self._rows[parts[1]])
-            found.append(Answer(n_left, summed, counts))
+            found.append(Answer(n_left, summed))
         return found, self._leaf_sums(leaves) if leaves else []
 
     def count(self, node: int) -> Histogram:
         """Return the number of rows of a node in each bin of each feature."""
-        return self._counts(np.sort(self._rows[self._nodes[node][0]]))
+        return self._histogram(np.sort(self._rows[self._nodes[node][0]]), self._ones)
 
     def _leaf_sums(self, nodes: Sequence[int]) -> list[Floats]:
         """Label the leaves of the tree, and return the objectives' sums by leaf."""
@@ -260,10 +253,6 @@ class BinnedRows:
         ]
         drawn = [mask for mask in found if mask is not None]
         return np.concatenate(drawn) if drawn else None
-
-    def _counts(self, rows: NDArray[np.int32]) -> Histogram:
-        """Return the number of rows by bin."""
-        return self._histogram(rows, self._ones)
 
     def _histogram(self, rows: NDArray[np.int32], packed: Histogram) -> Histogram:
         """Return the histogram of some rows: all bins of each feature, and the missing."""
